@@ -1,0 +1,282 @@
+//! Reading and writing bytes without panics: a reader over untrusted input, a writer over a fixed buffer, and the
+//! variable-length integers of RFC 9000 section 16.
+
+use thiserror::Error;
+
+/// Why bytes were refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DecodeError {
+    /// The bytes end before the value does.
+    #[error("ends too early")]
+    Truncated,
+    /// A value outside its range, named.
+    #[error("{0} is out of range")]
+    Range(&'static str),
+    /// A type byte nobody knows.
+    #[error("unknown type {0:#04x}")]
+    UnknownType(u8),
+}
+
+/// The largest value a variable-length integer holds.
+pub const VARINT_MAX: u64 = (1 << 62) - 1;
+
+/// Bytes that [`Writer::varint`] takes for `value` (1, 2, 4 or 8).
+#[must_use]
+pub const fn varint_len(value: u64) -> usize {
+    match value {
+        0..=0x3f => 1,
+        0x40..=0x3fff => 2,
+        0x4000..=0x3fff_ffff => 4,
+        _ => 8,
+    }
+}
+
+/// Takes values off the front of untrusted bytes.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the start of `bytes`.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// Bytes not read yet.
+    #[must_use]
+    pub const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Whether all bytes were read.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next `count` bytes.
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
+        let (head, tail) = self.rest.split_at_checked(count).ok_or(DecodeError::Truncated)?;
+        self.rest = tail;
+        Ok(head)
+    }
+
+    /// The next bytes as an array.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(DecodeError::Truncated)?;
+        self.rest = tail;
+        Ok(*head)
+    }
+
+    /// All that is left.
+    pub fn take_rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.rest)
+    }
+
+    /// One byte.
+    pub fn u8(&mut self) -> Result<u8, DecodeError> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// Two bytes, big endian.
+    pub fn u16(&mut self) -> Result<u16, DecodeError> {
+        Ok(u16::from_be_bytes(self.array()?))
+    }
+
+    /// Four bytes, big endian.
+    pub fn u32(&mut self) -> Result<u32, DecodeError> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    /// Eight bytes, big endian.
+    pub fn u64(&mut self) -> Result<u64, DecodeError> {
+        Ok(u64::from_be_bytes(self.array()?))
+    }
+
+    /// A variable-length integer. Longer encodings than needed are accepted, as in QUIC.
+    pub fn varint(&mut self) -> Result<u64, DecodeError> {
+        let first = *self.rest.first().ok_or(DecodeError::Truncated)?;
+        let length = 1usize << (first >> 6);
+        let bytes = self.bytes(length)?;
+        let mut value = u64::from(first & 0x3f);
+        for byte in bytes.iter().skip(1) {
+            value = (value << 8) | u64::from(*byte);
+        }
+        Ok(value)
+    }
+
+    /// A variable-length integer that must fit 32 bits; `what` names it in the error.
+    pub fn varint_u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
+        u32::try_from(self.varint()?).map_err(|_| DecodeError::Range(what))
+    }
+}
+
+/// Puts values into a fixed buffer. Room is checked by the caller beforehand ([`Writer::room`]); a write that does not
+/// fit is not made and marks the writer as [`overflowed`](Writer::overflowed).
+#[derive(Debug)]
+pub struct Writer<'a> {
+    buffer: &'a mut [u8],
+    length: usize,
+    overflowed: bool,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes from the start of `buffer`.
+    #[must_use]
+    pub const fn new(buffer: &'a mut [u8]) -> Self {
+        Self { buffer, length: 0, overflowed: false }
+    }
+
+    /// Bytes that still fit.
+    #[must_use]
+    pub const fn room(&self) -> usize {
+        self.buffer.len() - self.length
+    }
+
+    /// Bytes written.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether nothing was written yet.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether a write did not fit and was left out.
+    #[must_use]
+    pub const fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    /// What was written.
+    #[must_use]
+    pub fn written(&self) -> &[u8] {
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
+
+    /// Forgets everything written after `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// Replaces one byte already written.
+    pub fn patch(&mut self, at: usize, value: u8) {
+        if let Some(byte) = self.buffer.get_mut(..self.length).and_then(|written| written.get_mut(at)) {
+            *byte = value;
+        }
+    }
+
+    /// Raw bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        match self.claim(bytes.len()) {
+            Some(room) => room.copy_from_slice(bytes),
+            None => self.overflowed = true,
+        }
+    }
+
+    /// The next `count` bytes, for the caller to fill. `None` if they do not fit.
+    pub fn claim(&mut self, count: usize) -> Option<&mut [u8]> {
+        let end = self.length.checked_add(count)?;
+        let room = self.buffer.get_mut(self.length..end)?;
+        self.length = end;
+        Some(room)
+    }
+
+    /// One byte.
+    pub fn u8(&mut self, value: u8) {
+        self.bytes(&[value]);
+    }
+
+    /// Two bytes, big endian.
+    pub fn u16(&mut self, value: u16) {
+        self.bytes(&value.to_be_bytes());
+    }
+
+    /// Four bytes, big endian.
+    pub fn u32(&mut self, value: u32) {
+        self.bytes(&value.to_be_bytes());
+    }
+
+    /// Eight bytes, big endian.
+    pub fn u64(&mut self, value: u64) {
+        self.bytes(&value.to_be_bytes());
+    }
+
+    /// A variable-length integer in its shortest form; values above [`VARINT_MAX`] are clamped to it.
+    pub fn varint(&mut self, value: u64) {
+        let value = value.min(VARINT_MAX);
+        match varint_len(value) {
+            1 => self.u8(value as u8),
+            2 => self.u16(0x4000 | value as u16),
+            4 => self.u32(0x8000_0000 | value as u32),
+            _ => self.u64(0xc000_0000_0000_0000 | value),
+        }
+    }
+}
+
+/// A signed value as an unsigned one with small magnitudes small.
+#[must_use]
+pub const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// The inverse of [`zigzag`].
+#[must_use]
+pub const fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn varints_match_the_examples_of_rfc_9000_appendix_a1() {
+        let examples: [(&[u8], u64); 4] = [
+            (&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c], 151_288_809_941_952_652),
+            (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
+            (&[0x7b, 0xbd], 15_293),
+            (&[0x25], 37),
+        ];
+        for (bytes, value) in examples {
+            assert_eq!(Reader::new(bytes).varint(), Ok(value));
+            let mut buffer = [0; 8];
+            let mut writer = Writer::new(&mut buffer);
+            writer.varint(value);
+            assert_eq!(writer.written(), bytes);
+        }
+        assert_eq!(Reader::new(&[0x40, 0x25]).varint(), Ok(37));
+    }
+
+    #[test]
+    fn a_full_writer_says_so_and_keeps_what_it_has() {
+        let mut buffer = [0; 3];
+        let mut writer = Writer::new(&mut buffer);
+        writer.u16(7);
+        writer.u32(9);
+        assert!(writer.overflowed());
+        assert_eq!(writer.written(), [0, 7]);
+    }
+
+    proptest! {
+        #[test]
+        fn varint_round_trip(value in 0..=VARINT_MAX) {
+            let mut buffer = [0; 8];
+            let mut writer = Writer::new(&mut buffer);
+            writer.varint(value);
+            prop_assert_eq!(writer.len(), varint_len(value));
+            prop_assert_eq!(Reader::new(writer.written()).varint(), Ok(value));
+        }
+
+        #[test]
+        fn zigzag_round_trip(value: i64) {
+            prop_assert_eq!(unzigzag(zigzag(value)), value);
+        }
+    }
+}

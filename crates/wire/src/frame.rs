@@ -1,0 +1,620 @@
+//! Frames: what the sealed part of a packet is made of.
+//!
+//! Integers are variable-length (RFC 9000 section 16) unless a size is given. A packet is a sequence of frames; a type
+//! byte whose low bit says "has a length" lets the last frame of a packet do without one.
+//!
+//! | type | frame | fields |
+//! |---|---|---|
+//! | 00 | PADDING | (zero bytes to the end of the packet) |
+//! | 01 | PING | |
+//! | 02 | ACK | entry count, entries: see [`ack`] |
+//! | 03 | PNACK | path, range count, ranges (distance from the end of the range before, length - 1) |
+//! | 04, 05 | SNACK of a stream, an object | id, range count, ranges (as above, in bytes) |
+//! | 08-0b | STREAM | id, offset, \[length if bit 0\], bytes; bit 1: they end the stream |
+//! | 0c-0f | OBJECT | id, offset, \[length if bit 0\], bytes; bit 1: they end the object |
+//! | 10, 11 | DATAGRAM | \[length if bit 0\], bytes |
+//! | 14 | MAX_DATA | bytes that the connection may send in all |
+//! | 15 | MAX_STREAM_DATA | stream, bytes |
+//! | 16 | RESET_STREAM | stream, code |
+//! | 17 | STOP_SENDING | stream, code |
+//! | 18 | CLOSE | code, length, UTF-8 reason |
+//! | 19, 1a | PATH_CHALLENGE, PATH_RESPONSE | token (8) |
+//! | 1b | PATH_DROPPED | path: its sender will not use it again |
+//! | 1c, 1d | PATH_HINT | path, smoothed RTT in µs, \[delay limit (4) if bit 0\]: see [`PathHint`] |
+//! | 1e | RELAY_OFFER | offer, address, grant id (4): see [`RelayOffer`] |
+//! | 1f | RELAY_CONSENT | offer, address, length, consent bytes |
+//! | 20 | RELAY_REFUSED | offer |
+//!
+//! An address is its length (1: 4 or 16), the IP address, and the port (2).
+
+pub mod ack;
+
+use crate::codec::{DecodeError, Reader, Writer, varint_len};
+use crate::id::{ObjectId, PathId, StreamId};
+use ack::AckEntries;
+use core::net::{IpAddr, SocketAddr};
+
+const PADDING: u8 = 0x00;
+const PING: u8 = 0x01;
+const ACK: u8 = 0x02;
+const PNACK: u8 = 0x03;
+const SNACK_STREAM: u8 = 0x04;
+const SNACK_OBJECT: u8 = 0x05;
+const STREAM: u8 = 0x08;
+const OBJECT: u8 = 0x0c;
+const DATAGRAM: u8 = 0x10;
+const MAX_DATA: u8 = 0x14;
+const MAX_STREAM_DATA: u8 = 0x15;
+const RESET_STREAM: u8 = 0x16;
+const STOP_SENDING: u8 = 0x17;
+const CLOSE: u8 = 0x18;
+const PATH_CHALLENGE: u8 = 0x19;
+const PATH_RESPONSE: u8 = 0x1a;
+const PATH_DROPPED: u8 = 0x1b;
+const PATH_HINT: u8 = 0x1c;
+const RELAY_OFFER: u8 = 0x1e;
+const RELAY_CONSENT: u8 = 0x1f;
+const RELAY_REFUSED: u8 = 0x20;
+
+const HAS_LENGTH: u8 = 0x01;
+const FIN: u8 = 0x02;
+
+/// The most bytes that the header of an OBJECT frame without a length takes: type, id below 2^30, offset.
+pub const OBJECT_HEADER_MAX: usize = 1 + 4 + 8;
+/// Object ids stay below this, so that their headers stay small.
+pub const MAX_OBJECT_ID: u32 = (1 << 30) - 1;
+
+/// One frame, borrowed from the packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// Zero bytes up to the end of the packet.
+    Padding,
+    /// Asks for an acknowledgment.
+    Ping,
+    /// What arrived on the peer's paths.
+    Ack(AckEntries<'a>),
+    /// Holes in the numbers of one of the peer's paths, believed lost.
+    Pnack {
+        /// The path, as the peer numbers it.
+        path: PathId,
+        /// Missing packet numbers, ascending.
+        missing: Ranges<'a>,
+    },
+    /// Holes in a stream that are older than the path RTTs explain.
+    SnackStream {
+        /// The stream.
+        id: StreamId,
+        /// Missing bytes, ascending.
+        missing: Ranges<'a>,
+    },
+    /// Holes in an object that are older than the path RTTs explain.
+    SnackObject {
+        /// The object.
+        id: ObjectId,
+        /// Missing bytes, ascending.
+        missing: Ranges<'a>,
+    },
+    /// Bytes of a stream.
+    Stream(Stream<'a>),
+    /// Bytes of an object.
+    Object(Object<'a>),
+    /// An unreliable message.
+    Datagram(&'a [u8]),
+    /// The connection may have sent this many distinct stream and object bytes in all.
+    MaxData(u64),
+    /// The stream may have sent this many bytes in all.
+    MaxStreamData {
+        /// The stream.
+        id: StreamId,
+        /// Offset that may not be passed.
+        limit: u64,
+    },
+    /// The sender of a stream gave up.
+    ResetStream {
+        /// The stream.
+        id: StreamId,
+        /// The application's reason.
+        code: u64,
+    },
+    /// The receiver of a stream wants no more of it.
+    StopSending {
+        /// The stream.
+        id: StreamId,
+        /// The application's reason.
+        code: u64,
+    },
+    /// The connection ends.
+    Close {
+        /// Zero: all is well.
+        code: u64,
+        /// For people.
+        reason: &'a str,
+    },
+    /// Send this token back, over the way that it came from the other side.
+    PathChallenge([u8; 8]),
+    /// A token sent back.
+    PathResponse([u8; 8]),
+    /// The peer will not use this path of its own again.
+    PathDropped(PathId),
+    /// What the sender of a path knows about it.
+    PathHint(PathHint),
+    /// The sender would like to use a relay.
+    RelayOffer(RelayOffer),
+    /// The receiver greeted the relay, and this is its consent to be reached through it.
+    RelayConsent(RelayConsent<'a>),
+    /// The receiver could not greet the relay.
+    RelayRefused(u32),
+}
+
+/// Bytes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream<'a> {
+    /// The stream.
+    pub id: StreamId,
+    /// Where the bytes stand in it.
+    pub offset: u64,
+    /// The bytes.
+    pub data: &'a [u8],
+    /// Whether they end it.
+    pub fin: bool,
+}
+
+/// Bytes of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object<'a> {
+    /// The object.
+    pub id: ObjectId,
+    /// Where the bytes stand in it.
+    pub offset: u64,
+    /// The bytes.
+    pub data: &'a [u8],
+    /// Whether they end it.
+    pub fin: bool,
+}
+
+/// What the sender of a path tells its receiver about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathHint {
+    /// The path.
+    pub path: PathId,
+    /// Smoothed RTT in µs: a quarter of it is how long a hole may stay before it is a loss.
+    pub srtt_micros: u64,
+    /// The first packet whose apparent delay (receiver's clock minus stamp, modulo 2^32 µs) is beyond this is to be
+    /// acknowledged at once: a delay-sensitive controller wants to know.
+    pub delay_limit: Option<u32>,
+}
+
+/// A relay that the sender would like to use. The receiver greets it and answers with a consent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayOffer {
+    /// The sender's number for the offer.
+    pub offer: u32,
+    /// Where the relay listens.
+    pub relay: SocketAddr,
+    /// The grant under which the sender will use it: the consent is good for this one only.
+    pub grant: u32,
+}
+
+/// A relay's word that the receiver consented to be reached through it; opaque to the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayConsent<'a> {
+    /// The offer that this answers.
+    pub offer: u32,
+    /// The receiver's address as the relay saw it.
+    pub address: SocketAddr,
+    /// Enclosed by the sender in each packet through the relay (format: [`crate::relay`]).
+    pub consent: &'a [u8],
+}
+
+/// Takes the frames of a packet one by one; ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    reader: Reader<'a>,
+    failed: bool,
+}
+
+impl<'a> Frames<'a> {
+    /// The frames in the sealed part of a packet, after the stamp.
+    #[must_use]
+    pub const fn new(payload: &'a [u8]) -> Self {
+        Self { reader: Reader::new(payload), failed: false }
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed || self.reader.is_empty() {
+            return None;
+        }
+        let frame = read(&mut self.reader);
+        self.failed = frame.is_err();
+        Some(frame)
+    }
+}
+
+fn read<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, DecodeError> {
+    let kind = reader.u8()?;
+    Ok(match kind {
+        PADDING => {
+            reader.take_rest();
+            Frame::Padding
+        }
+        PING => Frame::Ping,
+        ACK => Frame::Ack(AckEntries::read(reader)?),
+        PNACK => Frame::Pnack { path: read_path(reader)?, missing: Ranges::read(reader)? },
+        SNACK_STREAM => Frame::SnackStream { id: read_stream(reader)?, missing: Ranges::read(reader)? },
+        SNACK_OBJECT => Frame::SnackObject { id: read_object(reader)?, missing: Ranges::read(reader)? },
+        0x08..=0x0b => {
+            let (id, offset) = (read_stream(reader)?, reader.varint()?);
+            let data = read_data(reader, kind, offset)?;
+            Frame::Stream(Stream { id, offset, data, fin: kind & FIN != 0 })
+        }
+        0x0c..=0x0f => {
+            let (id, offset) = (read_object(reader)?, reader.varint()?);
+            let data = read_data(reader, kind, offset)?;
+            Frame::Object(Object { id, offset, data, fin: kind & FIN != 0 })
+        }
+        0x10 | 0x11 => Frame::Datagram(read_data(reader, kind, 0)?),
+        MAX_DATA => Frame::MaxData(reader.varint()?),
+        MAX_STREAM_DATA => Frame::MaxStreamData { id: read_stream(reader)?, limit: reader.varint()? },
+        RESET_STREAM => Frame::ResetStream { id: read_stream(reader)?, code: reader.varint()? },
+        STOP_SENDING => Frame::StopSending { id: read_stream(reader)?, code: reader.varint()? },
+        CLOSE => {
+            let code = reader.varint()?;
+            let reason =
+                core::str::from_utf8(read_counted(reader)?).map_err(|_| DecodeError::Range("reason"))?;
+            Frame::Close { code, reason }
+        }
+        PATH_CHALLENGE => Frame::PathChallenge(reader.array()?),
+        PATH_RESPONSE => Frame::PathResponse(reader.array()?),
+        PATH_DROPPED => Frame::PathDropped(read_path(reader)?),
+        0x1c | 0x1d => Frame::PathHint(PathHint {
+            path: read_path(reader)?,
+            srtt_micros: reader.varint()?,
+            delay_limit: if kind & HAS_LENGTH != 0 { Some(reader.u32()?) } else { None },
+        }),
+        RELAY_OFFER => Frame::RelayOffer(RelayOffer {
+            offer: reader.varint_u32("offer")?,
+            relay: read_address(reader)?,
+            grant: reader.u32()?,
+        }),
+        RELAY_CONSENT => Frame::RelayConsent(RelayConsent {
+            offer: reader.varint_u32("offer")?,
+            address: read_address(reader)?,
+            consent: read_counted(reader)?,
+        }),
+        RELAY_REFUSED => Frame::RelayRefused(reader.varint_u32("offer")?),
+        unknown => return Err(DecodeError::UnknownType(unknown)),
+    })
+}
+
+impl Frame<'_> {
+    /// Writes the frame. Frames that carry bytes are written with a length; see [`write_stream`] and its siblings for
+    /// the last frame of a packet. An ACK is written entry by entry: [`ack::AckWriter`].
+    pub fn write(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Padding => writer.u8(PADDING),
+            Self::Ping => writer.u8(PING),
+            Self::Ack(entries) => {
+                writer.u8(ACK);
+                entries.write(writer);
+            }
+            Self::Pnack { path, missing } => {
+                writer.u8(PNACK);
+                writer.varint(path.0.into());
+                missing.write(writer);
+            }
+            Self::SnackStream { id, missing } => {
+                writer.u8(SNACK_STREAM);
+                writer.varint(id.0.into());
+                missing.write(writer);
+            }
+            Self::SnackObject { id, missing } => {
+                writer.u8(SNACK_OBJECT);
+                writer.varint(id.0.into());
+                missing.write(writer);
+            }
+            Self::Stream(stream) => write_stream(writer, stream, true),
+            Self::Object(object) => write_object(writer, object, true),
+            Self::Datagram(data) => write_datagram(writer, data, true),
+            Self::MaxData(limit) => {
+                writer.u8(MAX_DATA);
+                writer.varint(*limit);
+            }
+            Self::MaxStreamData { id, limit } => write_pair(writer, MAX_STREAM_DATA, *id, *limit),
+            Self::ResetStream { id, code } => write_pair(writer, RESET_STREAM, *id, *code),
+            Self::StopSending { id, code } => write_pair(writer, STOP_SENDING, *id, *code),
+            Self::Close { code, reason } => {
+                writer.u8(CLOSE);
+                writer.varint(*code);
+                write_counted(writer, reason.as_bytes());
+            }
+            Self::PathChallenge(token) => {
+                writer.u8(PATH_CHALLENGE);
+                writer.bytes(token);
+            }
+            Self::PathResponse(token) => {
+                writer.u8(PATH_RESPONSE);
+                writer.bytes(token);
+            }
+            Self::PathDropped(path) => {
+                writer.u8(PATH_DROPPED);
+                writer.varint(path.0.into());
+            }
+            Self::PathHint(hint) => {
+                writer.u8(PATH_HINT | u8::from(hint.delay_limit.is_some()));
+                writer.varint(hint.path.0.into());
+                writer.varint(hint.srtt_micros);
+                if let Some(limit) = hint.delay_limit {
+                    writer.u32(limit);
+                }
+            }
+            Self::RelayOffer(offer) => {
+                writer.u8(RELAY_OFFER);
+                writer.varint(offer.offer.into());
+                write_address(writer, offer.relay);
+                writer.u32(offer.grant);
+            }
+            Self::RelayConsent(consent) => {
+                writer.u8(RELAY_CONSENT);
+                writer.varint(consent.offer.into());
+                write_address(writer, consent.address);
+                write_counted(writer, consent.consent);
+            }
+            Self::RelayRefused(offer) => {
+                writer.u8(RELAY_REFUSED);
+                writer.varint((*offer).into());
+            }
+        }
+    }
+
+    /// Whether the receiver must acknowledge a packet that holds this frame.
+    #[must_use]
+    pub const fn is_eliciting(&self) -> bool {
+        !matches!(
+            self,
+            Self::Padding
+                | Self::Ack(_)
+                | Self::Pnack { .. }
+                | Self::SnackStream { .. }
+                | Self::SnackObject { .. }
+                | Self::Close { .. }
+        )
+    }
+}
+
+/// Bytes of a STREAM header, with or without a length.
+#[must_use]
+pub const fn stream_header_len(id: StreamId, offset: u64, length: Option<usize>) -> usize {
+    data_header_len(id.0, offset, length)
+}
+
+/// Bytes of an OBJECT header, with or without a length.
+#[must_use]
+pub const fn object_header_len(id: ObjectId, offset: u64, length: Option<usize>) -> usize {
+    data_header_len(id.0, offset, length)
+}
+
+const fn data_header_len(id: u32, offset: u64, length: Option<usize>) -> usize {
+    let counted = match length {
+        Some(length) => varint_len(length as u64),
+        None => 0,
+    };
+    1 + varint_len(id as u64) + varint_len(offset) + counted
+}
+
+/// Writes a STREAM frame; without a length it must be the last of its packet.
+pub fn write_stream(writer: &mut Writer<'_>, stream: &Stream<'_>, has_length: bool) {
+    write_stream_header(
+        writer,
+        stream.id,
+        stream.offset,
+        has_length.then_some(stream.data.len()),
+        stream.fin,
+    );
+    writer.bytes(stream.data);
+}
+
+/// Writes an OBJECT frame; without a length it must be the last of its packet.
+pub fn write_object(writer: &mut Writer<'_>, object: &Object<'_>, has_length: bool) {
+    write_object_header(
+        writer,
+        object.id,
+        object.offset,
+        has_length.then_some(object.data.len()),
+        object.fin,
+    );
+    writer.bytes(object.data);
+}
+
+/// Writes what stands before the bytes of a STREAM frame, so that the caller can put them in place itself.
+pub fn write_stream_header(
+    writer: &mut Writer<'_>,
+    id: StreamId,
+    offset: u64,
+    length: Option<usize>,
+    fin: bool,
+) {
+    write_data_header(writer, STREAM, (id.0, offset), length, fin);
+}
+
+/// Writes what stands before the bytes of an OBJECT frame, so that the caller can put them in place itself.
+pub fn write_object_header(
+    writer: &mut Writer<'_>,
+    id: ObjectId,
+    offset: u64,
+    length: Option<usize>,
+    fin: bool,
+) {
+    write_data_header(writer, OBJECT, (id.0, offset), length, fin);
+}
+
+fn write_data_header(writer: &mut Writer<'_>, kind: u8, place: (u32, u64), length: Option<usize>, fin: bool) {
+    writer.u8(kind | if length.is_some() { HAS_LENGTH } else { 0 } | if fin { FIN } else { 0 });
+    writer.varint(place.0.into());
+    writer.varint(place.1);
+    if let Some(length) = length {
+        writer.varint(length as u64);
+    }
+}
+
+/// Writes a DATAGRAM frame; without a length it must be the last of its packet.
+pub fn write_datagram(writer: &mut Writer<'_>, data: &[u8], has_length: bool) {
+    writer.u8(DATAGRAM | u8::from(has_length));
+    if has_length {
+        writer.varint(data.len() as u64);
+    }
+    writer.bytes(data);
+}
+
+/// Writes a PNACK frame of as many of the ascending `missing` ranges (first, one past the last) as fit.
+pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
+    writer.u8(PNACK);
+    writer.varint(path.0.into());
+    write_ranges(writer, missing);
+}
+
+/// Writes a SNACK frame of a stream with as many of the ascending `missing` ranges as fit.
+pub fn write_snack_stream(writer: &mut Writer<'_>, id: StreamId, missing: &[(u64, u64)]) {
+    writer.u8(SNACK_STREAM);
+    writer.varint(id.0.into());
+    write_ranges(writer, missing);
+}
+
+/// Writes a SNACK frame of an object with as many of the ascending `missing` ranges as fit.
+pub fn write_snack_object(writer: &mut Writer<'_>, id: ObjectId, missing: &[(u64, u64)]) {
+    writer.u8(SNACK_OBJECT);
+    writer.varint(id.0.into());
+    write_ranges(writer, missing);
+}
+
+/// Ascending, disjoint, non-empty ranges as they stand in a packet, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranges<'a> {
+    count: u64,
+    bytes: &'a [u8],
+}
+
+/// The most ranges in one frame: a peer cannot make another do more work than this per frame.
+pub const MAX_RANGES: u64 = 256;
+
+impl<'a> Ranges<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let count = reader.varint()?;
+        if count == 0 || count > MAX_RANGES {
+            return Err(DecodeError::Range("range count"));
+        }
+        let whole = reader.clone();
+        let mut end = 0u64;
+        for index in 0..count {
+            let (distance, length) = (reader.varint()?, reader.varint()?);
+            if index > 0 && distance == 0 {
+                return Err(DecodeError::Range("range distance"));
+            }
+            end = end + distance + length + 1; // three values below 2^62 each, and `end` is kept below 2^62 too
+            if end > crate::codec::VARINT_MAX {
+                return Err(DecodeError::Range("range"));
+            }
+        }
+        let used = whole.remaining() - reader.remaining();
+        Ok(Self { count, bytes: whole.clone().bytes(used)? })
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.varint(self.count);
+        writer.bytes(self.bytes);
+    }
+
+    /// The ranges: first, and one past the last.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let mut reader = Reader::new(self.bytes);
+        let mut end = 0;
+        core::iter::from_fn(move || {
+            let start = end + reader.varint().ok()?;
+            end = start + reader.varint().ok()? + 1;
+            Some((start, end))
+        })
+    }
+}
+
+fn write_ranges(writer: &mut Writer<'_>, ranges: &[(u64, u64)]) {
+    let affordable = writer.room().saturating_sub(2) / 16;
+    let count = ranges.len().min(affordable).min(MAX_RANGES as usize);
+    writer.varint(count as u64);
+    let mut end = 0;
+    for (start, stop) in ranges.iter().take(count) {
+        writer.varint(start - end);
+        writer.varint(stop - start - 1);
+        end = *stop;
+    }
+}
+
+fn write_pair(writer: &mut Writer<'_>, kind: u8, id: StreamId, value: u64) {
+    writer.u8(kind);
+    writer.varint(id.0.into());
+    writer.varint(value);
+}
+
+fn read_path(reader: &mut Reader<'_>) -> Result<PathId, DecodeError> {
+    Ok(PathId(reader.varint_u32("path")?))
+}
+
+fn read_stream(reader: &mut Reader<'_>) -> Result<StreamId, DecodeError> {
+    Ok(StreamId(reader.varint_u32("stream")?))
+}
+
+fn read_object(reader: &mut Reader<'_>) -> Result<ObjectId, DecodeError> {
+    match reader.varint_u32("object")? {
+        id @ 0..=MAX_OBJECT_ID => Ok(ObjectId(id)),
+        _ => Err(DecodeError::Range("object")),
+    }
+}
+
+fn read_data<'a>(reader: &mut Reader<'a>, kind: u8, offset: u64) -> Result<&'a [u8], DecodeError> {
+    let data = if kind & HAS_LENGTH != 0 { read_counted(reader)? } else { reader.take_rest() };
+    if offset + data.len() as u64 > crate::codec::VARINT_MAX {
+        Err(DecodeError::Range("offset"))
+    } else {
+        Ok(data)
+    }
+}
+
+fn read_counted<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+    let length = usize::try_from(reader.varint()?).map_err(|_| DecodeError::Truncated)?;
+    reader.bytes(length)
+}
+
+fn write_counted(writer: &mut Writer<'_>, bytes: &[u8]) {
+    writer.varint(bytes.len() as u64);
+    writer.bytes(bytes);
+}
+
+/// Reads an address: its length (1: 4 or 16), the IP address, and the port (2).
+pub fn read_address(reader: &mut Reader<'_>) -> Result<SocketAddr, DecodeError> {
+    let ip: IpAddr = match reader.u8()? {
+        4 => reader.array::<4>()?.into(),
+        16 => reader.array::<16>()?.into(),
+        _ => return Err(DecodeError::Range("address length")),
+    };
+    Ok(SocketAddr::new(ip, reader.u16()?))
+}
+
+/// Writes an address as [`read_address`] reads it.
+pub fn write_address(writer: &mut Writer<'_>, address: SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            writer.u8(4);
+            writer.bytes(&ip.octets());
+        }
+        IpAddr::V6(ip) => {
+            writer.u8(16);
+            writer.bytes(&ip.octets());
+        }
+    }
+    writer.u16(address.port());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! The ACK frame: for each of the peer's paths, what arrived and when.
+//!
+//! ```text
+//! entry: path, largest number, packets believed lost so far, CE marks so far,
+//!        arrival of the largest (4, receiver's clock modulo 2^32 µs), µs from that arrival to this ACK,
+//!        range count, (largest - first of its range), then per range (gap - 1, length - 1) downwards,
+//!        stamp run count, runs of (packets, zigzag µs that they arrived before the run above)
+//! ```
+//!
+//! Stamp runs go down from the largest number over the received ones: packets that arrived in one batch share a stamp
+//! and cost two bytes together. Only packets that no earlier ACK gave a stamp for need one; what is left out has none.
+
+use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
+use crate::id::PathId;
+
+/// The most ranges, and the most stamp runs, in one entry.
+pub const MAX_ENTRY_RANGES: u64 = 256;
+/// The most entries in one frame.
+pub const MAX_ENTRIES: u64 = 256;
+
+/// Checked entries of an ACK frame as they stand in a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AckEntries<'a> {
+    count: u64,
+    bytes: &'a [u8],
+}
+
+/// What arrived on one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AckEntry<'a> {
+    /// The path, as the reader of the ACK numbers it.
+    pub path: PathId,
+    /// The largest packet number that arrived.
+    pub largest: u64,
+    /// Packets believed lost since the path began. When this goes down, a loss was none.
+    pub lost: u64,
+    /// Packets that arrived with a CE mark since the path began.
+    pub ce: u64,
+    /// When the largest arrived: the receiver's clock in µs modulo 2^32.
+    pub arrival: u32,
+    /// µs between that arrival and the making of this ACK, to be taken off an RTT sample.
+    pub held_micros: u64,
+    first: u64,
+    more: u64,
+    ranges: &'a [u8],
+    runs: u64,
+    stamps: &'a [u8],
+}
+
+impl<'a> AckEntries<'a> {
+    pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let count = reader.varint()?;
+        if count == 0 || count > MAX_ENTRIES {
+            return Err(DecodeError::Range("ACK entry count"));
+        }
+        let whole = reader.clone();
+        for _ in 0..count {
+            AckEntry::read(reader)?;
+        }
+        let used = whole.remaining() - reader.remaining();
+        Ok(Self { count, bytes: whole.clone().bytes(used)? })
+    }
+
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
+        writer.varint(self.count);
+        writer.bytes(self.bytes);
+    }
+
+    /// The entries.
+    pub fn iter(&self) -> impl Iterator<Item = AckEntry<'a>> + 'a {
+        let mut reader = Reader::new(self.bytes);
+        core::iter::from_fn(move || AckEntry::read(&mut reader).ok())
+    }
+}
+
+impl<'a> AckEntry<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let path = PathId(reader.varint_u32("path")?);
+        let (largest, lost, ce) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let (arrival, held_micros) = (reader.u32()?, reader.varint()?);
+        let more = reader.varint()?;
+        if more >= MAX_ENTRY_RANGES {
+            return Err(DecodeError::Range("ACK range count"));
+        }
+        let first = reader.varint()?;
+        let mut lowest = largest.checked_sub(first).ok_or(DecodeError::Range("ACK range"))?;
+        let mut received = first + 1;
+        let at = reader.clone();
+        for _ in 0..more {
+            let (gap, length) = (reader.varint()?, reader.varint()?);
+            let down = gap + length + 2;
+            lowest = lowest.checked_sub(down).ok_or(DecodeError::Range("ACK range"))?;
+            received += length + 1;
+        }
+        let ranges = at.clone().bytes(at.remaining() - reader.remaining())?;
+        let runs = reader.varint()?;
+        if runs > MAX_ENTRY_RANGES {
+            return Err(DecodeError::Range("ACK stamp count"));
+        }
+        let at = reader.clone();
+        for _ in 0..runs {
+            let (packets, before) = (reader.varint()?, reader.varint()?);
+            received = match received.checked_sub(packets) {
+                Some(rest) if packets > 0 && before <= u64::from(u32::MAX) => rest,
+                _ => return Err(DecodeError::Range("ACK stamp")),
+            };
+        }
+        let stamps = at.clone().bytes(at.remaining() - reader.remaining())?;
+        Ok(Self { path, largest, lost, ce, arrival, held_micros, first, more, ranges, runs, stamps })
+    }
+
+    /// The ranges of numbers that arrived, from the largest down: first, and one past the last.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let mut reader = Reader::new(self.ranges);
+        let mut next = Some((self.largest - self.first, self.largest + 1));
+        core::iter::from_fn(move || {
+            let (start, end) = next?;
+            next = (|| {
+                let stop = start - 1 - reader.varint().ok()?;
+                Some((stop - 1 - reader.varint().ok()?, stop))
+            })();
+            Some((start, end))
+        })
+    }
+
+    /// Stamp runs from the largest number down over the received ones: how many packets, and the receiver's clock in µs
+    /// modulo 2^32 when they arrived.
+    pub fn stamps(&self) -> impl Iterator<Item = (u64, u32)> + 'a {
+        let mut reader = Reader::new(self.stamps);
+        let mut at = self.arrival;
+        core::iter::from_fn(move || {
+            let packets = reader.varint().ok()?;
+            at = at.wrapping_sub(unzigzag(reader.varint().ok()?) as u32);
+            Some((packets, at))
+        })
+    }
+}
+
+/// What [`AckWriter::entry`] writes.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryParts<'a> {
+    /// The path, as the reader of the ACK numbers it.
+    pub path: PathId,
+    /// Packets believed lost since the path began.
+    pub lost: u64,
+    /// CE-marked packets since the path began.
+    pub ce: u64,
+    /// When the largest arrived, receiver's clock in µs modulo 2^32.
+    pub arrival: u32,
+    /// µs from that arrival to now.
+    pub held_micros: u64,
+    /// Received numbers, descending and disjoint, not touching: (first, one past the last). At least one.
+    pub ranges: &'a [(u64, u64)],
+    /// Stamp runs from the largest down: (packets, receiver's clock in µs modulo 2^32).
+    pub stamps: &'a [(u64, u32)],
+}
+
+/// Writes an ACK frame entry by entry into what room there is.
+#[derive(Debug)]
+pub struct AckWriter {
+    start: usize,
+    entries: u8,
+}
+
+impl AckWriter {
+    /// The most entries this writer takes: the count then stays one byte.
+    pub const ENTRIES: u8 = 63;
+
+    /// Begins a frame.
+    #[must_use]
+    pub fn begin(writer: &mut Writer<'_>) -> Self {
+        let start = writer.len();
+        writer.u8(super::ACK);
+        writer.u8(0);
+        Self { start, entries: 0 }
+    }
+
+    /// Adds an entry, with as many older ranges and stamps as fit. `false`, and nothing written, when not even the first
+    /// range fits.
+    pub fn entry(&mut self, writer: &mut Writer<'_>, parts: &EntryParts<'_>) -> bool {
+        let Some(((first, end), older)) = parts.ranges.split_first() else { return false };
+        let largest = end - 1;
+        let fixed = varint_len(parts.path.0.into())
+            + varint_len(largest)
+            + varint_len(parts.lost)
+            + varint_len(parts.ce)
+            + 4
+            + varint_len(parts.held_micros)
+            + 2 * 2 // counts
+            + varint_len(largest - first);
+        let Some(room) = writer.room().checked_sub(fixed) else { return false };
+        if self.entries == Self::ENTRIES {
+            return false;
+        }
+        // Stamps are fresh, older ranges were told before: stamps first, but never more than half of what is left.
+        let (runs, stamp_bytes) =
+            affordable(parts.stamps.iter().copied(), if older.is_empty() { room } else { room / 2 }, {
+                let mut at = parts.arrival;
+                move |(packets, stamp)| {
+                    let before = zigzag(i64::from(at.wrapping_sub(stamp) as i32));
+                    at = stamp;
+                    varint_len(packets) + varint_len(before)
+                }
+            });
+        let (more, _) = affordable(older.iter().copied(), room - stamp_bytes, {
+            let mut above = *first;
+            move |(start, stop)| {
+                let bytes = varint_len(above - stop - 1) + varint_len(stop - start - 1);
+                above = start;
+                bytes
+            }
+        });
+        writer.varint(parts.path.0.into());
+        writer.varint(largest);
+        writer.varint(parts.lost.min(VARINT_MAX));
+        writer.varint(parts.ce.min(VARINT_MAX));
+        writer.u32(parts.arrival);
+        writer.varint(parts.held_micros);
+        writer.varint(more as u64);
+        writer.varint(largest - first);
+        let mut above = *first;
+        for (start, stop) in older.iter().take(more) {
+            writer.varint(above - stop - 1);
+            writer.varint(stop - start - 1);
+            above = *start;
+        }
+        writer.varint(runs as u64);
+        let mut at = parts.arrival;
+        for (packets, stamp) in parts.stamps.iter().take(runs) {
+            writer.varint(*packets);
+            writer.varint(zigzag(i64::from(at.wrapping_sub(*stamp) as i32)));
+            at = *stamp;
+        }
+        self.entries += 1;
+        true
+    }
+
+    /// Ends the frame; one without entries is taken back. Returns whether anything was written.
+    pub fn finish(self, frame: &mut Writer<'_>) -> bool {
+        if self.entries == 0 {
+            frame.truncate(self.start);
+            return false;
+        }
+        frame.patch(self.start + 1, self.entries);
+        true
+    }
+}
+
+/// How many items from the front fit into `room`, and the bytes they take.
+fn affordable<T>(
+    items: impl Iterator<Item = T>,
+    room: usize,
+    mut cost: impl FnMut(T) -> usize,
+) -> (usize, usize) {
+    let (mut count, mut bytes) = (0, 0);
+    for item in items.take(MAX_ENTRY_RANGES as usize - 1) {
+        let next = bytes + cost(item);
+        if next > room {
+            break;
+        }
+        (count, bytes) = (count + 1, next);
+    }
+    (count, bytes)
+}

@@ -1,0 +1,51 @@
+//! Names of things. Each is its own type, so that one cannot be passed for another.
+
+use core::fmt;
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident($inner:ty), $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub $inner);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+    };
+}
+
+number!(
+    /// A path as its sender numbers it. Owns a packet-number space and, with it, nonces: never reused in a connection.
+    PathId(u32), "path"
+);
+number!(
+    /// A stream of ordered bytes. Even ids are opened by the initiator of the connection, odd ones by the responder.
+    StreamId(u32), "stream"
+);
+number!(
+    /// An object (a file): bytes that arrive in any order and are written in place. Numbered by its sender from 0.
+    ObjectId(u32), "object"
+);
+number!(
+    /// One of the host's local sockets, as the driver numbers them. What address it has is told by [`crate::LinkChange`].
+    Local(u16), "local"
+);
+
+/// What a receiver finds in a packet to know the path. Differs per path, so that two relays cannot tell from it that
+/// they serve the same connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ConnectionId(pub [u8; 8]);
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", u64::from_be_bytes(self.0))
+    }
+}

@@ -1,0 +1,20 @@
+//! What crosses a boundary in byway: time, identifiers, bytes on the network, and the contract between a protocol
+//! participant and the world it lives in.
+//!
+//! This crate knows no socket and no clock. Everything above it agrees on these types and nothing else.
+#![no_std]
+
+extern crate alloc;
+
+pub mod codec;
+pub mod frame;
+pub mod id;
+pub mod machine;
+pub mod packet;
+pub mod relay;
+pub mod time;
+
+pub use codec::{DecodeError, Reader, Writer};
+pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};
+pub use machine::{Datagram, Ecn, Input, LinkChange, Machine, Out, SendError, SendErrorKind, Transmit};
+pub use time::{Duration, Instant};

@@ -1,0 +1,129 @@
+//! The contract between a protocol participant and the world it lives in, invented (`byway-sim`) or real (`byway-net`).
+
+use crate::id::Local;
+use crate::time::Instant;
+use core::net::SocketAddr;
+
+/// A protocol participant: datagrams and time go in, datagrams and deadlines come out. It owns no socket, no clock, no
+/// thread and no entropy.
+///
+/// The driver's loop: [`handle`](Machine::handle) all that has arrived, [`wake`](Machine::wake) when a
+/// [`deadline`](Machine::deadline) has come, then call [`transmit`](Machine::transmit) until it returns `None`, then
+/// sleep until the deadline.
+///
+/// Laws, which the simulator asserts: a spurious wake changes nothing; waking at deadlines equals waking at every tick;
+/// the same inputs at the same times give the same bytes; a deadline does not stay in the past once `wake` and
+/// `transmit` have run.
+pub trait Machine {
+    /// Takes one input. `now` never goes back.
+    fn handle(&mut self, now: Instant, input: Input<'_>);
+
+    /// Runs what is due at `now`.
+    fn wake(&mut self, now: Instant);
+
+    /// Writes the next datagram, or a run of datagrams of equal size to one address, into `out`. `None`: nothing to send
+    /// until the next input or deadline.
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit>;
+
+    /// When to call [`wake`](Machine::wake) next; `None` if only an input can change anything. Absolute.
+    fn deadline(&self) -> Option<Instant>;
+}
+
+/// What the world tells a machine.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// A datagram arrived.
+    Datagram(Datagram<'a>),
+    /// A datagram could not be sent.
+    SendError(SendError),
+    /// A local socket came, changed its address, or went.
+    Link(LinkChange),
+}
+
+/// A datagram that arrived. The payload is lent mutably so that it can be decrypted in place.
+#[derive(Debug)]
+pub struct Datagram<'a> {
+    /// The socket it came in by.
+    pub local: Local,
+    /// Who seems to have sent it (UDP source addresses can be forged).
+    pub remote: SocketAddr,
+    /// The ECN mark it arrived with.
+    pub ecn: Ecn,
+    /// When the kernel received it, on the machine's clock: not later than `now`, and the better delay sample.
+    pub arrival: Instant,
+    /// The bytes.
+    pub payload: &'a mut [u8],
+}
+
+/// Why and where a send failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendError {
+    /// The socket it should have left by.
+    pub local: Local,
+    /// Where it should have gone.
+    pub remote: SocketAddr,
+    /// Payload bytes of the (largest) datagram that failed.
+    pub size: usize,
+    /// What the system said.
+    pub kind: SendErrorKind,
+}
+
+/// The kinds of failure that a machine can do something about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendErrorKind {
+    /// No route, host or port unreachable, network down.
+    Unreachable,
+    /// Larger than the interface or the known path MTU allows.
+    TooLarge,
+    /// A firewall or the system forbids it.
+    Denied,
+}
+
+/// A local socket came, changed its address, or went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkChange {
+    /// The socket.
+    pub local: Local,
+    /// The address it is bound to (may be the unspecified address: the system then picks the source).
+    pub address: SocketAddr,
+    /// Whether it can be used from now on.
+    pub up: bool,
+}
+
+/// Explicit Congestion Notification, RFC 3168 section 5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// The sender does not take part.
+    #[default]
+    NotEct,
+    /// ECN-capable, codepoint 01.
+    Ect1,
+    /// ECN-capable, codepoint 10.
+    Ect0,
+    /// Congestion experienced.
+    Ce,
+}
+
+/// Where a machine writes what it sends.
+#[derive(Debug)]
+pub struct Out<'a> {
+    /// Room for the datagrams; at least one of the largest size the machine was told of.
+    pub buffer: &'a mut [u8],
+    /// How many datagrams may stand in one run (1: the driver cannot segment).
+    pub max_segments: usize,
+}
+
+/// What a machine wrote into [`Out`] and where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The socket to leave by.
+    pub local: Local,
+    /// The address to send to.
+    pub remote: SocketAddr,
+    /// The ECN mark to send with.
+    pub ecn: Ecn,
+    /// Bytes written to the buffer in all.
+    pub size: usize,
+    /// Size of each datagram of the run; the last may be shorter. Equal to `size` for a single datagram.
+    pub segment: usize,
+}

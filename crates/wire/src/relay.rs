@@ -1,0 +1,1 @@
+//! The relay envelope and its capability tokens.
