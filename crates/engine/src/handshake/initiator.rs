@@ -1,0 +1,163 @@
+//! The side that begins.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use byway_wire::packet::{BASE_DATAGRAM, Handshake, RefuseReason};
+use byway_wire::{ConnectionId, Writer};
+use zeroize::Zeroizing;
+
+use super::noise::Noise;
+use super::session::{Side, establish};
+use super::{Established, HandshakeError, Identity, MAX_PAYLOAD, PublicKey};
+use crate::seal::{Secret, Suites};
+
+/// RETRYs that are answered at once. Beyond these a RETRY only changes the cookie of the next scheduled HELLO, so that
+/// forged RETRYs (27 bytes) cannot draw HELLOs (1200 bytes) without end.
+const RETRIES_AT_ONCE: u32 = 16;
+
+/// What a packet did for an attempt.
+#[derive(Debug)]
+pub enum Progress {
+    /// The peer answered: these are the keys.
+    Established(Box<Established>),
+    /// The peer wants to see that we receive at our address: send [`Initiator::hello`] now, on the route on which the
+    /// RETRY came (the cookie is good for no other address).
+    SendHello,
+    /// Somebody, the peer or not, gave a new cookie; it goes with the next scheduled HELLO.
+    Waiting,
+    /// Somebody, the peer or not, says that the peer will not talk. A hint to show if the attempt fails in the end.
+    Refused(RefuseReason),
+}
+
+/// An attempt to reach a peer. Sends one HELLO again and again, until a REPLY comes or the caller loses patience.
+pub struct Initiator {
+    peer: PublicKey,
+    offered: Suites,
+    reply: ConnectionId,
+    noise: Noise,
+    message: Vec<u8>,
+    cookie: Vec<u8>,
+    retries_left: u32,
+    complete: bool,
+}
+
+impl Initiator {
+    /// Prepares to reach `peer`, telling it `payload` (encrypted; at most [`MAX_PAYLOAD`] bytes). `seed` is fresh
+    /// entropy, or a simulation's: the same arguments give the same bytes.
+    pub fn new(
+        identity: &Identity,
+        peer: PublicKey,
+        payload: &[u8],
+        offered: Suites,
+        seed: [u8; 32],
+    ) -> Result<Self, HandshakeError> {
+        if payload.len() > MAX_PAYLOAD {
+            return Err(HandshakeError::PayloadTooLong);
+        }
+        let mut said = Zeroizing::new(vec![offered.to_byte()]);
+        said.extend_from_slice(payload);
+        // Everything that differs between two attempts goes into their keys, so that even a seed given twice
+        // never makes one key seal two texts.
+        let seed = Zeroizing::new(seed);
+        let parts = [seed.as_slice(), identity.secret(), &peer.0, &said];
+        let material = Zeroizing::new(parts.concat());
+        let attempt = Secret::derive("byway 1: attempt to connect", &material);
+        let reply_id = Secret::derive("byway 1: reply id", attempt.bytes());
+        let [a, b, c, d, e, f, g, h, ..] = *reply_id.bytes();
+        let reply = ConnectionId([a, b, c, d, e, f, g, h]);
+        let mut noise = Noise::initiator(identity, peer, reply, attempt)?;
+        let message = noise.write(&said)?;
+        Ok(Self {
+            peer,
+            offered,
+            reply,
+            noise,
+            message,
+            cookie: Vec::new(),
+            retries_left: RETRIES_AT_ONCE,
+            complete: false,
+        })
+    }
+
+    /// Whom this attempt is for.
+    #[must_use]
+    pub const fn peer(&self) -> PublicKey {
+        self.peer
+    }
+
+    /// By what answers to this attempt are known: the reply id in their header.
+    #[must_use]
+    pub const fn reply_id(&self) -> ConnectionId {
+        self.reply
+    }
+
+    /// The HELLO: always [`BASE_DATAGRAM`] bytes, always the same Noise message, with the newest cookie.
+    #[must_use]
+    pub fn hello(&self) -> Vec<u8> {
+        let mut packet = vec![0; BASE_DATAGRAM];
+        let hello = Handshake::Hello { reply: self.reply, cookie: &self.cookie, noise: &self.message };
+        hello.write(&mut Writer::new(&mut packet));
+        packet
+    }
+
+    /// Takes a handshake packet that came in. An error says why it was of no use; the attempt goes on as if it had not come.
+    pub fn on_packet(&mut self, packet: &Handshake<'_>) -> Result<Progress, HandshakeError> {
+        let (Handshake::Hello { reply, .. }
+        | Handshake::Retry { reply, .. }
+        | Handshake::Reply { reply, .. }
+        | Handshake::Refuse { reply, .. }) = packet;
+        if *reply != self.reply {
+            return Err(HandshakeError::NotOurs);
+        }
+        if self.complete {
+            return Err(HandshakeError::Complete);
+        }
+        match packet {
+            Handshake::Hello { .. } => Err(HandshakeError::NotOurs),
+            Handshake::Refuse { reason, .. } => Ok(Progress::Refused(*reason)),
+            Handshake::Retry { cookie, .. } => self.on_retry(cookie),
+            Handshake::Reply { noise, .. } => self.on_reply(noise),
+        }
+    }
+
+    fn on_retry(&mut self, cookie: &[u8]) -> Result<Progress, HandshakeError> {
+        // First byte, version, reply id, two lengths.
+        let fixed = 1 + 1 + self.reply.0.len() + 1 + 2;
+        if cookie.is_empty() || fixed + cookie.len() + self.message.len() > BASE_DATAGRAM {
+            return Err(HandshakeError::Forged);
+        }
+        self.cookie.clear();
+        self.cookie.extend_from_slice(cookie);
+        match self.retries_left.checked_sub(1) {
+            Some(left) => {
+                self.retries_left = left;
+                Ok(Progress::SendHello)
+            }
+            None => Ok(Progress::Waiting),
+        }
+    }
+
+    fn on_reply(&mut self, message: &[u8]) -> Result<Progress, HandshakeError> {
+        let said = self.noise.read(message)?;
+        // From here on the peer itself has spoken; no other REPLY will be readable.
+        self.complete = true;
+        let (suite, payload) = said.split_first().ok_or(HandshakeError::Protocol)?;
+        let suite = Suites::single(*suite)
+            .filter(|&suite| self.offered.contains(suite))
+            .ok_or(HandshakeError::Protocol)?;
+        let established = establish(&mut self.noise, Side::Initiator, self.peer, suite, payload.to_vec())?;
+        Ok(Progress::Established(established))
+    }
+}
+
+impl fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Initiator")
+            .field("peer", &self.peer)
+            .field("reply", &self.reply)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! The handshake: two strangers who know a public key become a connection in one round trip.
+//!
+//! `Noise_IK_25519_ChaChaPoly_BLAKE2s` (The Noise Protocol Framework, revision 34). The initiator knows the responder's
+//! key beforehand, from a ticket; the responder learns the initiator's from the first message. Both messages carry a
+//! payload of the caller's, encrypted; the first of them without forward secrecy (who later steals the responder's
+//! secret can read it) and replayable by whoever saw it.
+//!
+//! ```text
+//! initiator                                     responder
+//!     |  HELLO: e, es, s, ss, {suites, payload}     |
+//!     |-------------------------------------------->|
+//!     |  RETRY: cookie             (if it is busy)  |
+//!     |<--------------------------------------------|
+//!     |  HELLO with the cookie, same Noise message  |
+//!     |-------------------------------------------->|
+//!     |  REPLY: e, ee, se, {suite, payload}         |  session, unconfirmed
+//!     |<--------------------------------------------|
+//!     |  first data packet                          |
+//!     |-------------------------------------------->|  confirmed: it was no replay
+//! ```
+//!
+//! A datagram that is not part of this, forged or damaged or late, never ends an attempt: only the caller's patience does.
+//! The Noise prologue binds version and reply id; padding and cookie are not authenticated, and nothing depends on them
+//! but whether a RETRY is needed.
+
+mod cookie;
+mod identity;
+mod initiator;
+mod noise;
+mod responder;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use thiserror::Error;
+
+pub use cookie::{COOKIE_LEN, COOKIE_LIFETIME};
+pub use identity::{Identity, PublicKey};
+pub use initiator::{Initiator, Progress};
+pub use responder::{Answer, HelloDigest, Responder, digest, refuse};
+pub use session::Established;
+
+/// Bytes of the caller's payload that fit each of the two messages.
+pub const MAX_PAYLOAD: usize = 1024;
+
+/// Why a handshake could not begin, or why a packet was not part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum HandshakeError {
+    /// More than [`MAX_PAYLOAD`] bytes of payload.
+    #[error("handshake payload is longer than {MAX_PAYLOAD} bytes")]
+    PayloadTooLong,
+    /// The public key is one with which nothing secret can be agreed (RFC 7748 section 6.1), or none at all.
+    #[error("public key is not usable")]
+    BadKey,
+    /// The packet belongs to another attempt, or to no initiator at all.
+    #[error("handshake packet belongs to another attempt")]
+    NotOurs,
+    /// The packet was not made by the peer, or changed on the way.
+    #[error("handshake packet is forged or damaged")]
+    Forged,
+    /// The peer, and no one else, answered something that makes no sense, such as a suite that was not offered.
+    #[error("peer breaks the protocol")]
+    Protocol,
+    /// The attempt has succeeded already; the packet is late.
+    #[error("handshake is complete")]
+    Complete,
+}

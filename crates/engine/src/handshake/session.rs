@@ -1,0 +1,60 @@
+//! What a handshake yields.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::noise::Noise;
+use super::{HandshakeError, PublicKey};
+use crate::seal::{Opener, Sealer, Secret, Suite};
+
+/// A connection's keys and what the peer said about itself.
+///
+/// At the initiator the peer has proved who it is and that it is there now. At the responder the peer has proved who it
+/// is, but the HELLO may be a replay until a first data packet opens: nothing is spent or written before.
+#[derive(Debug)]
+pub struct Established {
+    /// Seals what this side sends.
+    pub sealer: Sealer,
+    /// Opens what this side receives.
+    pub opener: Opener,
+    /// Who the peer is.
+    pub peer: PublicKey,
+    /// What the peer's caller put into its message. Authentic; its content is as trustworthy as the peer.
+    pub payload: Vec<u8>,
+    /// For [`crate::seal::connection_id`] of the paths on which this side receives.
+    pub receive_ids: [u8; 32],
+    /// For [`crate::seal::connection_id`] of the paths on which this side sends.
+    pub send_ids: [u8; 32],
+    /// The cipher agreed on.
+    pub suite: Suite,
+}
+
+/// Which end of the handshake this is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Initiator,
+    Responder,
+}
+
+/// Turns a finished handshake into keys: for each direction one for packets and one for connection ids.
+pub(super) fn establish(
+    noise: &mut Noise,
+    side: Side,
+    peer: PublicKey,
+    suite: Suite,
+    payload: Vec<u8>,
+) -> Result<Box<Established>, HandshakeError> {
+    let (to_responder, to_initiator) = noise.split();
+    let responder_packets = Secret::derive("byway 1: data packets to the responder", &to_responder);
+    let responder_ids = blake3::derive_key("byway 1: connection ids to the responder", &to_responder);
+    let initiator_packets = Secret::derive("byway 1: data packets to the initiator", &to_initiator);
+    let initiator_ids = blake3::derive_key("byway 1: connection ids to the initiator", &to_initiator);
+    let (send, receive, send_ids, receive_ids) = match side {
+        Side::Initiator => (responder_packets, initiator_packets, responder_ids, initiator_ids),
+        Side::Responder => (initiator_packets, responder_packets, initiator_ids, responder_ids),
+    };
+    // The cipher refuses keys of a wrong length only.
+    let sealer = Sealer::new(suite, send).map_err(|_| HandshakeError::BadKey)?;
+    let opener = Opener::new(suite, &receive).map_err(|_| HandshakeError::BadKey)?;
+    Ok(Box::new(Established { sealer, opener, peer, payload, receive_ids, send_ids, suite }))
+}

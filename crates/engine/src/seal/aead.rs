@@ -1,0 +1,169 @@
+//! Authenticated encryption with associated data, in place, with the tag apart.
+
+use core::fmt;
+use core::hash::Hasher;
+
+use byway_wire::packet::TAG_LEN;
+use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use siphasher::sip128::{Hasher128, SipHasher13};
+use thiserror::Error;
+
+use super::Suite;
+
+/// The tag did not match (or, when sealing, the body is beyond what the cipher can seal under one nonce).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("rejected by the cipher")]
+pub struct Rejected;
+
+/// A cipher under one key. The header is authenticated, the body is authenticated and made unreadable. The caller sees to
+/// it that no nonce is used twice.
+pub trait Aead {
+    /// Seals `body` in place and returns its tag.
+    fn seal(&self, nonce: [u8; NONCE_LEN], header: &[u8], body: &mut [u8])
+    -> Result<[u8; TAG_LEN], Rejected>;
+
+    /// Opens `body` in place. After an error the body holds nothing of use: a packet is tried with one key only.
+    fn open(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        header: &[u8],
+        body: &mut [u8],
+        tag: [u8; TAG_LEN],
+    ) -> Result<(), Rejected>;
+}
+
+/// AES-256-GCM or ChaCha20-Poly1305, as implemented by ring.
+///
+/// ring does not erase its expanded keys when dropped; the secrets they came from are erased ([`super::Secret`]).
+#[derive(Clone, Debug)]
+pub struct Ring(LessSafeKey);
+
+impl Aead for Ring {
+    #[inline]
+    fn seal(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        header: &[u8],
+        body: &mut [u8],
+    ) -> Result<[u8; TAG_LEN], Rejected> {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(header), body).map_err(|_| Rejected)?;
+        tag.as_ref().try_into().map_err(|_| Rejected)
+    }
+
+    #[inline]
+    fn open(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        header: &[u8],
+        body: &mut [u8],
+        tag: [u8; TAG_LEN],
+    ) -> Result<(), Rejected> {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        self.0
+            .open_in_place_separate_tag(nonce, Aad::from(header), tag.into(), body, 0..)
+            .map(|_| ())
+            .map_err(|_| Rejected)
+    }
+}
+
+/// No cipher: the body stays readable and the tag is a keyed checksum (SipHash-1-3, 128 bits), so that a simulated
+/// corruption, a wrong key or a wrong nonce are still noticed. **No security.**
+#[derive(Clone)]
+pub struct Null(SipHasher13);
+
+impl Null {
+    fn tag(&self, nonce: &[u8], header: &[u8], body: &[u8]) -> [u8; TAG_LEN] {
+        let mut hasher = self.0;
+        hasher.write(nonce);
+        // Without its length a byte could move from the header to the body unnoticed.
+        hasher.write_u64(header.len() as u64);
+        hasher.write(header);
+        hasher.write(body);
+        hasher.finish128().as_bytes()
+    }
+}
+
+impl Aead for Null {
+    #[inline]
+    fn seal(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        header: &[u8],
+        body: &mut [u8],
+    ) -> Result<[u8; TAG_LEN], Rejected> {
+        Ok(self.tag(&nonce, header, body))
+    }
+
+    #[inline]
+    fn open(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        header: &[u8],
+        body: &mut [u8],
+        tag: [u8; TAG_LEN],
+    ) -> Result<(), Rejected> {
+        if self.tag(&nonce, header, body) == tag { Ok(()) } else { Err(Rejected) }
+    }
+}
+
+impl fmt::Debug for Null {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Null")
+    }
+}
+
+/// The key of any suite: a branch instead of a virtual call per packet.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large one is the one in use; it is not moved per packet")]
+pub enum Key {
+    /// A real cipher.
+    Ring(Ring),
+    /// [`Suite::Null`].
+    Null(Null),
+}
+
+impl Key {
+    /// The key of `suite` from 32 secret bytes.
+    pub fn new(suite: Suite, secret: &[u8; 32]) -> Result<Self, Rejected> {
+        let algorithm = match suite {
+            Suite::Aes256Gcm => &AES_256_GCM,
+            Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+            Suite::Null => {
+                let (key, _) = secret.split_first_chunk::<16>().ok_or(Rejected)?;
+                return Ok(Self::Null(Null(SipHasher13::new_with_key(key))));
+            }
+        };
+        let key = UnboundKey::new(algorithm, secret).map_err(|_| Rejected)?;
+        Ok(Self::Ring(Ring(LessSafeKey::new(key))))
+    }
+}
+
+impl Aead for Key {
+    #[inline]
+    fn seal(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        header: &[u8],
+        body: &mut [u8],
+    ) -> Result<[u8; TAG_LEN], Rejected> {
+        match self {
+            Self::Ring(key) => key.seal(nonce, header, body),
+            Self::Null(key) => key.seal(nonce, header, body),
+        }
+    }
+
+    #[inline]
+    fn open(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        header: &[u8],
+        body: &mut [u8],
+        tag: [u8; TAG_LEN],
+    ) -> Result<(), Rejected> {
+        match self {
+            Self::Ring(key) => key.open(nonce, header, body, tag),
+            Self::Null(key) => key.open(nonce, header, body, tag),
+        }
+    }
+}

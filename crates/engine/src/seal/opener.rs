@@ -1,0 +1,146 @@
+//! The receiving side of a direction.
+
+use byway_wire::packet::TAG_LEN;
+use byway_wire::{Instant, PathId};
+use thiserror::Error;
+
+use super::schedule::nonce;
+use super::{Aead, EpochLimits, Key, Rejected, Secret, Suite};
+
+/// Why a packet was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum OpenError {
+    /// Shorter than its header and tag.
+    #[error("packet ends before its tag")]
+    TooShort,
+    /// Of an epoch whose key is gone: too late.
+    #[error("packet is of an epoch that is over")]
+    OldEpoch,
+    /// Not sealed by the peer for this path and number, or changed on the way.
+    #[error("packet is forged or damaged")]
+    Forged,
+    /// So many forgeries that the next might succeed: the connection has to end (RFC 9001 section 6.6).
+    #[error("too many forged packets")]
+    Exhausted,
+}
+
+/// Opens the packets of one direction, all paths, and follows the sender from epoch to epoch.
+///
+/// Four keys are at hand: the previous epoch's (for stragglers, for some seconds), the current one's, and those of the two
+/// epochs ahead. Two bits in the header name one of the four, so a packet costs one attempt whatever its sender claims,
+/// and no key is derived before a packet of a new epoch has proved to be genuine. Two ahead, and not one, because an epoch can
+/// pass unseen: its few packets lost, then an idle hour.
+#[derive(Debug)]
+pub struct Opener {
+    suite: Suite,
+    limits: EpochLimits,
+    /// The key of epoch e is at e modulo 4.
+    keys: [Option<Key>; 4],
+    /// The secret of epoch `current` + 2, the furthest ahead. Those before it are erased.
+    furthest: Secret,
+    current: u64,
+    /// When the previous epoch's key goes.
+    previous_until: Option<Instant>,
+    forged: u64,
+}
+
+impl Opener {
+    /// Begins at epoch 0 with `secret`.
+    pub fn new(suite: Suite, secret: &Secret) -> Result<Self, Rejected> {
+        let next = secret.next();
+        let furthest = next.next();
+        let keys = [Some(secret.key(suite)?), Some(next.key(suite)?), Some(furthest.key(suite)?), None];
+        let limits = EpochLimits::default();
+        Ok(Self { suite, limits, keys, furthest, current: 0, previous_until: None, forged: 0 })
+    }
+
+    /// Keeps the previous epoch's key for `limits.stragglers`; when epochs begin is the sender's choice.
+    #[must_use]
+    pub const fn with_limits(mut self, limits: EpochLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The cipher.
+    #[must_use]
+    pub const fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// Epochs begun before the current one.
+    #[must_use]
+    pub const fn epochs(&self) -> u64 {
+        self.current
+    }
+
+    /// Packets refused as [`OpenError::Forged`] since the connection began.
+    #[must_use]
+    pub const fn forged(&self) -> u64 {
+        self.forged
+    }
+
+    /// Opens `packet` = header (`header_len` bytes) | sealed bytes | tag in place and returns the plaintext. `epoch_bits`
+    /// and the low bits of `number` come from the header. After an error the packet's bytes are worthless.
+    ///
+    /// Says nothing about replays: ask [`super::ReplayWindow::check`] before and tell it after.
+    #[inline]
+    pub fn open<'a>(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        number: u64,
+        epoch_bits: u8,
+        packet: &'a mut [u8],
+        header_len: usize,
+    ) -> Result<&'a mut [u8], OpenError> {
+        if self.previous_until.is_some_and(|until| now >= until) {
+            self.forget_previous();
+        }
+        if self.forged >= self.suite.integrity_limit() {
+            return Err(OpenError::Exhausted);
+        }
+        let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(OpenError::TooShort)?;
+        let (body, tag) = rest.split_last_chunk_mut::<TAG_LEN>().ok_or(OpenError::TooShort)?;
+        let slot = self.keys.get(usize::from(epoch_bits & 3)).and_then(Option::as_ref);
+        let key = slot.ok_or(OpenError::OldEpoch)?;
+        if let Err(Rejected) = key.open(nonce(path, number), header, body, *tag) {
+            self.forged += 1;
+            return Err(OpenError::Forged);
+        }
+        // 0: current, 1 and 2: ahead, 3: previous.
+        let ahead = u64::from(epoch_bits).wrapping_sub(self.current) & 3;
+        if matches!(ahead, 1 | 2) {
+            self.advance(now, ahead);
+        }
+        Ok(body)
+    }
+
+    /// The peer has moved on by `ahead` (1 or 2) epochs, and has proved it.
+    #[cold]
+    fn advance(&mut self, now: Instant, ahead: u64) {
+        for _ in 0..ahead {
+            let furthest = self.furthest.next();
+            self.current += 1;
+            let slot = ((self.current + 2) & 3) as usize;
+            if let Some(slot) = self.keys.get_mut(slot) {
+                // In place of the epoch before the one that just ended: too old now, if it is there still.
+                *slot = furthest.key(self.suite).ok();
+            }
+            self.furthest = furthest;
+        }
+        self.previous_until = Some(now + self.limits.stragglers);
+    }
+
+    #[cold]
+    fn forget_previous(&mut self) {
+        self.previous_until = None;
+        if let Some(previous) = self.keys.get_mut((self.current.wrapping_sub(1) & 3) as usize) {
+            *previous = None;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn pretend_forged(&mut self, forged: u64) {
+        self.forged = forged;
+    }
+}

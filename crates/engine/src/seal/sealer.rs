@@ -1,0 +1,107 @@
+//! The sending side of a direction.
+
+use byway_wire::packet::TAG_LEN;
+use byway_wire::{Instant, PathId};
+use thiserror::Error;
+
+use super::schedule::nonce;
+use super::{Aead, EpochLimits, Key, Rejected, Secret, Suite};
+
+/// Why a packet was not sealed. Each is a mistake of the caller; the packet must not be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SealError {
+    /// Shorter than its header and the room for the tag.
+    #[error("packet has no room for its header and tag")]
+    TooShort,
+    /// [`EpochLimits::HARD`] packets without a call of [`Sealer::epoch`].
+    #[error("key is worn out")]
+    WornOut,
+    /// Longer than the cipher can seal (64 GB).
+    #[error("packet is too long")]
+    TooLong,
+}
+
+/// Seals the packets of one direction, all paths, and rolls the key.
+#[derive(Debug)]
+pub struct Sealer {
+    suite: Suite,
+    limits: EpochLimits,
+    secret: Secret,
+    key: Key,
+    epoch: u64,
+    /// Packets sealed in this epoch.
+    sealed: u64,
+    /// When this epoch began: the first time that somebody asked for it.
+    since: Option<Instant>,
+}
+
+impl Sealer {
+    /// Begins at epoch 0 with `secret`.
+    pub fn new(suite: Suite, secret: Secret) -> Result<Self, Rejected> {
+        let key = secret.key(suite)?;
+        Ok(Self { suite, limits: EpochLimits::default(), secret, key, epoch: 0, sealed: 0, since: None })
+    }
+
+    /// Rolls keys at other limits (tests roll every few packets). Both sides may differ in `packets` and `age`.
+    #[must_use]
+    pub const fn with_limits(mut self, limits: EpochLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The cipher.
+    #[must_use]
+    pub const fn suite(&self) -> Suite {
+        self.suite
+    }
+
+    /// The epoch, modulo 4, that belongs in the header of the next packet. Rolls the key first if that is due, so it is
+    /// called once for each packet, before its header is written.
+    #[inline]
+    pub fn epoch(&mut self, now: Instant) -> u8 {
+        let since = *self.since.get_or_insert(now);
+        if self.sealed >= self.limits.packets || now.since(since) >= self.limits.age {
+            self.roll(now);
+        }
+        (self.epoch & 3) as u8
+    }
+
+    /// Epochs begun before this one.
+    #[must_use]
+    pub const fn epochs(&self) -> u64 {
+        self.epoch
+    }
+
+    #[cold]
+    fn roll(&mut self, now: Instant) {
+        let secret = self.secret.next();
+        // A key of the right length cannot be refused; if it were, the old one would go on to its hard limit.
+        if let Ok(key) = secret.key(self.suite) {
+            self.key = key;
+            self.secret = secret;
+            self.epoch += 1;
+            self.sealed = 0;
+            self.since = Some(now);
+        }
+    }
+
+    /// Seals `packet` = header (`header_len` bytes, written by the caller with [`Sealer::epoch`]) | plaintext | 16 bytes
+    /// of room for the tag. `number` is the full packet number on `path`; never call this twice with the same one.
+    #[inline]
+    pub fn seal(
+        &mut self,
+        path: PathId,
+        number: u64,
+        packet: &mut [u8],
+        header_len: usize,
+    ) -> Result<(), SealError> {
+        if self.sealed >= EpochLimits::HARD {
+            return Err(SealError::WornOut);
+        }
+        let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(SealError::TooShort)?;
+        let (body, tag) = rest.split_last_chunk_mut::<TAG_LEN>().ok_or(SealError::TooShort)?;
+        *tag = self.key.seal(nonce(path, number), header, body).map_err(|Rejected| SealError::TooLong)?;
+        self.sealed += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Which cipher seals a connection, and how two peers agree on one.
+
+use core::fmt;
+
+/// A cipher for data packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Suite {
+    /// AES-256 in Galois/counter mode (NIST SP 800-38D): the fastest where the processor has AES instructions.
+    Aes256Gcm,
+    /// ChaCha20-Poly1305 (RFC 8439): fast on every processor.
+    ChaCha20Poly1305,
+    /// **No security.** Packets travel readable, with a checksum instead of a tag. For simulations, where the time that a
+    /// cipher takes buys nothing; agreed on only when both sides were told to [allow it](Suites::INSECURE_SIMULATION).
+    Null,
+}
+
+impl Suite {
+    /// The suite to choose when one may choose alone. Whether the processor computes AES in hardware is for the caller to
+    /// find out: a pure machine cannot ask it.
+    #[must_use]
+    pub const fn preferred(aes_in_hardware: bool) -> Self {
+        if aes_in_hardware { Self::Aes256Gcm } else { Self::ChaCha20Poly1305 }
+    }
+
+    pub(crate) const fn to_byte(self) -> u8 {
+        match self {
+            Self::Aes256Gcm => 1,
+            Self::ChaCha20Poly1305 => 2,
+            Self::Null => 4,
+        }
+    }
+
+    /// Forgeries that an opener may refuse before the connection has to end (integrity limits of RFC 9001 section 6.6;
+    /// the checksum of `Null` protects against accidents only and sets no limit).
+    pub(crate) const fn integrity_limit(self) -> u64 {
+        match self {
+            Self::Aes256Gcm => 1 << 52,
+            Self::ChaCha20Poly1305 => 1 << 36,
+            Self::Null => u64::MAX,
+        }
+    }
+}
+
+/// A set of suites: what one side is willing to use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Suites(u8);
+
+impl Suites {
+    /// Both ciphers. For processors with AES instructions.
+    pub const SECURE: Self = Self(Suite::Aes256Gcm.to_byte() | Suite::ChaCha20Poly1305.to_byte());
+    /// Only [`Suite::Null`]. **No security**: for simulations.
+    pub const INSECURE_SIMULATION: Self = Self(Suite::Null.to_byte());
+
+    /// What a host offers: ChaCha20-Poly1305 always; AES-256-GCM only where it is done in hardware, because in software
+    /// it would slow down both ends.
+    #[must_use]
+    pub const fn for_processor(aes_in_hardware: bool) -> Self {
+        if aes_in_hardware { Self::SECURE } else { Self::only(Suite::ChaCha20Poly1305) }
+    }
+
+    /// Just this one.
+    #[must_use]
+    pub const fn only(suite: Suite) -> Self {
+        Self(suite.to_byte())
+    }
+
+    /// This set and `suite`.
+    #[must_use]
+    pub const fn with(self, suite: Suite) -> Self {
+        Self(self.0 | suite.to_byte())
+    }
+
+    /// Whether `suite` is in the set.
+    #[must_use]
+    pub const fn contains(self, suite: Suite) -> bool {
+        self.0 & suite.to_byte() != 0
+    }
+
+    /// The suite for two sides that allow `self` and `other`; `None` if they have none in common. Since nobody allows
+    /// `Null` by accident it wins where both do; then AES-256-GCM, offered only by who is fast at it.
+    #[must_use]
+    pub fn agree(self, other: Self) -> Option<Suite> {
+        [Suite::Null, Suite::Aes256Gcm, Suite::ChaCha20Poly1305]
+            .into_iter()
+            .find(|&suite| self.contains(suite) && other.contains(suite))
+    }
+
+    pub(crate) const fn to_byte(self) -> u8 {
+        self.0
+    }
+
+    /// Bits that nobody knows yet are a newer peer's offers: they stay, and never match.
+    pub(crate) const fn from_byte(byte: u8) -> Self {
+        Self(byte)
+    }
+
+    /// The one suite that this byte names, if it names exactly one that is known.
+    pub(crate) fn single(byte: u8) -> Option<Suite> {
+        [Suite::Aes256Gcm, Suite::ChaCha20Poly1305, Suite::Null]
+            .into_iter()
+            .find(|suite| suite.to_byte() == byte)
+    }
+}
+
+impl fmt::Debug for Suites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [Suite::Aes256Gcm, Suite::ChaCha20Poly1305, Suite::Null];
+        f.debug_set().entries(all.into_iter().filter(|&suite| self.contains(suite))).finish()
+    }
+}
