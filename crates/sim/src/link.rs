@@ -1,0 +1,132 @@
+//! What a link is: something that is offered a packet and says what becomes of it.
+
+use byway_wire::{Ecn, Instant};
+use core::any::Any;
+use core::fmt::Debug;
+
+/// One direction of a link.
+///
+/// A link that serves in order of arrival knows when a packet arrives at the moment that the packet is offered, so a
+/// packet costs one event per hop. A link is a plain struct with its own generator: a driver with a real clock can use
+/// it as well as the [`World`](crate::World).
+pub trait Link: Any + Debug {
+    /// Decides what becomes of a packet that is offered at `now`. `now` never goes back.
+    fn offer(&mut self, now: Instant, packet: &Offer) -> Fate;
+
+    /// What waits in the queue at `now`; the packet being sent is not part of it.
+    fn waiting(&mut self, now: Instant) -> Occupancy;
+
+    /// The most that may ever wait. The world asserts it.
+    fn bound(&self) -> Occupancy;
+
+    /// Whether a packet may overtake another. Where it may not, the world asserts the order.
+    fn may_reorder(&self) -> bool;
+}
+
+/// A packet that wants to go over a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Bytes of UDP payload. The link adds what headers cost.
+    pub size: usize,
+    /// Its ECN mark.
+    pub ecn: Ecn,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives.
+    Delivered(Delivery),
+    /// It arrives twice, the second time not before the first.
+    Duplicated(Delivery, Delivery),
+    /// It does not arrive.
+    Dropped(DropReason),
+}
+
+/// How a packet arrives at the far end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// When its last bit arrives.
+    pub at: Instant,
+    /// Its mark on arrival: as offered, or CE.
+    pub ecn: Ecn,
+    /// What happened to its bits, if anything.
+    pub corruption: Option<Corruption>,
+}
+
+/// Flips one to three bits, which ones is fixed by the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corruption(pub u64);
+
+impl Corruption {
+    /// Flips the bits. What is not empty is changed for certain.
+    pub fn apply(self, payload: &mut [u8]) {
+        let bits = payload.len() as u64 * 8;
+        if bits == 0 {
+            return;
+        }
+        let first = self.0 % bits;
+        let mut flip = |bit: u64| {
+            if let Some(byte) = payload.get_mut((bit / 8) as usize) {
+                *byte ^= 1 << (bit % 8);
+            }
+        };
+        flip(first);
+        // More bits at other places, so that they never undo the first.
+        for extra in 1..=(self.0 >> 62).min(2) {
+            let distance = (self.0 >> (16 * extra)) % bits;
+            if distance != 0 {
+                flip((first + distance) % bits);
+            }
+        }
+    }
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// The queue had no room for it.
+    QueueFull,
+    /// Random loss on the wire.
+    Loss,
+    /// The link was down.
+    Partition,
+    /// Larger than the link's MTU.
+    TooLarge,
+    /// The queue's discipline chose it (active queue management).
+    Managed,
+}
+
+impl DropReason {
+    /// All reasons, in the order in which [`Counters`](crate::Counters) keeps them.
+    pub const ALL: [Self; 5] = [Self::QueueFull, Self::Loss, Self::Partition, Self::TooLarge, Self::Managed];
+}
+
+/// How much waits, or may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Occupancy {
+    /// Packets.
+    pub packets: usize,
+    /// Bytes on the wire, headers included.
+    pub bytes: u64,
+    /// Deliveries that will come of these packets: fewer than packets where some will be lost, more where some will be
+    /// duplicated. Means nothing in a bound.
+    pub deliveries: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn corruption_always_changes_something() {
+        let mut random = crate::Random::new(1);
+        for round in 0..2_000 {
+            let mut payload = vec![0_u8; 1 + round % 40];
+            Corruption(random.next_u64()).apply(&mut payload);
+            let flipped: u32 = payload.iter().map(|byte| byte.count_ones()).sum();
+            assert!((1..=3).contains(&flipped), "{flipped} bits flipped");
+        }
+        Corruption(5).apply(&mut []);
+    }
+}
