@@ -1,0 +1,97 @@
+//! The application's data: streams, objects, datagrams and their flow control.
+//!
+//! [`Outgoing`] is what this side sends, [`Incoming`] what it receives. Neither knows paths, packet numbers or timers: the
+//! connection asks [`Outgoing::fill`] for frames whenever a path has room, remembers the [`Carried`] it got for them in
+//! the packet's ledger entry, and hands them back when the packet is acknowledged or lost.
+//!
+//! **Flow control** counts every distinct byte of all streams and objects once, however often it travels, and
+//! [`OBJECT_COST`] for every object once: an object takes memory at the receiver even when it is empty, and ten thousand
+//! small ones are to slow their sender as much as one large one. Both ends count alike; the receiver gives the bytes
+//! back when the owner has read or written them, an object's cost when the owner has taken its
+//! [`InEvent::ObjectComplete`].
+
+pub mod incoming;
+pub mod outgoing;
+pub mod ranges;
+
+pub use incoming::{InEvent, Incoming, IncomingLimits, StreamRead, WriteRequest};
+pub use outgoing::{Blocked, OutEvent, Outgoing, OutgoingLimits, Progress, ReadRequest};
+pub use ranges::RangeSet;
+
+use byway_wire::{ObjectId, StreamId};
+use thiserror::Error;
+
+/// Bytes of flow control that an object costs beside its own: about what a receiver keeps for one.
+pub const OBJECT_COST: u64 = 512;
+
+/// Something whose bytes have offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DataId {
+    /// A stream.
+    Stream(StreamId),
+    /// An object.
+    Object(ObjectId),
+}
+
+/// What of the application's data a packet carried: remembered with the packet, handed back when it is acknowledged or
+/// lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// Bytes of a stream.
+    Stream {
+        /// The stream.
+        id: StreamId,
+        /// Where the bytes stand in it.
+        offset: u64,
+        /// How many.
+        length: u32,
+        /// Whether they end it.
+        fin: bool,
+    },
+    /// Bytes of an object.
+    Object {
+        /// The object.
+        id: ObjectId,
+        /// Where the bytes stand in it.
+        offset: u64,
+        /// How many.
+        length: u32,
+        /// Whether they end it.
+        fin: bool,
+    },
+    /// The connection's flow-control limit.
+    MaxData,
+    /// A stream's flow-control limit.
+    MaxStreamData(StreamId),
+    /// That this side gave up a stream.
+    ResetStream(StreamId),
+    /// That this side wants no more of a stream.
+    StopSending(StreamId),
+    /// An unreliable message.
+    Datagram,
+}
+
+/// What the peer did that the protocol forbids: the connection closes with this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct ProtocolError {
+    /// For the peer's machine: one of the constants of this type.
+    pub code: u64,
+    /// For people.
+    pub reason: &'static str,
+}
+
+impl ProtocolError {
+    /// More data than the limits allowed (the number is RFC 9000's, section 20.1, as are the next two).
+    pub const FLOW_CONTROL: u64 = 0x03;
+    /// More streams or objects at once than allowed.
+    pub const STREAM_LIMIT: u64 = 0x04;
+    /// A stream's or object's end that moves, or data beyond it.
+    pub const FINAL_SIZE: u64 = 0x06;
+    /// Data so scattered that remembering it would take more memory than the data.
+    pub const SCATTERED: u64 = 0x40;
+
+    const fn new(code: u64, reason: &'static str) -> Self {
+        Self { code, reason }
+    }
+}
