@@ -1,1 +1,0 @@
-//! The relay envelope and its capability tokens.

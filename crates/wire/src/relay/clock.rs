@@ -1,0 +1,62 @@
+//! The relay's clock as others know it. Packets carry the relay's own time, learnt when it was greeted, so nobody's
+//! clock needs to be right.
+
+use super::greet::Greeted;
+use crate::time::Instant;
+
+/// What the relay's clock shows at a local time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayClock {
+    unix_millis: u64,
+    at: Instant,
+}
+
+impl RelayClock {
+    /// The relay's clock shows `unix_millis` (ms of Unix time) at `at`.
+    #[must_use]
+    pub const fn new(unix_millis: u64, at: Instant) -> Self {
+        Self { unix_millis, at }
+    }
+
+    /// Learns it from a greeting that left at `sent` and whose answer came at `received`: the relay wrote its time half a
+    /// round trip before. Wrong by at most half the round trip, which matters little against
+    /// [`TIME_WINDOW`](super::TIME_WINDOW).
+    #[must_use]
+    pub const fn learn(greeted: &Greeted, sent: Instant, received: Instant) -> Self {
+        let half_millis = received.since(sent).as_millis() as u64 / 2; // a Duration of an Instant's range fits
+        Self { unix_millis: greeted.unix_millis.saturating_add(half_millis), at: received }
+    }
+
+    /// What it shows at `now`, in ms of Unix time.
+    #[must_use]
+    pub const fn unix_millis(&self, now: Instant) -> u64 {
+        let millis = now.signed_nanos_since(self.at) / 1_000_000;
+        self.unix_millis.saturating_add_signed(millis)
+    }
+
+    /// What it shows at `now`, in whole seconds of Unix time.
+    #[must_use]
+    pub const fn unix(&self, now: Instant) -> u64 {
+        self.unix_millis(now) / 1_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::key::Consent;
+    use super::*;
+
+    #[test]
+    fn half_a_round_trip_is_added_and_time_goes_on() {
+        let greeted = Greeted {
+            nonce: [0; 8],
+            address: "192.0.2.1:1".parse().unwrap(),
+            consent: Consent { expiry: 0, tag: 0 },
+            unix_millis: 1_800_000_000_000,
+        };
+        let clock = RelayClock::learn(&greeted, Instant::from_millis(100), Instant::from_millis(300));
+        assert_eq!(clock.unix_millis(Instant::from_millis(300)), 1_800_000_000_100);
+        assert_eq!(clock.unix(Instant::from_millis(1_200)), 1_800_000_001);
+        assert_eq!(clock.unix_millis(Instant::from_millis(200)), 1_800_000_000_000);
+    }
+}

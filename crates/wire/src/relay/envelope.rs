@@ -1,0 +1,413 @@
+//! The envelope that a sender puts before each packet for a relay.
+//!
+//! ```text
+//!   0      1        9        11          21          21|28         27..46       37..56
+//!   +------+--------+--------+-----------+-----------+-------------+------------+-------------+
+//!   | 0x60 | MAC    | time   | grant     | [caveat]  | destination | consent    | inner       |
+//!   | +nv  | (8)    | (2)    | (10)      | (7)       | (6 or 18)   | (10)       | packet      |
+//!   +------+--------+--------+-----------+-----------+-------------+------------+-------------+
+//!                   '------------------------- under the MAC --------------------------------'
+//! ```
+//!
+//! `v`: IPv6 destination, `n`: narrowed. The MAC is over the first byte, the relay's whole time in Unix seconds, of which
+//! the packet carries the low 16 bits, and everything after the MAC. It stands in front of what it covers, so that the
+//! long part is hashed in one go.
+//!
+//! Why the time is enough against replays: a relay that remembered packets would keep state by the packet. Within
+//! [`TIME_WINDOW`] an observer can spend a packet again, to the same consenting destination, out of the same account,
+//! and the session there drops the copy; after it, never (the MAC is over the whole time, not over the 16 bits).
+
+use super::clock::RelayClock;
+use super::grant::{Caveat, Grant, Scope};
+use super::greet::CONSENT_LEN;
+use super::key::{Consent, MacKey, restore};
+use super::notice::Notice;
+use super::word::Word;
+use super::{FORWARD, NARROWED, V6, canonical, read_socket, socket_len, v6_bit, write_socket};
+use crate::codec::{DecodeError, Reader, Writer};
+use crate::time::Instant;
+use core::net::SocketAddr;
+
+/// Bytes of the envelope to an IPv4 destination.
+pub const ENVELOPE_V4: usize = FIXED + 6;
+/// Bytes of the envelope to an IPv6 destination.
+pub const ENVELOPE_V6: usize = FIXED + 18;
+/// Bytes of the envelope to an IPv4 destination under a narrowed word.
+pub const ENVELOPE_V4_NARROWED: usize = ENVELOPE_V4 + super::CAVEAT_LEN;
+/// Bytes of the envelope to an IPv6 destination under a narrowed word.
+pub const ENVELOPE_V6_NARROWED: usize = ENVELOPE_V6 + super::CAVEAT_LEN;
+/// Bytes of the longest envelope.
+pub const ENVELOPE_MAX: usize = ENVELOPE_V6_NARROWED;
+/// Seconds that a packet's time may differ from the relay's, either way. Clocks are set by the greeting (wrong by half a
+/// round trip) and drift by seconds a day.
+pub const TIME_WINDOW: u64 = 10;
+
+const MAC_AT: usize = 1;
+const TIME_AT: usize = 9;
+const FIXED: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
+
+/// An envelope as a relay reads it. Nothing in it is proven before [`is_authentic`](Self::is_authentic) says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Under which grant.
+    pub grant: Grant,
+    /// What the grant was narrowed to.
+    pub caveat: Option<Caveat>,
+    /// The low 16 bits of the relay's time in Unix seconds.
+    pub time: u16,
+    /// Where the inner packet shall go.
+    pub destination: SocketAddr,
+    /// The destination's consent.
+    pub consent: Consent,
+    /// Where the inner packet begins.
+    pub inner: usize,
+    mac: u64,
+}
+
+impl Forward {
+    /// Reads the envelope of a packet. One without an inner packet is refused.
+    pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(packet);
+        let kind = reader.u8()?;
+        if kind & !(V6 | NARROWED) != FORWARD {
+            return Err(DecodeError::UnknownType(kind));
+        }
+        let (mac, time) = (reader.u64()?, reader.u16()?);
+        let grant = Grant::read(&mut reader)?;
+        let caveat = if kind & NARROWED != 0 { Some(Caveat::read(&mut reader)?) } else { None };
+        let destination = read_socket(&mut reader, kind & V6 != 0)?;
+        let consent = Consent::read(&mut reader)?;
+        if reader.is_empty() {
+            return Err(DecodeError::Truncated);
+        }
+        let inner = packet.len() - reader.remaining();
+        Ok(Self { grant, caveat, time, destination, consent, inner, mac })
+    }
+
+    /// The whole time that the packet says, given the relay's own (both in Unix seconds).
+    #[must_use]
+    pub const fn unix(&self, now: u64) -> u64 {
+        restore(self.time, now)
+    }
+
+    /// Whether `packet`, from which this was read, was made at `unix` by who knows `key`.
+    #[must_use]
+    pub fn is_authentic(&self, packet: &[u8], key: &MacKey, unix: u64) -> bool {
+        let covered = packet.get(TIME_AT..).unwrap_or_default();
+        packet.first().is_some_and(|kind| key.mac(*kind, unix, covered) == self.mac)
+    }
+
+    /// The account under the grant's, 0 for none.
+    #[must_use]
+    pub fn branch(&self) -> u8 {
+        self.caveat.map_or(0, |caveat| caveat.branch)
+    }
+
+    /// What this use needs of the scope.
+    #[must_use]
+    pub const fn scope(&self) -> Scope {
+        if self.destination.is_ipv4() { Scope::V4 } else { Scope::V6 }
+    }
+}
+
+/// The way through one relay to one destination: writes the envelope before each packet.
+#[derive(Clone, Debug)]
+pub struct Hop {
+    relay: SocketAddr,
+    destination: SocketAddr,
+    grant: u32,
+    consent: Consent,
+    clock: RelayClock,
+    key: MacKey,
+    /// The envelope but for MAC and time.
+    template: [u8; ENVELOPE_MAX],
+    length: usize,
+}
+
+impl Hop {
+    /// The way through `relay` (one of the word's addresses) to `destination` (the address that the relay observed) with
+    /// its consent. The clock comes from a greeting of the sender's own, or of the receiver's.
+    #[must_use]
+    pub fn new(
+        word: &Word,
+        relay: SocketAddr,
+        destination: SocketAddr,
+        consent: Consent,
+        clock: RelayClock,
+    ) -> Self {
+        let destination = canonical(destination);
+        let caveat = word.caveat();
+        let mut template = [0; ENVELOPE_MAX];
+        let mut writer = Writer::new(&mut template);
+        writer.u8(FORWARD | v6_bit(destination) | if caveat.is_some() { NARROWED } else { 0 });
+        writer.bytes(&[0; TIME_AT + 2 - MAC_AT]);
+        word.grant().write(&mut writer);
+        if let Some(caveat) = caveat {
+            caveat.write(&mut writer);
+        }
+        write_socket(&mut writer, destination);
+        consent.write(&mut writer);
+        let length = writer.len();
+        let grant = word.grant().id;
+        Self { relay, destination, grant, consent, clock, key: word.mac_key(), template, length }
+    }
+
+    /// Bytes to leave free before the inner packet: 37 to 56, constant for a hop.
+    #[must_use]
+    pub const fn room(&self) -> usize {
+        self.length
+    }
+
+    /// Where to send what [`seal`](Self::seal) made.
+    #[must_use]
+    pub const fn relay(&self) -> SocketAddr {
+        self.relay
+    }
+
+    /// Where the relay sends it.
+    #[must_use]
+    pub const fn destination(&self) -> SocketAddr {
+        self.destination
+    }
+
+    /// Writes the envelope into the first [`room`](Self::room) bytes of `packet`; the inner packet is the rest. False,
+    /// and nothing is written, if there is no inner packet.
+    #[must_use]
+    pub fn seal(&self, now: Instant, packet: &mut [u8]) -> bool {
+        if packet.len() <= self.length {
+            return false;
+        }
+        let unix = self.clock.unix(now);
+        let (envelope, _) = packet.split_at_mut(self.length);
+        envelope.copy_from_slice(&self.template[..self.length]);
+        envelope[TIME_AT..TIME_AT + 2].copy_from_slice(&(unix as u16).to_be_bytes());
+        let mac = self.key.mac(packet[0], unix, &packet[TIME_AT..]);
+        packet[MAC_AT..TIME_AT].copy_from_slice(&mac.to_be_bytes());
+        true
+    }
+
+    /// Sets the relay's clock anew.
+    pub const fn set_clock(&mut self, clock: RelayClock) {
+        self.clock = clock;
+    }
+
+    /// Takes a fresh consent of the same destination.
+    pub fn set_consent(&mut self, consent: Consent) {
+        self.consent = consent;
+        let at = self.length - CONSENT_LEN;
+        self.template[at..self.length].copy_from_slice(&consent.to_bytes());
+    }
+
+    /// When the consent ends, in Unix seconds of the relay's clock. Ask the receiver for another before.
+    #[must_use]
+    pub const fn consent_expires(&self, now: Instant) -> u64 {
+        restore(self.consent.expiry, self.clock.unix(now) / super::EXPIRY_UNIT) * super::EXPIRY_UNIT
+    }
+
+    /// What a notice from [`relay`](Self::relay) means for this hop. `None`: it is about another hop, or made up.
+    #[must_use]
+    pub fn judge(&self, notice: &Notice, now: Instant) -> Option<Verdict> {
+        if notice.grant != self.grant || notice.echo != self.consent.tag.to_be_bytes() {
+            return None;
+        }
+        // An old notice proves nothing about now, but one about the clock is just about that difference.
+        let fresh = u64::from(notice.unix).abs_diff(self.clock.unix(now)) <= 3 * TIME_WINDOW;
+        let proven = notice.is_authentic(&self.key) && (fresh || notice.reason == super::Reason::Clock);
+        Some(if proven { Verdict::Proven } else { Verdict::Hint })
+    }
+}
+
+/// How far a [`Notice`] can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the relay's. Act on it.
+    Proven,
+    /// Somebody on the way, maybe the relay, says so. Show it to the person, but go on by what the path itself shows.
+    Hint,
+}
+
+const _: () = {
+    assert!(ENVELOPE_V4_NARROWED <= 44); // the design's byte budget
+    assert!(socket_len(&SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::LOCALHOST), 1)) == 6);
+    assert!(super::NOTICE_LEN < ENVELOPE_V4);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::grant::tests::{any_caveat, any_grant};
+    use super::super::grant::{Minute, QuotaClass, RateClass, Terms};
+    use super::super::tests::any_socket;
+    use super::super::{Reason, RelayKey, Secret};
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    const NOW: u64 = 1_800_000_000;
+
+    fn relay() -> SocketAddr {
+        "192.0.2.1:4748".parse().unwrap()
+    }
+
+    fn word() -> Word {
+        let terms = Terms {
+            expiry: Minute::from_unix(NOW + 3600),
+            rate: RateClass(0x80),
+            quota: QuotaClass(0x90),
+            scope: Scope::ALL,
+        };
+        Word::new(vec![relay()], Grant { id: 0x0102_0304, terms }, Secret::new([9; 16])).unwrap()
+    }
+
+    fn clock() -> RelayClock {
+        RelayClock::new(NOW * 1000, Instant::ZERO)
+    }
+
+    const CONSENT: Consent = Consent { expiry: 0xc0c1, tag: 0xc2c3_c4c5_c6c7_c8c9 };
+
+    fn sealed(hop: &Hop, now: Instant, inner: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0xaa; hop.room()];
+        packet.extend(inner);
+        assert!(hop.seal(now, &mut packet));
+        packet
+    }
+
+    #[test]
+    fn in_hex() {
+        let hop = Hop::new(&word(), relay(), "198.51.100.7:4748".parse().unwrap(), CONSENT, clock());
+        let packet = sealed(&hop, Instant::ZERO, b"inner");
+        let head = b"\x60\x33\x7b\xa0\x10\x7e\xc0\x3e\x08";
+        let expected = [
+            head.as_slice(),
+            b"\xd2\x00\x01\x02\x03\x04\x10\x5b\x1c\x80\x90\x07",
+            b"\xc6\x33\x64\x07\x12\x8c\xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9inner",
+        ]
+        .concat();
+        assert_eq!(packet, expected);
+        assert_eq!(hop.room(), ENVELOPE_V4);
+
+        let terms = Terms { rate: RateClass(0x70), ..*word().terms() };
+        let narrowed = word().narrow(Caveat { branch: 5, terms }).unwrap();
+        let hop = Hop::new(&narrowed, relay(), "[2001:db8::7]:9".parse().unwrap(), CONSENT, clock());
+        let packet = sealed(&hop, Instant::from_millis(1_000), b"inner");
+        let head = b"\x63\xe0\xcc\xc3\xdb\xc9\xe3\x57\x26";
+        let expected = [
+            head.as_slice(),
+            b"\xd2\x01\x01\x02\x03\x04\x10\x5b\x1c\x80\x90\x07\x05\x10\x5b\x1c\x70\x90\x07",
+            b"\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07\x00\x09",
+            b"\xc0\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9inner",
+        ]
+        .concat();
+        assert_eq!(packet, expected);
+        assert_eq!(hop.room(), ENVELOPE_V6_NARROWED);
+    }
+
+    #[test]
+    fn the_sizes_are_what_the_table_says() {
+        assert_eq!((ENVELOPE_V4, ENVELOPE_V6), (37, 49));
+        assert_eq!((ENVELOPE_V4_NARROWED, ENVELOPE_V6_NARROWED), (44, 56));
+    }
+
+    #[test]
+    fn an_envelope_needs_something_in_it() {
+        let hop = Hop::new(&word(), relay(), "198.51.100.7:1".parse().unwrap(), CONSENT, clock());
+        let mut packet = vec![0xaa; ENVELOPE_V4];
+        assert!(!hop.seal(Instant::ZERO, &mut packet));
+        assert!(!hop.seal(Instant::ZERO, &mut packet[..3]));
+        assert_eq!(packet, vec![0xaa; ENVELOPE_V4]);
+        let packet = sealed(&hop, Instant::ZERO, b"x");
+        assert_eq!(Forward::read(&packet[..ENVELOPE_V4]), Err(DecodeError::Truncated));
+    }
+
+    #[test]
+    fn a_packet_does_not_pass_again_when_its_time_comes_round() {
+        let hop = Hop::new(&word(), relay(), "198.51.100.7:1".parse().unwrap(), CONSENT, clock());
+        let packet = sealed(&hop, Instant::ZERO, b"x");
+        let forward = Forward::read(&packet).unwrap();
+        let key = word().mac_key();
+        assert!(forward.is_authentic(&packet, &key, forward.unix(NOW + 5)));
+        assert!(!forward.is_authentic(&packet, &key, forward.unix(NOW + 65_536)));
+    }
+
+    #[test]
+    fn a_hop_knows_its_notices() {
+        let mut hop = Hop::new(&word(), relay(), "198.51.100.7:1".parse().unwrap(), CONSENT, clock());
+        let key = word().mac_key();
+        let echo = CONSENT.tag.to_be_bytes();
+        let grant = word().grant().id;
+        let judge = |hop: &Hop, notice: Notice| hop.judge(&notice, Instant::ZERO);
+        let good = Notice::new(Reason::OverRate, grant, echo, NOW, 1, Some(&key));
+        let altered = |change: fn(&mut Notice)| {
+            let mut notice = good;
+            change(&mut notice);
+            notice
+        };
+        assert_eq!(judge(&hop, good), Some(Verdict::Proven));
+        assert_eq!(judge(&hop, altered(|n| n.retry_after = 9)), Some(Verdict::Hint));
+        assert_eq!(judge(&hop, altered(|n| n.echo = [0; 8])), None);
+        assert_eq!(judge(&hop, altered(|n| n.grant = 1)), None);
+        let old = Notice::new(Reason::OverRate, grant, echo, NOW - 3600, 1, Some(&key));
+        assert_eq!(judge(&hop, old), Some(Verdict::Hint));
+        let clock = Notice::new(Reason::Clock, grant, echo, NOW - 3600, 0, Some(&key));
+        assert_eq!(judge(&hop, clock), Some(Verdict::Proven));
+        hop.set_clock(RelayClock::new((NOW - 3600) * 1000, Instant::ZERO));
+        assert_eq!(judge(&hop, old), Some(Verdict::Proven));
+        hop.set_consent(Consent { expiry: 1, tag: 2 });
+        assert_eq!(judge(&hop, old), None);
+    }
+
+    #[test]
+    fn a_fresh_consent_takes_the_place_of_the_old() {
+        let key = RelayKey::new(&[1; 32]);
+        let to = "198.51.100.7:1".parse().unwrap();
+        let mut hop = Hop::new(&word(), relay(), to, CONSENT, clock());
+        let consent = key.consent(1, to, NOW + 86_400);
+        hop.set_consent(consent);
+        assert_eq!(hop.consent_expires(Instant::ZERO), (NOW + 86_400) / 8 * 8);
+        assert_eq!(Forward::read(&sealed(&hop, Instant::ZERO, b"x")).unwrap().consent, consent);
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip_and_no_bit_may_change(
+            grant in any_grant(), caveat in any_caveat(), narrowed: bool, destination in any_socket(), expiry: u16, tag: u64,
+            seconds in 0u64..1 << 30, inner in prop::collection::vec(any::<u8>(), 1..1300), flip in any::<prop::sample::Index>(),
+        ) {
+            let whole = Grant { terms: Terms { scope: Scope(0xff), rate: RateClass::UNLIMITED, quota: QuotaClass::UNLIMITED, expiry: Minute::MAX }, ..grant };
+            let key = RelayKey::new(&[1; 32]);
+            let mut word = key.issue(whole, vec![relay()]).unwrap();
+            if narrowed {
+                word = word.narrow(caveat).unwrap();
+            }
+            let consent = Consent { expiry, tag };
+            let hop = Hop::new(&word, relay(), destination, consent, clock());
+            let mut packet = sealed(&hop, Instant::from_millis(seconds * 1000), &inner);
+            let forward = Forward::read(&packet).unwrap();
+            prop_assert_eq!(forward.grant, whole);
+            prop_assert_eq!(forward.caveat, narrowed.then_some(caveat));
+            prop_assert_eq!((forward.destination, forward.consent), (destination, consent));
+            prop_assert_eq!(&packet[forward.inner..], &inner[..]);
+            let unix = forward.unix(NOW + seconds + 7);
+            prop_assert_eq!(unix, NOW + seconds);
+            let mac_key = key.mac_key(&whole, forward.caveat.as_ref());
+            prop_assert!(forward.is_authentic(&packet, &mac_key, unix));
+            prop_assert!(!forward.is_authentic(&packet, &mac_key, unix + 1));
+            let bit = flip.index(packet.len() * 8);
+            packet[bit / 8] ^= 1 << (bit % 8);
+            let survived = Forward::read(&packet).is_ok_and(|forged| {
+                let mac_key = key.mac_key(&forged.grant, forged.caveat.as_ref());
+                forged.is_authentic(&packet, &mac_key, forged.unix(NOW + seconds + 7))
+            });
+            prop_assert!(!survived);
+        }
+
+        #[test]
+        fn garbage_never_panics(kind in 0x60u8..0x64, mut garbage in prop::collection::vec(any::<u8>(), 0..120)) {
+            garbage.insert(0, kind);
+            if let Ok(forward) = Forward::read(&garbage) {
+                prop_assert!(forward.inner < garbage.len());
+                prop_assert!(!forward.is_authentic(&garbage, &word().mac_key(), forward.unix(NOW)));
+            }
+        }
+    }
+}

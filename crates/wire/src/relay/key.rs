@@ -1,0 +1,380 @@
+//! Token arithmetic: every secret, consent and return tag follows from the relay's key, so a relay that restarts with its
+//! key knows all its words again and needs to remember none.
+//!
+//! ```text
+//! relay key (32) ──KDF──> grant key ──PRF(grant)──> secret (16) ──PRF(caveat)──> secret of the narrower word (16)
+//!                 │                                     └──PRF("mac")──> MAC key of its packets and notices
+//!                 ├──KDF──> consent key ──MAC(grant id, address, expiry)──> consent tag (8)
+//!                 └──KDF──> return key  ──MAC(grant id, branch, sender, receiver, expiry)──> return tag (8)
+//! ```
+//!
+//! KDF and PRF are BLAKE3 (derive-key mode; keyed mode on the secret padded with zeros), MAC is SipHash-2-4: short inputs,
+//! 64 bits, made to stand up to forgers who can only ask online. A tag of 64 bits takes 2^63 packets to guess on average.
+
+use super::grant::{Caveat, Grant};
+use super::word::{Word, WordError};
+use alloc::vec::Vec;
+use core::fmt;
+use core::hash::Hasher;
+use core::net::{IpAddr, SocketAddr};
+use siphasher::sip::SipHasher24;
+use zeroize::Zeroize;
+
+/// Seconds in a unit of the coarse expiries of consents and return tags. Sixteen bits of them are six days.
+pub const EXPIRY_UNIT: u64 = 8;
+
+/// What the holder of a word knows and an observer does not. Never shown, and wiped when dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; 16]);
+
+impl Secret {
+    /// A secret from its bytes.
+    #[must_use]
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The secret of the narrower word.
+    #[must_use]
+    pub fn narrow(&self, caveat: &Caveat) -> Self {
+        self.prf(b"caveat", &caveat.to_bytes())
+    }
+
+    /// The key of the MACs on packets and notices.
+    #[must_use]
+    pub fn mac_key(&self) -> MacKey {
+        let mut derived = self.prf(b"mac", &[]);
+        MacKey(core::mem::take(&mut derived.0))
+    }
+
+    pub(super) const fn expose(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    fn prf(&self, purpose: &[u8], data: &[u8]) -> Self {
+        let mut key = [0; 32];
+        if let Some(half) = key.first_chunk_mut() {
+            *half = self.0;
+        }
+        let mut hasher = blake3::Hasher::new_keyed(&key);
+        key.zeroize();
+        hasher.update(purpose).update(data);
+        Self(half(hasher.finalize().as_bytes()))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(redacted)")
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// The key of the MACs under one word. Holders and relay keep it instead of deriving it per packet.
+#[derive(Clone)]
+pub struct MacKey([u8; 16]);
+
+impl MacKey {
+    /// MAC over a kind of message, its full time in Unix seconds, and its bytes. The kind keeps messages of one sort from
+    /// passing for another; the full time keeps a packet from passing again when its sixteen bits come round.
+    #[must_use]
+    pub(super) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        // 16 bytes first, so that the long part starts on a word of the hash.
+        hasher.write(&[kind, 0, 0, 0, 0, 0, 0, 0]);
+        hasher.write(&time.to_be_bytes());
+        hasher.write(bytes);
+        hasher.finish()
+    }
+}
+
+impl fmt::Debug for MacKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MacKey(redacted)")
+    }
+}
+
+impl Drop for MacKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// An address's agreement to be reached under one grant, given by the relay that saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consent {
+    /// When it ends, in [`EXPIRY_UNIT`]s of Unix time modulo 2^16.
+    pub expiry: u16,
+    /// The relay's MAC.
+    pub tag: u64,
+}
+
+/// A receiver's ticket back to a sender, given by the relay with each packet that it delivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReturnTag {
+    /// The account that is charged.
+    pub grant: u32,
+    /// The account under it, 0 for none.
+    pub branch: u8,
+    /// When it ends, in [`EXPIRY_UNIT`]s of Unix time modulo 2^16.
+    pub expiry: u16,
+    /// The relay's MAC.
+    pub tag: u64,
+}
+
+/// A relay's key with what is derived from it.
+#[derive(Clone)]
+pub struct RelayKey {
+    grant: [u8; 32],
+    consent: [u8; 16],
+    back: [u8; 16],
+    salt: u64,
+}
+
+impl RelayKey {
+    /// Derives all from `key`, 32 bytes of entropy that the operator keeps.
+    #[must_use]
+    pub fn new(key: &[u8; 32]) -> Self {
+        let [a, b, c, d, e, f, g, h, ..] = blake3::derive_key("byway relay v1 table salt", key);
+        Self {
+            grant: blake3::derive_key("byway relay v1 grant secrets", key),
+            consent: half(&blake3::derive_key("byway relay v1 consents", key)),
+            back: half(&blake3::derive_key("byway relay v1 return tags", key)),
+            salt: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+        }
+    }
+
+    /// The secret of a grant.
+    #[must_use]
+    pub fn secret(&self, grant: &Grant) -> Secret {
+        Secret(half(blake3::keyed_hash(&self.grant, &grant.to_bytes()).as_bytes()))
+    }
+
+    /// The MAC key of a grant, or of a narrower one under it.
+    #[must_use]
+    pub fn mac_key(&self, grant: &Grant, caveat: Option<&Caveat>) -> MacKey {
+        let secret = self.secret(grant);
+        match caveat {
+            Some(caveat) => secret.narrow(caveat).mac_key(),
+            None => secret.mac_key(),
+        }
+    }
+
+    /// The word that the operator hands out for a grant: where the relay is (1 to 4 addresses), and the secret.
+    pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, WordError> {
+        Word::new(relays, grant, self.secret(&grant))
+    }
+
+    /// A consent of `address` for the grant `grant` until `expires` (Unix seconds; rounded down to [`EXPIRY_UNIT`]).
+    #[must_use]
+    pub fn consent(&self, grant: u32, address: SocketAddr, expires: u64) -> Consent {
+        let units = expires / EXPIRY_UNIT;
+        Consent { expiry: units as u16, tag: self.consent_tag(grant, address, units) }
+    }
+
+    /// When a consent ends (Unix seconds), if it is this relay's for this grant and address. `now` in Unix seconds.
+    #[must_use]
+    pub fn check_consent(&self, consent: &Consent, grant: u32, address: SocketAddr, now: u64) -> Option<u64> {
+        let units = restore(consent.expiry, now / EXPIRY_UNIT);
+        (self.consent_tag(grant, address, units) == consent.tag).then_some(units * EXPIRY_UNIT)
+    }
+
+    /// A ticket for `receiver` to reach `sender` until `expires` (Unix seconds; rounded down to [`EXPIRY_UNIT`]).
+    #[must_use]
+    pub fn return_tag(
+        &self,
+        account: (u32, u8),
+        sender: SocketAddr,
+        receiver: SocketAddr,
+        expires: u64,
+    ) -> ReturnTag {
+        let (grant, branch) = account;
+        let units = expires / EXPIRY_UNIT;
+        let tag = self.tag_back(account, sender, receiver, units);
+        ReturnTag { grant, branch, expiry: units as u16, tag }
+    }
+
+    /// When a return tag ends (Unix seconds), if it is this relay's for these addresses. `now` in Unix seconds.
+    #[must_use]
+    pub fn check_return(
+        &self,
+        tag: &ReturnTag,
+        sender: SocketAddr,
+        receiver: SocketAddr,
+        now: u64,
+    ) -> Option<u64> {
+        let units = restore(tag.expiry, now / EXPIRY_UNIT);
+        let expected = self.tag_back((tag.grant, tag.branch), sender, receiver, units);
+        (expected == tag.tag).then_some(units * EXPIRY_UNIT)
+    }
+
+    /// A number that nobody else knows, to spread accounts over a table.
+    #[must_use]
+    pub const fn salt(&self) -> u64 {
+        self.salt
+    }
+
+    fn consent_tag(&self, grant: u32, address: SocketAddr, units: u64) -> u64 {
+        let mut hasher = SipHasher24::new_with_key(&self.consent);
+        hasher.write(&grant.to_be_bytes());
+        hasher.write(&units.to_be_bytes());
+        hasher.write(&address_bytes(address));
+        hasher.finish()
+    }
+
+    fn tag_back(&self, account: (u32, u8), sender: SocketAddr, receiver: SocketAddr, units: u64) -> u64 {
+        let mut hasher = SipHasher24::new_with_key(&self.back);
+        hasher.write(&account.0.to_be_bytes());
+        hasher.write(&[account.1]);
+        hasher.write(&units.to_be_bytes());
+        hasher.write(&address_bytes(sender));
+        hasher.write(&address_bytes(receiver));
+        hasher.finish()
+    }
+}
+
+impl fmt::Debug for RelayKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RelayKey(redacted)")
+    }
+}
+
+impl Drop for RelayKey {
+    fn drop(&mut self) {
+        self.grant.zeroize();
+        self.consent.zeroize();
+        self.back.zeroize();
+        self.salt.zeroize();
+    }
+}
+
+/// The value closest to `near` whose low 16 bits are `low`.
+#[must_use]
+pub const fn restore(low: u16, near: u64) -> u64 {
+    near.saturating_add_signed(low.wrapping_sub(near as u16) as i16 as i64)
+}
+
+fn half(bytes: &[u8; 32]) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    half
+}
+
+/// An address in 18 bytes whatever its family: IPv4 as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2), so that the two
+/// forms in which a dual-stack socket may show it are one.
+fn address_bytes(address: SocketAddr) -> [u8; 18] {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    let mut bytes = [0; 18];
+    let port = address.port().to_be_bytes();
+    bytes.iter_mut().zip(ip.octets().iter().chain(&port)).for_each(|(to, from)| *to = *from);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grant::tests::{any_caveat, any_grant};
+    use super::super::grant::{Minute, QuotaClass, RateClass, Scope, Terms};
+    use super::*;
+    use alloc::format;
+    use proptest::prelude::*;
+
+    const KEY: [u8; 32] = [7; 32];
+
+    fn grant() -> Grant {
+        let terms = Terms {
+            expiry: Minute::from_unix(1_800_000_000),
+            rate: RateClass(0x80),
+            quota: QuotaClass::UNLIMITED,
+            scope: Scope::ALL,
+        };
+        Grant { id: 1, terms }
+    }
+
+    /// Words that were handed out must stay good: these values are as frozen as the formats.
+    #[test]
+    fn derived_values_are_frozen() {
+        let key = RelayKey::new(&KEY);
+        let grant = grant();
+        let caveat = Caveat { branch: 1, terms: grant.terms };
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<alloc::string::String>();
+        let (a, b): (SocketAddr, SocketAddr) =
+            ("192.0.2.1:1000".parse().unwrap(), "[2001:db8::1]:2000".parse().unwrap());
+        let derived = [
+            hex(&key.secret(&grant).0),
+            hex(&key.secret(&grant).narrow(&caveat).0),
+            hex(&key.mac_key(&grant, None).0),
+            format!("{:016x}", key.mac_key(&grant, None).mac(0x60, 1_800_000_000, b"packet")),
+            format!("{:016x}", key.consent(1, a, 1_800_000_000).tag),
+            format!("{:016x}", key.return_tag((1, 2), a, b, 1_800_000_000).tag),
+        ];
+        let frozen = [
+            "eee15c02b170208f683fc8b9df8e76e2",
+            "5bd30093e95cb7e7ab53976c16876402",
+            "dbe36583a3253dad0003e5b3211848c8",
+            "6a7fca15f29c3cbc",
+            "978ea8fae73c2ab6",
+            "92206d315a004718",
+        ];
+        assert_eq!(derived, frozen);
+    }
+
+    #[test]
+    fn nothing_secret_is_shown() {
+        let key = RelayKey::new(&KEY);
+        let secret = key.secret(&grant());
+        assert_eq!(
+            format!("{key:?} {secret:?} {:?}", secret.mac_key()),
+            "RelayKey(redacted) Secret(redacted) MacKey(redacted)"
+        );
+    }
+
+    #[test]
+    fn an_ipv4_mapped_address_is_the_ipv4_address() {
+        let key = RelayKey::new(&KEY);
+        let mapped = "[::ffff:192.0.2.1]:5".parse().unwrap();
+        let consent = key.consent(1, "192.0.2.1:5".parse().unwrap(), 1_800_000_000);
+        assert_eq!(key.check_consent(&consent, 1, mapped, 1_800_000_000), Some(1_800_000_000));
+    }
+
+    proptest! {
+        #[test]
+        fn the_nearest_value_is_restored(near in 1u64 << 16..1 << 40, delta in -0x8000i64..0x7fff) {
+            let value = near.saturating_add_signed(delta);
+            prop_assert_eq!(restore(value as u16, near), value);
+        }
+
+        #[test]
+        fn a_consent_holds_for_its_own_grant_address_and_key_only(grant: u32, port: u16, ip: [u8; 4], now in 1_700_000_000u64..1 << 33, flip in 0u32..64) {
+            let key = RelayKey::new(&KEY);
+            let address = SocketAddr::from((ip, port));
+            let consent = key.consent(grant, address, now + 86_400);
+            prop_assert_eq!(key.check_consent(&consent, grant, address, now), Some((now + 86_400) / EXPIRY_UNIT * EXPIRY_UNIT));
+            prop_assert_eq!(key.check_consent(&consent, grant ^ 1, address, now), None);
+            prop_assert_eq!(key.check_consent(&consent, grant, SocketAddr::from((ip, port ^ 1)), now), None);
+            prop_assert_eq!(RelayKey::new(&[8; 32]).check_consent(&consent, grant, address, now), None);
+            let forged = Consent { tag: consent.tag ^ (1 << flip), ..consent };
+            prop_assert_eq!(key.check_consent(&forged, grant, address, now), None);
+            let stretched = Consent { expiry: consent.expiry.wrapping_add(1), ..consent };
+            prop_assert_eq!(key.check_consent(&stretched, grant, address, now), None);
+            // Sixteen bits of expiry come round after six days, the tag does not.
+            prop_assert_eq!(key.check_consent(&consent, grant, address, now + (EXPIRY_UNIT << 16)), None);
+        }
+
+        #[test]
+        fn every_grant_and_caveat_has_its_own_secret(a in any_grant(), b in any_grant(), c in any_caveat(), d in any_caveat()) {
+            let key = RelayKey::new(&KEY);
+            prop_assert_eq!(a == b, key.secret(&a) == key.secret(&b));
+            let secret = key.secret(&a);
+            prop_assert_eq!(c == d, secret.narrow(&c) == secret.narrow(&d));
+            prop_assert!(secret.narrow(&c) != secret);
+        }
+    }
+}

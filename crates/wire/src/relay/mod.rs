@@ -1,0 +1,170 @@
+//! The relay envelope and its capability tokens.
+//!
+//! A relay forwards packets that it cannot read between hosts that it does not know, and keeps no state per flow: all
+//! that it needs to judge a packet stands in the packet. Three parties:
+//!
+//! - the **operator** hands a sender a [`Word`]: a [`Grant`] and a secret that follows from the relay's key and the grant;
+//! - the **receiver**, told of the relay and the grant, greets it ([`Greet`]) and passes the [`Consent`] that comes back
+//!   ([`Greeted`]) on to the sender;
+//! - the **sender** puts an envelope before each packet ([`Hop`]): the grant, the relay's time, the destination, its
+//!   consent, and a MAC under the secret. The relay puts the sender's address and a [`ReturnTag`] where they stood
+//!   ([`Delivered`]); with them the receiver answers the same way ([`ReturnHop`], [`Back`]).
+//!
+//! Nothing that leaves a relay is larger than what came in, and it goes only to an address that consented, to the address
+//! that a return tag names, or back to where a packet came from.
+//!
+//! | first byte | packet | from → to | bytes before the inner packet (IPv4, IPv6) |
+//! |---|---|---|---|
+//! | 60 + bits | [`Forward`]: bit 0 IPv6 destination, bit 1 caveat | sender → relay | 37, 49; with caveat 44, 56 |
+//! | 64, 65 | [`Delivered`]: bit 0 IPv6 sender | relay → receiver | as it came in |
+//! | 66, 67 | [`Return`]: bit 0 IPv6 sender | receiver → relay | 22, 34 |
+//! | 68, 69 | [`Back`]: bit 0 IPv6 receiver | relay → sender | as it came in |
+//! | 6a | [`Greet`] | anyone → relay | 48 in all |
+//! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 33, 45 in all |
+//! | 6e | [`Notice`] | relay → sender | 30 in all |
+//!
+//! The other values of 60 to 6f are free. All numbers are in network byte order.
+
+mod clock;
+mod deliver;
+mod envelope;
+mod grant;
+mod greet;
+mod key;
+mod notice;
+mod word;
+
+pub use clock::RelayClock;
+pub use deliver::{Back, Delivered, RETURN_MAX, RETURN_V4, RETURN_V6, Return, ReturnHop};
+pub use envelope::{
+    ENVELOPE_MAX, ENVELOPE_V4, ENVELOPE_V4_NARROWED, ENVELOPE_V6, ENVELOPE_V6_NARROWED, Forward, Hop,
+    TIME_WINDOW, Verdict,
+};
+pub use grant::{CAVEAT_LEN, Caveat, EPOCH, GRANT_LEN, Grant, Minute, QuotaClass, RateClass, Scope, Terms};
+pub use greet::{CONSENT_LEN, CONSENT_LIFE, GREET_LEN, GREETED_MAX, Greet, Greeted};
+pub use key::{Consent, EXPIRY_UNIT, MacKey, RelayKey, ReturnTag, Secret, restore};
+pub use notice::{NOTICE_LEN, Notice, Reason};
+pub use word::{MAX_ADDRESSES, PREFIX, Word, WordError};
+
+use crate::codec::{DecodeError, Reader, Writer};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+const V6: u8 = 1;
+const NARROWED: u8 = 2;
+const FORWARD: u8 = 0x60;
+const DELIVERED: u8 = 0x64;
+const RETURN: u8 = 0x66;
+const BACK: u8 = 0x68;
+const GREET: u8 = 0x6a;
+const GREETED: u8 = 0x6c;
+const NOTICE: u8 = 0x6e;
+
+/// What a first byte between 0x60 and 0x6f announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Forward`]
+    Forward,
+    /// [`Delivered`]
+    Delivered,
+    /// [`Return`]
+    Return,
+    /// [`Back`]
+    Back,
+    /// [`Greet`]
+    Greet,
+    /// [`Greeted`]
+    Greeted,
+    /// [`Notice`]
+    Notice,
+}
+
+impl Kind {
+    /// Which relay packet begins with this byte; `None` if none does.
+    #[must_use]
+    pub const fn of(first: u8) -> Option<Self> {
+        Some(match first {
+            0x60..=0x63 => Self::Forward,
+            0x64..=0x65 => Self::Delivered,
+            0x66..=0x67 => Self::Return,
+            0x68..=0x69 => Self::Back,
+            0x6a => Self::Greet,
+            0x6c..=0x6d => Self::Greeted,
+            0x6e => Self::Notice,
+            _ => return None,
+        })
+    }
+}
+
+/// The one form of an address that envelopes carry: an IPv4-mapped IPv6 address, as dual-stack sockets show them, is
+/// the IPv4 address; flow label and scope, which mean nothing to anybody else, are zero.
+#[must_use]
+pub fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+const fn socket_len(address: &SocketAddr) -> usize {
+    if address.is_ipv4() { 6 } else { 18 }
+}
+
+const fn v6_bit(address: SocketAddr) -> u8 {
+    if address.is_ipv4() { 0 } else { V6 }
+}
+
+fn write_socket(writer: &mut Writer<'_>, address: SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => writer.bytes(&ip.octets()),
+        IpAddr::V6(ip) => writer.bytes(&ip.octets()),
+    }
+    writer.u16(address.port());
+}
+
+/// Reads an IP address and port. An IPv4-mapped address in an IPv6 field is refused: each address has one form, so that
+/// no rule about IPv4 addresses can be walked around.
+fn read_socket(reader: &mut Reader<'_>, v6: bool) -> Result<SocketAddr, DecodeError> {
+    let ip = if v6 {
+        let ip = Ipv6Addr::from(reader.array::<16>()?);
+        if ip.to_ipv4_mapped().is_some() {
+            return Err(DecodeError::Range("address"));
+        }
+        IpAddr::V6(ip)
+    } else {
+        IpAddr::from(reader.array::<4>()?)
+    };
+    Ok(SocketAddr::new(ip, reader.u16()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    pub(super) fn bytes(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+        let mut buffer = vec![0xaa; 2000];
+        let mut writer = Writer::new(&mut buffer);
+        write(&mut writer);
+        assert!(!writer.overflowed());
+        writer.written().to_vec()
+    }
+
+    pub(super) fn any_socket() -> impl Strategy<Value = SocketAddr> {
+        prop_oneof![
+            any::<([u8; 4], u16)>().prop_map(SocketAddr::from),
+            any::<([u8; 16], u16)>().prop_map(|pair| canonical(pair.into())),
+        ]
+    }
+
+    #[test]
+    fn each_first_byte_has_one_meaning() {
+        let known = (0..=255).filter(|first| Kind::of(*first).is_some()).collect::<Vec<_>>();
+        assert_eq!(known, (0x60..=0x6a).chain(0x6c..=0x6e).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_mapped_address_is_refused_where_an_ipv6_address_stands() {
+        let field = [&[0; 10][..], &[0xff, 0xff, 127, 0, 0, 1], &[0, 80]].concat();
+        assert_eq!(read_socket(&mut Reader::new(&field), true), Err(DecodeError::Range("address")));
+        assert_eq!(canonical("[::ffff:127.0.0.1]:80".parse().unwrap()), "127.0.0.1:80".parse().unwrap());
+    }
+}

@@ -1,0 +1,344 @@
+//! A relay word: what an operator prints with `byway relay word` and a sender passes to `--relay`.
+//!
+//! ```text
+//! bytes   version 1 (1), flags (1: bit 0 narrowed), grant (10), [caveat (7)], secret (16),
+//!         address count (1: 1 to 4), addresses (IP length 1, IP, port 2)
+//! text    "byway-relay-", then the bytes and the first 4 bytes of their BLAKE3 hash in base 32 (RFC 4648), lower case
+//! ```
+//!
+//! The text is one word for any shell; it is read in either case, and a slip of the pen is told from a wrong word.
+
+use super::grant::{Caveat, Grant, Terms};
+use super::key::{MacKey, Secret};
+use crate::codec::{DecodeError, Reader, Writer};
+use crate::frame::{read_address, write_address};
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::SocketAddr;
+use core::str::FromStr;
+use data_encoding::{BASE32_NOPAD, BASE32_NOPAD_NOCASE};
+use thiserror::Error;
+use zeroize::Zeroize;
+
+/// What the text of every relay word begins with.
+pub const PREFIX: &str = "byway-relay-";
+/// The most addresses in a word: an IPv4 and an IPv6 one, twice.
+pub const MAX_ADDRESSES: usize = 4;
+
+const VERSION: u8 = 1;
+const NARROWED: u8 = 1;
+const CHECKSUM_LEN: usize = 4;
+const MAX_LEN: usize = 2 + 10 + 7 + 16 + 1 + MAX_ADDRESSES * 19;
+
+/// Why something is not a relay word, or cannot become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum WordError {
+    /// The text does not begin with [`PREFIX`].
+    #[error("a relay word begins with \"byway-relay-\"")]
+    Prefix,
+    /// A character that does not belong, or a length that cannot be.
+    #[error("the relay word has a character too many, too few, or one that does not belong")]
+    Alphabet,
+    /// The checksum is wrong.
+    #[error("the relay word was not copied whole: its checksum does not fit")]
+    Checksum,
+    /// Made by another version of byway.
+    #[error("the relay word has format {0}, this program reads format 1")]
+    Version(u8),
+    /// The checksum is right but the bytes are none of ours.
+    #[error("the relay word cannot be read: it {0}")]
+    Format(#[from] DecodeError),
+    /// No address, more than [`MAX_ADDRESSES`], or one that nobody can listen at.
+    #[error("a relay word names one to four addresses, each with an IP and a port")]
+    Addresses,
+    /// Narrowing a narrowed word.
+    #[error("this relay word was narrowed before, and cannot be narrowed again")]
+    Narrowed,
+    /// Narrowing that would widen.
+    #[error("the narrower word would allow more than the word it comes from")]
+    Wider,
+}
+
+/// A grant with its secret and the place to spend it. [`Debug`] and [`Display`](fmt::Display) leave the secret out;
+/// [`Word::reveal`] does not.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Word {
+    relays: Vec<SocketAddr>,
+    grant: Grant,
+    caveat: Option<Caveat>,
+    secret: Secret,
+}
+
+impl Word {
+    /// A word for the relay that listens at these addresses (all of them the same relay).
+    pub fn new(relays: Vec<SocketAddr>, grant: Grant, secret: Secret) -> Result<Self, WordError> {
+        Self::checked(Self { relays, grant, caveat: None, secret })
+    }
+
+    fn checked(self) -> Result<Self, WordError> {
+        let counted = (1..=MAX_ADDRESSES).contains(&self.relays.len());
+        let usable = self.relays.iter().all(|relay| relay.port() != 0 && !relay.ip().is_unspecified());
+        if counted && usable { Ok(self) } else { Err(WordError::Addresses) }
+    }
+
+    /// Where the relay listens: one to four addresses.
+    #[must_use]
+    pub fn relays(&self) -> &[SocketAddr] {
+        &self.relays
+    }
+
+    /// What the operator granted.
+    #[must_use]
+    pub const fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// What the word was narrowed to, if it was.
+    #[must_use]
+    pub const fn caveat(&self) -> Option<&Caveat> {
+        self.caveat.as_ref()
+    }
+
+    /// What the holder may do: the caveat's terms, or else the grant's.
+    #[must_use]
+    pub fn terms(&self) -> &Terms {
+        self.caveat.as_ref().map_or(&self.grant.terms, |caveat| &caveat.terms)
+    }
+
+    /// The key of the MACs on packets under this word.
+    #[must_use]
+    pub fn mac_key(&self) -> MacKey {
+        self.secret.mac_key()
+    }
+
+    /// A word for somebody else that allows less. The relay needs not be asked.
+    pub fn narrow(&self, caveat: Caveat) -> Result<Self, WordError> {
+        if self.caveat.is_some() {
+            return Err(WordError::Narrowed);
+        }
+        if caveat.branch == 0 || !caveat.terms.within(&self.grant.terms) {
+            return Err(WordError::Wider);
+        }
+        Ok(Self {
+            relays: self.relays.clone(),
+            grant: self.grant,
+            caveat: Some(caveat),
+            secret: self.secret.narrow(&caveat),
+        })
+    }
+
+    /// Reads the bytes of a word, all of them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WordError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            VERSION => {}
+            other => return Err(WordError::Version(other)),
+        }
+        let flags = reader.u8()?;
+        if flags & !NARROWED != 0 {
+            return Err(DecodeError::Range("flags").into());
+        }
+        let grant = Grant::read(&mut reader)?;
+        let caveat = if flags & NARROWED != 0 { Some(Caveat::read(&mut reader)?) } else { None };
+        let secret = Secret::new(reader.array()?);
+        let count = usize::from(reader.u8()?);
+        if count > MAX_ADDRESSES {
+            return Err(WordError::Addresses);
+        }
+        let mut relays = Vec::with_capacity(count);
+        for _ in 0..count {
+            relays.push(read_address(&mut reader)?);
+        }
+        if !reader.is_empty() {
+            return Err(DecodeError::Range("length").into());
+        }
+        Self::checked(Self { relays, grant, caveat, secret })
+    }
+
+    /// The bytes of the word, secret included.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; MAX_LEN];
+        let mut writer = Writer::new(&mut bytes);
+        writer.u8(VERSION);
+        writer.u8(if self.caveat.is_some() { NARROWED } else { 0 });
+        self.grant.write(&mut writer);
+        if let Some(caveat) = &self.caveat {
+            caveat.write(&mut writer);
+        }
+        writer.bytes(self.secret.expose());
+        writer.u8(self.relays.len() as u8); // at most MAX_ADDRESSES
+        for relay in &self.relays {
+            write_address(&mut writer, *relay);
+        }
+        let length = writer.len();
+        bytes.truncate(length);
+        bytes
+    }
+
+    /// The text of the word, **secret included**: to be printed for its holder and nowhere else.
+    #[must_use]
+    pub fn reveal(&self) -> String {
+        let mut bytes = self.to_bytes();
+        let sum = checksum(&bytes);
+        bytes.extend(sum);
+        let mut text = String::from(PREFIX);
+        BASE32_NOPAD.encode_append(&bytes, &mut text);
+        text.make_ascii_lowercase();
+        bytes.zeroize();
+        text
+    }
+}
+
+impl FromStr for Word {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        let (prefix, rest) = text.split_at_checked(PREFIX.len()).ok_or(WordError::Prefix)?;
+        if !prefix.eq_ignore_ascii_case(PREFIX) {
+            return Err(WordError::Prefix);
+        }
+        let mut bytes = BASE32_NOPAD_NOCASE.decode(rest.as_bytes()).map_err(|_| WordError::Alphabet)?;
+        let (body, sum) = bytes.split_last_chunk::<CHECKSUM_LEN>().ok_or(WordError::Alphabet)?;
+        let word = if checksum(body) == *sum { Self::from_bytes(body) } else { Err(WordError::Checksum) };
+        bytes.zeroize();
+        word
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "grant {} at relay", self.grant.id)?;
+        self.relays.iter().try_for_each(|relay| write!(f, " {relay}"))
+    }
+}
+
+impl fmt::Debug for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Word")
+            .field("relays", &self.relays)
+            .field("grant", &self.grant)
+            .field("caveat", &self.caveat)
+            .finish_non_exhaustive()
+    }
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_LEN] {
+    let [a, b, c, d, ..] = *blake3::hash(bytes).as_bytes();
+    [a, b, c, d]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grant::tests::{any_caveat, any_grant, any_terms};
+    use super::super::grant::{EPOCH, Minute, QuotaClass, RateClass, Scope};
+    use super::*;
+    use alloc::format;
+    use alloc::string::ToString;
+    use proptest::prelude::*;
+
+    fn word() -> Word {
+        let terms = Terms {
+            expiry: Minute::from_unix(EPOCH + 60),
+            rate: RateClass(0x80),
+            quota: QuotaClass(0x90),
+            scope: Scope::ALL,
+        };
+        let relays = vec!["192.0.2.1:4748".parse().unwrap(), "[2001:db8::1]:4748".parse().unwrap()];
+        Word::new(relays, Grant { id: 42, terms }, Secret::new(*b"0123456789abcdef")).unwrap()
+    }
+
+    #[test]
+    fn frozen_bytes_and_text() {
+        let word = word();
+        let expected = [
+            b"\x01\x00\x00\x00\x00\x2a\x00\x00\x01\x80\x90\x07".as_slice(),
+            b"0123456789abcdef\x02",
+            b"\x04\xc0\x00\x02\x01\x12\x8c",
+            b"\x10\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x12\x8c",
+        ]
+        .concat();
+        assert_eq!(word.to_bytes(), expected);
+        let text = concat!(
+            "byway-relay-",
+            "aeaaaaaafiaaaamasadtamjsgm2dknrxha4wcytdmrswmaqeyaaaeaisrqicaainxaaaaaaaaaaaaaaaaaaaceum4ottj3i"
+        );
+        assert_eq!(word.reveal(), text);
+        assert_eq!(word.reveal().to_uppercase().parse(), Ok(word));
+    }
+
+    #[test]
+    fn what_is_shown_holds_no_secret() {
+        let word = word();
+        assert_eq!(word.to_string(), "grant 42 at relay 192.0.2.1:4748 [2001:db8::1]:4748");
+        let shown = format!("{word:?} {word}");
+        assert!(shown.contains("id: 42"));
+        assert!(!shown.contains("0123") && !shown.contains("48, 49, 50") && !shown.contains("30, 31, 32"));
+    }
+
+    #[test]
+    fn each_slip_has_its_own_error() {
+        let text = word().reveal();
+        assert_eq!("".parse::<Word>(), Err(WordError::Prefix));
+        assert_eq!("byway-ticket-aa".parse::<Word>(), Err(WordError::Prefix));
+        assert_eq!("byway-relay-".parse::<Word>(), Err(WordError::Alphabet));
+        assert_eq!(format!("{text}!").parse::<Word>(), Err(WordError::Alphabet));
+        let slip = if text.ends_with('a') { "b" } else { "a" };
+        let slipped = format!("{}{slip}", &text[..text.len() - 1]);
+        assert!(matches!(slipped.parse::<Word>(), Err(WordError::Checksum | WordError::Alphabet)));
+        let mut later = word().to_bytes();
+        later[0] = 2;
+        assert_eq!(Word::from_bytes(&later), Err(WordError::Version(2)));
+        let mut longer = word().to_bytes();
+        longer.push(0);
+        assert_eq!(Word::from_bytes(&longer), Err(WordError::Format(DecodeError::Range("length"))));
+        for bad in [vec![], vec!["192.0.2.1:0".parse().unwrap()], vec!["0.0.0.0:5".parse().unwrap()]] {
+            assert_eq!(Word::new(bad, *word().grant(), Secret::new([0; 16])), Err(WordError::Addresses));
+        }
+    }
+
+    #[test]
+    fn a_narrower_word_is_made_once_and_never_wider() {
+        let word = word();
+        let terms = *word.terms();
+        let less = Terms { rate: RateClass(0x70), ..terms };
+        let narrowed = word.narrow(Caveat { branch: 1, terms: less }).unwrap();
+        assert_eq!(narrowed.terms(), &less);
+        assert_eq!(narrowed.grant(), word.grant());
+        assert_eq!(narrowed.reveal().parse(), Ok(narrowed.clone()));
+        assert_eq!(narrowed.narrow(Caveat { branch: 2, terms: less }), Err(WordError::Narrowed));
+        let more = Terms { rate: RateClass::UNLIMITED, ..terms };
+        assert_eq!(word.narrow(Caveat { branch: 1, terms: more }), Err(WordError::Wider));
+        let later = Terms { expiry: Minute::MAX, ..terms };
+        assert_eq!(word.narrow(Caveat { branch: 1, terms: later }), Err(WordError::Wider));
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(grant in any_grant(), caveat in prop::option::of(any_caveat()), secret: [u8; 16],
+                      relays in prop::collection::vec((any::<[u8; 16]>(), 1u16..), 1..=MAX_ADDRESSES)) {
+            let relays: Vec<SocketAddr> = relays.into_iter().map(SocketAddr::from).collect();
+            prop_assume!(relays.iter().all(|relay| !relay.ip().is_unspecified()));
+            let word = Word { relays, grant, caveat, secret: Secret::new(secret) };
+            prop_assert_eq!(Word::from_bytes(&word.to_bytes()), Ok(word.clone()));
+            let text = word.reveal();
+            prop_assert!(text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'));
+            prop_assert_eq!(text.parse(), Ok(word));
+        }
+
+        #[test]
+        fn narrowing_follows_the_terms(grant in any_grant(), terms in any_terms()) {
+            let word = Word { grant, ..word() };
+            prop_assert_eq!(word.narrow(Caveat { branch: 3, terms }).is_ok(), terms.within(&grant.terms));
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..150), text in "\\PC{0,80}") {
+            let _ = Word::from_bytes(&bytes);
+            let _ = text.parse::<Word>();
+            let _ = alloc::format!("{PREFIX}{text}").parse::<Word>();
+        }
+    }
+}
