@@ -6,21 +6,26 @@
 //!
 //! * [`random`]: the seeded generator.
 //! * [`link`]: what a link is; [`pipe`]: the one that most worlds are made of; [`presets`]: named real links.
+//! * [`counters`]: books that must balance.
 //! * [`clock`]: what time it is on a node.
 //! * [`world`]: nodes, routes and the loop that asserts its own laws.
 //! * [`shaper`]: a pipe as a machine between two sockets, for the simulated world and the real one.
 
 pub mod clock;
+pub mod counters;
 pub mod link;
 pub mod pipe;
 pub mod presets;
 pub mod random;
+pub mod shaper;
 
 pub mod world;
 
 pub use clock::Clock;
+pub use counters::Counters;
 pub use link::{Delivery, DropReason, Fate, Link, Occupancy, Offer};
 pub use pipe::{Pipe, PipeConfig};
 pub use random::Random;
 
-pub use world::{Counters, Handle, LinkId, Node, NodeId, Seen, Source, Stray, Verdict, World};
+pub use shaper::{Shaper, ShaperConfig, ShaperCounters, Sharing};
+pub use world::{Handle, LinkId, Node, NodeId, Seen, Source, Stray, Verdict, World};

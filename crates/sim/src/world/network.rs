@@ -1,7 +1,8 @@
 //! Everything between the nodes: links, routes, packets under way, and the books that must balance.
 
 use super::trace::Trace;
-use crate::link::{Delivery, DropReason, Fate, Link, Offer};
+use crate::counters::Counters;
+use crate::link::{Delivery, Fate, Link, Offer};
 use byway_wire::{Ecn, Instant};
 use core::net::{IpAddr, SocketAddr};
 use std::cmp::Reverse;
@@ -10,47 +11,6 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// Which link. Numbered in the order of [`World::link`](crate::World::link).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LinkId(pub u32);
-
-/// What became of the packets that were offered to a link.
-///
-/// They balance at all times: `sent + duplicated = delivered + dropped + queued + in_flight`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// Packets offered.
-    pub sent: u64,
-    /// UDP payload bytes offered.
-    pub sent_bytes: u64,
-    /// Packets that arrived at the far end, copies included.
-    pub delivered: u64,
-    /// UDP payload bytes that arrived at the far end.
-    pub delivered_bytes: u64,
-    /// Copies that the link made.
-    pub duplicated: u64,
-    /// Packets whose bits were flipped.
-    pub corrupted: u64,
-    /// Packets that were marked CE on this link.
-    pub marked: u64,
-    /// Packets dropped, in the order of [`DropReason::ALL`].
-    pub dropped: [u64; DropReason::ALL.len()],
-    /// Packets in the queue that will arrive (those that will be lost on the wire count as dropped already).
-    pub queued: u64,
-    /// Packets being sent or propagating.
-    pub in_flight: u64,
-}
-
-impl Counters {
-    /// Packets dropped for this reason.
-    #[must_use]
-    pub fn dropped_for(&self, reason: DropReason) -> u64 {
-        self.dropped.get(reason as usize).copied().unwrap_or(0)
-    }
-
-    /// Packets dropped for any reason.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.dropped.iter().sum()
-    }
-}
 
 /// Packets that went astray outside of any link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -237,9 +197,8 @@ impl Network {
         let parcel = self.parcel(slot);
         let offer = Offer { size: parcel.payload.len(), ecn: parcel.ecn };
         let edge = self.edge_mut(id);
-        edge.books.sent += 1;
-        edge.books.sent_bytes += offer.size as u64;
         let fate = edge.link.offer(now, &offer);
+        edge.books.note(&offer, &fate);
         let (waiting, bound) = (edge.link.waiting(now), edge.link.bound());
         assert!(
             waiting.packets <= bound.packets && waiting.bytes <= bound.bytes,
@@ -248,16 +207,13 @@ impl Network {
         );
         match fate {
             Fate::Dropped(reason) => {
-                if let Some(count) = edge.books.dropped.get_mut(reason as usize) {
-                    *count += 1;
-                }
                 if let Some(trace) = &mut self.trace {
                     trace.number(now.as_nanos());
                     trace.number(u64::from(id.0) << 32 | 1 << 24 | reason as u64);
                 }
                 self.release(slot);
             }
-            Fate::Delivered(delivery) => self.carry(now, id, slot, offer, delivery),
+            Fate::Delivered(delivery) => self.carry(now, id, slot, delivery),
             Fate::Duplicated(first, second) => {
                 let (from, to, ecn, chain, hop) = {
                     let parcel = self.parcel(slot);
@@ -269,22 +225,19 @@ impl Network {
                 twin.hop = hop;
                 twin.payload.extend_from_slice(&payload);
                 self.parcel(slot).payload = payload;
-                self.edge_mut(id).books.duplicated += 1;
-                self.carry(now, id, slot, offer, first);
-                self.carry(now, id, copy, offer, second);
+                self.carry(now, id, slot, first);
+                self.carry(now, id, copy, second);
             }
         }
         self.balance(id, now);
         Onward::UnderWay
     }
 
-    fn carry(&mut self, now: Instant, id: LinkId, slot: u32, offer: Offer, delivery: Delivery) {
+    fn carry(&mut self, now: Instant, id: LinkId, slot: u32, delivery: Delivery) {
         let edge = self.edge_mut(id);
         assert!(delivery.at >= now, "law broken: link {} delivers before it is offered", edge.name);
         edge.accepted += 1;
         edge.outstanding += 1;
-        edge.books.corrupted += u64::from(delivery.corruption.is_some());
-        edge.books.marked += u64::from(delivery.ecn != offer.ecn);
         let order = edge.accepted;
         let parcel = self.parcel(slot);
         parcel.order = order;
@@ -302,8 +255,7 @@ impl Network {
         let (order, size) = (parcel.order, parcel.payload.len());
         parcel.hop += 1;
         let edge = self.edge_mut(id);
-        edge.books.delivered += 1;
-        edge.books.delivered_bytes += size as u64;
+        edge.books.note_arrival(size);
         edge.outstanding -= 1;
         assert!(
             order > edge.last_order || edge.link.may_reorder(),
@@ -325,7 +277,7 @@ impl Network {
     fn balance(&self, id: LinkId, now: Instant) {
         let Edge { name, books, outstanding, .. } = self.edge(id);
         assert!(
-            books.sent + books.duplicated == books.delivered + books.dropped() + outstanding,
+            books.balance_with(*outstanding),
             "law broken: link {name} does not balance at {now:?}: {books:?}, {outstanding} outstanding"
         );
     }

@@ -1,0 +1,101 @@
+//! What became of the packets that were offered to a link: books that must balance.
+
+use crate::link::{Delivery, DropReason, Fate, Offer};
+use byway_wire::Ecn;
+use core::ops::AddAssign;
+
+/// What became of the packets that were offered to a link.
+///
+/// They balance at all times: `sent + duplicated = delivered + dropped + queued + in_flight`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Packets offered.
+    pub sent: u64,
+    /// UDP payload bytes offered.
+    pub sent_bytes: u64,
+    /// Packets that arrived at the far end, copies included.
+    pub delivered: u64,
+    /// UDP payload bytes that arrived at the far end.
+    pub delivered_bytes: u64,
+    /// Copies that the link made.
+    pub duplicated: u64,
+    /// Packets whose bits were flipped.
+    pub corrupted: u64,
+    /// Packets that were marked CE on this link.
+    pub marked: u64,
+    /// Packets dropped, in the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
+    /// Packets in the queue that will arrive (those that will be lost on the wire count as dropped already).
+    pub queued: u64,
+    /// Packets being sent or propagating.
+    pub in_flight: u64,
+}
+
+impl Counters {
+    /// Packets dropped for this reason.
+    #[must_use]
+    pub fn dropped_for(&self, reason: DropReason) -> u64 {
+        self.dropped.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    /// Packets dropped for any reason.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
+    /// Whether the books balance when this many packets are under way.
+    #[must_use]
+    pub fn balance_with(&self, under_way: u64) -> bool {
+        self.sent + self.duplicated == self.delivered + self.dropped() + under_way
+    }
+
+    /// Notes what a link said to an offer.
+    pub(crate) fn note(&mut self, offer: &Offer, fate: &Fate) {
+        self.sent += 1;
+        self.sent_bytes += offer.size as u64;
+        match fate {
+            Fate::Dropped(reason) => self.note_drop(*reason),
+            Fate::Delivered(delivery) => self.note_faults(offer, delivery),
+            Fate::Duplicated(first, second) => {
+                self.duplicated += 1;
+                self.note_faults(offer, first);
+                self.note_faults(offer, second);
+            }
+        }
+    }
+
+    pub(crate) fn note_drop(&mut self, reason: DropReason) {
+        if let Some(count) = self.dropped.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+
+    fn note_faults(&mut self, offer: &Offer, delivery: &Delivery) {
+        self.corrupted += u64::from(delivery.corruption.is_some());
+        self.marked += u64::from(delivery.ecn == Ecn::Ce && offer.ecn != Ecn::Ce);
+    }
+
+    /// Notes a packet that arrived at the far end.
+    pub(crate) fn note_arrival(&mut self, size: usize) {
+        self.delivered += 1;
+        self.delivered_bytes += size as u64;
+    }
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.sent_bytes += other.sent_bytes;
+        self.delivered += other.delivered;
+        self.delivered_bytes += other.delivered_bytes;
+        self.duplicated += other.duplicated;
+        self.corrupted += other.corrupted;
+        self.marked += other.marked;
+        self.queued += other.queued;
+        self.in_flight += other.in_flight;
+        for (count, more) in self.dropped.iter_mut().zip(other.dropped) {
+            *count += more;
+        }
+    }
+}

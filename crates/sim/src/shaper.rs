@@ -1,0 +1,385 @@
+//! A pipe as a machine: it stands between two sockets and makes a fast path slow, late or lossy, byte for byte.
+//!
+//! It runs in a [`World`](crate::World), and under a driver with real sockets, where it shapes loopback paths without
+//! any help from the kernel.
+
+use crate::counters::Counters;
+use crate::link::{Delivery, DropReason, Fate, Link, Offer};
+use crate::pipe::{Pipe, PipeConfig};
+use crate::random::Random;
+use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
+use core::net::SocketAddr;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// What a [`Shaper`] does to what passes.
+#[derive(Clone, Debug)]
+pub struct ShaperConfig {
+    /// Where datagrams of clients go.
+    pub server: SocketAddr,
+    /// The way from clients to the server.
+    pub up: PipeConfig,
+    /// The way from the server to clients.
+    pub down: PipeConfig,
+    /// Whether clients share the two pipes.
+    pub sharing: Sharing,
+    /// Most packets that may be held in all, queued or propagating; what is beyond is dropped as by a full queue.
+    pub hold_packets: usize,
+    /// Most payload bytes that may be held in all.
+    pub hold_bytes: usize,
+    /// A client that was silent for this long gives up its socket when another one needs it.
+    pub idle: Duration,
+    /// Where the faults come from.
+    pub seed: u64,
+}
+
+/// Whether clients of a shaper share its pipes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Each client has an up and a down pipe of its own.
+    PerClient,
+    /// All clients go through the same two pipes: one bottleneck.
+    Shared,
+}
+
+impl ShaperConfig {
+    /// Shapes the way to `server`: a pair of pipes per client, up to 65 536 packets or 64 MiB held.
+    #[must_use]
+    pub fn new(server: SocketAddr, up: PipeConfig, down: PipeConfig) -> Self {
+        Self {
+            server,
+            up,
+            down,
+            sharing: Sharing::PerClient,
+            hold_packets: 65_536,
+            hold_bytes: 64 << 20,
+            idle: Duration::from_secs(60),
+            seed: 0,
+        }
+    }
+}
+
+/// What a shaper counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ShaperCounters {
+    /// From clients to the server. `queued` stays 0: all that is held counts as in flight.
+    pub up: Counters,
+    /// From the server to clients.
+    pub down: Counters,
+    /// Datagrams of clients for whom there was no socket.
+    pub refused: u64,
+    /// Datagrams at a back socket that did not come from the server, or had no client.
+    pub foreign: u64,
+    /// Clients that were given a socket.
+    pub clients: u64,
+}
+
+/// A pipe, its books, and how many of its packets are held.
+#[derive(Debug)]
+struct Lane {
+    pipe: Pipe,
+    counters: Counters,
+    held: u64,
+}
+
+/// A back socket and the client that it was given to.
+#[derive(Debug, Default)]
+struct Back {
+    up: bool,
+    client: Option<(SocketAddr, Instant)>,
+}
+
+#[derive(Debug)]
+struct Parcel {
+    local: Local,
+    remote: SocketAddr,
+    ecn: Ecn,
+    lane: usize,
+    payload: Vec<u8>,
+}
+
+/// The machine. Its driver gives it a front socket, `Local(0)`, at which clients knock, and back sockets `Local(1)`
+/// onwards, one per client at a time, by which their datagrams leave for the server and its answers return.
+#[derive(Debug)]
+pub struct Shaper {
+    config: ShaperConfig,
+    /// Back `i` is `Local(i + 1)`.
+    backs: Vec<Back>,
+    /// Which back a client has.
+    by_remote: BTreeMap<SocketAddr, usize>,
+    /// Lane 2i is the way up of back i, lane 2i + 1 its way down; when shared there are only the first two.
+    lanes: Vec<Lane>,
+    /// Books of clients that are gone.
+    retired: [Counters; 2],
+    line: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    accepted: u64,
+    parcels: Vec<Parcel>,
+    free: Vec<usize>,
+    held_bytes: usize,
+    refused: u64,
+    foreign: u64,
+    clients: u64,
+}
+
+const FRONT: Local = Local(0);
+
+impl Shaper {
+    /// A shaper with nothing in it.
+    #[must_use]
+    pub fn new(config: ShaperConfig) -> Self {
+        Self {
+            config,
+            backs: Vec::new(),
+            by_remote: BTreeMap::new(),
+            lanes: Vec::new(),
+            retired: [Counters::default(); 2],
+            line: BinaryHeap::new(),
+            accepted: 0,
+            parcels: Vec::new(),
+            free: Vec::new(),
+            held_bytes: 0,
+            refused: 0,
+            foreign: 0,
+            clients: 0,
+        }
+    }
+
+    /// What it counted so far.
+    #[must_use]
+    pub fn counters(&self) -> ShaperCounters {
+        let [mut up, mut down] = self.retired;
+        for pair in self.lanes.chunks(2) {
+            for (total, lane) in [&mut up, &mut down].into_iter().zip(pair) {
+                *total += Counters { in_flight: lane.held, ..lane.counters };
+            }
+        }
+        ShaperCounters { up, down, refused: self.refused, foreign: self.foreign, clients: self.clients }
+    }
+
+    /// The clients that have a socket now, and which.
+    pub fn clients(&self) -> impl Iterator<Item = (SocketAddr, Local)> {
+        self.by_remote.iter().map(|(&remote, &back)| (remote, Local(back as u16 + 1)))
+    }
+
+    /// Sends the datagrams of clients elsewhere from now on; answers from the former server are foreign.
+    pub fn set_server(&mut self, server: SocketAddr) {
+        self.config.server = server;
+    }
+
+    fn link_changed(&mut self, change: LinkChange) {
+        let Some(back) = usize::from(change.local.0).checked_sub(1) else { return };
+        if self.backs.len() <= back {
+            self.backs.resize_with(back + 1, Back::default);
+        }
+        if let Some(place) = self.backs.get_mut(back) {
+            place.up = change.up;
+        }
+    }
+
+    /// The back of a client, given to it now if it has none.
+    fn back_of(&mut self, now: Instant, remote: SocketAddr) -> Option<usize> {
+        if let Some(&back) = self.by_remote.get(&remote) {
+            let place = self.backs.get_mut(back)?;
+            place.client = Some((remote, now));
+            return place.up.then_some(back);
+        }
+        // Only for the first datagram of a client: a look at every back, of which there are as many as sockets.
+        let free = self.backs.iter().position(|back| back.up && back.client.is_none());
+        let back = free.or_else(|| self.retire_idle(now))?;
+        self.by_remote.insert(remote, back);
+        self.backs.get_mut(back)?.client = Some((remote, now));
+        self.clients += 1;
+        self.open_lanes(back);
+        Some(back)
+    }
+
+    /// Takes the socket of the client that was silent longest, if it was silent long enough and nothing of it is held.
+    fn retire_idle(&mut self, now: Instant) -> Option<usize> {
+        let (seen, back, remote) = self
+            .backs
+            .iter()
+            .enumerate()
+            .filter(|(back, place)| {
+                place.up && (self.config.sharing == Sharing::Shared || !self.holds(*back))
+            })
+            .filter_map(|(back, place)| place.client.map(|(remote, seen)| (seen, back, remote)))
+            .min()?;
+        if now.since(seen) < self.config.idle {
+            return None;
+        }
+        self.by_remote.remove(&remote);
+        Some(back)
+    }
+
+    fn holds(&self, back: usize) -> bool {
+        self.lanes.iter().skip(2 * back).take(2).any(|lane| lane.held > 0)
+    }
+
+    /// Fresh pipes for a back that got a new client, and for those before it that have none yet.
+    fn open_lanes(&mut self, back: usize) {
+        let pair = match self.config.sharing {
+            Sharing::PerClient => back,
+            Sharing::Shared if self.lanes.is_empty() => 0,
+            Sharing::Shared => return,
+        };
+        let fresh = |direction: usize| {
+            let (name, pipe) =
+                if direction == 0 { ("up", &self.config.up) } else { ("down", &self.config.down) };
+            let random = Random::component(self.config.seed, &format!("client {} {name}", self.clients));
+            Lane { pipe: Pipe::new(pipe.clone(), random), counters: Counters::default(), held: 0 }
+        };
+        while self.lanes.len() < 2 * (pair + 1) {
+            self.lanes.push(fresh(self.lanes.len() % 2));
+        }
+        for (direction, retired) in self.retired.iter_mut().enumerate() {
+            if let Some(lane) = self.lanes.get_mut(2 * pair + direction) {
+                *retired += core::mem::replace(lane, fresh(direction)).counters;
+            }
+        }
+    }
+
+    fn lane(&self, back: usize, direction: usize) -> usize {
+        match self.config.sharing {
+            Sharing::PerClient => 2 * back + direction,
+            Sharing::Shared => direction,
+        }
+    }
+
+    fn datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        let (lane, local, remote) = match usize::from(datagram.local.0).checked_sub(1) {
+            None => {
+                let Some(back) = self.back_of(now, datagram.remote) else {
+                    self.refused += 1;
+                    return;
+                };
+                (self.lane(back, 0), Local(back as u16 + 1), self.config.server)
+            }
+            Some(back) => {
+                let client = self.backs.get_mut(back).and_then(|place| place.client.as_mut());
+                let Some((remote, seen)) = client.filter(|_| datagram.remote == self.config.server) else {
+                    self.foreign += 1;
+                    return;
+                };
+                *seen = now;
+                let remote = *remote;
+                (self.lane(back, 1), FRONT, remote)
+            }
+        };
+        let offer = Offer { size: datagram.payload.len(), ecn: datagram.ecn };
+        let full = self.line.len() + 2 > self.config.hold_packets
+            || self.held_bytes + 2 * offer.size > self.config.hold_bytes;
+        let Some(place) = self.lanes.get_mut(lane) else { return };
+        let fate = if full { Fate::Dropped(DropReason::QueueFull) } else { place.pipe.offer(now, &offer) };
+        place.counters.note(&offer, &fate);
+        let mut hold = |delivery: Delivery| self.hold(lane, local, remote, datagram.payload, delivery);
+        match fate {
+            Fate::Dropped(_) => {}
+            Fate::Delivered(delivery) => hold(delivery),
+            Fate::Duplicated(first, second) => {
+                hold(first);
+                hold(second);
+            }
+        }
+    }
+
+    fn hold(&mut self, lane: usize, local: Local, remote: SocketAddr, payload: &[u8], delivery: Delivery) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            let payload = Vec::new();
+            self.parcels.push(Parcel { local, remote, ecn: Ecn::NotEct, lane, payload });
+            self.parcels.len() - 1
+        });
+        let (Some(parcel), Some(place)) = (self.parcels.get_mut(slot), self.lanes.get_mut(lane)) else {
+            return;
+        };
+        (parcel.local, parcel.remote, parcel.ecn, parcel.lane) = (local, remote, delivery.ecn, lane);
+        parcel.payload.clear();
+        parcel.payload.extend_from_slice(payload);
+        if let Some(corruption) = delivery.corruption {
+            corruption.apply(&mut parcel.payload);
+        }
+        place.held += 1;
+        self.held_bytes += payload.len();
+        self.accepted += 1;
+        self.line.push(Reverse((delivery.at, self.accepted, slot)));
+    }
+
+    /// The slot of the next datagram, if its time has come.
+    fn due(&self, now: Instant) -> Option<usize> {
+        self.line.peek().filter(|Reverse((at, _, _))| *at <= now).map(|Reverse((_, _, slot))| *slot)
+    }
+
+    /// Takes the next datagram off the line, as arrived or, where it fits into no buffer, as dropped.
+    fn release(&mut self, slot: usize, arrived: bool) {
+        self.line.pop();
+        self.free.push(slot);
+        let Some(parcel) = self.parcels.get(slot) else { return };
+        let size = parcel.payload.len();
+        self.held_bytes -= size;
+        if let Some(lane) = self.lanes.get_mut(parcel.lane) {
+            lane.held -= 1;
+            if arrived {
+                lane.counters.note_arrival(size);
+            } else {
+                lane.counters.note_drop(DropReason::TooLarge);
+            }
+        }
+    }
+}
+
+impl Machine for Shaper {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Datagram(datagram) => self.datagram(now, &datagram),
+            Input::Link(change) => self.link_changed(change),
+            // A line does not know that nobody listens at its end.
+            Input::SendError(_) => {}
+        }
+    }
+
+    /// Nothing: what is due leaves by `transmit`.
+    fn wake(&mut self, _: Instant) {}
+
+    /// The next datagram that is due, and with it those behind it that go the same way and have the same size.
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        let mut run: Option<Transmit> = None;
+        let mut segments = 0;
+        while let Some(slot) = self.due(now) {
+            let parcel = self.parcels.get(slot)?;
+            let size = parcel.payload.len();
+            let start = run.as_ref().map_or(0, |run| run.size);
+            let room = out.buffer.get_mut(start..start + size);
+            if let Some(run) = &run {
+                let same = (run.local, run.remote, run.ecn) == (parcel.local, parcel.remote, parcel.ecn);
+                let fits = size > 0 && size <= run.segment && segments < out.max_segments && room.is_some();
+                if !same || !fits {
+                    break;
+                }
+            }
+            let Some(room) = room else {
+                self.release(slot, false);
+                continue;
+            };
+            room.copy_from_slice(&parcel.payload);
+            let head = Transmit {
+                local: parcel.local,
+                remote: parcel.remote,
+                ecn: parcel.ecn,
+                size: 0,
+                segment: size,
+            };
+            let run = run.get_or_insert(head);
+            run.size += size;
+            segments += 1;
+            let last = size < run.segment || size == 0;
+            self.release(slot, true);
+            if last {
+                break;
+            }
+        }
+        run
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.line.peek().map(|Reverse((at, _, _))| *at)
+    }
+}

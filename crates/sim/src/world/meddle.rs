@@ -1,0 +1,112 @@
+//! What a test does to a world from outside: acting as an application, an attacker, a NAT, an administrator.
+
+use super::{Handle, LinkId, Node};
+use super::{NodeId, Seen, Verdict, World};
+use crate::pipe::Pipe;
+use byway_wire::{Ecn, Input, Instant, LinkChange, Local};
+use core::any::Any;
+use core::net::SocketAddr;
+
+impl World {
+    /// Lets the application of a node do something now (open, write, read); the machine then runs.
+    pub fn act<T: Node, R>(&mut self, node: Handle<T>, action: impl FnOnce(&mut T, Instant) -> R) -> R {
+        let now = self.now;
+        let slot = self.slot_mut(node.id);
+        let local = slot.clock.local(now);
+        let any: &mut dyn Any = &mut *slot.node;
+        let Some(concrete) = any.downcast_mut::<T>() else { panic!("{:?} is not of this world", node.id) };
+        let result = action(concrete, local);
+        self.settle(node.id.0);
+        result
+    }
+
+    /// A link that is a pipe, to change it while the world runs.
+    ///
+    /// # Panics
+    /// If it is not a [`Pipe`].
+    pub fn pipe(&mut self, link: LinkId) -> &mut Pipe {
+        let any: &mut dyn Any = &mut *self.network.edge_mut(link).link;
+        let Some(pipe) = any.downcast_mut() else { panic!("{link:?} is not a pipe") };
+        pipe
+    }
+
+    /// Lets a closure see, change or take away every datagram that a node sends, before its first link.
+    pub fn tap(&mut self, tap: impl FnMut(Seen<'_>) -> Verdict + 'static) {
+        self.tap = Some(Box::new(tap));
+    }
+
+    /// Takes the tap off.
+    pub fn untap(&mut self) {
+        self.tap = None;
+    }
+
+    /// Lets a datagram, forged or replayed, arrive at `to` at time `at` (not before now) without any link.
+    pub fn inject(&mut self, at: Instant, from: SocketAddr, to: SocketAddr, ecn: Ecn, payload: &[u8]) {
+        let slot = self.network.claim(from, to, ecn, None);
+        self.network.parcel(slot).payload.extend_from_slice(payload);
+        self.network.inject(at.max(self.now), slot);
+    }
+
+    /// Rebinds a socket behind a NAT: the world sees another address from now on, the machine is not told. Routes by IP
+    /// address follow the new one: where its IP changes, add them.
+    ///
+    /// # Panics
+    /// If the address is taken, or the node has no such local.
+    pub fn rebind(&mut self, node: impl Into<NodeId>, local: Local, address: SocketAddr) {
+        let id = node.into();
+        let old = self.socket(id, local).seen;
+        self.owners.remove(&old);
+        let taken = self.owners.insert(address, (id.0, local.0));
+        assert!(taken.is_none(), "{}: {address} is taken", self.slot(id).name);
+        let socket = self.socket(id, local);
+        socket.seen = address;
+        socket.routes.clear();
+    }
+
+    /// Moves a socket to another address, and tells the machine.
+    ///
+    /// # Panics
+    /// If the address is taken, or the node has no such local.
+    pub fn move_local(&mut self, node: impl Into<NodeId>, local: Local, address: SocketAddr) {
+        let id = node.into();
+        self.rebind(id, local, address);
+        let socket = self.socket(id, local);
+        socket.told = address;
+        let change = LinkChange { local, address, up: socket.up };
+        self.input(id.0, Input::Link(change));
+        self.settle(id.0);
+    }
+
+    /// Takes a socket down or up, and tells the machine. While it is down nothing arrives, and sending fails.
+    ///
+    /// # Panics
+    /// If the node has no such local.
+    pub fn set_up(&mut self, node: impl Into<NodeId>, local: Local, up: bool) {
+        let id = node.into();
+        let socket = self.socket(id, local);
+        socket.up = up;
+        let change = LinkChange { local, address: socket.told, up };
+        self.input(id.0, Input::Link(change));
+        self.settle(id.0);
+    }
+
+    /// Freezes a node, as if its process were stopped: it gets nothing and is not woken. Thawed, it sees the time.
+    pub fn freeze(&mut self, node: impl Into<NodeId>, frozen: bool) {
+        let id = node.into();
+        self.slot_mut(id).frozen = frozen;
+        if !frozen {
+            self.wake_soon(id.0);
+        }
+    }
+
+    /// Puts a fresh node in the place of one that died: same sockets, same clock. Returns the old one.
+    pub fn replace<T: Node>(&mut self, node: Handle<T>, fresh: T) -> T {
+        let slot = self.slot_mut(node.id);
+        slot.frozen = false;
+        let any: &mut dyn Any = &mut *slot.node;
+        let Some(place) = any.downcast_mut::<T>() else { panic!("{:?} is not of this world", node.id) };
+        let old = core::mem::replace(place, fresh);
+        self.introduce(node.id.0);
+        old
+    }
+}

@@ -1,0 +1,336 @@
+//! The loop: one event after the other, and the laws that it asserts.
+
+use super::network::{Happening, Onward};
+use super::{NodeId, SCRATCH, Seen, Verdict, World};
+use byway_wire::{
+    Datagram, Duration, Input, Instant, LinkChange, Local, Out, SendError, SendErrorKind, Transmit,
+};
+
+/// How often a machine may want to be woken again at one instant before it counts as stuck.
+const ROUNDS_PER_INSTANT: u32 = 1_000;
+/// How many datagrams a machine may send at one instant before it counts as never ending.
+const DATAGRAMS_PER_INSTANT: u32 = 1 << 18;
+/// How many events may happen at one instant before the world counts as stuck.
+const EVENTS_PER_INSTANT: u64 = 1 << 20;
+
+impl World {
+    /// Runs all that happens up to and including `end`; then it is `end`.
+    pub fn run_until(&mut self, end: Instant) {
+        while self.network.next_at().is_some_and(|at| at <= end) {
+            self.step();
+        }
+        self.advance(end.max(self.now));
+        self.network.audit();
+    }
+
+    /// Runs for this long.
+    pub fn run_for(&mut self, time: Duration) {
+        self.run_until(self.now + time);
+    }
+
+    /// Runs as long as `condition` holds, at most until `limit`. Whether it ended because the condition no longer
+    /// holds; if not, it is `limit`.
+    #[must_use]
+    pub fn run_while(&mut self, mut condition: impl FnMut(&Self) -> bool, limit: Instant) -> bool {
+        loop {
+            if !condition(self) {
+                self.network.audit();
+                return true;
+            }
+            if self.network.next_at().is_none_or(|at| at > limit) {
+                self.run_until(limit);
+                return !condition(self);
+            }
+            self.step();
+        }
+    }
+
+    /// Runs one event.
+    fn step(&mut self) {
+        if let Some(next) = self.network.next_at() {
+            self.maybe_wake_early(next);
+        }
+        let Some(event) = self.network.pop() else { return };
+        self.advance(event.at);
+        self.events += 1;
+        self.events_now += 1;
+        assert!(
+            self.events_now <= EVENTS_PER_INSTANT,
+            "law broken: {EVENTS_PER_INSTANT} events at {:?} and no end: a loop without delay",
+            self.now
+        );
+        match event.happening() {
+            Happening::Parcel(parcel) => {
+                self.network.delivered(self.now, parcel);
+                if self.network.offer(self.now, parcel) == Onward::Arrived {
+                    self.arrive(parcel);
+                }
+            }
+            Happening::Wake(node) => self.due(node, event.at),
+        }
+    }
+
+    fn advance(&mut self, to: Instant) {
+        assert!(to >= self.now, "law broken: time goes back from {:?} to {to:?}", self.now);
+        if to > self.now {
+            self.now = to;
+            self.events_now = 0;
+        }
+    }
+
+    /// Tells a machine its locals and lets it run when the world does.
+    pub(super) fn introduce(&mut self, node: u32) {
+        let sockets = self.slot(NodeId(node)).sockets.len();
+        for local in (0..sockets).map(|local| Local(local as u16)) {
+            let socket = self.socket(NodeId(node), local);
+            let change = LinkChange { local, address: socket.told, up: socket.up };
+            self.input(node, Input::Link(change));
+        }
+        self.wake_soon(node);
+    }
+
+    pub(super) fn wake_soon(&mut self, node: u32) {
+        let now = self.now;
+        let slot = self.slot_mut(NodeId(node));
+        (slot.wake_at, slot.fresh) = (now, true);
+        self.network.schedule_wake(now, node);
+    }
+
+    pub(super) fn input(&mut self, node: u32, input: Input<'_>) {
+        let now = self.now;
+        let slot = self.slot_mut(NodeId(node));
+        let local = slot.clock.local(now);
+        slot.node.machine().handle(local, input);
+    }
+
+    /// A packet has reached its destination address.
+    fn arrive(&mut self, parcel: u32) {
+        let to = self.network.parcel(parcel).to;
+        let owner = self.owners.get(&to).and_then(|&(node, local)| {
+            let slot = self.slots.get_mut(node as usize)?;
+            let up = slot.sockets.get(usize::from(local)).is_some_and(|socket| socket.up);
+            (up && !slot.frozen).then_some((node, local, slot))
+        });
+        let Some((node, local, slot)) = owner else {
+            self.network.stray.no_socket += 1;
+            self.network.release(parcel);
+            return;
+        };
+        let now = slot.clock.local(self.now);
+        let parcel_ref = self.network.parcel(parcel);
+        let datagram = Datagram {
+            local: Local(local),
+            remote: parcel_ref.from,
+            ecn: parcel_ref.ecn,
+            arrival: now,
+            payload: &mut parcel_ref.payload,
+        };
+        slot.node.machine().handle(now, Input::Datagram(datagram));
+        self.network.release(parcel);
+        self.settle(node);
+    }
+
+    /// A wake of this node was scheduled for now: it may be stale, or early because the deadline moved on since.
+    fn due(&mut self, node: u32, at: Instant) {
+        let now = self.now;
+        let slot = self.slot_mut(NodeId(node));
+        if slot.wake_at != at {
+            return;
+        }
+        slot.wake_at = Instant::FAR_FUTURE;
+        if slot.frozen {
+            return;
+        }
+        let local = slot.clock.local(now);
+        let wakes = slot.node.machine().deadline().is_some_and(|deadline| deadline <= local);
+        let turns = slot.node.alarm().is_some_and(|alarm| alarm <= local);
+        if wakes {
+            slot.node.machine().wake(local);
+        }
+        if wakes || turns || slot.fresh {
+            slot.fresh = false;
+            self.settle(node);
+        } else {
+            self.schedule(node);
+        }
+    }
+
+    /// Runs a node until it has nothing more to do now, then notes when it wants to be woken.
+    pub(super) fn settle(&mut self, node: u32) {
+        let mut rounds = 0;
+        let mut sent = 0;
+        loop {
+            let world_now = self.now;
+            let slot = self.slot_mut(NodeId(node));
+            if slot.frozen {
+                return;
+            }
+            let now = slot.clock.local(world_now);
+            slot.node.turn(now);
+            self.drain(node, now, &mut sent);
+            let slot = self.slot_mut(NodeId(node));
+            let deadline = slot.node.machine().deadline();
+            let alarm = slot.node.alarm();
+            let machine_due = deadline.is_some_and(|deadline| deadline <= now);
+            if !machine_due && alarm.is_none_or(|alarm| alarm > now) {
+                break;
+            }
+            rounds += 1;
+            assert!(
+                rounds <= ROUNDS_PER_INSTANT,
+                "law broken: node {} is stuck at {now:?} (its clock): after {rounds} rounds of wake and transmit its \
+                 deadline is {deadline:?}, its alarm {alarm:?}",
+                slot.name
+            );
+            if machine_due {
+                slot.node.machine().wake(now);
+            }
+        }
+        self.schedule(node);
+    }
+
+    /// Puts the node's next wake into the heap if there is none before it.
+    fn schedule(&mut self, node: u32) {
+        let now = self.now;
+        let slot = self.slot_mut(NodeId(node));
+        let deadline = slot.node.machine().deadline().unwrap_or(Instant::FAR_FUTURE);
+        let local = deadline.min(slot.node.alarm().unwrap_or(Instant::FAR_FUTURE));
+        if local == Instant::FAR_FUTURE {
+            return;
+        }
+        let at = slot.clock.world(local).max(now);
+        if at < slot.wake_at {
+            slot.wake_at = at;
+            self.network.schedule_wake(at, node);
+        }
+    }
+
+    /// Sends all that the machine wants to send.
+    fn drain(&mut self, node: u32, now: Instant, sent: &mut u32) {
+        // Taken out so that the machine can write into it while the network is at hand.
+        let mut scratch = core::mem::take(&mut self.scratch);
+        loop {
+            let max_segments = self.max_segments;
+            let slot = self.slot_mut(NodeId(node));
+            let mut out = Out { buffer: &mut scratch, max_segments };
+            let Some(transmit) = slot.node.machine().transmit(now, &mut out) else { break };
+            let Transmit { size, segment, .. } = transmit;
+            assert!(
+                size <= SCRATCH && segment <= size && (size == 0 || segment > 0),
+                "law broken: node {} says {transmit:?} of {SCRATCH} bytes",
+                slot.name
+            );
+            let segments = size.div_ceil(segment.max(1)).max(1);
+            assert!(
+                segments <= max_segments,
+                "law broken: node {} sends {segments} segments in a run of {max_segments}",
+                slot.name
+            );
+            *sent += segments as u32;
+            assert!(
+                *sent <= DATAGRAMS_PER_INSTANT,
+                "law broken: node {} has sent {sent} datagrams at {now:?} (its clock) and goes on",
+                slot.name
+            );
+            let (run, _) = scratch.split_at(size);
+            if run.is_empty() {
+                self.send(node, &transmit, run);
+            } else {
+                for datagram in run.chunks(segment) {
+                    self.send(node, &transmit, datagram);
+                }
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// Sends one datagram.
+    fn send(&mut self, node: u32, transmit: &Transmit, payload: &[u8]) {
+        let Some(slot) = self.slots.get_mut(node as usize) else { return };
+        let Some(socket) = slot.sockets.get_mut(usize::from(transmit.local.0)) else {
+            panic!("law broken: node {} sends by {}, which it does not have", slot.name, transmit.local)
+        };
+        if !socket.up {
+            self.network.stray.local_down += 1;
+            let error = SendError {
+                local: transmit.local,
+                remote: transmit.remote,
+                size: payload.len(),
+                kind: SendErrorKind::Unreachable,
+            };
+            self.input(node, Input::SendError(error));
+            return;
+        }
+        let to = transmit.remote.ip();
+        let found = socket.routes.binary_search_by_key(&to, |route| route.0);
+        let chain = match found {
+            Ok(place) => socket.routes.get(place).and_then(|route| route.1),
+            Err(place) => {
+                let chain = self.network.lookup(node, transmit.local.0, socket.seen.ip(), to);
+                socket.routes.insert(place, (to, chain));
+                chain
+            }
+        };
+        let Some(chain) = chain else {
+            self.network.stray.no_route += 1;
+            return;
+        };
+        let from = socket.seen;
+        let parcel = self.network.claim(from, transmit.remote, transmit.ecn, Some(chain));
+        let inside = self.network.parcel(parcel);
+        inside.payload.extend_from_slice(payload);
+        if let Some(tap) = &mut self.tap {
+            let seen = Seen {
+                now: self.now,
+                from: &mut inside.from,
+                to: &mut inside.to,
+                ecn: &mut inside.ecn,
+                payload: &mut inside.payload,
+            };
+            if tap(seen) == Verdict::Drop {
+                self.network.stray.tapped += 1;
+                self.network.release(parcel);
+                return;
+            }
+        }
+        if self.network.offer(self.now, parcel) == Onward::Arrived {
+            // A route without links: it arrives by an event of its own, for its sender is still at work.
+            self.network.inject(self.now, parcel);
+        }
+    }
+
+    /// Perhaps wakes some node before the next event, and asserts that it changed nothing.
+    fn maybe_wake_early(&mut self, next: Instant) {
+        let nodes = self.slots.len() as u64;
+        let Some(spurious) = &mut self.spurious else { return };
+        if nodes == 0 || !spurious.random.chance(spurious.probability) {
+            return;
+        }
+        let node = spurious.random.below(nodes) as u32;
+        let at = self.now + spurious.random.up_to(next.since(self.now));
+        let slot = self.slot_mut(NodeId(node));
+        let local = slot.clock.local(at);
+        let before = slot.node.machine().deadline();
+        // What is due at this very instant, or has not run yet, would be no spurious wake.
+        if slot.frozen || slot.wake_at <= at || before.is_some_and(|deadline| deadline <= local) {
+            return;
+        }
+        self.advance(at);
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let slot = self.slot_mut(NodeId(node));
+        slot.node.machine().wake(local);
+        let after = slot.node.machine().deadline();
+        assert!(
+            before == after,
+            "law broken: a spurious wake of node {} at {local:?} moved its deadline from {before:?} to {after:?}",
+            slot.name
+        );
+        let sent = slot.node.machine().transmit(local, &mut Out { buffer: &mut scratch, max_segments: 1 });
+        assert!(
+            sent.is_none(),
+            "law broken: a spurious wake of node {} at {local:?} made it send {sent:?}",
+            slot.name
+        );
+        self.scratch = scratch;
+    }
+}
