@@ -1,1 +1,59 @@
-//! Placeholder until the room is furnished.
+//! The real world for machines: sockets, a clock, entropy, and the loop that drives a [`Machine`](byway_wire::Machine)
+//! with them. Its twin, `byway-sim`, invents all of these; a machine cannot tell the two apart.
+//!
+//! Bind [`Socket`]s, give a machine and its [`Owner`] to [`spawn`] (a thread of its own) or [`run`] (this thread), talk
+//! to the owner through bounded channels and its [`Waker`].
+//!
+//! ```
+//! use byway_net::{Clock, Flow, Owner, Socket, spawn};
+//! # use byway_wire::{Input, Machine, Out, Transmit};
+//! use byway_wire::Instant;
+//! use std::sync::mpsc;
+//! # #[derive(Default)] struct Session(Vec<String>);
+//! # impl Session { fn say(&mut self, word: String) { self.0.push(word); } }
+//! # impl Machine for Session {
+//! #     fn handle(&mut self, _: Instant, _: Input<'_>) {}
+//! #     fn wake(&mut self, _: Instant) {}
+//! #     fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> { None }
+//! #     fn deadline(&self) -> Option<Instant> { None }
+//! # }
+//!
+//! struct Sayer(mpsc::Receiver<String>);
+//! impl Owner for Sayer {
+//!     type Machine = Session;
+//!     fn turn(&mut self, session: &mut Session, _now: Instant) -> Flow {
+//!         self.0.try_iter().for_each(|word| session.say(word));
+//!         Flow::Continue
+//!     }
+//! }
+//!
+//! let (words, inbox) = mpsc::sync_channel(64);
+//! let socket = Socket::bind("127.0.0.1:0".parse()?)?;
+//! let driver = spawn("session", Session::default(), Sayer(inbox), vec![socket], Clock::new())?;
+//! words.send("hello".to_owned())?;
+//! driver.waker().wake();
+//! driver.stop();
+//! assert_eq!(driver.join()?.machine.0, ["hello"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod clock;
+mod control;
+mod driver;
+mod entropy;
+mod interfaces;
+mod receive;
+mod send;
+mod socket;
+mod statistics;
+mod wait;
+mod waker;
+
+pub use clock::{Clock, unix_seconds};
+pub use control::{Control, Handle, Panicked, spawn, spawn_with};
+pub use driver::{DriverError, Finished, Flow, Owner, run};
+pub use entropy::{EntropyError, seed};
+pub use interfaces::{Interface, interfaces};
+pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
+pub use statistics::Statistics;
+pub use waker::Waker;

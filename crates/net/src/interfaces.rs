@@ -1,0 +1,86 @@
+//! The addresses this host could send from: a path may start at each of them.
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+use nix::sys::socket::SockaddrStorage;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address of a network interface that is up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Interface {
+    /// The system's name of the interface, `eth0` for one. One interface may have several addresses.
+    pub name: String,
+    /// The address to bind to.
+    pub address: IpAddr,
+}
+
+/// The addresses of all interfaces that are up and running, in a fixed order, without those that no other host can be
+/// reached from: loopback, link-local (a scope would be needed to bind them), unspecified, multicast.
+///
+/// # Errors
+///
+/// What the system said when asked for the list.
+pub fn interfaces() -> io::Result<Vec<Interface>> {
+    let running = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
+    let mut usable: Vec<Interface> = getifaddrs()?
+        .filter(|entry| entry.flags.contains(running) && !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK))
+        .filter_map(|entry| {
+            let address = entry.address.as_ref().and_then(ip)?;
+            Some(Interface { name: entry.interface_name, address })
+        })
+        .filter(|interface| may_start_a_path(interface.address))
+        .collect();
+    usable.sort();
+    usable.dedup();
+    Ok(usable)
+}
+
+fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+}
+
+fn may_start_a_path(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => global_v4(v4),
+        IpAddr::V6(v6) => global_v6(v6),
+    }
+}
+
+fn global_v4(address: Ipv4Addr) -> bool {
+    !(address.is_loopback() || address.is_link_local() || address.is_unspecified() || address.is_multicast())
+}
+
+fn global_v6(address: Ipv6Addr) -> bool {
+    !(address.is_loopback()
+        || address.is_unicast_link_local()
+        || address.is_unspecified()
+        || address.is_multicast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn every_address_listed_can_be_bound_and_is_not_loopback() {
+        for Interface { name, address } in interfaces().unwrap() {
+            assert!(!address.is_loopback(), "{name} {address}");
+            let bound = UdpSocket::bind((address, 0)).unwrap();
+            assert_eq!(bound.local_addr().unwrap().ip(), address);
+        }
+    }
+
+    #[test]
+    fn addresses_that_lead_nowhere_are_left_out() {
+        for useless in ["127.0.0.1", "169.254.3.4", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "::", "ff02::1"]
+        {
+            assert!(!may_start_a_path(useless.parse().unwrap()), "{useless}");
+        }
+        for useful in ["192.0.2.2", "10.0.0.1", "fd00::2", "2001:db8::1"] {
+            assert!(may_start_a_path(useful.parse().unwrap()), "{useful}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! In: a batch of buffers from the system becomes datagrams, one by one, each with the time it arrived.
+
+use crate::clock::Clock;
+use crate::socket::Socket;
+use crate::statistics::Counters;
+use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine};
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSockRef};
+use std::array;
+use std::io::{self, IoSliceMut};
+
+/// A buffer takes the longest run that the system coalesces.
+const BUFFER_BYTES: usize = 65_536;
+
+/// Room for one batch; made once, used for every receive call of a driver.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    bytes: Vec<u8>,
+    metas: [RecvMeta; BATCH_SIZE],
+    arrivals: Arrivals,
+}
+
+/// What a receive call brought.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A full batch: there may be more.
+    Full,
+    /// All there was.
+    Drained,
+    /// The call failed.
+    Failed(io::Error),
+}
+
+impl Inbox {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: vec![0; BUFFER_BYTES * BATCH_SIZE],
+            metas: [RecvMeta::default(); BATCH_SIZE],
+            arrivals: Arrivals::default(),
+        }
+    }
+
+    /// One receive call on `socket`; `machine` gets each datagram.
+    pub(crate) fn receive<M: Machine>(
+        &mut self,
+        (local, socket): (Local, &Socket),
+        machine: &mut M,
+        clock: &Clock,
+        counters: &Counters,
+    ) -> Received {
+        let mut room = self.bytes.chunks_exact_mut(BUFFER_BYTES);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            array::from_fn(|_| IoSliceMut::new(room.next().unwrap_or_default()));
+        let count = match socket.state.recv(UdpSockRef::from(&*socket.io), &mut slices, &mut self.metas) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Received::Drained,
+            Err(error) => return Received::Failed(error),
+        };
+        self.arrivals.compare(clock.with_wall());
+        let now = clock.now();
+        counters.receive_calls.add(1);
+
+        for (meta, buffer) in self.metas.iter().zip(self.bytes.chunks_exact_mut(BUFFER_BYTES)).take(count) {
+            let arrival = self.arrivals.of(now, meta.timestamp);
+            let bytes = buffer.get_mut(..meta.len).unwrap_or_default();
+            let mut datagrams = 0;
+            each_datagram(bytes, meta.stride, |payload| {
+                datagrams += 1;
+                let ecn = mark(meta.ecn);
+                let datagram = Datagram { local, remote: meta.addr, ecn, arrival, payload };
+                machine.handle(now, Input::Datagram(datagram));
+            });
+            counters.received_datagrams.add(datagrams);
+            counters.received_bytes.add(meta.len as u64);
+            if datagrams > 1 {
+                counters.gro_runs.add(1);
+            }
+        }
+        if count == BATCH_SIZE { Received::Full } else { Received::Drained }
+    }
+}
+
+/// Cuts a coalesced run into its datagrams. No bytes are one empty datagram.
+fn each_datagram(bytes: &mut [u8], stride: usize, mut handle: impl FnMut(&mut [u8])) {
+    if bytes.is_empty() {
+        handle(bytes);
+    } else {
+        bytes.chunks_mut(stride.max(1)).for_each(handle);
+    }
+}
+
+fn mark(ecn: Option<EcnCodepoint>) -> Ecn {
+    match ecn {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+/// Translates the kernel's receive stamps, which are wall-clock time, to the driver's clock.
+///
+/// The two clocks run at one speed (time daemons slew both alike), so their difference changes only when the wall clock
+/// is set. Stamps from before such a step would be wrong by the step: after one, the time of the receive call stands in
+/// for the stamp until all that may have been queued is gone.
+#[derive(Debug, Default)]
+struct Arrivals {
+    /// Wall clock minus driver's clock, in nanoseconds, once measured.
+    offset: Option<u64>,
+    trusted_from: Instant,
+}
+
+/// A change of the offset that is no measuring error (readings are 20 µs apart at most).
+const STEP_NANOS: u64 = 1_000_000;
+/// How long a datagram may have waited in a socket's buffer.
+const QUEUED: Duration = Duration::from_secs(1);
+
+impl Arrivals {
+    /// Takes readings of both clocks, if there are good ones.
+    fn compare(&mut self, readings: Option<(Instant, u64)>) {
+        let Some((now, wall)) = readings else { return };
+        let offset = wall.wrapping_sub(now.as_nanos());
+        // Differences of wrapped numbers are right whichever clock is ahead.
+        if self
+            .offset
+            .is_some_and(|known| offset.wrapping_sub(known).cast_signed().unsigned_abs() > STEP_NANOS)
+        {
+            self.trusted_from = now + QUEUED;
+        }
+        self.offset = Some(offset);
+    }
+
+    /// When a datagram with this stamp arrived; `now` if the stamp is missing, or cannot be trusted.
+    fn of(&self, now: Instant, stamp: Option<Duration>) -> Instant {
+        let (Some(stamp), Some(offset)) = (stamp, self.offset) else { return now };
+        if now < self.trusted_from {
+            return now;
+        }
+        let nanos = byway_wire::time::nanos(stamp).wrapping_sub(offset);
+        // Before the driver's epoch it wraps to the far future, and then `now` is as good as any.
+        Instant::from_nanos(nanos).min(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIX: u64 = 1_800_000_000_000_000_000;
+
+    fn stamp(nanos: u64) -> Option<Duration> {
+        Some(Duration::from_nanos(nanos))
+    }
+
+    #[test]
+    fn runs_are_cut_at_the_stride() {
+        let cut = |bytes: &[u8], stride| {
+            let mut parts = Vec::new();
+            each_datagram(&mut bytes.to_vec(), stride, |part| parts.push(part.to_vec()));
+            parts
+        };
+        assert_eq!(cut(b"aabbc", 2), [b"aa".to_vec(), b"bb".to_vec(), b"c".to_vec()]);
+        assert_eq!(cut(b"aa", 2), [b"aa".to_vec()]);
+        assert_eq!(cut(b"", 0), [b"".to_vec()]);
+        assert_eq!(cut(b"ab", 0).len(), 2);
+    }
+
+    #[test]
+    fn stamps_become_the_time_of_arrival_and_never_the_future() {
+        let mut arrivals = Arrivals::default();
+        arrivals.compare(Some((Instant::from_millis(10), UNIX + 10_000_000)));
+        let now = Instant::from_millis(11);
+        assert_eq!(arrivals.of(now, stamp(UNIX + 9_000_000)), Instant::from_millis(9));
+        assert_eq!(arrivals.of(now, stamp(UNIX + 99_000_000)), now);
+        assert_eq!(arrivals.of(now, stamp(UNIX - 5)), now);
+        assert_eq!(arrivals.of(now, None), now);
+    }
+
+    #[test]
+    fn stamps_are_not_trusted_across_a_step_of_the_wall_clock() {
+        let mut arrivals = Arrivals::default();
+        arrivals.compare(Some((Instant::from_millis(10), UNIX)));
+        let hour = 3_600_000_000_000;
+        for stepped in [UNIX + hour, UNIX] {
+            let mut arrivals = Arrivals { ..arrivals };
+            arrivals.compare(Some((Instant::from_millis(20), stepped + 10_000_000)));
+            let expected_to_step = stepped != UNIX;
+            let now = Instant::from_millis(21);
+            let arrival = arrivals.of(now, stamp(stepped + 9_000_000));
+            assert_eq!(arrival, if expected_to_step { now } else { Instant::from_millis(19) });
+        }
+        arrivals.compare(Some((Instant::from_millis(20), UNIX - hour)));
+        arrivals.compare(Some((Instant::from_millis(1_100), UNIX - hour + 1_080_000_000)));
+        let later = Instant::from_millis(1_100);
+        assert_eq!(arrivals.of(later, stamp(UNIX - hour + 1_079_000_000)), Instant::from_millis(1_099));
+    }
+}

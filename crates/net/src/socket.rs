@@ -1,0 +1,236 @@
+//! A UDP socket that asks the system for all it offers: segmentation and coalescing of runs, ECN marks, the don't-fragment
+//! bit (larger datagrams than the interface takes are refused, not cut), kernel receive stamps and large buffers.
+
+use nix::sys::socket::{setsockopt, sockopt};
+use quinn_udp::{UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, SockAddr, Type};
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+/// What a socket asks the system for, in each direction: what 10 Gbit/s brings in three milliseconds.
+pub const BUFFER_BYTES: usize = 4 << 20;
+
+/// A bound UDP socket. An IPv6 socket carries IPv6 alone, so that one of each family can share a port.
+#[derive(Debug)]
+pub struct Socket {
+    /// Shared, so that the driver can wait for the socket while it uses it.
+    pub(crate) io: Arc<UdpSocket>,
+    pub(crate) state: UdpSocketState,
+    address: SocketAddr,
+    buffers: Buffers,
+    /// Most datagrams in one call; 1 once segmentation offload has failed.
+    pub(crate) max_segments: usize,
+}
+
+impl Socket {
+    /// Binds to `address` (port 0: the system chooses one) and asks for [`BUFFER_BYTES`] of buffer each way.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`], by cause.
+    pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        Self::bind_with(address, BUFFER_BYTES)
+    }
+
+    /// Binds to `address` and asks for `buffer` bytes of buffer each way. How much was granted is no error: see
+    /// [`buffers`](Self::buffers).
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`], by cause.
+    pub fn bind_with(address: SocketAddr, buffer: usize) -> Result<Self, BindError> {
+        Self::open(address, buffer).map_err(|source| BindError::new(address, source))
+    }
+
+    fn open(address: SocketAddr, buffer: usize) -> io::Result<Self> {
+        let socket = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&SockAddr::from(address))?;
+        let buffers = Buffers::ask(&socket, buffer)?;
+        let io: UdpSocket = socket.into();
+        let state = state(&io)?;
+        let address = io.local_addr()?;
+        let max_segments = state.max_gso_segments().max(1);
+        Ok(Self { io: Arc::new(io), state, address, buffers, max_segments })
+    }
+
+    /// The address it is bound to, with the port that the system chose.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The buffers asked for and granted.
+    #[must_use]
+    pub fn buffers(&self) -> Buffers {
+        self.buffers
+    }
+
+    /// Most datagrams that leave in one system call; 1 if the system cannot segment, or can no longer.
+    #[must_use]
+    pub fn max_segments(&self) -> usize {
+        self.max_segments
+    }
+
+    /// Whether datagrams may be cut on the way, because the system knows no don't-fragment bit. Then a probe of the path
+    /// MTU proves nothing.
+    #[must_use]
+    pub fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
+    }
+}
+
+/// Sets all options that quinn-udp knows, but one.
+///
+/// quinn-udp 0.6 reads at most 96 bytes of ancillary data per buffer. On a coalesced run, stamp (32 bytes), stride (24),
+/// destination address (32 or 40) and ECN mark (24) are more than that, and the kernel drops the last, which is the mark.
+/// Nobody here asks for the destination address: without it there is room.
+pub(crate) fn state(io: &UdpSocket) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(UdpSockRef::from(io))?;
+    if io.local_addr()?.is_ipv4() {
+        setsockopt(io, sockopt::Ipv4PacketInfo, &false)?;
+    } else {
+        setsockopt(io, sockopt::Ipv6RecvPacketInfo, &false)?;
+    }
+    Ok(state)
+}
+
+/// Socket buffers, in bytes of kernel memory as the system counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffers {
+    /// What was asked for, each way.
+    pub asked: usize,
+    /// What was granted for sending.
+    pub send: usize,
+    /// What was granted for receiving.
+    pub receive: usize,
+}
+
+impl Buffers {
+    fn ask(socket: &socket2::Socket, asked: usize) -> io::Result<Self> {
+        // Being refused is no reason to stop: what was granted is read back below.
+        let _ = socket.set_send_buffer_size(asked);
+        let _ = socket.set_recv_buffer_size(asked);
+        Ok(Self {
+            asked,
+            send: usable(socket.send_buffer_size()?),
+            receive: usable(socket.recv_buffer_size()?),
+        })
+    }
+
+    /// Whether less was granted than asked for.
+    #[must_use]
+    pub fn clipped(&self) -> bool {
+        self.send < self.asked || self.receive < self.asked
+    }
+}
+
+/// Linux keeps, and reports, twice what was asked for: the other half is for its own bookkeeping (socket(7), `SO_RCVBUF`).
+fn usable(reported: usize) -> usize {
+    if cfg!(target_os = "linux") { reported / 2 } else { reported }
+}
+
+impl fmt::Display for Buffers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { asked, send, receive } = self;
+        if self.clipped() {
+            write!(
+                f,
+                "the system clipped the socket buffers (asked for {asked} bytes, got {send} to send and {receive} to \
+                 receive); raise net.core.wmem_max and net.core.rmem_max to {asked}"
+            )
+        } else {
+            write!(f, "socket buffers of {send} bytes to send and {receive} to receive")
+        }
+    }
+}
+
+/// Why a socket could not be bound.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// Another socket has the port.
+    #[error("UDP port {} on {} is in use by another program; choose another port, or 0 for any", .0.port(), .0.ip())]
+    InUse(SocketAddr),
+    /// The port is reserved, or the system forbids it.
+    #[error("this user may not bind UDP {0}; choose a port above 1023, or ask for the right to bind it")]
+    NotPermitted(SocketAddr),
+    /// The address belongs to no interface of this host.
+    #[error("{} is not an address of this host; choose one that is, or the unspecified address", .0.ip())]
+    NotAvailable(SocketAddr),
+    /// The host does not speak this address family.
+    #[error("this host does not support {}; use the other address family", if .0.is_ipv6() { "IPv6" } else { "IPv4" })]
+    NoSuchFamily(SocketAddr),
+    /// Anything else.
+    #[error("binding UDP {address} failed: {source}")]
+    Other {
+        /// What was to be bound.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl BindError {
+    fn new(address: SocketAddr, source: io::Error) -> Self {
+        use rustix::io::Errno;
+        match Errno::from_io_error(&source) {
+            Some(Errno::ADDRINUSE) => Self::InUse(address),
+            Some(Errno::ACCESS | Errno::PERM) => Self::NotPermitted(address),
+            Some(Errno::ADDRNOTAVAIL) => Self::NotAvailable(address),
+            Some(Errno::AFNOSUPPORT) => Self::NoSuchFamily(address),
+            _ => Self::Other { address, source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    const ANY_PORT: &str = "127.0.0.1:0";
+
+    #[test]
+    fn a_port_in_use_is_said_so() {
+        let first = Socket::bind(ANY_PORT.parse().unwrap()).unwrap();
+        let error = Socket::bind(first.address()).unwrap_err();
+        assert!(matches!(error, BindError::InUse(address) if address == first.address()), "{error}");
+        assert!(error.to_string().contains(&first.address().port().to_string()));
+    }
+
+    #[test]
+    fn a_foreign_address_is_said_so() {
+        // TEST-NET-3 (RFC 5737) is nobody's.
+        let error = Socket::bind("203.0.113.7:0".parse().unwrap()).unwrap_err();
+        assert!(matches!(error, BindError::NotAvailable(_)), "{error}");
+    }
+
+    #[test]
+    fn causes_are_told_apart() {
+        let address: SocketAddr = "[::1]:443".parse().unwrap();
+        let of = |errno: Errno| BindError::new(address, io::Error::from(errno));
+        assert!(matches!(of(Errno::ACCESS), BindError::NotPermitted(_)));
+        assert!(matches!(of(Errno::PERM), BindError::NotPermitted(_)));
+        assert!(matches!(of(Errno::AFNOSUPPORT), BindError::NoSuchFamily(_)));
+        assert!(matches!(of(Errno::MFILE), BindError::Other { .. }));
+        assert_eq!(
+            of(Errno::AFNOSUPPORT).to_string(),
+            "this host does not support IPv6; use the other address family"
+        );
+    }
+
+    #[test]
+    fn clipped_buffers_are_reported() {
+        // No system grants a gibibyte unasked, and every system grants 8 KiB.
+        let greedy = Socket::bind_with(ANY_PORT.parse().unwrap(), 1 << 30).unwrap().buffers();
+        assert!(greedy.clipped(), "{greedy:?}");
+        assert!(greedy.to_string().contains("rmem_max"));
+        let modest = Socket::bind_with(ANY_PORT.parse().unwrap(), 8 << 10).unwrap().buffers();
+        assert!(!modest.clipped(), "{modest:?}");
+    }
+}
