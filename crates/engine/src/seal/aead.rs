@@ -77,7 +77,7 @@ impl Null {
         let mut hasher = self.0;
         hasher.write(nonce);
         // Without its length a byte could move from the header to the body unnoticed.
-        hasher.write_u64(header.len() as u64);
+        hasher.write(&(header.len() as u64).to_be_bytes());
         hasher.write(header);
         hasher.write(body);
         hasher.finish128().as_bytes()

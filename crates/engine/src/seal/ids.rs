@@ -2,8 +2,8 @@
 
 use byway_wire::{ConnectionId, PathId};
 
-/// The connection id of the packets of `path`, from the `secret` of the direction they travel in (who receives them also
-/// chose, by the handshake, this secret; see `Established::receive_ids` and `send_ids`).
+/// The connection id in the packets of `path`, from the `secret` of the direction in which they travel (the handshake
+/// gives both ends the secrets of both directions).
 ///
 /// A pseudorandom function: who sees the ids of some paths learns nothing about those of the others, not even that they
 /// belong together. Computed once per path, not per packet.
