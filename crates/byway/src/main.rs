@@ -1,1 +1,16 @@
-fn main() {}
+//! What happens between a person's command and the exit code; each line is told in the module it names.
+
+use byway::args::Cli;
+use byway::output::Output;
+use byway::{exit, verb};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::read(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(exit) => return exit.into(),
+    };
+    let mut output = Output::new(&cli.global);
+    let outcome = verb::run(&cli, &mut output);
+    exit::conclude(cli.command.name(), outcome, &mut output).into()
+}

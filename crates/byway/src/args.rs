@@ -1,0 +1,123 @@
+//! Everything that can be written on the command line, with its unit and its default.
+//!
+//! Precedence: flag, then `BYWAY_*` in the environment, then the default. Tickets and relay words are secrets: wherever
+//! one is taken, `@FILE` reads it from a file, and the environment works too, so that none need stand in the process list.
+
+pub mod verbs;
+pub mod words;
+
+use crate::exit::Exit;
+use crate::output;
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  byway id                       the key that peers know this host by";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0 ok · 1 error · 2 usage · 3 not found · 4 partial · 5 network failure, state saved
+  6 not authorised · 7 integrity · 8 cap reached · 130/143 interrupted, state saved
+
+Every flag that names a BYWAY_ variable can be set there; the flag wins.";
+
+/// Moves bulk data over many paths at once: the direct one and detours through relays.
+#[derive(Debug, Parser)]
+#[command(name = "byway", version, before_help = EXAMPLES, after_help = EXIT_CODES)]
+#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What holds for every verb.
+    #[command(flatten)]
+    pub global: Global,
+    /// The verb.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What holds for every verb.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Write NDJSON to standard output: one event per line, the last is "result" [default: text]
+    #[arg(long, global = true, env = "BYWAY_JSON", value_parser = clap::builder::FalseyValueParser::new())]
+    pub json: bool,
+    /// Show progress: bars on a terminal, else a line per second [default: bars, else a line every 5 s]
+    #[arg(short = 'P', long, global = true)]
+    pub progress: bool,
+    /// Write nothing but errors and what was asked for [default: off]
+    #[arg(short, long, global = true, conflicts_with_all = ["verbose", "progress"])]
+    pub quiet: bool,
+    /// Also write what happens to each path [default: off]
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// Directory that holds this host's keys [default: $XDG_DATA_HOME/byway, else ~/.local/share/byway]
+    #[arg(long, global = true, env = "BYWAY_STATE_DIR", value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print the public key that peers know this host by
+    Id(verbs::Id),
+}
+
+impl Command {
+    /// The verb as it is typed and as results name it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Id(_) => "id",
+        }
+    }
+}
+
+impl Cli {
+    /// Parses `argv`. What cannot be parsed is told on standard error (and, if `--json` stands in it, as a result on
+    /// standard output); help and version are printed. Either way the process has nothing more to do than to exit.
+    pub fn read(argv: impl IntoIterator<Item = OsString>) -> Result<Self, Exit> {
+        let argv: Vec<OsString> = argv.into_iter().collect();
+        Self::try_parse_from(&argv).map_err(|error| {
+            // Neither stream may be there; the exit code still is.
+            let _ = error.print();
+            if !error.use_stderr() {
+                return Exit::Ok;
+            }
+            if argv.iter().any(|argument| argument == "--json") {
+                let text = error.to_string();
+                let sentence = text.lines().next().unwrap_or_default();
+                output::print_failure("", Exit::Usage, sentence.strip_prefix("error: ").unwrap_or(sentence));
+            }
+            Exit::Usage
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_catalogue_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_begins_with_examples() {
+        let help = Cli::command().render_help().to_string();
+        assert!(help.starts_with("Examples:\n  byway "), "{help}");
+    }
+
+    #[test]
+    fn global_flags_stand_before_or_after_the_verb() {
+        for argv in [["byway", "--json", "id"], ["byway", "id", "--json"]] {
+            let cli = Cli::try_parse_from(argv).unwrap();
+            assert!(cli.global.json);
+            assert_eq!(cli.command.name(), "id");
+        }
+        assert!(Cli::try_parse_from(["byway", "id", "-q", "-v"]).is_err());
+    }
+}

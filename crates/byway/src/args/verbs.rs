@@ -1,0 +1,312 @@
+//! The arguments of each verb.
+
+use super::words::{Endpoint, Network, Word};
+use crate::exit::{Exit, Failure};
+use crate::identity::PublicKey;
+use crate::ticket::{RelayWord, Ticket, looks_like_ticket};
+use crate::units::{BandwidthLimit, parse_duration, parse_size};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The port that a relay listens on unless told otherwise.
+pub const RELAY_PORT: u16 = 4748;
+
+/// `byway recv`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway recv ~/in                          print a ticket, then take what is sent until stopped
+  byway recv ~/in --once                   end after one transfer
+  byway recv - --once | tar x              a stream to standard output; the ticket is on standard error
+  byway recv ~/in --relay @relay.word      be reachable through a relay, also from behind a NAT")]
+pub struct Recv {
+    /// Directory to write into, or `-` for one stream to standard output
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// End after one complete transfer [default: go on until stopped]
+    #[arg(long)]
+    pub once: bool,
+    /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a free port]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Vec<Endpoint>,
+    /// Public key of a sender who may send; repeatable [default: whoever holds the ticket]
+    #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
+    pub allow: Vec<PublicKey>,
+    /// Relay to be reachable through, as a word or @FILE; repeatable [default: none]
+    #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
+    pub relay: Vec<Word<RelayWord>>,
+    /// Local address to send acknowledgements from; repeatable [default: whatever the route gives]
+    #[arg(long, value_name = "ADDR")]
+    pub bind: Vec<Endpoint>,
+    /// Cap in bytes per second, K/M/G binary, or `off`, or UP:DOWN [default: off]
+    #[arg(
+        long,
+        value_name = "RATE",
+        env = "BYWAY_BWLIMIT",
+        default_value = "off",
+        hide_default_value = true
+    )]
+    pub bwlimit: BandwidthLimit,
+}
+
+/// How much a transfer asks of lines that others use too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Priority {
+    /// Yield to others
+    #[default]
+    Background,
+    /// Share fairly, as one TCP flow on the best path would
+    Normal,
+}
+
+/// `byway send`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway send ~/photos TICKET                     a directory, over every path there is
+  byway send ~/photos TICKET --relay R1 --relay R2 --priority normal
+  byway send a.iso b.iso @ticket.txt             the ticket from a file, so that `ps` does not show it
+  BYWAY_TICKET=... byway send a.iso              or from the environment
+  tar c data | byway send - TICKET               a stream
+  byway send -n ~/photos TICKET                  what would be sent")]
+pub struct Send {
+    /// Files and directories to send (or `-` for standard input), then the ticket or @FILE [env: BYWAY_TICKET]
+    #[arg(value_name = "PATH… TICKET", required = true, num_args = 1..)]
+    pub paths_and_ticket: Vec<OsString>,
+    /// Relay to send through, as a word or @FILE; repeatable [default: those that the ticket names]
+    #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
+    pub relay: Vec<Word<RelayWord>>,
+    /// Use the direct path only, whatever the ticket and the environment name [default: off]
+    #[arg(long)]
+    pub no_relay: bool,
+    /// How much to ask of lines that others use too
+    #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
+    pub priority: Priority,
+    /// Congestion controller by name [default: the one of the priority]
+    #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
+    pub congestion: Option<String>,
+    /// Local address to send from; repeatable, each adds paths [default: every address with a route]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
+    pub bind: Vec<Endpoint>,
+    /// Cap in bytes per second, K/M/G binary, or `off`, or UP:DOWN [default: off]
+    #[arg(
+        long,
+        value_name = "RATE",
+        env = "BYWAY_BWLIMIT",
+        default_value = "off",
+        hide_default_value = true
+    )]
+    pub bwlimit: BandwidthLimit,
+    /// List what would be sent, and send nothing [default: off]
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+impl Send {
+    /// The paths, and the ticket: the last argument if it is one or names its file; else, if `environment` holds a
+    /// ticket (the value of `BYWAY_TICKET`), that one, and all arguments are paths.
+    pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, Word<Ticket>)> {
+        let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
+        let (last, before) = self
+            .paths_and_ticket
+            .split_last()
+            .ok_or_else(|| usage("name at least one path to send, and a ticket".into()))?;
+        let text = last.to_str().unwrap_or_default();
+        let given = text.starts_with('@') || looks_like_ticket(text);
+        let (paths, ticket) = match environment {
+            Some(ticket) if !given => (self.paths_and_ticket.as_slice(), ticket),
+            _ => (before, text),
+        };
+        if paths.is_empty() {
+            return Err(usage(if given {
+                "name at least one path to send, before the ticket".into()
+            } else {
+                format!(
+                    "give the ticket after `{}`, or in BYWAY_TICKET: `byway recv` prints one",
+                    last.display()
+                )
+            }));
+        }
+        let Ok(ticket) = ticket.parse();
+        Ok((paths.iter().map(Path::new).collect(), ticket))
+    }
+}
+
+/// `byway relay`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway relay                                    listen on port 4748, print the word for --relay
+  byway relay --listen 192.0.2.7:4748 --expires 30d --rate 10M --quota 500G
+  byway relay --allow-destination 10.0.0.0/8     also forward into a private network
+  byway relay --roll-key                         make every word given out so far worthless")]
+pub struct Relay {
+    /// Local address to listen on, with or without port; repeatable [default: all addresses, port 4748]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_LISTEN", value_delimiter = ',')]
+    pub listen: Vec<Endpoint>,
+    /// Network that may be forwarded to besides the public Internet; repeatable [default: public unicast only]
+    #[arg(long, value_name = "CIDR", env = "BYWAY_ALLOW_DESTINATION", value_delimiter = ',')]
+    pub allow_destination: Vec<Network>,
+    /// How long the printed word is good for: 90s, 30m, 24h, 7d
+    #[arg(long, value_name = "DURATION", env = "BYWAY_EXPIRES", default_value = "7d", value_parser = parse_duration)]
+    pub expires: Duration,
+    /// Bytes per second that the word may use, K/M/G binary [default: no limit]
+    #[arg(long, value_name = "RATE", env = "BYWAY_RATE", value_parser = parse_size)]
+    pub rate: Option<u64>,
+    /// Bytes that the word may use in all, K/M/G/T binary [default: no limit]
+    #[arg(long, value_name = "BYTES", env = "BYWAY_QUOTA", value_parser = parse_size)]
+    pub quota: Option<u64>,
+    /// File that holds the key which words are made from [default: relay-key in the state directory]
+    #[arg(long, value_name = "FILE", env = "BYWAY_KEY_FILE")]
+    pub key_file: Option<PathBuf>,
+    /// Make a new key first: every word given out so far becomes worthless [default: off]
+    #[arg(long)]
+    pub roll_key: bool,
+}
+
+/// `byway id`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway id                                       on the sender: prints byway-key-…
+  byway recv ~/in --allow byway-key-…            on the receiver: only that sender may send")]
+pub struct Id {}
+
+/// `byway ping`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway ping TICKET                              is the receiver there, over which paths, and how far away")]
+pub struct Ping {
+    /// The receiver's ticket, or @FILE
+    #[arg(value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true)]
+    pub ticket: Word<Ticket>,
+    /// Relay to try as well, as a word or @FILE; repeatable [default: those that the ticket names]
+    #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
+    pub relay: Vec<Word<RelayWord>>,
+    /// Probes per path
+    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub count: u32,
+}
+
+/// `byway demo`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway demo                                     a transfer over one path, then over three, on loopback
+  byway demo ~/photos                            with files of your own")]
+pub struct Demo {
+    /// File or directory to send [default: a generated tree of mixed files]
+    #[arg(value_name = "PATH")]
+    pub path: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::Secret;
+    use clap::FromArgMatches;
+
+    /// Parses the arguments of one verb alone.
+    fn parse<T: Args + FromArgMatches>(argv: &[&str]) -> Result<T, clap::Error> {
+        let command = T::augment_args(clap::Command::new("verb"));
+        command.clone().debug_assert();
+        let argv = std::iter::once(&"verb").chain(argv);
+        T::from_arg_matches(&command.try_get_matches_from(argv)?)
+    }
+
+    fn ticket() -> Ticket {
+        let permission = Secret::new([1; 16]);
+        Ticket { key: PublicKey([2; 32]), permission, addresses: vec![], relays: vec![] }
+    }
+
+    #[test]
+    fn every_verb_has_examples_first_and_a_line_with_a_default_per_flag() {
+        let commands = [
+            Recv::augment_args(clap::Command::new("recv")),
+            Send::augment_args(clap::Command::new("send")),
+            Relay::augment_args(clap::Command::new("relay")),
+            Id::augment_args(clap::Command::new("id")),
+            Ping::augment_args(clap::Command::new("ping")),
+            Demo::augment_args(clap::Command::new("demo")),
+        ];
+        for mut command in commands {
+            let help = command.render_help().to_string();
+            assert!(help.starts_with("Examples:\n"), "{help}");
+            let flags = command.get_arguments().filter(|argument| !argument.is_positional());
+            for argument in flags.filter(|flag| flag.get_id() != "help") {
+                let text = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                let known = text.contains("[default: ") || !argument.get_default_values().is_empty();
+                assert!(known, "{} --{}: {text:?}", command.get_name(), argument.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn send_reads_paths_then_a_ticket() {
+        let word = ticket().to_string();
+        let send: Send = parse(&["a", "b c", &word, "--priority", "normal", "--bwlimit", "1M:off"]).unwrap();
+        let (paths, read) = send.split(None).unwrap();
+        assert_eq!(paths, [Path::new("a"), Path::new("b c")]);
+        assert_eq!(read.value().unwrap(), ticket());
+        assert_eq!(send.priority, Priority::Normal);
+        assert_eq!(send.bwlimit, BandwidthLimit { up: Some(1 << 20), down: None });
+        let stream: Send = parse(&["-", &word]).unwrap();
+        assert_eq!(stream.split(None).unwrap().0, [Path::new("-")]);
+    }
+
+    #[test]
+    fn the_ticket_in_the_environment_yields_to_one_that_is_typed() {
+        let word = ticket().to_string();
+        let split = |argv: &[&str], environment: Option<&str>| {
+            let send: Send = parse(argv).unwrap();
+            let (paths, ticket) = send.split(environment)?;
+            anyhow::Ok((paths.len(), format!("{ticket:?}"), ticket.value().is_ok()))
+        };
+        assert_eq!(split(&["a", "b"], Some(&word)).unwrap(), (2, "[redacted]".into(), true));
+        assert_eq!(split(&["a", &word], Some("nonsense")).unwrap(), (1, "[redacted]".into(), true));
+        assert_eq!(split(&["a", "@t"], Some(&word)).unwrap(), (1, "@t".into(), false));
+        assert_eq!(split(&["a", "nonsense"], None).unwrap(), (1, "[redacted]".into(), false));
+        for (argv, environment) in
+            [(&["a"][..], None), (&[word.as_str()], None), (&[word.as_str()], Some("x"))]
+        {
+            assert_eq!(Exit::of(&split(argv, environment).unwrap_err()), Exit::Usage, "{argv:?}");
+        }
+    }
+
+    #[test]
+    fn the_other_verbs_read_what_the_examples_show() {
+        let relay: Relay =
+            parse(&["--listen", "192.0.2.7:4748", "--expires", "30d", "--rate", "10M", "--quota", "500G"])
+                .unwrap();
+        assert_eq!(relay.expires, Duration::from_secs(30 * 86_400));
+        assert_eq!((relay.rate, relay.quota), (Some(10 << 20), Some(500 << 30)));
+        let relay: Relay =
+            parse(&["--allow-destination", "10.0.0.0/8", "--allow-destination", "fd00::/8"]).unwrap();
+        assert_eq!(relay.allow_destination.len(), 2);
+        assert_eq!(relay.expires, Duration::from_secs(7 * 86_400));
+        let recv: Recv =
+            parse(&["-", "--once", "--relay", "@r", "--allow", &PublicKey([3; 32]).to_string()]).unwrap();
+        assert_eq!((recv.once, recv.relay.len(), recv.allow), (true, 1, vec![PublicKey([3; 32])]));
+        let ping: Ping = parse(&["@t", "-c", "2"]).unwrap();
+        assert_eq!(ping.count, 2);
+        assert_eq!(parse::<Demo>(&[]).unwrap().path, None);
+        assert!(parse::<Id>(&["extra"]).is_err());
+    }
+
+    #[test]
+    fn bad_values_are_answered_in_our_words() {
+        let told = |error: clap::Error| error.to_string();
+        let text = told(parse::<Send>(&["a", "t", "--bwlimit", "08:00,1M"]).unwrap_err());
+        assert!(text.contains("is a timetable of limits"), "{text}");
+        let text = told(parse::<Recv>(&["d", "--listen", "eth0"]).unwrap_err());
+        assert!(text.contains("write an IP address"), "{text}");
+        let text = told(parse::<Recv>(&["d", "--allow", "bob"]).unwrap_err());
+        assert!(text.contains("printed by `byway id`"), "{text}");
+        let text = told(parse::<Relay>(&["--allow-destination", "10.0.0.1/8"]).unwrap_err());
+        assert!(text.contains("write 10.0.0.0/8"), "{text}");
+    }
+}

@@ -1,0 +1,142 @@
+//! How a command ends: the exit codes, and which failure has which.
+
+use crate::identity::KeyError;
+use crate::output::Output;
+use crate::ticket::TicketError;
+use crate::units::UnitError;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// The exit codes that scripts can rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done, all of it.
+    Ok = 0,
+    /// Failed for a reason that has no code of its own.
+    Error = 1,
+    /// The command does not make sense as written: unknown flag, mistyped ticket.
+    Usage = 2,
+    /// A path named on the command line does not exist.
+    NotFound = 3,
+    /// Done in part: some files could not be read or written.
+    Partial = 4,
+    /// The network failed; what was transferred is kept and a second run goes on from there.
+    Network = 5,
+    /// The peer or the relay does not allow it: expired ticket, key not on the list.
+    NotAuthorised = 6,
+    /// What arrived is not what was sent.
+    Integrity = 7,
+    /// A cap on bytes or time was reached.
+    CapReached = 8,
+    /// Stopped by SIGINT, state saved.
+    Interrupted = 130,
+    /// Stopped by SIGTERM, state saved.
+    Terminated = 143,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// A failure that knows its exit code: one sentence that says what, where, and what to do.
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    sentence: String,
+}
+
+impl Failure {
+    /// A failure of kind `exit`, told by `sentence` (no capital, no full stop: `byway: ` goes in front).
+    #[must_use]
+    pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
+        Self { exit, sentence: sentence.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Exit {
+    /// The code of an error: that of the outermost [`Failure`] in its chain, or else what its cause suggests.
+    #[must_use]
+    pub fn of(error: &anyhow::Error) -> Self {
+        // `downcast_ref` on the whole also finds a `Failure` that was attached with `context`.
+        if let Some(failure) = error.downcast_ref::<Failure>() {
+            return failure.exit;
+        }
+        error.chain().find_map(Self::of_cause).unwrap_or(Self::Error)
+    }
+
+    fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        if let Some(failure) = cause.downcast_ref::<Failure>() {
+            return Some(failure.exit);
+        }
+        if cause.is::<TicketError>() || cause.is::<KeyError>() || cause.is::<UnitError>() {
+            return Some(Self::Usage);
+        }
+        match cause.downcast_ref::<io::Error>()?.kind() {
+            io::ErrorKind::NotFound => Some(Self::NotFound),
+            // Whoever read our standard output has seen enough, as with `byway … | head -1`.
+            io::ErrorKind::BrokenPipe => Some(Self::Ok),
+            io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused => Some(Self::Network),
+            _ => None,
+        }
+    }
+}
+
+/// Tells how `verb` ended, where the person or the program that asked looks for it, and returns its code.
+pub fn conclude(verb: &'static str, outcome: anyhow::Result<Exit>, output: &mut Output) -> Exit {
+    match outcome {
+        Ok(exit) => exit,
+        Err(error) => {
+            let exit = Exit::of(&error);
+            if exit != Exit::Ok {
+                output.failed(verb, exit, &format!("{error:#}"));
+            }
+            exit
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::{Context as _, anyhow};
+
+    #[test]
+    fn the_nearest_failure_gives_the_code() {
+        let refused = || anyhow::Error::new(Failure::new(Exit::NotAuthorised, "the ticket has expired"));
+        assert_eq!(Exit::of(&refused()), Exit::NotAuthorised);
+        assert_eq!(Exit::of(&refused().context("sending")), Exit::NotAuthorised);
+        let wrapped = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe))
+            .context(Failure::new(Exit::Error, "the reader of the stream has gone"));
+        assert_eq!(Exit::of(&wrapped), Exit::Error, "a failure in front of a broken pipe is a failure");
+    }
+
+    #[test]
+    fn causes_without_a_code_of_their_own_are_sorted() {
+        let of = |error: anyhow::Error| Exit::of(&error.context("trying"));
+        assert_eq!(of(io::Error::from(io::ErrorKind::NotFound).into()), Exit::NotFound);
+        assert_eq!(of(io::Error::from(io::ErrorKind::BrokenPipe).into()), Exit::Ok);
+        assert_eq!(of(io::Error::from(io::ErrorKind::NetworkUnreachable).into()), Exit::Network);
+        assert_eq!(of(io::Error::from(io::ErrorKind::AddrInUse).into()), Exit::Error);
+        assert_eq!(of(TicketError::Mistyped { wanted: "ticket" }.into()), Exit::Usage);
+        assert_eq!(of(UnitError::Zero.into()), Exit::Usage);
+        assert_eq!(of(anyhow!("anything else")), Exit::Error);
+        let read: anyhow::Result<()> = Err(KeyError::Mistyped).context("--allow");
+        assert_eq!(read.map_err(|error| Exit::of(&error)), Err(Exit::Usage));
+    }
+}

@@ -1,0 +1,271 @@
+//! The events, as `--json` writes them. Fields are only ever added; a change of meaning raises [`VERSION`].
+//!
+//! Rates are bits per second (`_bps`), sizes bytes, times seconds unless the name ends otherwise.
+
+use crate::exit::Exit;
+use serde::Serialize;
+use std::fmt;
+
+/// The `"v"` of every line.
+pub const VERSION: u32 = 1;
+
+/// Something that happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// Ready for peers; the first event of `recv` and `relay`.
+    Ready(Ready),
+    /// How far a transfer is; about once a second.
+    Progress(Progress),
+    /// Something a person should know and that does not end the transfer.
+    Warning {
+        /// One sentence.
+        message: String,
+    },
+    /// A path changed its state.
+    Path(PathChange),
+    /// The end; the last event of every verb but a `recv` or `relay` that goes on.
+    Result(ResultEvent),
+}
+
+/// What peers need in order to come.
+#[derive(Clone, Default, Serialize)]
+pub struct Ready {
+    /// The ticket of a receiver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+    /// The word of a relay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub word: Option<String>,
+    /// Local addresses listened on.
+    pub listen: Vec<String>,
+}
+
+impl fmt::Debug for Ready {
+    /// Tickets and words are secrets: shown to whom they were made for, not in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hide = |secret: &Option<String>| secret.as_ref().map(|_| "[redacted]");
+        f.debug_struct("Ready")
+            .field("ticket", &hide(&self.ticket))
+            .field("word", &hide(&self.word))
+            .field("listen", &self.listen)
+            .finish()
+    }
+}
+
+/// How far a transfer is.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Progress {
+    /// Seconds since it began.
+    pub seconds: f64,
+    /// Payload bytes that the receiver has.
+    pub bytes: u64,
+    /// Payload bytes in all; unknown for a stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Payload rate over the last seconds.
+    pub rate_bps: f64,
+    /// Why it is not faster, if something other than the paths holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
+    /// Every path that is not closed.
+    pub paths: Vec<PathProgress>,
+}
+
+/// How one path does.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PathProgress {
+    /// Its number in the connection.
+    pub path: u32,
+    /// What to call it: `direct`, or which relay.
+    pub name: String,
+    /// `probing`, `active`, `choked`, …
+    pub state: String,
+    /// Bytes sent over it.
+    pub bytes: u64,
+    /// Rate over the last seconds.
+    pub rate_bps: f64,
+    /// Round-trip time, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_ms: Option<f64>,
+    /// Packets lost.
+    pub lost: u64,
+    /// Why it carries less than it could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
+}
+
+/// Why a transfer or a path carries less than it could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pause {
+    /// Somebody else uses the line; background transfers make room.
+    Yielding,
+    /// The application or the disk gives no more to send.
+    ApplicationLimited,
+    /// The receiver takes no more for now.
+    ReceiverLimited,
+    /// The relay's quota for this word is used up.
+    RelayQuota,
+    /// `--bwlimit` caps it.
+    BandwidthLimit,
+    /// No delay can be measured here, so it cannot yield safely.
+    CannotSense,
+}
+
+impl fmt::Display for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Yielding => "yielding to others",
+            Self::ApplicationLimited => "waiting for data to send",
+            Self::ReceiverLimited => "waiting for the receiver",
+            Self::RelayQuota => "relay quota used up",
+            Self::BandwidthLimit => "capped by --bwlimit",
+            Self::CannotSense => "cannot sense this link",
+        })
+    }
+}
+
+/// A path changed its state.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathChange {
+    /// Its number in the connection.
+    pub path: u32,
+    /// What to call it.
+    pub name: String,
+    /// Its state from now on.
+    pub state: String,
+    /// Why, for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How a verb ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct ResultEvent {
+    /// The verb; empty if none was understood.
+    pub verb: &'static str,
+    /// The exit code of the process (of this transfer, for a `recv` that goes on).
+    pub exit: u8,
+    /// What went wrong, if something did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What came of a verb.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Outcome {
+    /// `send` and `recv`.
+    Transfer {
+        /// Payload bytes.
+        bytes: u64,
+        /// Files, directories and links.
+        entries: u64,
+        /// From the first byte to the receiver's confirmation.
+        seconds: f64,
+        /// Payload bits per second of that time.
+        goodput_bps: f64,
+        /// Whether the hashes of all files agree at both ends.
+        verified: bool,
+        /// Every path used.
+        paths: Vec<PathTotal>,
+    },
+    /// `demo`.
+    Demo {
+        /// Payload bytes, sent twice.
+        bytes: u64,
+        /// Whether every byte arrived as sent, both times.
+        verified: bool,
+        /// Time over the direct path only.
+        single_path_seconds: f64,
+        /// Time over all paths.
+        multipath_seconds: f64,
+        /// The first divided by the second.
+        speedup: f64,
+        /// Every path of the second transfer.
+        paths: Vec<DemoPath>,
+    },
+    /// `id`.
+    Id {
+        /// The public key.
+        key: String,
+    },
+    /// `ping`.
+    Ping {
+        /// Every path tried.
+        paths: Vec<PingPath>,
+    },
+    /// Nothing: it failed before there was anything.
+    Nothing {},
+}
+
+/// What one path did for a transfer.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathTotal {
+    /// `direct`, or which relay, and the local address where there are several.
+    pub route: String,
+    /// Bytes sent over it.
+    pub bytes: u64,
+    /// Packets lost on it.
+    pub lost: u64,
+}
+
+/// What one path did for the demo.
+#[derive(Clone, Debug, Serialize)]
+pub struct DemoPath {
+    /// `direct`, or which relay.
+    pub name: String,
+    /// Bytes it carried.
+    pub bytes: u64,
+    /// Its mean rate.
+    pub rate_bps: f64,
+}
+
+/// How one path answered.
+#[derive(Clone, Debug, Serialize)]
+pub struct PingPath {
+    /// `direct`, or which relay.
+    pub route: String,
+    /// Probes sent.
+    pub sent: u32,
+    /// Answers received.
+    pub received: u32,
+    /// The smallest round-trip time, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rtt_ms: Option<f64>,
+    /// The mean round-trip time, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_rtt_ms: Option<f64>,
+}
+
+impl Event {
+    /// The end of `verb`, without an error.
+    #[must_use]
+    pub const fn result(verb: &'static str, exit: Exit, outcome: Outcome) -> Self {
+        Self::Result(ResultEvent { verb, exit: exit as u8, error: None, outcome })
+    }
+
+    /// The end of `verb` by an error, with nothing to show for it.
+    #[must_use]
+    pub fn failure(verb: &'static str, exit: Exit, sentence: &str) -> Self {
+        let error = Some(sentence.to_owned());
+        Self::Result(ResultEvent { verb, exit: exit as u8, error, outcome: Outcome::Nothing {} })
+    }
+
+    /// The event as one line of JSON, without the line's end.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        #[derive(Serialize)]
+        struct Versioned<'a> {
+            v: u32,
+            #[serde(flatten)]
+            event: &'a Event,
+        }
+        // Strings and finite numbers under string keys always serialise (floats that are not finite become null).
+        serde_json::to_string(&Versioned { v: VERSION, event: self }).unwrap_or_default()
+    }
+}

@@ -1,0 +1,268 @@
+//! What byway keeps between runs: its keys, in files that only their owner can read.
+//!
+//! A key file holds one line: a word (see [`crate::word`]) with the 32 secret bytes, so that a damaged file is noticed and
+//! an identity is not taken for a relay key.
+
+use crate::exit::{Exit, Failure};
+use crate::identity::Identity;
+use crate::secret::Secret;
+use crate::word::{self, WordError};
+use anyhow::{Context, Result, anyhow};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroize;
+
+const IDENTITY: KeyFile = KeyFile { prefix: "byway-identity-secret-", what: "identity" };
+const RELAY: KeyFile = KeyFile { prefix: "byway-relay-secret-", what: "relay key" };
+
+/// The directory that holds the keys.
+#[derive(Clone, Debug)]
+pub struct StateDir {
+    root: PathBuf,
+}
+
+impl StateDir {
+    /// `chosen` if given, else `$XDG_DATA_HOME/byway`, else `~/.local/share/byway` (XDG Base Directory 0.8; a relative
+    /// `XDG_DATA_HOME` is ignored, as it says). Nothing is created yet.
+    pub fn locate(chosen: Option<&Path>, env: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
+        if let Some(root) = chosen {
+            return Ok(Self { root: root.to_owned() });
+        }
+        let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+        let data = data.ok_or_else(|| {
+            let sentence = "neither HOME nor XDG_DATA_HOME says where keys are kept: give --state-dir DIR";
+            anyhow!(Failure::new(Exit::Usage, sentence))
+        })?;
+        Ok(Self { root: data.join("byway") })
+    }
+
+    /// The host's key pair, made on first use.
+    pub fn identity(&self) -> Result<Identity> {
+        let secret = IDENTITY.open(&self.root.join("identity"))?;
+        Identity::new(secret).context("this build of byway lacks Curve25519")
+    }
+
+    /// Where [`StateDir::relay_key`] keeps its key unless told otherwise.
+    #[must_use]
+    pub fn relay_key_path(&self) -> PathBuf {
+        self.root.join("relay-key")
+    }
+
+    /// The key from which a relay's words are made, made on first use; in `path` or else [`StateDir::relay_key_path`].
+    pub fn relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
+        RELAY.open(path.unwrap_or(&self.relay_key_path()))
+    }
+
+    /// Puts a new relay key in place of the old one, by which every word given out becomes worthless.
+    pub fn roll_relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
+        RELAY.replace(path.unwrap_or(&self.relay_key_path()))
+    }
+}
+
+/// One kind of key file.
+struct KeyFile {
+    prefix: &'static str,
+    what: &'static str,
+}
+
+impl KeyFile {
+    /// Reads the key, or makes one if there is no file.
+    fn open(&self, path: &Path) -> Result<Secret<[u8; 32]>> {
+        match File::open(path) {
+            Ok(file) => self.read(path, file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(path),
+            Err(error) => {
+                Err(error).with_context(|| format!("cannot read the {} in {}", self.what, path.display()))
+            }
+        }
+    }
+
+    fn read(&self, path: &Path, file: File) -> Result<Secret<[u8; 32]>> {
+        let (what, shown) = (self.what, path.display());
+        let cannot = || format!("cannot read the {what} in {shown}");
+        let mode = file.metadata().with_context(cannot)?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            let sentence = format!(
+                "the {what} in {shown} can be read by others (mode {mode:03o}): run `chmod 600 {shown}`, \
+                 or remove it for a new one if somebody did read it"
+            );
+            return Err(Failure::new(Exit::Error, sentence).into());
+        }
+        let mut text = String::new();
+        let read = file.take(word::MAX_LEN as u64).read_to_string(&mut text);
+        let payload = match read {
+            Ok(_) => word::decode(self.prefix, &text),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(WordError::Prefix),
+            Err(error) => return Err(error).with_context(cannot),
+        };
+        text.zeroize();
+        let damaged = |how: &str| {
+            let advice = "put back a copy, or remove the file for a new one";
+            anyhow!(Failure::new(Exit::Error, format!("{shown} {how}: {advice}")))
+        };
+        let bytes = payload.map_err(|error| match error {
+            WordError::Prefix => damaged(&format!("does not hold a byway {what}")),
+            _ => damaged(&format!("holds a damaged byway {what}")),
+        })?;
+        let key = <[u8; 32]>::try_from(bytes).map_err(|_| damaged("holds a key of another length"))?;
+        Ok(Secret::new(key))
+    }
+
+    /// Makes a key. Of two that do so at once, one wins and both use its key.
+    fn create(&self, path: &Path) -> Result<Secret<[u8; 32]>> {
+        let cannot = || format!("cannot keep a new {} in {}", self.what, path.display());
+        if let Some(directory) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory).with_context(cannot)?;
+        }
+        let draft = Draft::write(path, &self.generate()?).with_context(cannot)?;
+        match fs::hard_link(&draft.path, path) {
+            Ok(()) => sync_parent(path).with_context(cannot)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(cannot),
+        }
+        self.read(path, File::open(path).with_context(cannot)?)
+    }
+
+    fn replace(&self, path: &Path) -> Result<Secret<[u8; 32]>> {
+        let cannot = || format!("cannot replace the {} in {}", self.what, path.display());
+        if !path.try_exists().with_context(cannot)? {
+            return self.create(path);
+        }
+        let draft = Draft::write(path, &self.generate()?).with_context(cannot)?;
+        fs::rename(&draft.path, path).and_then(|()| sync_parent(path)).with_context(cannot)?;
+        self.read(path, File::open(path).with_context(cannot)?)
+    }
+
+    /// A new key's line.
+    fn generate(&self) -> Result<Secret<String>> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|error| anyhow!("the system gives no randomness: {error}"))?;
+        let line = word::encode(self.prefix, &key) + "\n";
+        key.zeroize();
+        Ok(Secret::new(line))
+    }
+}
+
+/// A file beside the one it is to become; gone when dropped, whether it became that or not.
+struct Draft {
+    path: PathBuf,
+}
+
+impl Draft {
+    fn write(target: &Path, text: &Secret<String>) -> io::Result<Self> {
+        let mut nonce = [0; 8];
+        getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
+        let mut name = target.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{:016x}.tmp", u64::from_be_bytes(nonce)));
+        let path = target.with_file_name(name);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let draft = Self { path };
+        file.write_all(text.expose().as_bytes())?;
+        file.sync_all()?;
+        Ok(draft)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Renamed away: nothing to remove. Else: a leftover at worst, harmless and readable by its owner only.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn state() -> (tempfile::TempDir, StateDir) {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("a/b");
+        (parent, StateDir { root })
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn an_identity_is_made_once_and_only_its_owner_can_read_it() {
+        let (_guard, state) = state();
+        let first = state.identity().unwrap();
+        assert_eq!(state.identity().unwrap().public(), first.public());
+        assert_eq!(mode(&state.root.join("identity")), 0o600);
+        assert_eq!(mode(&state.root), 0o700);
+        assert_eq!(fs::read_dir(&state.root).unwrap().count(), 1, "no draft stays behind");
+    }
+
+    #[test]
+    fn whoever_comes_second_takes_the_key_of_the_first() {
+        let (_guard, state) = state();
+        let keys: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| state.identity().unwrap().public())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]));
+    }
+
+    #[test]
+    fn damaged_foreign_and_exposed_files_are_told_apart() {
+        let (_guard, state) = state();
+        let path = state.root.join("identity");
+        state.identity().unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        let refused = |text: &[u8]| {
+            fs::write(&path, text).unwrap();
+            format!("{:#}", state.identity().unwrap_err())
+        };
+        assert!(refused(&good.as_bytes()[..40]).contains("holds a damaged byway identity"));
+        assert!(refused(b"").contains("does not hold a byway identity"));
+        assert!(refused(&[0xff; 32]).contains("does not hold a byway identity"));
+        state.relay_key(None).unwrap();
+        let relay = fs::read(state.relay_key_path()).unwrap();
+        assert!(refused(&relay).contains("does not hold a byway identity"));
+        fs::write(&path, &good).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(refused(good.as_bytes()).contains("mode 640"));
+    }
+
+    #[test]
+    fn rolling_the_relay_key_makes_another_one() {
+        let (_guard, state) = state();
+        let elsewhere = state.root.join("keys/edge");
+        for path in [None, Some(elsewhere.as_path())] {
+            let old = state.relay_key(path).unwrap();
+            assert_eq!(state.relay_key(path).unwrap(), old);
+            let new = state.roll_relay_key(path).unwrap();
+            assert_ne!(new, old);
+            assert_eq!(state.relay_key(path).unwrap(), new);
+        }
+        assert_eq!(mode(&elsewhere), 0o600);
+    }
+
+    #[test]
+    fn the_directory_follows_flag_then_xdg_then_home() {
+        let locate = |chosen: Option<&str>, xdg: Option<&str>, home: Option<&str>| {
+            let env = |name: &str| match name {
+                "XDG_DATA_HOME" => xdg.map(OsString::from),
+                "HOME" => home.map(OsString::from),
+                _ => None,
+            };
+            StateDir::locate(chosen.map(Path::new), env).map(|state| state.root)
+        };
+        assert_eq!(locate(Some("here"), Some("/x"), Some("/h")).unwrap(), Path::new("here"));
+        assert_eq!(locate(None, Some("/x"), Some("/h")).unwrap(), Path::new("/x/byway"));
+        assert_eq!(locate(None, Some("x"), Some("/h")).unwrap(), Path::new("/h/.local/share/byway"));
+        assert_eq!(Exit::of(&locate(None, None, None).unwrap_err()), Exit::Usage);
+    }
+}

@@ -1,0 +1,15 @@
+//! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what happens.
+
+mod id;
+
+use crate::args::{Cli, Command};
+use crate::exit::Exit;
+use crate::output::Output;
+use anyhow::Result;
+
+/// Runs what was asked for.
+pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
+    match &cli.command {
+        Command::Id(_) => id::run(&cli.global, output),
+    }
+}

@@ -1,0 +1,152 @@
+//! Words: bytes as one shell-safe word that a person can copy, and that notices when it was copied badly.
+//!
+//! A word is a prefix that says what it is (`byway1-`, `byway-relay1-`, `byway-key-`), then base32 (RFC 4648 section 6,
+//! lower case, unpadded) of the payload and of the first [`CHECKSUM_LEN`] bytes of BLAKE3 over prefix and payload. Letters
+//! of either case are read; only lower case is written. A version, where there is one, is the number in the prefix.
+
+use data_encoding::{DecodeKind, Encoding, Specification};
+use std::sync::LazyLock;
+
+/// Bytes of the checksum: one bad copy in four billion goes unnoticed here (and then fails at the handshake).
+pub const CHECKSUM_LEN: usize = 4;
+/// The longest word that is looked at, in characters.
+pub const MAX_LEN: usize = 8192;
+
+const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz234567";
+
+static BASE32: LazyLock<Encoding> = LazyLock::new(|| {
+    let mut specification = Specification::new();
+    specification.symbols.push_str(ALPHABET);
+    // A word cut short ends in stray bits; who reads it wants to hear of the cut, not of the bits.
+    specification.check_trailing_bits = false;
+    // The alphabet above is 32 distinct ASCII letters, which is all that `encoding` asks for.
+    specification.encoding().unwrap_or(data_encoding::BASE32_NOPAD_NOCASE)
+});
+
+/// Why a text is not the word that was wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WordError {
+    /// It begins differently: another kind of word, or none.
+    Prefix,
+    /// A character that no word contains, and where it stands (counted from 1, in the whole text).
+    Character {
+        /// The character.
+        found: char,
+        /// Its place.
+        at: usize,
+    },
+    /// Longer than [`MAX_LEN`].
+    TooLong,
+    /// The checksum disagrees. Holds all bytes that the text gave, so that the caller can tell a short one from a wrong
+    /// one.
+    Checksum(Vec<u8>),
+}
+
+/// `payload` as a word.
+#[must_use]
+pub fn encode(prefix: &str, payload: &[u8]) -> String {
+    let bytes = [payload, &checksum(prefix, payload)].concat();
+    format!("{prefix}{}", BASE32.encode(&bytes))
+}
+
+/// The payload of a word that begins with `prefix`. White space around the word is ignored.
+pub fn decode(prefix: &str, text: &str) -> Result<Vec<u8>, WordError> {
+    let text = text.trim();
+    if text.len() > MAX_LEN {
+        return Err(WordError::TooLong);
+    }
+    let body = strip_prefix(prefix, text).ok_or(WordError::Prefix)?;
+    let letters = body.to_ascii_lowercase();
+    if let Some((index, found)) = letters.char_indices().find(|(_, letter)| !ALPHABET.contains(*letter)) {
+        let at = prefix.chars().count() + letters.chars().take_while(|c| ALPHABET.contains(*c)).count() + 1;
+        // The original character, not its lower-case form.
+        let found = body.get(index..).and_then(|rest| rest.chars().next()).unwrap_or(found);
+        return Err(WordError::Character { found, at });
+    }
+    let bytes = decode_letters(&letters);
+    let Some((payload, sum)) = bytes.split_last_chunk::<CHECKSUM_LEN>() else {
+        return Err(WordError::Checksum(bytes));
+    };
+    // The second test makes the text unique: stray bits in the last letter are a bad copy too.
+    if *sum == checksum(prefix, payload) && BASE32.encode(&bytes) == letters {
+        Ok(payload.to_vec())
+    } else {
+        Err(WordError::Checksum(bytes))
+    }
+}
+
+/// What follows `prefix`, whatever the case of its letters.
+#[must_use]
+pub fn strip_prefix<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
+    let (head, rest) = text.split_at_checked(prefix.len())?;
+    head.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+/// Letters of the alphabet as bytes. A last letter that completes no byte is dropped.
+fn decode_letters(letters: &str) -> Vec<u8> {
+    match BASE32.decode(letters.as_bytes()) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind == DecodeKind::Length => {
+            let whole = letters.as_bytes().get(..error.position).unwrap_or_default();
+            BASE32.decode(whole).unwrap_or_default()
+        }
+        Err(_) => Vec::new(),
+    }
+}
+
+fn checksum(prefix: &str, payload: &[u8]) -> [u8; CHECKSUM_LEN] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(prefix.as_bytes());
+    hasher.update(payload);
+    let mut sum = [0; CHECKSUM_LEN];
+    hasher.finalize_xof().fill(&mut sum);
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_word_is_frozen() {
+        assert_eq!(encode("byway-test-", b"\x00\x01\xfe\xff"), "byway-test-aaa7572apcdsa");
+        assert_eq!(decode("byway-test-", " BYWAY-TEST-AAA7572APCDSA\n"), Ok(vec![0, 1, 0xfe, 0xff]));
+    }
+
+    #[test]
+    fn a_stray_character_is_named_with_its_place() {
+        assert_eq!(decode("w-", "w-ab!c"), Err(WordError::Character { found: '!', at: 5 }));
+        assert_eq!(decode("w-", "w-aé"), Err(WordError::Character { found: 'é', at: 4 }));
+        assert_eq!(decode("w-", "w-0"), Err(WordError::Character { found: '0', at: 3 }));
+        assert_eq!(decode("w-", "v-abc"), Err(WordError::Prefix));
+        assert_eq!(decode("w-", ""), Err(WordError::Prefix));
+        assert_eq!(decode("w-", &"w-".repeat(MAX_LEN)), Err(WordError::TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(payload in prop::collection::vec(any::<u8>(), 0..200)) {
+            let word = encode("byway-x-", &payload);
+            prop_assert!(word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
+            prop_assert_eq!(decode("byway-x-", &word), Ok(payload));
+        }
+
+        #[test]
+        fn any_other_letter_is_noticed(payload in prop::collection::vec(any::<u8>(), 0..100), at: prop::sample::Index,
+                                       by in 1usize..32) {
+            let mut word = encode("w-", &payload).into_bytes();
+            let at = 2 + at.index(word.len() - 2);
+            let value = ALPHABET.bytes().position(|b| b == word[at]).unwrap();
+            word[at] = ALPHABET.as_bytes()[(value + by) % 32];
+            let text = String::from_utf8(word).unwrap();
+            prop_assert!(matches!(decode("w-", &text), Err(WordError::Checksum(_))));
+        }
+
+        #[test]
+        fn garbage_never_panics(text in "\\PC{0,80}") {
+            let _ = decode("w-", &text);
+            let _ = decode("w-", &format!("w-{text}"));
+        }
+    }
+}
