@@ -18,16 +18,24 @@ impl Trace {
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
+        let [mut a, mut b, mut c, mut d] = self.0;
         let (blocks, rest) = bytes.as_chunks::<32>();
         for block in blocks {
             let (words, _) = block.as_chunks::<8>();
-            for (lane, word) in self.0.iter_mut().zip(words) {
-                *lane = mix(*lane, u64::from_le_bytes(*word));
-            }
+            let &[first, second, third, fourth] = words else { continue };
+            a = mix(a, u64::from_le_bytes(first));
+            b = mix(b, u64::from_le_bytes(second));
+            c = mix(c, u64::from_le_bytes(third));
+            d = mix(d, u64::from_le_bytes(fourth));
+        }
+        let (words, rest) = rest.as_chunks::<8>();
+        for word in words {
+            b = mix(b, u64::from_le_bytes(*word));
         }
         for byte in rest {
-            self.number(u64::from(*byte));
+            c = mix(c, u64::from(*byte));
         }
+        self.0 = [a, b, c, d];
     }
 
     pub(crate) fn value(&self) -> u64 {
