@@ -1,0 +1,74 @@
+//! What a decrease can be taken back to.
+
+use crate::{Congested, Trigger, Undo};
+use byway_wire::Instant;
+
+/// A window before it was decreased, kept until it is sure whether the loss was one.
+///
+/// A timeout is spurious as soon as one of its packets turns up (as in Eifel, RFC 4015: the path was slow, not
+/// dead); a loss only when every packet reported with it has.
+#[derive(Clone, Copy, Debug)]
+pub struct Memento<T> {
+    before: T,
+    first: Instant,
+    last: Instant,
+    missing: u64,
+}
+
+impl<T: Copy> Memento<T> {
+    /// Remembers `before`, which `congested` is about to change, on a path of `packet_size` bytes.
+    #[must_use]
+    pub fn new(before: T, congested: &Congested, packet_size: f64) -> Self {
+        let missing = match congested.trigger {
+            Trigger::Timeout => 1,
+            Trigger::Loss | Trigger::Ce => libm::ceil(congested.bytes as f64 / packet_size).max(1.0) as u64,
+        };
+        Self { before, first: congested.first_sent_at, last: congested.sent_at, missing }
+    }
+
+    /// More was lost of the same epoch.
+    pub fn extend(&mut self, congested: &Congested, packet_size: f64) {
+        if congested.trigger != Trigger::Timeout {
+            self.missing += libm::ceil(congested.bytes as f64 / packet_size).max(1.0) as u64;
+        }
+        self.first = self.first.min(congested.first_sent_at);
+        self.last = self.last.max(congested.sent_at);
+    }
+
+    /// Takes `undo` into account. Something: the decrease was wrong, this is what was before.
+    pub fn undone(&mut self, undo: &Undo) -> Option<T> {
+        if undo.sent_at < self.first || undo.sent_at > self.last {
+            return None;
+        }
+        self.missing = self.missing.saturating_sub(1);
+        (self.missing == 0).then_some(self.before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn congested(trigger: Trigger, bytes: u64) -> Congested {
+        let at = Instant::from_millis;
+        Congested { trigger, first_sent_at: at(10), sent_at: at(20), now: at(40), bytes, in_flight: 9_000 }
+    }
+
+    fn undo(sent: u64) -> Undo {
+        Undo { now: Instant::from_millis(50), sent_at: Instant::from_millis(sent) }
+    }
+
+    #[test]
+    fn a_loss_is_undone_when_all_its_packets_turned_up() {
+        let mut memento = Memento::new(8, &congested(Trigger::Loss, 2_000), 1_000.0);
+        assert_eq!(memento.undone(&undo(9)), None, "sent before the epoch");
+        assert_eq!(memento.undone(&undo(10)), None);
+        assert_eq!(memento.undone(&undo(20)), Some(8));
+    }
+
+    #[test]
+    fn a_timeout_is_undone_by_the_first() {
+        let mut memento = Memento::new(8, &congested(Trigger::Timeout, 9_000), 1_000.0);
+        assert_eq!(memento.undone(&undo(15)), Some(8));
+    }
+}

@@ -1,0 +1,91 @@
+//! The controllers by the names that `--congestion` takes, and by class.
+
+use crate::bundle::Each;
+use crate::harp::{self, Coupling, Harp};
+use crate::mpath::{self, MPath};
+use crate::newreno::NewReno;
+use crate::{Controller, Opened};
+use alloc::boxed::Box;
+
+/// What a transfer means to others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// Yields to whoever uses the same links: production Harp, adaptive.
+    #[default]
+    Background,
+    /// Fair to one TCP flow on the best path: production mPath.
+    Normal,
+}
+
+impl Class {
+    /// The name of the controller that serves the class.
+    #[must_use]
+    pub const fn default_name(self) -> &'static str {
+        match self {
+            Self::Background => "harp",
+            Self::Normal => "mpath",
+        }
+    }
+
+    /// The controller that serves the class.
+    #[must_use]
+    pub fn controller(self, seed: u64) -> Box<dyn Controller> {
+        match self {
+            Self::Background => Box::new(harp("harp", harp::Options::production(Coupling::Adaptive), seed)),
+            Self::Normal => Box::new(MPath::new("mpath", mpath::Options::PRODUCTION, seed)),
+        }
+    }
+}
+
+/// Every name that [`by_name`] knows, with a line for the person who chooses.
+pub const NAMES: &[(&str, &str)] = &[
+    ("harp", "background: yields at 5 ms of queue, adaptive coupling (the class `background`)"),
+    ("harp-adaptive", "Harp as published, xi = w/M"),
+    ("harp-independent", "Harp as published, every path for itself"),
+    ("harp-joint", "Harp as published, all paths as one flow"),
+    ("mpath", "normal: as one TCP over all paths after the start (the class `normal`)"),
+    ("mpath-literal", "mPath as published"),
+    ("newreno", "NewReno on every path, uncoupled: n paths act as n TCP flows"),
+];
+
+/// The controller called `name`; `None` if there is none of that name. Two of the same seed do the same.
+#[must_use]
+pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
+    let literal = harp::Options::literal;
+    Some(match name {
+        "harp" => Class::Background.controller(seed),
+        "harp-adaptive" => Box::new(harp("harp-adaptive", literal(Coupling::Adaptive), seed)),
+        "harp-independent" => Box::new(harp("harp-independent", literal(Coupling::Independent), seed)),
+        "harp-joint" => Box::new(harp("harp-joint", literal(Coupling::Joint), seed)),
+        "mpath" => Class::Normal.controller(seed),
+        "mpath-literal" => Box::new(MPath::new("mpath-literal", mpath::Options::LITERAL, seed)),
+        "newreno" => Box::new(Each::new("newreno", |opened: &Opened| NewReno::new(opened))),
+        _ => return None,
+    })
+}
+
+fn harp(name: &'static str, options: harp::Options, seed: u64) -> Harp {
+    Harp::new(name, options, seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_controller_of_that_name() {
+        for (name, line) in NAMES {
+            assert_eq!(by_name(name, 1).map(|controller| controller.name()), Some(*name));
+            assert!(!line.is_empty());
+        }
+        assert!(by_name("cubic", 1).is_none());
+    }
+
+    #[test]
+    fn the_classes_are_in_the_list() {
+        for class in [Class::Background, Class::Normal] {
+            assert_eq!(class.controller(1).name(), class.default_name());
+            assert!(NAMES.iter().any(|(name, _)| *name == class.default_name()));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a controller is told and what it answers: the contract between facts (a path), judgement (a controller) and
+//! hands (pacer, scheduler).
+
+use byway_wire::{Duration, Instant, PathId};
+use core::fmt::Debug;
+
+/// Governs all paths of one connection.
+pub trait Controller: Debug + Send {
+    /// The name by which `--congestion` selects it.
+    fn name(&self) -> &'static str;
+
+    /// A path may now carry data.
+    fn open(&mut self, path: PathId, opened: &Opened);
+
+    /// The path will carry nothing more.
+    fn close(&mut self, path: PathId);
+
+    /// A packet that counts as in flight was sent.
+    fn on_sent(&mut self, path: PathId, sent: &Sent);
+
+    /// Packets were acknowledged: once per path and ACK.
+    fn on_acked(&mut self, path: PathId, acked: &Acked<'_>);
+
+    /// The network said that there is too much: once per path and ACK at most for each trigger. Whether it counts once
+    /// per RTT is the controller's business: it has the send times.
+    fn on_congested(&mut self, path: PathId, congested: &Congested);
+
+    /// A loss reported before turned out to be none (the packet was late).
+    fn on_undo(&mut self, path: PathId, undo: &Undo);
+
+    /// An empty time-stamped probe of a choked path came back, or did not.
+    fn on_probe(&mut self, path: PathId, probe: &ProbeResult);
+
+    /// The route under the path changed (address rebound, uplink changed): what was learnt about it is void.
+    fn on_route_change(&mut self, path: PathId, now: Instant);
+
+    /// For controllers with their own clockwork: does what is due at `now`, returns when it wants to be called next.
+    fn tick(&mut self, now: Instant) -> Option<Instant> {
+        let _ = now;
+        None
+    }
+
+    /// What the path may do now.
+    fn allowance(&self, path: PathId) -> Allowance;
+
+    /// What the bundle should do about its paths. Asked after each batch of events; each wish is stated until met.
+    fn wants(&self) -> Wants<'_>;
+}
+
+/// What a controller knows of a path when it opens.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// When.
+    pub now: Instant,
+    /// Whether it goes over a relay. mPath treats the direct path apart.
+    pub proxied: bool,
+    /// Bytes of a full packet (UDP payload): the unit that papers call a packet.
+    pub packet_size: u32,
+    /// RTT from the handshake or from probing.
+    pub rtt: Option<Duration>,
+}
+
+/// A packet was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// Bytes of the packet (UDP payload).
+    pub bytes: u32,
+    /// Bytes in flight on the path, this packet included.
+    pub in_flight: u64,
+    /// Whether the application, not the window, limits what is sent.
+    pub app_limited: bool,
+}
+
+/// Packets of a path were acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked<'a> {
+    /// When the ACK arrived.
+    pub now: Instant,
+    /// Bytes newly acknowledged.
+    pub bytes: u64,
+    /// Packets newly acknowledged.
+    pub packets: u32,
+    /// When the latest of them was sent.
+    pub sent_at: Instant,
+    /// RTT of the latest of them, if it is a fair sample.
+    pub rtt: Option<Duration>,
+    /// Smoothed RTT of the path.
+    pub srtt: Duration,
+    /// Smallest RTT of the path.
+    pub min_rtt: Duration,
+    /// One-way delays of the packets acknowledged, in the order of their sending. May be empty.
+    pub delays: &'a [Delay],
+    /// Bytes in flight after this.
+    pub in_flight: u64,
+    /// Whether the latest of them was sent while the application, not the window, limited what was sent.
+    pub app_limited: bool,
+    /// Delivery rate over the last RTT, bytes per second, if known.
+    pub delivery_rate: Option<u64>,
+    /// How many of them met a CE mark.
+    pub ce: u32,
+}
+
+/// A one-way delay sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// When the packet was sent.
+    pub sent_at: Instant,
+    /// Receiver's clock minus sender's clock in nanoseconds, skew removed. Contains an unknown constant: only
+    /// differences mean anything, and it may be negative.
+    pub one_way: i64,
+}
+
+/// What told of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// Packets were lost.
+    Loss,
+    /// A packet was marked Congestion Experienced (RFC 3168).
+    Ce,
+    /// Nothing was acknowledged for a whole retransmission timeout.
+    Timeout,
+}
+
+/// The network said that there is too much.
+#[derive(Clone, Copy, Debug)]
+pub struct Congested {
+    /// What told so.
+    pub trigger: Trigger,
+    /// When the earliest packet concerned was sent: start of mPath's loss interval.
+    pub first_sent_at: Instant,
+    /// When the latest packet concerned was sent.
+    pub sent_at: Instant,
+    /// When this was found out: end of the loss interval.
+    pub now: Instant,
+    /// Bytes lost (or marked).
+    pub bytes: u64,
+    /// Bytes in flight before the loss was taken off.
+    pub in_flight: u64,
+}
+
+/// A loss that was none.
+#[derive(Clone, Copy, Debug)]
+pub struct Undo {
+    /// When this was found out.
+    pub now: Instant,
+    /// When the packet that was not lost had been sent.
+    pub sent_at: Instant,
+}
+
+/// What became of a probe on a choked path.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbeResult {
+    /// When this was found out.
+    pub now: Instant,
+    /// The delay it met; `None`: it did not come back in time.
+    pub delay: Option<Delay>,
+    /// Its RTT, if it came back.
+    pub rtt: Option<Duration>,
+}
+
+/// What a path may do: the whole answer of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Allowance {
+    /// Congestion window in bytes: no packet is sent that would take the bytes in flight beyond it. A window below one
+    /// packet is sent at [`rate`](Self::rate), one packet at a time.
+    pub window: u64,
+    /// Pacing rate in bytes per second. `None`: the path paces by window and RTT.
+    pub rate: Option<u64>,
+    /// Choked: no data, only empty time-stamped probes.
+    pub choked: bool,
+    /// One-way delay (on the scale of [`Delay::one_way`]) beyond which the controller wants to hear at once.
+    pub delay_limit: Option<i64>,
+}
+
+/// What the bundle should do about its paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Wants<'a> {
+    /// How many more paths (of those available) to open; `usize::MAX`: all there are.
+    pub open: usize,
+    /// Paths to drop. Temporarily: they may be opened again, as new paths.
+    pub drop: &'a [PathId],
+    /// Paths to drop for good.
+    pub forget: &'a [PathId],
+}

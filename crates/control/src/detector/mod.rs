@@ -1,0 +1,9 @@
+//! What one-way delays tell. All of it works on differences, so the clocks of both ends need not agree.
+
+mod base;
+mod drain;
+mod signal;
+
+pub use base::{Base, Extremes};
+pub use drain::Drain;
+pub use signal::{Run, Share, Smoothed};

@@ -1,0 +1,97 @@
+//! When delays above a limit are a sign of congestion and not of jitter.
+
+use byway_wire::Instant;
+
+/// More than a fraction of the packets of one RTT were delayed: how TCP Nice (OSDI 2002, section 3), from whose authors
+/// Harp is, makes one signal from many, and so how "a threshold number of congestion indications" (Harp, III.A) is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    fraction: f64,
+    delayed: u32,
+    /// Packets sent from here on belong to the next RTT.
+    epoch: Instant,
+}
+
+impl Share {
+    /// A signal once `max(1, ceil(fraction * window))` packets of an RTT were delayed. A fraction of 0: by the first.
+    #[must_use]
+    pub const fn new(fraction: f64) -> Self {
+        Self { fraction, delayed: 0, epoch: Instant::ZERO }
+    }
+
+    /// Counts a packet sent at `sent_at`, whose fate became known at `now`, under a window of `window` packets. Whether
+    /// this makes a signal.
+    pub fn count(&mut self, delayed: bool, sent_at: Instant, now: Instant, window: f64) -> bool {
+        if sent_at >= self.epoch {
+            self.epoch = now;
+            self.delayed = 0;
+        }
+        self.delayed += u32::from(delayed);
+        delayed && f64::from(self.delayed) >= libm::ceil(self.fraction * window).max(1.0)
+    }
+}
+
+/// Several packets in a row were delayed. A queue that stands delays all of them, jitter only some; and a row, unlike a
+/// share of an RTT, needs no RTT's worth of packets, so it works at windows of one packet and less.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Run(u32);
+
+impl Run {
+    /// Longest row asked for: the eight samples of HyStart++ (RFC 9406, N_RTT_SAMPLE).
+    pub const LONGEST: f64 = 8.0;
+
+    /// Counts a packet under a window of `window` packets: a quarter of the window in a row, at least two packets and at
+    /// most eight, make a signal.
+    pub fn count(&mut self, delayed: bool, window: f64) -> bool {
+        self.0 = if delayed { self.0.saturating_add(1) } else { 0 };
+        delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)
+    }
+
+    /// Starts anew.
+    pub const fn reset(&mut self) {
+        self.0 = 0;
+    }
+}
+
+/// An average that forgets: each sample counts one eighth (as srtt, RFC 6298).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Smoothed(i64);
+
+impl Smoothed {
+    /// Takes a sample into account.
+    pub const fn sample(&mut self, value: i64) {
+        self.0 += value.saturating_sub(self.0) / 8;
+    }
+
+    /// The average.
+    #[must_use]
+    pub const fn value(self) -> i64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_counts_within_one_rtt_only() {
+        let at = Instant::from_millis;
+        let mut share = Share::new(0.5);
+        assert!(!share.count(true, at(1), at(21), 6.0));
+        assert!(!share.count(true, at(2), at(22), 6.0));
+        assert!(!share.count(true, at(22), at(42), 6.0), "sent after the first was answered: a new RTT");
+        assert!(!share.count(true, at(23), at(43), 6.0));
+        assert!(share.count(true, at(24), at(44), 6.0));
+    }
+
+    #[test]
+    fn a_run_is_broken_by_one_packet_in_time() {
+        let mut run = Run::default();
+        for _ in 0..100 {
+            assert!(!run.count(true, 1.0));
+            assert!(!run.count(false, 1.0));
+        }
+        assert_eq!((0..8).filter(|_| run.count(true, 1_000.0)).count(), 1);
+    }
+}

@@ -1,0 +1,313 @@
+//! One path of Harp: its window, its memory, its rounds.
+
+use super::options::{DelayRule, LossRule, Options};
+use super::sense::Sense;
+use crate::bundle::Memento;
+use crate::detector::Drain;
+use crate::{Acked, Allowance, Congested, Opened, Undo};
+use byway_wire::{Duration, Instant};
+
+/// Rounds (RTTs) without a queue after which the path counts as empty and growth doubles, and doubles again after as
+/// many. A sawtooth on a path that is full shows a queue every 5.5 RTT.
+const QUIET: u32 = 8;
+/// Growth is at most so many times alpha on an empty path: a quarter per RTT.
+const CLIMB: u32 = 8;
+/// The share of losses is taken over so many packets at least.
+const LOSS_SPAN: f64 = 200.0;
+/// More than fits any path; keeps sums finite whatever is reported.
+const LARGEST_WINDOW: f64 = 1e8;
+/// Taken for the RTT as long as there is none (RFC 9002, kInitialRtt).
+const UNKNOWN_RTT: Duration = Duration::from_millis(333);
+
+/// What a spurious loss gives back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    window: f64,
+    largest: f64,
+    slow_start: bool,
+    threshold: f64,
+}
+
+/// What a loss means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// A queue overflowed, or more is lost than chance explains.
+    Heavy,
+    /// A queue stands, but a short one: no more than a delay signal.
+    Delayed,
+    /// No queue: chance.
+    Gentle,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    /// Bytes of a full packet.
+    pub packet: f64,
+    /// w_i, in packets.
+    pub window: f64,
+    /// M_i, in packets.
+    pub largest: f64,
+    pub sense: Sense,
+    pub choked: bool,
+    /// Whether the last probe came back.
+    pub reached: bool,
+    /// Timeouts since something was acknowledged.
+    pub timeouts: u32,
+    pub drain: Option<Drain>,
+    /// When nothing has confirmed the base until then, a drain shall; and no sooner.
+    pub drain_after: Instant,
+    slow_start: bool,
+    /// Slow start ends here after a timeout.
+    threshold: f64,
+    /// Packets sent before are of an RTT that has been answered.
+    recover: Instant,
+    memento: Option<Memento<Before>>,
+    /// Packets sent from here on belong to the next round.
+    round: Instant,
+    delivered: f64,
+    delivered_before: f64,
+    quiet: u32,
+    seen: f64,
+    lost: f64,
+    srtt: Duration,
+    min_rtt: Duration,
+    delivery_rate: Option<u64>,
+}
+
+impl Path {
+    pub fn new(opened: &Opened, options: &Options) -> Self {
+        let rtt = opened.rtt.unwrap_or(UNKNOWN_RTT);
+        Self {
+            packet: f64::from(opened.packet_size.max(1)),
+            window: options.initial,
+            largest: options.initial,
+            sense: Sense::new(options),
+            choked: false,
+            reached: true,
+            timeouts: 0,
+            drain: None,
+            drain_after: opened.now,
+            slow_start: options.agile,
+            threshold: LARGEST_WINDOW,
+            recover: opened.now,
+            memento: None,
+            round: opened.now,
+            delivered: 0.0,
+            delivered_before: 0.0,
+            quiet: 0,
+            seen: 0.0,
+            lost: 0.0,
+            srtt: rtt,
+            min_rtt: rtt,
+            delivery_rate: None,
+        }
+    }
+
+    pub fn answered(&self, sent_at: Instant) -> bool {
+        sent_at < self.recover
+    }
+
+    /// Takes an ACK into account: facts, rounds, growth. Whether its delays make a signal.
+    pub fn on_acked(&mut self, acked: &Acked<'_>, options: &Options) -> bool {
+        self.timeouts = 0;
+        (self.srtt, self.min_rtt) = (acked.srtt, acked.min_rtt);
+        self.delivery_rate = acked.delivery_rate;
+        self.delivered += acked.bytes as f64;
+        let packets = acked.bytes as f64 / self.packet;
+        self.seen += packets;
+        if self.seen > 2.0 * LOSS_SPAN {
+            (self.seen, self.lost) = (self.seen / 2.0, self.lost / 2.0);
+        }
+        let signal = self.sense_delays(acked);
+        if acked.sent_at >= self.round {
+            (self.delivered_before, self.delivered) = (self.delivered, 0.0);
+            self.round = acked.now;
+            self.quiet = if self.sense.end_round() { self.quiet.saturating_add(1) } else { 0 };
+        }
+        // "Further, the window is not incremented within one round-trip time of the previous decrement" (Harp, III.A).
+        let held =
+            self.answered(acked.sent_at) || self.drain.is_some() || (options.agile && acked.app_limited);
+        if !signal && !held {
+            self.grow(packets, options);
+        }
+        signal
+    }
+
+    fn sense_delays(&mut self, acked: &Acked<'_>) -> bool {
+        let mut signal = false;
+        for delay in acked.delays {
+            signal |= self.sense.sample(*delay, acked.now, acked.srtt, self.window, self.recover);
+        }
+        if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
+            signal |= self.sense.round_trip(rtt, acked.sent_at, acked.now, self.window, self.recover);
+        }
+        signal
+    }
+
+    fn grow(&mut self, packets: f64, options: &Options) {
+        if self.slow_start {
+            // Twice per RTT. M is not raised here: it would remember the overshoot and make xi too small for ever.
+            self.window = (self.window + packets).min(self.threshold).min(LARGEST_WINDOW);
+            self.slow_start = self.window < self.threshold;
+            return;
+        }
+        if options.agile && self.window < 1.0 && self.sense.calm() {
+            // One packet per RTT harms nobody who is not harmed by the probes already.
+            self.window = (self.window * 2.0).min(1.0);
+        } else {
+            // Algorithm 1, line 6: w_i <- w_i + alpha, for each packet acknowledged.
+            self.window = (self.window + self.alpha(options) * packets).min(LARGEST_WINDOW);
+        }
+        if !self.rushing(options) {
+            self.largest = self.largest.max(self.window);
+        }
+    }
+
+    fn alpha(&self, options: &Options) -> f64 {
+        let doublings = if options.agile { (self.quiet / QUIET).min(CLIMB.ilog2()) } else { 0 };
+        options.alpha * f64::from(1_u32 << doublings)
+    }
+
+    /// Whether growth is faster than the algorithm's, so that a signal finds the window far beyond the mark.
+    pub fn rushing(&self, options: &Options) -> bool {
+        options.agile && (self.slow_start || self.quiet >= QUIET)
+    }
+
+    /// The window that would have delivered what was delivered, without a queue.
+    pub fn fitting(&self, options: &Options) -> f64 {
+        let bytes = match self.delivery_rate {
+            Some(rate) => rate as f64 * self.min_rtt.as_secs_f64(),
+            None => self.delivered.max(self.delivered_before),
+        };
+        (bytes / self.packet).clamp(1.0, (self.window * (1.0 - options.beta)).max(1.0))
+    }
+
+    /// Sets the window after a decrease and begins an epoch. Whether the window has reached its floor.
+    pub fn decrease(&mut self, to: f64, now: Instant, options: &Options) -> bool {
+        self.largest = (self.largest * (1.0 - options.forget)).max(to).max(options.floor);
+        self.window = to.max(options.floor);
+        self.slow_start = false;
+        self.quiet = 0;
+        self.recover = now;
+        to <= options.floor
+    }
+
+    pub fn remember(&mut self, congested: &Congested) {
+        let before = Before {
+            window: self.window,
+            largest: self.largest,
+            slow_start: self.slow_start,
+            threshold: self.threshold,
+        };
+        self.memento = Some(Memento::new(before, congested, self.packet));
+    }
+
+    pub fn on_more_lost(&mut self, congested: &Congested) {
+        if let Some(memento) = &mut self.memento {
+            memento.extend(congested, self.packet);
+        }
+    }
+
+    /// What a loss means, by the delays at the time and the share lost lately.
+    pub fn judge(&mut self, congested: &Congested, options: &Options) -> Loss {
+        let (LossRule::ByDelay { tolerated, .. }, DelayRule::Absolute { threshold }) =
+            (options.loss, options.delay)
+        else {
+            return Loss::Heavy;
+        };
+        self.lost += congested.bytes as f64 / self.packet;
+        let waiting = self.sense.waiting();
+        if waiting > threshold * 2 {
+            Loss::Heavy
+        } else if self.lost > tolerated * self.seen.max(LOSS_SPAN) {
+            (self.seen, self.lost) = (0.0, 0.0);
+            Loss::Heavy
+        } else if waiting > threshold {
+            Loss::Delayed
+        } else {
+            Loss::Gentle
+        }
+    }
+
+    /// A loss by chance takes `each` packets for every one lost, and no more than half. Growth of alpha per packet
+    /// balances it at a loss rate of alpha/each, whatever the window: 1 % at .03 and 3. No epoch begins, growth goes on.
+    pub fn decrease_gently(&mut self, congested: &Congested, each: f64) {
+        let off = (each * congested.bytes as f64 / self.packet).min(self.window / 2.0);
+        self.window = (self.window - off).max(self.window.min(1.0));
+    }
+
+    /// Nothing came back for a whole timeout: one packet, and slow start to half of what it was.
+    pub fn on_timeout(&mut self, congested: &Congested, options: &Options) {
+        if self.timeouts == 0 || self.memento.is_none() {
+            self.remember(congested);
+            self.threshold = (self.window / 2.0).max(1.0);
+        } else {
+            self.on_more_lost(congested);
+        }
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.decrease(self.window.min(1.0), congested.now, options);
+        self.slow_start = true;
+    }
+
+    /// Takes a decrease back that was none of the network's doing.
+    pub fn on_undo(&mut self, undo: &Undo) -> bool {
+        let Some(before) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) else {
+            return false;
+        };
+        self.window = self.window.max(before.window);
+        self.largest = self.largest.max(before.largest);
+        (self.slow_start, self.threshold) = (before.slow_start, before.threshold);
+        self.memento = None;
+        true
+    }
+
+    /// What was learnt is void: the route is another one.
+    pub fn start_over(&mut self, now: Instant, options: &Options) {
+        let opened = Opened { now, proxied: false, packet_size: self.packet as u32, rtt: Some(self.srtt) };
+        *self =
+            Self { window: self.window.clamp(options.floor, options.initial), ..Self::new(&opened, options) };
+    }
+
+    pub fn choke(&mut self) {
+        self.choked = true;
+        self.drain = None;
+    }
+
+    pub fn unchoke(&mut self, now: Instant) {
+        self.choked = false;
+        self.window = self.window.clamp(1.0, 2.0);
+        self.slow_start = false;
+        (self.timeouts, self.quiet) = (0, 0);
+        self.recover = now;
+    }
+
+    /// Begins a drain if the base has not been seen for long and there is a queue of its own to drain.
+    pub fn drain_if_due(&mut self, now: Instant, every: Duration) -> bool {
+        let due = self.sense.unconfirmed(now) >= every && now >= self.drain_after;
+        if !due || self.slow_start || self.choked || self.window <= 2.0 {
+            return false;
+        }
+        // min_rtt/srtt of the window is what the pipe holds; half of that empties the queue even when min_rtt is not
+        // quite empty itself.
+        let pipe = self.min_rtt.as_secs_f64() / self.srtt.as_secs_f64().max(1e-9);
+        let cap = (0.5 * self.window * pipe.min(1.0)).max(1.0) * self.packet;
+        self.drain = Some(Drain::new(libm::ceil(cap) as u64, now, self.srtt));
+        self.drain_after = now + every;
+        true
+    }
+
+    pub fn allowance(&self) -> Allowance {
+        let delay_limit = self.sense.one_way_limit();
+        if self.choked {
+            return Allowance { choked: true, delay_limit, ..Allowance::default() };
+        }
+        let bytes = self.window * self.packet;
+        let rate = (self.window < 1.0).then(|| {
+            let rtt = self.srtt.as_secs_f64().max(1e-3);
+            ((bytes / rtt) as u64).max(1)
+        });
+        let window = (bytes as u64).max(1);
+        let window = self.drain.map_or(window, |drain| window.min(drain.cap()));
+        Allowance { window, rate, choked: false, delay_limit }
+    }
+}

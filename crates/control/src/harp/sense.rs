@@ -1,0 +1,173 @@
+//! What one path's delays tell Harp.
+
+use super::options::{DelayRule, Options};
+use crate::Delay;
+use crate::detector::{Base, Extremes, Run, Share, Smoothed};
+use byway_wire::time::nanos;
+use byway_wire::{Duration, Instant};
+
+/// The delay side of one path: whether a queue stands, and how long.
+#[derive(Clone, Debug)]
+pub(super) struct Sense {
+    rule: DelayRule,
+    tolerance: Duration,
+    base: Base,
+    extremes: Option<Extremes>,
+    share: Share,
+    run: Run,
+    waiting: Smoothed,
+    /// Packets of this round, and those that waited more than half of what they may.
+    packets: u32,
+    waited: u32,
+    /// Whether the latest packet was within the limit.
+    calm: bool,
+    /// Whether the samples are round trips, for want of one-way delays. The scales do not mix.
+    round_trips: Option<bool>,
+}
+
+impl Sense {
+    pub(super) fn new(options: &Options) -> Self {
+        let fraction = match options.delay {
+            DelayRule::Relative { fraction, .. } => fraction,
+            DelayRule::Absolute { .. } => 0.0,
+        };
+        Self {
+            rule: options.delay,
+            tolerance: options.tolerance(),
+            base: Base::new(options.tolerance()),
+            extremes: None,
+            share: Share::new(fraction),
+            run: Run::default(),
+            waiting: Smoothed::default(),
+            packets: 0,
+            waited: 0,
+            calm: true,
+            round_trips: None,
+        }
+    }
+
+    /// The delay beyond which a packet counts as delayed; `None` as long as there is nothing to compare with.
+    pub(super) fn limit(&self) -> Option<i64> {
+        match self.rule {
+            DelayRule::Absolute { threshold } => Some(self.base.floor()?.saturating_add(as_i64(threshold))),
+            DelayRule::Relative { delta, least_range, range, .. } => {
+                let Extremes { min, max } = self.extremes?;
+                let range = range.map_or(max.saturating_sub(min), as_i64);
+                // Delta_i = dmin_i + (dmax_i - dmin_i) * delta (Harp, III.D).
+                (range >= as_i64(least_range)).then(|| min.saturating_add((range as f64 * delta) as i64))
+            }
+        }
+    }
+
+    /// The limit on the scale of one-way delays, for the receiver.
+    pub(super) fn one_way_limit(&self) -> Option<i64> {
+        if self.round_trips == Some(false) { self.limit() } else { None }
+    }
+
+    /// Takes a delay into account. Whether it exceeds the limit.
+    fn above(&mut self, delay: i64, now: Instant, rtt: Duration) -> bool {
+        match self.rule {
+            DelayRule::Absolute { threshold } => {
+                let waited = self.base.sample(delay, now, rtt);
+                self.waiting.sample(waited);
+                self.packets += 1;
+                self.waited += u32::from(waited > as_i64(threshold / 2));
+            }
+            DelayRule::Relative { .. } => {
+                let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay);
+                self.waiting.sample(delay.saturating_sub(min));
+            }
+        }
+        let above = self.limit().is_some_and(|limit| delay > limit);
+        self.calm = !above;
+        above
+    }
+
+    /// A round is over. Whether it was quiet: no more than a quarter of its packets waited noticeably.
+    pub(super) fn end_round(&mut self) -> bool {
+        let quiet = self.packets > 0 && self.waited <= self.packets / 4;
+        (self.packets, self.waited) = (0, 0);
+        quiet
+    }
+
+    /// Whether the latest packet was within the limit.
+    pub(super) fn calm(&self) -> bool {
+        self.calm
+    }
+
+    /// A packet met `delay`. Whether this makes a signal of congestion, given a window of `window` packets; packets
+    /// sent before `recover` are of an RTT that has been answered.
+    pub(super) fn sample(
+        &mut self,
+        delay: Delay,
+        now: Instant,
+        rtt: Duration,
+        window: f64,
+        recover: Instant,
+    ) -> bool {
+        if self.round_trips != Some(false) {
+            self.reset_scale(false);
+        }
+        let above = self.above(delay.one_way, now, rtt);
+        if delay.sent_at < recover {
+            self.run.reset();
+            return false;
+        }
+        match self.rule {
+            DelayRule::Absolute { .. } => self.run.count(above, window),
+            DelayRule::Relative { .. } => self.share.count(above, delay.sent_at, now, window),
+        }
+    }
+
+    /// There is nothing but an RTT to go by: a packet sent at `sent_at` was acknowledged after `rtt`.
+    pub(super) fn round_trip(
+        &mut self,
+        rtt: Duration,
+        sent_at: Instant,
+        now: Instant,
+        window: f64,
+        recover: Instant,
+    ) -> bool {
+        match self.round_trips {
+            Some(false) => return false,
+            None => self.round_trips = Some(true),
+            Some(true) => {}
+        }
+        let above = self.above(as_i64(rtt), now, rtt);
+        // One sample stands for a whole ACK, so the rules for packets do not fit: two in a row.
+        if sent_at < recover {
+            self.run.reset();
+            return false;
+        }
+        self.run.count(above, window.min(8.0))
+    }
+
+    /// A probe met `delay`. Whether the path is free.
+    pub(super) fn probe(&mut self, delay: Delay, now: Instant, rtt: Duration) -> bool {
+        if self.round_trips != Some(false) {
+            self.reset_scale(false);
+        }
+        !self.above(delay.one_way, now, rtt)
+    }
+
+    /// How long packets have lately waited beyond the base.
+    pub(super) fn waiting(&self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.waiting.value()).unwrap_or(0))
+    }
+
+    /// Since when nothing near the base has been seen.
+    pub(super) fn unconfirmed(&self, now: Instant) -> Duration {
+        if self.base.floor().is_some() { self.base.unconfirmed(now) } else { Duration::ZERO }
+    }
+
+    fn reset_scale(&mut self, round_trips: bool) {
+        self.round_trips = Some(round_trips);
+        self.base = Base::new(self.tolerance);
+        self.extremes = None;
+        self.waiting = Smoothed::default();
+    }
+}
+
+fn as_i64(duration: Duration) -> i64 {
+    i64::try_from(nanos(duration)).unwrap_or(i64::MAX)
+}

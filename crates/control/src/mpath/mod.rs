@@ -1,0 +1,390 @@
+//! mPath's multipath AIMD with load aggregation (mPath, 2.3), literal and fit for use.
+
+mod options;
+mod path;
+
+pub use options::{Growth, Options};
+
+use crate::bundle::Paths;
+use crate::random::Random;
+use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Trigger, Undo, Wants};
+use alloc::vec::Vec;
+use byway_wire::{Duration, Instant, PathId};
+use path::Path;
+
+/// A path whose window is smaller after a decrease is dropped. The paper says "reduced to zero", which halving never does.
+const LEAST: f64 = 0.5;
+/// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good when it times out.
+const SIGNIFICANT: f64 = 0.25;
+
+/// mPath: one more packet per RTT over all paths together, half of a path's window at its loss, and load that moves to the
+/// direct path when both lose at the same time.
+///
+/// The literal preset is section 2.3. The one for production keeps its growth, its decrease and its load aggregation, and
+/// hands growth out in shares, starts every path with a slow start of its own that ends when delays rise, wants proxied
+/// paths from the start, and gives a proxied path that times out a second chance before another takes its place.
+#[derive(Debug)]
+pub struct MPath {
+    name: &'static str,
+    options: Options,
+    paths: Paths<Path>,
+    /// Growth earned and not yet handed out, in packets.
+    earned: f64,
+    /// Proxied paths wished for.
+    open: usize,
+    drop: Vec<PathId>,
+    forget: Vec<PathId>,
+    random: Random,
+}
+
+impl MPath {
+    /// A bundle without paths, to be called `name`.
+    #[must_use]
+    pub fn new(name: &'static str, options: Options, seed: u64) -> Self {
+        Self {
+            name,
+            options,
+            paths: Paths::default(),
+            earned: 0.0,
+            open: options.open_at_start,
+            drop: Vec::new(),
+            forget: Vec::new(),
+            random: Random::new(seed),
+        }
+    }
+
+    /// W: the sum of all windows, in packets.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.alive().map(|(_, path)| path.window).sum()
+    }
+
+    /// w_i of `path`, in packets.
+    #[must_use]
+    pub fn window(&self, path: PathId) -> Option<f64> {
+        self.paths.get(path).map(|path| path.window)
+    }
+
+    fn alive(&self) -> impl Iterator<Item = (PathId, &Path)> {
+        self.paths.iter().filter(|(_, path)| !path.dropped)
+    }
+
+    fn direct(&self) -> Option<PathId> {
+        self.alive().find(|(_, path)| !path.proxied).map(|(id, _)| id)
+    }
+
+    /// "In congestion control mode, cumulative ACKs received will increase the congestion window of either the direct path
+    /// or the proxied paths": each packet acknowledged earns 1/W, so that all together earn one packet per RTT.
+    fn earn(&mut self, packets: f64, now: Instant, rtt: Duration) {
+        self.earned += packets / self.total().max(1.0);
+        // An ACK never stands for more than an RTT's worth; what claims to is not believed.
+        let grants = self.earned.min(4.0) as u32;
+        self.earned = (self.earned - f64::from(grants)).clamp(0.0, 1.0);
+        for _ in 0..grants {
+            match self.options.growth {
+                Growth::Lot => self.grant_by_lot(now, rtt),
+                Growth::Shares => self.grant_in_shares(now, rtt),
+            }
+        }
+    }
+
+    /// P of eq. 1: `(w0/W) rho + (W - w0)/W`, where rho is the share of proxied paths that have not met loss.
+    #[must_use]
+    pub fn probability(&self) -> f64 {
+        let (mut direct, mut total, mut proxied, mut clean) = (0.0, 0.0, 0.0, 0.0);
+        for (_, path) in self.alive() {
+            total += path.window;
+            if path.proxied {
+                proxied += 1.0;
+                clean += f64::from(u8::from(!path.lossy));
+            } else {
+                direct += path.window;
+            }
+        }
+        // Without proxied paths rho is undefined and P must be 0; without a direct path it is 1 by itself.
+        if proxied == 0.0 || total <= 0.0 {
+            0.0
+        } else {
+            direct / total * (clean / proxied) + (total - direct) / total
+        }
+    }
+
+    fn grant_by_lot(&mut self, now: Instant, rtt: Duration) {
+        let to_proxied = self.random.unit() < self.probability();
+        // "an active path that has recently received an ACK": within the last RTT.
+        let recent = |path: &Path| {
+            path.proxied && path.acked_at.is_some_and(|at| now.since(at) <= rtt) && !path.in_slow_start()
+        };
+        let chosen = match self.direct() {
+            Some(direct) if !to_proxied => Some(direct),
+            _ => {
+                // "Paths that have never encountered loss are given higher priority": each alike. Else by window.
+                let clean = self.alive().any(|(_, path)| recent(path) && !path.lossy);
+                let weight = |path: &Path| match (recent(path), clean) {
+                    (false, _) => 0.0,
+                    (true, true) => f64::from(u8::from(!path.lossy)),
+                    (true, false) => path.window,
+                };
+                let sum: f64 = self.alive().map(|(_, path)| weight(path)).sum();
+                let mut lot = self.random.unit() * sum;
+                self.paths.iter().filter(|(_, path)| !path.dropped && weight(path) > 0.0).find_map(
+                    |(id, path)| {
+                        lot -= weight(path);
+                        (lot < 0.0).then_some(id)
+                    },
+                )
+            }
+        };
+        if let Some(path) = chosen.and_then(|id| self.paths.get_mut(id))
+            && !path.in_slow_start()
+        {
+            path.grow(1.0);
+        }
+    }
+
+    /// Eq. 3: path i gets `w_i/W` of the packet; of W is what has lately been acknowledged and is not in slow start.
+    fn grant_in_shares(&mut self, now: Instant, rtt: Duration) {
+        let member = |path: &Path| {
+            !path.dropped
+                && !path.in_slow_start()
+                && path.acked_at.is_some_and(|at| now.since(at) <= rtt.saturating_mul(2))
+        };
+        let sum: f64 = self.paths.iter().filter(|(_, path)| member(path)).map(|(_, path)| path.window).sum();
+        for (_, path) in self.paths.iter_mut().filter(|(_, path)| member(path)) {
+            path.grow(path.window / sum);
+        }
+    }
+
+    fn on_loss(&mut self, id: PathId, congested: &Congested) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if path.dropped || path.answered(congested.sent_at) {
+            path.on_more_lost(congested);
+            return;
+        }
+        let (proxied, before) = (path.proxied, path.window);
+        path.remember(congested);
+        path.lossy = true;
+        path.interval = Some((congested.first_sent_at, congested.now));
+        // "the congestion window of the affected path [is] halved"; the direct path is never given up.
+        path.window = if proxied { path.window / 2.0 } else { (path.window / 2.0).max(1.0) };
+        path.threshold = path.window;
+        if proxied {
+            self.compare_with_direct(id);
+        } else {
+            self.wish_for_more(before);
+            self.compare_all(id);
+        }
+        self.drop_smallest();
+    }
+
+    /// "The number of new proxied paths to be created when a loss is detected is a proportion beta of the direct path's
+    /// congestion window", but "only after all existing paths have encountered loss".
+    fn wish_for_more(&mut self, direct_window: f64) {
+        if self.alive().all(|(_, path)| path.lossy || !path.proxied) {
+            let more = libm::ceil(self.options.beta * direct_window) as usize;
+            let there = self.alive().filter(|(_, path)| path.proxied).count();
+            let limit = if self.options.open_at_start == 0 { usize::MAX } else { self.options.open_at_start };
+            self.open = more.min(limit.saturating_sub(there));
+        }
+    }
+
+    /// A proxied path has lost: does it share a bottleneck with the direct one?
+    fn compare_with_direct(&mut self, id: PathId) {
+        let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)).cloned() else { return };
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if !path.coincides(&direct) {
+            path.coincident = 0;
+            return;
+        }
+        path.coincident = path.coincident.saturating_add(1);
+        // w0 before the direct path was halved; it has been, since its interval is of a loss.
+        self.aggregate(&[id], direct.window * 2.0);
+    }
+
+    /// The direct path has lost: which proxied paths lost at the same time?
+    fn compare_all(&mut self, direct_id: PathId) {
+        let Some(direct) = self.paths.get(direct_id).cloned() else { return };
+        let mut shared = Vec::new();
+        for (id, path) in self.paths.iter_mut().filter(|(_, path)| path.proxied && !path.dropped) {
+            if path.coincides(&direct) {
+                path.coincident = path.coincident.saturating_add(1);
+                shared.push(id);
+            }
+        }
+        self.aggregate(&shared, direct.window * 2.0);
+    }
+
+    /// Load aggregation: each of `shared` (halved already, w_j/2 is left) gives `min(alpha, w0 / sum w_j)` of what is left
+    /// to the direct path. The sum is of windows before halving, so all together move at most w0/2.
+    fn aggregate(&mut self, shared: &[PathId], direct_window: f64) {
+        let evidence = self.options.evidence;
+        let convinced = |path: &Path| path.coincident >= evidence;
+        let halved: f64 = shared
+            .iter()
+            .filter_map(|id| self.paths.get(*id))
+            .filter(|p| convinced(p))
+            .map(|p| p.window)
+            .sum();
+        if halved <= 0.0 {
+            return;
+        }
+        let fraction = self.options.alpha.min(direct_window / (2.0 * halved));
+        let mut moved = 0.0;
+        for id in shared {
+            if let Some(path) = self.paths.get_mut(*id).filter(|path| convinced(path)) {
+                moved += path.window * fraction;
+                path.window *= 1.0 - fraction;
+                path.threshold = path.threshold.min(path.window);
+                // Each pair of losses counts once.
+                path.interval = None;
+            }
+        }
+        if let Some(direct) = self.direct().and_then(|id| self.paths.get_mut(id)) {
+            direct.grow(moved);
+            direct.threshold = direct.threshold.min(direct.window);
+        }
+    }
+
+    /// Drops proxied paths that have shrunk away, but never the last path.
+    fn drop_smallest(&mut self) {
+        let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < LEAST;
+        let small: Vec<PathId> = self.alive().filter(smallest).map(|(id, _)| id).collect();
+        for id in small {
+            self.drop_path(id, false);
+        }
+    }
+
+    fn drop_path(&mut self, id: PathId, for_good: bool) -> bool {
+        if self.alive().count() <= 1 {
+            if let Some(path) = self.paths.get_mut(id) {
+                path.window = path.window.max(1.0);
+            }
+            return false;
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            path.dropped = true;
+            if for_good { self.forget.push(id) } else { self.drop.push(id) }
+        }
+        true
+    }
+
+    /// "If the path's contribution to the throughput is significantly below average compared to other proxied paths in its
+    /// lifetime, it will be marked as unavailable and dropped permanently."
+    fn is_insignificant(&self, id: PathId, now: Instant) -> bool {
+        let rate = |path: &Path| path.contributed / now.since(path.opened_at).as_secs_f64().max(1e-3);
+        let (sum, count) = self
+            .alive()
+            .filter(|(other, path)| path.proxied && *other != id)
+            .fold((0.0, 0.0), |(sum, count), (_, path)| (sum + rate(path), count + 1.0));
+        count > 0.0 && self.paths.get(id).is_some_and(|path| rate(path) < SIGNIFICANT * sum / count)
+    }
+
+    /// "The direct path reacts to a timeout by reverting to the slow-start state. However, when a timeout occurs for a
+    /// proxied path, we drop it".
+    fn on_timeout(&mut self, id: PathId, congested: &Congested) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if path.dropped {
+            return;
+        }
+        path.time_out(congested);
+        path.lossy = true;
+        if path.proxied && path.timeouts >= self.options.patience {
+            let for_good = self.is_insignificant(id, congested.now);
+            if self.drop_path(id, for_good) && self.options.open_at_start > 0 {
+                self.open = self.open.saturating_add(1).min(self.options.open_at_start);
+            }
+        }
+    }
+}
+
+impl Controller for MPath {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn open(&mut self, id: PathId, opened: &Opened) {
+        self.paths.insert(id, Path::new(opened, &self.options));
+        if opened.proxied {
+            self.open = self.open.saturating_sub(1);
+        }
+    }
+
+    fn close(&mut self, id: PathId) {
+        self.paths.remove(id);
+        self.drop.retain(|dropped| *dropped != id);
+        self.forget.retain(|forgotten| *forgotten != id);
+        if self.alive().next().is_none() {
+            // What was about to be dropped is all that is left: it is kept.
+            for (_, path) in self.paths.iter_mut() {
+                path.dropped = false;
+                path.window = path.window.max(1.0);
+            }
+            self.drop.clear();
+            self.forget.clear();
+        }
+    }
+
+    fn on_sent(&mut self, _: PathId, _: &Sent) {}
+
+    fn on_acked(&mut self, id: PathId, acked: &Acked<'_>) {
+        let options = self.options;
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.acked_at = Some(acked.now);
+        path.timeouts = 0;
+        path.contributed += acked.bytes as f64;
+        if (options.validate && acked.app_limited) || path.answered(acked.sent_at) || path.dropped {
+            return;
+        }
+        let packets = acked.bytes as f64 / path.packet;
+        if path.in_slow_start() {
+            path.grow_slow_start(packets);
+            if options.start_everywhere {
+                path.sense_rise(acked);
+            }
+        } else {
+            self.earn(packets, acked.now, acked.srtt);
+        }
+    }
+
+    fn on_congested(&mut self, id: PathId, congested: &Congested) {
+        match congested.trigger {
+            Trigger::Loss | Trigger::Ce => self.on_loss(id, congested),
+            Trigger::Timeout => self.on_timeout(id, congested),
+        }
+    }
+
+    fn on_undo(&mut self, id: PathId, undo: &Undo) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.on_undo(undo);
+        }
+    }
+
+    /// Nothing is ever choked here but what waits for being closed.
+    fn on_probe(&mut self, _: PathId, _: &ProbeResult) {}
+
+    fn on_route_change(&mut self, id: PathId, now: Instant) {
+        let options = self.options;
+        if let Some(path) = self.paths.get_mut(id).filter(|path| !path.dropped) {
+            let opened = Opened { now, proxied: path.proxied, packet_size: path.packet as u32, rtt: None };
+            let window = path.window;
+            *path = Path::new(&opened, &options);
+            path.window = path.window.min(window);
+        }
+    }
+
+    fn allowance(&self, id: PathId) -> Allowance {
+        match self.paths.get(id) {
+            Some(path) if !path.dropped => {
+                // A window of less than one packet is one that waits for its next loss to be dropped: it sends one.
+                let window = libm::ceil(path.window.max(1.0) * path.packet) as u64;
+                Allowance { window, ..Allowance::default() }
+            }
+            Some(_) => Allowance { choked: true, ..Allowance::default() },
+            None => Allowance::default(),
+        }
+    }
+
+    fn wants(&self) -> Wants<'_> {
+        Wants { open: self.open, drop: &self.drop, forget: &self.forget }
+    }
+}

@@ -1,0 +1,66 @@
+//! The paper's mPath and the one that is fit for use, as values of one type.
+
+/// How one packet of growth is handed out among the paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Growth {
+    /// By lot, with the paper's P (eq. 1) and its precedence of paths that have never met loss.
+    Lot,
+    /// In shares of a packet, each path by its window: the mean of eq. 3 without its variance.
+    Shares,
+}
+
+/// What mPath leaves open or use in earnest wants otherwise.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// Most of a proxied path's window that moves to the direct path at a shared loss.
+    pub alpha: f64,
+    /// New proxied paths per packet of the direct window at a loss.
+    pub beta: f64,
+    /// How growth is handed out.
+    pub growth: Growth,
+    /// Initial window of the direct path in packets.
+    pub initial: f64,
+    /// Initial window of a proxied path in packets.
+    pub initial_proxied: f64,
+    /// Proxied paths have a slow start too, and every slow start ends when delays rise (RFC 9406), not only at a loss.
+    pub start_everywhere: bool,
+    /// Proxied paths wished for from the start, and kept to as their number.
+    pub open_at_start: usize,
+    /// So many losses of a proxied path in a row must coincide with losses of the direct one before load moves.
+    pub evidence: u32,
+    /// So many timeouts in a row drop a proxied path.
+    pub patience: u32,
+    /// No growth while the application limits what is sent (RFC 7661).
+    pub validate: bool,
+}
+
+impl Options {
+    /// Section 2.3 word by word, with alpha and beta as found good there.
+    pub const LITERAL: Self = Self {
+        alpha: 0.5,
+        beta: 0.25,
+        growth: Growth::Lot,
+        initial: 2.0,
+        initial_proxied: 1.0,
+        start_everywhere: false,
+        open_at_start: 0,
+        evidence: 1,
+        patience: 1,
+        validate: false,
+    };
+
+    /// The class `normal`. A path that grows by its share of one packet per RTT from a window of one takes minutes to
+    /// fill, so every path starts for itself; two losses of disjoint paths fall together by chance every few dozen, so
+    /// load moves at the second in a row; one timeout is often only a late ACK.
+    pub const PRODUCTION: Self = Self {
+        growth: Growth::Shares,
+        initial: 10.0,
+        initial_proxied: 4.0,
+        start_everywhere: true,
+        open_at_start: 8,
+        evidence: 2,
+        patience: 2,
+        validate: true,
+        ..Self::LITERAL
+    };
+}

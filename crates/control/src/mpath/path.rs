@@ -1,0 +1,156 @@
+//! One path of mPath.
+
+use super::options::Options;
+use crate::bundle::Memento;
+use crate::detector::Run;
+use crate::{Acked, Congested, Opened, Undo};
+use byway_wire::Instant;
+use byway_wire::time::nanos;
+
+/// Keeps sums finite whatever is reported.
+const LARGEST_WINDOW: f64 = 1e8;
+/// RFC 9406: MIN_RTT_THRESH and MAX_RTT_THRESH, in nanoseconds; the threshold is an eighth of the RTT between them.
+const RISE: (i64, i64) = (4_000_000, 16_000_000);
+
+/// What a spurious loss gives back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    window: f64,
+    threshold: f64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    /// Bytes of a full packet.
+    pub packet: f64,
+    pub proxied: bool,
+    /// w_i, in packets.
+    pub window: f64,
+    /// Slow start threshold, in packets.
+    pub threshold: f64,
+    /// Whether it has met loss since it was created.
+    pub lossy: bool,
+    /// The paper's loss interval: from the sending of the last lost packet to its detection.
+    pub interval: Option<(Instant, Instant)>,
+    /// Its losses in a row that coincided with losses of the direct path.
+    pub coincident: u32,
+    pub acked_at: Option<Instant>,
+    pub timeouts: u32,
+    /// Waits for being closed.
+    pub dropped: bool,
+    pub opened_at: Instant,
+    /// Bytes acknowledged in its whole life.
+    pub contributed: f64,
+    /// Packets sent before belong to a loss that has been answered.
+    recover: Instant,
+    memento: Option<Memento<Before>>,
+    least: Option<i64>,
+    run: Run,
+}
+
+impl Path {
+    pub fn new(opened: &Opened, options: &Options) -> Self {
+        let slow = options.start_everywhere || !opened.proxied;
+        let window = if opened.proxied { options.initial_proxied } else { options.initial };
+        Self {
+            packet: f64::from(opened.packet_size.max(1)),
+            proxied: opened.proxied,
+            window,
+            threshold: if slow { LARGEST_WINDOW } else { 0.0 },
+            lossy: false,
+            interval: None,
+            coincident: 0,
+            acked_at: None,
+            timeouts: 0,
+            dropped: false,
+            opened_at: opened.now,
+            contributed: 0.0,
+            recover: opened.now,
+            memento: None,
+            least: None,
+            run: Run::default(),
+        }
+    }
+
+    pub fn in_slow_start(&self) -> bool {
+        self.window < self.threshold
+    }
+
+    pub fn answered(&self, sent_at: Instant) -> bool {
+        sent_at < self.recover
+    }
+
+    /// Adds packets to the window.
+    pub fn grow(&mut self, packets: f64) {
+        self.window = (self.window + packets).min(LARGEST_WINDOW);
+    }
+
+    /// "During slow-start, the congestion window of the direct path will increase by one for every ACK received."
+    pub fn grow_slow_start(&mut self, packets: f64) {
+        let room = (self.threshold - self.window).max(0.0);
+        self.grow(packets.min(room));
+    }
+
+    /// Ends slow start when delays have risen clearly above the smallest: eight packets in a row (RFC 9406, with one-way
+    /// delays where there are any, so that a queue on the way of the ACKs does not count).
+    pub fn sense_rise(&mut self, acked: &Acked<'_>) {
+        let rise = (i64::try_from(nanos(acked.min_rtt)).unwrap_or(i64::MAX) / 8).clamp(RISE.0, RISE.1);
+        let mut risen = false;
+        for delay in acked.delays {
+            let least =
+                *self.least.insert(self.least.map_or(delay.one_way, |least| least.min(delay.one_way)));
+            risen |= self.run.count(delay.one_way > least.saturating_add(rise), self.window);
+        }
+        if let (true, None, Some(rtt)) = (acked.delays.is_empty(), self.least, acked.rtt) {
+            // One sample stands for a whole ACK: two in a row.
+            risen =
+                self.run.count(nanos(rtt) > nanos(acked.min_rtt).saturating_add(rise.unsigned_abs()), 1.0);
+        }
+        if risen {
+            self.threshold = self.window;
+        }
+    }
+
+    /// Remembers what a spurious loss gives back.
+    pub fn remember(&mut self, congested: &Congested) {
+        let before = Before { window: self.window, threshold: self.threshold };
+        self.memento = Some(Memento::new(before, congested, self.packet));
+        self.recover = congested.now;
+    }
+
+    pub fn on_more_lost(&mut self, congested: &Congested) {
+        if let Some(memento) = &mut self.memento {
+            memento.extend(congested, self.packet);
+        }
+    }
+
+    pub fn on_undo(&mut self, undo: &Undo) {
+        if let Some(before) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) {
+            self.window = self.window.max(before.window);
+            self.threshold = before.threshold;
+            self.memento = None;
+        }
+    }
+
+    /// One packet and slow start to half of what it was, as after a TCP timeout (RFC 5681, 3.1).
+    pub fn time_out(&mut self, congested: &Congested) {
+        if self.timeouts == 0 || self.memento.is_none() {
+            self.remember(congested);
+            self.threshold = (self.window / 2.0).max(2.0);
+        } else {
+            self.on_more_lost(congested);
+            self.recover = congested.now;
+        }
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.window = 1.0;
+        self.run.reset();
+    }
+
+    /// Whether its latest loss interval and that of `other` have an instant in common.
+    pub fn coincides(&self, other: &Self) -> bool {
+        match (self.interval, other.interval) {
+            (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
+            _ => false,
+        }
+    }
+}
