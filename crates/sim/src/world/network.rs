@@ -6,7 +6,7 @@ use crate::link::{Delivery, Fate, Link, Offer};
 use byway_wire::{Ecn, Instant};
 use core::net::{IpAddr, SocketAddr};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// Which link. Numbered in the order of [`World::link`](crate::World::link).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -73,6 +73,9 @@ pub(super) struct Edge {
     outstanding: u64,
     accepted: u64,
     last_order: u64,
+    /// Arrivals in order of time. Only the first of them stands in the heap, which so stays as small as there are links
+    /// and nodes; a packet that will overtake the last one here goes to the heap by itself.
+    line: VecDeque<Event>,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +109,7 @@ impl Network {
             outstanding: 0,
             accepted: 0,
             last_order: 0,
+            line: VecDeque::new(),
         });
         LinkId(self.edges.len() as u32 - 1)
     }
@@ -145,16 +149,28 @@ impl Network {
     }
 
     pub(super) fn pop(&mut self) -> Option<Event> {
-        self.events.pop().map(|Reverse(event)| event)
+        let Reverse(event) = self.events.pop()?;
+        if let Happening::Parcel(slot) = event.happening()
+            && let Some(id) = self.link_of(slot)
+        {
+            let line = &mut self.edge_mut(id).line;
+            if line.front() == Some(&event) {
+                line.pop_front();
+                if let Some(&next) = line.front() {
+                    self.events.push(Reverse(next));
+                }
+            }
+        }
+        Some(event)
     }
 
     pub(super) fn schedule_wake(&mut self, at: Instant, node: u32) {
         self.events.push(Reverse(Event { at, order: WAKE | u64::from(node), subject: node }));
     }
 
-    fn schedule_parcel(&mut self, at: Instant, slot: u32) {
+    fn arrival(&mut self, at: Instant, slot: u32) -> Event {
         self.scheduled += 1;
-        self.events.push(Reverse(Event { at, order: self.scheduled, subject: slot }));
+        Event { at, order: self.scheduled, subject: slot }
     }
 
     /// A slot for a packet: its payload is empty and, once the world has run a while, has been allocated before.
@@ -181,7 +197,8 @@ impl Network {
     }
 
     pub(super) fn inject(&mut self, at: Instant, slot: u32) {
-        self.schedule_parcel(at, slot);
+        let event = self.arrival(at, slot);
+        self.events.push(Reverse(event));
     }
 
     /// Which link a packet is on, or goes to next.
@@ -245,7 +262,16 @@ impl Network {
         if let Some(corruption) = delivery.corruption {
             corruption.apply(&mut parcel.payload);
         }
-        self.schedule_parcel(delivery.at, slot);
+        let event = self.arrival(delivery.at, slot);
+        let line = &mut self.edge_mut(id).line;
+        let alone = line.is_empty();
+        let behind = line.back().is_none_or(|last| last.at <= event.at);
+        if behind {
+            line.push_back(event);
+        }
+        if alone || !behind {
+            self.events.push(Reverse(event));
+        }
     }
 
     /// The packet has come to the end of its link (if it was on one).
@@ -299,7 +325,8 @@ impl Network {
     pub(super) fn audit(&self) {
         let mut found = vec![0_u64; self.edges.len()];
         let mut parcels = 0;
-        for Reverse(event) in &self.events {
+        let behind = self.edges.iter().flat_map(|edge| edge.line.iter().skip(1));
+        for event in self.events.iter().map(|Reverse(event)| event).chain(behind) {
             let Happening::Parcel(slot) = event.happening() else { continue };
             parcels += 1;
             let Some(parcel) = self.parcels.get(slot as usize) else { continue };
