@@ -1,11 +1,14 @@
-//! What sealing costs: one packet sealed, and sealed and opened again, by suite and size (UDP payload).
+//! What security costs: one packet sealed, and sealed and opened again, by suite and size (UDP payload); one HELLO
+//! answered, and one turned away because it has no cookie.
 //!
 //! `cargo bench -p byway-engine --bench seal`
 #![allow(missing_docs, clippy::unwrap_used, reason = "criterion's macros make an undocumented function")]
 
 use std::hint::black_box;
+use std::net::SocketAddr;
 
-use byway_engine::seal::{Opener, Sealer, Secret, Suite};
+use byway_engine::handshake::{Identity, Initiator, Responder};
+use byway_engine::seal::{Opener, Sealer, Secret, Suite, Suites};
 use byway_wire::packet::HEADER_LEN;
 use byway_wire::{Instant, PathId};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -44,5 +47,22 @@ fn seal(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, seal);
+fn hello(criterion: &mut Criterion) {
+    let bob = Identity::from_secret([2; 32]);
+    let initiator =
+        Initiator::new(&Identity::from_secret([1; 32]), bob.public(), &[0; 100], Suites::SECURE, [3; 32])
+            .unwrap();
+    let hello = initiator.hello();
+    let remote = SocketAddr::from(([192, 0, 2, 1], 4433));
+    let mut responder = Responder::new(bob, Suites::SECURE, [4; 16], [5; 32]);
+    for (name, demand_cookie) in [("hello/answered", false), ("hello/asked_for_cookie", true)] {
+        criterion.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                responder.on_hello(Instant::ZERO, remote, black_box(&hello), demand_cookie, &[0; 100])
+            });
+        });
+    }
+}
+
+criterion_group!(benches, seal, hello);
 criterion_main!(benches);

@@ -68,7 +68,8 @@ impl Responder {
     /// before its sender has shown that it receives at `remote`. `payload` is what to tell an initiator: encrypted, at
     /// most [`MAX_PAYLOAD`] bytes (beyond that nobody is answered).
     ///
-    /// Costs some 150 µs for a HELLO that is answered or made for another key, next to nothing otherwise.
+    /// Costs some hundred microseconds for a HELLO that is answered or was made for another key (several multiplications
+    /// on the curve), next to nothing otherwise.
     pub fn on_hello(
         &mut self,
         now: Instant,
