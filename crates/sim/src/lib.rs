@@ -10,6 +10,27 @@
 //! * [`clock`]: what time it is on a node.
 //! * [`world`]: nodes, routes and the loop that asserts its own laws.
 //! * [`shaper`]: a pipe as a machine between two sockets, for the simulated world and the real one.
+//!
+//! A test makes a world, puts machines into it, joins them and looks:
+//!
+//! ```
+//! use byway_sim::{PipeConfig, Shaper, ShaperConfig, World};
+//! use byway_wire::{Duration, Ecn, Instant};
+//!
+//! let (alice, front, bob) = ([10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]);
+//! let [alice, front, bob] = [alice, front, bob].map(|ip| (ip, 4000).into());
+//! let back = ([10, 0, 0, 2], 4001).into();
+//! let mut world = World::new(42);
+//! let slow = PipeConfig::new(1_000_000, Duration::from_millis(5)).queue(10);
+//! // Any machine is a node: here one that forwards to bob, slowly.
+//! let shaper = world.add("shaper", Shaper::new(ShaperConfig::new(bob, slow.clone(), slow)), &[front, back]);
+//! let (there, _) = world.connect(back, bob, PipeConfig::default(), PipeConfig::default());
+//! world.inject(Instant::from_millis(1), alice, front, Ecn::NotEct, b"hello");
+//! assert!(world.run_while(|world| world.counters(there).sent == 0, Instant::from_millis(1_000)));
+//! // 33 bytes with headers at 1 Mbit/s, and 5 ms.
+//! assert_eq!(world.now(), Instant::from_micros(6_264));
+//! assert_eq!(world[shaper].counters().clients, 1);
+//! ```
 
 pub mod clock;
 pub mod counters;

@@ -14,7 +14,7 @@ pub trait Link: Any + Debug {
     fn offer(&mut self, now: Instant, packet: &Offer) -> Fate;
 
     /// What waits in the queue at `now`; the packet being sent is not part of it.
-    fn waiting(&mut self, now: Instant) -> Occupancy;
+    fn waiting(&self, now: Instant) -> Occupancy;
 
     /// The most that may ever wait. The world asserts it.
     fn bound(&self) -> Occupancy;

@@ -356,9 +356,16 @@ impl Link for Pipe {
         if copied { Fate::Duplicated(first, delivery()) } else { Fate::Delivered(first) }
     }
 
-    fn waiting(&mut self, now: Instant) -> Occupancy {
-        self.advance(now);
-        self.total
+    fn waiting(&self, now: Instant) -> Occupancy {
+        // Less those whose service has begun since the last offer.
+        let now = self.now.max(now);
+        self.waiting.iter().take_while(|packet| packet.begins <= now).fold(self.total, |rest, packet| {
+            Occupancy {
+                packets: rest.packets - 1,
+                bytes: rest.bytes - packet.bytes,
+                deliveries: rest.deliveries - packet.deliveries,
+            }
+        })
     }
 
     fn bound(&self) -> Occupancy {

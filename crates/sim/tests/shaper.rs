@@ -182,6 +182,12 @@ proptest! {
 }
 
 #[test]
+fn a_shaper_may_move_to_a_thread_of_its_own() {
+    fn moves<T: Send + 'static>() {}
+    moves::<Shaper>();
+}
+
+#[test]
 fn equal_datagrams_leave_in_runs() {
     // Under any driver: what is due together goes out in one call, the last of a run may be shorter.
     let mut shaper =

@@ -5,7 +5,9 @@ use byway_sim::{
     Clock, Counters, Delivery, DropReason, Fate, Link, LinkId, Node, Occupancy, Offer, PipeConfig, Verdict,
     World,
 };
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
+use byway_wire::{
+    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, SendErrorKind, Transmit,
+};
 use common::{Flood, Patient, Ping, address};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -261,26 +263,41 @@ fn a_nat_rebinding_is_seen_by_the_peer_alone() {
     assert_eq!(world.stray().no_socket, 1);
 }
 
+#[test]
+fn what_is_too_large_for_the_interface_is_reported_to_its_sender() {
+    let (a, b) = (address(1, 1), address(2, 2));
+    let mut world = World::new(1);
+    let node = world.add("node", Notes::default(), &[a, b]);
+    world.set_largest(node, Local(1), Some(1_000));
+    let mut send = |size| {
+        world.act(node, |node, _| (node.say, node.size) = (Some(b), size));
+        (world[node].errors.clone(), world.stray().too_large, world.stray().no_route)
+    };
+    assert_eq!(send(1_000), (vec![], 0, 1));
+    assert_eq!(send(1_001), (vec![(SendErrorKind::TooLarge, 1_001)], 1, 1));
+}
+
 /// Writes down what it is told of its sockets.
 #[derive(Debug, Default)]
 struct Notes {
     changes: Vec<LinkChange>,
-    errors: u32,
+    errors: Vec<(SendErrorKind, usize)>,
     say: Option<SocketAddr>,
+    size: usize,
 }
 
 impl Machine for Notes {
     fn handle(&mut self, _: Instant, input: Input<'_>) {
         match input {
             Input::Link(change) => self.changes.push(change),
-            Input::SendError(_) => self.errors += 1,
+            Input::SendError(error) => self.errors.push((error.kind, error.size)),
             Input::Datagram(_) => {}
         }
     }
     fn wake(&mut self, _: Instant) {}
     fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
         let remote = self.say.take()?;
-        Some(Transmit { local: Local(1), remote, ecn: Ecn::NotEct, size: 0, segment: 0 })
+        Some(Transmit { local: Local(1), remote, ecn: Ecn::NotEct, size: self.size, segment: self.size })
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -298,10 +315,11 @@ fn a_machine_is_told_its_sockets_first_and_every_change() {
     world.set_up(node, Local(1), false);
     assert_eq!(world[node].changes[2..], [change(1, c, true), change(1, c, false)]);
     world.act(node, |node, _| node.say = Some(d));
-    assert_eq!((world[node].errors, world.stray().local_down), (1, 1));
+    assert_eq!(world[node].errors, [(SendErrorKind::Unreachable, 0)]);
+    assert_eq!(world.stray().local_down, 1);
     world.set_up(node, Local(1), true);
     world.act(node, |node, _| node.say = Some(d));
-    assert_eq!((world[node].errors, world.stray().no_route), (1, 1));
+    assert_eq!((world[node].errors.len(), world.stray().no_route), (1, 1));
     // An empty datagram is one all the same, and a route of no links arrives at once.
     world.route((node, Local(1)), d.ip(), &[]);
     let sink = world.add("sink", Flood::sink(), &[d]);
@@ -410,7 +428,7 @@ impl Link for Liar {
         let delay = Duration::from_millis(self.delays.pop().unwrap_or(1));
         Fate::Delivered(Delivery { at: now + delay, ecn: packet.ecn, corruption: None })
     }
-    fn waiting(&mut self, _: Instant) -> Occupancy {
+    fn waiting(&self, _: Instant) -> Occupancy {
         Occupancy { packets: usize::from(self.crowded), ..Occupancy::default() }
     }
     fn bound(&self) -> Occupancy {

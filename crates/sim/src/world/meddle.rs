@@ -90,6 +90,16 @@ impl World {
         self.settle(id.0);
     }
 
+    /// The largest UDP payload that a socket sends, as the MTU of its interface sets it: what is larger fails with
+    /// [`SendErrorKind::TooLarge`](byway_wire::SendErrorKind::TooLarge). `None`: no limit. (A link further on drops in
+    /// silence what is larger than its own MTU.)
+    ///
+    /// # Panics
+    /// If the node has no such local.
+    pub fn set_largest(&mut self, node: impl Into<NodeId>, local: Local, payload: Option<usize>) {
+        self.socket(node.into(), local).largest = payload.unwrap_or(usize::MAX);
+    }
+
     /// Freezes a node, as if its process were stopped: it gets nothing and is not woken. Thawed, it sees the time.
     pub fn freeze(&mut self, node: impl Into<NodeId>, frozen: bool) {
         let id = node.into();

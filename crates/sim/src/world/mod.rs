@@ -96,6 +96,8 @@ struct Socket {
     /// The address that the world sees: another one behind a NAT.
     seen: SocketAddr,
     up: bool,
+    /// The largest UDP payload that it sends.
+    largest: usize,
     /// Routes looked up before, in order of address.
     routes: Vec<(IpAddr, Option<u32>)>,
 }
@@ -124,7 +126,7 @@ struct Spurious {
 /// *Running*: [`run_until`](Self::run_until), [`run_for`](Self::run_for), [`run_while`](Self::run_while).
 /// *Looking*: `world[handle]`, [`counters`](Self::counters), [`stray`](Self::stray), [`trace`](Self::trace).
 /// *Meddling*: [`act`](Self::act), [`inject`](Self::inject), [`tap`](Self::tap), [`rebind`](Self::rebind),
-/// [`move_local`](Self::move_local), [`set_up`](Self::set_up), [`freeze`](Self::freeze), [`replace`](Self::replace),
+/// [`move_local`](Self::move_local), [`set_up`](Self::set_up), [`set_largest`](Self::set_largest), [`freeze`](Self::freeze), [`replace`](Self::replace),
 /// [`pipe`](Self::pipe).
 pub struct World {
     now: Instant,
@@ -175,7 +177,13 @@ impl World {
         let id = self.slots.len() as u32;
         let sockets: Vec<Socket> = addresses
             .iter()
-            .map(|&address| Socket { told: address, seen: address, up: true, routes: Vec::new() })
+            .map(|&address| Socket {
+                told: address,
+                seen: address,
+                up: true,
+                largest: usize::MAX,
+                routes: Vec::new(),
+            })
             .collect();
         for (local, &address) in addresses.iter().enumerate() {
             let taken = self.owners.insert(address, (id, local as u16));
@@ -288,7 +296,7 @@ impl World {
 
     /// The books of a link.
     #[must_use]
-    pub fn counters(&mut self, link: LinkId) -> Counters {
+    pub fn counters(&self, link: LinkId) -> Counters {
         self.network.counters(self.now, link)
     }
 

@@ -21,6 +21,8 @@ pub struct Stray {
     pub no_socket: u64,
     /// The socket that should have sent it was down.
     pub local_down: u64,
+    /// Larger than its socket may send ([`World::set_largest`](crate::World::set_largest)).
+    pub too_large: u64,
     /// The tap dropped it.
     pub tapped: u64,
 }
@@ -309,8 +311,8 @@ impl Network {
     }
 
     /// The books of a link, with what waits and what is in flight.
-    pub(super) fn counters(&mut self, now: Instant, id: LinkId) -> Counters {
-        let edge = self.edge_mut(id);
+    pub(super) fn counters(&self, now: Instant, id: LinkId) -> Counters {
+        let edge = self.edge(id);
         let queued = edge.link.waiting(now).deliveries;
         assert!(
             queued <= edge.outstanding,

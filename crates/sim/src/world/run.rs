@@ -250,15 +250,18 @@ impl World {
         let Some(socket) = slot.sockets.get_mut(usize::from(transmit.local.0)) else {
             panic!("law broken: node {} sends by {}, which it does not have", slot.name, transmit.local)
         };
-        if !socket.up {
+        let refused = if !socket.up {
             self.network.stray.local_down += 1;
-            let error = SendError {
-                local: transmit.local,
-                remote: transmit.remote,
-                size: payload.len(),
-                kind: SendErrorKind::Unreachable,
-            };
-            self.input(node, Input::SendError(error));
+            Some(SendErrorKind::Unreachable)
+        } else if payload.len() > socket.largest {
+            self.network.stray.too_large += 1;
+            Some(SendErrorKind::TooLarge)
+        } else {
+            None
+        };
+        if let Some(kind) = refused {
+            let Transmit { local, remote, .. } = *transmit;
+            self.input(node, Input::SendError(SendError { local, remote, size: payload.len(), kind }));
             return;
         }
         let to = transmit.remote.ip();
