@@ -112,8 +112,9 @@ where
     O::Machine: 'static,
 {
     let strings = control.clone();
-    let thread =
-        Builder::new().name(name.to_owned()).spawn(move || run(machine, owner, sockets, clock, &strings))?;
+    // A thread's name ends at a zero byte, and the standard library panics on one.
+    let name = name.replace('\0', "");
+    let thread = Builder::new().name(name).spawn(move || run(machine, owner, sockets, clock, &strings))?;
     Ok(Handle { control, thread: Some(thread) })
 }
 

@@ -2,7 +2,7 @@
 //! with them. Its twin, `byway-sim`, invents all of these; a machine cannot tell the two apart.
 //!
 //! Bind [`Socket`]s, give a machine and its [`Owner`] to [`spawn`] (a thread of its own) or [`run`] (this thread), talk
-//! to the owner through bounded channels and its [`Waker`].
+//! to the owner through bounded channels and its [`Waker`]. Needs Linux (eventfd, `ppoll`, UDP segmentation).
 //!
 //! ```
 //! use byway_net::{Clock, Flow, Owner, Socket, spawn};
