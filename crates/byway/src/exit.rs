@@ -4,6 +4,7 @@ use crate::identity::KeyError;
 use crate::output::Output;
 use crate::ticket::TicketError;
 use crate::units::UnitError;
+use byway_wire::relay::WordError;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -80,7 +81,8 @@ impl Exit {
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return Some(failure.exit);
         }
-        if cause.is::<TicketError>() || cause.is::<KeyError>() || cause.is::<UnitError>() {
+        let mistyped = cause.is::<TicketError>() || cause.is::<WordError>() || cause.is::<KeyError>();
+        if mistyped || cause.is::<UnitError>() {
             return Some(Self::Usage);
         }
         match cause.downcast_ref::<io::Error>()?.kind() {
@@ -133,8 +135,9 @@ mod tests {
         assert_eq!(of(io::Error::from(io::ErrorKind::BrokenPipe).into()), Exit::Ok);
         assert_eq!(of(io::Error::from(io::ErrorKind::NetworkUnreachable).into()), Exit::Network);
         assert_eq!(of(io::Error::from(io::ErrorKind::AddrInUse).into()), Exit::Error);
-        assert_eq!(of(TicketError::Mistyped { wanted: "ticket" }.into()), Exit::Usage);
+        assert_eq!(of(TicketError::Mistyped.into()), Exit::Usage);
         assert_eq!(of(UnitError::Zero.into()), Exit::Usage);
+        assert_eq!(of(WordError::Checksum.into()), Exit::Usage);
         assert_eq!(of(anyhow!("anything else")), Exit::Error);
         let read: anyhow::Result<()> = Err(KeyError::Mistyped).context("--allow");
         assert_eq!(read.map_err(|error| Exit::of(&error)), Err(Exit::Usage));

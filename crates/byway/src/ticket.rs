@@ -1,35 +1,34 @@
-//! Tickets and relay words: what one person hands to another so that the programs find and trust each other.
+//! Tickets: what a receiver hands to a sender so that the programs find and trust each other.
 //!
 //! ```text
-//! ticket      byway1-        key (32), permission (16), count (1) × address, count (1) × relay
-//! relay word  byway-relay1-  relay
-//! relay       address, length (1), opaque bytes that relays read
-//! address     4 or 16 (1), IP address, port (2)
+//! byway1-   key (32), permission (16), count (1) × address, count (1) × relay
+//! relay     length (1), relay word (bytes of byway_wire::relay::Word), address, consent (10)
+//! address   4 or 16 (1), IP address, port (2)
 //! ```
 //!
-//! Both end in the checksum of [`crate::word`], by which a mistyped ticket is told from an expired one before anything
-//! is sent. Both are secrets: who holds a ticket may send, who holds a relay word may use the relay.
+//! The checksum of [`crate::word`] tells a mistyped ticket from an expired one before anything is sent. A ticket is a
+//! secret: who holds it may send, and may use the relays that it names.
 
-use crate::identity::PublicKey;
+use crate::identity::{KeyError, PublicKey};
 use crate::secret::Secret;
 use crate::word::{self, CHECKSUM_LEN, WordError};
 use byway_wire::frame::{read_address, write_address};
+use byway_wire::relay::{self, CONSENT_LEN};
 use byway_wire::{DecodeError, Reader, Writer};
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use thiserror::Error;
+use zeroize::Zeroize;
 
-const TICKET: &str = "byway1-";
-const RELAY: &str = "byway-relay1-";
+const PREFIX: &str = "byway1-";
 
 /// Addresses, and relays, that one ticket names at most.
 pub const MAX_ENTRIES: usize = 16;
-/// Opaque bytes of one relay at most.
-pub const MAX_OPAQUE: usize = 255;
 
 const ADDRESS_MAX: usize = 1 + 16 + 2;
-const RELAY_MAX: usize = ADDRESS_MAX + 1 + MAX_OPAQUE;
+/// A relay word has a one-byte length here; with four addresses and a caveat it takes 112 bytes.
+const RELAY_MAX: usize = 1 + 255 + ADDRESS_MAX + CONSENT_LEN;
 const TICKET_MAX: usize = 32 + 16 + 2 + MAX_ENTRIES * (ADDRESS_MAX + RELAY_MAX);
 
 /// Where a receiver is, who it is, and the permission to send to it.
@@ -41,83 +40,54 @@ pub struct Ticket {
     pub permission: Secret<[u8; 16]>,
     /// Where the receiver can be reached directly; at most [`MAX_ENTRIES`].
     pub addresses: Vec<SocketAddr>,
-    /// Relays through which the receiver can be reached, as it has greeted them; at most [`MAX_ENTRIES`].
-    pub relays: Vec<RelayWord>,
+    /// Relays through which the receiver can be reached; at most [`MAX_ENTRIES`].
+    pub relays: Vec<GreetedRelay>,
 }
 
-/// A relay and what it asks to be shown.
+/// A relay that the receiver has greeted, and what a sender needs to reach the receiver through it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RelayWord {
-    /// Where the relay listens.
+pub struct GreetedRelay {
+    /// What the sender may use of the relay.
+    pub word: relay::Word,
+    /// The receiver's address as the relay saw it: where the relay is asked to deliver.
     pub address: SocketAddr,
-    /// Grant, secret and consent as the relay's own formats have them; at most [`MAX_OPAQUE`] bytes.
-    pub opaque: Secret<Vec<u8>>,
+    /// The receiver's consent to that, which the relay gave and recognises. It expires before the ticket does.
+    pub consent: relay::Consent,
 }
 
-/// Why a text is not a ticket or not a relay word; `T` in the texts is what was wanted.
+/// Why a text is not a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TicketError {
     /// Begins like nothing byway prints.
-    #[error("this is not a {wanted}: one begins with {prefix}")]
-    Unknown {
-        /// "ticket" or "relay word".
-        wanted: &'static str,
-        /// What it begins with.
-        prefix: &'static str,
-    },
+    #[error("this is not a ticket: one begins with byway1- and is printed by `byway recv`")]
+    Unknown,
     /// Another of byway's words.
-    #[error("this is a {found}, not a {wanted}: {hint}")]
-    OtherKind {
-        /// What it is.
-        found: &'static str,
-        /// What it should be.
-        wanted: &'static str,
-        /// Where the right one comes from.
-        hint: &'static str,
-    },
+    #[error("this is a {0}, not a ticket: `byway recv` prints a ticket")]
+    OtherKind(&'static str),
     /// Printed by a byway that speaks another version.
-    #[error("this {wanted} is of version {version}, this byway reads version 1: update the older side")]
-    OtherVersion {
-        /// "ticket" or "relay word".
-        wanted: &'static str,
-        /// Its version.
-        version: u32,
-    },
+    #[error("this ticket is of version {0}, this byway reads version 1: update the older side")]
+    OtherVersion(u32),
     /// The end is missing.
-    #[error("this {wanted} is cut short: copy it again, to its end")]
-    Truncated {
-        /// "ticket" or "relay word".
-        wanted: &'static str,
-    },
+    #[error("this ticket is cut short: copy it again, to its end")]
+    Truncated,
     /// The checksum disagrees.
-    #[error("this {wanted} was mistyped: copy it again")]
-    Mistyped {
-        /// "ticket" or "relay word".
-        wanted: &'static str,
-    },
-    /// A character that no word contains.
-    #[error("this {wanted} was mistyped: character {at} is {found:?}, which no {wanted} contains")]
+    #[error("this ticket was mistyped: copy it again")]
+    Mistyped,
+    /// A character that no ticket contains.
+    #[error("this ticket was mistyped: character {at} is {found:?}, which no ticket contains")]
     Character {
-        /// "ticket" or "relay word".
-        wanted: &'static str,
         /// The character.
         found: char,
         /// Its place, counted from 1.
         at: usize,
     },
     /// The checksum agrees and the contents make no sense: not made by byway.
-    #[error("this {wanted} holds something that byway does not write: {reason}")]
-    Malformed {
-        /// "ticket" or "relay word".
-        wanted: &'static str,
-        /// What.
-        reason: DecodeError,
-    },
+    #[error("this ticket holds something that byway does not write: its {0}")]
+    Malformed(DecodeError),
 }
 
 impl fmt::Display for Ticket {
-    /// The ticket as a word. Entries beyond [`MAX_ENTRIES`] and opaque bytes beyond [`MAX_OPAQUE`] do not fit and are left
-    /// out whole.
+    /// The ticket as a word, **secrets included**. Entries beyond [`MAX_ENTRIES`] do not fit and are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut buffer = [0; TICKET_MAX];
         let mut writer = Writer::new(&mut buffer);
@@ -126,10 +96,12 @@ impl fmt::Display for Ticket {
         let addresses = self.addresses.iter().take(MAX_ENTRIES);
         writer.u8(addresses.len() as u8);
         addresses.for_each(|address| write_address(&mut writer, *address));
-        let relays = || self.relays.iter().filter(|relay| relay.fits()).take(MAX_ENTRIES);
-        writer.u8(relays().count() as u8);
-        relays().for_each(|relay| relay.write(&mut writer));
-        f.write_str(&word::encode(TICKET, writer.written()))
+        let relays = self.relays.iter().take(MAX_ENTRIES);
+        writer.u8(relays.len() as u8);
+        relays.for_each(|relay| relay.write(&mut writer));
+        let text = word::encode(PREFIX, writer.written());
+        buffer.zeroize();
+        f.write_str(&text)
     }
 }
 
@@ -137,129 +109,80 @@ impl FromStr for Ticket {
     type Err = TicketError;
 
     fn from_str(text: &str) -> Result<Self, TicketError> {
-        KIND_TICKET.read(text, |reader| {
-            Ok(Self {
-                key: PublicKey(reader.array()?),
-                permission: Secret::new(reader.array()?),
-                addresses: read_list(reader, read_address)?,
-                relays: read_list(reader, RelayWord::read)?,
-            })
+        let payload = word::decode(PREFIX, text).map_err(|error| match error {
+            WordError::Prefix => foreign(text.trim()),
+            WordError::Character { found, at } => TicketError::Character { found, at },
+            WordError::TooLong => TicketError::Mistyped,
+            WordError::Checksum(bytes) => {
+                // Without its end, what is left runs out before the contents do, or in the checksum after them.
+                let mut reader = Reader::new(&bytes);
+                match Self::read(&mut reader) {
+                    Err(DecodeError::Truncated) => TicketError::Truncated,
+                    Ok(_) if reader.remaining() < CHECKSUM_LEN => TicketError::Truncated,
+                    _ => TicketError::Mistyped,
+                }
+            }
+        })?;
+        let payload = Secret::new(payload);
+        let mut reader = Reader::new(payload.expose());
+        let ticket = Self::read(&mut reader).map_err(TicketError::Malformed)?;
+        if reader.is_empty() { Ok(ticket) } else { Err(TicketError::Malformed(DecodeError::Range("length"))) }
+    }
+}
+
+impl Ticket {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            key: PublicKey(reader.array()?),
+            permission: Secret::new(reader.array()?),
+            addresses: read_list(reader, read_address)?,
+            relays: read_list(reader, GreetedRelay::read)?,
         })
     }
 }
 
-impl RelayWord {
-    fn fits(&self) -> bool {
-        self.opaque.expose().len() <= MAX_OPAQUE
-    }
-
+impl GreetedRelay {
     fn write(&self, writer: &mut Writer<'_>) {
+        let word = Secret::new(self.word.to_bytes());
+        writer.u8(word.expose().len() as u8); // at most 112
+        writer.bytes(word.expose());
         write_address(writer, self.address);
-        let opaque = self.opaque.expose();
-        writer.u8(opaque.len().min(MAX_OPAQUE) as u8);
-        writer.bytes(opaque.get(..MAX_OPAQUE).unwrap_or(opaque));
+        self.consent.write(writer);
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let address = read_address(reader)?;
         let length = usize::from(reader.u8()?);
-        Ok(Self { address, opaque: Secret::new(reader.bytes(length)?.to_vec()) })
-    }
-}
-
-impl fmt::Display for RelayWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut buffer = [0; RELAY_MAX];
-        let mut writer = Writer::new(&mut buffer);
-        self.write(&mut writer);
-        f.write_str(&word::encode(RELAY, writer.written()))
-    }
-}
-
-impl FromStr for RelayWord {
-    type Err = TicketError;
-
-    fn from_str(text: &str) -> Result<Self, TicketError> {
-        KIND_RELAY.read(text, Self::read)
+        let word = reader.bytes(length)?;
+        Ok(Self {
+            word: relay::Word::from_bytes(word).map_err(|_| DecodeError::Range("relay word"))?,
+            address: read_address(reader)?,
+            consent: relay::Consent::read(reader)?,
+        })
     }
 }
 
 /// Whether `text` is meant as a ticket, good or bad: what tells the last argument of `send` from a path.
 #[must_use]
 pub fn looks_like_ticket(text: &str) -> bool {
-    version_of("byway", text).is_some()
+    version_of(text).is_some()
 }
 
-/// What the errors of one kind of word have in common.
-struct Kind {
-    wanted: &'static str,
-    prefix: &'static str,
-    /// The prefix without its version and dash.
-    stem: &'static str,
-    /// Where a word of this kind comes from.
-    hint: &'static str,
-}
-
-const KIND_TICKET: Kind =
-    Kind { wanted: "ticket", prefix: TICKET, stem: "byway", hint: "`byway recv` prints a ticket" };
-const KIND_RELAY: Kind = Kind {
-    wanted: "relay word",
-    prefix: RELAY,
-    stem: "byway-relay",
-    hint: "`byway relay` prints the word of a relay",
-};
-
-impl Kind {
-    fn read<T>(
-        &self,
-        text: &str,
-        parse: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,
-    ) -> Result<T, TicketError> {
-        let wanted = self.wanted;
-        let payload = word::decode(self.prefix, text).map_err(|error| match error {
-            WordError::Prefix => self.foreign(text.trim()),
-            WordError::Character { found, at } => TicketError::Character { wanted, found, at },
-            WordError::TooLong => TicketError::Mistyped { wanted },
-            WordError::Checksum(bytes) => {
-                // Without its end, what is left runs out before the contents do, or in the checksum after them.
-                let mut reader = Reader::new(&bytes);
-                match parse(&mut reader) {
-                    Err(DecodeError::Truncated) => TicketError::Truncated { wanted },
-                    Ok(_) if reader.remaining() < CHECKSUM_LEN => TicketError::Truncated { wanted },
-                    _ => TicketError::Mistyped { wanted },
-                }
-            }
-        })?;
-        let mut reader = Reader::new(&payload);
-        let value = parse(&mut reader).map_err(|reason| TicketError::Malformed { wanted, reason })?;
-        if !reader.is_empty() {
-            return Err(TicketError::Malformed { wanted, reason: DecodeError::Range("length") });
-        }
-        Ok(value)
-    }
-
-    /// What a text without the prefix is instead.
-    fn foreign(&self, text: &str) -> TicketError {
-        let wanted = self.wanted;
-        if let Some(version) = version_of(self.stem, text) {
-            return TicketError::OtherVersion { wanted, version };
-        }
-        let other = |found| TicketError::OtherKind { found, wanted, hint: self.hint };
-        if version_of(KIND_RELAY.stem, text).is_some() {
-            other("relay word")
-        } else if version_of(KIND_TICKET.stem, text).is_some() {
-            other("ticket")
-        } else if word::strip_prefix("byway-key-", text).is_some() {
-            other("public key")
-        } else {
-            TicketError::Unknown { wanted, prefix: self.prefix }
-        }
+/// What a text without a ticket's prefix is instead.
+fn foreign(text: &str) -> TicketError {
+    if let Some(version) = version_of(text) {
+        TicketError::OtherVersion(version)
+    } else if word::strip_prefix(relay::PREFIX, text).is_some() {
+        TicketError::OtherKind("relay word")
+    } else if text.parse::<PublicKey>() != Err(KeyError::NotAKey) {
+        TicketError::OtherKind("public key")
+    } else {
+        TicketError::Unknown
     }
 }
 
-/// The number between `stem` and a dash.
-fn version_of(stem: &str, text: &str) -> Option<u32> {
-    word::strip_prefix(stem, text)?.split_once('-')?.0.parse().ok()
+/// The number between `byway` and a dash.
+fn version_of(text: &str) -> Option<u32> {
+    word::strip_prefix("byway", text)?.split_once('-')?.0.parse().ok()
 }
 
 fn read_list<T>(

@@ -1,6 +1,6 @@
 //! Words: bytes as one shell-safe word that a person can copy, and that notices when it was copied badly.
 //!
-//! A word is a prefix that says what it is (`byway1-`, `byway-relay1-`, `byway-key-`), then base32 (RFC 4648 section 6,
+//! A word is a prefix that says what it is (`byway1-`, `byway-key-`), then base32 (RFC 4648 section 6,
 //! lower case, unpadded) of the payload and of the first [`CHECKSUM_LEN`] bytes of BLAKE3 over prefix and payload. Letters
 //! of either case are read; only lower case is written. A version, where there is one, is the number in the prefix.
 

@@ -3,9 +3,10 @@
 use super::words::{Endpoint, Network, Word};
 use crate::exit::{Exit, Failure};
 use crate::identity::PublicKey;
-use crate::ticket::{RelayWord, Ticket, looks_like_ticket};
+use crate::ticket::{Ticket, looks_like_ticket};
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
+use byway_wire::relay;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub struct Recv {
     pub allow: Vec<PublicKey>,
     /// Relay to be reachable through, as a word or @FILE; repeatable [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
-    pub relay: Vec<Word<RelayWord>>,
+    pub relay: Vec<Word<relay::Word>>,
     /// Local address to send acknowledgements from; repeatable [default: whatever the route gives]
     #[arg(long, value_name = "ADDR")]
     pub bind: Vec<Endpoint>,
@@ -78,7 +79,7 @@ pub struct Send {
     pub paths_and_ticket: Vec<OsString>,
     /// Relay to send through, as a word or @FILE; repeatable [default: those that the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
-    pub relay: Vec<Word<RelayWord>>,
+    pub relay: Vec<Word<relay::Word>>,
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
     #[arg(long)]
     pub no_relay: bool,
@@ -186,7 +187,7 @@ pub struct Ping {
     pub ticket: Word<Ticket>,
     /// Relay to try as well, as a word or @FILE; repeatable [default: those that the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
-    pub relay: Vec<Word<RelayWord>>,
+    pub relay: Vec<Word<relay::Word>>,
     /// Probes per path
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub count: u32,
