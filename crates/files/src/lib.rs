@@ -1,1 +1,46 @@
-//! Placeholder until the room is furnished.
+//! The disk side of a transfer: a tree is read here, and written there, and nothing in this crate knows a network.
+//!
+//! A tree travels as three things:
+//!
+//! 1. an ordered stream of **manifest records**, sender to receiver: what there is, and later each file's hash
+//!    ([`record`]);
+//! 2. **objects**: the contents of regular files, in any order, each piece written where it belongs;
+//! 3. an ordered stream of **reports**, receiver to sender: what was verified, what failed and why ([`report`]).
+//!
+//! [`Source`] reads and [`Sink`] writes. Both are passive: they do a bounded piece of disk work per call, keep bounded
+//! memory and a bounded number of open files, and leave pace and flow control to their owner.
+//!
+//! The owner of a [`Source`] calls [`Source::next_records`] whenever the manifest stream has room,
+//! [`Source::read`] for the bytes of an object, and [`Source::release`] once a report settles it. The owner of a
+//! [`Sink`] calls [`Sink::records`], [`Sink::write`] and, when an object has all its bytes, [`Sink::finish`]; then
+//! [`Sink::work`] while it returns true, and sends what [`Sink::reports`] gives.
+//!
+//! What the receiver promises: no name, link or order of records makes it write outside its directory or through a
+//! symbolic link; nothing stands under its final name before its BLAKE3 hash was found right.
+
+mod beneath;
+mod compare;
+mod error;
+mod generate;
+mod name;
+mod open_files;
+pub mod record;
+pub mod report;
+mod sink;
+mod source;
+mod totals;
+mod walk;
+
+pub use compare::{Difference, compare};
+pub use error::{SinkError, SourceError};
+pub use generate::{Generated, generate};
+pub use name::{MAX_COMPONENT, MAX_PATH, NameError, PARTIAL_DIRECTORY, Shown, check_name};
+pub use record::{Counts, Metadata, Timestamp};
+pub use report::{Reason, Report, Reports};
+pub use sink::{Finish, Problem, Sink, SinkOptions, Summary, Written};
+pub use source::{Batch, NewObject, Source, SourceOptions};
+pub use totals::Totals;
+pub use walk::{Warning, WarningKind};
+
+/// Files that may be announced and not settled at one time. A [`Source`] announces no more; a [`Sink`] refuses more.
+pub const MAX_OUTSTANDING: usize = 65_536;

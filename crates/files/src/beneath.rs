@@ -1,0 +1,168 @@
+//! Access below a directory that is held open, and never elsewhere: no path leads out of it or through a symbolic link,
+//! not even through one that somebody plants between two calls.
+//!
+//! The kernel does this with one call, `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` (Linux 5.6). Where it
+//! is missing or a sandbox forbids it, the path is opened component by component with `O_NOFOLLOW`.
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT};
+use rustix::io::{Errno, Result};
+
+use crate::name::split;
+use crate::record::Timestamp;
+
+/// What every directory on the way is opened with. `O_PATH` needs no permission to list it.
+const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Times that the kernel asks to try again after a rename crossed its lookup.
+const TRIES: u32 = 16;
+
+/// A directory held open, and the directory below it that was used last: files come directory by directory.
+#[derive(Debug)]
+pub(crate) struct Beneath {
+    root: OwnedFd,
+    last: Option<(Vec<u8>, OwnedFd)>,
+    by_component: bool,
+}
+
+impl Beneath {
+    pub(crate) fn new(root: OwnedFd) -> Self {
+        Self { root, last: None, by_component: false }
+    }
+
+    /// As on a kernel without `openat2`.
+    #[cfg(test)]
+    pub(crate) fn by_component(root: OwnedFd) -> Self {
+        Self { root, last: None, by_component: true }
+    }
+
+    /// Opens what is at `path` (checked or empty), with `O_CLOEXEC` and no link followed, the last component included.
+    /// `ELOOP` or `ENOTDIR` where a link stands in the way.
+    pub(crate) fn open(&mut self, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let path = if path.is_empty() { &b"."[..] } else { path };
+        if !self.by_component {
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            for _ in 0..TRIES {
+                match rustix::fs::openat2(&self.root, path, flags, Mode::empty(), resolve) {
+                    Err(Errno::AGAIN) => {}
+                    // A sandbox answers EPERM; if the file system said it, the slow way says it again.
+                    Err(Errno::NOSYS | Errno::PERM) => break,
+                    result => return result,
+                }
+            }
+        }
+        let (directory, leaf) = split(path);
+        let mut held: Option<OwnedFd> = None;
+        for component in directory.split(|byte| *byte == b'/').filter(|component| !component.is_empty()) {
+            let from = held.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
+            held = Some(rustix::fs::openat(from, component, STEP, Mode::empty())?);
+        }
+        let from = held.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
+        rustix::fs::openat(from, leaf, flags, Mode::empty())
+    }
+
+    /// The directory at `path` (checked or empty), for calls that name something directly in it.
+    pub(crate) fn directory(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>> {
+        if path.is_empty() {
+            return Ok(self.root.as_fd());
+        }
+        if self.last.as_ref().is_none_or(|(held, _)| held != path) {
+            let opened = self.open(path, STEP)?;
+            self.last = Some((path.to_vec(), opened));
+        }
+        Ok(self.last.as_ref().map_or(self.root.as_fd(), |(_, held)| held.as_fd()))
+    }
+
+    /// As [`Self::directory`], making what is missing of it with mode 0700.
+    pub(crate) fn make_directory(&mut self, path: &[u8]) -> Result<BorrowedFd<'_>> {
+        match self.directory(path).map(drop) {
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error),
+            Ok(()) => return self.directory(path),
+        }
+        let ends = (0..path.len()).filter(|at| path.get(*at) == Some(&b'/')).chain([path.len()]);
+        for end in ends {
+            let (directory, leaf) = split(path.get(..end).unwrap_or(path));
+            match rustix::fs::mkdirat(self.directory(directory)?, leaf, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.directory(path)
+    }
+
+    /// Forgets the directory used last: it may have been moved.
+    pub(crate) fn forget(&mut self) {
+        self.last = None;
+    }
+
+    /// What stands at `path`, a link itself and not what it points to.
+    pub(crate) fn stat(&mut self, path: &[u8]) -> Result<rustix::fs::Stat> {
+        let (directory, leaf) = split(path);
+        rustix::fs::statat(self.directory(directory)?, leaf, AtFlags::SYMLINK_NOFOLLOW)
+    }
+}
+
+/// `mtime` for the calls that set it, the time of access left alone.
+pub(crate) fn times(mtime: Timestamp) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanoseconds.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn both(directory: &std::path::Path) -> [Beneath; 2] {
+        let open = || OwnedFd::from(std::fs::File::open(directory).unwrap());
+        [Beneath::new(open()), Beneath::by_component(open())]
+    }
+
+    #[test]
+    fn links_are_not_followed_wherever_they_stand() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::create_dir(outside.path().join("d")).unwrap();
+        std::fs::write(outside.path().join("d/secret"), "s").unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(inside.path().join("a/b")).unwrap();
+        std::fs::write(inside.path().join("a/b/f"), "f").unwrap();
+        symlink(outside.path(), inside.path().join("out")).unwrap();
+        symlink("a", inside.path().join("alias")).unwrap();
+        symlink("b", inside.path().join("a/alias")).unwrap();
+        for mut beneath in both(inside.path()) {
+            for path in ["out", "out/d", "out/d/secret", "alias", "alias/b/f", "a/alias/f", "a/alias"] {
+                let refused = beneath.open(path.as_bytes(), OFlags::RDONLY).unwrap_err();
+                assert!(matches!(refused, Errno::LOOP | Errno::NOTDIR), "{path}: {refused}");
+                assert!(beneath.make_directory(format!("{path}/new").as_bytes()).is_err(), "{path}");
+            }
+            assert!(beneath.open(b"a/b/f", OFlags::RDONLY).is_ok());
+            assert!(beneath.open(b"", OFlags::RDONLY).is_ok());
+            assert_eq!(beneath.stat(b"alias").unwrap().st_mode & 0o170_000, 0o120_000);
+        }
+        assert!(!outside.path().join("new").exists() && !outside.path().join("d/new").exists());
+    }
+
+    #[test]
+    fn directories_are_made_as_needed_for_their_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        for index in 0..2 {
+            let inside = tempfile::tempdir().unwrap();
+            std::fs::write(inside.path().join("file"), "").unwrap();
+            let [first, second] = both(inside.path());
+            let mut beneath = if index == 0 { first } else { second };
+            beneath.make_directory(b"x/y/z").unwrap();
+            beneath.make_directory(b"x/y/z").unwrap();
+            beneath.make_directory(b"x/q").unwrap();
+            beneath.make_directory(b"").unwrap();
+            assert_eq!(beneath.make_directory(b"file").unwrap_err(), Errno::NOTDIR);
+            assert_eq!(beneath.make_directory(b"file/x").unwrap_err(), Errno::NOTDIR);
+            for path in ["x", "x/y", "x/y/z", "x/q"] {
+                let mode = inside.path().join(path).metadata().unwrap().permissions().mode();
+                assert_eq!(mode & 0o7777, 0o700);
+            }
+        }
+    }
+}

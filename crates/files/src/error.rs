@@ -1,0 +1,84 @@
+//! What ends a transfer at once. Trouble with single files does not: see [`crate::Warning`] and [`crate::Reason`].
+
+use byway_wire::{DecodeError, ObjectId};
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a tree cannot be sent.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// Nothing was named.
+    #[error("nothing to send: name at least one file or directory")]
+    Nothing,
+    /// Nothing stands under a name.
+    #[error("{} does not exist: check the name", .0.display())]
+    NotFound(PathBuf),
+    /// A name may not be looked at.
+    #[error("{} cannot be read ({cause}): check its permissions and those of the directories above it", .path.display())]
+    Unreadable {
+        /// What was named.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Two would arrive under one name.
+    #[error("{} and {} would arrive under the same name: send them one after the other, or rename one", .0.display(), .1.display())]
+    SameName(PathBuf, PathBuf),
+    /// Bytes of an object were asked for that was not announced, or was released.
+    #[error("{0} is not being sent: it was not announced or is settled already")]
+    NoSuchObject(ObjectId),
+}
+
+/// Why a tree cannot be received, or not any further. What has arrived so far stays for another try.
+#[derive(Debug, Error)]
+pub enum SinkError {
+    /// Something other than a directory stands where it should be.
+    #[error("{} is not a directory: name another place to receive into", .0.display())]
+    NotADirectory(PathBuf),
+    /// No permission.
+    #[error("{} cannot be written to: change its permissions or name another directory", .0.display())]
+    NotWritable(PathBuf),
+    /// The file system is mounted read-only.
+    #[error("{} is on a read-only file system: name another directory", .0.display())]
+    ReadOnly(PathBuf),
+    /// No space, or no quota.
+    #[error("the disk of {} is full: free some space and start again, what has arrived is kept", .0.display())]
+    Full(PathBuf),
+    /// The same transfer is being received already.
+    #[error("this transfer is already being received into {}: wait for it or stop it", .0.display())]
+    Busy(PathBuf),
+    /// The manifest is not one.
+    #[error("the sender's manifest is not valid ({0}): compare the versions of byway on both sides")]
+    Manifest(#[from] DecodeError),
+    /// A manifest of another version.
+    #[error(
+        "the sender's manifest has version {0} and only version 1 is known here: update byway on this side"
+    )]
+    Version(u64),
+    /// More than a receiver is willing to remember.
+    #[error("the sender announced more {0} than can be kept in memory: send the tree in parts")]
+    TooMany(&'static str),
+    /// Something else that the system said.
+    #[error("{} cannot be used ({cause}): check the disk", .path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+impl SinkError {
+    /// The error for what the system said about `path`.
+    pub(crate) fn from_io(path: &std::path::Path, cause: io::Error) -> Self {
+        let path = path.to_owned();
+        match cause.kind() {
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => Self::NotADirectory(path),
+            io::ErrorKind::PermissionDenied => Self::NotWritable(path),
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(path),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(path),
+            _ => Self::Io { path, cause },
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What the receiver tells the sender: records in an ordered stream, framed as the manifest is ([`crate::record`]).
+//!
+//! | type | report | fields |
+//! |---|---|---|
+//! | 00 | VERIFIED | object |
+//! | 01 | FAILED | object, reason (1), detail (UTF-8) |
+//! | 02 | REFUSED | reason (1), path length, path, detail (UTF-8): a directory or link that could not be made |
+//! | 03 | DONE | files, bytes, failed; last, once |
+
+use crate::name::{MAX_PATH, Shown};
+use crate::record::{Framer, append, read_object, read_path};
+use byway_wire::{DecodeError, ObjectId, Reader};
+use std::fmt;
+
+const VERIFIED: u8 = 0x00;
+const FAILED: u8 = 0x01;
+const REFUSED: u8 = 0x02;
+const DONE: u8 = 0x03;
+/// The longest detail, in bytes.
+pub const MAX_DETAIL: usize = 512;
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal;)*) => {
+        /// Why an entry of the tree did not arrive.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Reason { $($(#[$doc])* $name,)* }
+
+        impl Reason {
+            /// Every reason.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// Its number in a report.
+            #[must_use]
+            pub const fn code(self) -> u8 {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            fn from_code(code: u8) -> Result<Self, DecodeError> {
+                match code { $($code => Ok(Self::$name),)* _ => Err(DecodeError::Range("reason")) }
+            }
+        }
+
+        impl fmt::Display for Reason {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$name => $text,)* })
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The contents do not have the sender's hash.
+    Integrity = 1, "the contents do not match the sender's hash: send it again";
+    /// A directory stands where the entry should go.
+    IsDirectory = 2, "a directory has this name at the receiver: move it away and send again";
+    /// A component of the path is there and is no directory.
+    NotADirectory = 3, "part of the path is not a directory at the receiver: move it away and send again";
+    /// A component of the path is a symbolic link.
+    Link = 4, "part of the path is a symbolic link at the receiver, and those are not followed: receive into its target";
+    /// The name is not one that may be written.
+    Name = 5, "the name cannot be written at the receiver: rename it";
+    /// The sender took it back.
+    Withdrawn = 6, "the file changed or could not be read at the sender: send it again when it is at rest";
+    /// No permission.
+    Denied = 7, "the receiver may not write there: change the permissions of the directory";
+    /// The file is larger than the receiver's file system allows.
+    TooLarge = 8, "the file is too large for the receiver's file system: receive elsewhere";
+    /// Two files with one name at the same time, or bytes past the end of an object.
+    Protocol = 9, "the sender broke the rules of the manifest: compare the versions of byway on both sides";
+    /// Part of the path lies on another file system, so a file cannot be moved into place.
+    OtherFileSystem = 10, "part of the path is another file system at the receiver: receive directly into that one";
+    /// Anything else; the detail says what.
+    Other = 11, "the receiver could not write it";
+}
+
+/// One report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The object is in place, its hash found right.
+    Verified {
+        /// The object.
+        object: ObjectId,
+    },
+    /// The object is not in place and will not be.
+    Failed {
+        /// The object.
+        object: ObjectId,
+        /// Why.
+        reason: Reason,
+        /// More, for a person; may be empty. Safe to print.
+        detail: String,
+    },
+    /// A directory or symbolic link is not in place.
+    Refused {
+        /// Its path in the manifest.
+        path: Vec<u8>,
+        /// Why.
+        reason: Reason,
+        /// More, for a person; may be empty. Safe to print.
+        detail: String,
+    },
+    /// The receiver is through: every object was reported, times and modes are set.
+    Done {
+        /// Files in place.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Entries that failed or were refused.
+        failed: u64,
+    },
+}
+
+impl Report {
+    /// Appends the report. A detail over [`MAX_DETAIL`] is cut, a path never is: manifests bound it.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Verified { object } => append(out, 0, |writer| {
+                writer.u8(VERIFIED);
+                writer.varint(object.0.into());
+            }),
+            Self::Failed { object, reason, detail } => {
+                let detail = cut(detail);
+                append(out, detail.len(), |writer| {
+                    writer.u8(FAILED);
+                    writer.varint(object.0.into());
+                    writer.u8(reason.code());
+                    writer.bytes(detail.as_bytes());
+                });
+            }
+            Self::Refused { path, reason, detail } => {
+                let detail = cut(detail);
+                let path = path.get(..MAX_PATH).unwrap_or(path);
+                append(out, path.len() + detail.len(), |writer| {
+                    writer.u8(REFUSED);
+                    writer.u8(reason.code());
+                    writer.varint(path.len() as u64);
+                    writer.bytes(path);
+                    writer.bytes(detail.as_bytes());
+                });
+            }
+            Self::Done { files, bytes, failed } => append(out, 0, |writer| {
+                writer.u8(DONE);
+                for count in [*files, *bytes, *failed] {
+                    writer.varint(count);
+                }
+            }),
+        }
+    }
+
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(body);
+        let report = match reader.u8()? {
+            VERIFIED => Self::Verified { object: read_object(&mut reader)? },
+            FAILED => Self::Failed {
+                object: read_object(&mut reader)?,
+                reason: Reason::from_code(reader.u8()?)?,
+                detail: read_detail(reader.take_rest())?,
+            },
+            REFUSED => {
+                let reason = Reason::from_code(reader.u8()?)?;
+                let length =
+                    usize::try_from(reader.varint()?).map_err(|_| DecodeError::Range("path length"))?;
+                let path = read_path(reader.bytes(length)?)?.to_vec();
+                Self::Refused { path, reason, detail: read_detail(reader.take_rest())? }
+            }
+            DONE => Self::Done { files: reader.varint()?, bytes: reader.varint()?, failed: reader.varint()? },
+            unknown => return Err(DecodeError::UnknownType(unknown)),
+        };
+        if reader.is_empty() { Ok(report) } else { Err(DecodeError::Range("record length")) }
+    }
+}
+
+fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MAX_DETAIL)).unwrap_or_default()
+}
+
+fn read_detail(bytes: &[u8]) -> Result<String, DecodeError> {
+    if bytes.len() > MAX_DETAIL { Err(DecodeError::Range("detail")) } else { Ok(Shown(bytes).to_string()) }
+}
+
+/// The sender's end of the stream of reports.
+#[derive(Debug, Default)]
+pub struct Reports {
+    framer: Framer,
+    failed: Option<DecodeError>,
+}
+
+impl Reports {
+    /// At the start of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The reports that `bytes`, the next of the stream, complete.
+    ///
+    /// # Errors
+    /// The stream is not one of reports; it stays failed, with the same error.
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Report>, DecodeError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let mut reports = Vec::new();
+        let fed = self.framer.feed(bytes, |body| {
+            reports.push(Report::decode(body)?);
+            Ok(())
+        });
+        self.failed = fed.err();
+        self.failed.map_or(Ok(reports), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn examples() -> Vec<Report> {
+        vec![
+            Report::Verified { object: ObjectId(3) },
+            Report::Failed { object: ObjectId(64), reason: Reason::Integrity, detail: "no".into() },
+            Report::Refused { path: b"a/\xff".to_vec(), reason: Reason::Link, detail: String::new() },
+            Report::Done { files: 1, bytes: 16_384, failed: 2 },
+        ]
+    }
+
+    #[test]
+    fn the_format_is_frozen() {
+        let mut bytes = Vec::new();
+        examples().iter().for_each(|report| report.encode(&mut bytes));
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002".replace(' ', ""));
+        let codes: Vec<u8> = Reason::ALL.iter().map(|reason| reason.code()).collect();
+        assert_eq!(codes, (1..=11).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn details_are_cut_at_a_character_and_cannot_drive_a_terminal() {
+        let detail = "\u{1b}[2J".to_owned() + &"é".repeat(400);
+        let mut bytes = Vec::new();
+        Report::Failed { object: ObjectId(0), reason: Reason::Other, detail }.encode(&mut bytes);
+        let reports = Reports::new().feed(&bytes).unwrap();
+        let Report::Failed { detail, .. } = &reports[0] else { panic!("{reports:?}") };
+        assert!(detail.starts_with("\\u{1b}[2Jé") && detail.ends_with('é'), "{detail}");
+    }
+
+    #[test]
+    fn a_failed_stream_stays_failed() {
+        let mut reports = Reports::new();
+        assert_eq!(reports.feed(&[0, 1, 9]), Err(DecodeError::UnknownType(9)));
+        assert_eq!(reports.feed(&[0, 2, 0, 3]), Err(DecodeError::UnknownType(9)));
+    }
+
+    proptest! {
+        #[test]
+        fn reports_survive_any_cut(cut in 1..40usize) {
+            let mut bytes = Vec::new();
+            examples().iter().for_each(|report| report.encode(&mut bytes));
+            let mut reports = Reports::new();
+            let got: Vec<Report> =
+                bytes.chunks(cut).flat_map(|piece| reports.feed(piece).unwrap()).collect();
+            prop_assert_eq!(got, examples());
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in vec(any::<u8>(), 0..300)) {
+            let mut reports = Reports::new();
+            let first = reports.feed(&bytes);
+            if let Err(error) = first {
+                prop_assert_eq!(reports.feed(&[]), Err(error));
+            }
+        }
+    }
+}

@@ -1,0 +1,470 @@
+//! Writes a tree that another host sends, and trusts that host with nothing: see the [crate documentation](crate).
+//!
+//! A file grows under a name of its own (`sink/partial.rs`), is read back and hashed, and only then moved under its final
+//! name. Symbolic links, and the modes and times of directories, wait until every file is in place: nothing can be
+//! written through a link that this transfer made, and no file's arrival changes a directory's time again.
+
+mod partial;
+mod settle;
+
+use crate::beneath::Beneath;
+use crate::error::SinkError;
+use crate::name::check_name;
+use crate::record::{Counts, Framer, MODE_MASK, Metadata, Record, VERSION};
+use crate::report::{Reason, Report};
+use crate::walk::to_path;
+use crate::{MAX_OUTSTANDING, NameError};
+use byway_wire::{DecodeError, ObjectId};
+use partial::{Key, Partials};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use settle::{Later, Verifying};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Problems kept until [`Sink::problems`] takes them; later ones are only counted.
+const PROBLEMS_MAX: usize = 1_024;
+/// Files up to this many bytes are verified by [`Sink::finish`] itself.
+const AT_ONCE: u64 = 256 * 1_024;
+
+/// What may be chosen about receiving.
+#[derive(Clone, Copy, Debug)]
+pub struct SinkOptions {
+    /// Names the transfer: the same when it is tried again, another for any other into the same directory.
+    pub transfer: [u8; 16],
+    /// Set setuid, setgid and sticky bits that were sent. Off unless asked: they give rights away.
+    pub special_modes: bool,
+    /// Have each file on stable storage before it gets its name. Slow; without it, a crash of the whole machine may
+    /// leave a file empty that was just received.
+    pub durable: bool,
+    /// Files held open at a time.
+    pub open_files: usize,
+    /// Memory for directories and links, which wait until the end, in bytes.
+    pub memory: usize,
+}
+
+impl Default for SinkOptions {
+    fn default() -> Self {
+        Self { transfer: [0; 16], special_modes: false, durable: false, open_files: 64, memory: 256 << 20 }
+    }
+}
+
+/// What became of bytes given to [`Sink::write`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// They are in the partial file.
+    Stored,
+    /// The object was not announced yet: keep them, and write them again after more records.
+    Pending,
+    /// The object is settled, verified or failed: they are not needed.
+    Ignored,
+}
+
+/// What [`Sink::finish`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// In place under its final name.
+    Verified,
+    /// Not in place, and will not be.
+    Failed(Reason),
+    /// Waits for its hash, or for [`Sink::work`].
+    Waiting,
+    /// The object was not announced yet: finish it again after more records.
+    Pending,
+    /// It was settled earlier, one way or the other.
+    Settled,
+}
+
+/// An entry that did not arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Its path in the manifest.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: Reason,
+    /// More, for a person; may be empty.
+    pub detail: String,
+}
+
+/// What arrived so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// What was announced so far.
+    pub announced: Counts,
+    /// Files in place.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries that failed.
+    pub failed: u64,
+}
+
+/// A tree being received.
+#[derive(Debug)]
+pub struct Sink {
+    path: PathBuf,
+    options: SinkOptions,
+    tree: Beneath,
+    partials: Partials,
+    framer: Framer,
+    stage: Stage,
+    /// The object that the next FILE record must have.
+    next_object: u32,
+    objects: BTreeMap<ObjectId, Incoming>,
+    keys: BTreeSet<Key>,
+    /// Objects with all bytes and a hash, to be verified in this order.
+    ready: VecDeque<ObjectId>,
+    verifying: Option<Verifying>,
+    later: Later,
+    out: Vec<u8>,
+    problems: VecDeque<Problem>,
+    summary: Summary,
+    /// Why the entry failed that failed last.
+    last_failure: Reason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing was received.
+    Begun,
+    /// START was.
+    Receiving,
+    /// END was.
+    Ended,
+    /// DONE was reported.
+    Complete,
+    /// The manifest is not valid; nothing more is done.
+    Broken,
+}
+
+/// A file that is neither in place nor failed.
+#[derive(Debug)]
+struct Incoming {
+    path: Vec<u8>,
+    size: u64,
+    metadata: Metadata,
+    key: Key,
+    hash: Option<[u8; 32]>,
+    /// The owner said that all bytes were written.
+    finished: bool,
+    /// The partial file was made.
+    created: bool,
+}
+
+impl Sink {
+    /// Opens `directory`, making it and those above it if they are missing, and finds out whether it can be written to.
+    ///
+    /// # Errors
+    /// It is no directory, not writable, read-only, full, or receives the same transfer already.
+    pub fn open(directory: &Path, options: SinkOptions) -> Result<Self, SinkError> {
+        let failed = |cause: io::Error| SinkError::from_io(directory, cause);
+        std::fs::create_dir_all(directory).map_err(failed)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(directory, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
+        let second = root.try_clone().map_err(failed)?;
+        let partials = Partials::open(second, options.transfer, options.open_files).map_err(|errno| {
+            let partial = directory.join(crate::PARTIAL_DIRECTORY);
+            match errno {
+                Errno::WOULDBLOCK => SinkError::Busy(directory.to_owned()),
+                Errno::NOTDIR | Errno::LOOP => SinkError::NotADirectory(partial),
+                errno => failed(errno.into()),
+            }
+        })?;
+        Ok(Self {
+            path: directory.to_owned(),
+            options,
+            tree: Beneath::new(root),
+            partials,
+            framer: Framer::default(),
+            stage: Stage::Begun,
+            next_object: 0,
+            objects: BTreeMap::new(),
+            keys: BTreeSet::new(),
+            ready: VecDeque::new(),
+            verifying: None,
+            later: Later::default(),
+            out: Vec::new(),
+            problems: VecDeque::new(),
+            summary: Summary::default(),
+            last_failure: Reason::Other,
+        })
+    }
+
+    /// Takes in the next bytes of the manifest stream, however they are cut.
+    ///
+    /// # Errors
+    /// The bytes are no manifest, or the disk cannot be used any more. Either ends the transfer: no name is written
+    /// after a manifest was found invalid.
+    pub fn records(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
+        let mut framer = std::mem::take(&mut self.framer);
+        let fed = framer.feed(bytes, |body| {
+            let record = Record::decode(body)?;
+            self.record(record)
+        });
+        self.framer = framer;
+        if fed.is_err() {
+            self.stage = Stage::Broken;
+        }
+        fed
+    }
+
+    /// Writes bytes of an object where they belong. The same bytes may come again.
+    ///
+    /// # Errors
+    /// The disk is full or cannot be used any more. What concerns the one file is reported, not returned.
+    pub fn write(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) -> Result<Written, SinkError> {
+        let Some(incoming) = self.objects.get_mut(&object) else {
+            let known = object.0 < self.next_object;
+            return Ok(if known { Written::Ignored } else { Written::Pending });
+        };
+        if self.stage == Stage::Broken {
+            return Ok(Written::Ignored);
+        }
+        let end = offset.checked_add(bytes.len() as u64);
+        if end.is_none_or(|end| end > incoming.size) {
+            self.fail(object, Reason::Protocol, "bytes past the end".to_owned());
+            return Ok(Written::Ignored);
+        }
+        // A finished file may be under its hash: what comes again is the same, or is not wanted.
+        if incoming.finished || bytes.is_empty() {
+            return Ok(Written::Stored);
+        }
+        let key = incoming.key;
+        let created = incoming.created || {
+            let size = incoming.size;
+            let made = self.partials.create(object, key, size);
+            incoming.created = made.is_ok();
+            made.map_err(io::Error::from).or_else(|error| self.fail_io(object, error))?;
+            self.objects.contains_key(&object)
+        };
+        if !created {
+            return Ok(Written::Ignored);
+        }
+        let file = self.partials.file(object, key).map_err(io::Error::from);
+        match file.and_then(|file| file.write_all_at(bytes, offset)) {
+            Ok(()) => Ok(Written::Stored),
+            Err(error) => {
+                self.fail_io(object, error)?;
+                Ok(Written::Ignored)
+            }
+        }
+    }
+
+    /// Says that every byte of an object was written. A small file whose hash is known is verified and put in place at
+    /// once; others wait for [`Self::work`].
+    ///
+    /// # Errors
+    /// The disk is full or cannot be used any more.
+    pub fn finish(&mut self, object: ObjectId) -> Result<Finish, SinkError> {
+        let Some(incoming) = self.objects.get_mut(&object) else {
+            let known = object.0 < self.next_object;
+            return Ok(if known { Finish::Settled } else { Finish::Pending });
+        };
+        if self.stage == Stage::Broken || std::mem::replace(&mut incoming.finished, true) {
+            return Ok(Finish::Waiting);
+        }
+        if incoming.hash.is_none() {
+            return Ok(Finish::Waiting);
+        }
+        if incoming.size > AT_ONCE {
+            self.ready.push_back(object);
+            return Ok(Finish::Waiting);
+        }
+        self.verify_at_once(object)
+    }
+
+    /// Takes the bytes to send on the stream of reports.
+    pub fn reports(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Takes the problems since the last call. Some are left out if there were very many in between.
+    pub fn problems(&mut self) -> Vec<Problem> {
+        self.problems.drain(..).collect()
+    }
+
+    /// What arrived so far.
+    #[must_use]
+    pub const fn summary(&self) -> Summary {
+        self.summary
+    }
+
+    /// Whether all is done: files in place, times and modes set, nothing partial left, DONE among the reports.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.stage == Stage::Complete
+    }
+
+    fn record(&mut self, record: Record<'_>) -> Result<(), SinkError> {
+        match (self.stage, record) {
+            (Stage::Begun, Record::Start { version: VERSION }) => {
+                self.stage = Stage::Receiving;
+                Ok(())
+            }
+            (Stage::Begun, Record::Start { version }) => Err(SinkError::Version(version)),
+            (Stage::Receiving, record) => self.entry(record),
+            _ => Err(DecodeError::Range("order of records").into()),
+        }
+    }
+
+    fn entry(&mut self, record: Record<'_>) -> Result<(), SinkError> {
+        match record {
+            Record::Start { .. } => return Err(DecodeError::Range("order of records").into()),
+            Record::Directory { metadata, path } => {
+                self.summary.announced.directories += 1;
+                let metadata = self.masked(metadata);
+                self.make_directory(path, metadata)?;
+            }
+            Record::Symlink { mtime, path, target } => {
+                self.summary.announced.symlinks += 1;
+                if let Err(error) = check_name(path).and_then(|()| check_target(target)) {
+                    self.refuse(path.to_vec(), Reason::Name, error.to_string());
+                } else {
+                    self.later.link(path, target, mtime, self.options.memory)?;
+                }
+            }
+            Record::File { object, size, metadata, path } => {
+                if object.0 != self.next_object {
+                    return Err(DecodeError::Range("object").into());
+                }
+                if self.objects.len() >= MAX_OUTSTANDING {
+                    return Err(SinkError::TooMany("unfinished files"));
+                }
+                self.next_object += 1;
+                self.summary.announced.files += 1;
+                self.summary.announced.bytes = self.summary.announced.bytes.saturating_add(size);
+                let metadata = self.masked(metadata);
+                self.announce(object, size, metadata, path);
+            }
+            Record::Hash { object, hash } => {
+                self.announced(object)?;
+                if let Some(incoming) = self.objects.get_mut(&object) {
+                    if incoming.hash.replace(hash).is_some() {
+                        return Err(DecodeError::Range("second hash").into());
+                    }
+                    if incoming.finished {
+                        self.ready.push_back(object);
+                    }
+                }
+            }
+            Record::Withdrawn { object, .. } => {
+                self.announced(object)?;
+                self.fail(object, Reason::Withdrawn, String::new());
+            }
+            Record::End(counts) => {
+                if counts != self.summary.announced {
+                    return Err(DecodeError::Range("counts at the end").into());
+                }
+                if self.objects.values().any(|incoming| incoming.hash.is_none()) {
+                    return Err(DecodeError::Range("end before every hash").into());
+                }
+                self.stage = Stage::Ended;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to receive a file, or says at once why not: nothing of it need be sent then.
+    fn announce(&mut self, object: ObjectId, size: u64, metadata: Metadata, path: &[u8]) {
+        let key = Key::new(path, size, &metadata);
+        let incoming = Incoming {
+            path: path.to_vec(),
+            size,
+            metadata,
+            key,
+            hash: None,
+            finished: size == 0,
+            created: false,
+        };
+        let refused = match check_name(path) {
+            Err(error) => Some((Reason::Name, error.to_string())),
+            Ok(()) if self.keys.contains(&key) => Some((Reason::Protocol, "named twice".to_owned())),
+            Ok(()) => None,
+        };
+        match refused {
+            // Not by way of `fail`: the key, and the file of that key, may be another object's.
+            Some((reason, detail)) => self.report_failure(object, incoming.path, reason, detail),
+            None => {
+                self.keys.insert(key);
+                self.objects.insert(object, incoming);
+            }
+        }
+    }
+
+    fn announced(&self, object: ObjectId) -> Result<(), SinkError> {
+        if object.0 < self.next_object { Ok(()) } else { Err(DecodeError::Range("object").into()) }
+    }
+
+    fn masked(&self, mut metadata: Metadata) -> Metadata {
+        metadata.mode &= if self.options.special_modes { MODE_MASK } else { 0o777 };
+        metadata
+    }
+
+    /// Fails one object, and leaves nothing of it.
+    fn fail(&mut self, object: ObjectId, reason: Reason, detail: String) {
+        let Some(incoming) = self.objects.remove(&object) else { return };
+        if incoming.created {
+            self.partials.discard(object, incoming.key);
+        }
+        self.keys.remove(&incoming.key);
+        self.report_failure(object, incoming.path, reason, detail);
+    }
+
+    /// Fails one object for what the system said, unless that concerns the whole transfer.
+    fn fail_io(&mut self, object: ObjectId, error: io::Error) -> Result<(), SinkError> {
+        let (reason, detail) = self.judge(error)?;
+        self.fail(object, reason, detail);
+        Ok(())
+    }
+
+    fn report_failure(&mut self, object: ObjectId, path: Vec<u8>, reason: Reason, detail: String) {
+        Report::Failed { object, reason, detail: detail.clone() }.encode(&mut self.out);
+        self.note(path, reason, detail);
+    }
+
+    /// Reports a directory or link that cannot be made.
+    fn refuse(&mut self, path: Vec<u8>, reason: Reason, detail: String) {
+        Report::Refused { path: path.clone(), reason, detail: detail.clone() }.encode(&mut self.out);
+        self.note(path, reason, detail);
+    }
+
+    fn note(&mut self, path: Vec<u8>, reason: Reason, detail: String) {
+        self.summary.failed += 1;
+        self.last_failure = reason;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push_back(Problem { path: to_path(path), reason, detail });
+        }
+    }
+
+    /// What the system said as a reason for one entry, or as the error that ends the transfer.
+    fn judge(&self, error: io::Error) -> Result<(Reason, String), SinkError> {
+        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        if matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem) {
+            return Err(SinkError::from_io(&self.path, error));
+        }
+        let reason = match Errno::from_io_error(&error) {
+            Some(Errno::ISDIR) => Reason::IsDirectory,
+            Some(Errno::NOTDIR) => Reason::NotADirectory,
+            Some(Errno::LOOP) => Reason::Link,
+            Some(Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => Reason::Name,
+            Some(Errno::ACCESS | Errno::PERM) => Reason::Denied,
+            Some(Errno::FBIG) => Reason::TooLarge,
+            Some(Errno::XDEV) => Reason::OtherFileSystem,
+            _ => Reason::Other,
+        };
+        Ok((reason, error.to_string()))
+    }
+}
+
+/// Whether `target` may be what a link says. It is never followed, so that it may lead anywhere.
+fn check_target(target: &[u8]) -> Result<(), NameError> {
+    if target.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if target.contains(&0) { Err(NameError::Nul) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,441 @@
+//! What a hostile sender may try.
+
+use super::*;
+use crate::record::Withdrawal;
+use crate::{Counts, Reports, Timestamp};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use tempfile::TempDir;
+
+const META: Metadata = Metadata { mode: 0o644, mtime: Timestamp { seconds: 1_000, nanoseconds: 1 } };
+
+/// A sender without scruples, and a directory beside the sink that must stay as it is.
+struct Host {
+    top: TempDir,
+    sink: Sink,
+    counts: Counts,
+}
+
+impl Host {
+    fn new() -> Self {
+        let top = tempfile::tempdir().unwrap();
+        fs::create_dir(top.path().join("outside")).unwrap();
+        fs::write(top.path().join("outside/treasure"), "gold").unwrap();
+        let sink = Sink::open(&top.path().join("sink"), SinkOptions::default()).unwrap();
+        let mut host = Self { top, sink, counts: Counts::default() };
+        host.say(&Record::Start { version: VERSION }).unwrap();
+        host
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.top.path().join("sink").join(name)
+    }
+
+    fn say(&mut self, record: &Record<'_>) -> Result<(), SinkError> {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        self.sink.records(&bytes)
+    }
+
+    fn directory(&mut self, path: &[u8]) {
+        self.counts.directories += 1;
+        self.say(&Record::Directory { metadata: Metadata { mode: 0o755, ..META }, path }).unwrap();
+    }
+
+    fn link(&mut self, path: &[u8], target: &[u8]) {
+        self.counts.symlinks += 1;
+        self.say(&Record::Symlink { mtime: META.mtime, path, target }).unwrap();
+    }
+
+    fn file(&mut self, path: &[u8], contents: &[u8]) -> ObjectId {
+        let object = ObjectId(self.counts.files as u32);
+        self.counts.files += 1;
+        self.counts.bytes += contents.len() as u64;
+        let size = contents.len() as u64;
+        self.say(&Record::File { object, size, metadata: META, path }).unwrap();
+        object
+    }
+
+    /// Announces a file and sends all of it.
+    fn send(&mut self, path: &[u8], contents: &[u8]) -> Finish {
+        let object = self.file(path, contents);
+        self.fill(object, contents)
+    }
+
+    fn fill(&mut self, object: ObjectId, contents: &[u8]) -> Finish {
+        self.sink.write(object, 0, contents).unwrap();
+        self.say(&Record::Hash { object, hash: *blake3::hash(contents).as_bytes() }).unwrap();
+        self.sink.finish(object).unwrap()
+    }
+
+    /// Ends the manifest, and returns the reasons of what failed. Nothing may have come to the directory outside.
+    fn end(mut self) -> (Vec<Reason>, TempDir) {
+        self.say(&Record::End(self.counts)).unwrap();
+        while self.sink.work(1).unwrap() {}
+        assert!(self.sink.is_complete());
+        assert!(!self.at(".byway-partial").exists());
+        let mut all = self.problems();
+        let reports = Reports::new().feed(&self.sink.reports()).unwrap();
+        all.truncate(PROBLEMS_MAX);
+        let done = matches!(reports.last(), Some(Report::Done { failed, .. }) if *failed == all.len() as u64);
+        assert!(done, "{reports:?}");
+        outside_is_untouched(self.top.path());
+        (all, self.top)
+    }
+
+    fn problems(&mut self) -> Vec<Reason> {
+        self.sink.problems().into_iter().map(|problem| problem.reason).collect()
+    }
+}
+
+fn outside_is_untouched(top: &Path) {
+    let names: Vec<_> = fs::read_dir(top).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert_eq!(fs::read_dir(top.join("outside")).unwrap().count(), 1);
+    assert_eq!(fs::read(top.join("outside/treasure")).unwrap(), b"gold");
+    assert_ne!(fs::metadata(top.join("outside")).unwrap().permissions().mode() & 0o777, 0o111);
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused_one_by_one() {
+    let long = [b'x'; 256];
+    let names: [&[u8]; 12] = [
+        b"/tmp/x",
+        b"..",
+        b"../outside/x",
+        b"a/../../outside/x",
+        b".",
+        b"",
+        b"a//b",
+        b"a/",
+        b"a\0b",
+        &long,
+        b"./x",
+        b".byway-partial/x",
+    ];
+    for name in names {
+        let mut host = Host::new();
+        assert_eq!(host.send(name, b"x"), Finish::Settled);
+        host.directory(name);
+        host.link(name, b"target");
+        host.send(b"good", b"good");
+        let (reasons, top) = host.end();
+        assert_eq!(reasons, [Reason::Name; 3]);
+        assert_eq!(fs::read(top.path().join("sink/good")).unwrap(), b"good");
+        assert_eq!(fs::read_dir(top.path().join("sink")).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn nothing_is_written_through_a_link_that_was_there_before() {
+    let mut host = Host::new();
+    symlink(host.top.path().join("outside"), host.at("absolute")).unwrap();
+    symlink("../outside", host.at("relative")).unwrap();
+    symlink("../outside/treasure", host.at("file")).unwrap();
+    for link in ["absolute", "relative"] {
+        assert!(matches!(
+            host.send(format!("{link}/x").as_bytes(), b"x"),
+            Finish::Failed(Reason::Link | Reason::NotADirectory)
+        ));
+        host.directory(link.as_bytes());
+        host.directory(format!("{link}/d").as_bytes());
+        host.link(format!("{link}/l").as_bytes(), b"t");
+    }
+    // A link with the file's own name gives way to it.
+    assert_eq!(host.send(b"file", b"mine"), Finish::Verified);
+    let (reasons, top) = host.end();
+    assert_eq!(reasons.len(), 8);
+    let file = top.path().join("sink/file");
+    assert!(file.symlink_metadata().unwrap().is_file());
+}
+
+#[test]
+fn nothing_is_written_through_a_link_that_the_sender_plants() {
+    for target in [&b"../outside"[..], b"/tmp", b"."] {
+        let mut host = Host::new();
+        // Announced first, yet made last: the directory that the file needs is in its way by then.
+        host.link(b"l", target);
+        assert_eq!(host.send(b"l/treasure", b"lead"), Finish::Verified);
+        // A link below a link, and a directory record for one.
+        host.link(b"m", target);
+        host.link(b"m/n", b"x");
+        host.directory(b"k/d");
+        host.link(b"k/d", target);
+        let (reasons, top) = host.end();
+        assert_eq!(reasons.len(), 3, "{reasons:?}");
+        assert_eq!(fs::read(top.path().join("sink/l/treasure")).unwrap(), b"lead");
+        assert!(top.path().join("sink/k/d").symlink_metadata().unwrap().is_dir());
+    }
+}
+
+#[test]
+fn a_link_planted_between_two_calls_is_not_followed() {
+    let mut host = Host::new();
+    host.directory(b"d/e");
+    let object = host.file(b"d/e/f", b"contents");
+    host.sink.write(object, 0, b"contents").unwrap();
+    fs::remove_dir(host.at("d/e")).unwrap();
+    symlink("../../outside", host.at("d/e")).unwrap();
+    // Nobody's directory was held open for this file yet, or one that is removed: either way it goes nowhere.
+    assert!(matches!(host.fill(object, b"contents"), Finish::Failed(_)));
+    let (reasons, _top) = host.end();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+}
+
+#[test]
+fn one_name_for_a_file_and_a_directory() {
+    let mut host = Host::new();
+    let early = host.file(b"a", b"file");
+    host.directory(b"a");
+    assert_eq!(host.fill(early, b"file"), Finish::Failed(Reason::IsDirectory));
+    assert_eq!(host.send(b"b", b"file"), Finish::Verified);
+    host.directory(b"b");
+    assert_eq!(host.send(b"b/c", b"file"), Finish::Failed(Reason::NotADirectory));
+    let (reasons, top) = host.end();
+    assert_eq!(reasons, [Reason::IsDirectory, Reason::NotADirectory, Reason::NotADirectory]);
+    assert!(top.path().join("sink/a").is_dir());
+    assert_eq!(fs::read(top.path().join("sink/b")).unwrap(), b"file");
+}
+
+#[test]
+fn a_file_named_twice_never_shares_its_partial_file() {
+    let mut host = Host::new();
+    let first = host.file(b"a", b"one");
+    let second = host.file(b"a", b"two");
+    assert_eq!(host.sink.write(second, 0, b"two").unwrap(), Written::Ignored);
+    assert_eq!(host.fill(first, b"one"), Finish::Verified);
+    assert_eq!(host.sink.write(first, 0, b"bad").unwrap(), Written::Ignored);
+    assert_eq!(fs::read(host.at("a")).unwrap(), b"one");
+    // Once it is in place, another may replace it.
+    assert_eq!(host.send(b"a", b"six"), Finish::Verified);
+    host.link(b"a", b"target");
+    host.link(b"a", b"target-2");
+    let (reasons, top) = host.end();
+    assert_eq!(reasons, [Reason::Protocol]);
+    assert_eq!(fs::read_link(top.path().join("sink/a")).unwrap(), Path::new("target-2"));
+}
+
+#[test]
+fn wrong_contents_and_bytes_past_the_end_leave_nothing() {
+    let mut host = Host::new();
+    let wrong = host.file(b"wrong", b"right");
+    host.sink.write(wrong, 0, b"WRONG").unwrap();
+    host.say(&Record::Hash { object: wrong, hash: *blake3::hash(b"right").as_bytes() }).unwrap();
+    assert_eq!(host.sink.finish(wrong).unwrap(), Finish::Failed(Reason::Integrity));
+    // Told finished, though no byte or not every byte was written.
+    for part in [0, 3] {
+        let object = host.file(format!("part{part}").as_bytes(), b"right");
+        host.sink.write(object, 0, &b"right"[..part]).unwrap();
+        host.say(&Record::Hash { object, hash: *blake3::hash(b"right").as_bytes() }).unwrap();
+        assert_eq!(host.sink.finish(object).unwrap(), Finish::Failed(Reason::Integrity));
+    }
+    for offset in [1, u64::MAX - 2] {
+        let object = host.file(offset.to_string().as_bytes(), b"right");
+        assert_eq!(host.sink.write(object, offset, b"right").unwrap(), Written::Ignored);
+    }
+    let withdrawn = host.file(b"withdrawn", b"right");
+    host.sink.write(withdrawn, 0, b"right").unwrap();
+    host.say(&Record::Withdrawn { object: withdrawn, why: Withdrawal::Changed }).unwrap();
+    let (reasons, top) = host.end();
+    use Reason::{Integrity, Protocol, Withdrawn};
+    assert_eq!(reasons, [Integrity, Integrity, Integrity, Protocol, Protocol, Withdrawn]);
+    assert_eq!(fs::read_dir(top.path().join("sink")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_large_file_is_read_back_in_steps_and_may_fail_meanwhile() {
+    let contents = vec![5; 1_000_000];
+    let mut host = Host::new();
+    let good = host.file(b"good", &contents);
+    let gone = host.file(b"gone", &contents);
+    assert_eq!(host.fill(good, &contents), Finish::Waiting);
+    assert!(host.sink.work(1).unwrap());
+    assert_eq!(host.send(b"small", b"overtakes"), Finish::Verified);
+    while host.sink.work(1).unwrap() {}
+    assert_eq!(host.fill(gone, &contents), Finish::Waiting);
+    assert!(host.sink.work(1).unwrap());
+    host.say(&Record::Withdrawn { object: gone, why: Withdrawal::Unreadable }).unwrap();
+    assert!(host.at("good").exists() && host.at("small").exists());
+    let (reasons, top) = host.end();
+    assert_eq!(reasons, [Reason::Withdrawn]);
+    assert!(!top.path().join("sink/gone").exists());
+}
+
+#[test]
+fn unfinished_files_are_their_owners_alone_and_outlive_the_process() {
+    let mut host = Host::new();
+    let object = host.file(b"secret", b"0123456789");
+    host.sink.write(object, 5, b"56789").unwrap();
+    assert!(!host.at("secret").exists());
+    let Host { top, sink, .. } = host;
+    let again = Sink::open(&top.path().join("sink"), SinkOptions::default());
+    assert!(matches!(again, Err(SinkError::Busy(_))));
+    let other = SinkOptions { transfer: [1; 16], ..SinkOptions::default() };
+    drop(Sink::open(&top.path().join("sink"), other).unwrap());
+    drop(sink);
+    let transfer = top.path().join("sink/.byway-partial").join("00".repeat(16));
+    let partials: Vec<_> = fs::read_dir(&transfer).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(partials.len(), 1);
+    assert_eq!(fs::metadata(&partials[0]).unwrap().permissions().mode() & 0o7777, 0o600);
+    assert_eq!(fs::read(&partials[0]).unwrap(), b"\0\0\0\0\x0056789");
+    // Whoever leads the name elsewhere meanwhile gains nothing: the file is made anew.
+    fs::remove_file(&partials[0]).unwrap();
+    fs::hard_link(top.path().join("outside/treasure"), &partials[0]).unwrap();
+    let sink = Sink::open(&top.path().join("sink"), SinkOptions::default()).unwrap();
+    let mut host = Host { top, sink, counts: Counts::default() };
+    host.say(&Record::Start { version: VERSION }).unwrap();
+    assert_eq!(host.send(b"secret", b"0123456789"), Finish::Verified);
+    assert_eq!(host.end().0, []);
+}
+
+#[test]
+fn a_sink_that_cannot_be_used_is_found_at_open() {
+    let top = tempfile::tempdir().unwrap();
+    fs::write(top.path().join("file"), "").unwrap();
+    let open = |name: &str| Sink::open(&top.path().join(name), SinkOptions::default());
+    assert!(matches!(open("file"), Err(SinkError::NotADirectory(_))));
+    assert!(matches!(open("file/below"), Err(SinkError::NotADirectory(_))));
+    for planted in ["linked", "filed"] {
+        fs::create_dir(top.path().join(planted)).unwrap();
+    }
+    symlink(top.path(), top.path().join("linked/.byway-partial")).unwrap();
+    fs::write(top.path().join("filed/.byway-partial"), "").unwrap();
+    assert!(
+        matches!(open("linked"), Err(SinkError::NotADirectory(path)) if path.ends_with(".byway-partial"))
+    );
+    assert!(matches!(open("filed"), Err(SinkError::NotADirectory(_))));
+    drop(open("new/and/deep").unwrap());
+    assert_eq!(fs::read_dir(top.path().join("new/and/deep")).unwrap().count(), 0, "no trace without a file");
+}
+
+#[test]
+fn a_size_beyond_the_file_system_fails_that_file_alone() {
+    let mut host = Host::new();
+    let size = byway_wire::codec::VARINT_MAX;
+    host.say(&Record::File { object: ObjectId(0), size, metadata: META, path: b"huge" }).unwrap();
+    host.counts.files += 1;
+    host.counts.bytes += size;
+    host.sink.write(ObjectId(0), 0, b"x").unwrap();
+    if host.sink.objects.is_empty() {
+        assert_eq!(host.problems(), [Reason::TooLarge]);
+    } else {
+        // A file system that takes it, as holes: the last byte works as well.
+        assert_eq!(host.sink.write(ObjectId(0), size - 1, b"x").unwrap(), Written::Stored);
+    }
+}
+
+#[test]
+fn manifests_that_break_the_rules_are_stopped() {
+    let file = |object| Record::File { object: ObjectId(object), size: 1, metadata: META, path: b"a" };
+    let hash = Record::Hash { object: ObjectId(0), hash: [0; 32] };
+    let end = Record::End(Counts { files: 1, bytes: 1, ..Counts::default() });
+    let start = Record::Start { version: VERSION };
+    let cases: [&[Record<'_>]; 9] = [
+        &[start],                                         // twice
+        &[file(1)],                                       // a gap
+        &[file(0), file(0)],                              // a number twice
+        &[hash],                                          // of what was not announced
+        &[file(0), hash, hash],                           // a hash twice
+        &[file(0), end],                                  // without its hash
+        &[file(0), hash, Record::End(Counts::default())], // counted wrongly
+        &[file(0), hash, end, end],                       // after the end
+        &[Record::Withdrawn { object: ObjectId(0), why: Withdrawal::Changed }],
+    ];
+    for (index, case) in cases.iter().enumerate() {
+        let mut host = Host::new();
+        let results: Vec<_> = case.iter().map(|record| host.say(record)).collect();
+        let (last, before) = results.split_last().unwrap();
+        assert!(matches!(last, Err(SinkError::Manifest(_))), "{index}: {last:?}");
+        assert!(before.iter().all(Result::is_ok), "{index}");
+        // It stays stopped.
+        assert!(host.say(&Record::Directory { metadata: META, path: b"late" }).is_err());
+        assert!(!host.sink.work(1_000).unwrap());
+        assert!(!host.at("late").exists());
+    }
+    let top = tempfile::tempdir().unwrap();
+    let mut sink = Sink::open(top.path(), SinkOptions::default()).unwrap();
+    assert!(matches!(sink.records(&[0, 2, 0, 2]), Err(SinkError::Version(2))));
+}
+
+#[test]
+fn memory_has_a_bound_that_the_sender_cannot_pass() {
+    let top = tempfile::tempdir().unwrap();
+    let options = SinkOptions { memory: 10_000, ..SinkOptions::default() };
+    let mut host = Host { sink: Sink::open(top.path(), options).unwrap(), top, counts: Counts::default() };
+    host.say(&Record::Start { version: VERSION }).unwrap();
+    let link = Record::Symlink { mtime: META.mtime, path: b"l", target: &[b'x'; 1_000] };
+    let taken = (0..20).take_while(|_| host.say(&link).is_ok()).count();
+    assert!((5..10).contains(&taken), "{taken}");
+}
+
+/// Some record of a sender that wants to get out, from few names so that they collide.
+fn trick() -> impl Strategy<Value = (u8, Vec<u8>, Vec<u8>, bool)> {
+    let part = prop_oneof![Just("a"), Just("b"), Just(".."), Just("l"), Just("outside"), Just("")];
+    let path = vec(part, 1..4).prop_map(|parts| parts.join("/").into_bytes());
+    let target = prop_oneof![Just(".."), Just("../outside"), Just("/"), Just("a"), Just("../../outside")];
+    let target = target.prop_map(|target| target.as_bytes().to_vec());
+    (0..4u8, path, target, any::<bool>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn no_order_of_records_leads_outside(
+        tricks in vec(trick(), 1..25),
+        planted in vec(("[abl]", 0..3usize), 0..3),
+    ) {
+        let mut host = Host::new();
+        for (name, target) in planted {
+            let target = ["../outside", "a", ".."][target];
+            let _ = symlink(target, host.at(&name));
+        }
+        let mut waiting = Vec::new();
+        for (kind, path, target, now) in tricks {
+            match kind {
+                0 => host.directory(&path),
+                1 => host.link(&path, &target),
+                _ => {
+                    let object = host.file(&path, &target);
+                    if now {
+                        host.fill(object, &target);
+                    } else {
+                        waiting.push((object, target));
+                    }
+                }
+            }
+        }
+        for (object, contents) in waiting {
+            host.fill(object, &contents);
+        }
+        // This looks at the directory outside.
+        host.end();
+    }
+
+    #[test]
+    fn garbage_and_truncated_manifests_write_nothing_outside(
+        garbage in vec(any::<u8>(), 0..200),
+        keep in 0..200usize,
+        cut in 1..50usize,
+    ) {
+        let mut host = Host::new();
+        let mut bytes = Vec::new();
+        Record::Directory { metadata: META, path: b"a" }.encode(&mut bytes);
+        Record::File { object: ObjectId(0), size: 4, metadata: META, path: b"a/f" }.encode(&mut bytes);
+        Record::Hash { object: ObjectId(0), hash: [7; 32] }.encode(&mut bytes);
+        bytes.truncate(keep);
+        bytes.extend(garbage);
+        for piece in bytes.chunks(cut) {
+            if host.sink.records(piece).is_err() {
+                break;
+            }
+        }
+        let _ = host.sink.write(ObjectId(0), 0, b"four");
+        let _ = host.sink.finish(ObjectId(0));
+        while host.sink.work(1_000_000).unwrap() {}
+        prop_assert!(!host.at("a/f").exists());
+        outside_is_untouched(host.top.path());
+    }
+}

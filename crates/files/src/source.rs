@@ -1,0 +1,407 @@
+//! Reads a tree for sending: the manifest as a stream, contents on demand, hashes as a by-product of reading.
+
+use crate::error::SourceError;
+use crate::open_files::OpenFiles;
+use crate::record::{Counts, Record, VERSION, Withdrawal};
+use crate::walk::{Entry, Status, Walk, Warning, WarningKind};
+use crate::{MAX_OUTSTANDING, NameError, check_name};
+use byway_wire::codec::VARINT_MAX;
+use byway_wire::{ObjectId, frame};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// Warnings kept until [`Source::warnings`] takes them; later ones are only counted.
+const WARNINGS_MAX: usize = 1_024;
+/// Bytes that one call of [`Source::next_records`] reads to bring hashes up to date that skipped over a hole.
+const CATCH_UP: usize = 1 << 20;
+/// Entries that one call of [`Source::next_records`] looks at, whatever room there is.
+const ENTRIES_MAX: usize = 4_096;
+
+/// What may be chosen about sending.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceOptions {
+    /// Send setuid, setgid and sticky bits as well. Off unless asked: they give rights away.
+    pub special_modes: bool,
+    /// Files held open at a time.
+    pub open_files: usize,
+}
+
+impl Default for SourceOptions {
+    fn default() -> Self {
+        Self { special_modes: false, open_files: 64 }
+    }
+}
+
+/// An object that the manifest has announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewObject {
+    /// Its number: from 0, without a gap.
+    pub id: ObjectId,
+    /// Its bytes. Of an object of size 0 nothing need be sent.
+    pub size: u64,
+}
+
+/// A piece of the manifest stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The next bytes of the stream. Need not end with a record.
+    pub bytes: Vec<u8>,
+    /// Objects to send from now on, in order.
+    pub objects: Vec<NewObject>,
+    /// Objects whose remaining bytes are of no use any more.
+    pub withdrawn: Vec<ObjectId>,
+}
+
+/// A tree being sent.
+#[derive(Debug)]
+pub struct Source {
+    walk: Walk,
+    options: SourceOptions,
+    objects: BTreeMap<ObjectId, Outgoing>,
+    open: OpenFiles,
+    next_object: u32,
+    /// Objects with neither hash nor withdrawal yet.
+    unsettled: usize,
+    /// Read to their end, but not all of it in order.
+    behind: BTreeSet<ObjectId>,
+    settled: VecDeque<(ObjectId, Verdict)>,
+    /// Bytes of the stream that did not fit the limit of the last batch.
+    out: Vec<u8>,
+    stage: Stage,
+    counts: Counts,
+    warnings: VecDeque<Warning>,
+    unsent: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Begun,
+    Walking,
+    Walked,
+    Ended,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    base: usize,
+    path: Vec<u8>,
+    status: Status,
+    /// How far the hash has come.
+    hashed: u64,
+    hasher: Option<Box<blake3::Hasher>>,
+    /// Its verdict was given: a hash, or that it is withdrawn.
+    settled: bool,
+    withdrawn: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Verdict {
+    Hash([u8; 32]),
+    Withdrawn(Withdrawal),
+}
+
+impl Source {
+    /// Opens `paths` for sending. A directory `photos` arrives as `photos` with all that is in it; `photos/`,
+    /// `photos/.`, `.` and `..` mean what is in the directory, without its name. Anything else arrives under the last
+    /// component of its path. Symbolic links are sent as links, save one that is named with a slash at its end.
+    ///
+    /// # Errors
+    /// A path does not exist or cannot be looked at, or two would arrive under one name.
+    pub fn open(paths: &[PathBuf], options: SourceOptions) -> Result<Self, SourceError> {
+        Ok(Self {
+            walk: Walk::open(paths)?,
+            options,
+            objects: BTreeMap::new(),
+            open: OpenFiles::new(options.open_files),
+            next_object: 0,
+            unsettled: 0,
+            behind: BTreeSet::new(),
+            settled: VecDeque::new(),
+            out: Vec::new(),
+            stage: Stage::Begun,
+            counts: Counts::default(),
+            warnings: VecDeque::new(),
+            unsent: 0,
+        })
+    }
+
+    /// The next bytes of the manifest, at most `limit`, and the objects that they announce, at most `objects`. Hashes
+    /// of objects that were read go first. An empty batch means that nothing can be said now: every object announced
+    /// is waiting to be read, or the stream [has ended](Self::is_finished).
+    pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
+        let mut batch = Batch::default();
+        if self.stage == Stage::Begun {
+            Record::Start { version: VERSION }.encode(&mut self.out);
+            self.stage = Stage::Walking;
+        }
+        self.catch_up();
+        self.say_settled(limit, &mut batch);
+        let mut entries = ENTRIES_MAX;
+        while self.stage == Stage::Walking
+            && self.out.len() < limit
+            && batch.objects.len() < objects
+            && self.objects.len() < MAX_OUTSTANDING
+            && entries > 0
+        {
+            entries -= 1;
+            match self.walk.step() {
+                Some(entry) => self.announce(entry, &mut batch),
+                None => self.stage = Stage::Walked,
+            }
+        }
+        self.say_settled(limit, &mut batch);
+        if self.stage == Stage::Walked && self.unsettled == 0 && self.settled.is_empty() {
+            Record::End(self.counts).encode(&mut self.out);
+            self.stage = Stage::Ended;
+        }
+        let rest = self.out.split_off(limit.min(self.out.len()));
+        batch.bytes = std::mem::replace(&mut self.out, rest);
+        batch
+    }
+
+    /// Whether the manifest has been given out to its end.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.stage == Stage::Ended && self.out.is_empty()
+    }
+
+    /// Bytes of an object from `offset` on, as many as `buffer` and the object hold; returns their number. A byte may be
+    /// read any number of times. Where the file cannot be read or is no longer what was announced, zeros stand in:
+    /// the object is withdrawn then, and what was sent of it is thrown away at the other end.
+    ///
+    /// # Errors
+    /// [`SourceError::NoSuchObject`].
+    pub fn read_into(
+        &mut self,
+        object: ObjectId,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, SourceError> {
+        let outgoing = self.objects.get(&object).ok_or(SourceError::NoSuchObject(object))?;
+        let left = outgoing.status.size.saturating_sub(offset);
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        let buffer = buffer.get_mut(..length).unwrap_or_default();
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if outgoing.withdrawn {
+            buffer.fill(0);
+            return Ok(length);
+        }
+        match self.fill(object, offset, buffer) {
+            Ok(()) => self.hash(object, offset, buffer),
+            Err(error) => {
+                buffer.fill(0);
+                self.withdraw(object, error);
+            }
+        }
+        Ok(length)
+    }
+
+    /// As [`Self::read_into`], into a new buffer of at most `length` bytes.
+    ///
+    /// # Errors
+    /// [`SourceError::NoSuchObject`].
+    pub fn read(&mut self, object: ObjectId, offset: u64, length: usize) -> Result<Vec<u8>, SourceError> {
+        let size = self.objects.get(&object).map_or(0, |outgoing| outgoing.status.size);
+        let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let mut buffer = vec![0; length.min(left)];
+        let read = self.read_into(object, offset, &mut buffer)?;
+        buffer.truncate(read);
+        Ok(buffer)
+    }
+
+    /// Forgets an object that a report settled. One that was not read to its end is withdrawn, silently: the receiver
+    /// knows already.
+    pub fn release(&mut self, object: ObjectId) {
+        let Some(outgoing) = self.objects.remove(&object) else { return };
+        self.open.remove(object);
+        self.behind.remove(&object);
+        if !outgoing.settled {
+            self.unsettled = self.unsettled.saturating_sub(1);
+            self.settled.push_back((object, Verdict::Withdrawn(Withdrawal::Unreadable)));
+        }
+    }
+
+    /// The path of an object in the manifest, until it is released.
+    #[must_use]
+    pub fn path(&self, object: ObjectId) -> Option<&[u8]> {
+        self.objects.get(&object).map(|outgoing| outgoing.path.as_slice())
+    }
+
+    /// What was announced so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Entries that should have been sent and were not, so far: the transfer is partial if there are any.
+    #[must_use]
+    pub const fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Takes the warnings since the last call. Some are left out if there were very many in between.
+    pub fn warnings(&mut self) -> Vec<Warning> {
+        self.warnings.drain(..).collect()
+    }
+
+    fn announce(&mut self, entry: Entry, batch: &mut Batch) {
+        let mask = if self.options.special_modes { 0o7777 } else { 0o777 };
+        match entry {
+            Entry::Warning(warning) => self.warn(warning),
+            Entry::Directory { path, mut metadata } => {
+                metadata.mode &= mask;
+                self.counts.directories += 1;
+                Record::Directory { metadata, path: &path }.encode(&mut self.out);
+            }
+            Entry::Symlink { path, mtime, target } => {
+                if check_name(&target) == Err(NameError::Long) {
+                    let path = crate::walk::to_path(path);
+                    return self.warn(Warning { path, kind: WarningKind::LongPath });
+                }
+                self.counts.symlinks += 1;
+                Record::Symlink { mtime, path: &path, target: &target }.encode(&mut self.out);
+            }
+            Entry::File { path, base, status, file } => {
+                if self.next_object > frame::MAX_OBJECT_ID || status.size > VARINT_MAX {
+                    let path = crate::walk::to_path(path);
+                    return self.warn(Warning { path, kind: WarningKind::TooMany });
+                }
+                let object = ObjectId(self.next_object);
+                self.next_object += 1;
+                self.counts.files += 1;
+                self.counts.bytes = self.counts.bytes.saturating_add(status.size);
+                let mut metadata = status.metadata;
+                metadata.mode &= mask;
+                Record::File { object, size: status.size, metadata, path: &path }.encode(&mut self.out);
+                batch.objects.push(NewObject { id: object, size: status.size });
+                let outgoing = Outgoing {
+                    base,
+                    path,
+                    status,
+                    hashed: 0,
+                    hasher: None,
+                    settled: status.size == 0,
+                    withdrawn: false,
+                };
+                self.objects.insert(object, outgoing);
+                if status.size == 0 {
+                    self.settled.push_back((object, Verdict::Hash(*blake3::hash(&[]).as_bytes())));
+                } else {
+                    self.unsettled += 1;
+                    self.open.insert(object, file);
+                }
+            }
+        }
+    }
+
+    fn say_settled(&mut self, limit: usize, batch: &mut Batch) {
+        while self.out.len() < limit
+            && let Some((object, verdict)) = self.settled.pop_front()
+        {
+            match verdict {
+                Verdict::Hash(hash) => Record::Hash { object, hash }.encode(&mut self.out),
+                Verdict::Withdrawn(why) => {
+                    batch.withdrawn.push(object);
+                    Record::Withdrawn { object, why }.encode(&mut self.out);
+                }
+            }
+        }
+    }
+
+    /// Reads all of `buffer`. An end of file before that is an error of kind `UnexpectedEof`.
+    fn fill(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if self.open.get(object).is_none() {
+            let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
+            let file = self.walk.reopen(outgoing.base, &outgoing.path)?;
+            if outgoing.status.differs(&Status::of(&file)?) {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.open.insert(object, file);
+        }
+        let file = self.open.get(object).ok_or(io::ErrorKind::NotFound)?;
+        file.read_exact_at(buffer, offset)
+    }
+
+    /// Feeds the part of `bytes` that continues what was hashed. At the last byte the object is settled.
+    fn hash(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) {
+        let Some(outgoing) = self.objects.get_mut(&object) else { return };
+        let size = outgoing.status.size;
+        let end = offset + bytes.len() as u64;
+        if outgoing.hashed == size {
+            return;
+        }
+        if offset <= outgoing.hashed && end > outgoing.hashed {
+            let known = usize::try_from(outgoing.hashed - offset).unwrap_or(usize::MAX);
+            let hasher = outgoing.hasher.get_or_insert_with(Box::default);
+            hasher.update(bytes.get(known..).unwrap_or_default());
+            outgoing.hashed = end;
+        }
+        if outgoing.hashed < size {
+            if end == size {
+                self.behind.insert(object);
+            }
+            return;
+        }
+        let hash = outgoing.hasher.take().map(|hasher| *hasher.finalize().as_bytes());
+        let status = outgoing.status;
+        self.behind.remove(&object);
+        match self.open.get(object).map(Status::of) {
+            Some(Ok(now)) if !status.differs(&now) => {
+                if let Some(hash) = hash
+                    && let Some(outgoing) = self.objects.get_mut(&object)
+                {
+                    outgoing.settled = true;
+                    self.unsettled = self.unsettled.saturating_sub(1);
+                    self.settled.push_back((object, Verdict::Hash(hash)));
+                }
+            }
+            Some(Err(error)) => self.withdraw(object, error),
+            _ => self.withdraw(object, io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn withdraw(&mut self, object: ObjectId, error: io::Error) {
+        let Some(outgoing) = self.objects.get_mut(&object) else { return };
+        if outgoing.withdrawn {
+            return;
+        }
+        outgoing.withdrawn = true;
+        outgoing.hasher = None;
+        let path = crate::walk::to_path(outgoing.path.clone());
+        // A file that is gone, or of another size, changed; only what the system refuses to read is unreadable.
+        let changed = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound);
+        let (why, kind) = if changed {
+            (Withdrawal::Changed, WarningKind::Changed)
+        } else {
+            (Withdrawal::Unreadable, WarningKind::Unreadable(error.to_string()))
+        };
+        let was_settled = std::mem::replace(&mut outgoing.settled, true);
+        self.open.remove(object);
+        self.behind.remove(&object);
+        if !was_settled {
+            self.unsettled = self.unsettled.saturating_sub(1);
+            self.settled.push_back((object, Verdict::Withdrawn(why)));
+        }
+        self.warn(Warning { path, kind });
+    }
+
+    /// Hashes what reads in another order than the file's left out.
+    fn catch_up(&mut self) {
+        let Some(object) = self.behind.first().copied() else { return };
+        let mut buffer = vec![0; CATCH_UP];
+        let Some(hashed) = self.objects.get(&object).map(|outgoing| outgoing.hashed) else { return };
+        // Errors cannot occur: the object is known.
+        let _ = self.read_into(object, hashed, &mut buffer);
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        self.unsent += u64::from(warning.kind.is_loss());
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push_back(warning);
+        }
+    }
+}
