@@ -6,9 +6,16 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, ExitStatus};
+
+/// Set for the run of this program inside a mount namespace: the small disk to fill.
+const SMALL_DISK: &str = "BYWAY_TEST_SMALL_DISK";
 
 fn main() -> ExitCode {
+    if let Some(disk) = std::env::var_os(SMALL_DISK) {
+        fill(Path::new(&disk));
+        return ExitCode::SUCCESS;
+    }
     let root = rustix::process::geteuid().is_root();
     let trials = vec![
         Trial::test("a_sink_without_permission_is_found_at_open (binds anyone but root)", no_permission)
@@ -17,6 +24,8 @@ fn main() -> ExitCode {
             .with_ignored_flag(root),
         Trial::test("a_sink_that_cannot_be_made_is_named (needs /proc)", unmakeable)
             .with_ignored_flag(!Path::new("/proc/self/fd").exists()),
+        Trial::test("a_full_disk_ends_the_transfer_and_says_so (needs user and mount namespaces)", full_disk)
+            .with_ignored_flag(!on_small_disk("true").is_ok_and(|status| status.success())),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -53,4 +62,49 @@ fn unmakeable() -> Result<(), Failed> {
     let error = refused.err().ok_or("opened a sink in /proc")?;
     assert!(error.to_string().contains("/proc/byway"), "{error}");
     Ok(())
+}
+
+/// Runs `program` where a disk of one megabyte is mounted that nobody else sees.
+fn on_small_disk(program: &str) -> std::io::Result<ExitStatus> {
+    let disk = tempfile::tempdir()?;
+    Command::new("unshare")
+        .args(["-Urm", "sh", "-c", "mount -t tmpfs -o size=1m none \"$1\" && exec \"$0\"", program])
+        .arg(disk.path())
+        .env(SMALL_DISK, disk.path())
+        .stderr(std::process::Stdio::inherit())
+        .status()
+}
+
+fn full_disk() -> Result<(), Failed> {
+    let program = std::env::current_exe()?;
+    let status = on_small_disk(program.to_str().ok_or("the program's path is not UTF-8")?)?;
+    if status.success() { Ok(()) } else { Err(format!("{status}").into()) }
+}
+
+/// Receives more than the disk holds; then, with room made, the same transfer again.
+fn fill(disk: &Path) {
+    let from = tempfile::tempdir().unwrap();
+    fs::write(from.path().join("big"), vec![7; 900_000]).unwrap();
+    fs::write(disk.join("ballast"), vec![7; 500_000]).unwrap();
+    let receive = || -> Result<bool, SinkError> {
+        let mut source = Source::open(&[from.path().join("big")], SourceOptions::default()).unwrap();
+        let mut sink = Sink::open(disk, SinkOptions::default())?;
+        let batch = source.next_records(4_096, 1);
+        sink.records(&batch.bytes)?;
+        for offset in (0..900_000).step_by(50_000) {
+            let bytes = source.read(batch.objects[0].id, offset, 50_000).unwrap();
+            sink.write(batch.objects[0].id, offset, &bytes)?;
+        }
+        sink.finish(batch.objects[0].id)?;
+        sink.records(&source.next_records(4_096, 1).bytes)?;
+        while sink.work(1 << 20)? {}
+        Ok(sink.is_complete())
+    };
+    let full = receive();
+    assert!(matches!(&full, Err(SinkError::Full(path)) if path == disk), "{full:?}");
+    assert!(!disk.join("big").exists());
+    fs::remove_file(disk.join("ballast")).unwrap();
+    assert!(receive().unwrap());
+    assert_eq!(fs::read(disk.join("big")).unwrap(), vec![7; 900_000]);
+    assert!(!disk.join(".byway-partial").exists());
 }
