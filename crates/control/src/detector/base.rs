@@ -21,9 +21,9 @@ pub struct Base {
     tolerance: i64,
     floor: Option<i64>,
     confirmed: Instant,
-    /// Smallest delay since the floor was confirmed.
+    /// Smallest delay since `since`: when the floor was confirmed last, or `low` fell by more than the tolerance, or the
+    /// last look for a floor ended without one. Rounds since, and those whose minimum was near `low`.
     low: i64,
-    /// Since when `low` has not fallen by more than the tolerance; rounds since, and those whose minimum was near it.
     since: Instant,
     rounds: u32,
     near: u32,
@@ -82,21 +82,17 @@ impl Base {
         if now >= self.round_until {
             self.end_round(now, rtt);
         }
-        self.round_low = self.round_low.min(delay);
-        if delay < self.low {
-            if delay < self.low.saturating_sub(self.tolerance) {
-                (self.since, self.rounds, self.near) = (now, 0, 0);
-            }
-            self.low = delay;
+        if delay < self.low.saturating_sub(self.tolerance) {
+            self.look_anew(now);
         }
-        let floor = if self.risen(now) {
-            let low = self.low;
-            self.set(low, now);
-            low
-        } else {
-            floor
-        };
-        delay.saturating_sub(floor).max(0)
+        self.low = self.low.min(delay);
+        self.round_low = self.round_low.min(delay);
+        if self.unconfirmed(now) >= Self::MEMORY {
+            self.set(self.low, now);
+        } else if now.since(self.since) >= Self::ADOPT {
+            if self.is_floor() { self.set(self.low, now) } else { self.look_anew(now) }
+        }
+        delay.saturating_sub(self.floor.unwrap_or(delay)).max(0)
     }
 
     fn end_round(&mut self, now: Instant, rtt: Duration) {
@@ -108,14 +104,17 @@ impl Base {
         self.round_until = now + rtt.max(Self::ROUND);
     }
 
-    fn risen(&self, now: Instant) -> bool {
-        let steady = self.rounds >= Self::ROUNDS && self.near >= self.rounds - self.rounds / 4;
-        (steady && now.since(self.since) >= Self::ADOPT) || self.unconfirmed(now) >= Self::MEMORY
+    fn is_floor(&self) -> bool {
+        self.rounds >= Self::ROUNDS && self.near >= self.rounds - self.rounds / 4
     }
 
     fn set(&mut self, floor: i64, now: Instant) {
         self.floor = Some(floor);
         self.confirmed = now;
+        self.look_anew(now);
+    }
+
+    fn look_anew(&mut self, now: Instant) {
         (self.since, self.rounds, self.near) = (now, 0, 0);
         (self.low, self.round_low) = (i64::MAX, i64::MAX);
         self.round_until = now;

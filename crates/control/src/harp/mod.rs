@@ -85,7 +85,7 @@ impl Harp {
                 // M_i >= w_i > 0.
                 Coupling::Adaptive => (path.window / path.largest).clamp(0.0, 1.0),
             };
-            path.window - options.beta * (path.window * xi + total * (1.0 - xi))
+            path.window - path.beta(&options) * (path.window * xi + total * (1.0 - xi))
         };
         if path.decrease(to, now, &options) {
             self.choke(id, now);
@@ -95,14 +95,18 @@ impl Harp {
     fn on_loss(&mut self, id: PathId, congested: &Congested) {
         let (total, options) = (self.total(), self.options);
         let Some(path) = self.paths.get_mut(id) else { return };
-        let loss = path.judge(congested, &options);
         if path.answered(congested.sent_at) {
             path.on_more_lost(congested);
             return;
         }
+        let loss = path.judge(congested, &options);
         let to = match (options.loss, loss) {
             // Algorithm 1, line 12: w_i <- max(1, w_i - W/2).
             (LossRule::HalfOfAll, _) => path.window - total / 2.0,
+            // While it grows fast the window is far beyond the mark; what was delivered is the better measure.
+            (LossRule::ByDelay { .. }, Loss::Heavy) if path.rushing(&options) => {
+                path.fitting(&options).max(path.window / 2.0)
+            }
             (LossRule::ByDelay { .. }, Loss::Heavy) => path.window - (total / 2.0).min(path.window / 2.0),
             (LossRule::ByDelay { .. }, Loss::Delayed) => {
                 path.remember(congested);
@@ -110,7 +114,7 @@ impl Harp {
                 return;
             }
             (LossRule::ByDelay { gentle, .. }, Loss::Gentle) => {
-                path.decrease_gently(congested, gentle);
+                path.decrease_gently(congested, gentle, options.beta);
                 return;
             }
         };
@@ -282,7 +286,7 @@ impl Controller for Harp {
     }
 
     fn allowance(&self, id: PathId) -> Allowance {
-        self.paths.get(id).map(Path::allowance).unwrap_or_default()
+        self.paths.get(id).map(|path| path.allowance(&self.options)).unwrap_or_default()
     }
 
     /// Harp sends over all paths it is given (III.G).

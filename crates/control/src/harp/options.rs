@@ -105,7 +105,7 @@ impl Options {
     pub const fn production(coupling: Coupling) -> Self {
         Self {
             initial: 4.0,
-            floor: 1.0 / 16.0,
+            floor: 1.0 / 8.0,
             delay: DelayRule::Absolute { threshold: Duration::from_millis(5) },
             loss: LossRule::ByDelay { gentle: 3.0, tolerated: 0.02 },
             forget: 0.01,

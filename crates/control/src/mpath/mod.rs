@@ -193,7 +193,7 @@ impl MPath {
         let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)).cloned() else { return };
         let Some(path) = self.paths.get_mut(id) else { return };
         if !path.coincides(&direct) {
-            path.coincident = 0;
+            path.coincident = path.coincident.saturating_sub(1);
             return;
         }
         path.coincident = path.coincident.saturating_add(1);
