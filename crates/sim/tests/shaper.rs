@@ -95,16 +95,22 @@ fn a_shared_shaper_is_one_bottleneck() {
 
 #[test]
 fn what_a_shaper_holds_is_bounded() {
-    let mut config = ShaperConfig::new(server(), PipeConfig::delay_only(500 * MS), PipeConfig::default());
-    config.hold_packets = 100;
-    let (mut world, shaper) = shaped(config, 1);
-    let sink = world.add("server", Flood::sink(), &[server()]);
-    client(&mut world, 11, Flood::new(FRONT, MS, 972, 300));
-    world.run_until(Instant::from_millis(299));
-    let up = world[shaper].counters().up;
-    assert!((98..=100).contains(&up.in_flight) && up.balance_with(up.in_flight), "{up:?}");
-    world.run_until(MINUTE);
-    assert_eq!(world[sink].heard, up.in_flight);
+    let half_a_second = PipeConfig::delay_only(500 * MS);
+    let base = ShaperConfig::new(server(), half_a_second, PipeConfig::default());
+    // A hundred packets, or the bytes of a hundred; it keeps room for a copy.
+    for config in [
+        ShaperConfig { hold_packets: 100, ..base.clone() },
+        ShaperConfig { hold_bytes: 100 * 972, ..base.clone() },
+    ] {
+        let (mut world, shaper) = shaped(config, 1);
+        let sink = world.add("server", Flood::sink(), &[server()]);
+        client(&mut world, 11, Flood::new(FRONT, MS, 972, 300));
+        world.run_until(Instant::from_millis(299));
+        let up = world[shaper].counters().up;
+        assert!((98..=100).contains(&up.in_flight) && up.balance_with(up.in_flight), "{up:?}");
+        world.run_until(MINUTE);
+        assert_eq!(world[sink].heard, up.in_flight);
+    }
 }
 
 #[test]

@@ -277,6 +277,34 @@ fn what_is_too_large_for_the_interface_is_reported_to_its_sender() {
     assert_eq!(send(1_001), (vec![(SendErrorKind::TooLarge, 1_001)], 1, 1));
 }
 
+#[test]
+fn routes_follow_the_address_that_the_world_sees() {
+    let (a, b, c) = (address(1, 1), address(2, 2), address(3, 3));
+    let mut world = World::new(1);
+    let source = world.add("source", Flood::new(b, 10 * MS, 100, 10), &[a]);
+    world.add("sink", Flood::sink(), &[b]);
+    let [wired, wireless] = ["wired", "wireless"].map(|name| world.link(name, PipeConfig::default()));
+    world.route(a, b.ip(), &[wired]);
+    world.route(c, b.ip(), &[wireless]);
+    world.run_until(at(45));
+    world.rebind(source, Local(0), c);
+    world.run_until(MINUTE);
+    assert_eq!([wired, wireless].map(|link| world.counters(link).sent), [5, 5]);
+}
+
+#[test]
+fn a_long_run_is_no_loop() {
+    // More events than one instant may have, each at its own time.
+    let (a, b) = (address(1, 1), address(2, 2));
+    let mut world = World::new(1);
+    world.add("source", Flood::new(b, Duration::from_micros(1), 0, 600_000), &[a]);
+    let sink = world.add("sink", Flood::sink(), &[b]);
+    world.connect(a, b, PipeConfig::delay_only(MS), PipeConfig::default());
+    world.run_until(MINUTE);
+    assert_eq!(world[sink].heard, 600_000);
+    assert!(world.events() > 1 << 20);
+}
+
 /// Writes down what it is told of its sockets.
 #[derive(Debug, Default)]
 struct Notes {

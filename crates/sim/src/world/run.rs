@@ -142,12 +142,8 @@ impl World {
             return;
         }
         let local = slot.clock.local(now);
-        let wakes = slot.node.machine().deadline().is_some_and(|deadline| deadline <= local);
-        let turns = slot.node.alarm().is_some_and(|alarm| alarm <= local);
-        if wakes {
-            slot.node.machine().wake(local);
-        }
-        if wakes || turns || slot.fresh {
+        let due = |time: Option<Instant>| time.is_some_and(|time| time <= local);
+        if due(slot.node.machine().deadline()) || due(slot.node.alarm()) || slot.fresh {
             slot.fresh = false;
             self.settle(node);
         } else {
@@ -157,36 +153,35 @@ impl World {
 
     /// Runs a node until it has nothing more to do now, then notes when it wants to be woken.
     pub(super) fn settle(&mut self, node: u32) {
-        let mut rounds = 0;
+        let world_now = self.now;
         let mut sent = 0;
-        loop {
-            let world_now = self.now;
+        for _ in 0..ROUNDS_PER_INSTANT {
             let slot = self.slot_mut(NodeId(node));
             if slot.frozen {
                 return;
             }
             let now = slot.clock.local(world_now);
+            if slot.node.machine().deadline().is_some_and(|deadline| deadline <= now) {
+                slot.node.machine().wake(now);
+            }
             slot.node.turn(now);
             self.drain(node, now, &mut sent);
             let slot = self.slot_mut(NodeId(node));
-            let deadline = slot.node.machine().deadline();
-            let alarm = slot.node.alarm();
-            let machine_due = deadline.is_some_and(|deadline| deadline <= now);
-            if !machine_due && alarm.is_none_or(|alarm| alarm > now) {
-                break;
-            }
-            rounds += 1;
-            assert!(
-                rounds <= ROUNDS_PER_INSTANT,
-                "law broken: node {} is stuck at {now:?} (its clock): after {rounds} rounds of wake and transmit its \
-                 deadline is {deadline:?}, its alarm {alarm:?}",
-                slot.name
-            );
-            if machine_due {
-                slot.node.machine().wake(now);
+            let due = |time: Option<Instant>| time.is_some_and(|time| time <= now);
+            if !due(slot.node.machine().deadline()) && !due(slot.node.alarm()) {
+                self.schedule(node);
+                return;
             }
         }
-        self.schedule(node);
+        let slot = self.slot_mut(NodeId(node));
+        panic!(
+            "law broken: node {} is stuck at {:?} (its clock): after {ROUNDS_PER_INSTANT} rounds of wake and transmit \
+             its deadline is {:?}, its alarm {:?}",
+            slot.name,
+            slot.clock.local(world_now),
+            slot.node.machine().deadline(),
+            slot.node.alarm()
+        );
     }
 
     /// Puts the node's next wake into the heap if there is none before it.
