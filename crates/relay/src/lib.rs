@@ -1,1 +1,27 @@
-//! Placeholder until the room is furnished.
+//! The relay: forwards what it cannot read, for senders that hold a word, to receivers that consented.
+//!
+//! [`Relay`] is a [`Machine`](byway_wire::Machine). It keeps no state per flow: what it needs to judge a packet stands in
+//! the packet ([`byway_wire::relay`]), and follows from its key. What it keeps is bounded and made at construction: one
+//! account per grant in use ([`Config::accounts`]), and the datagrams on their way out ([`Config::queue_bytes`]). No
+//! packet makes it allocate.
+//!
+//! ```text
+//! handle ── read ── whose word? ── allowed? ── consented? ── charge ── rewrite in place ──> queue ──> transmit (runs)
+//!              └───────┴─────────────┴───────────┴────────────┴── counted, and a notice so that the person learns why
+//! ```
+#![no_std]
+
+extern crate alloc;
+
+mod accounts;
+mod config;
+mod limit;
+mod policy;
+mod queue;
+mod relay;
+mod report;
+
+pub use config::Config;
+pub use policy::{Network, Policy};
+pub use relay::Relay;
+pub use report::{Counters, Dropped, Event};

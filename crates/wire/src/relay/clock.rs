@@ -52,6 +52,7 @@ mod tests {
             nonce: [0; 8],
             address: "192.0.2.1:1".parse().unwrap(),
             consent: Consent { expiry: 0, tag: 0 },
+            cookie: 0,
             unix_millis: 1_800_000_000_000,
         };
         let clock = RelayClock::learn(&greeted, Instant::from_millis(100), Instant::from_millis(300));

@@ -13,6 +13,10 @@
 //! the packet carries the low 16 bits, and everything after the MAC. It stands in front of what it covers, so that the
 //! long part is hashed in one go.
 //!
+//! A sender that greeted the relay adds (exclusive or) its [cookie](super::Greeted::cookie) to the MAC. So the relay
+//! learns, without a byte more, whether the sender receives at the address that it sends from: only then it gives the
+//! receiver a ticket back to that address. A source can be forged, and nobody shall be sent what he did not ask for.
+//!
 //! Why the time is enough against replays: a relay that remembered packets would keep state by the packet. Within
 //! [`TIME_WINDOW`] an observer can spend a packet again, to the same consenting destination, out of the same account,
 //! and the session there drops the copy; after it, never (the MAC is over the whole time, not over the 16 bits).
@@ -23,7 +27,7 @@ use super::greet::CONSENT_LEN;
 use super::key::{Consent, MacKey, restore};
 use super::notice::Notice;
 use super::word::Word;
-use super::{FORWARD, NARROWED, V6, canonical, read_socket, socket_len, v6_bit, write_socket};
+use super::{FORWARD, NARROWED, V6, canonical, read_socket, v6_bit, write_socket};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::time::Instant;
 use core::net::SocketAddr;
@@ -46,7 +50,8 @@ const MAC_AT: usize = 1;
 const TIME_AT: usize = 9;
 const FIXED: usize = TIME_AT + 2 + super::GRANT_LEN + CONSENT_LEN;
 
-/// An envelope as a relay reads it. Nothing in it is proven before [`is_authentic`](Self::is_authentic) says so.
+/// An envelope as a relay reads it. Nothing in it is proven before [`cookie`](Self::cookie) is one that the relay
+/// gave to the sender's address, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// Under which grant.
@@ -90,11 +95,12 @@ impl Forward {
         restore(self.time, now)
     }
 
-    /// Whether `packet`, from which this was read, was made at `unix` by who knows `key`.
+    /// The cookie of the sender of `packet`, from which this was read, if it was made at `unix` under `key`: 0 for a
+    /// sender that has none. Any other value means that it was made otherwise, so who calls this must know the two.
     #[must_use]
-    pub fn is_authentic(&self, packet: &[u8], key: &MacKey, unix: u64) -> bool {
+    pub fn cookie(&self, packet: &[u8], key: &MacKey, unix: u64) -> u64 {
         let covered = packet.get(TIME_AT..).unwrap_or_default();
-        packet.first().is_some_and(|kind| key.mac(*kind, unix, covered) == self.mac)
+        key.mac(packet.first().copied().unwrap_or_default(), unix, covered) ^ self.mac
     }
 
     /// The account under the grant's, 0 for none.
@@ -119,6 +125,7 @@ pub struct Hop {
     consent: Consent,
     clock: RelayClock,
     key: MacKey,
+    cookie: u64,
     /// The envelope but for MAC and time.
     template: [u8; ENVELOPE_MAX],
     length: usize,
@@ -149,7 +156,7 @@ impl Hop {
         consent.write(&mut writer);
         let length = writer.len();
         let grant = word.grant().id;
-        Self { relay, destination, grant, consent, clock, key: word.mac_key(), template, length }
+        Self { relay, destination, grant, consent, clock, key: word.mac_key(), cookie: 0, template, length }
     }
 
     /// Bytes to leave free before the inner packet: 37 to 56, constant for a hop.
@@ -181,7 +188,7 @@ impl Hop {
         let (envelope, _) = packet.split_at_mut(self.length);
         envelope.copy_from_slice(&self.template[..self.length]);
         envelope[TIME_AT..TIME_AT + 2].copy_from_slice(&(unix as u16).to_be_bytes());
-        let mac = self.key.mac(packet[0], unix, &packet[TIME_AT..]);
+        let mac = self.key.mac(packet[0], unix, &packet[TIME_AT..]) ^ self.cookie;
         packet[MAC_AT..TIME_AT].copy_from_slice(&mac.to_be_bytes());
         true
     }
@@ -189,6 +196,13 @@ impl Hop {
     /// Sets the relay's clock anew.
     pub const fn set_clock(&mut self, clock: RelayClock) {
         self.clock = clock;
+    }
+
+    /// Encloses the cookie of the sender's own greeting (for this grant, from the socket that it sends from), so that
+    /// the receiver can answer through the relay. A cookie of another address makes the relay refuse all packets: after a
+    /// move, greet again, or set 0 until then.
+    pub const fn set_cookie(&mut self, cookie: u64) {
+        self.cookie = cookie;
     }
 
     /// Takes a fresh consent of the same destination.
@@ -228,7 +242,6 @@ pub enum Verdict {
 
 const _: () = {
     assert!(ENVELOPE_V4_NARROWED <= 44); // the design's byte budget
-    assert!(socket_len(&SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::LOCALHOST), 1)) == 6);
     assert!(super::NOTICE_LEN < ENVELOPE_V4);
 };
 
@@ -325,8 +338,8 @@ mod tests {
         let packet = sealed(&hop, Instant::ZERO, b"x");
         let forward = Forward::read(&packet).unwrap();
         let key = word().mac_key();
-        assert!(forward.is_authentic(&packet, &key, forward.unix(NOW + 5)));
-        assert!(!forward.is_authentic(&packet, &key, forward.unix(NOW + 65_536)));
+        assert_eq!(forward.cookie(&packet, &key, forward.unix(NOW + 5)), 0);
+        assert_ne!(forward.cookie(&packet, &key, forward.unix(NOW + 65_536)), 0);
     }
 
     #[test]
@@ -370,7 +383,7 @@ mod tests {
     proptest! {
         #[test]
         fn round_trip_and_no_bit_may_change(
-            grant in any_grant(), caveat in any_caveat(), narrowed: bool, destination in any_socket(), expiry: u16, tag: u64,
+            grant in any_grant(), caveat in any_caveat(), narrowed: bool, destination in any_socket(), expiry: u16, tag: u64, cookie: u64,
             seconds in 0u64..1 << 30, inner in prop::collection::vec(any::<u8>(), 1..1300), flip in any::<prop::sample::Index>(),
         ) {
             let whole = Grant { terms: Terms { scope: Scope(0xff), rate: RateClass::UNLIMITED, quota: QuotaClass::UNLIMITED, expiry: Minute::MAX }, ..grant };
@@ -380,7 +393,8 @@ mod tests {
                 word = word.narrow(caveat).unwrap();
             }
             let consent = Consent { expiry, tag };
-            let hop = Hop::new(&word, relay(), destination, consent, clock());
+            let mut hop = Hop::new(&word, relay(), destination, consent, clock());
+            hop.set_cookie(cookie);
             let mut packet = sealed(&hop, Instant::from_millis(seconds * 1000), &inner);
             let forward = Forward::read(&packet).unwrap();
             prop_assert_eq!(forward.grant, whole);
@@ -390,13 +404,13 @@ mod tests {
             let unix = forward.unix(NOW + seconds + 7);
             prop_assert_eq!(unix, NOW + seconds);
             let mac_key = key.mac_key(&whole, forward.caveat.as_ref());
-            prop_assert!(forward.is_authentic(&packet, &mac_key, unix));
-            prop_assert!(!forward.is_authentic(&packet, &mac_key, unix + 1));
+            prop_assert_eq!(forward.cookie(&packet, &mac_key, unix), cookie);
+            prop_assert_ne!(forward.cookie(&packet, &mac_key, unix + 1), cookie);
             let bit = flip.index(packet.len() * 8);
             packet[bit / 8] ^= 1 << (bit % 8);
             let survived = Forward::read(&packet).is_ok_and(|forged| {
                 let mac_key = key.mac_key(&forged.grant, forged.caveat.as_ref());
-                forged.is_authentic(&packet, &mac_key, forged.unix(NOW + seconds + 7))
+                forged.cookie(&packet, &mac_key, forged.unix(NOW + seconds + 7)) == cookie
             });
             prop_assert!(!survived);
         }
@@ -406,7 +420,7 @@ mod tests {
             garbage.insert(0, kind);
             if let Ok(forward) = Forward::read(&garbage) {
                 prop_assert!(forward.inner < garbage.len());
-                prop_assert!(!forward.is_authentic(&garbage, &word().mac_key(), forward.unix(NOW)));
+                prop_assert_ne!(forward.cookie(&garbage, &word().mac_key(), forward.unix(NOW)), 0);
             }
         }
     }

@@ -1,13 +1,15 @@
 //! The greeting: shows an address what the relay sees of it, opens its NAT, and gives its consent to be reached.
 //!
 //! ```text
-//! GREET    0x6a, nonce (8), grant id (4), zeros up to 48 bytes
-//! GREETED  0x6c | v6, nonce (8), observed address (6 or 18), consent (10), relay's time in ms of Unix time (8)
+//! GREET    0x6a, nonce (8), grant id (4), zeros up to 56 bytes
+//! GREETED  0x6c | v6, nonce (8), observed address (6 or 18), consent (10), cookie (8),
+//!          relay's time in ms of Unix time (8)
 //! ```
 //!
 //! Anyone may greet; nothing is kept of it. Who forges a source address makes the relay send that address fewer bytes
 //! than the forger spent, and learns nothing: the consent goes to the address that it speaks for. A receiver greets for
-//! the grant id that the sender named; a sender may greet to learn the round trip and the relay's clock.
+//! the grant id that the sender named; a sender greets to learn the round trip, the relay's clock, and the cookie that shows
+//! that it receives at its address, without which nobody can answer it through the relay.
 
 use super::key::Consent;
 use super::{GREET, GREETED, V6, read_socket, socket_len, v6_bit, write_socket};
@@ -15,9 +17,9 @@ use crate::codec::{DecodeError, Reader, Writer};
 use core::net::SocketAddr;
 
 /// Bytes of a greeting.
-pub const GREET_LEN: usize = 48;
+pub const GREET_LEN: usize = 56;
 /// Bytes of the longest answer (IPv6); shorter than the greeting.
-pub const GREETED_MAX: usize = 1 + 8 + 18 + CONSENT_LEN + 8;
+pub const GREETED_MAX: usize = 1 + 8 + 18 + CONSENT_LEN + 8 + 8;
 /// Bytes of a consent.
 pub const CONSENT_LEN: usize = 10;
 /// Seconds for which a relay makes a consent. Receivers greet again well before.
@@ -90,6 +92,8 @@ pub struct Greeted {
     pub address: SocketAddr,
     /// That address's consent for the grant of the greeting.
     pub consent: Consent,
+    /// For [`Hop::set_cookie`](super::Hop::set_cookie), if the greeter sends under this grant.
+    pub cookie: u64,
     /// The relay's clock, in ms of Unix time.
     pub unix_millis: u64,
 }
@@ -106,6 +110,7 @@ impl Greeted {
             nonce: reader.array()?,
             address: read_socket(&mut reader, kind & V6 != 0)?,
             consent: Consent::read(&mut reader)?,
+            cookie: reader.u64()?,
             unix_millis: reader.u64()?,
         })
     }
@@ -116,6 +121,7 @@ impl Greeted {
         writer.bytes(&self.nonce);
         write_socket(writer, self.address);
         self.consent.write(writer);
+        writer.u64(self.cookie);
         writer.u64(self.unix_millis);
     }
 
@@ -142,17 +148,22 @@ mod tests {
     #[test]
     fn in_hex() {
         let greet = bytes(|w| Greet { nonce: *b"NONCE678", grant: 0x0102_0304 }.write(w));
-        assert_eq!(greet, [b"\x6aNONCE678\x01\x02\x03\x04".as_slice(), &[0; 35]].concat());
+        assert_eq!(greet, [b"\x6aNONCE678\x01\x02\x03\x04".as_slice(), &[0; 43]].concat());
         assert_eq!(greet.len(), GREET_LEN);
         let mut greeted = Greeted {
             nonce: *b"NONCE678",
             address: "192.0.2.7:4748".parse().unwrap(),
             consent: Consent { expiry: 0xeeff, tag: 0x0102_0304_0506_0708 },
+            cookie: 0x0f0e_0d0c_0b0a_0908,
             unix_millis: 0x1122_3344_5566,
         };
         assert_eq!(
             bytes(|w| greeted.write(w)),
-            b"\x6cNONCE678\xc0\x00\x02\x07\x12\x8c\xee\xff\x01\x02\x03\x04\x05\x06\x07\x08\x00\x00\x11\x22\x33\x44\x55\x66"
+            [
+                b"\x6cNONCE678\xc0\x00\x02\x07\x12\x8c\xee\xff\x01\x02\x03\x04\x05\x06\x07\x08".as_slice(),
+                b"\x0f\x0e\x0d\x0c\x0b\x0a\x09\x08\x00\x00\x11\x22\x33\x44\x55\x66"
+            ]
+            .concat()
         );
         greeted.address = "[2001:db8::1]:9".parse().unwrap();
         let written = bytes(|w| greeted.write(w));
@@ -169,12 +180,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trip(nonce: [u8; 8], grant: u32, address in any_socket(), expiry: u16, tag: u64, unix_millis: u64) {
+        fn round_trip(nonce: [u8; 8], grant: u32, address in any_socket(), expiry: u16, tag: u64, cookie: u64, unix_millis: u64) {
             let greet = Greet { nonce, grant };
             prop_assert_eq!(Greet::read(&bytes(|w| greet.write(w))), Ok(greet));
             let consent = Consent { expiry, tag };
             prop_assert_eq!(Consent::from_bytes(&consent.to_bytes()), Ok(consent));
-            let greeted = Greeted { nonce, address, consent, unix_millis };
+            let greeted = Greeted { nonce, address, consent, cookie, unix_millis };
             let written = bytes(|w| greeted.write(w));
             prop_assert_eq!(written.len(), greeted.len());
             prop_assert_eq!(Greeted::read(&written), Ok(greeted));

@@ -5,6 +5,7 @@
 //! relay key (32) ──KDF──> grant key ──PRF(grant)──> secret (16) ──PRF(caveat)──> secret of the narrower word (16)
 //!                 │                                     └──PRF("mac")──> MAC key of its packets and notices
 //!                 ├──KDF──> consent key ──MAC(grant id, address, expiry)──> consent tag (8)
+//!                 │                     └──MAC(grant id, address, day)──> cookie (8)
 //!                 └──KDF──> return key  ──MAC(grant id, branch, sender, receiver, expiry)──> return tag (8)
 //! ```
 //!
@@ -213,6 +214,21 @@ impl RelayKey {
         (expected == tag.tag).then_some(units * EXPIRY_UNIT)
     }
 
+    /// What a sender at `address` must know to be given return tags: it shows that it receives there, so that nobody gets
+    /// a tag for somebody else's address by forging a source. Good until the end of the next UTC day.
+    #[must_use]
+    pub fn cookie(&self, grant: u32, address: SocketAddr, now: u64) -> u64 {
+        self.cookie_of_day(grant, address, now / 86_400)
+    }
+
+    /// Whether this is the cookie of `address`, from today or from yesterday.
+    #[must_use]
+    pub fn check_cookie(&self, cookie: u64, grant: u32, address: SocketAddr, now: u64) -> bool {
+        let today = now / 86_400;
+        cookie == self.cookie_of_day(grant, address, today)
+            || cookie == self.cookie_of_day(grant, address, today.wrapping_sub(1))
+    }
+
     /// A number that nobody else knows, to spread accounts over a table.
     #[must_use]
     pub const fn salt(&self) -> u64 {
@@ -224,6 +240,15 @@ impl RelayKey {
         hasher.write(&grant.to_be_bytes());
         hasher.write(&units.to_be_bytes());
         hasher.write(&address_bytes(address));
+        hasher.finish()
+    }
+
+    fn cookie_of_day(&self, grant: u32, address: SocketAddr, day: u64) -> u64 {
+        let mut hasher = SipHasher24::new_with_key(&self.consent);
+        hasher.write(&grant.to_be_bytes());
+        hasher.write(&day.to_be_bytes());
+        hasher.write(&address_bytes(address));
+        hasher.write(&[1]); // one byte longer than a consent, so that neither passes for the other
         hasher.finish()
     }
 
@@ -313,6 +338,7 @@ mod tests {
             hex(&key.mac_key(&grant, None).0),
             format!("{:016x}", key.mac_key(&grant, None).mac(0x60, 1_800_000_000, b"packet")),
             format!("{:016x}", key.consent(1, a, 1_800_000_000).tag),
+            format!("{:016x}", key.cookie(1, a, 1_800_000_000)),
             format!("{:016x}", key.return_tag((1, 2), a, b, 1_800_000_000).tag),
         ];
         let frozen = [
@@ -321,6 +347,7 @@ mod tests {
             "dbe36583a3253dad0003e5b3211848c8",
             "6a7fca15f29c3cbc",
             "978ea8fae73c2ab6",
+            "0f8debe0fc334dc5",
             "92206d315a004718",
         ];
         assert_eq!(derived, frozen);
@@ -366,6 +393,18 @@ mod tests {
             prop_assert_eq!(key.check_consent(&stretched, grant, address, now), None);
             // Sixteen bits of expiry come round after six days, the tag does not.
             prop_assert_eq!(key.check_consent(&consent, grant, address, now + (EXPIRY_UNIT << 16)), None);
+        }
+
+        #[test]
+        fn a_cookie_is_one_address_s_for_a_day_or_two(grant: u32, port: u16, ip: [u8; 4], now in 1_700_000_000u64..1 << 33) {
+            let key = RelayKey::new(&KEY);
+            let address = SocketAddr::from((ip, port));
+            let cookie = key.cookie(grant, address, now);
+            prop_assert!(key.check_cookie(cookie, grant, address, now + 86_400));
+            prop_assert!(!key.check_cookie(cookie, grant, address, now + 2 * 86_400));
+            prop_assert!(!key.check_cookie(cookie, grant ^ 1, address, now));
+            prop_assert!(!key.check_cookie(cookie, grant, SocketAddr::from((ip, port ^ 1)), now));
+            prop_assert!(key.consent(grant, address, now / 86_400 * EXPIRY_UNIT).tag != cookie);
         }
 
         #[test]

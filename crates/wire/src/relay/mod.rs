@@ -19,8 +19,8 @@
 //! | 64, 65 | [`Delivered`]: bit 0 IPv6 sender | relay → receiver | as it came in |
 //! | 66, 67 | [`Return`]: bit 0 IPv6 sender | receiver → relay | 22, 34 |
 //! | 68, 69 | [`Back`]: bit 0 IPv6 receiver | relay → sender | as it came in |
-//! | 6a | [`Greet`] | anyone → relay | 48 in all |
-//! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 33, 45 in all |
+//! | 6a | [`Greet`] | anyone → relay | 56 in all |
+//! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 41, 53 in all |
 //! | 6e | [`Notice`] | relay → sender | 30 in all |
 //!
 //! The other values of 60 to 6f are free. All numbers are in network byte order.

@@ -1,0 +1,229 @@
+//! One account per grant in use: what it used today, how fast, and its MAC key so that it is not derived per packet.
+//!
+//! The table is as large as it ever gets when it is made. Only who has a genuine word gets an account, so forgers cannot
+//! fill it, and one word gets at most 255 branches. When a newcomer finds its set of [`WAYS`] full, an account that owes
+//! nothing makes room: it has expired, or nothing is lent by its rate meter and it used nothing of a limited quota today.
+//! Forgetting such an account forgets nothing, so being pushed out and coming back refills no quota. If all of them owe
+//! something, the newcomer is refused as [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set are
+//! worth more than one more word.
+
+use crate::limit::Meter;
+use alloc::vec::Vec;
+use byway_wire::Instant;
+use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
+
+/// Accounts in a set. A lookup looks at one set.
+const WAYS: usize = 8;
+/// The least burst, in bytes, and in time: what a sender paced by the millisecond and a receiver's batch make of a rate.
+const BURST_BYTES: u64 = 64 << 10;
+const BURST_NANOS: u64 = 125_000_000;
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400;
+
+/// Limits that hold whatever a word says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caps {
+    pub(crate) rate: Option<u64>,
+    pub(crate) quota: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) grant: Grant,
+    pub(crate) caveat: Option<Caveat>,
+    pub(crate) key: MacKey,
+    /// Under which of the relay's keys the word was made.
+    pub(crate) generation: u32,
+    rate: Option<u64>,
+    burst: u64,
+    quota: Option<u64>,
+    meter: Meter,
+    day: u64,
+    used: u64,
+    /// When its holder was last told about a limit, Unix seconds.
+    noticed: u64,
+}
+
+impl Account {
+    pub(crate) fn new(
+        grant: Grant,
+        caveat: Option<Caveat>,
+        key: MacKey,
+        generation: u32,
+        caps: Caps,
+    ) -> Self {
+        let terms = caveat.map_or(grant.terms, |caveat| caveat.terms);
+        let rate = least(terms.rate.bytes_per_second(), caps.rate);
+        let quota = least(terms.quota.bytes_per_day(), caps.quota);
+        let burst = rate.map_or(0, |rate| BURST_NANOS.max(BURST_BYTES * SECOND / rate.max(1)));
+        Self {
+            grant,
+            caveat,
+            key,
+            generation,
+            rate,
+            burst,
+            quota,
+            meter: Meter::default(),
+            day: 0,
+            used: 0,
+            noticed: 0,
+        }
+    }
+
+    pub(crate) fn terms(&self) -> &Terms {
+        self.caveat.as_ref().map_or(&self.grant.terms, |caveat| &caveat.terms)
+    }
+
+    fn branch(&self) -> u8 {
+        self.caveat.map_or(0, |caveat| caveat.branch)
+    }
+
+    /// Whether so many bytes may pass now; else why not, and after how many seconds.
+    fn check(&self, now: Instant, unix: u64, bytes: u64) -> Result<(), (Reason, u32)> {
+        let used = if self.day == unix / DAY { self.used } else { 0 };
+        if self.quota.is_some_and(|quota| used.saturating_add(bytes) > quota) {
+            return Err((Reason::OverQuota, (DAY - unix % DAY) as u32));
+        }
+        match self.meter.wait(now, self.burst) {
+            0 => Ok(()),
+            wait => Err((Reason::OverRate, wait.div_ceil(SECOND).min(u64::from(u32::MAX)) as u32)),
+        }
+    }
+
+    fn charge(&mut self, now: Instant, unix: u64, bytes: u64) {
+        let today = unix / DAY;
+        if self.day != today {
+            (self.day, self.used) = (today, 0);
+        }
+        self.used = self.used.saturating_add(bytes);
+        if let Some(rate) = self.rate {
+            self.meter.take(now, bytes, rate);
+        }
+    }
+
+    fn owes_nothing(&self, now: Instant, unix: u64) -> bool {
+        let used_today = self.quota.is_some() && self.day == unix / DAY && self.used > 0;
+        self.terms().expiry.unix() <= unix || (self.meter.is_full(now) && !used_today)
+    }
+}
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    slots: Vec<Option<Account>>,
+    salt: u64,
+    live: usize,
+}
+
+impl Accounts {
+    pub(crate) fn new(count: usize, salt: u64) -> Self {
+        let count = count.clamp(WAYS, 1 << 24).next_power_of_two();
+        Self { slots: (0..count).map(|_| None).collect(), salt, live: 0 }
+    }
+
+    /// Accounts in the table.
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Account> {
+        self.slots.get(index)?.as_ref()
+    }
+
+    /// Where the account of a grant, or of a branch under it, stands.
+    pub(crate) fn find(&self, id: u32, branch: u8) -> Option<usize> {
+        let set = self.set(id, branch);
+        let ways = self.slots.get(set..set + WAYS)?;
+        let way = ways.iter().position(|slot| {
+            slot.as_ref().is_some_and(|account| account.grant.id == id && account.branch() == branch)
+        })?;
+        Some(set + way)
+    }
+
+    /// Takes in an account: in the place of the one of the same name, whose debts it inherits, or in a free place, or in
+    /// that of one that owes nothing, but never in place `keep`. Gives its place, and whether another had to go.
+    pub(crate) fn admit(
+        &mut self,
+        mut account: Account,
+        now: Instant,
+        unix: u64,
+        keep: Option<usize>,
+    ) -> Option<(usize, bool)> {
+        let (id, branch) = (account.grant.id, account.branch());
+        let set = self.set(id, branch);
+        if let Some(index) = self.find(id, branch) {
+            if let Some(old) = self.get(index) {
+                account.meter = old.meter;
+                (account.day, account.used, account.noticed) = (old.day, old.used, old.noticed);
+            }
+            *self.slots.get_mut(index)? = Some(account);
+            return Some((index, false));
+        }
+        let ways = self.slots.get_mut(set..set + WAYS)?;
+        let free = ways.iter().position(Option::is_none);
+        let place = free.or_else(|| {
+            ways.iter().enumerate().position(|(way, slot)| {
+                keep != Some(set + way)
+                    && slot.as_ref().is_some_and(|account| account.owes_nothing(now, unix))
+            })
+        })?;
+        *ways.get_mut(place)? = Some(account);
+        self.live += usize::from(free.is_some());
+        Some((set + place, free.is_none()))
+    }
+
+    /// Charges one account and, for a branch, the one above it: both or none.
+    pub(crate) fn charge(
+        &mut self,
+        places: (usize, Option<usize>),
+        now: Instant,
+        unix: u64,
+        bytes: usize,
+    ) -> Result<(), (Reason, u32)> {
+        let bytes = bytes as u64;
+        for index in core::iter::once(places.0).chain(places.1) {
+            self.get(index).ok_or((Reason::Busy, 0))?.check(now, unix, bytes)?;
+        }
+        for index in core::iter::once(places.0).chain(places.1) {
+            if let Some(Some(account)) = self.slots.get_mut(index) {
+                account.charge(now, unix, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the holder may be told about a limit: once a second.
+    pub(crate) fn may_notice(&mut self, index: usize, unix: u64) -> bool {
+        match self.slots.get_mut(index) {
+            Some(Some(account)) if account.noticed != unix => {
+                account.noticed = unix;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn set(&self, id: u32, branch: u8) -> usize {
+        // Ids are the operator's and branches a holder's: mixing in what neither knows keeps them from piling up in a set.
+        let mixed =
+            ((u64::from(id) << 8 | u64::from(branch)) ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 32) ^ self.salt.rotate_left(17)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let sets = (self.slots.len() / WAYS) as u64; // a power of two
+        ((mixed >> 32) & (sets - 1)) as usize * WAYS
+    }
+}
+
+fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.into_iter().chain(b).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_as_small_as_the_configuration_says() {
+        assert!(size_of::<Option<Account>>() <= 150, "{}", size_of::<Option<Account>>());
+    }
+}

@@ -1,0 +1,63 @@
+//! What an operator may set.
+
+use crate::policy::Policy;
+use core::fmt;
+
+/// How a relay behaves. [`Config::new`] gives sound values for all but the key and the clock.
+#[derive(Clone)]
+pub struct Config {
+    /// 32 bytes of entropy from which all secrets follow. A relay that restarts with it knows its words again.
+    pub key: [u8; 32],
+    /// The key before: words, consents and tags made under it still hold. `None` ends them, which is how words are revoked.
+    pub previous_key: Option<[u8; 32]>,
+    /// Unix time in ms at construction. It goes on by the machine's own clock.
+    pub unix_millis: u64,
+    /// Where it sends.
+    pub policy: Policy,
+    /// The most bytes per second for one grant, whatever its word says.
+    pub rate_cap: Option<u64>,
+    /// The most bytes per UTC day for one grant, whatever its word says.
+    pub quota_cap: Option<u64>,
+    /// Accounts kept, at about 150 bytes each; rounded up to a power of two of at least 8.
+    pub accounts: usize,
+    /// Bytes on their way out between two rounds of the driver. What finds no room is dropped.
+    pub queue_bytes: usize,
+    /// Datagrams on their way out between two rounds of the driver.
+    pub queue_datagrams: usize,
+    /// Greetings answered per second.
+    pub greetings_per_second: u64,
+    /// Proven notices per second, over all grants; one grant gets at most one a second about its limits.
+    pub notices_per_second: u64,
+    /// Notices per second to senders whose word the relay does not know, and whose address may be forged.
+    pub hints_per_second: u64,
+}
+
+impl Config {
+    /// Sound values: public destinations only, no caps, 16,384 accounts, 4 MiB of queue.
+    #[must_use]
+    pub const fn new(key: [u8; 32], unix_millis: u64) -> Self {
+        Self {
+            key,
+            previous_key: None,
+            unix_millis,
+            policy: Policy::public(),
+            rate_cap: None,
+            quota_cap: None,
+            accounts: 16_384,
+            queue_bytes: 4 << 20,
+            queue_datagrams: 4_096,
+            greetings_per_second: 5_000,
+            notices_per_second: 500,
+            hints_per_second: 20,
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("policy", &self.policy)
+            .field("accounts", &self.accounts)
+            .finish_non_exhaustive()
+    }
+}

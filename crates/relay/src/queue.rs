@@ -1,0 +1,233 @@
+//! Datagrams on their way out, sorted into runs: what goes to one address in datagrams of one size leaves in one call of
+//! the system (segmentation offload), also when it came in between others'.
+//!
+//! All memory is taken at construction. Bytes are put one after the other and the whole is taken up again when all has
+//! been sent, which a driver does after each batch of arrivals: the memory in use stays as small, and as warm, as a batch.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::{Ecn, Local, Out, Transmit};
+use core::net::SocketAddr;
+
+/// The most datagrams in a run, and the most bytes: what systems take in one call.
+const RUN_DATAGRAMS: u16 = 64;
+const RUN_BYTES: usize = 65_000;
+const SLOTS: usize = 256;
+const NONE: u32 = u32::MAX;
+
+/// Where a datagram goes, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) local: Local,
+    pub(crate) remote: SocketAddr,
+    pub(crate) ecn: Ecn,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Datagram {
+    at: u32,
+    length: u32,
+    next: u32,
+}
+
+#[derive(Debug)]
+struct Run {
+    way: Way,
+    segment: usize,
+    head: u32,
+    tail: u32,
+    count: u16,
+    /// A shorter datagram was put at the end: nothing may follow it.
+    closed: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    bytes: Box<[u8]>,
+    used: usize,
+    datagrams: Vec<Datagram>,
+    runs: Vec<Run>,
+    /// The first run that is not sent whole.
+    first: usize,
+    /// The latest run by a hash of its way. May be stale; what it names is compared.
+    latest: [u32; SLOTS],
+}
+
+impl Queue {
+    pub(crate) fn new(bytes: usize, datagrams: usize) -> Self {
+        let datagrams = datagrams.clamp(1, 1 << 20);
+        Self {
+            bytes: vec![0; bytes.min(1 << 30)].into_boxed_slice(),
+            used: 0,
+            datagrams: Vec::with_capacity(datagrams),
+            runs: Vec::with_capacity(datagrams),
+            first: 0,
+            latest: [NONE; SLOTS],
+        }
+    }
+
+    /// Whether a datagram of this length finds room.
+    pub(crate) fn has_room(&self, length: usize) -> bool {
+        self.datagrams.len() < self.datagrams.capacity() && self.bytes.len() - self.used >= length
+    }
+
+    /// Puts a datagram in. False, and nothing happens, if there is no room.
+    pub(crate) fn push(&mut self, way: Way, datagram: &[u8]) -> bool {
+        let length = datagram.len();
+        let end = self.used + length;
+        if !self.has_room(length) || length == 0 {
+            return false;
+        }
+        let Some(room) = self.bytes.get_mut(self.used..end) else { return false };
+        room.copy_from_slice(datagram);
+        let index = self.datagrams.len() as u32; // capacity is at most 2^20
+        self.datagrams.push(Datagram { at: self.used as u32, length: length as u32, next: NONE });
+        self.used = end;
+        let slot = slot(&way);
+        let latest = self.latest[slot] as usize;
+        let open = self.runs.get_mut(latest).filter(|run| {
+            latest >= self.first
+                && run.way == way
+                && !run.closed
+                && run.count < RUN_DATAGRAMS
+                && length <= run.segment
+                && (usize::from(run.count) + 1) * run.segment <= RUN_BYTES
+        });
+        match open {
+            Some(run) => {
+                if let Some(tail) = self.datagrams.get_mut(run.tail as usize) {
+                    tail.next = index;
+                }
+                run.tail = index;
+                run.count += 1;
+                run.closed = length < run.segment;
+            }
+            None => {
+                self.latest[slot] = self.runs.len() as u32;
+                self.runs.push(Run {
+                    way,
+                    segment: length,
+                    head: index,
+                    tail: index,
+                    count: 1,
+                    closed: false,
+                });
+            }
+        }
+        true
+    }
+
+    /// Takes out the next run, or as much of it as fits. A datagram that is larger than the whole buffer is left out.
+    pub(crate) fn transmit(&mut self, out: &mut Out<'_>) -> Option<Transmit> {
+        let most = out.max_segments.max(1);
+        while let Some(run) = self.runs.get_mut(self.first) {
+            let (mut size, mut count) = (0, 0);
+            while let Some(datagram) = self.datagrams.get(run.head as usize) {
+                let (at, length) = (datagram.at as usize, datagram.length as usize);
+                let room = out.buffer.get_mut(size..size + length);
+                let (Some(room), true) = (room, count < most) else {
+                    if count > 0 {
+                        break;
+                    }
+                    run.head = datagram.next; // too large for the driver
+                    continue;
+                };
+                room.copy_from_slice(self.bytes.get(at..at + length)?);
+                size += length;
+                count += 1;
+                run.head = datagram.next;
+            }
+            let (way, segment) = (run.way, run.segment.min(size));
+            if run.head == NONE {
+                self.first += 1;
+            }
+            if count > 0 {
+                return Some(Transmit { local: way.local, remote: way.remote, ecn: way.ecn, size, segment });
+            }
+        }
+        self.datagrams.clear();
+        self.runs.clear();
+        (self.used, self.first) = (0, 0);
+        None
+    }
+}
+
+/// A few bits of the address: neighbours differ in the last byte or in the port. Who makes his packets collide with
+/// another's only makes shorter runs.
+fn slot(way: &Way) -> usize {
+    let ip = match way.remote.ip() {
+        core::net::IpAddr::V4(ip) => ip.to_bits(),
+        core::net::IpAddr::V6(ip) => {
+            let bits = ip.to_bits();
+            (bits ^ (bits >> 64) ^ (bits >> 96)) as u32
+        }
+    };
+    let mixed = (ip ^ (u32::from(way.remote.port()) << 16)).wrapping_mul(0x9e37_79b1);
+    (mixed >> 24) as usize ^ way.ecn as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn way(port: u16) -> Way {
+        Way { local: Local(0), remote: SocketAddr::from(([192, 0, 2, 1], port)), ecn: Ecn::NotEct }
+    }
+
+    fn drain(queue: &mut Queue, buffer: usize, max_segments: usize) -> Vec<(u16, usize, Vec<u8>)> {
+        let mut buffer = vec![0; buffer];
+        let mut all = Vec::new();
+        while let Some(sent) = queue.transmit(&mut Out { buffer: &mut buffer, max_segments }) {
+            assert!(sent.size.div_ceil(sent.segment) <= max_segments);
+            all.push((sent.remote.port(), sent.segment, buffer[..sent.size].to_vec()));
+        }
+        all
+    }
+
+    #[test]
+    fn interleaved_datagrams_leave_in_runs_and_a_shorter_one_ends_its_run() {
+        let mut queue = Queue::new(10_000, 100);
+        for (port, length) in [(1, 10), (2, 10), (1, 10), (2, 4), (2, 4), (1, 10), (1, 20)] {
+            assert!(queue.push(way(port), &vec![port as u8; length]));
+        }
+        let sizes: Vec<_> = drain(&mut queue, 1000, 64)
+            .into_iter()
+            .map(|(port, segment, bytes)| (port, segment, bytes.len()))
+            .collect();
+        assert_eq!(sizes, [(1, 10, 30), (2, 10, 14), (2, 4, 4), (1, 20, 20)]);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_or_reordered_within_a_way(
+            steps in prop::collection::vec((0u16..6, 1usize..5, any::<bool>()), 0..200), buffer in 5usize..60, max_segments in 1usize..8,
+        ) {
+            let mut queue = Queue::new(300, 50);
+            let (mut sent, mut got) = (Vec::new(), Vec::new());
+            let mut collect = |queue: &mut Queue| {
+                for (port, segment, bytes) in drain(queue, buffer, max_segments) {
+                    got.extend(bytes.chunks(segment).map(|chunk| (port, chunk.to_vec())));
+                }
+            };
+            for (number, (port, length, pause)) in steps.into_iter().enumerate() {
+                let datagram = vec![number as u8; length];
+                let room = queue.has_room(length);
+                prop_assert_eq!(queue.push(way(port), &datagram), room);
+                if room {
+                    sent.push((port, datagram));
+                }
+                if pause {
+                    collect(&mut queue);
+                }
+            }
+            collect(&mut queue);
+            for port in 0..6 {
+                let of = |all: &[(u16, Vec<u8>)]| all.iter().filter(|(to, _)| *to == port).cloned().collect::<Vec<_>>();
+                prop_assert_eq!(of(&sent), of(&got));
+            }
+            prop_assert!(queue.has_room(300));
+        }
+    }
+}

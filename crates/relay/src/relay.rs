@@ -1,0 +1,458 @@
+//! The machine.
+
+use crate::accounts::{Account, Accounts, Caps};
+use crate::config::Config;
+use crate::limit::Limiter;
+use crate::policy::Policy;
+use crate::queue::{Queue, Way};
+use crate::report::{Counters, Dropped, Event};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use byway_wire::relay::{
+    Back, CONSENT_LIFE, Caveat, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, Kind, MacKey,
+    NOTICE_LEN, Notice, Reason, RelayKey, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
+};
+use byway_wire::{Datagram, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
+use core::net::{IpAddr, SocketAddr};
+
+/// Seconds for which a return tag is good. A receiver gets a new one with every packet.
+const RETURN_LIFE: u64 = 600;
+const EVENTS: usize = 64;
+const EVENTS_PER_SECOND: u64 = 10;
+const MAX_LINKS: usize = 64;
+
+/// A relay.
+///
+/// The owner's side: [`issue`](Self::issue), [`roll`](Self::roll), [`set_clock`](Self::set_clock),
+/// [`counters`](Self::counters), [`accounts`](Self::accounts), [`next_event`](Self::next_event). The driver's side is
+/// [`Machine`]. A relay has no deadlines: it only answers.
+///
+/// It sends from one socket per address family: the first that is up. Receivers open their NAT towards the socket that
+/// they greeted, so give it one port, not several.
+#[derive(Debug)]
+pub struct Relay {
+    key: RelayKey,
+    previous: Option<RelayKey>,
+    /// Counts the keys, so that an account knows whether its key still holds.
+    generation: u32,
+    unix_millis: u64,
+    started: Instant,
+    policy: Policy,
+    caps: Caps,
+    links: Vec<(Local, SocketAddr)>,
+    accounts: Accounts,
+    queue: Queue,
+    counters: Counters,
+    greetings: Limiter,
+    notices: Limiter,
+    hints: Limiter,
+    logging: Limiter,
+    events: VecDeque<Event>,
+    left_out: u64,
+}
+
+/// Whose word a packet is under.
+struct Holder {
+    key: MacKey,
+    generation: u32,
+    /// The sender showed that it receives where it sends from.
+    reachable: bool,
+}
+
+impl Relay {
+    /// A relay whose machine clock shows `now` when the Unix time is the configuration's.
+    #[must_use]
+    pub fn new(config: &Config, now: Instant) -> Self {
+        let key = RelayKey::new(&config.key);
+        let accounts = Accounts::new(config.accounts, key.salt());
+        Self {
+            key,
+            previous: config.previous_key.as_ref().map(RelayKey::new),
+            generation: 1,
+            unix_millis: config.unix_millis,
+            started: now,
+            policy: config.policy.clone(),
+            caps: Caps { rate: config.rate_cap, quota: config.quota_cap },
+            links: Vec::with_capacity(MAX_LINKS),
+            accounts,
+            queue: Queue::new(config.queue_bytes, config.queue_datagrams),
+            counters: Counters::default(),
+            greetings: Limiter::new(config.greetings_per_second),
+            notices: Limiter::new(config.notices_per_second),
+            hints: Limiter::new(config.hints_per_second),
+            logging: Limiter::new(EVENTS_PER_SECOND),
+            events: VecDeque::with_capacity(EVENTS),
+            left_out: 0,
+        }
+    }
+
+    /// The word for a grant, to be handed to a sender. `relays`: where this relay is reached from outside, one to four
+    /// addresses. Nothing is remembered: the same grant gives the same word, also after a restart.
+    pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, WordError> {
+        self.key.issue(grant, relays)
+    }
+
+    /// Takes a new key. What was made under the key until now holds on, what was made under the one before ends: rolling
+    /// twice revokes every word that is not issued anew.
+    pub fn roll(&mut self, key: &[u8; 32]) {
+        self.previous = Some(core::mem::replace(&mut self.key, RelayKey::new(key)));
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Sets the Unix time anew: `unix_millis` at `now`.
+    pub const fn set_clock(&mut self, now: Instant, unix_millis: u64) {
+        (self.unix_millis, self.started) = (unix_millis, now);
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How many accounts it keeps at the moment.
+    #[must_use]
+    pub fn accounts(&self) -> usize {
+        self.accounts.len()
+    }
+
+    /// The next thing for the log.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn millis(&self, now: Instant) -> u64 {
+        self.unix_millis.saturating_add_signed(now.signed_nanos_since(self.started) / 1_000_000)
+    }
+
+    fn unix(&self, now: Instant) -> u64 {
+        self.millis(now) / 1_000
+    }
+
+    /// The keys that hold, with their generations.
+    fn keys(&self) -> impl Iterator<Item = (u32, &RelayKey)> {
+        let before = self.previous.iter().map(|key| (self.generation.wrapping_sub(1), key));
+        core::iter::once((self.generation, &self.key)).chain(before)
+    }
+
+    /// From which socket an address is reached. Where only an IPv6 socket is up, IPv4 goes through it in mapped form.
+    fn way(&self, remote: SocketAddr, datagram: &Datagram<'_>) -> Option<Way> {
+        let of = |v4: bool| self.links.iter().find(|(_, address)| address.is_ipv4() == v4);
+        let (local, remote) = match (of(remote.is_ipv4()), remote.ip()) {
+            (Some((local, _)), _) => (*local, remote),
+            (None, IpAddr::V4(ip)) => {
+                (of(false)?.0, SocketAddr::new(IpAddr::V6(ip.to_ipv6_mapped()), remote.port()))
+            }
+            (None, IpAddr::V6(_)) => return None,
+        };
+        Some(Way { local, remote, ecn: datagram.ecn })
+    }
+
+    fn allows(&self, destination: SocketAddr) -> bool {
+        self.policy.allows(destination) && !self.links.iter().any(|(_, own)| canonical(*own) == destination)
+    }
+
+    fn drop(&mut self, now: Instant, why: Dropped, grant: u32, from: SocketAddr) {
+        self.counters.drop(why);
+        if self.events.len() < EVENTS && self.logging.allows(now) {
+            let left_out = core::mem::take(&mut self.left_out);
+            self.events.push_back(Event { dropped: why, grant, from, left_out });
+        } else {
+            self.left_out = self.left_out.saturating_add(1);
+        }
+    }
+
+    /// Answers a datagram where it came from, with no more bytes than it had.
+    fn answer(&mut self, datagram: &Datagram<'_>, bytes: &[u8]) -> bool {
+        let way = Way { local: datagram.local, remote: datagram.remote, ecn: byway_wire::Ecn::NotEct };
+        bytes.len() <= datagram.payload.len() && self.queue.push(way, bytes)
+    }
+
+    fn notice(&mut self, datagram: &Datagram<'_>, notice: &Notice) {
+        let mut bytes = [0; NOTICE_LEN];
+        notice.write(&mut Writer::new(&mut bytes));
+        if self.answer(datagram, &bytes) {
+            self.counters.notices += 1;
+        }
+    }
+
+    fn forward(&mut self, now: Instant, datagram: &mut Datagram<'_>) {
+        let from = canonical(datagram.remote);
+        let Ok(forward) = Forward::read(datagram.payload) else {
+            return self.drop(now, Dropped::Malformed, 0, from);
+        };
+        let (id, unix) = (forward.grant.id, self.unix(now));
+        let echo = forward.consent.tag.to_be_bytes();
+        let Some(holder) = self.holder(&forward, datagram.payload, from, unix) else {
+            self.drop(now, Dropped::Refused(Reason::UnknownWord), id, from);
+            if self.hints.allows(now) {
+                self.notice(datagram, &Notice::new(Reason::UnknownWord, id, echo, unix, 0, None));
+            }
+            return;
+        };
+        if let Err((why, retry)) = self.forward_for(now, unix, datagram, &forward, from, &holder) {
+            self.drop(now, why, id, from);
+            let Dropped::Refused(reason) = why else { return };
+            let limit = matches!(reason, Reason::OverRate | Reason::OverQuota);
+            let place = self.accounts.find(id, forward.branch()).filter(|_| limit);
+            if place.is_none_or(|place| self.accounts.may_notice(place, unix)) && self.notices.allows(now) {
+                self.notice(datagram, &Notice::new(reason, id, echo, unix, retry, Some(&holder.key)));
+            }
+        }
+    }
+
+    /// Who made the packet. The account knows its key; only the first packet of a word, and a forged one, cost more.
+    fn holder(&self, forward: &Forward, packet: &[u8], from: SocketAddr, unix: u64) -> Option<Holder> {
+        let (id, said) = (forward.grant.id, forward.unix(unix));
+        let reachable = |cookie| match cookie {
+            0 => Some(false),
+            _ => self.keys().any(|(_, key)| key.check_cookie(cookie, id, from, unix)).then_some(true),
+        };
+        let account = self.accounts.find(id, forward.branch()).and_then(|place| self.accounts.get(place));
+        let known = account.filter(|account| {
+            let age = self.generation.wrapping_sub(account.generation);
+            let holds = age == 0 || (age == 1 && self.previous.is_some());
+            holds && account.grant == forward.grant && account.caveat == forward.caveat
+        });
+        if let Some(account) = known
+            && let Some(reachable) = reachable(forward.cookie(packet, &account.key, said))
+        {
+            return Some(Holder { key: account.key.clone(), generation: account.generation, reachable });
+        }
+        self.keys().find_map(|(generation, key)| {
+            if known.is_some_and(|account| account.generation == generation) {
+                return None; // it was just tried
+            }
+            let key = key.mac_key(&forward.grant, forward.caveat.as_ref());
+            let reachable = reachable(forward.cookie(packet, &key, said))?;
+            Some(Holder { key, generation, reachable })
+        })
+    }
+
+    fn forward_for(
+        &mut self,
+        now: Instant,
+        unix: u64,
+        datagram: &mut Datagram<'_>,
+        forward: &Forward,
+        from: SocketAddr,
+        holder: &Holder,
+    ) -> Result<(), (Dropped, u32)> {
+        let refuse = |reason| Err((Dropped::Refused(reason), 0));
+        let to = forward.destination;
+        let terms = forward.caveat.map_or(forward.grant.terms, |caveat| caveat.terms);
+        if forward.unix(unix).abs_diff(unix) > TIME_WINDOW {
+            return refuse(Reason::Clock);
+        }
+        if !terms.within(&forward.grant.terms) {
+            return refuse(Reason::Wider);
+        }
+        if terms.expiry.unix() <= unix {
+            return refuse(Reason::Expired);
+        }
+        if !terms.scope.contains(forward.scope()) {
+            return refuse(Reason::Scope);
+        }
+        if !self.allows(to) {
+            return refuse(Reason::Destination);
+        }
+        let consent = &forward.consent;
+        match self.keys().find_map(|(_, key)| key.check_consent(consent, forward.grant.id, to, unix)) {
+            None => return refuse(Reason::NoConsent),
+            Some(end) if end <= unix => return refuse(Reason::ConsentExpired),
+            Some(_) => {}
+        }
+        let Some(way) = self.way(to, datagram) else { return refuse(Reason::Unreachable) };
+        let length = datagram.payload.len();
+        if !self.queue.has_room(length) {
+            return Err((Dropped::QueueFull, 0));
+        }
+        let Some(places) = self.places(now, unix, forward, holder) else { return refuse(Reason::Busy) };
+        self.accounts
+            .charge(places, now, unix, length)
+            .map_err(|(reason, retry)| (Dropped::Refused(reason), retry))?;
+
+        let tag = if holder.reachable && terms.scope.contains(Scope::BACK) {
+            self.key.return_tag((forward.grant.id, forward.branch()), from, to, unix + RETURN_LIFE)
+        } else {
+            // No ticket for who may not be answered, or may not be who he says.
+            ReturnTag { grant: forward.grant.id, branch: forward.branch(), expiry: 0, tag: 0 }
+        };
+        let written = Delivered { from, tag, inner: forward.inner }.write(datagram.payload);
+        if written && self.queue.push(way, datagram.payload) {
+            self.counters.forwarded_packets += 1;
+            self.counters.forwarded_bytes += length as u64;
+        }
+        Ok(())
+    }
+
+    /// The accounts to charge: the word's own, and the one above if it is a branch.
+    fn places(
+        &mut self,
+        now: Instant,
+        unix: u64,
+        forward: &Forward,
+        holder: &Holder,
+    ) -> Option<(usize, Option<usize>)> {
+        let Forward { grant, caveat, .. } = *forward;
+        let own = self.place(now, unix, (grant, caveat), holder.generation, Some(&holder.key), None)?;
+        if caveat.is_none() {
+            return Some((own, None));
+        }
+        let above = self.place(now, unix, (grant, None), holder.generation, None, Some(own))?;
+        Some((own, Some(above)))
+    }
+
+    fn place(
+        &mut self,
+        now: Instant,
+        unix: u64,
+        name: (Grant, Option<Caveat>),
+        generation: u32,
+        key: Option<&MacKey>,
+        keep: Option<usize>,
+    ) -> Option<usize> {
+        let (grant, caveat) = name;
+        let place = self.accounts.find(grant.id, caveat.map_or(0, |caveat| caveat.branch));
+        if let Some(place) = place
+            && self.accounts.get(place).is_some_and(|account| {
+                account.grant == grant && account.caveat == caveat && account.generation == generation
+            })
+        {
+            return Some(place);
+        }
+        let key = match key {
+            Some(key) => key.clone(),
+            None => self.keys().find(|(number, _)| *number == generation)?.1.mac_key(&grant, None),
+        };
+        let account = Account::new(grant, caveat, key, generation, self.caps);
+        let (place, evicted) = self.accounts.admit(account, now, unix, keep)?;
+        self.counters.evicted += u64::from(evicted);
+        Some(place)
+    }
+
+    fn back(&mut self, now: Instant, datagram: &mut Datagram<'_>) {
+        let from = canonical(datagram.remote);
+        let Ok(back) = Return::read(datagram.payload) else {
+            return self.drop(now, Dropped::Malformed, 0, from);
+        };
+        if let Err(why) = self.back_for(now, datagram, &back, from) {
+            self.drop(now, why, back.tag.grant, from);
+        }
+    }
+
+    /// No notices here: a receiver holds no word, and there is nothing that he could do about it.
+    fn back_for(
+        &mut self,
+        now: Instant,
+        datagram: &mut Datagram<'_>,
+        back: &Return,
+        from: SocketAddr,
+    ) -> Result<(), Dropped> {
+        let unix = self.unix(now);
+        let refuse = |reason| Err(Dropped::Refused(reason));
+        let end = self.keys().find_map(|(_, key)| key.check_return(&back.tag, back.to, from, unix));
+        if end.is_none_or(|end| end <= unix) {
+            return Err(Dropped::BadReturn);
+        }
+        let ReturnTag { grant: id, branch, .. } = back.tag;
+        let own = self.accounts.find(id, branch).ok_or(Dropped::UnknownAccount)?;
+        let above =
+            if branch == 0 { None } else { Some(self.accounts.find(id, 0).ok_or(Dropped::UnknownAccount)?) };
+        let terms = *self.accounts.get(own).ok_or(Dropped::UnknownAccount)?.terms();
+        if terms.expiry.unix() <= unix {
+            return refuse(Reason::Expired);
+        }
+        if !terms.scope.contains(Scope::BACK) {
+            return refuse(Reason::Scope);
+        }
+        if !self.allows(back.to) {
+            return refuse(Reason::Destination);
+        }
+        let Some(way) = self.way(back.to, datagram) else { return refuse(Reason::Unreachable) };
+        let length = datagram.payload.len();
+        if !self.queue.has_room(length) {
+            return Err(Dropped::QueueFull);
+        }
+        let charged = self.accounts.charge((own, above), now, unix, length);
+        charged.map_err(|(reason, _)| Dropped::Refused(reason))?;
+        if (Back { from, inner: back.inner }).write(datagram.payload)
+            && self.queue.push(way, datagram.payload)
+        {
+            self.counters.returned_packets += 1;
+            self.counters.returned_bytes += length as u64;
+        }
+        Ok(())
+    }
+
+    fn greet(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        let from = canonical(datagram.remote);
+        let Ok(greet) = Greet::read(datagram.payload) else {
+            return self.drop(now, Dropped::Malformed, 0, from);
+        };
+        if !self.greetings.allows(now) {
+            return self.drop(now, Dropped::Greeting, greet.grant, from);
+        }
+        let unix = self.unix(now);
+        if !self.allows(from) {
+            self.drop(now, Dropped::Refused(Reason::Destination), greet.grant, from);
+            if self.hints.allows(now) {
+                let notice = Notice::new(Reason::Destination, greet.grant, greet.nonce, unix, 0, None);
+                self.notice(datagram, &notice);
+            }
+            return;
+        }
+        let greeted = Greeted {
+            nonce: greet.nonce,
+            address: from,
+            consent: self.key.consent(greet.grant, from, unix + CONSENT_LIFE),
+            cookie: self.key.cookie(greet.grant, from, unix),
+            unix_millis: self.millis(now),
+        };
+        let mut bytes = [0; GREETED_MAX];
+        let mut writer = Writer::new(&mut bytes);
+        greeted.write(&mut writer);
+        if self.answer(datagram, writer.written()) {
+            self.counters.greeted += 1;
+        } else {
+            self.drop(now, Dropped::QueueFull, greet.grant, from);
+        }
+    }
+
+    fn link(&mut self, change: &LinkChange) {
+        self.links.retain(|(local, _)| *local != change.local);
+        if change.up && self.links.len() < MAX_LINKS {
+            let at = self.links.partition_point(|(local, _)| *local < change.local);
+            self.links.insert(at, (change.local, change.address));
+        }
+    }
+}
+
+impl Machine for Relay {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Datagram(mut datagram) => {
+                self.counters.received_packets += 1;
+                self.counters.received_bytes += datagram.payload.len() as u64;
+                match datagram.payload.first().and_then(|first| Kind::of(*first)) {
+                    Some(Kind::Forward) => self.forward(now, &mut datagram),
+                    Some(Kind::Return) => self.back(now, &mut datagram),
+                    Some(Kind::Greet) => self.greet(now, &datagram),
+                    _ => self.drop(now, Dropped::Malformed, 0, canonical(datagram.remote)),
+                }
+            }
+            Input::SendError(_) => self.counters.send_errors += 1,
+            Input::Link(change) => self.link(&change),
+        }
+    }
+
+    fn wake(&mut self, _: Instant) {}
+
+    fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        self.queue.transmit(out)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}

@@ -1,0 +1,119 @@
+//! What a relay tells its operator: counters for metrics, and now and then an event for the log.
+
+use byway_wire::relay::Reason;
+use core::net::SocketAddr;
+
+/// Why a datagram went no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// Refused under the rules of words; a notice told the sender, if there was one to spare.
+    Refused(Reason),
+    /// No relay packet, or one that is cut short.
+    Malformed,
+    /// A RETURN whose tag is not this relay's, is somebody else's, or ran out.
+    BadReturn,
+    /// A RETURN for an account that the relay does not keep: it restarted. The sender's next packet brings it back.
+    UnknownAccount,
+    /// A greeting above [`Config::greetings_per_second`](crate::Config::greetings_per_second).
+    Greeting,
+    /// More on its way out than the queue holds.
+    QueueFull,
+}
+
+impl Dropped {
+    /// Number of kinds, for tables.
+    pub const COUNT: usize = Reason::ALL.len() + 5;
+
+    /// All kinds.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let others =
+            [Self::Malformed, Self::BadReturn, Self::UnknownAccount, Self::Greeting, Self::QueueFull];
+        Reason::ALL.into_iter().map(Self::Refused).chain(others)
+    }
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Refused(reason) => reason as usize - 1,
+            Self::Malformed => Reason::ALL.len(),
+            Self::BadReturn => Reason::ALL.len() + 1,
+            Self::UnknownAccount => Reason::ALL.len() + 2,
+            Self::Greeting => Reason::ALL.len() + 3,
+            Self::QueueFull => Reason::ALL.len() + 4,
+        }
+    }
+}
+
+/// What a relay did since it began. Bytes are those of UDP payloads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Datagrams that arrived.
+    pub received_packets: u64,
+    /// Bytes that arrived.
+    pub received_bytes: u64,
+    /// Datagrams from senders to receivers.
+    pub forwarded_packets: u64,
+    /// Bytes from senders to receivers.
+    pub forwarded_bytes: u64,
+    /// Datagrams from receivers back to senders.
+    pub returned_packets: u64,
+    /// Bytes from receivers back to senders.
+    pub returned_bytes: u64,
+    /// Greetings answered.
+    pub greeted: u64,
+    /// Notices sent.
+    pub notices: u64,
+    /// Sends that the system refused.
+    pub send_errors: u64,
+    /// Accounts forgotten to make room. None of them owed anything.
+    pub evicted: u64,
+    dropped: [u64; Dropped::COUNT],
+}
+
+impl Counters {
+    /// Datagrams dropped for this reason.
+    #[must_use]
+    pub fn dropped(&self, why: Dropped) -> u64 {
+        self.dropped.get(why.index()).copied().unwrap_or_default()
+    }
+
+    /// Datagrams dropped.
+    #[must_use]
+    pub fn dropped_in_all(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
+    pub(crate) fn drop(&mut self, why: Dropped) {
+        if let Some(count) = self.dropped.get_mut(why.index()) {
+            *count += 1;
+        }
+    }
+}
+
+/// Something for the log. At most ten are made per second; the rest is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened to a datagram.
+    pub dropped: Dropped,
+    /// The grant that it named, proven or not.
+    pub grant: u32,
+    /// Where it came from.
+    pub from: SocketAddr,
+    /// Events left out since the one before.
+    pub left_out: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_a_counter_of_its_own() {
+        let mut counters = Counters::default();
+        for why in Dropped::all() {
+            assert_eq!(counters.dropped(why), 0);
+            counters.drop(why);
+            assert_eq!(counters.dropped(why), 1);
+        }
+        assert_eq!(counters.dropped_in_all(), Dropped::COUNT as u64);
+    }
+}
