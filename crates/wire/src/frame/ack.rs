@@ -116,8 +116,10 @@ impl<'a> AckEntry<'a> {
         core::iter::from_fn(move || {
             let (start, end) = next?;
             next = (|| {
-                let stop = start - 1 - reader.varint().ok()?;
-                Some((stop - 1 - reader.varint().ok()?, stop))
+                let (gap, length) = (reader.varint().ok()?, reader.varint().ok()?);
+                // `read` has seen that it fits; only now, since nothing is below a range that starts at 0.
+                let stop = start - 1 - gap;
+                Some((stop - 1 - length, stop))
             })();
             Some((start, end))
         })

@@ -99,6 +99,28 @@ fn an_ack_in_hex() {
 }
 
 #[test]
+fn an_ack_down_to_the_very_first_packet_ends_there() {
+    for ranges in [&[(0, 1)][..], &[(5, 9), (0, 2)]] {
+        let parts = EntryParts {
+            path: PathId(0),
+            lost: 0,
+            ce: 0,
+            arrival: 7,
+            held_micros: 0,
+            ranges,
+            stamps: &[(1, 7)],
+        };
+        let written = bytes(|w| {
+            let mut ack = AckWriter::begin(w);
+            assert!(ack.entry(w, &parts));
+            assert!(ack.finish(w));
+        });
+        let Frame::Ack(entries) = only(&written) else { panic!("not an ACK") };
+        assert_eq!(entries.iter().next().unwrap().ranges().collect::<Vec<_>>(), ranges);
+    }
+}
+
+#[test]
 fn the_overhead_stays_within_the_byte_budget() {
     // Design: header, tag and data-frame header together take at most 48 bytes on a direct data packet.
     let largest = object_header_len(ObjectId(MAX_OBJECT_ID), crate::codec::VARINT_MAX, None);
