@@ -1,0 +1,36 @@
+//! What people type: tickets, relay words, keys, limits, addresses. The bytes are tried as text and, so that the fuzzer
+//! gets past the checksum, as the contents of a ticket.
+#![no_main]
+
+use byway::args::words::{Endpoint, Network};
+use byway::identity::PublicKey;
+use byway::ticket::{Ticket, looks_like_ticket};
+use byway::units::{BandwidthLimit, parse_duration, parse_size};
+use byway::word;
+use byway_wire::relay::Word;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(ticket) = word::encode("byway1-", bytes).parse::<Ticket>() {
+        assert_eq!(ticket.to_string().parse(), Ok(ticket));
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(ticket) = text.parse::<Ticket>() {
+        assert!(looks_like_ticket(text.trim()));
+        assert_eq!(ticket.to_string().parse(), Ok(ticket));
+    }
+    if let Ok(word) = text.parse::<Word>() {
+        assert_eq!(word.reveal().parse(), Ok(word));
+    }
+    if let Ok(key) = text.parse::<PublicKey>() {
+        assert_eq!(key.to_string().parse(), Ok(key));
+    }
+    if let Ok(network) = text.parse::<Network>() {
+        assert!(network.contains(network.address));
+        assert_eq!(network.to_string().parse(), Ok(network));
+    }
+    let _ = text.parse::<Endpoint>();
+    let _ = text.parse::<BandwidthLimit>();
+    let _ = parse_size(text);
+    let _ = parse_duration(text);
+});
