@@ -1,4 +1,5 @@
 //! Controllers held against closed forms, each round by hand.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use byway_control::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::mpath::{self, Growth, MPath};
@@ -231,7 +232,7 @@ fn o12_a_shared_loss_halves_the_proxied_share() {
             }
         }
         let share = mpath.window(PathId(1)).unwrap() / mpath.total();
-        assert!((share - 0.5_f64.powf(shared as f64 + 1.0)).abs() < 1e-9, "{shared}: {share}");
+        assert!((share - 1.0 / f64::from(2_u32 << shared)).abs() < 1e-9, "{shared}: {share}");
     }
 }
 
@@ -297,6 +298,34 @@ fn a_spurious_timeout_is_forgiven() {
         assert_eq!(controller.allowance(PathId(0)).window, u64::from(PACKET), "{name}");
         controller.on_undo(PathId(0), &Undo { now: at(910), sent_at: at(600) });
         assert_eq!(controller.allowance(PathId(0)).window, before, "{name}");
+    }
+}
+
+#[test]
+fn after_a_timeout_the_window_doubles_to_half_of_what_it_was() {
+    for name in ["harp", "mpath", "newreno"] {
+        let mut controller = byway_control::by_name(name, 1).unwrap();
+        controller.open(PathId(0), &opened(false));
+        let at = Instant::from_millis;
+        let window =
+            |controller: &dyn Controller| controller.allowance(PathId(0)).window as f64 / f64::from(PACKET);
+        for step in 0..5 {
+            let packets = window(controller.as_ref());
+            ack(controller.as_mut(), 0, packets, at(step * 100), 10);
+        }
+        let half = window(controller.as_ref()) / 2.0;
+        let mut event = congested(Trigger::Timeout, at(600), at(900));
+        event.in_flight = 1_000_000;
+        controller.on_congested(PathId(0), &event);
+        let mut before = 1.0;
+        for step in 10..20 {
+            ack(controller.as_mut(), 0, before, at(step * 100), 10);
+            let after = window(controller.as_ref());
+            let doubled = after >= 1.49 * before;
+            assert!(doubled || before >= 0.65 * half, "{name}: {before} to {after}, half is {half}");
+            assert!(!doubled || after <= half + 1.0, "{name}: {before} to {after}, half is {half}");
+            before = after;
+        }
     }
 }
 

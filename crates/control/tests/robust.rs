@@ -1,4 +1,5 @@
 //! Whatever happens in whatever order: no panic, no window that cannot move, never all paths choked.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use byway_control::{
     Acked, Congested, Controller, Delay, NAMES, Opened, ProbeResult, Sent, Trigger, Undo, by_name,
