@@ -437,10 +437,10 @@ impl World {
                 return;
             }
             let srtt = p.srtt.unwrap_or(p.delay * 2).as_secs_f64();
-            let rate = (match allowance.rate {
+            let rate = match allowance.rate {
                 Some(rate) => rate as f64,
                 None => 1.25 * allowance.window as f64 / srtt,
-            });
+            };
             p.pace = p.pace.max(now - Duration::from_millis(1))
                 + Duration::from_secs_f64(f64::from(PACKET) / rate);
             let number = p.next;
