@@ -95,3 +95,6 @@ impl ProtocolError {
         Self { code, reason }
     }
 }
+
+#[cfg(test)]
+mod tests;

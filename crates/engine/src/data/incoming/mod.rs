@@ -1,31 +1,54 @@
-//! What this side receives.
-use super::{Carried, ProtocolError};
+//! What this side receives: streams, objects, datagrams.
+//!
+//! Who calls what: the connection hands over frames and asks for limits, refusals and SNACKs to send; the owner writes
+//! objects to the disk ([`Incoming::next_write`], [`Incoming::written`]), reads streams and takes events. What the owner
+//! does not take, the sender cannot send: every byte counts against the window until it was read or written.
+//!
+//! All that comes from the peer is checked here. Memory stays within three times [`IncomingLimits::memory`] (bytes, and
+//! buffers taken ahead of bytes), whatever the peer sends.
+
+mod account;
+mod holes;
+mod objects;
+mod owner;
+mod pool;
+mod receive;
+mod streams;
+mod tell;
+
+use super::{OBJECT_COST, RangeSet};
+use account::Account;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use byway_wire::{Duration, Instant, ObjectId, StreamId, Writer, frame};
-use smallvec::SmallVec;
+use byway_wire::{ObjectId, StreamId};
+use holes::Holes;
+use objects::InObject;
+use pool::Pool;
+use streams::InStream;
 
 /// Bounds of what is received.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingLimits {
-    /// The connection's window in bytes.
+    /// The window: bytes of streams and objects that may be received and not yet read or written, and the costs of
+    /// objects. At least 16 KiB.
     pub memory: usize,
-    /// A stream's window in bytes.
+    /// A stream's window.
     pub stream_window: usize,
     /// Streams open at once.
     pub streams: usize,
-    /// Objects incomplete at once.
+    /// Objects incomplete at once. The peer must know it: [`super::OutgoingLimits::objects`].
     pub objects: usize,
-    /// Datagrams queued.
+    /// Datagrams waiting for the owner; then the oldest goes.
     pub datagrams: usize,
 }
 
 impl Default for IncomingLimits {
     fn default() -> Self {
-        Self { memory: 32 << 20, stream_window: 4 << 20, streams: 1024, objects: 4096, datagrams: 256 }
+        Self { memory: 32 << 20, stream_window: 8 << 20, streams: 1024, objects: 4096, datagrams: 1024 }
     }
 }
 
-/// Bytes for the disk.
+/// Bytes for the disk. Give the buffer back with [`Incoming::written`], as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteRequest {
     /// The object.
@@ -39,22 +62,23 @@ pub struct WriteRequest {
 /// What the owner may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InEvent {
-    /// The first frame of a stream came.
+    /// The first frame of a stream came (also on streams that this side opened, when the peer first answers).
     StreamOpened(StreamId),
-    /// A stream has something to read.
+    /// A stream can be read, or is at its end. Told once until a read comes to the end of what is there.
     StreamReadable(StreamId),
-    /// The peer gave up a stream.
+    /// The peer gave up a stream; what was not read is gone.
     StreamReset {
         /// The stream.
         id: StreamId,
-        /// Its reason.
+        /// The peer's reason.
         code: u64,
     },
-    /// All of an object arrived and was handed out.
+    /// All of an object arrived, and all of it was handed out by [`Incoming::next_write`] before. The object is
+    /// forgotten with this.
     ObjectComplete {
         /// The object.
         id: ObjectId,
-        /// Its size.
+        /// Its size in bytes.
         size: u64,
     },
     /// An unreliable message.
@@ -66,58 +90,121 @@ pub enum InEvent {
 pub struct StreamRead {
     /// Bytes put into the buffer.
     pub length: usize,
-    /// Whether they end the stream.
+    /// Whether the stream ends after them. It is forgotten with this.
     pub finished: bool,
+}
+
+/// What waits for the owner's disk, in order.
+#[derive(Debug)]
+enum Ready {
+    Write(WriteRequest),
+    Complete { id: ObjectId, size: u64 },
+}
+
+/// An object that the owner wants no more of: only counted.
+#[derive(Debug, Default)]
+struct Forgotten {
+    received: RangeSet,
+    size: Option<u64>,
+    /// Whether its cost was counted.
+    begun: bool,
 }
 
 /// What this side receives.
 #[derive(Debug)]
-pub struct Incoming {}
+pub struct Incoming {
+    limits: IncomingLimits,
+    account: Account,
+    streams: BTreeMap<StreamId, InStream>,
+    objects: BTreeMap<ObjectId, InObject>,
+    forgotten: BTreeMap<ObjectId, Forgotten>,
+    /// Halves of the ids of streams that are over: even ones, odd ones.
+    closed_streams: [RangeSet; 2],
+    /// Ids of objects that are complete or were given up for good.
+    closed_objects: RangeSet,
+    /// Ranges that describe what arrived, of everything together.
+    ranges: usize,
+    pool: Pool,
+    /// Open blocks in the order in which they were opened, and how much was gathered and lent in them.
+    open: BTreeMap<u64, (ObjectId, u64)>,
+    serial: u64,
+    gathered: u64,
+    gathering: usize,
+    ready: VecDeque<Ready>,
+    /// Bytes that the owner is writing.
+    with_owner: u64,
+    holes: Holes,
+    events: VecDeque<InEvent>,
+    datagrams: VecDeque<Vec<u8>>,
+    datagrams_dropped: u64,
+    /// Streams with a new limit to tell.
+    stream_limits: VecDeque<StreamId>,
+    /// Streams to refuse.
+    stops: VecDeque<StreamId>,
+}
 
-#[allow(missing_docs, unused_variables)]
 impl Incoming {
+    /// Nothing received yet.
     #[must_use]
     pub fn new(limits: IncomingLimits) -> Self {
-        Self {}
+        let memory = limits.memory.max(16 << 10);
+        let limits =
+            IncomingLimits { memory, stream_window: limits.stream_window.clamp(1, memory), ..limits };
+        Self {
+            limits,
+            account: Account::new(memory as u64),
+            streams: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            forgotten: BTreeMap::new(),
+            closed_streams: [RangeSet::new(), RangeSet::new()],
+            closed_objects: RangeSet::new(),
+            ranges: 0,
+            pool: Pool::new((memory / 64).clamp(1 << 10, 128 << 10), memory),
+            open: BTreeMap::new(),
+            serial: 0,
+            gathered: 0,
+            gathering: 0,
+            ready: VecDeque::new(),
+            with_owner: 0,
+            holes: Holes::default(),
+            events: VecDeque::new(),
+            datagrams: VecDeque::new(),
+            datagrams_dropped: 0,
+            stream_limits: VecDeque::new(),
+            stops: VecDeque::new(),
+        }
     }
-    pub fn on_stream(&mut self, now: Instant, frame: &frame::Stream<'_>) -> Result<(), ProtocolError> {
-        Ok(())
-    }
-    pub fn on_object(&mut self, now: Instant, frame: &frame::Object<'_>) -> Result<(), ProtocolError> {
-        Ok(())
-    }
-    pub fn on_datagram(&mut self, data: &[u8]) {}
-    pub fn on_reset_stream(&mut self, id: StreamId, code: u64) -> Result<(), ProtocolError> {
-        Ok(())
-    }
+
+    /// The first limits, for the handshake to tell: of the connection, and of every stream.
     #[must_use]
-    pub fn wants_to_send(&self) -> bool {
-        false
+    pub const fn initial_limits(&self) -> (u64, u64) {
+        (self.limits.memory as u64, self.limits.stream_window as u64)
     }
-    pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut SmallVec<[Carried; 2]>) {}
-    pub fn on_lost(&mut self, carried: &Carried) {}
+
+    /// Bytes received and not yet read or written, with the costs of objects.
     #[must_use]
-    pub fn snack_deadline(&self, tau: Duration) -> Option<Instant> {
-        None
+    pub const fn held(&self) -> u64 {
+        self.account.held()
     }
-    pub fn write_snacks(&mut self, now: Instant, tau: Duration, writer: &mut Writer<'_>) -> bool {
-        false
-    }
-    pub fn next_write(&mut self) -> Option<WriteRequest> {
-        None
-    }
-    pub fn flush(&mut self) {}
-    pub fn written(&mut self, buffer: Vec<u8>) {}
-    pub fn next_event(&mut self) -> Option<InEvent> {
-        None
-    }
-    pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<StreamRead> {
-        None
-    }
-    pub fn stop(&mut self, id: StreamId, code: u64) {}
-    pub fn forget_object(&mut self, id: ObjectId) {}
+
+    /// Bytes of memory that data take: at most three times the limit. A scan over all streams.
     #[must_use]
-    pub fn initial_limits(&self) -> (u64, u64) {
-        (0, 0)
+    pub fn memory(&self) -> usize {
+        self.pool.memory() + self.streams.values().map(InStream::memory).sum::<usize>()
+    }
+
+    /// Distinct bytes of streams and objects received so far.
+    #[must_use]
+    pub const fn received(&self) -> u64 {
+        self.account.bytes
+    }
+
+    /// Datagrams that the owner took too late.
+    #[must_use]
+    pub const fn datagrams_dropped(&self) -> u64 {
+        self.datagrams_dropped
     }
 }
+
+#[cfg(test)]
+mod tests;

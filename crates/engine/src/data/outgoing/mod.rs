@@ -1,19 +1,33 @@
-//! What this side sends.
-use super::{Carried, DataId};
+//! What this side sends: streams, objects, datagrams.
+//!
+//! Who calls what: the owner opens, writes, adds, answers reads and takes events; the connection asks for frames
+//! ([`Outgoing::fill`]) and tells what became of them ([`Outgoing::on_acked`], [`Outgoing::on_lost`]) and what the peer
+//! allows. Nothing here takes longer when there are more streams or objects: what can be sent stands in queues.
+
+mod fill;
+mod objects;
+mod streams;
+mod track;
+
+use super::{Carried, DataId, OBJECT_COST, RangeSet};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use byway_wire::{ObjectId, StreamId, Writer};
-use smallvec::SmallVec;
+use byway_wire::{ObjectId, StreamId, packet};
+use objects::OutObject;
+use streams::{OutStream, Reset};
+use track::Queues;
 
 /// Bounds of what is sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingLimits {
-    /// Bytes buffered in all.
+    /// Bytes held in all, sent and not acknowledged ones included. Three quarters of it may be the objects', three
+    /// quarters the streams', one quarter a single stream's: nobody shuts the others out.
     pub memory: usize,
-    /// Bytes per read.
+    /// Bytes that the owner is asked to read at once.
     pub read_size: usize,
-    /// Objects begun and not acknowledged.
+    /// Objects begun and not wholly acknowledged: what the peer's [`super::IncomingLimits::objects`] allows.
     pub objects: usize,
-    /// Datagrams queued.
+    /// Datagrams waiting.
     pub datagrams: usize,
 }
 
@@ -23,12 +37,12 @@ impl Default for OutgoingLimits {
     }
 }
 
-/// What the owner should read.
+/// What the owner should read from the disk next, and hand to [`Outgoing::provide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadRequest {
     /// The object.
     pub object: ObjectId,
-    /// From where.
+    /// Where in it.
     pub offset: u64,
     /// How many bytes.
     pub length: usize,
@@ -37,103 +51,514 @@ pub struct ReadRequest {
 /// What the owner may want to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutEvent {
-    /// All of an object was acknowledged.
+    /// The peer has all of an object.
     ObjectAcked(ObjectId),
-    /// All of a stream was acknowledged.
+    /// The peer has all of a stream, and knows its end.
     StreamAcked(StreamId),
-    /// The peer wants no more of a stream.
+    /// The peer wants no more of a stream. It was [`reset`](Outgoing::reset) with the same code.
     Stopped {
         /// The stream.
         stream: StreamId,
-        /// Its reason.
+        /// The peer's reason.
         code: u64,
     },
-    /// There is room again after a write was cut short.
+    /// A write was cut short before; there is room again.
     Writable,
 }
 
 /// Why nothing is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// The application has nothing to send.
+    /// There is nothing to send.
     Application,
-    /// The peer's flow control.
+    /// The peer takes no more for now: its flow control, or its limit on objects at once.
     PeerLimit,
-    /// The owner's disk.
+    /// The next object's bytes are still being read.
     Reading,
 }
 
-/// Counters.
+/// What was done so far, in bytes of streams and objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Distinct bytes sent.
     pub sent: u64,
-    /// Bytes sent again.
+    /// Bytes sent again: lost, or repeated.
     pub repeated: u64,
-    /// Distinct bytes acknowledged.
+    /// Distinct bytes that the peer has.
     pub acked: u64,
 }
 
 /// What this side sends.
 #[derive(Debug)]
-pub struct Outgoing {}
+pub struct Outgoing {
+    limits: OutgoingLimits,
+    streams: BTreeMap<StreamId, OutStream>,
+    objects: BTreeMap<ObjectId, OutObject>,
+    queues: Queues,
+    /// Streams with new bytes that their own limit lets go, in turn.
+    ready: VecDeque<StreamId>,
+    /// Objects not wholly sent, in the order added; the front one is alive.
+    order: VecDeque<ObjectId>,
+    /// Objects not wholly read, in the order added.
+    to_read: VecDeque<ObjectId>,
+    /// Streams whose reset the peer must hear of.
+    resets: VecDeque<StreamId>,
+    datagrams: VecDeque<Vec<u8>>,
+    largest_datagram: usize,
+    /// Packets in a row that the first datagram did not fit into.
+    datagram_misfits: u8,
+    datagrams_dropped: u64,
+    events: VecDeque<OutEvent>,
+    stream_limit: u64,
+    /// The peer's limit on distinct bytes and object costs, and what of it is used.
+    limit: u64,
+    used: u64,
+    stream_memory: usize,
+    object_memory: usize,
+    /// Whether a write was cut short because all memory was taken.
+    cut: bool,
+    objects_begun: usize,
+    streams_busy: usize,
+    objects_acked: RangeSet,
+    progress: Progress,
+}
 
-#[allow(missing_docs, unused_variables)]
+/// The owner's side.
 impl Outgoing {
+    /// Nothing to send yet, and nothing allowed yet: see [`Outgoing::on_max_data`].
     #[must_use]
     pub fn new(limits: OutgoingLimits) -> Self {
-        Self {}
+        Self {
+            limits,
+            streams: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            queues: Queues::default(),
+            ready: VecDeque::new(),
+            order: VecDeque::new(),
+            to_read: VecDeque::new(),
+            resets: VecDeque::new(),
+            datagrams: VecDeque::new(),
+            largest_datagram: packet::BASE_DATAGRAM - packet::OVERHEAD - 1,
+            datagram_misfits: 0,
+            datagrams_dropped: 0,
+            events: VecDeque::new(),
+            stream_limit: 0,
+            limit: 0,
+            used: 0,
+            stream_memory: 0,
+            object_memory: 0,
+            cut: false,
+            objects_begun: 0,
+            streams_busy: 0,
+            objects_acked: RangeSet::new(),
+            progress: Progress::default(),
+        }
     }
-    pub fn open_stream(&mut self, id: StreamId) {}
+
+    /// Opens a stream, or this side of one that the peer opened. An id serves one stream in the life of a connection.
+    pub fn open_stream(&mut self, id: StreamId) {
+        let limit = self.stream_limit;
+        self.streams.entry(id).or_insert_with(|| OutStream::new(limit));
+    }
+
+    /// Appends to a stream. Returns how many bytes were taken: fewer than given when the memory is full (then
+    /// [`OutEvent::Writable`] follows), none when the stream is not open or was finished.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> usize {
-        0
+        let (room, share) = (self.stream_room(), self.limits.memory / 4);
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.finished) else { return 0 };
+        let own = share.saturating_sub(stream.held());
+        let taken = data.len().min(room).min(own);
+        if taken < data.len() {
+            stream.cut |= own <= room;
+            self.cut |= room < own;
+        }
+        stream.write(data.get(..taken).unwrap_or_default());
+        self.stream_memory += taken;
+        self.settle_stream(id);
+        taken
     }
-    pub fn finish(&mut self, id: StreamId) {}
-    pub fn reset(&mut self, id: StreamId, code: u64) {}
-    pub fn add_object(&mut self, id: ObjectId, size: u64) {}
+
+    /// Ends a stream after the bytes written.
+    pub fn finish(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.finished = true;
+            self.settle_stream(id);
+        }
+    }
+
+    /// Gives a stream up: what was not sent never will be.
+    pub fn reset(&mut self, id: StreamId, code: u64) {
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.reset == Reset::None) else {
+            return;
+        };
+        self.stream_memory -= stream.give_up(code);
+        if stream.in_ready {
+            stream.in_ready = false;
+            self.ready.retain(|ready| *ready != id);
+        }
+        self.resets.push_back(id);
+        self.settle_stream(id);
+        self.settle_memory();
+    }
+
+    /// Adds an object of `size` bytes. Objects are sent in the order added. Number them densely: the receiver remembers
+    /// which ones it had as ranges.
+    pub fn add_object(&mut self, id: ObjectId, size: u64) {
+        if self.objects.contains_key(&id) || self.object_acked(id) {
+            return;
+        }
+        self.objects.insert(id, OutObject::new(size, self.limits.read_size));
+        self.order.push_back(id);
+        if size > 0 {
+            self.to_read.push_back(id);
+        }
+    }
+
+    /// What to read next: objects in the order added, each from its start to its end, as far ahead as the memory
+    /// allows. Each piece is asked for once.
     pub fn next_read(&mut self) -> Option<ReadRequest> {
-        None
+        let (share, room) = (self.share(), self.limits.memory.saturating_sub(self.stream_memory));
+        loop {
+            let id = *self.to_read.front()?;
+            let Some((object, (offset, length, cost))) =
+                self.objects.get_mut(&id).and_then(|object| object.next_read().map(|read| (object, read)))
+            else {
+                self.to_read.pop_front();
+                continue;
+            };
+            if self.object_memory > 0 && self.object_memory + cost > share.min(room) {
+                return None;
+            }
+            self.object_memory += cost;
+            if !object.asked() {
+                self.to_read.pop_front();
+            }
+            return Some(ReadRequest { object: id, offset, length });
+        }
     }
+
+    /// The answer to a [`ReadRequest`]. `false`, and nothing kept, when it is not what was asked for: another place or
+    /// length, or an object that was given up meanwhile. Of a source that became shorter, see
+    /// [`Outgoing::abandon_object`].
     pub fn provide(&mut self, object: ObjectId, offset: u64, bytes: Vec<u8>) -> bool {
-        true
+        self.objects.get_mut(&object).is_some_and(|object| object.provide(offset, bytes))
     }
-    pub fn abandon_object(&mut self, id: ObjectId) {}
+
+    /// An object's source vanished or changed: nothing more of it is sent. The peer is not told here; its owner forgets
+    /// the object when it learns of it. Has no effect once all was sent.
+    pub fn abandon_object(&mut self, id: ObjectId) {
+        let Some(object) = self.objects.get_mut(&id).filter(|object| !object.is_sent()) else { return };
+        self.object_memory -= object.abandon();
+        self.settle_object(id);
+        self.settle_order();
+        self.settle_memory();
+    }
+
+    /// Queues an unreliable message. Given back when the queue is full or the message is larger than any packet.
     pub fn send_datagram(&mut self, data: Vec<u8>) -> Result<(), Vec<u8>> {
-        Err(data)
+        if self.datagrams.len() >= self.limits.datagrams || data.len() > self.largest_datagram {
+            return Err(data);
+        }
+        self.datagrams.push_back(data);
+        Ok(())
     }
+
+    /// Whether the peer has all of an object.
     #[must_use]
     pub fn object_acked(&self, id: ObjectId) -> bool {
-        false
+        self.objects_acked.covers(id.0.into(), u64::from(id.0) + 1)
     }
+
+    /// Whether the peer has all that was written and added so far, ends of finished streams included. Datagrams are not
+    /// waited for.
     #[must_use]
     pub fn all_acked(&self) -> bool {
-        true
+        self.objects.is_empty() && self.streams_busy == 0
     }
+
+    /// What was done so far.
     #[must_use]
-    pub fn progress(&self) -> Progress {
-        Progress::default()
+    pub const fn progress(&self) -> Progress {
+        self.progress
     }
+
+    /// Datagrams that were accepted and then fitted into no packet, because the paths' packets became smaller.
+    #[must_use]
+    pub const fn datagrams_dropped(&self) -> u64 {
+        self.datagrams_dropped
+    }
+
+    /// Bytes held, with those of objects that the owner is reading now. At most the limit, unless a single read is
+    /// larger than that.
+    #[must_use]
+    pub const fn memory(&self) -> usize {
+        self.stream_memory + self.object_memory
+    }
+
+    /// The next thing the owner may want to know.
     pub fn next_event(&mut self) -> Option<OutEvent> {
-        None
-    }
-    #[must_use]
-    pub fn wants_to_send(&self) -> bool {
-        false
-    }
-    #[must_use]
-    pub fn blocked_by(&self) -> Option<Blocked> {
-        None
-    }
-    pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut SmallVec<[Carried; 2]>) {}
-    pub fn on_acked(&mut self, carried: &Carried) {}
-    pub fn on_lost(&mut self, carried: &Carried) {}
-    pub fn on_max_data(&mut self, limit: u64) {}
-    pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) {}
-    pub fn set_initial_stream_limit(&mut self, limit: u64) {}
-    pub fn set_largest_datagram(&mut self, bytes: usize) {}
-    pub fn on_stop_sending(&mut self, id: StreamId, code: u64) {}
-    pub fn missing(&mut self, what: DataId, start: u64, end: u64) {}
-    pub fn repeat_tail(&mut self, writer: &mut Writer<'_>, carried: &mut SmallVec<[Carried; 2]>) -> bool {
-        false
+        self.events.pop_front()
     }
 }
+
+/// The connection's side, without the frames.
+impl Outgoing {
+    /// Whether [`Outgoing::fill`] would write something into an empty packet.
+    #[must_use]
+    pub fn wants_to_send(&self) -> bool {
+        !self.resets.is_empty()
+            || !self.datagrams.is_empty()
+            || self.queues.wants()
+            || (!self.ready.is_empty() && self.credit() > 0)
+            || self.next_object() == Ok(())
+    }
+
+    /// Why there is nothing to send; `None` if there is.
+    #[must_use]
+    pub fn blocked_by(&self) -> Option<Blocked> {
+        if self.wants_to_send() {
+            return None;
+        }
+        match self.next_object() {
+            // Streams that only their own limits hold back, or the connection's.
+            _ if !self.ready.is_empty() => Some(Blocked::PeerLimit),
+            Err(Blocked::Application) if self.streams_held_back() => Some(Blocked::PeerLimit),
+            other => other.err(),
+        }
+    }
+
+    /// A packet was acknowledged.
+    pub fn on_acked(&mut self, carried: &Carried) {
+        match *carried {
+            Carried::Stream { id, offset, length, fin } => {
+                let Some(stream) = self.streams.get_mut(&id) else { return };
+                let (new, freed) = stream.on_acked(offset, offset + u64::from(length), fin);
+                self.progress.acked += new;
+                self.stream_memory -= freed;
+                self.settle_stream(id);
+            }
+            Carried::Object { id, offset, length, fin } => {
+                let Some(object) = self.objects.get_mut(&id) else { return };
+                let (new, freed) = object.on_acked(offset, offset + u64::from(length), fin);
+                self.progress.acked += new;
+                self.object_memory -= freed;
+                self.settle_object(id);
+            }
+            Carried::ResetStream(id) => {
+                if let Some(stream) = self.streams.get_mut(&id)
+                    && stream.reset != Reset::None
+                {
+                    if let Reset::Due(_) = stream.reset {
+                        self.resets.retain(|reset| *reset != id); // believed lost, and was not
+                    }
+                    stream.reset = Reset::Acked;
+                    self.settle_stream(id);
+                }
+            }
+            Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) | Carried::Datagram => {}
+        }
+        self.settle_memory();
+    }
+
+    /// A packet was lost: what it carried goes out again, unless it was acknowledged meanwhile or is unreliable.
+    pub fn on_lost(&mut self, carried: &Carried) {
+        match *carried {
+            Carried::Stream { id, offset, length, fin } => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.on_lost(offset, offset + u64::from(length), fin);
+                    self.settle_stream(id);
+                }
+            }
+            Carried::Object { id, offset, length, fin } => {
+                if let Some(object) = self.objects.get_mut(&id) {
+                    object.on_lost(offset, offset + u64::from(length), fin);
+                    self.settle_object(id);
+                }
+            }
+            Carried::ResetStream(id) => {
+                if let Some(stream) = self.streams.get_mut(&id)
+                    && let Reset::Sent(code) = stream.reset
+                {
+                    stream.reset = Reset::Due(code);
+                    self.resets.push_back(id);
+                }
+            }
+            Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) | Carried::Datagram => {}
+        }
+    }
+
+    /// The peer named a hole (SNACK): what of `start..end` was sent and is not acknowledged goes out again. The caller
+    /// judges whether the bytes may still be on their way.
+    pub fn missing(&mut self, what: DataId, start: u64, end: u64) {
+        match what {
+            DataId::Stream(id) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.track.on_lost(start, end);
+                    self.settle_stream(id);
+                }
+            }
+            DataId::Object(id) => {
+                if let Some(object) = self.objects.get_mut(&id) {
+                    object.track.on_lost(start, end);
+                    self.settle_object(id);
+                }
+            }
+        }
+    }
+
+    /// The peer's limit on the connection (also the first, from the handshake). Limits never shrink.
+    pub fn on_max_data(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit);
+    }
+
+    /// The peer's limit on a stream.
+    pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.limit = stream.limit.max(limit);
+            self.settle_stream(id);
+        }
+    }
+
+    /// The peer's first limit on every stream, from the handshake.
+    pub fn set_initial_stream_limit(&mut self, limit: u64) {
+        self.stream_limit = limit;
+        let ids: Vec<StreamId> = self.streams.keys().copied().collect();
+        for id in ids {
+            self.on_max_stream_data(id, limit);
+        }
+    }
+
+    /// The most bytes of a datagram that the paths' packets take ([`Outgoing::send_datagram`] refuses more).
+    pub fn set_largest_datagram(&mut self, bytes: usize) {
+        self.largest_datagram = bytes;
+    }
+
+    /// The peer wants no more of a stream: it is reset with the peer's code.
+    pub fn on_stop_sending(&mut self, id: StreamId, code: u64) {
+        let open = self.streams.get(&id).is_some_and(|stream| stream.reset == Reset::None);
+        if open {
+            self.events.push_back(OutEvent::Stopped { stream: id, code });
+            self.reset(id, code);
+        }
+    }
+}
+
+/// The books.
+impl Outgoing {
+    const fn credit(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+
+    /// What the streams may hold together, and the objects.
+    const fn share(&self) -> usize {
+        self.limits.memory - self.limits.memory / 4
+    }
+
+    /// What the streams may hold beside what is held now.
+    fn stream_room(&self) -> usize {
+        let own = self.share().saturating_sub(self.stream_memory);
+        own.min(self.limits.memory.saturating_sub(self.stream_memory + self.object_memory))
+    }
+
+    /// Whether the object whose turn it is can be sent, or why not.
+    fn next_object(&self) -> Result<(), Blocked> {
+        let object = self.order.front().and_then(|id| self.objects.get(id)).ok_or(Blocked::Application)?;
+        let cost = if object.begun { 0 } else { OBJECT_COST } + u64::from(object.size > 0);
+        if self.credit() < cost || (!object.begun && self.objects_begun >= self.limits.objects) {
+            return Err(Blocked::PeerLimit);
+        }
+        if object.size > 0 && object.available(object.track.sent, 1) == 0 {
+            return Err(Blocked::Reading);
+        }
+        Ok(())
+    }
+
+    /// Whether a stream has bytes that only its own limit holds back. A scan: for people, not for packets.
+    fn streams_held_back(&self) -> bool {
+        self.streams.values().any(|stream| stream.track.sent < stream.end())
+    }
+
+    fn settle_stream(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let wants = stream.wants_again();
+        self.queues.settle(DataId::Stream(id), &mut stream.track, wants);
+        if !stream.in_ready && stream.has_new() {
+            stream.in_ready = true;
+            self.ready.push_back(id);
+        }
+        match (stream.busy, stream.is_busy()) {
+            (false, true) => self.streams_busy += 1,
+            (true, false) => self.streams_busy -= 1,
+            _ => {}
+        }
+        stream.busy = stream.is_busy();
+        // A quarter of its share is free: worth the owner's while, if there is memory.
+        let writable = stream.cut && stream.held() <= self.limits.memory / 16 * 3;
+        stream.cut &= !writable;
+        self.cut |= writable;
+        let (done, given_up) = (stream.is_done(), stream.reset != Reset::None);
+        if done {
+            self.streams.remove(&id);
+            if !given_up {
+                self.events.push_back(OutEvent::StreamAcked(id));
+            }
+            self.settle_tail();
+        }
+    }
+
+    fn settle_object(&mut self, id: ObjectId) {
+        let Some(object) = self.objects.get_mut(&id) else { return };
+        let wants = object.wants_again();
+        self.queues.settle(DataId::Object(id), &mut object.track, wants);
+        if !object.is_done() {
+            return;
+        }
+        if object.begun {
+            self.objects_begun -= 1;
+        }
+        if !object.abandoned {
+            self.objects_acked.insert(id.0.into(), u64::from(id.0) + 1);
+            self.events.push_back(OutEvent::ObjectAcked(id));
+        }
+        self.objects.remove(&id);
+        self.settle_tail();
+    }
+
+    /// Keeps the object whose turn it is at the front.
+    fn settle_order(&mut self) {
+        while let Some(id) = self.order.front()
+            && self.objects.get(id).is_none_or(OutObject::is_sent)
+        {
+            self.order.pop_front();
+        }
+    }
+
+    /// Keeps the queue of tails from growing with those that need no repetition.
+    fn settle_tail(&mut self) {
+        while let Some(id) = self.queues.next_tail() {
+            let track = match id {
+                DataId::Stream(id) => {
+                    self.streams.get_mut(&id).map(|stream| (stream.is_in_flight(), &mut stream.track))
+                }
+                DataId::Object(id) => self.objects.get_mut(&id).map(|object| (true, &mut object.track)),
+            };
+            match track {
+                Some((true, _)) => return,
+                Some((false, track)) => self.queues.pop_tail(Some(track)),
+                None => self.queues.pop_tail(None),
+            }
+        }
+    }
+
+    fn settle_memory(&mut self) {
+        if self.cut && self.stream_room() > self.limits.memory / 16 {
+            self.cut = false;
+            if self.events.back() != Some(&OutEvent::Writable) {
+                self.events.push_back(OutEvent::Writable);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! The connection's flow control, as the receiver keeps it.
+
+use crate::data::ProtocolError;
+
+/// Counts what came and what was taken.
+#[derive(Debug)]
+pub(super) struct Account {
+    window: u64,
+    /// Distinct bytes and costs that came.
+    came: u64,
+    /// How many of them were taken by the owner.
+    taken: u64,
+    /// The limit that the peer was told.
+    told: u64,
+    /// Whether the peer must be told again: the packet was lost.
+    again: bool,
+    /// Distinct bytes that came, without costs.
+    pub bytes: u64,
+}
+
+impl Account {
+    pub const fn new(window: u64) -> Self {
+        Self { window, came: 0, taken: 0, told: window, again: false, bytes: 0 }
+    }
+
+    /// Bytes and costs not taken yet.
+    pub const fn held(&self) -> u64 {
+        self.came - self.taken
+    }
+
+    /// Whether more than half of the window is used.
+    pub const fn is_half_full(&self) -> bool {
+        self.held() > self.window / 2
+    }
+
+    /// `bytes` new ones came, and objects with this `cost`.
+    pub const fn receive(&mut self, bytes: u64, cost: u64) -> Result<(), ProtocolError> {
+        self.came += bytes + cost;
+        self.bytes += bytes;
+        if self.came > self.told {
+            return Err(ProtocolError::new(
+                ProtocolError::FLOW_CONTROL,
+                "more data than the connection's limit",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The owner took `amount`.
+    pub fn take(&mut self, amount: u64) {
+        self.taken = (self.taken + amount).min(self.came);
+    }
+
+    /// Whether the peer should be told a new limit: an eighth of the window is worth a frame.
+    pub const fn is_due(&self) -> bool {
+        self.again || self.taken + self.window - self.told >= self.window / 8
+    }
+
+    /// The limit to tell.
+    pub const fn tell(&mut self) -> u64 {
+        self.again = false;
+        self.told = self.taken + self.window;
+        self.told
+    }
+
+    /// The limit told may not have arrived.
+    pub const fn tell_again(&mut self) {
+        self.again = true;
+    }
+}

@@ -1,0 +1,142 @@
+//! A stream on its way in: kept until everything before it has arrived and the owner has read it.
+
+use crate::data::RangeSet;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Bytes of a stream are kept in pieces of at most this size.
+const PIECE: usize = 64 << 10;
+/// A piece smaller than this grows at its front too, so that bytes that arrive backwards one by one cost no more than
+/// others.
+const SMALL: usize = 4 << 10;
+
+/// Whether anybody wants the stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Interest {
+    /// The owner reads it.
+    #[default]
+    Wanted,
+    /// The owner does not want it; the peer is told with this code.
+    Stopped(u64),
+    /// The peer gave it up and the owner does not know yet.
+    Reset,
+    /// The peer gave it up and the owner knows.
+    ResetTold,
+}
+
+/// A stream on its way in.
+#[derive(Debug, Default)]
+pub(super) struct InStream {
+    /// What has arrived.
+    pub received: RangeSet,
+    pieces: BTreeMap<u64, Vec<u8>>,
+    /// How far the owner has read.
+    pub read: u64,
+    /// Bytes that wait to be read.
+    pub held: u64,
+    /// The limit that the peer was told.
+    pub limit: u64,
+    /// Its size, once its end was seen.
+    pub size: Option<u64>,
+    pub interest: Interest,
+    /// Whether the owner was told that there is something to read, and has not come to the end of it.
+    pub told: bool,
+    /// Whether the peer will be told a new limit.
+    pub limit_due: bool,
+    /// Whether more than half of its window waits for a hole.
+    pub pressed: bool,
+}
+
+impl InStream {
+    /// A stream of which the peer was allowed `limit` bytes.
+    pub fn new(limit: u64) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// Bytes that can be read now.
+    pub fn readable(&self) -> u64 {
+        self.received.prefix().saturating_sub(self.read)
+    }
+
+    /// Whether a read would give bytes or the end.
+    pub fn is_readable(&self) -> bool {
+        self.interest == Interest::Wanted && (self.readable() > 0 || self.is_read())
+    }
+
+    /// Whether the peer has a use for a higher limit.
+    pub fn may_grow(&self) -> bool {
+        self.size.is_none() && self.interest == Interest::Wanted
+    }
+
+    /// Whether all has arrived.
+    pub fn is_complete(&self) -> bool {
+        self.size.is_some_and(|size| self.received.covers(0, size))
+    }
+
+    /// Whether the owner has read all there is.
+    pub fn is_read(&self) -> bool {
+        self.size == Some(self.read)
+    }
+
+    /// Whether nothing more can come and nobody waits for anything.
+    pub fn is_over(&self) -> bool {
+        match self.interest {
+            // The owner must still learn of the end.
+            Interest::Wanted | Interest::Reset => false,
+            Interest::Stopped(_) | Interest::ResetTold => self.is_complete(),
+        }
+    }
+
+    /// Keeps bytes that it does not have.
+    pub fn keep(&mut self, offset: u64, bytes: &[u8]) {
+        self.held += bytes.len() as u64;
+        if let Some((start, piece)) = self.pieces.range_mut(..=offset).next_back()
+            && *start + piece.len() as u64 == offset
+            && piece.len() + bytes.len() <= PIECE
+        {
+            piece.extend_from_slice(bytes);
+            return;
+        }
+        let mut piece = Vec::from(bytes);
+        let end = offset + bytes.len() as u64;
+        if self.pieces.get(&end).is_some_and(|next| next.len() < SMALL)
+            && let Some(next) = self.pieces.remove(&end)
+        {
+            piece.extend_from_slice(&next);
+        }
+        self.pieces.insert(offset, piece);
+    }
+
+    /// Forgets all bytes; returns how many there were.
+    pub fn discard(&mut self) -> u64 {
+        self.pieces.clear();
+        core::mem::take(&mut self.held)
+    }
+
+    /// Moves bytes to the owner; returns how many.
+    pub fn copy(&mut self, buffer: &mut [u8]) -> usize {
+        let most = (self.readable().min(buffer.len() as u64)) as usize;
+        let mut done = 0;
+        while done < most {
+            let Some(entry) = self.pieces.first_entry() else { break };
+            let skipped = (self.read - *entry.key()) as usize;
+            let rest = entry.get().get(skipped..).unwrap_or_default();
+            let length = rest.len().min(most - done);
+            if let (Some(to), Some(from)) = (buffer.get_mut(done..done + length), rest.get(..length)) {
+                to.copy_from_slice(from);
+            }
+            if length == rest.len() {
+                entry.remove();
+            }
+            self.read += length as u64;
+            self.held -= length as u64;
+            done += length;
+        }
+        done
+    }
+
+    /// Bytes of memory that its data take.
+    pub fn memory(&self) -> usize {
+        self.pieces.values().map(Vec::capacity).sum()
+    }
+}

@@ -1,0 +1,236 @@
+//! An object on its way out: read from the disk ahead of need, chunk by chunk, each kept until acknowledged.
+
+use super::streams::Fin;
+use super::track::Track;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use byway_wire::Writer;
+
+/// A chunk is charged at least this much of the memory, so that the books of many small ones are paid for too.
+const CHUNK_COST: usize = 4096;
+
+/// One read's worth of an object.
+#[derive(Debug)]
+enum Chunk {
+    /// The owner was asked to read it.
+    Asked,
+    /// Here, with so many bytes not acknowledged.
+    Held { data: Vec<u8>, unacked: usize },
+    /// Acknowledged, or not wanted any more.
+    Gone,
+}
+
+/// An object on its way out.
+///
+/// **Giving up.** As with streams, what went out is repeated until acknowledged, so that both ends' flow control agrees.
+/// The end mark is not sent: the object stays incomplete at the peer, whose owner learns why by other means.
+#[derive(Debug)]
+pub(super) struct OutObject {
+    pub track: Track,
+    /// Bytes of the object; when given up, those that went out.
+    pub size: u64,
+    /// Bytes per chunk; the last may be shorter.
+    chunk_size: u64,
+    /// How much the owner was asked to read.
+    asked: u64,
+    chunks: VecDeque<Chunk>,
+    /// How many chunks at the front are gone altogether.
+    dropped: u64,
+    pub abandoned: bool,
+    /// Whether a frame of it went out.
+    pub begun: bool,
+    /// The end mark of an empty object; with bytes, it stands on the last of them.
+    pub fin: Fin,
+    pub fin_repeated: bool,
+}
+
+impl OutObject {
+    pub fn new(size: u64, chunk_size: usize) -> Self {
+        Self {
+            track: Track::default(),
+            size,
+            chunk_size: chunk_size.max(1) as u64,
+            asked: 0,
+            chunks: VecDeque::new(),
+            dropped: 0,
+            abandoned: false,
+            begun: false,
+            fin: Fin::Due,
+            fin_repeated: false,
+        }
+    }
+
+    /// What a chunk of `length` bytes takes of the memory.
+    fn cost(&self, length: usize) -> usize {
+        length.max(CHUNK_COST.min(self.chunk_size as usize))
+    }
+
+    /// The next read: from where, how much, and what it takes of the memory.
+    pub fn next_read(&self) -> Option<(u64, usize, usize)> {
+        let length = self.chunk_size.min(self.size - self.asked) as usize;
+        (length > 0 && !self.abandoned).then(|| (self.asked, length, self.cost(length)))
+    }
+
+    /// The next read was asked for; returns whether there are more to come.
+    pub fn asked(&mut self) -> bool {
+        self.asked += self.chunk_size.min(self.size - self.asked);
+        self.chunks.push_back(Chunk::Asked);
+        self.asked < self.size
+    }
+
+    fn index(&self, offset: u64) -> Option<usize> {
+        (offset / self.chunk_size).checked_sub(self.dropped).map(|index| index as usize)
+    }
+
+    /// The owner's answer; `false` if it is not what was asked for.
+    pub fn provide(&mut self, offset: u64, bytes: Vec<u8>) -> bool {
+        let expected = self.chunk_size.min(self.size.saturating_sub(offset));
+        if !offset.is_multiple_of(self.chunk_size) || bytes.len() as u64 != expected {
+            return false;
+        }
+        match self.index(offset).and_then(|index| self.chunks.get_mut(index)) {
+            Some(chunk @ Chunk::Asked) => {
+                *chunk = Chunk::Held { unacked: bytes.len(), data: bytes };
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The held bytes from `offset` to the end of their chunk; empty if not here.
+    fn held(&self, offset: u64) -> &[u8] {
+        match self.index(offset).and_then(|index| self.chunks.get(index)) {
+            Some(Chunk::Held { data, .. }) => {
+                data.get((offset % self.chunk_size) as usize..).unwrap_or_default()
+            }
+            _ => &[],
+        }
+    }
+
+    /// How many bytes are here from `offset` on, as far as anybody who wants `most` cares.
+    pub fn available(&self, offset: u64, most: usize) -> usize {
+        let mut found = self.held(offset).len();
+        while found < most {
+            match self.held(offset + found as u64).len() {
+                0 => break,
+                more => found += more,
+            }
+        }
+        found
+    }
+
+    /// Puts `length` held bytes from `offset` on into the packet.
+    pub fn copy(&self, mut offset: u64, mut length: usize, writer: &mut Writer<'_>) {
+        while length > 0 {
+            let held = self.held(offset);
+            let piece = held.get(..length).unwrap_or(held);
+            if piece.is_empty() {
+                return;
+            }
+            writer.bytes(piece);
+            (offset, length) = (offset + piece.len() as u64, length - piece.len());
+        }
+    }
+
+    /// Whether all was sent that ever will be.
+    pub const fn is_sent(&self) -> bool {
+        self.abandoned || (self.begun && self.track.sent == self.size)
+    }
+
+    /// Whether a frame that ends at `end` ends the object.
+    pub const fn ends_at(&self, end: u64) -> bool {
+        end == self.size && !self.abandoned
+    }
+
+    /// Whether the end mark of an empty object must go out again.
+    pub fn fin_due(&self) -> bool {
+        self.begun && self.size == 0 && !self.abandoned && self.fin == Fin::Due
+    }
+
+    /// Whether something must go out that needs no flow control.
+    pub fn wants_again(&self) -> bool {
+        !self.track.lost.is_empty() || self.fin_due()
+    }
+
+    /// Whether the peer has all that it will get.
+    pub fn is_done(&self) -> bool {
+        if self.size == 0 {
+            self.abandoned || self.fin == Fin::Acked
+        } else {
+            self.track.acked.covers(0, self.size)
+        }
+    }
+
+    /// The peer has `start..end`, and the end mark if `fin`; returns bytes newly acknowledged and memory freed.
+    pub fn on_acked(&mut self, start: u64, end: u64, fin: bool) -> (u64, usize) {
+        if fin {
+            self.fin = Fin::Acked;
+        }
+        let Self { track, chunks, dropped, chunk_size, .. } = self;
+        let (size, least) = (*chunk_size, CHUNK_COST.min(*chunk_size as usize));
+        let mut freed = 0;
+        let new = track.on_acked(start, end, |mut from, to| {
+            while from < to {
+                let stop = to.min((from / size + 1) * size);
+                let index = (from / size).saturating_sub(*dropped) as usize;
+                if let Some(chunk) = chunks.get_mut(index) {
+                    freed += chunk.acked((stop - from) as usize, least);
+                }
+                from = stop;
+            }
+        });
+        self.trim();
+        (new, freed)
+    }
+
+    /// A packet with `start..end`, and the end mark if `fin`, was lost.
+    pub fn on_lost(&mut self, start: u64, end: u64, fin: bool) {
+        self.track.on_lost(start, end);
+        if fin && self.fin == Fin::Sent {
+            self.fin = Fin::Due;
+        }
+    }
+
+    /// The source vanished: nothing new goes out. Returns memory freed.
+    pub fn abandon(&mut self) -> usize {
+        let (sent, mut freed) = (self.track.sent, 0);
+        self.abandoned = true;
+        let least = CHUNK_COST.min(self.chunk_size as usize);
+        for (index, chunk) in self.chunks.iter_mut().enumerate() {
+            let start = (self.dropped + index as u64) * self.chunk_size;
+            let end = (start + self.chunk_size).min(self.size);
+            match chunk {
+                Chunk::Asked => {
+                    freed += ((end - start) as usize).max(least);
+                    *chunk = Chunk::Gone;
+                }
+                Chunk::Held { .. } => freed += chunk.acked((end - end.min(sent.max(start))) as usize, least),
+                Chunk::Gone => {}
+            }
+        }
+        self.size = sent;
+        self.trim();
+        freed
+    }
+
+    fn trim(&mut self) {
+        while let Some(Chunk::Gone) = self.chunks.front() {
+            self.chunks.pop_front();
+            self.dropped += 1;
+        }
+    }
+}
+
+impl Chunk {
+    /// `count` bytes of the chunk need not be kept; returns memory freed.
+    fn acked(&mut self, count: usize, least: usize) -> usize {
+        let Self::Held { data, unacked } = self else { return 0 };
+        *unacked = unacked.saturating_sub(count);
+        if *unacked > 0 || count == 0 {
+            return 0;
+        }
+        let freed = data.len().max(least);
+        *self = Self::Gone;
+        freed
+    }
+}

@@ -1,0 +1,161 @@
+//! A stream on its way out: ordered bytes, kept until acknowledged.
+
+use super::track::Track;
+use alloc::collections::VecDeque;
+use byway_wire::Writer;
+
+/// What became of the mark that a stream ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Fin {
+    /// It was not sent, or was lost.
+    #[default]
+    Due,
+    /// It is in flight.
+    Sent,
+    /// The peer has it.
+    Acked,
+}
+
+/// What became of the word that a stream was given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Reset {
+    /// The stream was not given up.
+    #[default]
+    None,
+    /// It was, and the peer must still learn of it.
+    Due(u64),
+    /// The word is in flight.
+    Sent(u64),
+    /// The peer knows.
+    Acked,
+}
+
+/// A stream on its way out.
+///
+/// **Giving up.** What went out before a reset counts in the peer's flow control only once it has arrived, so it is
+/// repeated until acknowledged, and when the peer knows of the reset an empty frame with the end mark tells it where
+/// the count stops. Neither side's window leaks, and the peer can forget the stream.
+#[derive(Debug, Default)]
+pub(super) struct OutStream {
+    pub track: Track,
+    /// Bytes from `base` on, sent or not.
+    buffer: VecDeque<u8>,
+    /// Everything below is acknowledged and gone.
+    base: u64,
+    /// The peer's limit on this stream.
+    pub limit: u64,
+    /// Nothing will be added.
+    pub finished: bool,
+    pub fin: Fin,
+    /// Whether the end mark had its turn in the repetition of the tail.
+    pub fin_repeated: bool,
+    pub reset: Reset,
+    /// Whether it stands in the queue of those with new data.
+    pub in_ready: bool,
+    /// Whether it is counted among those that wait for acknowledgments.
+    pub busy: bool,
+    /// Whether a write was cut short by the stream's share of the memory.
+    pub cut: bool,
+}
+
+impl OutStream {
+    /// A stream of which the peer takes `limit` bytes for now.
+    pub fn new(limit: u64) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// One past the last byte that the owner wrote.
+    pub fn end(&self) -> u64 {
+        self.base + self.buffer.len() as u64
+    }
+
+    /// Bytes held.
+    pub fn held(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Takes bytes from the owner.
+    pub fn write(&mut self, data: &[u8]) {
+        self.buffer.extend(data);
+    }
+
+    /// Whether new bytes could go if the connection's limit lets them.
+    pub fn has_new(&self) -> bool {
+        self.track.sent < self.end().min(self.limit)
+    }
+
+    /// Whether the end mark may stand on a frame that ends with the stream.
+    pub const fn may_end(&self) -> bool {
+        self.finished && matches!(self.reset, Reset::None | Reset::Acked)
+    }
+
+    /// Whether the end mark must go without waiting for new bytes.
+    pub fn fin_due(&self) -> bool {
+        self.may_end() && self.fin == Fin::Due && self.track.sent == self.end()
+    }
+
+    /// Whether something must go out that needs no flow control.
+    pub fn wants_again(&self) -> bool {
+        !self.track.lost.is_empty() || self.fin_due()
+    }
+
+    /// Whether anything waits to be sent or acknowledged.
+    pub fn is_busy(&self) -> bool {
+        !self.buffer.is_empty() || (self.finished && self.fin != Fin::Acked)
+    }
+
+    /// Whether something sent was not acknowledged.
+    pub fn is_in_flight(&self) -> bool {
+        self.base < self.track.sent || self.fin == Fin::Sent
+    }
+
+    /// Whether the peer has all of it and knows its end.
+    pub fn is_done(&self) -> bool {
+        self.finished && !self.is_busy()
+    }
+
+    /// Gives the stream up; returns the bytes freed.
+    pub fn give_up(&mut self, code: u64) -> usize {
+        let before = self.buffer.len();
+        self.buffer.truncate((self.track.sent - self.base) as usize);
+        self.finished = true;
+        self.reset = Reset::Due(code);
+        before - self.buffer.len()
+    }
+
+    /// The peer has `start..end`, and the end mark if `fin`; returns bytes newly acknowledged and bytes freed.
+    pub fn on_acked(&mut self, start: u64, end: u64, fin: bool) -> (u64, usize) {
+        let new = self.track.on_acked(start, end, |_, _| ());
+        if fin {
+            self.fin = Fin::Acked;
+        }
+        let freed = self.track.acked.prefix().saturating_sub(self.base);
+        self.buffer.drain(..(freed as usize).min(self.buffer.len()));
+        self.base += freed;
+        if self.buffer.is_empty() {
+            self.buffer.shrink_to(4096);
+        }
+        (new, freed as usize)
+    }
+
+    /// A packet with `start..end`, and the end mark if `fin`, was lost.
+    pub fn on_lost(&mut self, start: u64, end: u64, fin: bool) {
+        self.track.on_lost(start, end);
+        if fin && self.fin == Fin::Sent {
+            self.fin = Fin::Due;
+        }
+    }
+
+    /// Puts `length` held bytes from `offset` on into the packet.
+    pub fn copy(&self, offset: u64, length: usize, writer: &mut Writer<'_>) {
+        let from = offset.saturating_sub(self.base) as usize;
+        let (front, back) = self.buffer.as_slices();
+        let head = front.get(from..).unwrap_or_default();
+        let head = head.get(..length).unwrap_or(head);
+        writer.bytes(head);
+        let skipped = from.saturating_sub(front.len());
+        if let Some(tail) = back.get(skipped..skipped + (length - head.len())) {
+            writer.bytes(tail);
+        }
+    }
+}
