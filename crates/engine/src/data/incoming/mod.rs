@@ -4,8 +4,8 @@
 //! objects to the disk ([`Incoming::next_write`], [`Incoming::written`]), reads streams and takes events. What the owner
 //! does not take, the sender cannot send: every byte counts against the window until it was read or written.
 //!
-//! All that comes from the peer is checked here. Memory stays within three times [`IncomingLimits::memory`] (bytes, and
-//! buffers taken ahead of bytes), whatever the peer sends.
+//! All that comes from the peer is checked here. Memory stays within four times [`IncomingLimits::memory`] (the bytes,
+//! and room ahead of them), whatever the peer sends.
 
 mod account;
 mod holes;
@@ -187,7 +187,7 @@ impl Incoming {
         self.account.held()
     }
 
-    /// Bytes of memory that data take: at most three times the limit. A scan over all streams.
+    /// Bytes of memory that data take: at most four times the limit. A scan over all streams.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.pool.memory() + self.streams.values().map(InStream::memory).sum::<usize>()

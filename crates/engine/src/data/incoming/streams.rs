@@ -94,6 +94,9 @@ impl InStream {
             && *start + piece.len() as u64 == offset
             && piece.len() + bytes.len() <= PIECE
         {
+            if piece.capacity() < piece.len() + bytes.len() {
+                piece.reserve_exact(bytes.len().max(piece.len() / 2));
+            }
             piece.extend_from_slice(bytes);
             return;
         }
@@ -125,10 +128,15 @@ impl InStream {
             if let (Some(to), Some(from)) = (buffer.get_mut(done..done + length), rest.get(..length)) {
                 to.copy_from_slice(from);
             }
+            self.read += length as u64;
             if length == rest.len() {
                 entry.remove();
+            } else if skipped + length > entry.get().len() / 2 {
+                // What is read must not take more memory than what is not.
+                let rest = Vec::from(rest.get(length..).unwrap_or_default());
+                entry.remove();
+                self.pieces.insert(self.read, rest);
             }
-            self.read += length as u64;
             self.held -= length as u64;
             done += length;
         }

@@ -23,7 +23,7 @@ pub struct OutgoingLimits {
     /// Bytes held in all, sent and not acknowledged ones included. Three quarters of it may be the objects', three
     /// quarters the streams', one quarter a single stream's: nobody shuts the others out.
     pub memory: usize,
-    /// Bytes that the owner is asked to read at once.
+    /// Bytes that the owner is asked to read at once; at most a quarter of the memory.
     pub read_size: usize,
     /// Objects begun and not wholly acknowledged: what the peer's [`super::IncomingLimits::objects`] allows.
     pub objects: usize,
@@ -128,6 +128,8 @@ impl Outgoing {
     /// Nothing to send yet, and nothing allowed yet: see [`Outgoing::on_max_data`].
     #[must_use]
     pub fn new(limits: OutgoingLimits) -> Self {
+        let read_size = limits.read_size.min(limits.memory / 4).max(1);
+        let limits = OutgoingLimits { read_size, ..limits };
         Self {
             limits,
             streams: BTreeMap::new(),
@@ -288,8 +290,7 @@ impl Outgoing {
         self.datagrams_dropped
     }
 
-    /// Bytes held, with those of objects that the owner is reading now. At most the limit, unless a single read is
-    /// larger than that.
+    /// Bytes held, with those of objects that the owner is reading now. Never more than the limit.
     #[must_use]
     pub const fn memory(&self) -> usize {
         self.stream_memory + self.object_memory
@@ -498,6 +499,9 @@ impl Outgoing {
         self.cut |= writable;
         let (done, given_up) = (stream.is_done(), stream.reset != Reset::None);
         if done {
+            if let Reset::Due(_) = stream.reset {
+                self.resets.retain(|reset| *reset != id); // too late: the peer has it all
+            }
             self.streams.remove(&id);
             if !given_up {
                 self.events.push_back(OutEvent::StreamAcked(id));

@@ -67,7 +67,7 @@ impl OutObject {
 
     /// The next read: from where, how much, and what it takes of the memory.
     pub fn next_read(&self) -> Option<(u64, usize, usize)> {
-        let length = self.chunk_size.min(self.size - self.asked) as usize;
+        let length = self.chunk_size.min(self.size.saturating_sub(self.asked)) as usize;
         (length > 0 && !self.abandoned).then(|| (self.asked, length, self.cost(length)))
     }
 

@@ -1,0 +1,103 @@
+//! What an owner decides about its sessions, and what peers tell each other about them in the handshake.
+
+use crate::data::{IncomingLimits, OutgoingLimits};
+use alloc::vec::Vec;
+use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
+use byway_wire::{DecodeError, Duration, Reader, Writer};
+
+/// What an owner decides.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Memory for data that waits to be sent or acknowledged.
+    pub outgoing: OutgoingLimits,
+    /// Memory for data that arrived and waits for the owner.
+    pub incoming: IncomingLimits,
+    /// The largest datagram to try (UDP payload), from 1200 to 9000.
+    pub max_datagram: usize,
+    /// A connection of which nothing is heard for this long is lost.
+    pub idle_timeout: Duration,
+    /// Time between probes of new paths (mPath section 2.1: one per 250 ms, the average inter-continental RTT).
+    pub probe_interval: Duration,
+    /// Whether the end of a transfer may be sent twice, when nothing else is left to send.
+    pub repeat_tail: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            outgoing: OutgoingLimits::default(),
+            incoming: IncomingLimits::default(),
+            max_datagram: 1472,
+            idle_timeout: Duration::from_secs(60),
+            probe_interval: Duration::from_millis(250),
+            repeat_tail: true,
+        }
+    }
+}
+
+/// What a peer tells in its handshake message, sealed: its limits, then whatever the application wants to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Distinct stream and object bytes that the other side may send before it is told more.
+    pub max_data: u64,
+    /// The same for each stream.
+    pub max_stream_data: u64,
+    /// The largest datagram that it takes (UDP payload).
+    pub max_datagram: u64,
+}
+
+impl Params {
+    /// What `config` makes one tell the peer.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            max_data: config.incoming.memory as u64,
+            max_stream_data: config.incoming.stream_window as u64,
+            max_datagram: config.max_datagram as u64,
+        }
+    }
+
+    /// The handshake payload: these limits, then `application`.
+    #[must_use]
+    pub fn payload(&self, application: &[u8]) -> Vec<u8> {
+        let mut buffer = [0; 64];
+        let mut writer = Writer::new(&mut buffer);
+        for value in [self.max_data, self.max_stream_data, self.max_datagram] {
+            writer.varint(value);
+        }
+        let mut payload = Vec::with_capacity(1 + writer.len() + application.len());
+        payload.push(writer.len() as u8);
+        payload.extend_from_slice(writer.written());
+        payload.extend_from_slice(application);
+        payload
+    }
+
+    /// Reads a handshake payload; what follows the limits is the application's. Limits this version does not know are
+    /// passed over.
+    pub fn read(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
+        let mut reader = Reader::new(payload);
+        let length = usize::from(reader.u8()?);
+        let mut limits = Reader::new(reader.bytes(length)?);
+        let params =
+            Self { max_data: limits.varint()?, max_stream_data: limits.varint()?, max_datagram: limits.varint()? };
+        if !(BASE_DATAGRAM as u64..=MAX_DATAGRAM as u64).contains(&params.max_datagram) {
+            return Err(DecodeError::Range("largest datagram"));
+        }
+        Ok((params, reader.take_rest()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_in_hex() {
+        let params = Params { max_data: 1 << 24, max_stream_data: 1 << 20, max_datagram: 1472 };
+        let payload = params.payload(b"app");
+        assert_eq!(payload, b"\x0a\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0app");
+        assert_eq!(Params::read(&payload), Ok((params, b"app".as_slice())));
+        assert_eq!(Params::read(b"\x03\x00\x00\x00"), Err(DecodeError::Range("largest datagram")));
+        assert_eq!(Params::read(b"\x0a\x81"), Err(DecodeError::Truncated));
+    }
+}

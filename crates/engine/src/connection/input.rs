@@ -1,0 +1,301 @@
+//! Takes packets apart: opens them, reads their frames, and tells path, controller and data layer what they say.
+
+use super::path::{Address, State};
+use super::{Connection, Event, MOST_PATHS, Phase, Receiving, RelayNews, arrived, close, lost};
+use crate::data::{DataId, ProtocolError};
+use crate::path::receive::{Arrival, ReceivePath};
+use crate::path::send::Losses;
+use crate::route::Source;
+use crate::seal::{OpenError, ReplayWindow};
+use alloc::boxed::Box;
+use byway_control::{Acked, Congested, ProbeResult, Trigger, Undo};
+use byway_wire::frame::ack::{AckEntries, AckEntry};
+use byway_wire::frame::{Frame, Frames, Ranges};
+use byway_wire::packet::{HEADER_LEN, Header, STAMP_LEN, restore_number};
+use byway_wire::{Ecn, Instant, PathId};
+
+/// A datagram that carries a packet of this connection.
+#[derive(Debug)]
+pub(crate) struct Inbound<'a> {
+    /// The peer's path, from the connection id.
+    pub path: PathId,
+    /// Where it came from.
+    pub source: Source,
+    /// Its ECN mark.
+    pub ecn: Ecn,
+    /// When it arrived.
+    pub at: Instant,
+    /// UDP payload bytes, envelope included.
+    pub bytes: usize,
+    /// The packet.
+    pub packet: &'a mut [u8],
+}
+
+/// Why a packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    /// Not a packet.
+    Malformed,
+    /// Seen before.
+    Replayed,
+    /// Not made with the peer's keys.
+    Forged,
+    /// For a path that the peer dropped, or too many paths.
+    Unexpected,
+}
+
+impl Connection {
+    /// Takes a packet.
+    pub(crate) fn on_packet(&mut self, now: Instant, inbound: Inbound<'_>) -> Result<(), Rejected> {
+        let Inbound { path: id, source, ecn, at, bytes, packet } = inbound;
+        let header = Header::read(packet).map_err(|_| Rejected::Malformed)?;
+        let known = self.receive.get(&id);
+        if known.is_none() && (self.dropped.contains(&id) || self.receive.len() + self.dropped.len() >= MOST_PATHS) {
+            return Err(Rejected::Unexpected);
+        }
+        let number = restore_number(known.map_or(0, |receiving| receiving.facts.expected()), header.number);
+        if known.is_some_and(|receiving| !receiving.replay.check(number)) {
+            return Err(Rejected::Replayed);
+        }
+        let plain = match self.opener.open(now, id, number, header.epoch, packet, HEADER_LEN) {
+            Ok(plain) => plain,
+            Err(OpenError::Exhausted) => {
+                self.close(now, close::WORN_OUT, "too many forged packets");
+                return Err(Rejected::Forged);
+            }
+            Err(_) => return Err(Rejected::Forged),
+        };
+        // From here on the packet is the peer's.
+        if let Phase::Closing { tell, .. } = &mut self.phase {
+            *tell = true;
+        }
+        if self.phase == Phase::Closed {
+            return Ok(());
+        }
+        self.last_heard = now;
+        if !self.confirmed {
+            self.confirmed = true;
+            self.raise(Event::Confirmed);
+        }
+        let Some((stamp, frames)) = plain.split_first_chunk::<STAMP_LEN>() else { return Err(Rejected::Malformed) };
+        let stamp = u32::from_be_bytes(*stamp);
+        self.enter(now, id, &source);
+        let mut eliciting = false;
+        for frame in Frames::new(frames) {
+            let Ok(frame) = frame else {
+                self.close(now, close::MALFORMED, "a packet could not be understood");
+                return Ok(());
+            };
+            eliciting |= frame.is_eliciting();
+            if let Err(error) = self.on_frame(now, id, frame) {
+                self.close(now, close::DATA + error.code, error.reason);
+                return Ok(());
+            }
+        }
+        let Some(receiving) = self.receive.get_mut(&id) else { return Ok(()) };
+        receiving.replay.accept(number);
+        let newest = receiving.facts.on_packet(&Arrival { number, at, stamp, bytes, ecn, eliciting });
+        let moved = newest && receiving.source != source;
+        let way = receiving.way;
+        if let Some(path) = way.and_then(|way| self.paths.get_mut(way)) {
+            path.earn(bytes as u64);
+            path.refresh_ticket(&source);
+        }
+        self.queue_ack(now, id);
+        if moved {
+            self.source_changed(now, id, source);
+        }
+        if eliciting {
+            self.arm_whole(now);
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the peer's path is known, and a way back to it.
+    fn enter(&mut self, now: Instant, id: PathId, source: &Source) {
+        if self.receive.contains_key(&id) {
+            return;
+        }
+        let receiving = Receiving {
+            facts: ReceivePath::new(id, now),
+            replay: ReplayWindow::new(),
+            source: *source,
+            way: None,
+            queued: false,
+            armed: super::Armed::default(),
+        };
+        self.receive.insert(id, Box::new(receiving));
+        let way = self.way_to(now, source);
+        if let Some(receiving) = self.receive.get_mut(&id) {
+            receiving.way = way;
+        }
+        self.ack_way_until = Instant::ZERO;
+    }
+
+    fn on_frame(&mut self, now: Instant, on: PathId, frame: Frame<'_>) -> Result<(), ProtocolError> {
+        match frame {
+            Frame::Padding | Frame::Ping => {}
+            Frame::Ack(entries) => self.on_ack(now, on, &entries),
+            Frame::Pnack { path, missing } => self.on_pnack(now, path, &missing),
+            Frame::SnackStream { id, missing } => self.on_snack(DataId::Stream(id), &missing),
+            Frame::SnackObject { id, missing } => self.on_snack(DataId::Object(id), &missing),
+            Frame::Stream(stream) => self.incoming.on_stream(now, &stream)?,
+            Frame::Object(object) => self.incoming.on_object(now, &object)?,
+            Frame::Datagram(data) => self.incoming.on_datagram(data),
+            Frame::MaxData(limit) => self.out.on_max_data(limit),
+            Frame::MaxStreamData { id, limit } => self.out.on_max_stream_data(id, limit),
+            Frame::ResetStream { id, code } => self.incoming.on_reset_stream(id, code)?,
+            Frame::StopSending { id, code } => self.out.on_stop_sending(id, code),
+            Frame::Close { code, reason } => self.finish(code, reason, true),
+            Frame::PathChallenge(token) => {
+                if let Some(way) = self.receive.get(&on).and_then(|receiving| receiving.way)
+                    && let Some(path) = self.paths.get_mut(way)
+                    && path.pending.responses.len() < 2
+                {
+                    path.pending.responses.push(token);
+                    self.make_urgent(way);
+                }
+            }
+            Frame::PathResponse(token) => self.on_path_response(now, token),
+            Frame::PathDropped(path) => self.on_path_dropped(path),
+            Frame::PathHint(hint) => {
+                if let Some(receiving) = self.receive.get_mut(&hint.path) {
+                    receiving.facts.on_hint(hint);
+                }
+            }
+            Frame::RelayOffer(offer) => self.tell(RelayNews::Offered(offer)),
+            Frame::RelayConsent(consent) => self.tell(RelayNews::Consented {
+                offer: consent.offer,
+                address: consent.address,
+                consent: consent.consent.to_vec(),
+            }),
+            Frame::RelayRefused(offer) => self.tell(RelayNews::Refused(offer)),
+        }
+        Ok(())
+    }
+
+    fn on_ack(&mut self, now: Instant, way: PathId, entries: &AckEntries<'_>) {
+        for entry in entries.iter() {
+            if !self.on_ack_entry(now, way, &entry) {
+                self.close(now, close::VIOLATION, "an ACK of what was never sent");
+                return;
+            }
+        }
+        self.consult(now);
+    }
+
+    /// Returns `false` if the entry is a lie.
+    fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
+        let Self { paths, out, incoming, controller, delays, .. } = self;
+        let id = entry.path;
+        let Some(path) = paths.get_mut(id) else { return id < paths.next_id() };
+        delays.clear();
+        let probe = path.probe;
+        let silent = path.send.timeouts() > 0;
+        let Some(progress) = path.send.on_ack(now, entry, way, delays, |cargo| arrived(out, cargo)) else {
+            return false;
+        };
+        if let Some((sent_at, app_limited)) = progress.latest {
+            if path.state == State::Active {
+                let rtt = &path.send.rtt;
+                controller.on_acked(
+                    id,
+                    &Acked {
+                        now,
+                        bytes: progress.bytes,
+                        packets: progress.packets,
+                        sent_at,
+                        rtt: progress.rtt,
+                        srtt: rtt.smoothed(),
+                        min_rtt: rtt.minimum(),
+                        delays,
+                        in_flight: path.send.in_flight,
+                        app_limited,
+                        delivery_rate: path.send.delivery_rate(),
+                        ce: progress.ce,
+                    },
+                );
+            }
+            if probe.is_some_and(|number| number <= entry.largest) && path.state == State::Choked {
+                path.probe = None;
+                let delay = delays.last().copied();
+                controller.on_probe(id, &ProbeResult { now, delay, rtt: progress.rtt });
+            }
+        }
+        let mut others = false;
+        if let Some(sent_at) = progress.undone {
+            controller.on_undo(id, &Undo { now, sent_at });
+        }
+        if progress.ce > 0 {
+            let in_flight = path.send.in_flight;
+            let sent_at = progress.latest.map_or(now, |(sent_at, _)| sent_at);
+            let bytes = u64::from(progress.ce) * path.send.mtu.current() as u64;
+            let marks = Congested { trigger: Trigger::Ce, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
+            controller.on_congested(id, &marks);
+            others = true;
+        }
+        if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, cargo)) {
+            controller.on_congested(id, &congested(now, Trigger::Loss, &losses));
+            others = true;
+        }
+        if progress.packets > 0 && path.state == State::Probing {
+            self.proven(now, id);
+        } else if silent {
+            self.ack_way_until = Instant::ZERO;
+        }
+        if others {
+            self.refresh_all(now);
+        } else {
+            self.refresh(now, id);
+        }
+        true
+    }
+
+    fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
+        let Self { paths, out, incoming, controller, .. } = self;
+        let Some(path) = paths.get_mut(id) else { return };
+        if let Some(losses) = path.send.on_missing(now, missing.iter(), |cargo| lost(out, incoming, cargo)) {
+            controller.on_congested(id, &congested(now, Trigger::Loss, &losses));
+            self.refresh_all(now);
+        }
+    }
+
+    fn on_snack(&mut self, what: DataId, missing: &Ranges<'_>) {
+        for (start, end) in missing.iter() {
+            self.out.missing(what, start, end);
+        }
+    }
+
+    fn on_path_response(&mut self, now: Instant, token: [u8; 8]) {
+        let proven = self.paths.iter_mut().find_map(|path| match path.address {
+            Address::Unproven { token: ours, .. } if ours == token => {
+                path.address = Address::Valid;
+                path.probe_at = None;
+                Some(path.id())
+            }
+            _ => None,
+        });
+        if let Some(id) = proven {
+            self.ack_way_until = Instant::ZERO;
+            self.proven(now, id);
+        }
+    }
+
+    fn on_path_dropped(&mut self, id: PathId) {
+        if self.receive.remove(&id).is_some() {
+            self.dropped.insert(id);
+            self.ack_way_until = Instant::ZERO;
+        }
+    }
+}
+
+pub(super) fn congested(now: Instant, trigger: Trigger, losses: &Losses) -> Congested {
+    Congested {
+        trigger,
+        first_sent_at: losses.first_sent_at,
+        sent_at: losses.last_sent_at,
+        now,
+        bytes: losses.bytes,
+        in_flight: losses.in_flight,
+    }
+}

@@ -1,0 +1,522 @@
+//! The life of paths: candidates are probed, what works becomes available, what the controller wants becomes active, what
+//! it chokes is probed until it breathes, and what is of no use is dropped.
+
+use super::path::{Address, Origin, Path, State};
+use super::{Connection, Event, PATH_LOOKAHEAD, Phase, Role, lost};
+use crate::path::send::{ACK_DELAY, SendPath};
+use crate::route::{Route, Source, Through, Via};
+use crate::seal::connection_id;
+use byway_control::{Congested, Opened, ProbeResult, Trigger};
+use byway_wire::relay::{Notice, Reason, ReturnHop, Verdict};
+use byway_wire::{Duration, Instant, PathId};
+
+/// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive attempts).
+const PROBES: u32 = 2;
+/// When an unusable candidate is tried again; doubles with every failure, up to `RETRY_AT_MOST`.
+const RETRY: Duration = Duration::from_secs(10);
+const RETRY_AT_MOST: Duration = Duration::from_secs(160);
+/// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
+const CHOKE_PROBE: Duration = Duration::from_millis(500);
+/// A way that carries only ACKs is measured this often while in use, and this often while it is not.
+const PING_IN_USE: Duration = Duration::from_secs(1);
+const PING_IDLE: Duration = Duration::from_secs(5);
+/// With nothing heard for this long, ask.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How long a choice of the way for ACKs holds.
+const WAY_HOLDS: Duration = Duration::from_millis(50);
+/// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G), in percent.
+const PREFERRED_PERCENT: u32 = 150;
+/// Pacing goes this much faster than window over RTT, in percent, so that the window and not the pacer is the limit.
+const PACING_PERCENT: u64 = 125;
+
+/// A route that may become a path.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub route: Route,
+    path: Option<PathId>,
+    failures: u32,
+    retry_at: Instant,
+    forgotten: bool,
+}
+
+impl Connection {
+    /// Opens the first path: the handshake went over it, and it may carry data at once.
+    pub(crate) fn open_first(&mut self, now: Instant, route: Route, rtt: Option<Duration>) {
+        self.candidates.push(Candidate {
+            route: route.clone(),
+            path: Some(self.paths.next_id()),
+            failures: 0,
+            retry_at: now,
+            forgotten: false,
+        });
+        let id = self.add_path(now, route, rtt, State::Available, Origin::Handshake);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.pending.ping = true; // the responder must hear from us before it may speak
+        }
+        self.make_urgent(id);
+        self.activate(now, id);
+        self.consult(now);
+        self.arm_whole(now);
+    }
+
+    /// A route that may become a path. It is probed in its turn.
+    pub(crate) fn add_candidate(&mut self, now: Instant, route: Route) {
+        if let Some(known) = self.candidates.iter_mut().find(|known| known.route == route) {
+            known.retry_at = known.retry_at.min(now);
+            return self.arm_whole(now);
+        }
+        self.candidates.push(Candidate { route, path: None, failures: 0, retry_at: now, forgotten: false });
+        self.arm_whole(now);
+    }
+
+    /// The same, or fresh papers for a route that is known: a relay's clock, cookie or consent was renewed.
+    pub(crate) fn offer_route(&mut self, now: Instant, route: Route) {
+        for path in self.paths.iter_mut().filter(|path| path.route == route) {
+            path.route = route.clone();
+        }
+        if let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.route == route) {
+            candidate.route = route;
+        } else {
+            self.add_candidate(now, route);
+        }
+    }
+
+    /// A relay says why it does not forward. Returns whether it was about a path of ours.
+    pub(crate) fn on_notice(&mut self, now: Instant, notice: &Notice) -> bool {
+        let judged = self.paths.iter().find_map(|path| match &path.route.via {
+            Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (path.id(), verdict)),
+            _ => None,
+        });
+        let Some((id, verdict)) = judged else { return false };
+        self.raise(Event::Notice { path: id, reason: notice.reason, proven: verdict == Verdict::Proven });
+        if verdict == Verdict::Proven && !matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
+            self.drop_path(now, id, "its relay refuses", false);
+        }
+        true
+    }
+
+    fn add_path(&mut self, now: Instant, route: Route, rtt: Option<Duration>, state: State, origin: Origin) -> PathId {
+        let id = self.paths.next_id();
+        let send = SendPath::new(id, now, rtt, self.max_datagram);
+        let mut path = Path::new(send, route, state, origin, connection_id(&self.send_ids, id));
+        if origin == Origin::Return {
+            path.address = Address::Unproven { token: self.random.token(), credit: 0 };
+        }
+        self.paths.push(path);
+        id
+    }
+
+    /// The path of ours that leads to where a packet came from. A responder makes one if there is none.
+    pub(super) fn way_to(&mut self, now: Instant, source: &Source) -> Option<PathId> {
+        let known = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
+        if known.is_some() || self.role == Role::Initiator {
+            return known;
+        }
+        let first = self.paths.is_empty();
+        let id = self.add_path(now, source.route()?, None, State::Probing, Origin::Return);
+        if let Some(path) = self.paths.get_mut(id) {
+            if first {
+                // The peer's packet shows that it received our handshake message at this address.
+                path.address = Address::Valid;
+                path.pending.ping = true;
+            } else {
+                path.pending.challenge = true;
+            }
+        }
+        self.make_urgent(id);
+        Some(id)
+    }
+
+    /// The newest packet of a peer's path came from somewhere else than the one before.
+    pub(super) fn source_changed(&mut self, now: Instant, id: PathId, source: Source) {
+        let Some(receiving) = self.receive.get_mut(&id) else { return };
+        receiving.source = source;
+        let old = receiving.way;
+        let existing = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
+        let moves = |old: &PathId| self.paths.get(*old).is_some_and(|path| path.origin == Origin::Return);
+        let way = match (existing, old.filter(moves), source.route()) {
+            (Some(existing), ..) => Some(existing),
+            // The peer moved: the path keeps its name, but what it learnt is void and the address unproven.
+            (None, Some(old), Some(route)) => {
+                self.reroute(now, old, route);
+                Some(old)
+            }
+            _ => self.way_to(now, &source),
+        };
+        if let Some(receiving) = self.receive.get_mut(&id) {
+            receiving.way = way.or(old);
+        }
+        self.ack_way_until = Instant::ZERO;
+    }
+
+    fn reroute(&mut self, now: Instant, id: PathId, route: Route) {
+        let token = self.random.token();
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.route = route;
+        path.send.route_changed();
+        path.address = Address::Unproven { token, credit: 3 * 1200 }; // a packet of ours came from there, with others behind it
+        path.pending.challenge = true;
+        if path.state == State::Active {
+            self.controller.on_route_change(id, now);
+        }
+        self.make_urgent(id);
+    }
+
+    /// Something sent on this path came through.
+    pub(super) fn proven(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if path.state != State::Probing || path.address != Address::Valid {
+            return;
+        }
+        path.state = State::Available;
+        path.probe_at = None;
+        if let Origin::Candidate(index) = path.origin
+            && let Some(candidate) = self.candidates.get_mut(index)
+        {
+            candidate.failures = 0;
+        }
+        self.ack_way_until = Instant::ZERO;
+        self.consult(now);
+        self.arm_path(id);
+    }
+
+    /// The controller takes the path.
+    fn activate(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.state = State::Active;
+        let opened = Opened {
+            now,
+            proxied: path.route.is_proxied(),
+            packet_size: path.send.mtu.current() as u32,
+            rtt: Some(path.send.rtt.smoothed()),
+        };
+        self.controller.open(id, &opened);
+        self.raise(Event::PathUp(id));
+        self.refresh(now, id);
+        self.make_ready(id);
+        self.tick_at = self.controller.tick(now);
+        self.arm_whole(now);
+    }
+
+    /// Does what the controller wants done about the bundle.
+    pub(super) fn consult(&mut self, now: Instant) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        loop {
+            let wants = self.controller.wants();
+            if let Some(id) = wants.forget.first().copied() {
+                self.drop_path(now, id, "its share of the work was too small", true);
+            } else if let Some(id) = wants.drop.first().copied() {
+                self.drop_path(now, id, "it timed out", false);
+            } else if wants.open > 0
+                && let Some(id) = self.best_available()
+            {
+                self.activate(now, id);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The available path to open next: those near the direct path's RTT first, among them any.
+    fn best_available(&mut self) -> Option<PathId> {
+        let direct = self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
+        let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
+        let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
+        let usable = |path: &&Path| path.state == State::Available && path.address == Address::Valid;
+        let count = self.paths.iter().filter(usable).filter(|path| near(path)).count();
+        if count > 0 {
+            let chosen = self.random.below(count as u64) as usize;
+            return self.paths.iter().filter(usable).filter(|path| near(path)).nth(chosen).map(Path::id);
+        }
+        self.paths.iter().filter(usable).min_by_key(|path| path.send.rtt.smoothed()).map(Path::id)
+    }
+
+    /// Gives a path up. Its data goes out again elsewhere; its name is never used again.
+    pub(super) fn drop_path(&mut self, now: Instant, id: PathId, reason: &'static str, forget: bool) {
+        let Self { paths, out, incoming, controller, .. } = self;
+        if paths.get(id).is_some_and(|path| matches!(path.state, State::Active | State::Choked)) {
+            controller.close(id);
+        }
+        let Some(mut path) = paths.remove(id) else {
+            controller.close(id);
+            return;
+        };
+        path.send.abandon(now, |cargo| lost(out, incoming, cargo));
+        let index = match path.origin {
+            Origin::Candidate(index) => Some(index),
+            Origin::Handshake => Some(0),
+            Origin::Return => None,
+        };
+        if let Some(candidate) = index.and_then(|index| self.candidates.get_mut(index)) {
+            candidate.path = None;
+            candidate.forgotten |= forget;
+            let wait = RETRY.saturating_mul(1 << candidate.failures.min(4)).min(RETRY_AT_MOST);
+            candidate.failures = candidate.failures.saturating_add(1);
+            candidate.retry_at = now + wait;
+        }
+        for receiving in self.receive.values_mut() {
+            if receiving.way == Some(id) {
+                receiving.way = None;
+            }
+        }
+        self.dropped_ours.push_back(id);
+        self.ack_way_until = Instant::ZERO;
+        self.raise(Event::PathDown { path: id, reason });
+        self.arm_whole(now);
+    }
+
+    /// Takes over what the controller allows a path now.
+    pub(super) fn refresh(&mut self, now: Instant, id: PathId) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if !matches!(path.state, State::Active | State::Choked) {
+            if path.send.is_proven() {
+                path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
+            }
+            self.make_urgent(id);
+            self.arm_path(id);
+            return;
+        }
+        let allowance = self.controller.allowance(id);
+        path.allowance = allowance;
+        let packet = path.send.mtu.current() as u64;
+        let rate = allowance.rate.unwrap_or_else(|| {
+            let rtt = path.send.rtt.smoothed().as_nanos().max(1_000);
+            let rate = u128::from(allowance.window.max(packet)) * 1_000_000_000 / rtt;
+            u64::try_from(rate * u128::from(PACING_PERCENT) / 100).unwrap_or(u64::MAX)
+        });
+        path.send.pacer.set_rate(now, rate, packet);
+        match (path.state, allowance.choked) {
+            (State::Active, true) => {
+                path.state = State::Choked;
+                path.probe_at = Some(now + path.choke_interval(self.random.next()));
+            }
+            (State::Choked, false) => {
+                path.state = State::Active;
+                (path.probe_at, path.probe) = (None, None);
+            }
+            _ => {}
+        }
+        if path.send.timeouts() == 0 && path.send.is_proven() {
+            path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
+        }
+        let room = path.send.in_flight == 0 || path.send.in_flight + packet <= allowance.window;
+        if path.state == State::Active && room && !path.paced {
+            self.make_ready(id);
+        }
+        self.make_urgent(id);
+        self.arm_path(id);
+    }
+
+    /// The same for all paths: one's trouble may be another's gain.
+    pub(super) fn refresh_all(&mut self, now: Instant) {
+        for index in 0..self.paths.next_id().0 {
+            self.refresh(now, PathId(index));
+        }
+    }
+
+    pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
+        let Self { paths, out, incoming, controller, .. } = self;
+        let Some(path) = paths.get_mut(id) else { return };
+        let mut trouble = false;
+        if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, cargo))
+            && path.state == State::Active
+        {
+            controller.on_congested(id, &super::input::congested(now, Trigger::Loss, &losses));
+            trouble = true;
+        }
+        if path.send.timeout_deadline().is_some_and(|at| at <= now) {
+            let losses = path.send.on_timeout(now, |cargo| lost(out, incoming, cargo));
+            match path.state {
+                State::Probing if path.origin != Origin::Return && path.send.timeouts() >= PROBES => {
+                    self.drop_path(now, id, "two probes in a row were lost", false);
+                    return;
+                }
+                State::Choked => {
+                    if path.probe.take().is_some() {
+                        controller.on_probe(id, &ProbeResult { now, delay: None, rtt: None });
+                    }
+                }
+                State::Active => {
+                    let empty = Congested {
+                        trigger: Trigger::Timeout,
+                        first_sent_at: now,
+                        sent_at: now,
+                        now,
+                        bytes: 0,
+                        in_flight: 0,
+                    };
+                    let congested = losses
+                        .map_or(empty, |losses| super::input::congested(now, Trigger::Timeout, &losses));
+                    controller.on_congested(id, &congested);
+                    path.pending.ping = true;
+                    trouble = true;
+                }
+                State::Probing | State::Available => path.pending.ping |= path.address == Address::Valid,
+            }
+            if path.send.timeouts() == 2 {
+                path.send.mtu.black_hole(now);
+            }
+            self.ack_way_until = Instant::ZERO;
+        }
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if path.probe_at.is_some_and(|at| at <= now) {
+            path.probe_at = None;
+            match (path.state, path.address) {
+                (State::Choked, _) => {
+                    path.pending.ping = true;
+                    path.probe_at = Some(now + path.choke_interval(self.random.next()));
+                }
+                (_, Address::Unproven { .. }) => path.pending.challenge = true,
+                _ => {}
+            }
+        }
+        if path.paced && path.send.pacer.ready_at(path.send.pacer.burst()) <= now {
+            path.paced = false;
+            self.make_ready(id);
+        }
+        if trouble {
+            self.refresh_all(now);
+            self.consult(now);
+        }
+        self.make_urgent(id);
+        self.arm_path(id);
+    }
+
+    /// The path over which ACKs go now: the fastest that lives.
+    pub(super) fn ack_way(&mut self, now: Instant) -> Option<PathId> {
+        if now < self.ack_way_until && self.ack_way.is_some_and(|id| self.paths.get(id).is_some()) {
+            return self.ack_way;
+        }
+        self.ack_way_until = now + WAY_HOLDS;
+        let newest = self.receive.values().map(|receiving| receiving.facts.last_arrival).max()?;
+        let heard = |path: &Path| {
+            let on = self.receive.values().filter(|receiving| receiving.way == Some(path.id()));
+            on.map(|receiving| receiving.facts.last_arrival).max()
+        };
+        // What no packet came by for long, while packets came by others, may be dead although it was fast.
+        let silence = |path: &Path| {
+            let allowed = path.send.rtt.smoothed() * 2 + Duration::from_millis(200);
+            heard(path).is_none_or(|at| at + allowed < newest)
+        };
+        let best = self.paths.iter().min_by_key(|path| {
+            let unproven = path.address != Address::Valid;
+            let unmeasured = !path.send.rtt.is_sampled();
+            (path.send.timeouts() > 0, unproven, silence(path), unmeasured, path.send.rtt.smoothed(), path.id())
+        });
+        self.ack_way = best.map(Path::id);
+        let chosen = self.ack_way;
+        for index in 0..self.paths.next_id().0 {
+            let id = PathId(index);
+            let Some(path) = self.paths.get_mut(id) else { continue };
+            let interval = if chosen == Some(id) { PING_IN_USE } else { PING_IDLE };
+            if path.state != State::Choked && path.send.outstanding() == 0 && path.send.last_sent_at() + interval <= now {
+                path.pending.ping = true;
+                self.make_urgent(id);
+            }
+        }
+        chosen
+    }
+
+    pub(super) fn keep_alive_at(&self) -> Instant {
+        self.last_heard.max(self.last_keep_alive) + KEEP_ALIVE
+    }
+
+    pub(super) fn keep_alive(&mut self, now: Instant) {
+        if self.keep_alive_at() <= now {
+            self.last_keep_alive = now;
+            for index in 0..self.paths.next_id().0 {
+                if let Some(path) = self.paths.get_mut(PathId(index)) {
+                    path.pending.ping = true;
+                }
+                self.make_urgent(PathId(index));
+            }
+        }
+    }
+
+    pub(super) fn next_candidate_at(&self) -> Option<Instant> {
+        let waiting = self.candidates.iter().filter(|candidate| candidate.path.is_none() && !candidate.forgotten);
+        waiting.map(|candidate| candidate.retry_at).min()
+    }
+
+    /// Probes one candidate, chosen at random among those due.
+    pub(super) fn probe_candidates(&mut self, now: Instant) {
+        if now < self.next_probe_at || !self.confirmed {
+            return;
+        }
+        let acked = self.paths.iter().filter(|path| path.send.is_proven()).map(|path| path.id().0).max();
+        if self.paths.next_id().0 >= acked.unwrap_or(0) + PATH_LOOKAHEAD {
+            return;
+        }
+        let due = |candidate: &Candidate| candidate.path.is_none() && !candidate.forgotten && candidate.retry_at <= now;
+        let count = self.candidates.iter().filter(|candidate| due(candidate)).count();
+        if count == 0 {
+            return;
+        }
+        let chosen = self.random.below(count as u64) as usize;
+        let Some(index) =
+            self.candidates.iter().enumerate().filter(|(_, candidate)| due(candidate)).nth(chosen).map(|(index, _)| index)
+        else {
+            return;
+        };
+        self.next_probe_at = now + self.config.probe_interval;
+        let Some(candidate) = self.candidates.get_mut(index) else { return };
+        let route = candidate.route.clone();
+        candidate.path = Some(self.paths.next_id());
+        let origin = if index == 0 { Origin::Handshake } else { Origin::Candidate(index) };
+        let id = self.add_path(now, route, None, State::Probing, origin);
+        if let Some(path) = self.paths.get_mut(id) {
+            path.pending.ping = true;
+        }
+        self.make_urgent(id);
+    }
+
+    /// A local socket is gone, and with it the paths that left by it.
+    pub(crate) fn local_down(&mut self, now: Instant, local: byway_wire::Local) {
+        for index in 0..self.paths.next_id().0 {
+            let id = PathId(index);
+            if self.paths.get(id).is_some_and(|path| path.route.local == local) {
+                self.drop_path(now, id, "its local address is gone", false);
+            }
+        }
+        self.candidates.iter_mut().filter(|candidate| candidate.route.local == local).for_each(|gone| {
+            gone.retry_at = Instant::FAR_FUTURE;
+        });
+    }
+
+    /// A datagram to this path could not be sent.
+    pub(crate) fn on_send_error(&mut self, now: Instant, error: &byway_wire::SendError) {
+        for index in 0..self.paths.next_id().0 {
+            let Some(path) = self.paths.get_mut(PathId(index)) else { continue };
+            if path.route.local == error.local && path.route.remote == error.remote {
+                if error.kind == byway_wire::SendErrorKind::TooLarge {
+                    path.send.mtu.refused(now, error.size);
+                }
+                self.refresh(now, PathId(index));
+            }
+        }
+    }
+}
+
+impl Path {
+    /// A relay's tickets back expire: takes the one of the newest packet that proved to be the peer's.
+    pub(super) fn refresh_ticket(&mut self, source: &Source) {
+        if let (Via::Return(hop), Through::Delivered(delivered)) = (&mut self.route.via, &source.through)
+            && source.remote == hop.relay()
+        {
+            **hop = ReturnHop::new(source.remote, delivered);
+        }
+    }
+
+    fn choke_interval(&self, random: u64) -> Duration {
+        let interval = (self.send.rtt.smoothed() * 4).max(CHOKE_PROBE);
+        // ±10 %, so that probes of many paths do not meet.
+        interval * 9 / 10 + interval / 5 * (random % 1024) as u32 / 1024
+    }
+
+    /// When a challenge without an answer is repeated.
+    pub(super) fn challenge_interval(&self) -> Duration {
+        self.send.rtt.probe_timeout(ACK_DELAY).max(Duration::from_millis(100))
+    }
+}

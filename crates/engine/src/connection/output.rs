@@ -1,0 +1,356 @@
+//! Puts packets together: what is pending on a path, ACKs, and data in runs of equal size on one path at a time.
+
+use super::path::{Address, State};
+use super::timers::Owner;
+use super::{Connection, Phase};
+use crate::path::ledger::Cargo;
+use crate::path::send::Outbound;
+use byway_wire::frame::ack::AckWriter;
+use byway_wire::frame::{self, Frame, PathHint};
+use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, STAMP_LEN, TAG_LEN};
+use byway_wire::{Duration, Ecn, Instant, Out, PathId, Transmit, Writer};
+
+/// A hint is given at most this often.
+const HINT_EVERY: Duration = Duration::from_millis(40);
+/// An ACK leaves this much room for a path's entry to be worth beginning.
+const ENTRY_ROOM: usize = 48;
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// What is pending on the path.
+    Pending,
+    /// A padded PING.
+    Size,
+    /// ACKs and other control of the whole connection.
+    Control,
+    /// Data; the last of it once more if nothing else is left.
+    Data,
+    /// Data that was sent before and is not acknowledged yet.
+    Tail,
+    /// The end.
+    Close,
+}
+
+impl Connection {
+    /// Writes the next datagram or run of datagrams.
+    pub(crate) fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        match &mut self.phase {
+            Phase::Closed => return None,
+            Phase::Closing { tell, .. } => {
+                if !core::mem::take(tell) {
+                    return None;
+                }
+                let way = self.ack_way(now).or_else(|| self.paths.iter().next().map(super::path::Path::id))?;
+                return self.single(now, way, out, BASE_DATAGRAM, Purpose::Close);
+            }
+            Phase::Open => {}
+        }
+        let sent = self.send_pending(now, out);
+        let sent = if sent.is_some() { sent } else { self.send_control(now, out) };
+        if sent.is_some() { sent } else { self.send_data(now, out) }
+    }
+
+    fn send_pending(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        for _ in 0..self.urgent.len() {
+            let id = self.urgent.pop_front()?;
+            let Some(path) = self.paths.get_mut(id) else { continue };
+            path.urgent = false;
+            if path.credit() < 128 {
+                continue; // until more comes from there
+            }
+            if let Some(size) = path.pending.mtu.take() {
+                self.make_urgent(id);
+                if size <= out.buffer.len() {
+                    return self.single(now, id, out, size, Purpose::Size);
+                }
+                continue;
+            }
+            if path.pending.any() {
+                let size = path.send.mtu.current().min(usize::try_from(path.credit()).unwrap_or(usize::MAX));
+                let sent = self.single(now, id, out, size, Purpose::Pending);
+                self.arm_path(id);
+                return sent;
+            }
+        }
+        None
+    }
+
+    fn send_control(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        let wanted = !self.ack_queue.is_empty()
+            || self.snack_due
+            || self.incoming.wants_to_send()
+            || !self.answers.is_empty()
+            || !self.dropped_ours.is_empty();
+        if !wanted {
+            return None;
+        }
+        let way = self.ack_way(now)?;
+        let credit = self.paths.get(way)?.credit();
+        if credit < 128 {
+            return None;
+        }
+        let size = BASE_DATAGRAM.min(usize::try_from(credit).unwrap_or(BASE_DATAGRAM));
+        self.single(now, way, out, size, Purpose::Control)
+    }
+
+    fn send_data(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        if !self.confirmed {
+            return None;
+        }
+        let mut purpose = Purpose::Data;
+        if !self.out.wants_to_send() {
+            if !self.finishing || !self.config.repeat_tail || self.ready.len() < 2 {
+                return None;
+            }
+            purpose = Purpose::Tail;
+        }
+        for _ in 0..self.ready.len() {
+            let id = self.ready.pop_front()?;
+            let Some(path) = self.paths.get_mut(id) else { continue };
+            path.ready = false;
+            let size = path.send.mtu.current().min(out.buffer.len());
+            if path.state != State::Active || path.credit() < size as u64 {
+                continue;
+            }
+            let (in_flight, window) = (path.send.in_flight, path.allowance.window);
+            let room = (window.saturating_sub(in_flight) / size as u64).max(u64::from(in_flight == 0));
+            if room == 0 {
+                continue; // an ACK brings it back
+            }
+            if path.send.timeouts() > 0 && in_flight > 0 {
+                continue; // one packet at a time until it answers
+            }
+            let tokens = path.send.pacer.available(now) / size as u64;
+            if tokens == 0 {
+                path.paced = true;
+                self.arm_path(id);
+                continue;
+            }
+            if path.send.timeouts() > 0 && self.has_other(id) {
+                continue; // silent: its pings will tell; others carry the data
+            }
+            let most = room.min(tokens).min(out.max_segments as u64).max(1);
+            let sent = self.run(now, id, out, size, usize::try_from(most).unwrap_or(1), purpose);
+            self.make_ready(id);
+            if sent.is_some() {
+                return sent;
+            }
+            return None; // what wanted to be sent did not want to be sent after all
+        }
+        None
+    }
+
+    /// Whether a path other than this is active and answers.
+    fn has_other(&self, id: PathId) -> bool {
+        self.paths.iter().any(|path| path.id() != id && path.state == State::Active && path.send.timeouts() == 0)
+    }
+
+    /// A run of full packets on one path; the last may be shorter.
+    fn run(&mut self, now: Instant, id: PathId, out: &mut Out<'_>, size: usize, most: usize, purpose: Purpose) -> Option<Transmit> {
+        let mut written = 0;
+        for _ in 0..most {
+            let Some(buffer) = out.buffer.get_mut(written..written + size) else { break };
+            let Some(length) = self.packet(now, id, buffer, purpose) else { break };
+            written += length;
+            if length < size || !self.out.wants_to_send() {
+                break;
+            }
+        }
+        self.arm_path(id);
+        self.transmission(id, written, size)
+    }
+
+    fn single(&mut self, now: Instant, id: PathId, out: &mut Out<'_>, size: usize, purpose: Purpose) -> Option<Transmit> {
+        let buffer = out.buffer.get_mut(..size.min(out.buffer.len()))?;
+        let length = self.packet(now, id, buffer, purpose)?;
+        self.transmission(id, length, length)
+    }
+
+    fn transmission(&mut self, id: PathId, size: usize, segment: usize) -> Option<Transmit> {
+        if size == 0 {
+            return None;
+        }
+        let path = self.paths.get_mut(id)?;
+        path.spend(size as u64);
+        let ecn = if path.send.timeouts() == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+        Some(Transmit { local: path.route.local, remote: path.route.remote, ecn, size, segment: segment.min(size) })
+    }
+
+    /// Makes one packet in `buffer`, at most as large as that. `None`, and no number used, if there was nothing to put in.
+    fn packet(&mut self, now: Instant, id: PathId, buffer: &mut [u8], purpose: Purpose) -> Option<usize> {
+        let path = self.paths.get(id)?;
+        let envelope = path.route.overhead();
+        let number = path.send.next_number();
+        let inner = buffer.get_mut(envelope..)?;
+        let body = inner.len().checked_sub(TAG_LEN)?;
+        let mut writer = Writer::new(inner.get_mut(..body)?);
+        let epoch = self.sealer.epoch(now);
+        Header { connection: path.connection_id, number: number as u32, epoch }.write(&mut writer);
+        writer.u32(now.as_micros() as u32);
+        let start = writer.len();
+        let mut cargo = Cargo::new();
+        let eliciting = self.content(now, id, &mut writer, &mut cargo, purpose);
+        if writer.len() == start {
+            return None;
+        }
+        let sealed = writer.len() + TAG_LEN;
+        debug_assert_eq!(HEADER_LEN + STAMP_LEN, start);
+        let app_limited = purpose != Purpose::Data || !self.out.wants_to_send();
+        let Some(packet) = buffer.get_mut(envelope..envelope + sealed) else { return None };
+        if self.sealer.seal(id, number, packet, HEADER_LEN).is_err() {
+            self.finish(super::close::WORN_OUT, "the keys are worn out", false);
+            return None;
+        }
+        let length = envelope + sealed;
+        let path = self.paths.get_mut(id)?;
+        path.route.enclose(now, buffer.get_mut(..length)?);
+        let counted = purpose != Purpose::Size;
+        path.send.on_sent(now, Outbound { bytes: length as u32, eliciting, counted, app_limited, cargo });
+        match purpose {
+            Purpose::Size => path.send.mtu.sent(length, number),
+            Purpose::Data | Purpose::Tail => {
+                path.send.pacer.spend(length as u64);
+                let sent =
+                    byway_control::Sent { now, bytes: length as u32, in_flight: path.send.in_flight, app_limited };
+                self.controller.on_sent(id, &sent);
+            }
+            Purpose::Pending if path.state == State::Choked => path.probe = Some(number),
+            _ => {}
+        }
+        Some(length)
+    }
+
+    /// Writes the frames of one packet. Returns whether it must be acknowledged.
+    fn content(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>, cargo: &mut Cargo, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Close => {
+                if let Phase::Closing { code, reason, .. } = &self.phase {
+                    Frame::Close { code: *code, reason }.write(writer);
+                }
+                false
+            }
+            Purpose::Size => {
+                Frame::Ping.write(writer);
+                if let Some(padding) = writer.claim(writer.room()) {
+                    padding.fill(0);
+                }
+                true
+            }
+            Purpose::Pending => {
+                self.write_pending(now, id, writer);
+                // Probing uses data packets (mPath section 2.1).
+                if self.confirmed && self.paths.get(id).is_some_and(|path| path.state == State::Probing) {
+                    self.out.fill(writer, cargo);
+                }
+                true
+            }
+            Purpose::Control => self.write_control(now, writer, cargo),
+            Purpose::Data => {
+                self.write_hint(now, id, writer);
+                let before = writer.len();
+                self.out.fill(writer, cargo);
+                if writer.len() == before {
+                    writer.truncate(HEADER_LEN + STAMP_LEN);
+                }
+                true
+            }
+            Purpose::Tail => {
+                self.out.repeat_tail(writer, cargo);
+                true
+            }
+        }
+    }
+
+    fn write_pending(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        for token in path.pending.responses.drain(..) {
+            Frame::PathResponse(token).write(writer);
+        }
+        if core::mem::take(&mut path.pending.challenge)
+            && let Address::Unproven { token, .. } = path.address
+        {
+            Frame::PathChallenge(token).write(writer);
+            path.probe_at = Some(now + path.challenge_interval());
+        }
+        if core::mem::take(&mut path.pending.ping) {
+            Frame::Ping.write(writer);
+        }
+    }
+
+    fn write_hint(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let (told, next_at) = path.hint;
+        if now < next_at || !path.send.rtt.is_sampled() {
+            return;
+        }
+        let srtt = path.send.rtt.smoothed();
+        let hint = PathHint {
+            path: id,
+            srtt_micros: u64::try_from(srtt.as_micros()).unwrap_or(u64::MAX),
+            delay_limit: path.allowance.delay_limit.and_then(|limit| path.send.apparent(now, limit)),
+        };
+        let stale = told.is_none_or(|told| {
+            let moved = told.srtt_micros.abs_diff(hint.srtt_micros) * 8 > told.srtt_micros;
+            let limit = match (told.delay_limit, hint.delay_limit) {
+                (Some(a), Some(b)) => (a.wrapping_sub(b) as i32).unsigned_abs() > 500,
+                (a, b) => a != b,
+            };
+            moved || limit
+        });
+        path.hint.1 = now + HINT_EVERY.max(srtt / 2);
+        if stale {
+            Frame::PathHint(hint).write(writer);
+            path.hint.0 = Some(hint);
+        }
+    }
+
+    fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, cargo: &mut Cargo) -> bool {
+        let mut eliciting = false;
+        for _ in 0..self.ack_queue.len() {
+            let Some(receiving) = self.ack_queue.front().and_then(|id| self.receive.get_mut(id)) else {
+                self.ack_queue.pop_front();
+                continue;
+            };
+            receiving.facts.take_missing(&mut self.missing);
+            if !self.missing.is_empty() {
+                frame::write_pnack(writer, receiving.facts.id, &self.missing);
+            }
+            // One entry per ACK frame costs a byte more than many, and never takes back what was written.
+            let mut ack = AckWriter::begin(writer);
+            let fits = writer.room() >= ENTRY_ROOM && receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
+            ack.finish(writer);
+            if !fits {
+                break;
+            }
+            receiving.queued = false;
+            let id = receiving.facts.id;
+            let at = receiving.facts.deadline();
+            self.timers.arm(Owner::Receive(id), &mut receiving.armed, at);
+            self.ack_queue.pop_front();
+        }
+        if self.incoming.wants_to_send() {
+            let before = writer.len();
+            self.incoming.fill(writer, cargo);
+            eliciting |= writer.len() > before;
+        }
+        while writer.room() >= 128
+            && let Some(answer) = self.answers.pop_front()
+        {
+            answer.frame().write(writer);
+            eliciting = true;
+        }
+        while writer.room() >= 16
+            && let Some(id) = self.dropped_ours.pop_front()
+        {
+            Frame::PathDropped(id).write(writer);
+            eliciting = true;
+        }
+        if core::mem::take(&mut self.snack_due) {
+            let tau = self.reorder_time(now);
+            self.incoming.write_snacks(now, tau, writer);
+            self.arm_whole(now);
+        }
+        eliciting
+    }
+}

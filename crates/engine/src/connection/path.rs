@@ -1,0 +1,225 @@
+//! A path that this side sends on, with its life: probing, available, active, choked, dropped.
+
+use super::timers::Armed;
+use crate::path::send::SendPath;
+use crate::route::Route;
+use byway_control::Allowance;
+use byway_wire::frame::PathHint;
+use byway_wire::{ConnectionId, Instant, PathId};
+use smallvec::SmallVec;
+
+/// Where a path is in its life. A dropped path is gone from the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing sent on it was acknowledged yet.
+    Probing,
+    /// It works, and the controller has not opened it.
+    Available,
+    /// It carries data.
+    Active,
+    /// It carries only empty time-stamped probes.
+    Choked,
+}
+
+/// Where a path comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The handshake went over it.
+    Handshake,
+    /// A candidate of ours, by its index.
+    Candidate(usize),
+    /// The way back to where the peer's packets come from.
+    Return,
+}
+
+/// What a path should send beside data, soon.
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    /// A PING.
+    pub ping: bool,
+    /// A padded PING of this size.
+    pub mtu: Option<usize>,
+    /// A PATH_CHALLENGE with the path's token.
+    pub challenge: bool,
+    /// PATH_RESPONSEs.
+    pub responses: SmallVec<[[u8; 8]; 2]>,
+}
+
+impl Pending {
+    /// Whether there is anything.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.ping || self.mtu.is_some() || self.challenge || !self.responses.is_empty()
+    }
+}
+
+/// Whether the address at the other end is known to be the peer's. Until then no more is sent there than came from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// The peer proved that it receives there.
+    Valid,
+    /// It has yet to return this token; so many more bytes may be sent there.
+    Unproven {
+        /// What a PATH_CHALLENGE carries.
+        token: [u8; 8],
+        /// Bytes that came from there, less those sent.
+        credit: u64,
+    },
+}
+
+/// A path that this side sends on.
+#[derive(Debug)]
+pub struct Path {
+    /// Facts.
+    pub send: SendPath,
+    /// How its datagrams travel now.
+    pub route: Route,
+    /// Where it is in its life.
+    pub state: State,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What the controller allows it.
+    pub allowance: Allowance,
+    /// The peer's name for it.
+    pub connection_id: ConnectionId,
+    /// Whether its address is proven.
+    pub address: Address,
+    /// What it should send beside data.
+    pub pending: Pending,
+    /// Whether it stands in the queue of paths that may send data.
+    pub ready: bool,
+    /// Whether it stands in the queue of paths with something pending.
+    pub urgent: bool,
+    /// Whether it waits for its pacer.
+    pub paced: bool,
+    /// Its earliest deadline armed.
+    pub armed: Armed,
+    /// When it is probed next (choked), pinged next (a way for ACKs), or challenged again.
+    pub probe_at: Option<Instant>,
+    /// The number of a choked path's probe that is under way.
+    pub probe: Option<u64>,
+    /// The last hint given, and when the next may be.
+    pub hint: (Option<PathHint>, Instant),
+}
+
+impl Path {
+    /// A path in `state`.
+    #[must_use]
+    pub fn new(send: SendPath, route: Route, state: State, origin: Origin, connection_id: ConnectionId) -> Self {
+        Self {
+            send,
+            route,
+            state,
+            origin,
+            allowance: Allowance::default(),
+            connection_id,
+            address: Address::Valid,
+            pending: Pending::default(),
+            ready: false,
+            urgent: false,
+            paced: false,
+            armed: Armed::default(),
+            probe_at: None,
+            probe: None,
+            hint: (None, Instant::ZERO),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn id(&self) -> PathId {
+        self.send.id
+    }
+
+    /// When it must be looked at.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let release = self.paced.then(|| self.send.pacer.ready_at(self.send.pacer.burst()));
+        [self.send.deadline(), self.probe_at, release].into_iter().flatten().min()
+    }
+
+    /// Bytes that may be sent to its address.
+    #[must_use]
+    pub const fn credit(&self) -> u64 {
+        match self.address {
+            Address::Valid => u64::MAX,
+            Address::Unproven { credit, .. } => credit,
+        }
+    }
+
+    /// Bytes came from its address.
+    pub const fn earn(&mut self, bytes: u64) {
+        if let Address::Unproven { credit, .. } = &mut self.address {
+            *credit = credit.saturating_add(bytes);
+        }
+    }
+
+    /// Bytes were sent to its address.
+    pub const fn spend(&mut self, bytes: u64) {
+        if let Address::Unproven { credit, .. } = &mut self.address {
+            *credit = credit.saturating_sub(bytes);
+        }
+    }
+}
+
+/// The table of paths by id. Ids only grow and are never used twice, so the table is a vector with gaps.
+#[derive(Debug, Default)]
+pub struct Paths {
+    slots: alloc::vec::Vec<Option<alloc::boxed::Box<Path>>>,
+    count: usize,
+}
+
+impl Paths {
+    /// The id that the next path gets.
+    #[must_use]
+    pub fn next_id(&self) -> PathId {
+        PathId(self.slots.len() as u32)
+    }
+
+    /// Adds a path; its id must be [`next_id`](Self::next_id).
+    pub fn push(&mut self, path: Path) {
+        debug_assert_eq!(path.id(), self.next_id());
+        self.slots.push(Some(alloc::boxed::Box::new(path)));
+        self.count += 1;
+    }
+
+    /// A path.
+    #[must_use]
+    pub fn get(&self, id: PathId) -> Option<&Path> {
+        self.slots.get(id.0 as usize)?.as_deref()
+    }
+
+    /// A path, to be changed.
+    pub fn get_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.slots.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// Takes a path out for good.
+    pub fn remove(&mut self, id: PathId) -> Option<Path> {
+        let path = self.slots.get_mut(id.0 as usize)?.take()?;
+        self.count -= 1;
+        Some(*path)
+    }
+
+    /// All of them. Not for the hot path.
+    pub fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.slots.iter().filter_map(|slot| slot.as_deref())
+    }
+
+    /// All of them, to be changed. Not for the hot path.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.slots.iter_mut().filter_map(|slot| slot.as_deref_mut())
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}

@@ -1,0 +1,68 @@
+//! What a person or a test may want to know about a connection and its paths.
+
+use super::Connection;
+use super::path::State;
+use crate::data::Blocked;
+use crate::path::send::Totals;
+use crate::route::Route;
+use alloc::vec::Vec;
+use byway_wire::{Duration, PathId};
+
+/// A path that this side sends on.
+#[derive(Clone, Debug)]
+pub struct PathStatus {
+    /// Its id.
+    pub id: PathId,
+    /// How it travels.
+    pub route: Route,
+    /// Where it is in its life.
+    pub state: State,
+    /// Smoothed RTT.
+    pub srtt: Duration,
+    /// Smallest recent RTT.
+    pub min_rtt: Duration,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Congestion window in bytes.
+    pub window: u64,
+    /// Bytes per second delivered over the last RTT.
+    pub rate: Option<u64>,
+    /// Largest datagram (UDP payload).
+    pub datagram: usize,
+    /// Timeouts in a row.
+    pub silent: u32,
+    /// Totals.
+    pub totals: Totals,
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The paths that this side sends on.
+    pub paths: Vec<PathStatus>,
+    /// Why nothing more is sent, if that is not for want of window.
+    pub blocked: Option<Blocked>,
+    /// The controller's name.
+    pub congestion: &'static str,
+}
+
+impl Connection {
+    /// Looks at everything. Not for the hot path.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let paths = self.paths.iter().map(|path| PathStatus {
+            id: path.id(),
+            route: path.route.clone(),
+            state: path.state,
+            srtt: path.send.rtt.smoothed(),
+            min_rtt: path.send.rtt.minimum(),
+            in_flight: path.send.in_flight,
+            window: path.allowance.window,
+            rate: path.send.delivery_rate(),
+            datagram: path.send.mtu.current(),
+            silent: path.send.timeouts(),
+            totals: path.send.totals,
+        });
+        Status { paths: paths.collect(), blocked: self.out.blocked_by(), congestion: self.controller.name() }
+    }
+}

@@ -1,0 +1,94 @@
+//! Deadlines of many things in one heap. Arming is cheap and lazy: a deadline that moves later is left in place and
+//! found early; whoever is woken looks at the truth and arms again.
+
+use alloc::collections::BinaryHeap;
+use byway_wire::{Instant, PathId};
+use core::cmp::Reverse;
+
+/// Whose deadline it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// The connection as a whole.
+    Whole,
+    /// A path that this side sends on.
+    Send(PathId),
+    /// A path that the peer sends on.
+    Receive(PathId),
+}
+
+/// The earliest deadline armed for one owner; kept by the owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Armed(Instant);
+
+impl Default for Armed {
+    fn default() -> Self {
+        Self(Instant::FAR_FUTURE)
+    }
+}
+
+/// The heap.
+#[derive(Clone, Debug)]
+pub struct Timers<K: Ord> {
+    heap: BinaryHeap<Reverse<(Instant, K)>>,
+}
+
+impl<K: Ord> Default for Timers<K> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new() }
+    }
+}
+
+impl<K: Ord + Copy> Timers<K> {
+    /// Wakes `owner` at `at` or earlier.
+    pub fn arm(&mut self, owner: K, armed: &mut Armed, at: Option<Instant>) {
+        let Some(at) = at else { return };
+        if at < armed.0 {
+            armed.0 = at;
+            self.heap.push(Reverse((at, owner)));
+        }
+    }
+
+    /// The next owner due at `now`, and the deadline it was armed with: what that is worth, [`claim`] tells.
+    pub fn pop(&mut self, now: Instant) -> Option<(Instant, K)> {
+        if self.next()? > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(due)| due)
+    }
+
+    /// The earliest deadline.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, _))| *at)
+    }
+}
+
+/// Whether a deadline that was popped is the one armed (an older one was overtaken), and if so disarms it.
+pub fn claim(armed: &mut Armed, at: Instant) -> bool {
+    let current = armed.0 == at;
+    if current {
+        *armed = Armed::default();
+    }
+    current
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_earliest_deadline_of_an_owner_wakes_it() {
+        let (mut timers, mut armed) = (Timers::default(), Armed::default());
+        timers.arm(Owner::Whole, &mut armed, Some(Instant::from_millis(9)));
+        timers.arm(Owner::Whole, &mut armed, Some(Instant::from_millis(5)));
+        timers.arm(Owner::Whole, &mut armed, Some(Instant::from_millis(7)));
+        timers.arm(Owner::Whole, &mut armed, None);
+        assert_eq!(timers.pop(Instant::from_millis(4)), None);
+        let (at, owner) = timers.pop(Instant::from_millis(10)).unwrap();
+        assert_eq!((at, owner), (Instant::from_millis(5), Owner::Whole));
+        assert!(claim(&mut armed, at));
+        let (at, _) = timers.pop(Instant::from_millis(10)).unwrap();
+        assert!(!claim(&mut armed, at));
+        assert_eq!(timers.next(), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! An attempt to connect: the same HELLO to every address of the peer, a little apart, until one answers.
+
+use crate::config::{Config, Params};
+use crate::handshake::{Established, Initiator, Progress};
+use crate::route::{Route, Source};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use byway_control::Controller;
+use byway_wire::packet::{Handshake, RefuseReason};
+use byway_wire::{Duration, Instant};
+use thiserror::Error;
+
+/// Between the first HELLOs to two addresses: RFC 8305 section 5 says 250 ms for TCP; a HELLO costs less.
+const STAGGER: Duration = Duration::from_millis(100);
+/// Before the first repetition, and at most.
+const REPEAT: Duration = Duration::from_millis(300);
+const REPEAT_AT_MOST: Duration = Duration::from_secs(2);
+/// An attempt without an answer ends.
+const GIVE_UP: Duration = Duration::from_secs(20);
+
+/// Why there is no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ConnectError {
+    /// No address of the peer fits any local socket.
+    #[error("no local socket can reach any address of the peer")]
+    NoRoute,
+    /// Nobody answered.
+    #[error("the peer does not answer")]
+    NoAnswer,
+    /// Nobody answered, and the system says that the network or host cannot be reached.
+    #[error("the peer cannot be reached from here")]
+    Unreachable,
+    /// The peer is of another version.
+    #[error("the peer runs an incompatible version of byway")]
+    Version,
+    /// At the address is somebody else.
+    #[error("the host at that address has another key")]
+    WrongKey,
+    /// The peer has as many connections as it takes.
+    #[error("the peer is busy")]
+    Full,
+    /// What was to be said in the handshake is too long, or the peer's key is none.
+    #[error("the handshake cannot be made")]
+    Impossible,
+}
+
+/// A route to try.
+#[derive(Clone, Debug)]
+struct Target {
+    route: Route,
+    next_at: Instant,
+    sent: u32,
+    sent_at: Instant,
+    dead: bool,
+}
+
+/// An attempt to connect.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    initiator: Box<Initiator>,
+    targets: Vec<Target>,
+    until: Instant,
+    refused: Option<RefuseReason>,
+    /// The controller that the connection will have.
+    pub controller: Option<Box<dyn Controller>>,
+}
+
+/// A handshake that succeeded.
+#[derive(Debug)]
+pub(super) struct Success {
+    pub established: Box<Established>,
+    pub params: Params,
+    pub application: Vec<u8>,
+    pub route: Route,
+    pub rtt: Option<Duration>,
+    /// The other routes.
+    pub others: Vec<Route>,
+    pub controller: Box<dyn Controller>,
+}
+
+impl Attempt {
+    pub fn new(now: Instant, initiator: Initiator, routes: Vec<Route>, controller: Box<dyn Controller>) -> Self {
+        let target = |(index, route)| Target {
+            route,
+            next_at: now + STAGGER * u32::try_from(index).unwrap_or(u32::MAX),
+            sent: 0,
+            sent_at: now,
+            dead: false,
+        };
+        let targets = routes.into_iter().enumerate().map(target).collect();
+        Self { initiator: Box::new(initiator), targets, until: now + GIVE_UP, refused: None, controller: Some(controller) }
+    }
+
+    pub fn deadline(&self) -> Instant {
+        self.targets.iter().map(|target| target.next_at).min().unwrap_or(self.until).min(self.until)
+    }
+
+    /// Another way to the peer.
+    pub fn add_route(&mut self, now: Instant, route: Route) {
+        if !self.targets.iter().any(|target| target.route == route) {
+            self.targets.push(Target { route, next_at: now, sent: 0, sent_at: now, dead: false });
+        }
+    }
+
+    /// Why it failed, once it has.
+    pub fn failure(&self, now: Instant) -> Option<ConnectError> {
+        let all_dead = !self.targets.is_empty() && self.targets.iter().all(|target| target.dead && target.sent >= 3);
+        if now < self.until && !all_dead {
+            return None;
+        }
+        Some(match self.refused {
+            Some(RefuseReason::Version) => ConnectError::Version,
+            Some(RefuseReason::WrongKey) => ConnectError::WrongKey,
+            Some(RefuseReason::Full) => ConnectError::Full,
+            None if self.targets.is_empty() => ConnectError::NoRoute,
+            None if self.targets.iter().all(|target| target.dead) => ConnectError::Unreachable,
+            None => ConnectError::NoAnswer,
+        })
+    }
+
+    /// The next HELLO to send.
+    pub fn next_hello(&mut self, now: Instant) -> Option<(Route, Vec<u8>)> {
+        let target = self.targets.iter_mut().find(|target| target.next_at <= now)?;
+        target.sent += 1;
+        target.sent_at = now;
+        target.next_at = now + REPEAT.saturating_mul(1 << (target.sent - 1).min(3)).min(REPEAT_AT_MOST);
+        Some((target.route.clone(), self.initiator.hello()))
+    }
+
+    /// A HELLO could not be sent.
+    pub fn on_send_error(&mut self, error: &byway_wire::SendError) {
+        for target in &mut self.targets {
+            target.dead |= target.route.local == error.local && target.route.remote == error.remote;
+        }
+    }
+
+    /// Takes a handshake packet. What is forged, late or damaged changes nothing.
+    pub fn on_packet(&mut self, now: Instant, source: &Source, packet: &Handshake<'_>) -> Option<Success> {
+        match self.initiator.on_packet(packet).ok()? {
+            Progress::Established(mut established) => {
+                let payload = core::mem::take(&mut established.payload);
+                let (params, application) = Params::read(&payload).ok()?;
+                let tried = self.targets.iter().find(|target| source.is_end_of(&target.route))?;
+                let rtt = (tried.sent == 1).then(|| now.since(tried.sent_at));
+                let others = self.targets.iter().map(|target| target.route.clone());
+                Some(Success {
+                    established,
+                    params,
+                    application: application.to_vec(),
+                    route: tried.route.clone(),
+                    rtt,
+                    others: others.filter(|route| !source.is_end_of(route)).collect(),
+                    controller: self.controller.take()?,
+                })
+            }
+            Progress::SendHello => {
+                if let Some(target) = self.targets.iter_mut().find(|target| source.is_end_of(&target.route)) {
+                    target.next_at = now;
+                }
+                None
+            }
+            Progress::Refused(reason) => {
+                // Not authenticated: a hint. Somebody else may still answer, but nobody is waited for long.
+                self.refused = Some(reason);
+                self.until = self.until.min(now + Duration::from_secs(3));
+                None
+            }
+            Progress::Waiting => None,
+        }
+    }
+
+    /// The payload of a HELLO.
+    pub fn payload(config: &Config, application: &[u8]) -> Vec<u8> {
+        Params::of(config).payload(application)
+    }
+}

@@ -1,0 +1,225 @@
+//! Tells apart what comes in: answers to attempts, HELLOs, and packets of connections.
+
+use super::attempt::Success;
+use super::{Admit, COOKIES_ABOVE, Endpoint, EndpointEvent, Handle, MOST_ANSWERS, MOST_UNCONFIRMED, Slot};
+use crate::config::Params;
+use crate::connection::{Connection, Inbound, Rejected, Role};
+use crate::handshake::{Answer, digest};
+use crate::route::{Route, Source, Through};
+use alloc::vec::Vec;
+use byway_wire::packet::{Handshake, Header};
+use byway_wire::relay::{Back, Delivered, Kind};
+use byway_wire::{Datagram, Ecn, Instant, LinkChange, SendError};
+
+impl Endpoint {
+    pub(super) fn on_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        let at = self.steady.own(datagram.arrival).min(now);
+        let bytes = datagram.payload.len();
+        let Datagram { local, remote, ecn, payload, .. } = datagram;
+        let mut source = Source::direct(local, remote);
+        let kind = payload.first().copied().and_then(Kind::of);
+        let inner = match kind {
+            None => 0,
+            Some(Kind::Greeted) => return self.on_greeted(now, local, remote, payload),
+            Some(Kind::Notice) => return self.on_notice(now, payload),
+            Some(Kind::Delivered) => match Delivered::read(payload) {
+                Ok(delivered) => {
+                    source.through = Through::Delivered(delivered);
+                    delivered.inner
+                }
+                Err(_) => usize::MAX,
+            },
+            Some(Kind::Back) => match Back::read(payload) {
+                Ok(back) => {
+                    source.through = Through::Back(back.from);
+                    back.inner
+                }
+                Err(_) => usize::MAX,
+            },
+            // What only a relay understands.
+            Some(Kind::Forward | Kind::Return | Kind::Greet) => usize::MAX,
+        };
+        match payload.get_mut(inner..) {
+            Some(packet) => self.on_session_packet(now, source, ecn, at, bytes, packet),
+            None => self.dropped.unknown += 1,
+        }
+    }
+
+    fn on_session_packet(&mut self, now: Instant, source: Source, ecn: Ecn, at: Instant, bytes: usize, packet: &mut [u8]) {
+        let Some(first) = packet.first() else {
+            self.dropped.unknown += 1;
+            return;
+        };
+        if Handshake::is(*first) {
+            self.on_handshake(now, &source, packet);
+            return;
+        }
+        let Ok(header) = Header::read(packet) else {
+            self.dropped.unknown += 1;
+            return;
+        };
+        // Most packets follow one of the same path.
+        let known = match self.last_id {
+            Some((id, found)) if id == header.connection => Some(found),
+            _ => self.ids.get(&header.connection).copied(),
+        };
+        let Some((handle, path)) = known else {
+            self.dropped.stray += 1;
+            return;
+        };
+        self.last_id = Some((header.connection, (handle, path)));
+        self.on_packet(now, handle, Inbound { path, source, ecn, at, bytes, packet });
+    }
+
+    fn on_packet(&mut self, now: Instant, handle: Handle, inbound: Inbound<'_>) {
+        let Some(Slot::Connection { connection, .. }) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot) else {
+            self.dropped.stray += 1;
+            return;
+        };
+        match connection.on_packet(now, inbound) {
+            Ok(()) => {
+                self.touch(handle);
+                self.settle(now, handle);
+            }
+            Err(Rejected::Replayed) => self.dropped.replayed += 1,
+            Err(Rejected::Forged) => self.dropped.forged += 1,
+            Err(Rejected::Malformed | Rejected::Unexpected) => self.dropped.stray += 1,
+        }
+    }
+
+    fn on_handshake(&mut self, now: Instant, source: &Source, packet: &mut [u8]) {
+        match Handshake::read(packet) {
+            Ok(Handshake::Hello { .. }) => self.on_hello(now, source, packet),
+            Ok(answer @ (Handshake::Retry { reply, .. } | Handshake::Reply { reply, .. } | Handshake::Refuse { reply, .. })) => {
+                let Some(handle) = self.attempts.get(&reply).copied() else {
+                    self.dropped.stray += 1;
+                    return;
+                };
+                let Some(Slot::Attempt(attempt)) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot) else {
+                    return;
+                };
+                if let Some(success) = attempt.on_packet(now, source, &answer) {
+                    self.attempts.remove(&reply);
+                    self.connected(now, handle, success);
+                }
+                self.touch(handle);
+                self.settle(now, handle);
+            }
+            // A HELLO of another version is refused politely.
+            Err(_) => self.on_hello(now, source, packet),
+        }
+    }
+
+    fn connected(&mut self, now: Instant, handle: Handle, mut success: Success) {
+        let route = success.route.clone();
+        let (rtt, others) = (success.rtt, core::mem::take(&mut success.others));
+        let mut connection = self.new_connection(now, Role::Initiator, success);
+        connection.open_first(now, route, rtt);
+        for other in others {
+            connection.add_candidate(now, other);
+        }
+        if let Some(entry) = self.entries.get_mut(&handle) {
+            entry.slot = Slot::Connection { connection, announced: true, digest: None };
+        }
+        self.events.push_back(EndpointEvent::Connected(handle));
+    }
+
+    fn on_hello(&mut self, now: Instant, source: &Source, packet: &[u8]) {
+        let (Some(admission), Some(route)) = (&mut self.admission, source.route()) else {
+            self.dropped.hellos += 1;
+            return;
+        };
+        if self.answers.len() >= MOST_ANSWERS || self.unconfirmed >= MOST_UNCONFIRMED {
+            self.dropped.hellos += 1;
+            return;
+        }
+        if let Some(bytes) = digest(packet).and_then(|digest| self.answered.get(&digest)) {
+            self.answers.push_back((route.clone(), bytes.clone()));
+            return;
+        }
+        let greeting = Params::of(&self.config).payload(&self.greeting);
+        let demand_cookie = self.unconfirmed >= COOKIES_ABOVE;
+        match self.responder.on_hello(now, source.remote, packet, demand_cookie, &greeting) {
+            Answer::Retry(bytes) | Answer::Refuse { bytes, .. } => self.answers.push_back((route.clone(), bytes)),
+            Answer::Ignore => self.dropped.hellos += 1,
+            Answer::Reply { bytes, mut established, digest, .. } => {
+                let payload = core::mem::take(&mut established.payload);
+                let Ok((params, application)) = Params::read(&payload) else {
+                    self.dropped.hellos += 1;
+                    return;
+                };
+                let (controller, rejected) = match admission.admit(established.peer, application) {
+                    Admit::Accept(controller) => (controller, None),
+                    Admit::Reject { code, reason } => (byway_control::Class::Background.controller(0), Some((code, reason))),
+                };
+                let success = Success {
+                    established,
+                    params,
+                    application: application.to_vec(),
+                    route: route.clone(),
+                    rtt: None,
+                    others: Vec::new(),
+                    controller,
+                };
+                let mut connection = self.new_connection(now, Role::Responder, success);
+                connection.arm_whole(now);
+                if let Some((code, reason)) = rejected {
+                    connection.reject(now, code, &reason);
+                }
+                let handle = self.new_handle();
+                self.insert(handle, Slot::Connection { connection, announced: false, digest: Some(digest) }, Vec::new());
+                self.unconfirmed += 1;
+                self.answered.insert(digest, bytes.clone());
+                self.answers.push_back((route.clone(), bytes));
+                self.settle(now, handle);
+            }
+        }
+    }
+
+    pub(super) fn on_send_error(&mut self, now: Instant, error: &SendError) {
+        let handles: Vec<Handle> = self.entries.keys().copied().collect();
+        for handle in handles {
+            match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
+                Some(Slot::Attempt(attempt)) => attempt.on_send_error(error),
+                Some(Slot::Connection { connection, .. }) => connection.on_send_error(now, error),
+                None => {}
+            }
+            self.touch(handle);
+            self.settle(now, handle);
+        }
+    }
+
+    pub(super) fn on_link(&mut self, now: Instant, change: &LinkChange) {
+        if change.up {
+            self.locals.insert(change.local, change.address);
+        } else {
+            self.locals.remove(&change.local);
+        }
+        let handles: Vec<Handle> = self.entries.keys().copied().collect();
+        for handle in handles {
+            let Some(entry) = self.entries.get(&handle) else { continue };
+            let routes = self.direct_routes(&entry.addresses);
+            match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
+                Some(Slot::Attempt(attempt)) => {
+                    for route in routes {
+                        attempt.add_route(now, route);
+                    }
+                }
+                Some(Slot::Connection { connection, .. }) => on_link(connection, now, change, routes),
+                None => {}
+            }
+            self.touch(handle);
+            self.settle(now, handle);
+        }
+    }
+}
+
+fn on_link(connection: &mut Connection, now: Instant, change: &LinkChange, routes: Vec<Route>) {
+    if change.up {
+        for route in routes {
+            connection.add_candidate(now, route);
+        }
+    } else {
+        connection.local_down(now, change.local);
+    }
+}

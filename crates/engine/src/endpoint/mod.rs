@@ -1,0 +1,462 @@
+//! A host's end of all its sessions: tells apart what comes in by a few sockets, begins and accepts connections, and shares the
+//! way out among them.
+
+mod attempt;
+mod demux;
+mod relays;
+mod steady;
+
+use crate::config::Config;
+use crate::connection::timers::{Armed, Timers, claim};
+use crate::connection::{Connection, Role};
+use crate::handshake::{HelloDigest, Identity, Initiator, PublicKey, Responder};
+use crate::random::Random;
+use crate::route::Route;
+use crate::seal::Suites;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+use byway_control::Controller;
+use byway_wire::relay::Consent;
+use byway_wire::{ConnectionId, Input, Instant, Local, Machine, Out, PathId, Transmit};
+use core::net::SocketAddr;
+
+use attempt::Attempt;
+pub use attempt::ConnectError;
+pub use relays::{Reach, RelayTrouble};
+use steady::Steady;
+
+/// Unconfirmed connections beyond which a HELLO must show a cookie.
+const COOKIES_ABOVE: usize = 64;
+/// Unconfirmed connections beyond which a HELLO is refused.
+const MOST_UNCONFIRMED: usize = 1024;
+/// Handshake answers that wait to be sent.
+const MOST_ANSWERS: usize = 256;
+/// Direct routes tried to one peer at most.
+const MOST_DIRECT: usize = 16;
+
+/// A connection, or an attempt at one. Never reused by an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Handle(u32);
+
+/// Who may connect: asked once per HELLO that was made for this host. The HELLO may be a replay, so nothing is to be spent
+/// or written before [`EndpointEvent::Accepted`].
+pub trait Admission: Send {
+    /// Decides about `peer`, whose application says `said`.
+    fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit;
+}
+
+/// A decision.
+#[derive(Debug)]
+pub enum Admit {
+    /// Welcome; this controller governs what is sent to it.
+    Accept(Box<dyn Controller>),
+    /// Told so, authentically, and closed.
+    Reject {
+        /// The application's code, below 2^16.
+        code: u64,
+        /// For people.
+        reason: String,
+    },
+}
+
+/// What an endpoint is made with.
+pub struct EndpointConfig {
+    /// This host's key.
+    pub identity: Identity,
+    /// Ciphers, as offered and as taken.
+    pub suites: Suites,
+    /// Fresh entropy, or a simulation's seed.
+    pub seed: [u8; 32],
+    /// What each connection is made with.
+    pub connection: Config,
+    /// Who may connect; `None`: nobody.
+    pub admission: Option<Box<dyn Admission>>,
+    /// What this side says to who connects.
+    pub greeting: Vec<u8>,
+}
+
+/// Whom to connect to, and how.
+pub struct Connect {
+    /// The peer's key.
+    pub peer: PublicKey,
+    /// Where it may be reached directly.
+    pub addresses: Vec<SocketAddr>,
+    /// What to say in the handshake: sealed, but it can be replayed.
+    pub application: Vec<u8>,
+    /// Governs what is sent to it.
+    pub controller: Box<dyn Controller>,
+}
+
+/// What the owner should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointEvent {
+    /// An attempt became a connection.
+    Connected(Handle),
+    /// An attempt failed; its handle is void.
+    Failed(Handle, ConnectError),
+    /// Somebody connected and showed that it was no replay.
+    Accepted(Handle),
+    /// A connection is over; [`Endpoint::forget`] it once its last events were taken.
+    Closed(Handle),
+    /// A relay is not used for this peer; the transfer goes on without it.
+    RelayTrouble(Handle, SocketAddr, RelayTrouble),
+    /// This side can be reached through a relay where it [stands](Endpoint::stand_at).
+    Reachable {
+        /// The relay.
+        relay: SocketAddr,
+        /// This side's address as the relay saw it.
+        address: SocketAddr,
+        /// This side's consent.
+        consent: Consent,
+    },
+    /// A relay where this side stands is in trouble.
+    StandingTrouble(SocketAddr, RelayTrouble),
+}
+
+/// What an endpoint dropped, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Datagrams that are nothing of byway's.
+    pub unknown: u64,
+    /// Packets for no connection of ours.
+    pub stray: u64,
+    /// Packets that could not be opened.
+    pub forged: u64,
+    /// Packets seen before.
+    pub replayed: u64,
+    /// HELLOs that were not answered.
+    pub hellos: u64,
+}
+
+enum Slot {
+    Attempt(Box<Attempt>),
+    Connection { connection: Box<Connection>, announced: bool, digest: Option<HelloDigest> },
+}
+
+struct Entry {
+    slot: Slot,
+    addresses: Vec<SocketAddr>,
+    dirty: bool,
+    armed: Armed,
+}
+
+/// A host's end of all its sessions.
+pub struct Endpoint {
+    identity: Identity,
+    suites: Suites,
+    config: Config,
+    responder: Responder,
+    admission: Option<Box<dyn Admission>>,
+    greeting: Vec<u8>,
+    random: Random,
+    steady: Steady,
+    locals: BTreeMap<Local, SocketAddr>,
+    entries: BTreeMap<Handle, Entry>,
+    next: u32,
+    ids: BTreeMap<ConnectionId, (Handle, PathId)>,
+    last_id: Option<(ConnectionId, (Handle, PathId))>,
+    attempts: BTreeMap<ConnectionId, Handle>,
+    answered: BTreeMap<HelloDigest, Vec<u8>>,
+    unconfirmed: usize,
+    relays: Vec<relays::Relay>,
+    next_relay: u32,
+    relays_at: Option<Instant>,
+    answers: VecDeque<(Route, Vec<u8>)>,
+    /// Those that may have something to send, in turn.
+    dirty: VecDeque<Handle>,
+    timers: Timers<Handle>,
+    events: VecDeque<EndpointEvent>,
+    dropped: Dropped,
+}
+
+impl Endpoint {
+    /// A host's end without connections.
+    #[must_use]
+    pub fn new(config: EndpointConfig) -> Self {
+        let mut random = Random::new(config.seed);
+        let responder = Responder::new(config.identity.clone(), config.suites, random.token(), random.fork());
+        Self {
+            identity: config.identity,
+            suites: config.suites,
+            config: config.connection,
+            responder,
+            admission: config.admission,
+            greeting: config.greeting,
+            random,
+            steady: Steady::default(),
+            locals: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            next: 0,
+            ids: BTreeMap::new(),
+            last_id: None,
+            attempts: BTreeMap::new(),
+            answered: BTreeMap::new(),
+            unconfirmed: 0,
+            relays: Vec::new(),
+            next_relay: 0,
+            relays_at: None,
+            answers: VecDeque::new(),
+            dirty: VecDeque::new(),
+            timers: Timers::default(),
+            events: VecDeque::new(),
+            dropped: Dropped::default(),
+        }
+    }
+
+    /// This host's public key.
+    #[must_use]
+    pub fn public_key(&self) -> PublicKey {
+        self.identity.public()
+    }
+
+    /// Begins to connect.
+    pub fn connect(&mut self, now: Instant, connect: Connect) -> Result<Handle, ConnectError> {
+        let now = self.steady.own(now);
+        let said = Attempt::payload(&self.config, &connect.application);
+        let seed = self.random.fork();
+        let initiator = Initiator::new(&self.identity, connect.peer, &said, self.suites, seed)
+            .map_err(|_| ConnectError::Impossible)?;
+        let routes = self.direct_routes(&connect.addresses);
+        let handle = self.new_handle();
+        self.attempts.insert(initiator.reply_id(), handle);
+        let attempt = Attempt::new(now, initiator, routes, connect.controller);
+        self.insert(handle, Slot::Attempt(Box::new(attempt)), connect.addresses);
+        self.touch(handle);
+        Ok(handle)
+    }
+
+    /// A connection, if the handle is one.
+    #[must_use]
+    pub fn connection(&self, handle: Handle) -> Option<&Connection> {
+        match &self.entries.get(&handle)?.slot {
+            Slot::Connection { connection, .. } => Some(connection),
+            Slot::Attempt(_) => None,
+        }
+    }
+
+    /// A connection, to use it. It is looked at for something to send afterwards.
+    pub fn connection_mut(&mut self, handle: Handle) -> Option<&mut Connection> {
+        self.touch(handle);
+        match &mut self.entries.get_mut(&handle)?.slot {
+            Slot::Connection { connection, .. } => Some(connection),
+            Slot::Attempt(_) => None,
+        }
+    }
+
+    /// Ends a connection: the peer is told.
+    pub fn close(&mut self, now: Instant, handle: Handle, code: u64, reason: &str) {
+        let now = self.steady.own(now);
+        match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
+            Some(Slot::Connection { connection, .. }) => connection.close(now, code, reason),
+            Some(Slot::Attempt(_)) => self.remove(handle),
+            None => {}
+        }
+        self.touch(handle);
+    }
+
+    /// The next thing the owner should know.
+    pub fn next_event(&mut self) -> Option<EndpointEvent> {
+        self.events.pop_front()
+    }
+
+    /// Connections and attempts there are.
+    pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.entries.keys().copied()
+    }
+
+    /// What was dropped so far.
+    #[must_use]
+    pub const fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    const fn new_handle(&mut self) -> Handle {
+        let handle = Handle(self.next);
+        self.next += 1;
+        handle
+    }
+
+    fn insert(&mut self, handle: Handle, slot: Slot, addresses: Vec<SocketAddr>) {
+        let entry = Entry { slot, addresses, dirty: false, armed: Armed::default() };
+        self.entries.insert(handle, entry);
+    }
+
+    /// Routes from every local socket to every address that it can reach.
+    fn direct_routes(&self, addresses: &[SocketAddr]) -> Vec<Route> {
+        let mut routes = Vec::new();
+        for address in addresses {
+            for (local, bound) in &self.locals {
+                if bound.is_ipv4() == address.is_ipv4() && routes.len() < MOST_DIRECT {
+                    routes.push(Route::direct(*local, *address));
+                }
+            }
+        }
+        routes
+    }
+
+    /// Something may have changed: look at it for something to send and for its deadline.
+    fn touch(&mut self, handle: Handle) {
+        if let Some(entry) = self.entries.get_mut(&handle)
+            && !entry.dirty
+        {
+            entry.dirty = true;
+            self.dirty.push_back(handle);
+        }
+    }
+
+    fn remove(&mut self, handle: Handle) {
+        let Some(entry) = self.entries.remove(&handle) else { return };
+        self.forget_relays(handle);
+        match entry.slot {
+            Slot::Attempt(_) => self.attempts.retain(|_, attempt| *attempt != handle),
+            Slot::Connection { connection, digest, .. } => {
+                for id in connection.receive_ids() {
+                    self.ids.remove(&id);
+                }
+                self.last_id = None;
+                self.unconfirmed -= usize::from(!connection.is_confirmed());
+                if let Some(digest) = digest {
+                    self.answered.remove(&digest);
+                }
+            }
+        }
+    }
+
+    /// Brings an entry up to date after anything happened to it: new connection ids, its deadline, its end.
+    fn settle(&mut self, now: Instant, handle: Handle) {
+        while let Some(Slot::Connection { connection, .. }) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+            && let Some(news) = connection.next_relay_news()
+        {
+            self.on_relay_news(now, handle, news);
+        }
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        match &mut entry.slot {
+            Slot::Attempt(attempt) => {
+                if let Some(error) = attempt.failure(now) {
+                    self.remove(handle);
+                    self.events.push_back(EndpointEvent::Failed(handle, error));
+                    return;
+                }
+                let at = attempt.deadline();
+                self.timers.arm(handle, &mut entry.armed, Some(at));
+            }
+            Slot::Connection { connection, announced, .. } => {
+                while let Some((id, path)) = connection.next_receive_id() {
+                    self.ids.insert(id, (handle, path));
+                }
+                if connection.is_confirmed() && !*announced {
+                    *announced = true;
+                    self.unconfirmed -= 1;
+                    if !connection.is_closing() {
+                        self.events.push_back(EndpointEvent::Accepted(handle));
+                    }
+                }
+                if connection.is_closed() {
+                    let known = *announced;
+                    if known && !core::mem::replace(&mut connection.farewell, true) {
+                        self.events.push_back(EndpointEvent::Closed(handle));
+                    } else if !known {
+                        self.remove(handle);
+                    }
+                    return;
+                }
+                let at = connection.deadline();
+                self.timers.arm(handle, &mut entry.armed, at);
+            }
+        }
+    }
+
+    /// Forgets a connection that is closed. What it still had to say to its owner is gone with it.
+    pub fn forget(&mut self, handle: Handle) {
+        if self.connection(handle).is_some_and(Connection::is_closed) {
+            self.remove(handle);
+        }
+    }
+
+    fn new_connection(&mut self, now: Instant, role: Role, success: attempt::Success) -> Box<Connection> {
+        let attempt::Success { established, params, application, controller, .. } = success;
+        let random = Random::new(self.random.fork());
+        let connection =
+            Connection::new(now, role, &self.config, *established, application, params, controller, random);
+        Box::new(connection)
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        [self.timers.next(), self.relays_at].into_iter().flatten().min()
+    }
+}
+
+impl Machine for Endpoint {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        let now = self.steady.at(now, self.next_deadline());
+        match input {
+            Input::Datagram(datagram) => self.on_datagram(now, datagram),
+            Input::SendError(error) => self.on_send_error(now, &error),
+            Input::Link(change) => self.on_link(now, &change),
+        }
+    }
+
+    fn wake(&mut self, now: Instant) {
+        let now = self.steady.at(now, self.next_deadline());
+        while let Some((at, handle)) = self.timers.pop(now) {
+            let Some(entry) = self.entries.get_mut(&handle) else { continue };
+            if !claim(&mut entry.armed, at) {
+                continue;
+            }
+            if let Slot::Connection { connection, .. } = &mut entry.slot {
+                connection.wake(now);
+            }
+            self.settle(now, handle);
+            self.touch(handle);
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        let now = self.steady.own(now);
+        if let Some((route, bytes)) = self.answers.pop_front() {
+            return send_plain(now, &route, &bytes, out);
+        }
+        let greeting = self.send_greeting(now, out);
+        if greeting.is_some() {
+            return greeting;
+        }
+        while let Some(handle) = self.dirty.front().copied() {
+            let Some(entry) = self.entries.get_mut(&handle) else {
+                self.dirty.pop_front();
+                continue;
+            };
+            let sent = match &mut entry.slot {
+                Slot::Attempt(attempt) => {
+                    attempt.next_hello(now).and_then(|(route, hello)| send_plain(now, &route, &hello, out))
+                }
+                Slot::Connection { connection, .. } => connection.transmit(now, out),
+            };
+            if sent.is_some() {
+                if self.dirty.len() > 1 {
+                    self.dirty.rotate_left(1);
+                }
+                return sent;
+            }
+            entry.dirty = false;
+            self.dirty.pop_front();
+            self.settle(now, handle);
+        }
+        None
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.next_deadline().map(|own| self.steady.driver(own))
+    }
+}
+
+/// Sends a packet that belongs to no connection yet.
+fn send_plain(now: Instant, route: &Route, packet: &[u8], out: &mut Out<'_>) -> Option<Transmit> {
+    let envelope = route.overhead();
+    let size = envelope + packet.len();
+    let datagram = out.buffer.get_mut(..size)?;
+    datagram.get_mut(envelope..)?.copy_from_slice(packet);
+    route.enclose(now, datagram);
+    Some(Transmit { local: route.local, remote: route.remote, ecn: byway_wire::Ecn::NotEct, size, segment: size })
+}

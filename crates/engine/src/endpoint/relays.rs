@@ -1,0 +1,357 @@
+//! What an endpoint does about relays: greets them, offers them to peers, consents to be reached through them.
+//!
+//! A sender greets a relay to learn its clock, then offers it to the receiver; the receiver greets it too, which
+//! opens its NAT, and passes the consent that it gets on to the sender; then the relay is a candidate for a path.
+
+use super::{Endpoint, EndpointEvent, Handle, Slot};
+use crate::connection::{Answer, RelayNews};
+use crate::route::Route;
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Hop, Notice, RelayClock, Word};
+use byway_wire::{Duration, Ecn, Instant, Local, Out, Transmit, Writer};
+use core::net::SocketAddr;
+
+/// A greeting that is not answered is repeated after this, doubling, and given up after `TRIES`.
+const REPEAT: Duration = Duration::from_millis(250);
+const TRIES: u32 = 6;
+/// A relay through which this side may be reached is greeted again this often, which keeps a NAT open (RFC 4787
+/// requirement 5: mappings last two minutes or more, in practice as little as thirty seconds).
+const KEEP_OPEN: Duration = Duration::from_secs(20);
+/// An offer without an answer is repeated after this.
+const REPEAT_OFFER: Duration = Duration::from_millis(1000);
+const OFFERS: u32 = 8;
+/// Relays in use at once, for all purposes.
+const MOST: usize = 1024;
+/// Relays greeted on behalf of one peer: it must not make this host a source of datagrams to whomever it likes.
+const MOST_PER_PEER: usize = 64;
+
+/// What an endpoint knows of a relay that answered.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    clock: RelayClock,
+    cookie: u64,
+    /// This side's address as the relay saw it, and its consent.
+    address: SocketAddr,
+    consent: Consent,
+}
+
+/// Why a relay is greeted.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// To send through it; where to, once the peer consented.
+    Send { handle: Handle, word: Word, reach: Option<(SocketAddr, Consent)>, offered: u32, offer_at: Instant },
+    /// To be reached through it, as a peer asked.
+    Receive { handle: Handle, offer: u32 },
+    /// To be reached through it by whoever is told.
+    Standing,
+}
+
+/// A relay in use.
+#[derive(Clone, Debug)]
+pub(super) struct Relay {
+    number: u32,
+    address: SocketAddr,
+    grant: u32,
+    local: Local,
+    purpose: Purpose,
+    nonce: [u8; 8],
+    sent_at: Instant,
+    next_at: Instant,
+    tries: u32,
+    known: Option<Known>,
+}
+
+/// A way for a peer to be reached through a relay, from a ticket.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// The relay and the grant to use it under.
+    pub word: Word,
+    /// The peer's address as the relay saw it.
+    pub destination: SocketAddr,
+    /// The peer's consent.
+    pub consent: Consent,
+}
+
+/// Why a relay is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RelayTrouble {
+    /// It does not answer.
+    #[error("it does not answer")]
+    Silent,
+    /// The peer could not greet it, or did not answer.
+    #[error("the peer cannot reach it")]
+    PeerCannot,
+    /// No local socket can reach it.
+    #[error("no local socket can reach it")]
+    NoRoute,
+}
+
+impl Endpoint {
+    /// Sends to this peer through this relay too, as soon as relay and peer agree.
+    pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&Reach>) {
+        let now = self.steady.own(now);
+        let reach = reach.map(|reach| (reach.destination, reach.consent));
+        let ways = self.ways_to_relay(word.relays());
+        if ways.is_empty()
+            && let Some(relay) = word.relays().first()
+        {
+            self.events.push_back(EndpointEvent::RelayTrouble(handle, *relay, RelayTrouble::NoRoute));
+        }
+        for (local, relay) in ways {
+            let purpose = Purpose::Send { handle, word: word.clone(), reach, offered: 0, offer_at: now };
+            self.greet(now, local, relay, word.grant().id, purpose);
+        }
+    }
+
+    /// Lets this side be reached through a relay by whoever is told. [`EndpointEvent::Reachable`] follows.
+    pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<(), RelayTrouble> {
+        let now = self.steady.own(now);
+        let ways = self.ways_to_relay(word.relays());
+        let (local, relay) = ways.first().copied().ok_or(RelayTrouble::NoRoute)?;
+        self.greet(now, local, relay, word.grant().id, Purpose::Standing);
+        Ok(())
+    }
+
+    /// For each local socket the relay's first address that it can reach.
+    fn ways_to_relay(&self, relays: &[SocketAddr]) -> Vec<(Local, SocketAddr)> {
+        let reachable = |bound: &SocketAddr| relays.iter().find(|relay| relay.is_ipv4() == bound.is_ipv4());
+        self.locals.iter().filter_map(|(local, bound)| Some((*local, *reachable(bound)?))).collect()
+    }
+
+    fn greet(&mut self, now: Instant, local: Local, address: SocketAddr, grant: u32, purpose: Purpose) {
+        if self.relays.len() >= MOST {
+            return;
+        }
+        let number = self.next_relay;
+        self.next_relay += 1;
+        let nonce = self.random.token();
+        let relay = Relay {
+            number,
+            address,
+            grant,
+            local,
+            purpose,
+            nonce,
+            sent_at: now,
+            next_at: now,
+            tries: 0,
+            known: None,
+        };
+        self.relays.push(relay);
+        self.relays_at = Some(now);
+    }
+
+    /// Sends the next greeting that is due.
+    pub(super) fn send_greeting(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        if self.relays_at.is_none_or(|at| at > now) {
+            return None;
+        }
+        let mut sent = None;
+        let mut troubles: Vec<(Relay, RelayTrouble)> = Vec::new();
+        let mut offers = Vec::new();
+        let mut next: Option<Instant> = None;
+        self.relays.retain_mut(|relay| {
+            if let (Some(_), Purpose::Send { handle, reach: None, offered, offer_at, .. }) =
+                (&relay.known, &mut relay.purpose)
+            {
+                if *offer_at <= now {
+                    if *offered == OFFERS {
+                        troubles.push((relay.clone(), RelayTrouble::PeerCannot));
+                        return false;
+                    }
+                    *offered += 1;
+                    *offer_at = now + REPEAT_OFFER;
+                    offers.push((*handle, relay.number, relay.address, relay.grant));
+                }
+                next = Some(next.map_or(*offer_at, |at| at.min(*offer_at)));
+            }
+            if relay.next_at <= now && sent.is_none() {
+                if relay.tries == TRIES {
+                    if relay.known.is_none() {
+                        troubles.push((relay.clone(), RelayTrouble::Silent));
+                        if !matches!(relay.purpose, Purpose::Standing) {
+                            return false;
+                        }
+                    }
+                    relay.tries = 0;
+                    relay.next_at = now + KEEP_OPEN;
+                } else {
+                    sent = write_greeting(relay, out);
+                    relay.sent_at = now;
+                    relay.next_at = now + REPEAT * (1 << relay.tries);
+                    relay.tries += 1;
+                }
+            }
+            next = Some(next.map_or(relay.next_at, |at| at.min(relay.next_at)));
+            true
+        });
+        self.relays_at = next;
+        for (handle, offer, relay, grant) in offers {
+            if let Some(connection) = self.connection_mut(handle) {
+                connection.answer(Answer::Offer(byway_wire::frame::RelayOffer { offer, relay, grant }));
+            }
+        }
+        for (relay, trouble) in troubles {
+            self.relay_failed(&relay, trouble);
+        }
+        sent
+    }
+
+    fn relay_failed(&mut self, relay: &Relay, trouble: RelayTrouble) {
+        match relay.purpose {
+            Purpose::Send { handle, .. } => {
+                self.events.push_back(EndpointEvent::RelayTrouble(handle, relay.address, trouble));
+            }
+            Purpose::Receive { handle, offer } => {
+                if let Some(connection) = self.connection_mut(handle) {
+                    connection.answer(Answer::Refuse(offer));
+                }
+            }
+            Purpose::Standing => self.events.push_back(EndpointEvent::StandingTrouble(relay.address, trouble)),
+        }
+    }
+
+    pub(super) fn on_greeted(&mut self, now: Instant, local: Local, remote: SocketAddr, packet: &[u8]) {
+        let Ok(greeted) = Greeted::read(packet) else {
+            self.dropped.unknown += 1;
+            return;
+        };
+        let found = self.relays.iter_mut().find(|relay| {
+            relay.local == local && relay.address == remote && relay.nonce == greeted.nonce && relay.tries > 0
+        });
+        let Some(relay) = found else {
+            self.dropped.stray += 1;
+            return;
+        };
+        let clock = RelayClock::learn(&greeted, relay.sent_at, now);
+        let known = Known { clock, cookie: greeted.cookie, address: greeted.address, consent: greeted.consent };
+        let moved = relay.known.is_none_or(|before| before.address != known.address);
+        relay.known = Some(known);
+        relay.tries = 0;
+        relay.nonce = self.random.token();
+        relay.next_at = now + KEEP_OPEN;
+        self.relays_at = Some(now);
+        let relay = relay.clone();
+        match &relay.purpose {
+            Purpose::Send { .. } => self.use_relay(now, &relay),
+            Purpose::Receive { handle, offer } if moved => {
+                let (address, consent) = (known.address, known.consent.to_bytes().to_vec());
+                let answer = Answer::Consent { offer: *offer, address, consent };
+                if let Some(connection) = self.connection_mut(*handle) {
+                    connection.answer(answer);
+                }
+            }
+            Purpose::Standing if moved => {
+                let event = EndpointEvent::Reachable { relay: remote, address: known.address, consent: known.consent };
+                self.events.push_back(event);
+            }
+            Purpose::Receive { .. } | Purpose::Standing => {}
+        }
+    }
+
+    /// Relay and peer agree: the relay is a way to the peer.
+    fn use_relay(&mut self, now: Instant, relay: &Relay) {
+        let (Some(known), Purpose::Send { handle, word, reach: Some((destination, consent)), .. }) =
+            (&relay.known, &relay.purpose)
+        else {
+            return;
+        };
+        let mut hop = Hop::new(word, relay.address, *destination, *consent, known.clock);
+        hop.set_cookie(known.cookie);
+        let route = Route::relayed(relay.local, hop);
+        match self.entries.get_mut(handle).map(|entry| &mut entry.slot) {
+            Some(Slot::Attempt(attempt)) => attempt.add_route(now, route),
+            Some(Slot::Connection { connection, .. }) => connection.offer_route(now, route),
+            None => {}
+        }
+        self.touch(*handle);
+    }
+
+    /// Does what a connection's peer said about relays.
+    pub(super) fn on_relay_news(&mut self, now: Instant, handle: Handle, news: RelayNews) {
+        match news {
+            RelayNews::Offered(offer) => {
+                let mine = |relay: &&Relay| matches!(relay.purpose, Purpose::Receive { handle: by, .. } if by == handle);
+                let known = self.relays.iter().filter(mine).find(|relay| {
+                    matches!(relay.purpose, Purpose::Receive { offer: number, .. } if number == offer.offer)
+                });
+                if let Some(relay) = known {
+                    if let Some(known) = relay.known {
+                        let consent = known.consent.to_bytes().to_vec();
+                        let answer = Answer::Consent { offer: offer.offer, address: known.address, consent };
+                        if let Some(connection) = self.connection_mut(handle) {
+                            connection.answer(answer);
+                        }
+                    }
+                    return;
+                }
+                let local = self.locals.iter().find(|(_, bound)| bound.is_ipv4() == offer.relay.is_ipv4());
+                let local = local.map(|(local, _)| *local);
+                match local {
+                    Some(local) if self.relays.iter().filter(mine).count() < MOST_PER_PEER => {
+                        let purpose = Purpose::Receive { handle, offer: offer.offer };
+                        self.greet(now, local, offer.relay, offer.grant, purpose);
+                    }
+                    _ => {
+                        if let Some(connection) = self.connection_mut(handle) {
+                            connection.answer(Answer::Refuse(offer.offer));
+                        }
+                    }
+                }
+            }
+            RelayNews::Consented { offer, address, consent } => {
+                let Ok(consented) = Consent::from_bytes(&consent) else { return };
+                let found = self.relays.iter_mut().find(|relay| relay.number == offer);
+                let Some(relay) = found else { return };
+                if let Purpose::Send { handle: by, reach, .. } = &mut relay.purpose
+                    && *by == handle
+                {
+                    *reach = Some((address, consented));
+                    let relay = relay.clone();
+                    self.use_relay(now, &relay);
+                }
+            }
+            RelayNews::Refused(offer) => {
+                let Some(index) = self.relays.iter().position(|relay| relay.number == offer) else { return };
+                if matches!(self.relays.get(index).map(|relay| &relay.purpose), Some(Purpose::Send { handle: by, reach: None, .. }) if *by == handle)
+                {
+                    let relay = self.relays.remove(index);
+                    self.relay_failed(&relay, RelayTrouble::PeerCannot);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_notice(&mut self, now: Instant, packet: &[u8]) {
+        let Ok(notice) = Notice::read(packet) else {
+            self.dropped.unknown += 1;
+            return;
+        };
+        let handles: Vec<Handle> = self.entries.keys().copied().collect();
+        for handle in handles {
+            if let Some(Slot::Connection { connection, .. }) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+                && connection.on_notice(now, &notice)
+            {
+                self.touch(handle);
+            }
+        }
+    }
+
+    /// A connection is gone, and with it the reason to know its relays.
+    pub(super) fn forget_relays(&mut self, handle: Handle) {
+        self.relays.retain(|relay| match relay.purpose {
+            Purpose::Send { handle: by, .. } | Purpose::Receive { handle: by, .. } => by != handle,
+            Purpose::Standing => true,
+        });
+    }
+}
+
+fn write_greeting(relay: &Relay, out: &mut Out<'_>) -> Option<Transmit> {
+    let mut greeting = vec![0; GREET_LEN];
+    let mut writer = Writer::new(&mut greeting);
+    Greet { nonce: relay.nonce, grant: relay.grant }.write(&mut writer);
+    out.buffer.get_mut(..GREET_LEN)?.copy_from_slice(&greeting);
+    let (local, remote) = (relay.local, relay.address);
+    Some(Transmit { local, remote, ecn: Ecn::NotEct, size: GREET_LEN, segment: GREET_LEN })
+}

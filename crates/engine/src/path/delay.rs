@@ -1,0 +1,224 @@
+//! One-way delay between two clocks that agree on nothing.
+//!
+//! The receiver's stamp minus the sender's gives the one-way delay plus an unknown offset. A constant offset does not
+//! matter, for only differences are ever used; a drifting one does: 50 ppm are 30 ms in ten minutes, more than any delay threshold.
+//! The skew is taken out by a comparison with the RTT of the same packet: a queue on the way forward adds the same to both,
+//! so their difference moves only with the clocks and with the way back, and its maximum over a second (the way back at
+//! its emptiest) only with the clocks. A slow loop follows that maximum, no faster than clocks can drift.
+//!
+//! Stamps are modulo 2^32 µs. A clock that steps shows as a jump that no queue explains: the scale is then anchored anew
+//! and the sample is dropped.
+
+use byway_wire::{Duration, Instant};
+
+/// How long one maximum of (one-way delay - RTT) is gathered.
+const WINDOW: Duration = Duration::from_secs(1);
+/// The fastest that two clocks are believed to drift apart: each within 50 ppm, which is the worst of common crystals.
+const MAX_SKEW_PPM: i64 = 100;
+/// Share of the remaining error that the level takes over per window.
+const LEVEL_GAIN: f64 = 0.2;
+/// Share of the remaining error that goes into the skew, per second.
+const SKEW_GAIN: f64 = 0.03;
+/// A jump beyond this, and beyond what the RTT explains, is a clock step and not a queue.
+const STEP_NANOS: i64 = 500_000_000;
+
+/// Follows the offset between the clocks of one path.
+#[derive(Clone, Debug, Default)]
+pub struct DelayClock {
+    /// The last raw difference of stamps in µs modulo 2^32, and the same unwrapped, in ns.
+    last: Option<(u32, i64)>,
+    /// The offset taken off at `level_at`, and how it moves in ns per second.
+    level: i64,
+    level_at: Instant,
+    skew: f64,
+    windows: u32,
+    /// Maximum of (one-way delay - RTT) in the window that began at `window_began`.
+    window: Option<i64>,
+    window_began: Instant,
+    /// What to add to such a maximum since the way back changed.
+    bias: i64,
+    rebias: bool,
+}
+
+impl DelayClock {
+    /// Takes the stamps of a packet. Returns its one-way delay in ns, skew removed, on a scale with an arbitrary zero; or
+    /// `None` if a clock has stepped.
+    pub fn sample(&mut self, now: Instant, sent_at: Instant, arrival: u32, rtt: Option<Duration>) -> Option<i64> {
+        let raw = arrival.wrapping_sub(sent_at.as_micros() as u32);
+        let rtt = rtt.map(|rtt| byway_wire::time::nanos(rtt) as i64);
+        let Some((before, unwrapped)) = self.last else {
+            // The scale begins where one-way delay and RTT agree.
+            let guess = rtt.unwrap_or(0);
+            self.last = Some((raw, 0));
+            (self.level, self.level_at, self.window_began) = (-guess, now, now);
+            self.window = rtt.map(|rtt| -rtt);
+            return Some(guess);
+        };
+        let jump = i64::from(raw.wrapping_sub(before) as i32) * 1000;
+        let delay = unwrapped + jump;
+        if jump.abs() > STEP_NANOS && jump.abs() > 4 * rtt.unwrap_or(0) {
+            // Keep the scale: the new offset is the old one plus the jump.
+            self.last = Some((raw, delay));
+            self.level += jump;
+            self.window = None;
+            self.window_began = now;
+            return None;
+        }
+        self.last = Some((raw, delay));
+        if let Some(rtt) = rtt {
+            self.observe(now, delay - rtt);
+        }
+        Some(delay - self.level_now(now))
+    }
+
+    /// The way back changed: what is compared with the RTT jumps once by the difference of the ways.
+    pub const fn way_back_changed(&mut self) {
+        self.window = None;
+        self.rebias = true;
+    }
+
+    /// A delay on this path's scale as the receiver will see it: its stamp minus the sender's, modulo 2^32 µs.
+    #[must_use]
+    pub fn apparent(&self, now: Instant, one_way: i64) -> Option<u32> {
+        let (raw, unwrapped) = self.last?;
+        let distance = one_way + self.level_now(now) - unwrapped;
+        Some(raw.wrapping_add((distance / 1000) as u32))
+    }
+
+    fn level_now(&self, now: Instant) -> i64 {
+        let elapsed = now.signed_nanos_since(self.level_at) as f64 / 1e9;
+        self.level + (self.skew * elapsed) as i64
+    }
+
+    fn observe(&mut self, now: Instant, difference: i64) {
+        let difference = difference + self.bias;
+        if self.rebias {
+            self.rebias = false;
+            self.bias += self.level_now(now) - difference;
+            self.window = Some(self.level_now(now));
+            self.window_began = now;
+            return;
+        }
+        self.window = Some(self.window.map_or(difference, |before| before.max(difference)));
+        let elapsed = now.since(self.window_began);
+        if elapsed < WINDOW {
+            return;
+        }
+        let Some(measured) = self.window.take() else { return };
+        self.window_began = now;
+        let seconds = elapsed.as_secs_f64().min(10.0);
+        let predicted = self.level_now(now);
+        let limit = (MAX_SKEW_PPM * 1000) as f64 * seconds;
+        let error = ((measured - predicted) as f64).clamp(-limit, limit);
+        self.windows = self.windows.saturating_add(1);
+        let gain = LEVEL_GAIN.max(1.0 / f64::from(self.windows + 1));
+        self.level = predicted + (gain * error) as i64;
+        self.level_at = now;
+        let most = (MAX_SKEW_PPM * 1000) as f64;
+        self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A path whose receiver's clock runs `ppm` fast and stands `offset` µs ahead.
+    struct Model {
+        ppm: i64,
+        offset: i64,
+    }
+
+    impl Model {
+        fn stamp(&self, at_micros: i64) -> u32 {
+            (at_micros + self.offset + at_micros * self.ppm / 1_000_000) as u32
+        }
+
+        /// The sample of a packet sent at `sent` µs that took `forward` and whose ACK took `back` µs.
+        fn sample(&self, clock: &mut DelayClock, sent: i64, forward: i64, back: i64) -> Option<i64> {
+            let (sent_at, now) =
+                (Instant::from_micros(sent as u64), Instant::from_micros((sent + forward + back) as u64));
+            clock.sample(now, sent_at, self.stamp(sent + forward), Some(now.since(sent_at)))
+        }
+    }
+
+    #[test]
+    fn a_queue_is_seen_although_the_clocks_drift_for_ten_minutes() {
+        for ppm in [-50, 0, 50, 100] {
+            let model = Model { ppm, offset: -7_000_000_000 };
+            let mut clock = DelayClock::default();
+            let mut base = i64::MAX;
+            let mut last_base = (i64::MAX, i64::MIN);
+            for step in 0i64..60_000 {
+                let sent = step * 10_000;
+                // A sawtooth queue that never drains, of 2 to 6 ms, and a jittery way back.
+                let queue = 2_000 + (step % 40) * 100;
+                let back = 10_000 + (step * 7919 % 3000);
+                let delay = model.sample(&mut clock, sent, 10_000 + queue, back).unwrap();
+                if step > 50_000 {
+                    last_base = (last_base.0.min(delay), last_base.1.max(delay));
+                } else if step > 3000 && step < 6000 {
+                    base = base.min(delay);
+                }
+            }
+            let (low, high) = last_base;
+            assert!((low - base).abs() < 2_000_000, "{ppm} ppm: the base moved from {base} to {low}");
+            assert!((3_500_000..6_000_000).contains(&(high - low)), "{ppm} ppm: sawtooth of {}", high - low);
+        }
+    }
+
+    #[test]
+    fn a_clock_step_costs_one_sample_and_not_the_scale() {
+        let mut clock = DelayClock::default();
+        let mut model = Model { ppm: 0, offset: 0 };
+        let mut before = 0;
+        for step in 0..200 {
+            before = model.sample(&mut clock, step * 10_000, 10_000, 10_000).unwrap();
+        }
+        model.offset = 3_600_000_000;
+        assert_eq!(model.sample(&mut clock, 2_010_000, 10_000, 10_000), None);
+        let after = model.sample(&mut clock, 2_020_000, 10_000, 10_000).unwrap();
+        assert!((after - before).abs() < 1_000_000, "{before} became {after}");
+    }
+
+    #[test]
+    fn another_way_back_does_not_look_like_a_queue() {
+        let mut clock = DelayClock::default();
+        let model = Model { ppm: 0, offset: 5 };
+        let first = model.sample(&mut clock, 0, 10_000, 10_000).unwrap();
+        for step in 1..500 {
+            model.sample(&mut clock, step * 10_000, 10_000, 10_000);
+        }
+        clock.way_back_changed();
+        let mut last = 0;
+        for step in 500..6000 {
+            last = model.sample(&mut clock, step * 10_000, 10_000, 150_000).unwrap();
+        }
+        assert!((last - first).abs() < 1_000_000, "{first} became {last}");
+    }
+
+    #[test]
+    fn the_limit_is_told_on_the_receivers_scale() {
+        let mut clock = DelayClock::default();
+        let model = Model { ppm: 0, offset: 123_456 };
+        let base = model.sample(&mut clock, 0, 10_000, 10_000).unwrap();
+        let limit = clock.apparent(Instant::from_micros(20_000), base + 5_000_000).unwrap();
+        // A packet that takes 5 ms longer than the first shows exactly this difference of stamps.
+        assert_eq!(limit, model.stamp(50_000 + 15_000).wrapping_sub(50_000));
+    }
+
+    proptest! {
+        #[test]
+        fn any_stamps_are_survived(stamps in prop::collection::vec((any::<u32>(), 0u64..5_000_000, 0u64..3_000_000), 1..200)) {
+            let mut clock = DelayClock::default();
+            let mut at = 0;
+            for (stamp, step, rtt) in stamps {
+                at += step;
+                let now = Instant::from_micros(at + rtt);
+                let _ = clock.sample(now, Instant::from_micros(at), stamp, Some(Duration::from_micros(rtt)));
+                let _ = clock.apparent(now, 0);
+            }
+        }
+    }
+}

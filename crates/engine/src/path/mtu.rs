@@ -1,0 +1,155 @@
+//! The largest datagram that a path carries, found by probing (RFC 8899): a probe is a PING padded to the size in
+//! question; if it is acknowledged the size holds, if it is lost three times it does not.
+
+use byway_wire::packet::BASE_DATAGRAM;
+use byway_wire::{Duration, Instant};
+
+/// A size is given up after this many lost probes (RFC 8899 section 5.1.2, MAX_PROBES).
+const MAX_PROBES: u8 = 3;
+/// How long after a failed search a larger size is tried again (RFC 8899 section 5.1.1, PMTU_RAISE_TIMER).
+const RAISE_AFTER: Duration = Duration::from_secs(600);
+/// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels, and jumbo frames.
+const LADDER: [usize; 6] = [1352, 1420, 1452, 1472, 8952, 8972];
+
+/// The search on one path.
+#[derive(Clone, Debug)]
+pub struct Mtu {
+    current: usize,
+    /// The smallest size known or believed not to pass; the limit plus one at first.
+    ceiling: usize,
+    limit: usize,
+    probe: Option<(usize, u64)>,
+    failures: u8,
+    next_at: Instant,
+}
+
+impl Mtu {
+    /// Begins at the base size and will search up to `limit` (UDP payload).
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        let current = BASE_DATAGRAM.min(limit);
+        Self { current, ceiling: limit + 1, limit, probe: None, failures: 0, next_at: Instant::ZERO }
+    }
+
+    /// The size that passes.
+    #[must_use]
+    pub const fn current(&self) -> usize {
+        self.current
+    }
+
+    /// The size to probe now, if a probe is due.
+    #[must_use]
+    pub fn wanted(&self, now: Instant) -> Option<usize> {
+        if self.probe.is_some() || now < self.next_at {
+            return None;
+        }
+        // The limit first: it is what most paths have. Then the ladder from above.
+        if self.limit < self.ceiling && self.limit > self.current {
+            return Some(self.limit);
+        }
+        LADDER.iter().rev().copied().find(|size| *size > self.current && *size < self.ceiling)
+    }
+
+    /// A probe of `size` left as packet `number`.
+    pub const fn sent(&mut self, size: usize, number: u64) {
+        self.probe = Some((size, number));
+    }
+
+    /// Packet `number` was acknowledged. Returns whether the size grew.
+    pub fn acked(&mut self, number: u64) -> bool {
+        match self.probe {
+            Some((size, probe)) if probe == number => {
+                (self.probe, self.failures) = (None, 0);
+                let grew = size > self.current;
+                self.current = self.current.max(size);
+                grew
+            }
+            _ => false,
+        }
+    }
+
+    /// Packet `number` was lost. Returns whether it was a probe, whose loss says nothing of congestion.
+    pub fn lost(&mut self, now: Instant, number: u64) -> bool {
+        match self.probe {
+            Some((size, probe)) if probe == number => {
+                self.probe = None;
+                self.failures += 1;
+                if self.failures >= MAX_PROBES {
+                    self.refused(now, size);
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The system, or three losses, said that `size` is too large.
+    pub fn refused(&mut self, now: Instant, size: usize) {
+        (self.probe, self.failures) = (None, 0);
+        self.ceiling = self.ceiling.min(size);
+        if self.current >= size {
+            self.current = BASE_DATAGRAM.min(self.limit);
+        }
+        if self.wanted(now).is_none() {
+            (self.next_at, self.ceiling) = (now + RAISE_AFTER, self.limit + 1);
+        }
+    }
+
+    /// Nothing large gets through any more: back to the base, and search again later (RFC 8899 section 4.3).
+    pub fn black_hole(&mut self, now: Instant) {
+        if self.current > BASE_DATAGRAM {
+            let size = self.current;
+            self.refused(now, size);
+            self.next_at = self.next_at.max(now + Duration::from_secs(10));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn search(limit: usize, real: usize) -> Mtu {
+        let mut mtu = Mtu::new(limit);
+        let now = Instant::from_millis(1);
+        let mut number = 0;
+        while let Some(size) = mtu.wanted(now) {
+            mtu.sent(size, number);
+            if size <= real {
+                assert!(mtu.acked(number));
+            } else {
+                assert!(mtu.lost(now, number));
+            }
+            number += 1;
+            assert!(number < 100, "the search does not end");
+        }
+        mtu
+    }
+
+    #[test]
+    fn common_links_are_found_exactly() {
+        for (limit, real, found) in
+            [(1472, 1472, 1472), (9000, 1472, 1472), (9000, 1452, 1452), (9000, 9000, 9000), (1472, 1400, 1352), (1472, 1300, 1200)]
+        {
+            assert_eq!(search(limit, real).current(), found, "{limit} {real}");
+        }
+    }
+
+    #[test]
+    fn a_black_hole_sends_it_back_to_the_base() {
+        let mut mtu = search(1472, 1472);
+        mtu.black_hole(Instant::from_millis(5));
+        assert_eq!(mtu.current(), BASE_DATAGRAM);
+        assert_eq!(mtu.wanted(Instant::from_millis(6)), None);
+        assert_eq!(mtu.wanted(Instant::from_millis(1000 * 700)), Some(1472));
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_than_passes(limit in 1200usize..9001, real in 1200usize..9001) {
+            let found = search(limit, real).current();
+            prop_assert!(found <= real.max(BASE_DATAGRAM) && found <= limit);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Spreads what the window allows over time: a token bucket whose tokens are bytes.
+//!
+//! A burst is at most what the path sends in about a millisecond, since 64 KB at once are a queue of 50 ms on a
+//! 10 Mbit/s link; but always a packet, or nothing would ever leave.
+
+use byway_wire::{Duration, Instant};
+
+/// How much of a second a burst may hold.
+const BURST: Duration = Duration::from_millis(1);
+/// Packets that may always leave together when the path's rate is not set by its controller: two, as an ACK for every
+/// second packet makes TCP send.
+const BURST_PACKETS: u64 = 2;
+
+/// The token bucket of one path.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    /// Bytes per second.
+    rate: u64,
+    capacity: u64,
+    /// Nanobytes would be exact and overflow; bytes times 2^16 are fine enough.
+    tokens: u64,
+    filled_at: Instant,
+}
+
+const SCALE: u32 = 16;
+
+impl Pacer {
+    /// A full bucket for a path of unknown rate.
+    #[must_use]
+    pub const fn new(now: Instant, packet: u64) -> Self {
+        Self { rate: 0, capacity: packet * BURST_PACKETS, tokens: (packet * BURST_PACKETS) << SCALE, filled_at: now }
+    }
+
+    /// Sets the rate (bytes per second) and the size of a full packet.
+    pub fn set_rate(&mut self, now: Instant, rate: u64, packet: u64) {
+        self.fill(now);
+        self.rate = rate;
+        let burst = u64::try_from(u128::from(rate) * BURST.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX);
+        self.capacity = burst.clamp(packet * BURST_PACKETS, 1 << 20);
+        self.tokens = self.tokens.min(self.capacity << SCALE);
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let elapsed = byway_wire::time::nanos(now.since(self.filled_at));
+        let gained = (u128::from(self.rate) * u128::from(elapsed) << SCALE) / 1_000_000_000;
+        if gained > 0 {
+            let gained = u64::try_from(gained).unwrap_or(u64::MAX);
+            self.tokens = self.tokens.saturating_add(gained).min(self.capacity << SCALE);
+            self.filled_at = now;
+        }
+    }
+
+    /// Bytes that may leave now.
+    pub fn available(&mut self, now: Instant) -> u64 {
+        self.fill(now);
+        self.tokens >> SCALE
+    }
+
+    /// Bytes worth waiting for: half the bucket, so that a fast path leaves in runs and a slow one packet by packet.
+    #[must_use]
+    pub const fn burst(&self) -> u64 {
+        self.capacity / 2
+    }
+
+    /// Takes the bytes of what was sent.
+    pub const fn spend(&mut self, bytes: u64) {
+        self.tokens = self.tokens.saturating_sub(bytes << SCALE);
+    }
+
+    /// When `bytes` may leave; now or earlier if they may already.
+    #[must_use]
+    pub fn ready_at(&self, bytes: u64) -> Instant {
+        let lacking = (bytes.min(self.capacity) << SCALE).saturating_sub(self.tokens);
+        if lacking == 0 {
+            return self.filled_at;
+        }
+        if self.rate == 0 {
+            return Instant::FAR_FUTURE;
+        }
+        let nanos = (u128::from(lacking) * 1_000_000_000).div_ceil(u128::from(self.rate) << SCALE);
+        self.filled_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever the rate, a sender that always sends when it may gets that rate, and never a larger burst.
+        #[test]
+        fn the_rate_is_kept(rate in 2_000u64..2_000_000_000, packet in 200u64..9000) {
+            let mut now = Instant::from_millis(5);
+            let mut pacer = Pacer::new(now, packet);
+            pacer.set_rate(now, rate, packet);
+            pacer.spend(pacer.capacity);
+            let begun = now;
+            let mut sent = 0;
+            for _ in 0..300 {
+                now = now.max(pacer.ready_at(packet));
+                prop_assert!(pacer.available(now) >= packet);
+                pacer.spend(packet);
+                sent += packet;
+            }
+            let ideal = sent as f64 / rate as f64;
+            let took = now.since(begun).as_secs_f64();
+            prop_assert!((took / ideal - 1.0).abs() < 0.02, "took {} instead of {}", took, ideal);
+        }
+    }
+
+    #[test]
+    fn a_burst_is_a_millisecond_or_two_packets() {
+        let mut pacer = Pacer::new(Instant::ZERO, 1200);
+        pacer.set_rate(Instant::ZERO, 1_250_000, 1200);
+        assert_eq!(pacer.available(Instant::from_millis(10_000)), 2400);
+        pacer.set_rate(Instant::from_millis(10_000), 125_000_000, 1200);
+        assert_eq!(pacer.available(Instant::from_millis(20_000)), 125_000);
+    }
+}

@@ -1,0 +1,470 @@
+//! The receiving end of a path: what arrived and when, what is missing, and when to say so.
+
+use alloc::vec::Vec;
+use byway_wire::frame::PathHint;
+use byway_wire::frame::ack::{AckWriter, EntryParts};
+use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
+
+/// An ACK is due after this many packets.
+const ACK_EVERY: u32 = 10;
+/// An ACK is due after this long.
+const ACK_AFTER: Duration = Duration::from_millis(10);
+/// Later packets that make a hole a loss, at first; grows when a packet comes after all.
+const REORDER_PACKETS: u64 = 3;
+const MOST_REORDER_PACKETS: u64 = 300;
+/// How long a hole may stay before it is a loss while the sender has told no RTT yet.
+const PATIENCE: Duration = Duration::from_millis(25);
+/// Ranges of received numbers kept; older ones are forgotten, they were told many times.
+const RANGES: usize = 48;
+/// Arrivals remembered for the next ACK's stamps.
+const STAMPS: usize = 256;
+/// Holes awaiting judgement; beyond it the oldest is judged lost at once.
+const HOLES: usize = 128;
+
+/// A hole in the numbers: first, one past the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Hole {
+    start: u64,
+    end: u64,
+    seen_at: Instant,
+    /// Counted and reported as lost; kept for a while to notice that it was not.
+    lost: bool,
+}
+
+/// Facts about the receiving end of a path.
+#[derive(Clone, Debug)]
+pub struct ReceivePath {
+    /// The name that the peer gave it.
+    pub id: PathId,
+    /// When anything last arrived.
+    pub last_arrival: Instant,
+    /// Packets and bytes (UDP payload) that arrived.
+    pub packets: u64,
+    /// Bytes that arrived.
+    pub bytes: u64,
+    /// Received numbers, descending: (first, one past the last).
+    ranges: Vec<(u64, u64)>,
+    /// Arrivals since the last ACK: number and stamp.
+    fresh: Vec<(u64, u32)>,
+    largest_at: Instant,
+    largest_stamp: u32,
+    holes: Vec<Hole>,
+    lost: u64,
+    ce: u64,
+    reorder_packets: u64,
+    reorder_time: Duration,
+    hint: Option<PathHint>,
+    beyond_limit: bool,
+    unacked: u32,
+    ack_at: Option<Instant>,
+    report: Vec<(u64, u64)>,
+}
+
+/// A packet that arrived and was authentic.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Its number.
+    pub number: u64,
+    /// When it arrived.
+    pub at: Instant,
+    /// The sender's stamp.
+    pub stamp: u32,
+    /// Bytes (UDP payload).
+    pub bytes: usize,
+    /// Its ECN mark.
+    pub ecn: Ecn,
+    /// Whether it must be acknowledged.
+    pub eliciting: bool,
+}
+
+impl ReceivePath {
+    /// A path on which nothing arrived yet.
+    #[must_use]
+    pub const fn new(id: PathId, now: Instant) -> Self {
+        Self {
+            id,
+            last_arrival: now,
+            packets: 0,
+            bytes: 0,
+            ranges: Vec::new(),
+            fresh: Vec::new(),
+            largest_at: now,
+            largest_stamp: 0,
+            holes: Vec::new(),
+            lost: 0,
+            ce: 0,
+            reorder_packets: REORDER_PACKETS,
+            reorder_time: Duration::ZERO,
+            hint: None,
+            beyond_limit: false,
+            unacked: 0,
+            ack_at: None,
+            report: Vec::new(),
+        }
+    }
+
+    /// The number expected next, for restoring truncated ones.
+    #[must_use]
+    pub fn expected(&self) -> u64 {
+        self.ranges.first().map_or(0, |(_, end)| *end)
+    }
+
+    /// What the sender told about the path.
+    pub const fn on_hint(&mut self, hint: PathHint) {
+        self.hint = Some(hint);
+    }
+
+    /// Smoothed RTT of the path, if its sender told it.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.hint.map(|hint| Duration::from_micros(hint.srtt_micros))
+    }
+
+    /// Enters a packet. Returns whether it is the newest of the path, so that its source is the path's address now.
+    pub fn on_packet(&mut self, arrival: &Arrival) -> bool {
+        let at = arrival.at;
+        self.last_arrival = self.last_arrival.max(at);
+        self.packets += 1;
+        self.bytes += arrival.bytes as u64;
+        self.ce += u64::from(arrival.ecn == Ecn::Ce);
+        let expected = self.expected();
+        let newest = arrival.number >= expected;
+        if newest {
+            if arrival.number > expected {
+                self.open_hole(expected, arrival.number, at);
+            }
+            (self.largest_at, self.largest_stamp) = (at, at.as_micros() as u32);
+        } else {
+            self.fill(arrival.number, at);
+        }
+        self.insert(arrival.number);
+        if self.fresh.len() < STAMPS {
+            self.fresh.push((arrival.number, at.as_micros() as u32));
+        }
+        if arrival.eliciting {
+            self.unacked += 1;
+            if self.ack_at.is_none() {
+                self.ack_at = Some(at + ACK_AFTER);
+            }
+            // A path that begins, or that was silent for long, is measured at once.
+            if self.unacked >= ACK_EVERY || self.packets <= 4 || arrival.ecn == Ecn::Ce {
+                self.ack_at = Some(at);
+            }
+        }
+        if let Some(limit) = self.hint.and_then(|hint| hint.delay_limit) {
+            let apparent = (at.as_micros() as u32).wrapping_sub(arrival.stamp);
+            let beyond = apparent.wrapping_sub(limit) as i32 > 0;
+            if beyond && !self.beyond_limit {
+                self.ack_at = Some(at);
+            }
+            self.beyond_limit = beyond;
+        }
+        self.judge(at);
+        newest
+    }
+
+    fn insert(&mut self, number: u64) {
+        match self.ranges.first_mut() {
+            Some((_, end)) if *end == number => {
+                *end += 1;
+                return;
+            }
+            Some((_, end)) if number > *end => {
+                self.ranges.insert(0, (number, number + 1));
+                self.ranges.truncate(RANGES);
+                return;
+            }
+            None => {
+                self.ranges.push((number, number + 1));
+                return;
+            }
+            Some(_) => {}
+        }
+        // The first range that lies below the number; the one above may touch it.
+        let below = self.ranges.partition_point(|(_, end)| *end > number);
+        if below > 0 && self.ranges.get(below - 1).is_some_and(|(start, _)| *start <= number) {
+            return; // already there
+        }
+        let touches_below = self.ranges.get(below).is_some_and(|(_, end)| *end == number);
+        let touches_above = below > 0 && self.ranges.get(below - 1).is_some_and(|(start, _)| *start == number + 1);
+        match (touches_above, touches_below) {
+            (true, true) => {
+                let (start, _) = self.ranges.remove(below);
+                if let Some(above) = self.ranges.get_mut(below - 1) {
+                    above.0 = start;
+                }
+            }
+            (true, false) => {
+                if let Some(above) = self.ranges.get_mut(below - 1) {
+                    above.0 = number;
+                }
+            }
+            (false, true) => {
+                if let Some(range) = self.ranges.get_mut(below) {
+                    range.1 = number + 1;
+                }
+            }
+            (false, false) => {
+                self.ranges.insert(below, (number, number + 1));
+                self.ranges.truncate(RANGES);
+            }
+        }
+    }
+
+    fn open_hole(&mut self, start: u64, end: u64, at: Instant) {
+        if self.holes.len() == HOLES {
+            let oldest = self.holes.remove(0);
+            if !oldest.lost {
+                self.count_lost(oldest);
+            }
+        }
+        self.holes.push(Hole { start, end, seen_at: at, lost: false });
+    }
+
+    fn count_lost(&mut self, hole: Hole) {
+        self.lost += hole.end - hole.start;
+        if self.report.len() < HOLES {
+            self.report.push((hole.start, hole.end));
+        }
+    }
+
+    /// A packet came late: it takes itself out of its hole, and if that was called a loss, more patience is learnt.
+    fn fill(&mut self, number: u64, at: Instant) {
+        let Some(index) = self.holes.iter().position(|hole| hole.start <= number && number < hole.end) else { return };
+        let hole = self.holes.remove(index);
+        if hole.lost {
+            self.lost -= 1;
+            let late = at.since(hole.seen_at);
+            let round_trip = self.hint.map_or(PATIENCE * 4, |hint| Duration::from_micros(hint.srtt_micros));
+            self.reorder_time = self.reorder_time.max(late + late / 4).min(round_trip);
+            let behind = self.expected() - number;
+            self.reorder_packets = self.reorder_packets.max(behind + 1).min(MOST_REORDER_PACKETS);
+        }
+        if number + 1 < hole.end {
+            self.holes.insert(index, Hole { start: number + 1, ..hole });
+        }
+        if hole.start < number {
+            self.holes.insert(index, Hole { end: number, ..hole });
+        }
+    }
+
+    /// Which holes are losses by now: three later packets (more, where packets come late) or a quarter RTT.
+    fn judge(&mut self, now: Instant) {
+        if self.holes.is_empty() {
+            return;
+        }
+        let (expected, patience, packets) = (self.expected(), self.patience(), self.reorder_packets);
+        let memory = Duration::from_secs(4);
+        let mut found = false;
+        for index in 0..self.holes.len() {
+            let Some(hole) = self.holes.get_mut(index) else { break };
+            let due = expected >= hole.end + packets || hole.seen_at + patience <= now;
+            if !hole.lost && due {
+                hole.lost = true;
+                let hole = *hole;
+                self.count_lost(hole);
+                found = true;
+            }
+        }
+        self.holes.retain(|hole| !hole.lost || hole.seen_at + memory > now);
+        if found {
+            self.ack_at = Some(now);
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        let quarter = self.hint.map_or(PATIENCE, |hint| Duration::from_micros(hint.srtt_micros / 4));
+        quarter.max(Duration::from_millis(1)).max(self.reorder_time)
+    }
+
+    /// Judges holes that have grown old.
+    pub fn wake(&mut self, now: Instant) {
+        self.judge(now);
+    }
+
+    /// When an ACK is due, or a hole grows old.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let patience = self.patience();
+        let hole = self.holes.iter().find(|hole| !hole.lost).map(|hole| hole.seen_at + patience);
+        match (self.ack_at, hole) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Whether an ACK is due.
+    #[must_use]
+    pub fn ack_due(&self, now: Instant) -> bool {
+        self.ack_at.is_some_and(|at| at <= now)
+    }
+
+    /// Whether there is anything to acknowledge, due or not.
+    #[must_use]
+    pub const fn ack_pending(&self) -> bool {
+        self.ack_at.is_some()
+    }
+
+    /// Numbers found missing since this was last called: for a PNACK.
+    pub fn take_missing(&mut self, missing: &mut Vec<(u64, u64)>) {
+        missing.clear();
+        missing.append(&mut self.report);
+        missing.sort_unstable();
+    }
+
+    /// Writes the path's entry of an ACK. `false` if it does not fit; the ACK then stays due.
+    pub fn write_ack(&mut self, now: Instant, ack: &mut AckWriter, writer: &mut Writer<'_>, runs: &mut Vec<(u64, u32)>) -> bool {
+        self.stamp_runs(runs);
+        let written = ack.entry(
+            writer,
+            &EntryParts {
+                path: self.id,
+                lost: self.lost,
+                ce: self.ce,
+                arrival: self.largest_stamp,
+                held_micros: u64::try_from(now.since(self.largest_at).as_micros()).unwrap_or(0),
+                ranges: &self.ranges,
+                stamps: runs,
+            },
+        );
+        if written {
+            self.fresh.clear();
+            self.unacked = 0;
+            self.ack_at = None;
+        }
+        written
+    }
+
+    /// Stamps of what arrived since the last ACK, from the largest number down without a gap among received numbers,
+    /// equal ones together.
+    fn stamp_runs(&mut self, runs: &mut Vec<(u64, u32)>) {
+        runs.clear();
+        if !self.fresh.is_sorted_by(|a, b| a.0 < b.0) {
+            self.fresh.sort_unstable();
+            self.fresh.dedup_by_key(|(number, _)| *number);
+        }
+        let mut fresh = self.fresh.iter().rev().peekable();
+        'ranges: for (start, end) in &self.ranges {
+            for number in (*start..*end).rev() {
+                match fresh.peek() {
+                    Some((at, stamp)) if *at == number => {
+                        match runs.last_mut() {
+                            Some((count, before)) if before == stamp => *count += 1,
+                            _ => runs.push((1, *stamp)),
+                        }
+                        fresh.next();
+                    }
+                    _ => break 'ranges,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use proptest::prelude::*;
+
+    fn arrival(number: u64, micros: u64) -> Arrival {
+        Arrival { number, at: Instant::from_micros(micros), stamp: 0, bytes: 1200, ecn: Ecn::NotEct, eliciting: true }
+    }
+
+    fn path_after(numbers: &[u64]) -> ReceivePath {
+        let mut path = ReceivePath::new(PathId(0), Instant::ZERO);
+        for (index, number) in numbers.iter().enumerate() {
+            path.on_packet(&arrival(*number, 1000 + index as u64));
+        }
+        path
+    }
+
+    #[test]
+    fn three_later_packets_make_a_hole_a_loss() {
+        let mut path = path_after(&[0, 1, 3, 4]);
+        let mut missing = Vec::new();
+        path.take_missing(&mut missing);
+        assert!(missing.is_empty());
+        path.on_packet(&arrival(5, 1100));
+        path.on_packet(&arrival(6, 1200));
+        path.take_missing(&mut missing);
+        assert_eq!(missing, [(2, 3)]);
+        assert_eq!(path.lost, 1);
+    }
+
+    #[test]
+    fn a_quarter_round_trip_makes_a_hole_a_loss() {
+        let mut path = path_after(&[0, 2]);
+        path.on_hint(PathHint { path: PathId(0), srtt_micros: 40_000, delay_limit: None });
+        assert_eq!(path.deadline(), Some(Instant::from_micros(1000)), "the first packets are acknowledged at once");
+        path.wake(Instant::from_micros(11_000));
+        assert_eq!(path.lost, 0);
+        path.wake(Instant::from_micros(11_001));
+        assert_eq!(path.lost, 1);
+    }
+
+    #[test]
+    fn a_late_packet_takes_the_loss_back_and_teaches_patience() {
+        let mut path = path_after(&[0, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(path.lost, 1);
+        path.on_packet(&arrival(1, 3000));
+        assert_eq!((path.lost, path.reorder_packets), (0, 8));
+        for number in [9, 10, 11, 12] {
+            path.on_packet(&arrival(number, 3100));
+        }
+        assert_eq!(path.lost, 0);
+    }
+
+    #[test]
+    fn an_ack_is_due_after_ten_packets_or_ten_milliseconds() {
+        let mut path = path_after(&[0, 1, 2, 3]);
+        let (mut runs, mut buffer) = (Vec::new(), [0; 200]);
+        let mut writer = Writer::new(&mut buffer);
+        let mut ack = AckWriter::begin(&mut writer);
+        assert!(path.write_ack(Instant::from_micros(1100), &mut ack, &mut writer, &mut runs));
+        assert!(!path.ack_pending());
+        path.on_packet(&arrival(4, 2000));
+        assert_eq!(path.deadline(), Some(Instant::from_micros(12_000)));
+        for number in 5..14 {
+            path.on_packet(&arrival(number, 2000 + number));
+        }
+        assert!(path.ack_due(Instant::from_micros(2013)));
+    }
+
+    #[test]
+    fn the_first_packet_beyond_the_delay_limit_is_acknowledged_at_once() {
+        let mut path = path_after(&[0, 1, 2, 3]);
+        let (mut runs, mut buffer) = (Vec::new(), [0; 200]);
+        let mut writer = Writer::new(&mut buffer);
+        let mut ack = AckWriter::begin(&mut writer);
+        path.write_ack(Instant::from_micros(1100), &mut ack, &mut writer, &mut runs);
+        path.on_hint(PathHint { path: PathId(0), srtt_micros: 20_000, delay_limit: Some(10_000) });
+        path.on_packet(&Arrival { stamp: 20_000 - 9_999, ..arrival(4, 20_000) });
+        assert!(!path.ack_due(Instant::from_micros(20_000)));
+        path.on_packet(&Arrival { stamp: 20_001 - 10_001, ..arrival(5, 20_001) });
+        assert!(path.ack_due(Instant::from_micros(20_001)));
+    }
+
+    proptest! {
+        /// Against a set: the ranges are what arrived, the loss count never exceeds what is missing, and every hole is
+        /// eventually either filled or counted.
+        #[test]
+        fn ranges_and_losses_agree_with_a_set(numbers in prop::collection::vec(0u64..60, 1..80)) {
+            let mut path = ReceivePath::new(PathId(0), Instant::ZERO);
+            let mut seen = BTreeSet::new();
+            for (index, number) in numbers.iter().enumerate() {
+                if seen.insert(*number) {
+                    path.on_packet(&arrival(*number, 1000 + index as u64));
+                }
+                let in_ranges: BTreeSet<u64> = path.ranges.iter().flat_map(|(start, end)| *start..*end).collect();
+                prop_assert_eq!(&in_ranges, &seen);
+                prop_assert!(path.ranges.windows(2).all(|pair| pair[0].0 > pair[1].1));
+                let largest = seen.last().copied().unwrap_or(0);
+                prop_assert!(path.lost <= largest + 1 - seen.len() as u64);
+            }
+            path.wake(Instant::from_millis(4000));
+            let largest = seen.last().copied().unwrap_or(0);
+            prop_assert_eq!(path.lost, largest + 1 - seen.len() as u64);
+        }
+    }
+}

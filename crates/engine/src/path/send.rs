@@ -1,0 +1,429 @@
+//! The sending end of a path: its numbers, what is in flight, what ACKs and silences say about it.
+
+use super::delay::DelayClock;
+use super::ledger::{Cargo, Entry, Fate, Ledger};
+use super::mtu::Mtu;
+use super::pacer::Pacer;
+use super::rtt::Rtt;
+use alloc::vec::Vec;
+use byway_control::Delay;
+use byway_wire::frame::ack::AckEntry;
+use byway_wire::{Duration, Instant, PathId};
+
+/// The longest that a receiver holds an ACK back, and a little for timers: part of every timeout.
+pub const ACK_DELAY: Duration = Duration::from_millis(12);
+/// Timeouts back off to this at most while there is something to send: a path that lives again is found soon.
+const LONGEST_TIMEOUT: Duration = Duration::from_millis(1500);
+/// Later packets that make a hole a loss when the receiver says that it counts one: its own tolerance is in its count.
+const REORDER_PACKETS: u64 = 3;
+
+/// Facts about the sending end of a path.
+#[derive(Clone, Debug)]
+pub struct SendPath {
+    /// The name.
+    pub id: PathId,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Round-trip time.
+    pub rtt: Rtt,
+    /// Size of datagrams.
+    pub mtu: Mtu,
+    /// When packets may leave.
+    pub pacer: Pacer,
+    /// Totals for people and figures.
+    pub totals: Totals,
+    delay: DelayClock,
+    ledger: Ledger,
+    largest_acked: Option<u64>,
+    /// Packets the receiver says were lost; CE marks it says it saw.
+    reported: (u64, u64),
+    last_sent_at: Instant,
+    /// Timeouts in a row.
+    timeouts: u32,
+    delivered: (u64, Instant),
+    rate: Option<u64>,
+}
+
+/// Totals since the path began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Packets and bytes sent (UDP payload).
+    pub packets: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Bytes acknowledged.
+    pub acked_bytes: u64,
+    /// Packets believed lost, less those that came after all.
+    pub lost: u64,
+    /// Timeouts.
+    pub timeouts: u64,
+}
+
+/// A packet about to be entered.
+#[derive(Debug)]
+pub struct Outbound {
+    /// Bytes (UDP payload).
+    pub bytes: u32,
+    /// Whether the peer must acknowledge it.
+    pub eliciting: bool,
+    /// Whether it counts as in flight.
+    pub counted: bool,
+    /// Whether the application limits what is sent.
+    pub app_limited: bool,
+    /// What it carries.
+    pub cargo: Cargo,
+}
+
+/// What an ACK entry said that is new.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Packets newly acknowledged.
+    pub packets: u32,
+    /// Bytes newly acknowledged.
+    pub bytes: u64,
+    /// When the latest of them was sent, and whether the application limited it.
+    pub latest: Option<(Instant, bool)>,
+    /// An RTT sample.
+    pub rtt: Option<Duration>,
+    /// New CE marks.
+    pub ce: u32,
+    /// When a packet that was believed lost, and was not, had been sent.
+    pub undone: Option<Instant>,
+    /// A larger size passed.
+    pub grew: bool,
+}
+
+/// Packets found lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Losses {
+    /// How many.
+    pub packets: u32,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the first of them was sent.
+    pub first_sent_at: Instant,
+    /// When the last of them was sent.
+    pub last_sent_at: Instant,
+    /// Bytes in flight before.
+    pub in_flight: u64,
+}
+
+impl SendPath {
+    /// A path of which at most the RTT is known; datagrams up to `max_datagram` are tried.
+    #[must_use]
+    pub fn new(id: PathId, now: Instant, rtt: Option<Duration>, max_datagram: usize) -> Self {
+        let mtu = Mtu::new(max_datagram);
+        Self {
+            id,
+            in_flight: 0,
+            rtt: Rtt::new(rtt),
+            pacer: Pacer::new(now, mtu.current() as u64),
+            mtu,
+            totals: Totals::default(),
+            delay: DelayClock::default(),
+            ledger: Ledger::default(),
+            largest_acked: None,
+            reported: (0, 0),
+            last_sent_at: now,
+            timeouts: 0,
+            delivered: (0, now),
+            rate: None,
+        }
+    }
+
+    /// The number of the next packet.
+    #[must_use]
+    pub fn next_number(&self) -> u64 {
+        self.ledger.next_number()
+    }
+
+    /// Packets of which nothing was heard.
+    #[must_use]
+    pub const fn outstanding(&self) -> usize {
+        self.ledger.outstanding()
+    }
+
+    /// Whether anything sent on this path was ever acknowledged.
+    #[must_use]
+    pub const fn is_proven(&self) -> bool {
+        self.largest_acked.is_some()
+    }
+
+    /// When anything that asks for an ACK was last sent.
+    #[must_use]
+    pub const fn last_sent_at(&self) -> Instant {
+        self.last_sent_at
+    }
+
+    /// Timeouts in a row: the path is silent.
+    #[must_use]
+    pub const fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// Delivery rate over the last RTT in bytes per second, if known.
+    #[must_use]
+    pub const fn delivery_rate(&self) -> Option<u64> {
+        self.rate
+    }
+
+    /// A delay on the controller's scale as the receiver will see it.
+    #[must_use]
+    pub fn apparent(&self, now: Instant, one_way: i64) -> Option<u32> {
+        self.delay.apparent(now, one_way)
+    }
+
+    /// Enters the packet that was just made as the next number.
+    pub fn on_sent(&mut self, now: Instant, packet: Outbound) {
+        self.totals.packets += 1;
+        self.totals.bytes += u64::from(packet.bytes);
+        let counted = packet.eliciting && packet.counted;
+        if counted {
+            if self.in_flight == 0 {
+                self.delivered.1 = now;
+            }
+            self.in_flight += u64::from(packet.bytes);
+        }
+        if packet.eliciting {
+            self.last_sent_at = now;
+        }
+        self.ledger.push(Entry {
+            sent_at: now,
+            bytes: packet.bytes,
+            fate: if packet.eliciting { Fate::Outstanding } else { Fate::Silent },
+            counted,
+            app_limited: packet.app_limited,
+            delivered: self.delivered,
+            cargo: packet.cargo,
+        });
+    }
+
+    /// Takes an ACK entry that came back by `way`. What arrived goes to `arrived`, one-way delays are appended to `delays` in
+    /// the order of sending. An entry for numbers never sent is hostile: `None`.
+    pub fn on_ack(
+        &mut self,
+        now: Instant,
+        entry: &AckEntry<'_>,
+        way: PathId,
+        delays: &mut Vec<Delay>,
+        mut arrived: impl FnMut(&Cargo),
+    ) -> Option<Progress> {
+        if entry.largest >= self.next_number() {
+            return None;
+        }
+        let mut progress = Progress::default();
+        let held = Duration::from_micros(entry.held_micros);
+        if let Some(sent) = self.ledger.get(entry.largest)
+            && sent.fate == Fate::Outstanding
+        {
+            let elapsed = now.since(sent.sent_at);
+            let rtt = if held < elapsed { elapsed - held } else { elapsed };
+            progress.rtt = Some(rtt);
+            if self.rtt.sample(now, rtt, way) {
+                self.delay.way_back_changed();
+            }
+        }
+        let first_delay = delays.len();
+        let mut stamps = entry.stamps();
+        let mut run = stamps.next();
+        let mut run_used = false;
+        let mut rate_from = None;
+        for (start, end) in entry.ranges() {
+            if end <= self.ledger.base() {
+                break;
+            }
+            for number in (start.max(self.ledger.base())..end).rev() {
+                let stamp = run.map(|(_, stamp)| stamp);
+                let fresh = !run_used;
+                if let Some((left, _)) = &mut run {
+                    *left -= 1;
+                    if *left == 0 {
+                        run = stamps.next();
+                        run_used = false;
+                    }
+                }
+                let Some((before, packet)) = self.ledger.settle(number, Fate::Acked) else { continue };
+                match before {
+                    Fate::Silent | Fate::Acked => continue,
+                    Fate::Lost => {
+                        progress.undone = Some(progress.undone.map_or(packet.sent_at, |at| at.min(packet.sent_at)));
+                        self.totals.lost = self.totals.lost.saturating_sub(1);
+                    }
+                    Fate::Outstanding if packet.counted => self.in_flight -= u64::from(packet.bytes),
+                    Fate::Outstanding => {}
+                }
+                progress.packets += 1;
+                progress.bytes += u64::from(packet.bytes);
+                progress.latest = progress.latest.max(Some((packet.sent_at, packet.app_limited)));
+                if rate_from.is_none_or(|(sent_at, _)| sent_at < packet.sent_at) {
+                    rate_from = Some((packet.sent_at, packet.delivered));
+                }
+                arrived(&packet.cargo);
+                // One sample per batch: the packet that waited least for the batch to end, which is its last.
+                if let (Some(stamp), true) = (stamp, fresh) {
+                    run_used = run.is_some_and(|(_, next)| next == stamp);
+                    let rtt = if number == entry.largest { progress.rtt } else { None };
+                    if let Some(one_way) = self.delay.sample(now, packet.sent_at, stamp, rtt) {
+                        delays.push(Delay { sent_at: packet.sent_at, one_way });
+                    }
+                }
+                progress.grew |= self.mtu.acked(number);
+            }
+        }
+        if let Some(fresh) = delays.get_mut(first_delay..) {
+            fresh.reverse();
+        }
+        if progress.packets > 0 {
+            self.timeouts = 0;
+            self.totals.acked_bytes += progress.bytes;
+            self.delivered = (self.delivered.0 + progress.bytes, now);
+            self.rate = rate_from.and_then(|(_, (bytes, at))| {
+                let nanos = now.since(at).as_nanos();
+                let delivered = u128::from(self.delivered.0 - bytes);
+                u64::try_from(delivered * 1_000_000_000 / nanos.max(1)).ok()
+            });
+        }
+        if self.largest_acked.is_none_or(|largest| largest <= entry.largest) {
+            self.largest_acked = Some(entry.largest);
+            let marks = entry.ce.saturating_sub(self.reported.1);
+            progress.ce = u32::try_from(marks).unwrap_or(u32::MAX);
+            self.reported = (entry.lost, self.reported.1.max(entry.ce));
+        }
+        self.trim(now);
+        Some(progress)
+    }
+
+    /// The receiver misses these numbers. What was lost goes to `lost`.
+    pub fn on_missing(
+        &mut self,
+        now: Instant,
+        missing: impl Iterator<Item = (u64, u64)>,
+        mut lost: impl FnMut(&Cargo),
+    ) -> Option<Losses> {
+        let mut losses = None;
+        for (start, end) in missing {
+            for number in start.max(self.ledger.base())..end.min(self.next_number()) {
+                self.lose(now, number, &mut losses, &mut lost);
+            }
+        }
+        losses
+    }
+
+    /// Holes below the largest number acknowledged that have waited too long to be mere reordering, even if no PNACK
+    /// came: older than a conservative RTT and a quarter, or counted as lost by the receiver.
+    pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Cargo)) -> Option<Losses> {
+        let largest = self.largest_acked?;
+        let patience = self.patience();
+        let counted = self.reported.0 > self.totals.lost;
+        let mut losses = None;
+        let mut number = self.ledger.base();
+        while number < largest {
+            let Some(entry) = self.ledger.get(number) else { break };
+            let old = entry.sent_at + patience <= now;
+            let told = counted && number + REORDER_PACKETS <= largest && entry.sent_at + self.rtt.minimum() <= now;
+            if entry.fate == Fate::Outstanding {
+                if !old && !told {
+                    break;
+                }
+                self.lose(now, number, &mut losses, &mut lost);
+            }
+            number += 1;
+        }
+        losses
+    }
+
+    fn patience(&self) -> Duration {
+        let rtt = self.rtt.conservative();
+        rtt + (rtt / 4).max(Duration::from_millis(1)) + ACK_DELAY
+    }
+
+    fn lose(&mut self, now: Instant, number: u64, losses: &mut Option<Losses>, lost: &mut impl FnMut(&Cargo)) {
+        let in_flight = self.in_flight;
+        let Some((Fate::Outstanding, packet)) =
+            self.ledger.get(number).map(|entry| entry.fate).and_then(|fate| {
+                if fate == Fate::Outstanding { self.ledger.settle(number, Fate::Lost) } else { None }
+            })
+        else {
+            return;
+        };
+        lost(&packet.cargo);
+        if !packet.counted {
+            self.mtu.lost(now, number);
+            return;
+        }
+        self.in_flight -= u64::from(packet.bytes);
+        self.totals.lost += 1;
+        let sum = losses.get_or_insert(Losses {
+            packets: 0,
+            bytes: 0,
+            first_sent_at: packet.sent_at,
+            last_sent_at: packet.sent_at,
+            in_flight,
+        });
+        sum.packets += 1;
+        sum.bytes += u64::from(packet.bytes);
+        sum.last_sent_at = packet.sent_at;
+    }
+
+    /// When [`detect_losses`](Self::detect_losses) or [`on_timeout`](Self::on_timeout) should be called.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        match (self.loss_deadline(), self.timeout_deadline()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn loss_deadline(&self) -> Option<Instant> {
+        let largest = self.largest_acked?;
+        let (number, oldest) = self.ledger.iter().find(|(_, entry)| entry.fate == Fate::Outstanding)?;
+        (number < largest).then(|| oldest.sent_at + self.patience())
+    }
+
+    /// When silence on this path is a timeout.
+    #[must_use]
+    pub fn timeout_deadline(&self) -> Option<Instant> {
+        if self.ledger.outstanding() == 0 {
+            return None;
+        }
+        let timeout = self.rtt.probe_timeout(ACK_DELAY);
+        let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10));
+        Some(self.last_sent_at + backed_off.min(LONGEST_TIMEOUT.max(timeout)))
+    }
+
+    /// A timeout has come: all that is outstanding is taken as lost, so that it goes out again on whichever path is
+    /// best. If ACKs come after all it is undone.
+    pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Cargo)) -> Option<Losses> {
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.totals.timeouts += 1;
+        let mut losses = None;
+        for number in self.ledger.base()..self.next_number() {
+            self.lose(now, number, &mut losses, &mut lost);
+        }
+        losses
+    }
+
+    /// The path will carry nothing more: all that is outstanding goes to `lost`.
+    pub fn abandon(&mut self, now: Instant, mut lost: impl FnMut(&Cargo)) {
+        let mut losses = None;
+        for number in self.ledger.base()..self.next_number() {
+            self.lose(now, number, &mut losses, &mut lost);
+        }
+    }
+
+    /// The route changed under the path: what was measured is void.
+    pub fn route_changed(&mut self) {
+        self.rtt.reset();
+        self.delay = DelayClock::default();
+        self.timeouts = 0;
+    }
+
+    fn trim(&mut self, now: Instant) {
+        // A packet that comes later than this is not worth an undo.
+        let memory = (self.rtt.conservative() * 4).max(Duration::from_secs(1));
+        self.ledger.trim(now - memory);
+    }
+}
+
+#[cfg(test)]
+mod tests;

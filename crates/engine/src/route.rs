@@ -1,0 +1,151 @@
+//! How the datagrams of a path travel now, and how one that arrived came. A path keeps its name and its numbers when its
+//! route changes.
+
+use alloc::boxed::Box;
+use byway_wire::relay::{Delivered, Hop, ReturnHop, canonical};
+use byway_wire::{Instant, Local};
+use core::net::SocketAddr;
+
+/// The route of a path, from this side.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// The socket that datagrams leave by.
+    pub local: Local,
+    /// Where they go first: the peer, or a relay.
+    pub remote: SocketAddr,
+    /// How they go on from there.
+    pub via: Via,
+}
+
+/// How datagrams reach the peer.
+#[derive(Clone, Debug)]
+pub enum Via {
+    /// The remote address is the peer's.
+    Direct,
+    /// The remote address is a relay's, which takes them to a receiver.
+    Relay(Box<Hop>),
+    /// The remote address is a relay's, which takes them back to a sender.
+    Return(Box<ReturnHop>),
+}
+
+/// Two routes are the same if they lead the same way, whatever papers are carried.
+impl PartialEq for Route {
+    fn eq(&self, other: &Self) -> bool {
+        self.local == other.local && self.remote == other.remote && self.far() == other.far()
+    }
+}
+
+impl Eq for Route {}
+
+impl Route {
+    /// A route without a relay.
+    #[must_use]
+    pub const fn direct(local: Local, remote: SocketAddr) -> Self {
+        Self { local, remote, via: Via::Direct }
+    }
+
+    /// A route through a relay to a receiver.
+    #[must_use]
+    pub fn relayed(local: Local, hop: Hop) -> Self {
+        Self { local, remote: hop.relay(), via: Via::Relay(Box::new(hop)) }
+    }
+
+    /// The address behind the relay.
+    #[must_use]
+    pub fn far(&self) -> Option<SocketAddr> {
+        match &self.via {
+            Via::Direct => None,
+            Via::Relay(hop) => Some(hop.destination()),
+            Via::Return(hop) => Some(hop.destination()),
+        }
+    }
+
+    /// Whether a relay stands between.
+    #[must_use]
+    pub const fn is_proxied(&self) -> bool {
+        !matches!(self.via, Via::Direct)
+    }
+
+    /// Bytes that the way costs in each datagram, before the packet.
+    #[must_use]
+    pub fn overhead(&self) -> usize {
+        match &self.via {
+            Via::Direct => 0,
+            Via::Relay(hop) => hop.room(),
+            Via::Return(hop) => hop.room(),
+        }
+    }
+
+    /// Writes what the way needs into the first [`overhead`](Self::overhead) bytes of a datagram; the packet follows.
+    pub fn enclose(&self, now: Instant, datagram: &mut [u8]) {
+        let enclosed = match &self.via {
+            Via::Direct => true,
+            Via::Relay(hop) => hop.seal(now, datagram),
+            Via::Return(hop) => hop.seal(datagram),
+        };
+        debug_assert!(enclosed, "an envelope without a packet");
+    }
+}
+
+/// Where a datagram came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The socket that it came in by.
+    pub local: Local,
+    /// Its UDP source: the peer, or a relay.
+    pub remote: SocketAddr,
+    /// What the relay said about it. Not authentic by itself.
+    pub through: Through,
+}
+
+/// What a relay said about a datagram.
+#[derive(Clone, Copy, Debug)]
+pub enum Through {
+    /// There was no relay.
+    Nothing,
+    /// It brought it from a sender, with a ticket back.
+    Delivered(Delivered),
+    /// It brought it back from a receiver at this address.
+    Back(SocketAddr),
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        self.local == other.local && self.remote == other.remote && self.far() == other.far()
+    }
+}
+
+impl Eq for Source {}
+
+impl Source {
+    /// A datagram that came without a relay.
+    #[must_use]
+    pub const fn direct(local: Local, remote: SocketAddr) -> Self {
+        Self { local, remote, through: Through::Nothing }
+    }
+
+    fn far(&self) -> Option<SocketAddr> {
+        match &self.through {
+            Through::Nothing => None,
+            Through::Delivered(delivered) => Some(canonical(delivered.from)),
+            Through::Back(from) => Some(canonical(*from)),
+        }
+    }
+
+    /// Whether `route` leads to where this came from.
+    #[must_use]
+    pub fn is_end_of(&self, route: &Route) -> bool {
+        self.local == route.local && self.remote == route.remote && self.far() == route.far()
+    }
+
+    /// The route to where this came from; `None` if only who has a hop through the relay can go there.
+    #[must_use]
+    pub fn route(&self) -> Option<Route> {
+        let via = match &self.through {
+            Through::Nothing => Via::Direct,
+            Through::Delivered(delivered) => Via::Return(Box::new(ReturnHop::new(self.remote, delivered))),
+            Through::Back(_) => return None,
+        };
+        Some(Route { local: self.local, remote: self.remote, via })
+    }
+}
