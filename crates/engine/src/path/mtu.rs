@@ -8,6 +8,8 @@ use byway_wire::{Duration, Instant};
 const MAX_PROBES: u8 = 3;
 /// How long after a failed search a larger size is tried again (RFC 8899 section 5.1.1, PMTU_RAISE_TIMER).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
+/// How long the base size is kept after a black hole: if it was an outage, the size comes back soon.
+const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels, and jumbo frames.
 const LADDER: [usize; 6] = [1352, 1420, 1452, 1472, 8952, 8972];
 
@@ -91,16 +93,21 @@ impl Mtu {
             self.current = BASE_DATAGRAM.min(self.limit);
         }
         if self.wanted(now).is_none() {
-            (self.next_at, self.ceiling) = (now + RAISE_AFTER, self.limit + 1);
+            self.rest(now);
         }
+    }
+
+    /// The search is over; it begins anew when the route may have changed.
+    fn rest(&mut self, now: Instant) {
+        (self.next_at, self.ceiling) = (now + RAISE_AFTER, self.limit + 1);
     }
 
     /// Nothing large gets through any more: back to the base, and search again later (RFC 8899 section 4.3).
     pub fn black_hole(&mut self, now: Instant) {
         if self.current > BASE_DATAGRAM {
-            let size = self.current;
-            self.refused(now, size);
-            self.next_at = self.next_at.max(now + Duration::from_secs(10));
+            self.current = BASE_DATAGRAM.min(self.limit);
+            (self.probe, self.failures) = (None, 0);
+            self.next_at = now + AFTER_BLACK_HOLE;
         }
     }
 }
@@ -142,7 +149,7 @@ mod tests {
         mtu.black_hole(Instant::from_millis(5));
         assert_eq!(mtu.current(), BASE_DATAGRAM);
         assert_eq!(mtu.wanted(Instant::from_millis(6)), None);
-        assert_eq!(mtu.wanted(Instant::from_millis(1000 * 700)), Some(1472));
+        assert_eq!(mtu.wanted(Instant::from_millis(10_006)), Some(1472));
     }
 
     proptest! {

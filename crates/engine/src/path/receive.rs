@@ -396,7 +396,7 @@ mod tests {
     fn a_quarter_round_trip_makes_a_hole_a_loss() {
         let mut path = path_after(&[0, 2]);
         path.on_hint(PathHint { path: PathId(0), srtt_micros: 40_000, delay_limit: None });
-        assert_eq!(path.deadline(), Some(Instant::from_micros(1000)), "the first packets are acknowledged at once");
+        assert_eq!(path.deadline(), Some(Instant::from_micros(1001)), "the first packets are acknowledged at once");
         path.wake(Instant::from_micros(11_000));
         assert_eq!(path.lost, 0);
         path.wake(Instant::from_micros(11_001));

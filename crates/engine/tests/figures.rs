@@ -1,0 +1,63 @@
+//! The figures that transfers must reach on idle lines: three disjoint 10 Mbit/s paths, 20 ms RTT, 50-packet queues, MTU
+//! 1500, rates counted with IP and UDP headers. Simulated, so anybody gets the same.
+
+mod common;
+
+use byway_wire::Duration;
+use common::{MS, Parallel, Plan, both, line, parallel};
+
+const MIB: u64 = 1 << 20;
+
+fn paths(count: usize, congestion: &'static str, size: u64) -> Parallel {
+    let pipe = byway_sim::PipeConfig { mtu: Some(1500), ..line(10, 10 * MS) };
+    parallel(1, Plan::new(congestion, &[size], &[]), &vec![both(pipe); count])
+}
+
+/// Mbit/s of object bytes from 2 s to 14 s.
+fn after_two_seconds(count: usize, congestion: &'static str) -> f64 {
+    let mut world = paths(count, congestion, 64 * MIB);
+    world.world.run_for(Duration::from_secs(14));
+    for path in world.world[world.sender].endpoint.handles().collect::<Vec<_>>() {
+        for status in world.world[world.sender].endpoint.connection(path).unwrap().status().paths {
+            println!("{status:?}");
+        }
+    }
+    for link in &world.there.clone() {
+        println!("{:?}", world.world.counters(*link));
+    }
+    world.world[world.receiver].goodput(Duration::from_secs(2), Duration::from_secs(14)) / 1e6
+}
+
+#[test]
+fn normal_fills_three_paths() {
+    let rate = after_two_seconds(3, "mpath");
+    println!("normal, three paths: {rate:.2} Mbit/s");
+    assert!(rate >= 27.0, "{rate:.2} Mbit/s");
+}
+
+#[test]
+fn background_fills_three_paths() {
+    let rate = after_two_seconds(3, "harp");
+    println!("background, three paths: {rate:.2} Mbit/s");
+    assert!(rate >= 26.5, "{rate:.2} Mbit/s");
+}
+
+#[test]
+fn both_classes_fill_one_path() {
+    for congestion in ["mpath", "harp"] {
+        let rate = after_two_seconds(1, congestion);
+        println!("{congestion}, one path: {rate:.2} Mbit/s");
+        assert!(rate >= 9.2, "{congestion}: {rate:.2} Mbit/s");
+    }
+}
+
+#[test]
+fn a_file_as_a_whole() {
+    for congestion in ["mpath", "harp"] {
+        let mut world = paths(3, congestion, 48 * MIB);
+        let took = world.finish(Duration::from_secs(30));
+        let rate = 48.0 * MIB as f64 * 8.0 / took.as_secs_f64() / 1e6;
+        println!("{congestion}, 48 MiB over three paths: {rate:.2} Mbit/s in {took:?}");
+        assert!(rate >= 26.0, "{congestion}: {rate:.2} Mbit/s");
+    }
+}
