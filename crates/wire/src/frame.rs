@@ -28,11 +28,13 @@
 //! An address is its length (1: 4 or 16), the IP address, and the port (2).
 
 pub mod ack;
+mod ranges;
 
 use crate::codec::{DecodeError, Reader, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
 use ack::AckEntries;
 use core::net::{IpAddr, SocketAddr};
+pub use ranges::{MAX_RANGES, Ranges, write_pnack, write_snack_object, write_snack_stream};
 
 const PADDING: u8 = 0x00;
 const PING: u8 = 0x01;
@@ -467,88 +469,6 @@ pub fn write_datagram(writer: &mut Writer<'_>, data: &[u8], has_length: bool) {
         writer.varint(data.len() as u64);
     }
     writer.bytes(data);
-}
-
-/// Writes a PNACK frame of as many of the ascending `missing` ranges (first, one past the last) as fit.
-pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
-    writer.u8(PNACK);
-    writer.varint(path.0.into());
-    write_ranges(writer, missing);
-}
-
-/// Writes a SNACK frame of a stream with as many of the ascending `missing` ranges as fit.
-pub fn write_snack_stream(writer: &mut Writer<'_>, id: StreamId, missing: &[(u64, u64)]) {
-    writer.u8(SNACK_STREAM);
-    writer.varint(id.0.into());
-    write_ranges(writer, missing);
-}
-
-/// Writes a SNACK frame of an object with as many of the ascending `missing` ranges as fit.
-pub fn write_snack_object(writer: &mut Writer<'_>, id: ObjectId, missing: &[(u64, u64)]) {
-    writer.u8(SNACK_OBJECT);
-    writer.varint(id.0.into());
-    write_ranges(writer, missing);
-}
-
-/// Ascending, disjoint, non-empty ranges as they stand in a packet, checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ranges<'a> {
-    count: u64,
-    bytes: &'a [u8],
-}
-
-/// The most ranges in one frame: a peer cannot make another do more work than this per frame.
-pub const MAX_RANGES: u64 = 256;
-
-impl<'a> Ranges<'a> {
-    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let count = reader.varint()?;
-        if count == 0 || count > MAX_RANGES {
-            return Err(DecodeError::Range("range count"));
-        }
-        let whole = reader.clone();
-        let mut end = 0u64;
-        for index in 0..count {
-            let (distance, length) = (reader.varint()?, reader.varint()?);
-            if index > 0 && distance == 0 {
-                return Err(DecodeError::Range("range distance"));
-            }
-            end = end + distance + length + 1; // three values below 2^62 each, and `end` is kept below 2^62 too
-            if end > crate::codec::VARINT_MAX {
-                return Err(DecodeError::Range("range"));
-            }
-        }
-        let used = whole.remaining() - reader.remaining();
-        Ok(Self { count, bytes: whole.clone().bytes(used)? })
-    }
-
-    fn write(&self, writer: &mut Writer<'_>) {
-        writer.varint(self.count);
-        writer.bytes(self.bytes);
-    }
-
-    /// The ranges: first, and one past the last.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
-        let mut reader = Reader::new(self.bytes);
-        let mut end = 0;
-        core::iter::from_fn(move || {
-            let start = end + reader.varint().ok()?;
-            end = start + reader.varint().ok()? + 1;
-            Some((start, end))
-        })
-    }
-}
-
-fn write_ranges(writer: &mut Writer<'_>, ranges: &[(u64, u64)]) {
-    let affordable = writer.room().saturating_sub(2) / 16;
-    let count = ranges.len().min(affordable).min(MAX_RANGES as usize);
-    writer.varint(count as u64);
-    let mut end = 0;
-    for (start, stop) in ranges.iter().take(count) {
-        writer.varint(start - end);
-        writer.varint(stop - start - 1);
-        end = *stop;
-    }
 }
 
 fn write_pair(writer: &mut Writer<'_>, kind: u8, id: StreamId, value: u64) {

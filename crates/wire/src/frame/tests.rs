@@ -1,4 +1,5 @@
 use super::ack::{AckWriter, EntryParts};
+use super::ranges::write_ranges;
 use super::*;
 use alloc::vec;
 use alloc::vec::Vec;
