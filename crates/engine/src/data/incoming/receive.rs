@@ -70,7 +70,8 @@ impl Incoming {
             for run in &runs {
                 stream.keep(run.0, bytes_of(frame.data, start, *run));
             }
-            let pressed = stream.held > self.limits.stream_window as u64 / 2 && stream.received.count() > 1;
+            let pressed = stream.held > self.limits.stream_window as u64 / 2
+                && stream.received.prefix() < stream.received.end();
             if pressed && !stream.pressed {
                 self.holes.hurry(DataId::Stream(id));
             }
