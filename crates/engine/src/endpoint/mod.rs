@@ -405,10 +405,17 @@ impl Machine for Endpoint {
             if !claim(&mut entry.armed, at) {
                 continue;
             }
-            if let Slot::Connection { connection, .. } = &mut entry.slot {
-                connection.wake(now);
+            let settles = match &mut entry.slot {
+                Slot::Connection { connection, .. } => {
+                    connection.wake(now);
+                    true
+                }
+                // A HELLO that is due leaves in `transmit`; armed here again, it would be due for ever.
+                Slot::Attempt(attempt) => attempt.failure(now).is_some(),
+            };
+            if settles {
+                self.settle(now, handle);
             }
-            self.settle(now, handle);
             self.touch(handle);
         }
     }
