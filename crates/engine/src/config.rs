@@ -78,8 +78,11 @@ impl Params {
         let mut reader = Reader::new(payload);
         let length = usize::from(reader.u8()?);
         let mut limits = Reader::new(reader.bytes(length)?);
-        let params =
-            Self { max_data: limits.varint()?, max_stream_data: limits.varint()?, max_datagram: limits.varint()? };
+        let params = Self {
+            max_data: limits.varint()?,
+            max_stream_data: limits.varint()?,
+            max_datagram: limits.varint()?,
+        };
         if !(BASE_DATAGRAM as u64..=MAX_DATAGRAM as u64).contains(&params.max_datagram) {
             return Err(DecodeError::Range("largest datagram"));
         }

@@ -22,6 +22,7 @@ pub mod seal;
 pub use config::Config;
 pub use connection::Connection;
 pub use endpoint::{
-    Admission, Admit, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach, RelayTrouble,
+    Admission, Admit, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach,
+    RelayTrouble,
 };
 pub use route::{Route, Source, Via};

@@ -36,8 +36,10 @@ impl Random {
     pub fn token<const N: usize>(&mut self) -> [u8; N] {
         self.tokens += 1;
         let mut token = [0; N];
-        let mut reader =
-            blake3::Hasher::new_keyed(&self.key).update(b"token").update(&self.tokens.to_le_bytes()).finalize_xof();
+        let mut reader = blake3::Hasher::new_keyed(&self.key)
+            .update(b"token")
+            .update(&self.tokens.to_le_bytes())
+            .finalize_xof();
         reader.fill(&mut token);
         token
     }

@@ -17,14 +17,6 @@ fn paths(count: usize, congestion: &'static str, size: u64) -> Parallel {
 fn after_two_seconds(count: usize, congestion: &'static str) -> f64 {
     let mut world = paths(count, congestion, 64 * MIB);
     world.world.run_for(Duration::from_secs(14));
-    for path in world.world[world.sender].endpoint.handles().collect::<Vec<_>>() {
-        for status in world.world[world.sender].endpoint.connection(path).unwrap().status().paths {
-            println!("{status:?}");
-        }
-    }
-    for link in &world.there.clone() {
-        println!("{:?}", world.world.counters(*link));
-    }
     world.world[world.receiver].goodput(Duration::from_secs(2), Duration::from_secs(14)) / 1e6
 }
 

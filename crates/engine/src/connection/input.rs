@@ -50,7 +50,9 @@ impl Connection {
         let Inbound { path: id, source, ecn, at, bytes, packet } = inbound;
         let header = Header::read(packet).map_err(|_| Rejected::Malformed)?;
         let known = self.receive.get(&id);
-        if known.is_none() && (self.dropped.contains(&id) || self.receive.len() + self.dropped.len() >= MOST_PATHS) {
+        if known.is_none()
+            && (self.dropped.contains(&id) || self.receive.len() + self.dropped.len() >= MOST_PATHS)
+        {
             return Err(Rejected::Unexpected);
         }
         let number = restore_number(known.map_or(0, |receiving| receiving.facts.expected()), header.number);
@@ -77,7 +79,9 @@ impl Connection {
             self.confirmed = true;
             self.raise(Event::Confirmed);
         }
-        let Some((stamp, frames)) = plain.split_first_chunk::<STAMP_LEN>() else { return Err(Rejected::Malformed) };
+        let Some((stamp, frames)) = plain.split_first_chunk::<STAMP_LEN>() else {
+            return Err(Rejected::Malformed);
+        };
         let stamp = u32::from_be_bytes(*stamp);
         self.enter(now, id, &source);
         let mut eliciting = false;
@@ -230,7 +234,8 @@ impl Connection {
             let in_flight = path.send.in_flight;
             let sent_at = progress.latest.map_or(now, |(sent_at, _)| sent_at);
             let bytes = u64::from(progress.ce) * path.send.mtu.current() as u64;
-            let marks = Congested { trigger: Trigger::Ce, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
+            let marks =
+                Congested { trigger: Trigger::Ce, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
             controller.on_congested(id, &marks);
             others = true;
         }

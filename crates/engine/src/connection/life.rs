@@ -89,13 +89,22 @@ impl Connection {
         });
         let Some((id, verdict)) = judged else { return false };
         self.raise(Event::Notice { path: id, reason: notice.reason, proven: verdict == Verdict::Proven });
-        if verdict == Verdict::Proven && !matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
+        if verdict == Verdict::Proven
+            && !matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy)
+        {
             self.drop_path(now, id, "its relay refuses", false);
         }
         true
     }
 
-    fn add_path(&mut self, now: Instant, route: Route, rtt: Option<Duration>, state: State, origin: Origin) -> PathId {
+    fn add_path(
+        &mut self,
+        now: Instant,
+        route: Route,
+        rtt: Option<Duration>,
+        state: State,
+        origin: Origin,
+    ) -> PathId {
         let id = self.paths.next_id();
         let send = SendPath::new(id, now, rtt, self.max_datagram);
         let mut path = Path::new(send, route, state, origin, connection_id(&self.send_ids, id));
@@ -221,7 +230,8 @@ impl Connection {
 
     /// The available path to open next: those near the direct path's RTT first, among them any.
     fn best_available(&mut self) -> Option<PathId> {
-        let direct = self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
+        let direct =
+            self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
         let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
         let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
         let usable = |path: &&Path| path.state == State::Available && path.address == Address::Valid;
@@ -403,7 +413,14 @@ impl Connection {
         let best = self.paths.iter().min_by_key(|path| {
             let unproven = path.address != Address::Valid;
             let unmeasured = !path.send.rtt.is_sampled();
-            (path.send.timeouts() > 0, unproven, silence(path), unmeasured, path.send.rtt.smoothed(), path.id())
+            (
+                path.send.timeouts() > 0,
+                unproven,
+                silence(path),
+                unmeasured,
+                path.send.rtt.smoothed(),
+                path.id(),
+            )
         });
         self.ack_way = best.map(Path::id);
         let chosen = self.ack_way;
@@ -411,7 +428,10 @@ impl Connection {
             let id = PathId(index);
             let Some(path) = self.paths.get_mut(id) else { continue };
             let interval = if chosen == Some(id) { PING_IN_USE } else { PING_IDLE };
-            if path.state != State::Choked && path.send.outstanding() == 0 && path.send.last_sent_at() + interval <= now {
+            if path.state != State::Choked
+                && path.send.outstanding() == 0
+                && path.send.last_sent_at() + interval <= now
+            {
                 path.pending.ping = true;
                 self.make_urgent(id);
             }
@@ -436,7 +456,8 @@ impl Connection {
     }
 
     pub(super) fn next_candidate_at(&self) -> Option<Instant> {
-        let waiting = self.candidates.iter().filter(|candidate| candidate.path.is_none() && !candidate.forgotten);
+        let waiting =
+            self.candidates.iter().filter(|candidate| candidate.path.is_none() && !candidate.forgotten);
         waiting.map(|candidate| candidate.retry_at).min()
     }
 
@@ -449,14 +470,21 @@ impl Connection {
         if self.paths.next_id().0 >= acked.unwrap_or(0) + PATH_LOOKAHEAD {
             return;
         }
-        let due = |candidate: &Candidate| candidate.path.is_none() && !candidate.forgotten && candidate.retry_at <= now;
+        let due = |candidate: &Candidate| {
+            candidate.path.is_none() && !candidate.forgotten && candidate.retry_at <= now
+        };
         let count = self.candidates.iter().filter(|candidate| due(candidate)).count();
         if count == 0 {
             return;
         }
         let chosen = self.random.below(count as u64) as usize;
-        let Some(index) =
-            self.candidates.iter().enumerate().filter(|(_, candidate)| due(candidate)).nth(chosen).map(|(index, _)| index)
+        let Some(index) = self
+            .candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, candidate)| due(candidate))
+            .nth(chosen)
+            .map(|(index, _)| index)
         else {
             return;
         };

@@ -30,8 +30,8 @@ use byway_wire::frame::{RelayConsent, RelayOffer};
 use byway_wire::relay::Reason;
 use byway_wire::{ConnectionId, Duration, Instant, PathId};
 use core::net::SocketAddr;
-use life::Candidate;
 pub(crate) use input::{Inbound, Rejected};
+use life::Candidate;
 use path::Paths;
 use timers::{Armed, Owner, Timers};
 
@@ -118,7 +118,12 @@ pub mod close {
 enum Phase {
     Open,
     /// CLOSE is told until `until`, at most once per packet that still comes.
-    Closing { code: u64, reason: String, until: Instant, tell: bool },
+    Closing {
+        code: u64,
+        reason: String,
+        until: Instant,
+        tell: bool,
+    },
     Closed,
 }
 
@@ -132,6 +137,20 @@ struct Receiving {
     way: Option<PathId>,
     queued: bool,
     armed: Armed,
+}
+
+/// What a connection begins with.
+pub(crate) struct Beginning {
+    /// What the handshake yielded.
+    pub established: Box<Established>,
+    /// What the peer's application said in it.
+    pub application: Vec<u8>,
+    /// The peer's limits.
+    pub params: Params,
+    /// Governs what is sent.
+    pub controller: Box<dyn Controller>,
+    /// To choose with.
+    pub random: Random,
 }
 
 /// One session between two peers over many paths.
@@ -208,22 +227,15 @@ impl Answer {
 }
 
 impl Connection {
-    /// A session as the handshake left it. `first` is the route that the handshake took and `rtt` what it measured.
-    /// An initiator's first path is open at once; a responder waits for the peer's first packet.
-    pub(crate) fn new(
-        now: Instant,
-        role: Role,
-        config: &Config,
-        established: Established,
-        application: Vec<u8>,
-        params: Params,
-        controller: Box<dyn Controller>,
-        random: Random,
-    ) -> Self {
-        let mut out = Outgoing::new(config.outgoing.clone());
+    /// A session as the handshake left it. An initiator [opens its first path](Self::open_first); a responder waits for
+    /// the peer's first packet.
+    pub(crate) fn new(now: Instant, role: Role, config: &Config, beginning: Beginning) -> Self {
+        let Beginning { established, application, params, controller, random } = beginning;
+        let mut out = Outgoing::new(config.outgoing);
         out.on_max_data(params.max_data);
         out.set_initial_stream_limit(params.max_stream_data);
-        let max_datagram = config.max_datagram.min(usize::try_from(params.max_datagram).unwrap_or(usize::MAX));
+        let max_datagram =
+            config.max_datagram.min(usize::try_from(params.max_datagram).unwrap_or(usize::MAX));
         Self {
             role,
             config: config.clone(),
@@ -237,7 +249,7 @@ impl Connection {
             random,
             controller,
             out,
-            incoming: Incoming::new(config.incoming.clone()),
+            incoming: Incoming::new(config.incoming),
             paths: Paths::default(),
             receive: BTreeMap::new(),
             dropped: BTreeSet::new(),
@@ -334,11 +346,13 @@ impl Connection {
 
     /// Refuses a peer that the owner does not want: it is told as soon as it shows that it is no replay.
     pub(crate) fn reject(&mut self, now: Instant, code: u64, reason: &str) {
-        self.phase = Phase::Closing { code, reason: String::from(reason), until: now + UNCONFIRMED, tell: false };
+        self.phase =
+            Phase::Closing { code, reason: String::from(reason), until: now + UNCONFIRMED, tell: false };
     }
 
     fn slowest_timeout(&self) -> Duration {
-        let timeouts = self.paths.iter().map(|path| path.send.rtt.probe_timeout(crate::path::send::ACK_DELAY));
+        let timeouts =
+            self.paths.iter().map(|path| path.send.rtt.probe_timeout(crate::path::send::ACK_DELAY));
         timeouts.max().unwrap_or(Duration::from_millis(300)).min(Duration::from_secs(2))
     }
 
@@ -460,7 +474,10 @@ impl Connection {
         let keep_alive = self.keep_alive_at();
         let probe = self.next_candidate_at().map(|at| at.max(self.next_probe_at));
         let unconfirmed = (!self.confirmed).then(|| self.born + UNCONFIRMED);
-        let next = [Some(idle), unconfirmed, snack, Some(keep_alive), probe, self.tick_at].into_iter().flatten().min();
+        let next = [Some(idle), unconfirmed, snack, Some(keep_alive), probe, self.tick_at]
+            .into_iter()
+            .flatten()
+            .min();
         // What is due already is looked at in a moment, never in a loop that cannot end.
         let next = next.map(|at| at.max(now + Duration::from_micros(100)));
         self.timers.arm(Owner::Whole, &mut self.armed, next);
@@ -473,7 +490,9 @@ impl Connection {
         let recent = self.receive.values().filter(|receiving| receiving.facts.last_arrival + RECENT > now);
         let slowest = recent.filter_map(|receiving| receiving.facts.round_trip()).max();
         let direct = self.receive.values().next().and_then(|first| first.facts.round_trip());
-        (direct.unwrap_or_default() * 2).max(slowest.unwrap_or_default() * 3 / 2).max(Duration::from_millis(60))
+        (direct.unwrap_or_default() * 2)
+            .max(slowest.unwrap_or_default() * 3 / 2)
+            .max(Duration::from_millis(60))
     }
 
     fn arm_path(&mut self, id: PathId) {
@@ -530,7 +549,9 @@ fn arrived(out: &mut Outgoing, cargo: &Cargo) {
 fn lost(out: &mut Outgoing, incoming: &mut Incoming, cargo: &Cargo) {
     for carried in cargo {
         match carried {
-            Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => incoming.on_lost(carried),
+            Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => {
+                incoming.on_lost(carried)
+            }
             _ => out.on_lost(carried),
         }
     }

@@ -41,7 +41,8 @@ impl Connection {
                 if !core::mem::take(tell) {
                     return None;
                 }
-                let way = self.ack_way(now).or_else(|| self.paths.iter().next().map(super::path::Path::id))?;
+                let way =
+                    self.ack_way(now).or_else(|| self.paths.iter().next().map(super::path::Path::id))?;
                 return self.single(now, way, out, BASE_DATAGRAM, Purpose::Close);
             }
             Phase::Open => {}
@@ -143,11 +144,21 @@ impl Connection {
 
     /// Whether a path other than this is active and answers.
     fn has_other(&self, id: PathId) -> bool {
-        self.paths.iter().any(|path| path.id() != id && path.state == State::Active && path.send.timeouts() == 0)
+        self.paths
+            .iter()
+            .any(|path| path.id() != id && path.state == State::Active && path.send.timeouts() == 0)
     }
 
     /// A run of full packets on one path; the last may be shorter.
-    fn run(&mut self, now: Instant, id: PathId, out: &mut Out<'_>, size: usize, most: usize, purpose: Purpose) -> Option<Transmit> {
+    fn run(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        out: &mut Out<'_>,
+        size: usize,
+        most: usize,
+        purpose: Purpose,
+    ) -> Option<Transmit> {
         let mut written = 0;
         for _ in 0..most {
             let Some(buffer) = out.buffer.get_mut(written..written + size) else { break };
@@ -161,7 +172,14 @@ impl Connection {
         self.transmission(id, written, size)
     }
 
-    fn single(&mut self, now: Instant, id: PathId, out: &mut Out<'_>, size: usize, purpose: Purpose) -> Option<Transmit> {
+    fn single(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        out: &mut Out<'_>,
+        size: usize,
+        purpose: Purpose,
+    ) -> Option<Transmit> {
         let buffer = out.buffer.get_mut(..size.min(out.buffer.len()))?;
         let length = self.packet(now, id, buffer, purpose)?;
         self.transmission(id, length, length)
@@ -174,7 +192,13 @@ impl Connection {
         let path = self.paths.get_mut(id)?;
         path.spend(size as u64);
         let ecn = if path.send.timeouts() == 0 { Ecn::Ect0 } else { Ecn::NotEct };
-        Some(Transmit { local: path.route.local, remote: path.route.remote, ecn, size, segment: segment.min(size) })
+        Some(Transmit {
+            local: path.route.local,
+            remote: path.route.remote,
+            ecn,
+            size,
+            segment: segment.min(size),
+        })
     }
 
     /// Makes one packet in `buffer`, at most as large as that. `None`, and no number used, if there was nothing to put in.
@@ -197,7 +221,7 @@ impl Connection {
         let sealed = writer.len() + TAG_LEN;
         debug_assert_eq!(HEADER_LEN + STAMP_LEN, start);
         let app_limited = purpose != Purpose::Data || !self.out.wants_to_send();
-        let Some(packet) = buffer.get_mut(envelope..envelope + sealed) else { return None };
+        let packet = buffer.get_mut(envelope..envelope + sealed)?;
         if self.sealer.seal(id, number, packet, HEADER_LEN).is_err() {
             self.finish(super::close::WORN_OUT, "the keys are worn out", false);
             return None;
@@ -211,8 +235,12 @@ impl Connection {
             Purpose::Size => path.send.mtu.sent(length, number),
             Purpose::Data | Purpose::Tail => {
                 path.send.pacer.spend(length as u64);
-                let sent =
-                    byway_control::Sent { now, bytes: length as u32, in_flight: path.send.in_flight, app_limited };
+                let sent = byway_control::Sent {
+                    now,
+                    bytes: length as u32,
+                    in_flight: path.send.in_flight,
+                    app_limited,
+                };
                 self.controller.on_sent(id, &sent);
             }
             Purpose::Pending if path.state == State::Choked => path.probe = Some(number),
@@ -222,7 +250,14 @@ impl Connection {
     }
 
     /// Writes the frames of one packet. Returns whether it must be acknowledged.
-    fn content(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>, cargo: &mut Cargo, purpose: Purpose) -> bool {
+    fn content(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        writer: &mut Writer<'_>,
+        cargo: &mut Cargo,
+        purpose: Purpose,
+    ) -> bool {
         match purpose {
             Purpose::Close => {
                 if let Phase::Closing { code, reason, .. } = &self.phase {
@@ -318,7 +353,8 @@ impl Connection {
             }
             // One entry per ACK frame costs a byte more than many, and never takes back what was written.
             let mut ack = AckWriter::begin(writer);
-            let fits = writer.room() >= ENTRY_ROOM && receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
+            let fits = writer.room() >= ENTRY_ROOM
+                && receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
             ack.finish(writer);
             if !fits {
                 break;

@@ -105,7 +105,13 @@ pub struct Path {
 impl Path {
     /// A path in `state`.
     #[must_use]
-    pub fn new(send: SendPath, route: Route, state: State, origin: Origin, connection_id: ConnectionId) -> Self {
+    pub fn new(
+        send: SendPath,
+        route: Route,
+        state: State,
+        origin: Origin,
+        connection_id: ConnectionId,
+    ) -> Self {
         Self {
             send,
             route,

@@ -79,7 +79,12 @@ pub(super) struct Success {
 }
 
 impl Attempt {
-    pub fn new(now: Instant, initiator: Initiator, routes: Vec<Route>, controller: Box<dyn Controller>) -> Self {
+    pub fn new(
+        now: Instant,
+        initiator: Initiator,
+        routes: Vec<Route>,
+        controller: Box<dyn Controller>,
+    ) -> Self {
         let target = |(index, route)| Target {
             route,
             next_at: now + STAGGER * u32::try_from(index).unwrap_or(u32::MAX),
@@ -88,7 +93,13 @@ impl Attempt {
             dead: false,
         };
         let targets = routes.into_iter().enumerate().map(target).collect();
-        Self { initiator: Box::new(initiator), targets, until: now + GIVE_UP, refused: None, controller: Some(controller) }
+        Self {
+            initiator: Box::new(initiator),
+            targets,
+            until: now + GIVE_UP,
+            refused: None,
+            controller: Some(controller),
+        }
     }
 
     pub fn deadline(&self) -> Instant {
@@ -104,7 +115,8 @@ impl Attempt {
 
     /// Why it failed, once it has.
     pub fn failure(&self, now: Instant) -> Option<ConnectError> {
-        let all_dead = !self.targets.is_empty() && self.targets.iter().all(|target| target.dead && target.sent >= 3);
+        let all_dead =
+            !self.targets.is_empty() && self.targets.iter().all(|target| target.dead && target.sent >= 3);
         if now < self.until && !all_dead {
             return None;
         }

@@ -45,7 +45,15 @@ impl Endpoint {
         }
     }
 
-    fn on_session_packet(&mut self, now: Instant, source: Source, ecn: Ecn, at: Instant, bytes: usize, packet: &mut [u8]) {
+    fn on_session_packet(
+        &mut self,
+        now: Instant,
+        source: Source,
+        ecn: Ecn,
+        at: Instant,
+        bytes: usize,
+        packet: &mut [u8],
+    ) {
         let Some(first) = packet.first() else {
             self.dropped.unknown += 1;
             return;
@@ -72,7 +80,9 @@ impl Endpoint {
     }
 
     fn on_packet(&mut self, now: Instant, handle: Handle, inbound: Inbound<'_>) {
-        let Some(Slot::Connection { connection, .. }) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot) else {
+        let Some(Slot::Connection { connection, .. }) =
+            self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+        else {
             self.dropped.stray += 1;
             return;
         };
@@ -90,12 +100,17 @@ impl Endpoint {
     fn on_handshake(&mut self, now: Instant, source: &Source, packet: &mut [u8]) {
         match Handshake::read(packet) {
             Ok(Handshake::Hello { .. }) => self.on_hello(now, source, packet),
-            Ok(answer @ (Handshake::Retry { reply, .. } | Handshake::Reply { reply, .. } | Handshake::Refuse { reply, .. })) => {
+            Ok(
+                answer @ (Handshake::Retry { reply, .. }
+                | Handshake::Reply { reply, .. }
+                | Handshake::Refuse { reply, .. }),
+            ) => {
                 let Some(handle) = self.attempts.get(&reply).copied() else {
                     self.dropped.stray += 1;
                     return;
                 };
-                let Some(Slot::Attempt(attempt)) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot) else {
+                let Some(Slot::Attempt(attempt)) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+                else {
                     return;
                 };
                 if let Some(success) = attempt.on_packet(now, source, &answer) {
@@ -140,7 +155,9 @@ impl Endpoint {
         let greeting = Params::of(&self.config).payload(&self.greeting);
         let demand_cookie = self.unconfirmed >= COOKIES_ABOVE;
         match self.responder.on_hello(now, source.remote, packet, demand_cookie, &greeting) {
-            Answer::Retry(bytes) | Answer::Refuse { bytes, .. } => self.answers.push_back((route.clone(), bytes)),
+            Answer::Retry(bytes) | Answer::Refuse { bytes, .. } => {
+                self.answers.push_back((route.clone(), bytes))
+            }
             Answer::Ignore => self.dropped.hellos += 1,
             Answer::Reply { bytes, mut established, digest, .. } => {
                 let payload = core::mem::take(&mut established.payload);
@@ -150,7 +167,9 @@ impl Endpoint {
                 };
                 let (controller, rejected) = match admission.admit(established.peer, application) {
                     Admit::Accept(controller) => (controller, None),
-                    Admit::Reject { code, reason } => (byway_control::Class::Background.controller(0), Some((code, reason))),
+                    Admit::Reject { code, reason } => {
+                        (byway_control::Class::Background.controller(0), Some((code, reason)))
+                    }
                 };
                 let success = Success {
                     established,
@@ -167,7 +186,11 @@ impl Endpoint {
                     connection.reject(now, code, &reason);
                 }
                 let handle = self.new_handle();
-                self.insert(handle, Slot::Connection { connection, announced: false, digest: Some(digest) }, Vec::new());
+                self.insert(
+                    handle,
+                    Slot::Connection { connection, announced: false, digest: Some(digest) },
+                    Vec::new(),
+                );
                 self.unconfirmed += 1;
                 self.answered.insert(digest, bytes.clone());
                 self.answers.push_back((route.clone(), bytes));

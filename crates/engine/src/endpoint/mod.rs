@@ -8,7 +8,7 @@ mod steady;
 
 use crate::config::Config;
 use crate::connection::timers::{Armed, Timers, claim};
-use crate::connection::{Connection, Role};
+use crate::connection::{Beginning, Connection, Role};
 use crate::handshake::{HelloDigest, Identity, Initiator, PublicKey, Responder};
 use crate::random::Random;
 use crate::route::Route;
@@ -326,7 +326,8 @@ impl Endpoint {
 
     /// Brings an entry up to date after anything happened to it: new connection ids, its deadline, its end.
     fn settle(&mut self, now: Instant, handle: Handle) {
-        while let Some(Slot::Connection { connection, .. }) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+        while let Some(Slot::Connection { connection, .. }) =
+            self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
             && let Some(news) = connection.next_relay_news()
         {
             self.on_relay_news(now, handle, news);
@@ -378,9 +379,8 @@ impl Endpoint {
     fn new_connection(&mut self, now: Instant, role: Role, success: attempt::Success) -> Box<Connection> {
         let attempt::Success { established, params, application, controller, .. } = success;
         let random = Random::new(self.random.fork());
-        let connection =
-            Connection::new(now, role, &self.config, *established, application, params, controller, random);
-        Box::new(connection)
+        let beginning = Beginning { established, application, params, controller, random };
+        Box::new(Connection::new(now, role, &self.config, beginning))
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -465,5 +465,11 @@ fn send_plain(now: Instant, route: &Route, packet: &[u8], out: &mut Out<'_>) -> 
     let datagram = out.buffer.get_mut(..size)?;
     datagram.get_mut(envelope..)?.copy_from_slice(packet);
     route.enclose(now, datagram);
-    Some(Transmit { local: route.local, remote: route.remote, ecn: byway_wire::Ecn::NotEct, size, segment: size })
+    Some(Transmit {
+        local: route.local,
+        remote: route.remote,
+        ecn: byway_wire::Ecn::NotEct,
+        size,
+        segment: size,
+    })
 }

@@ -208,7 +208,9 @@ impl Endpoint {
                     connection.answer(Answer::Refuse(offer));
                 }
             }
-            Purpose::Standing => self.events.push_back(EndpointEvent::StandingTrouble(relay.address, trouble)),
+            Purpose::Standing => {
+                self.events.push_back(EndpointEvent::StandingTrouble(relay.address, trouble))
+            }
         }
     }
 
@@ -225,7 +227,8 @@ impl Endpoint {
             return;
         };
         let clock = RelayClock::learn(&greeted, relay.sent_at, now);
-        let known = Known { clock, cookie: greeted.cookie, address: greeted.address, consent: greeted.consent };
+        let known =
+            Known { clock, cookie: greeted.cookie, address: greeted.address, consent: greeted.consent };
         let moved = relay.known.is_none_or(|before| before.address != known.address);
         relay.known = Some(known);
         relay.tries = 0;
@@ -243,7 +246,11 @@ impl Endpoint {
                 }
             }
             Purpose::Standing if moved => {
-                let event = EndpointEvent::Reachable { relay: remote, address: known.address, consent: known.consent };
+                let event = EndpointEvent::Reachable {
+                    relay: remote,
+                    address: known.address,
+                    consent: known.consent,
+                };
                 self.events.push_back(event);
             }
             Purpose::Receive { .. } | Purpose::Standing => {}
@@ -330,7 +337,8 @@ impl Endpoint {
         };
         let handles: Vec<Handle> = self.entries.keys().copied().collect();
         for handle in handles {
-            if let Some(Slot::Connection { connection, .. }) = self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+            if let Some(Slot::Connection { connection, .. }) =
+                self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
                 && connection.on_notice(now, &notice)
             {
                 self.touch(handle);

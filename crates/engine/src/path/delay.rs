@@ -43,7 +43,13 @@ pub struct DelayClock {
 impl DelayClock {
     /// Takes the stamps of a packet. Returns its one-way delay in ns, skew removed, on a scale with an arbitrary zero; or
     /// `None` if a clock has stepped.
-    pub fn sample(&mut self, now: Instant, sent_at: Instant, arrival: u32, rtt: Option<Duration>) -> Option<i64> {
+    pub fn sample(
+        &mut self,
+        now: Instant,
+        sent_at: Instant,
+        arrival: u32,
+        rtt: Option<Duration>,
+    ) -> Option<i64> {
         let raw = arrival.wrapping_sub(sent_at.as_micros() as u32);
         let rtt = rtt.map(|rtt| byway_wire::time::nanos(rtt) as i64);
         let Some((before, unwrapped)) = self.last else {

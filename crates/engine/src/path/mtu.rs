@@ -136,9 +136,14 @@ mod tests {
 
     #[test]
     fn common_links_are_found_exactly() {
-        for (limit, real, found) in
-            [(1472, 1472, 1472), (9000, 1472, 1472), (9000, 1452, 1452), (9000, 9000, 9000), (1472, 1400, 1352), (1472, 1300, 1200)]
-        {
+        for (limit, real, found) in [
+            (1472, 1472, 1472),
+            (9000, 1472, 1472),
+            (9000, 1452, 1452),
+            (9000, 9000, 9000),
+            (1472, 1400, 1352),
+            (1472, 1300, 1200),
+        ] {
             assert_eq!(search(limit, real).current(), found, "{limit} {real}");
         }
     }

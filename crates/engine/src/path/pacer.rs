@@ -28,7 +28,12 @@ impl Pacer {
     /// A full bucket for a path of unknown rate.
     #[must_use]
     pub const fn new(now: Instant, packet: u64) -> Self {
-        Self { rate: 0, capacity: packet * BURST_PACKETS, tokens: (packet * BURST_PACKETS) << SCALE, filled_at: now }
+        Self {
+            rate: 0,
+            capacity: packet * BURST_PACKETS,
+            tokens: (packet * BURST_PACKETS) << SCALE,
+            filled_at: now,
+        }
     }
 
     /// Sets the rate (bytes per second) and the size of a full packet.
@@ -42,7 +47,7 @@ impl Pacer {
 
     fn fill(&mut self, now: Instant) {
         let elapsed = byway_wire::time::nanos(now.since(self.filled_at));
-        let gained = (u128::from(self.rate) * u128::from(elapsed) << SCALE) / 1_000_000_000;
+        let gained = ((u128::from(self.rate) * u128::from(elapsed)) << SCALE) / 1_000_000_000;
         if gained > 0 {
             let gained = u64::try_from(gained).unwrap_or(u64::MAX);
             self.tokens = self.tokens.saturating_add(gained).min(self.capacity << SCALE);

@@ -186,7 +186,8 @@ impl ReceivePath {
             return; // already there
         }
         let touches_below = self.ranges.get(below).is_some_and(|(_, end)| *end == number);
-        let touches_above = below > 0 && self.ranges.get(below - 1).is_some_and(|(start, _)| *start == number + 1);
+        let touches_above =
+            below > 0 && self.ranges.get(below - 1).is_some_and(|(start, _)| *start == number + 1);
         match (touches_above, touches_below) {
             (true, true) => {
                 let (start, _) = self.ranges.remove(below);
@@ -230,7 +231,9 @@ impl ReceivePath {
 
     /// A packet came late: it takes itself out of its hole, and if that was called a loss, more patience is learnt.
     fn fill(&mut self, number: u64, at: Instant) {
-        let Some(index) = self.holes.iter().position(|hole| hole.start <= number && number < hole.end) else { return };
+        let Some(index) = self.holes.iter().position(|hole| hole.start <= number && number < hole.end) else {
+            return;
+        };
         let hole = self.holes.remove(index);
         if hole.lost {
             self.lost -= 1;
@@ -313,7 +316,13 @@ impl ReceivePath {
     }
 
     /// Writes the path's entry of an ACK. `false` if it does not fit; the ACK then stays due.
-    pub fn write_ack(&mut self, now: Instant, ack: &mut AckWriter, writer: &mut Writer<'_>, runs: &mut Vec<(u64, u32)>) -> bool {
+    pub fn write_ack(
+        &mut self,
+        now: Instant,
+        ack: &mut AckWriter,
+        writer: &mut Writer<'_>,
+        runs: &mut Vec<(u64, u32)>,
+    ) -> bool {
         self.stamp_runs(runs);
         let written = ack.entry(
             writer,
@@ -368,7 +377,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn arrival(number: u64, micros: u64) -> Arrival {
-        Arrival { number, at: Instant::from_micros(micros), stamp: 0, bytes: 1200, ecn: Ecn::NotEct, eliciting: true }
+        Arrival {
+            number,
+            at: Instant::from_micros(micros),
+            stamp: 0,
+            bytes: 1200,
+            ecn: Ecn::NotEct,
+            eliciting: true,
+        }
     }
 
     fn path_after(numbers: &[u64]) -> ReceivePath {
@@ -396,7 +412,11 @@ mod tests {
     fn a_quarter_round_trip_makes_a_hole_a_loss() {
         let mut path = path_after(&[0, 2]);
         path.on_hint(PathHint { path: PathId(0), srtt_micros: 40_000, delay_limit: None });
-        assert_eq!(path.deadline(), Some(Instant::from_micros(1001)), "the first packets are acknowledged at once");
+        assert_eq!(
+            path.deadline(),
+            Some(Instant::from_micros(1001)),
+            "the first packets are acknowledged at once"
+        );
         path.wake(Instant::from_micros(11_000));
         assert_eq!(path.lost, 0);
         path.wake(Instant::from_micros(11_001));

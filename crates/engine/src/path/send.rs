@@ -246,7 +246,8 @@ impl SendPath {
                 match before {
                     Fate::Silent | Fate::Acked => continue,
                     Fate::Lost => {
-                        progress.undone = Some(progress.undone.map_or(packet.sent_at, |at| at.min(packet.sent_at)));
+                        progress.undone =
+                            Some(progress.undone.map_or(packet.sent_at, |at| at.min(packet.sent_at)));
                         self.totals.lost = self.totals.lost.saturating_sub(1);
                     }
                     Fate::Outstanding if packet.counted => self.in_flight -= u64::from(packet.bytes),
@@ -320,7 +321,8 @@ impl SendPath {
         while number < largest {
             let Some(entry) = self.ledger.get(number) else { break };
             let old = entry.sent_at + patience <= now;
-            let told = counted && number + REORDER_PACKETS <= largest && entry.sent_at + self.rtt.minimum() <= now;
+            let told =
+                counted && number + REORDER_PACKETS <= largest && entry.sent_at + self.rtt.minimum() <= now;
             if entry.fate == Fate::Outstanding {
                 if !old && !told {
                     break;
@@ -337,7 +339,13 @@ impl SendPath {
         rtt + (rtt / 4).max(Duration::from_millis(1)) + ACK_DELAY
     }
 
-    fn lose(&mut self, now: Instant, number: u64, losses: &mut Option<Losses>, lost: &mut impl FnMut(&Cargo)) {
+    fn lose(
+        &mut self,
+        now: Instant,
+        number: u64,
+        losses: &mut Option<Losses>,
+        lost: &mut impl FnMut(&Cargo),
+    ) {
         let in_flight = self.in_flight;
         let Some((Fate::Outstanding, packet)) =
             self.ledger.get(number).map(|entry| entry.fate).and_then(|fate| {

@@ -1,5 +1,6 @@
 //! Hosts for simulated worlds: an endpoint and an application that sends or takes objects and a stream.
-#![allow(dead_code)] // each test binary uses its part
+#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
 use byway_control::by_name;
 use byway_engine::connection::Event;
@@ -116,7 +117,9 @@ impl Sender {
     }
 
     fn feed(&mut self, now: Instant) {
-        let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection_mut(handle)) else { return };
+        let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection_mut(handle)) else {
+            return;
+        };
         while let Some(event) = connection.next_event() {
             if let Event::Closed { code, reason, .. } = &event {
                 self.closed = Some((*code, reason.clone()));
@@ -328,7 +331,8 @@ pub fn parallel(seed: u64, mut plan: Plan, pipes: &[(PipeConfig, PipeConfig)]) -
     }
     let (config, suites) = (plan.config.clone(), plan.suites);
     let receiver = world.add("receiver", Receiver::new(9, config, suites), &[to]);
-    let locals: Vec<SocketAddr> = (0..pipes.len()).map(|path| address(&format!("10.0.0.{}:5000", path + 1))).collect();
+    let locals: Vec<SocketAddr> =
+        (0..pipes.len()).map(|path| address(&format!("10.0.0.{}:5000", path + 1))).collect();
     let sender = world.add("sender", Sender::new(7, identity(9).public(), plan), &locals);
     let (mut there, mut back) = (Vec::new(), Vec::new());
     for (local, (up, down)) in locals.iter().zip(pipes) {

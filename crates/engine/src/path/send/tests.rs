@@ -14,7 +14,8 @@ fn path() -> SendPath {
 fn send(path: &mut SendPath, millis: u64, count: usize) {
     for _ in 0..count {
         let offset = path.next_number() * 1000;
-        let cargo = smallvec::smallvec![Carried::Object { id: ObjectId(0), offset, length: 1000, fin: false }];
+        let cargo =
+            smallvec::smallvec![Carried::Object { id: ObjectId(0), offset, length: 1000, fin: false }];
         let packet = Outbound { bytes: 1200, eliciting: true, counted: true, app_limited: false, cargo };
         path.on_sent(Instant::from_millis(millis), packet);
     }
@@ -28,18 +29,27 @@ fn offsets(cargo: &Cargo) -> u64 {
 }
 
 /// Acknowledges descending `ranges` at `millis`; returns what the path made of it, the numbers that arrived, and delays.
-fn ack(path: &mut SendPath, millis: u64, ranges: &[(u64, u64)], stamps: &[(u64, u32)], lost: u64) -> (Option<Progress>, Vec<u64>, Vec<Delay>) {
+fn ack(
+    path: &mut SendPath,
+    millis: u64,
+    ranges: &[(u64, u64)],
+    stamps: &[(u64, u32)],
+    lost: u64,
+) -> (Option<Progress>, Vec<u64>, Vec<Delay>) {
     let mut buffer = vec![0; 1200];
     let mut writer = Writer::new(&mut buffer);
     let mut frame = AckWriter::begin(&mut writer);
     let arrival = stamps.first().map_or(0, |(_, stamp)| *stamp);
-    frame.entry(&mut writer, &EntryParts { path: path.id, lost, ce: 0, arrival, held_micros: 0, ranges, stamps });
+    frame.entry(
+        &mut writer,
+        &EntryParts { path: path.id, lost, ce: 0, arrival, held_micros: 0, ranges, stamps },
+    );
     frame.finish(&mut writer);
     let Some(Ok(Frame::Ack(entries))) = Frames::new(writer.written()).next() else { panic!("no ACK") };
     let (mut arrived, mut delays) = (Vec::new(), Vec::new());
     let entry = entries.iter().next().unwrap();
-    let progress =
-        path.on_ack(Instant::from_millis(millis), &entry, WAY, &mut delays, |cargo| arrived.push(offsets(cargo)));
+    let progress = path
+        .on_ack(Instant::from_millis(millis), &entry, WAY, &mut delays, |cargo| arrived.push(offsets(cargo)));
     (progress, arrived, delays)
 }
 
@@ -74,8 +84,9 @@ fn a_pnack_is_a_loss_and_a_late_ack_undoes_it() {
     send(&mut path, 0, 6);
     ack(&mut path, 20, &[(1, 6)], &[], 1);
     let mut lost = Vec::new();
-    let losses =
-        path.on_missing(Instant::from_millis(20), [(0, 1)].into_iter(), |cargo| lost.push(offsets(cargo))).unwrap();
+    let losses = path
+        .on_missing(Instant::from_millis(20), [(0, 1)].into_iter(), |cargo| lost.push(offsets(cargo)))
+        .unwrap();
     assert_eq!((losses.packets, losses.bytes, lost), (1, 1200, vec![0]));
     assert_eq!((path.in_flight, path.totals.lost), (0, 1));
     let (progress, ..) = ack(&mut path, 25, &[(0, 6)], &[], 0);
