@@ -90,6 +90,10 @@ struct World {
     writing: Vec<Vec<u8>>,
     written: BTreeMap<StreamId, u64>,
     read: BTreeMap<StreamId, u64>,
+    /// Streams whose write was cut short: not tried again before there is word of room.
+    stalled: Vec<StreamId>,
+    /// Streams that there is word to read of.
+    readable: Vec<StreamId>,
     /// Streams at whose end or reset the receiver has come.
     over: Vec<StreamId>,
     got: BTreeMap<ObjectId, RangeSet>,
@@ -133,6 +137,8 @@ impl World {
             writing: vec![],
             written: BTreeMap::new(),
             read: BTreeMap::new(),
+            stalled: vec![],
+            readable: vec![],
             over: vec![],
             got: BTreeMap::new(),
             complete: vec![],
@@ -143,10 +149,16 @@ impl World {
     fn sending_owner(&mut self) {
         for (index, (size, _)) in self.plan.streams.clone().into_iter().enumerate() {
             let id = StreamId(index as u32);
+            if self.stalled.contains(&id) {
+                continue;
+            }
             let done = self.written.entry(id).or_default();
             let length = (self.dice.below(5_000).min(size - *done)) as usize;
             let taken = self.out.write(id, &bytes(0, id.0, *done, length));
             assert!(taken <= length);
+            if taken < length && !self.given_up.contains(&DataId::Stream(id)) {
+                self.stalled.push(id);
+            }
             *done += taken as u64;
             if *done == size {
                 self.out.finish(id);
@@ -177,7 +189,8 @@ impl World {
                     assert_eq!(code, 9);
                     assert!(self.given_up.contains(&DataId::Stream(stream)));
                 }
-                OutEvent::StreamAcked(_) | OutEvent::Writable => {}
+                OutEvent::Writable => self.stalled.clear(),
+                OutEvent::StreamAcked(_) => {}
             }
         }
     }
@@ -314,22 +327,21 @@ impl World {
                     self.over.push(id);
                 }
                 InEvent::Datagram(data) => assert!(data.iter().all(|byte| *byte == 7)),
-                InEvent::StreamOpened(_) | InEvent::StreamReadable(_) => {}
+                InEvent::StreamReadable(id) => self.readable.push(id),
+                InEvent::StreamOpened(_) => {}
             }
         }
-        for index in 0..self.plan.streams.len() {
-            let id = StreamId(index as u32);
+        for id in core::mem::take(&mut self.readable) {
             let mut buffer = vec![0; self.dice.below(3_000) as usize];
-            if self.dice.percent(50)
-                && let Some(read) = self.inc.read(id, &mut buffer)
-            {
-                let at = self.read.entry(id).or_default();
-                assert_eq!(buffer[..read.length], bytes(0, id.0, *at, read.length));
-                *at += read.length as u64;
-                if read.finished {
-                    assert_eq!(*at, self.plan.streams[index].0);
-                    self.over.push(id);
-                }
+            let Some(read) = self.inc.read(id, &mut buffer) else { continue };
+            let at = self.read.entry(id).or_default();
+            assert_eq!(buffer[..read.length], bytes(0, id.0, *at, read.length));
+            *at += read.length as u64;
+            if read.finished {
+                assert_eq!(*at, self.plan.streams[id.0 as usize].0);
+                self.over.push(id);
+            } else if read.length == buffer.len() {
+                self.readable.push(id); // there may be more
             }
         }
     }
