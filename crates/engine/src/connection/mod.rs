@@ -339,7 +339,8 @@ impl Connection {
             return;
         }
         let linger = self.slowest_timeout() * 3;
-        self.phase = Phase::Closing { code, reason: String::from(reason), until: now + linger, tell: true };
+        let (until, again_at) = (now + linger, now + linger / 3);
+        self.phase = Phase::Closing { code, reason: String::from(reason), until, again_at, tell: true };
         self.raise(Event::Closed { code, reason: String::from(reason), by_peer: false });
         self.arm_whole(now);
     }
@@ -410,16 +411,19 @@ impl Connection {
     pub fn deadline(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Open => self.timers.next(),
-            Phase::Closing { until, .. } => Some(*until),
+            Phase::Closing { until, again_at, .. } => Some(*until.min(again_at)),
             Phase::Closed => None,
         }
     }
 
     /// Runs what is due.
     pub fn wake(&mut self, now: Instant) {
-        if let Phase::Closing { until, .. } = self.phase {
-            if until <= now {
+        if let Phase::Closing { until, again_at, tell, .. } = &mut self.phase {
+            if *until <= now {
                 self.phase = Phase::Closed;
+            } else if *again_at <= now {
+                *again_at = *again_at + (until.since(*again_at) / 2).max(Duration::from_millis(1));
+                *tell = true;
             }
             return;
         }
