@@ -117,11 +117,12 @@ pub mod close {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// CLOSE is told until `until`, at most once per packet that still comes.
+    /// CLOSE is told at once, a few times more until `until` since one may be lost, and once per packet that still comes.
     Closing {
         code: u64,
         reason: String,
         until: Instant,
+        again_at: Instant,
         tell: bool,
     },
     Closed,
@@ -347,8 +348,9 @@ impl Connection {
 
     /// Refuses a peer that the owner does not want: it is told as soon as it shows that it is no replay.
     pub(crate) fn reject(&mut self, now: Instant, code: u64, reason: &str) {
+        let until = now + UNCONFIRMED;
         self.phase =
-            Phase::Closing { code, reason: String::from(reason), until: now + UNCONFIRMED, tell: false };
+            Phase::Closing { code, reason: String::from(reason), until, again_at: until, tell: false };
     }
 
     fn slowest_timeout(&self) -> Duration {
@@ -411,7 +413,7 @@ impl Connection {
     pub fn deadline(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Open => self.timers.next(),
-            Phase::Closing { until, again_at, .. } => Some(*until.min(again_at)),
+            Phase::Closing { until, again_at, .. } => Some((*until).min(*again_at)),
             Phase::Closed => None,
         }
     }
