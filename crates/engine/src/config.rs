@@ -50,11 +50,8 @@ impl Params {
     /// What `config` makes one tell the peer.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        Self {
-            max_data: config.incoming.memory as u64,
-            max_stream_data: config.incoming.stream_window as u64,
-            max_datagram: config.max_datagram as u64,
-        }
+        let (max_data, max_stream_data) = config.incoming.initial();
+        Self { max_data, max_stream_data, max_datagram: config.max_datagram as u64 }
     }
 
     /// The handshake payload: these limits, then `application`.

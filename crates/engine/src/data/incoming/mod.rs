@@ -42,6 +42,21 @@ pub struct IncomingLimits {
     pub datagrams: usize,
 }
 
+impl IncomingLimits {
+    /// What is enforced: a memory that is not too small, and no stream that may have more than all together.
+    fn sound(self) -> Self {
+        let memory = self.memory.max(16 << 10);
+        Self { memory, stream_window: self.stream_window.clamp(1, memory), ..self }
+    }
+
+    /// The first limits, for the handshake to tell: of the connection, and of every stream.
+    #[must_use]
+    pub fn initial(self) -> (u64, u64) {
+        let sound = self.sound();
+        (sound.memory as u64, sound.stream_window as u64)
+    }
+}
+
 impl Default for IncomingLimits {
     fn default() -> Self {
         Self { memory: 32 << 20, stream_window: 8 << 20, streams: 1024, objects: 4096, datagrams: 1024 }
@@ -147,9 +162,8 @@ impl Incoming {
     /// Nothing received yet.
     #[must_use]
     pub fn new(limits: IncomingLimits) -> Self {
-        let memory = limits.memory.max(16 << 10);
-        let limits =
-            IncomingLimits { memory, stream_window: limits.stream_window.clamp(1, memory), ..limits };
+        let limits = limits.sound();
+        let memory = limits.memory;
         Self {
             limits,
             account: Account::new(memory as u64),
