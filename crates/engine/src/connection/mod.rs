@@ -200,6 +200,8 @@ pub struct Connection {
     finishing: bool,
     /// Whether the endpoint told its owner that this is over.
     pub(crate) farewell: bool,
+    /// Whether the owner did not want it, and so was never told of it.
+    pub(crate) rejected: bool,
     /// Scratch space, kept so that no packet allocates.
     delays: Vec<Delay>,
     runs: Vec<(u64, u32)>,
@@ -277,6 +279,7 @@ impl Connection {
             events: VecDeque::new(),
             finishing: false,
             farewell: false,
+            rejected: false,
             delays: Vec::new(),
             runs: Vec::new(),
             missing: Vec::new(),
@@ -348,6 +351,7 @@ impl Connection {
 
     /// Refuses a peer that the owner does not want: it is told as soon as it shows that it is no replay.
     pub(crate) fn reject(&mut self, now: Instant, code: u64, reason: &str) {
+        self.rejected = true;
         let until = now + UNCONFIRMED;
         self.phase =
             Phase::Closing { code, reason: String::from(reason), until, again_at: until, tell: false };

@@ -355,7 +355,7 @@ impl Endpoint {
                     }
                 }
                 if connection.is_closed() {
-                    let known = *announced;
+                    let known = *announced && !connection.rejected;
                     if known && !core::mem::replace(&mut connection.farewell, true) {
                         self.events.push_back(EndpointEvent::Closed(handle));
                     } else if !known {
