@@ -227,7 +227,8 @@ impl Connection {
             }
         }
         let mut others = false;
-        if let Some(sent_at) = progress.undone {
+        // Each by itself: a controller takes a decrease back when all that it was told of has turned up.
+        for sent_at in progress.undone {
             controller.on_undo(id, &Undo { now, sent_at });
         }
         if progress.ce > 0 {

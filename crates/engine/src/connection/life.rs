@@ -365,9 +365,6 @@ impl Connection {
                 }
                 State::Probing | State::Available => path.pending.ping |= path.address == Address::Valid,
             }
-            if path.send.timeouts() == 2 {
-                path.send.mtu.black_hole(now);
-            }
             self.ack_way_until = Instant::ZERO;
         }
         let Some(path) = self.paths.get_mut(id) else { return };

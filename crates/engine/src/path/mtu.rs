@@ -10,6 +10,9 @@ const MAX_PROBES: u8 = 3;
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 /// How long the base size is kept after a black hole: if it was an outage, the size comes back soon.
 const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
+/// So many times in a row, each an RTT after the one before, packets above the base size were lost and none came through:
+/// a black hole. Smaller ones may pass all the while, so silence of the path is no measure (RFC 8899 section 4.3).
+const BLACK_HOLE_LOSSES: u8 = 3;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels, and jumbo frames.
 const LADDER: [usize; 6] = [1352, 1420, 1452, 1472, 8952, 8972];
 
@@ -23,6 +26,9 @@ pub struct Mtu {
     probe: Option<(usize, u64)>,
     failures: u8,
     next_at: Instant,
+    /// Losses of large packets since one came through, and when the last was noticed.
+    suspicions: u8,
+    suspected_at: Instant,
 }
 
 impl Mtu {
@@ -30,7 +36,16 @@ impl Mtu {
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let current = BASE_DATAGRAM.min(limit);
-        Self { current, ceiling: limit + 1, limit, probe: None, failures: 0, next_at: Instant::ZERO }
+        Self {
+            current,
+            ceiling: limit + 1,
+            limit,
+            probe: None,
+            failures: 0,
+            next_at: Instant::ZERO,
+            suspicions: 0,
+            suspected_at: Instant::ZERO,
+        }
     }
 
     /// The size that passes.
@@ -102,8 +117,26 @@ impl Mtu {
         (self.next_at, self.ceiling) = (now + RAISE_AFTER, self.limit + 1);
     }
 
+    /// A packet above the base size came through.
+    pub const fn passed(&mut self) {
+        self.suspicions = 0;
+    }
+
+    /// A packet above the base size that was sent at `sent_at` was lost.
+    pub fn suspect(&mut self, now: Instant, sent_at: Instant) {
+        if sent_at < self.suspected_at {
+            return; // of the same loss
+        }
+        self.suspected_at = now;
+        self.suspicions += 1;
+        if self.suspicions >= BLACK_HOLE_LOSSES {
+            self.suspicions = 0;
+            self.black_hole(now);
+        }
+    }
+
     /// Nothing large gets through any more: back to the base, and search again later (RFC 8899 section 4.3).
-    pub fn black_hole(&mut self, now: Instant) {
+    fn black_hole(&mut self, now: Instant) {
         if self.current > BASE_DATAGRAM {
             self.current = BASE_DATAGRAM.min(self.limit);
             (self.probe, self.failures) = (None, 0);
@@ -151,10 +184,18 @@ mod tests {
     #[test]
     fn a_black_hole_sends_it_back_to_the_base() {
         let mut mtu = search(1472, 1472);
-        mtu.black_hole(Instant::from_millis(5));
+        let at = Instant::from_millis;
+        mtu.suspect(at(5), at(1));
+        mtu.suspect(at(9), at(6));
+        mtu.passed();
+        for (now, sent_at) in [(20, 11), (21, 12), (30, 21)] {
+            mtu.suspect(at(now), at(sent_at));
+            assert_eq!(mtu.current(), 1472, "two losses, one of them in two parts");
+        }
+        mtu.suspect(at(40), at(30));
         assert_eq!(mtu.current(), BASE_DATAGRAM);
-        assert_eq!(mtu.wanted(Instant::from_millis(6)), None);
-        assert_eq!(mtu.wanted(Instant::from_millis(10_006)), Some(1472));
+        assert_eq!(mtu.wanted(at(41)), None);
+        assert_eq!(mtu.wanted(at(10_040)), Some(1472));
     }
 
     proptest! {

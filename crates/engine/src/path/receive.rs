@@ -1,5 +1,6 @@
 //! The receiving end of a path: what arrived and when, what is missing, and when to say so.
 
+use super::send::MOST_REORDER_TIME;
 use alloc::vec::Vec;
 use byway_wire::frame::PathHint;
 use byway_wire::frame::ack::{AckWriter, EntryParts};
@@ -239,7 +240,8 @@ impl ReceivePath {
             self.lost -= 1;
             let late = at.since(hole.seen_at);
             let round_trip = self.hint.map_or(PATIENCE * 4, |hint| Duration::from_micros(hint.srtt_micros));
-            self.reorder_time = self.reorder_time.max(late + late / 4).min(round_trip);
+            let most = (round_trip * 2).max(MOST_REORDER_TIME);
+            self.reorder_time = self.reorder_time.max(late + late / 4).min(most);
             let behind = self.expected() - number;
             self.reorder_packets = self.reorder_packets.max(behind + 1).min(MOST_REORDER_PACKETS);
         }

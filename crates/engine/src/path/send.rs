@@ -8,12 +8,18 @@ use super::rtt::Rtt;
 use alloc::vec::Vec;
 use byway_control::Delay;
 use byway_wire::frame::ack::AckEntry;
+use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant, PathId};
+use smallvec::SmallVec;
 
 /// The longest that a receiver holds an ACK back, and a little for timers: part of every timeout.
 pub const ACK_DELAY: Duration = Duration::from_millis(12);
 /// Timeouts back off to this at most while there is something to send: a path that lives again is found soon.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(1500);
+/// A path that was seen to hold packets up is given this much more time before they count as lost, or two RTTs if that
+/// is longer. RFC 8985 section 6.2 stops at one RTT, but what holds packets up (a radio link that repeats, balancing over
+/// several lines) does so for tens of milliseconds however short the path.
+pub const MOST_REORDER_TIME: Duration = Duration::from_millis(60);
 /// Later packets that make a hole a loss when the receiver says that it counts one: its own tolerance is in its count.
 const REORDER_PACKETS: u64 = 3;
 
@@ -38,6 +44,8 @@ pub struct SendPath {
     /// Packets the receiver says were lost; CE marks it says it saw.
     reported: (u64, u64),
     last_sent_at: Instant,
+    /// How much later than expected packets came that were believed lost: they are waited for as long from then on.
+    reorder_time: Duration,
     /// Timeouts in a row.
     timeouts: u32,
     delivered: (u64, Instant),
@@ -75,7 +83,7 @@ pub struct Outbound {
 }
 
 /// What an ACK entry said that is new.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// Packets newly acknowledged.
     pub packets: u32,
@@ -87,8 +95,8 @@ pub struct Progress {
     pub rtt: Option<Duration>,
     /// New CE marks.
     pub ce: u32,
-    /// When a packet that was believed lost, and was not, had been sent.
-    pub undone: Option<Instant>,
+    /// When packets that were believed lost, and were not, had been sent.
+    pub undone: SmallVec<[Instant; 4]>,
     /// A larger size passed.
     pub grew: bool,
 }
@@ -125,6 +133,7 @@ impl SendPath {
             largest_acked: None,
             reported: (0, 0),
             last_sent_at: now,
+            reorder_time: Duration::ZERO,
             timeouts: 0,
             delivered: (0, now),
             rate: None,
@@ -223,6 +232,7 @@ impl SendPath {
                 self.delay.way_back_changed();
             }
         }
+        let (expected, most_late) = (self.expected(), self.most_reorder_time());
         let first_delay = delays.len();
         let mut stamps = entry.stamps();
         let mut run = stamps.next();
@@ -245,13 +255,20 @@ impl SendPath {
                 let Some((before, packet)) = self.ledger.settle(number, Fate::Acked) else { continue };
                 match before {
                     Fate::Silent | Fate::Acked => continue,
-                    Fate::Lost => {
-                        progress.undone =
-                            Some(progress.undone.map_or(packet.sent_at, |at| at.min(packet.sent_at)));
+                    Fate::Lost if packet.counted => {
+                        progress.undone.push(packet.sent_at);
                         self.totals.lost = self.totals.lost.saturating_sub(1);
+                        let late = now.since(packet.sent_at).saturating_sub(expected);
+                        if late <= most_late {
+                            self.reorder_time = self.reorder_time.max(late + late / 4).min(most_late);
+                        }
                     }
+                    Fate::Lost => {}
                     Fate::Outstanding if packet.counted => self.in_flight -= u64::from(packet.bytes),
                     Fate::Outstanding => {}
+                }
+                if packet.bytes as usize > BASE_DATAGRAM {
+                    self.mtu.passed();
                 }
                 progress.packets += 1;
                 progress.bytes += u64::from(packet.bytes);
@@ -334,9 +351,18 @@ impl SendPath {
         losses
     }
 
-    fn patience(&self) -> Duration {
+    /// How long a packet takes to be acknowledged on a path that does not reorder much.
+    fn expected(&self) -> Duration {
         let rtt = self.rtt.conservative();
         rtt + (rtt / 4).max(Duration::from_millis(1)) + ACK_DELAY
+    }
+
+    fn patience(&self) -> Duration {
+        self.expected() + self.reorder_time
+    }
+
+    fn most_reorder_time(&self) -> Duration {
+        (self.rtt.smoothed() * 2).max(MOST_REORDER_TIME)
     }
 
     fn lose(
@@ -358,6 +384,9 @@ impl SendPath {
         if !packet.counted {
             self.mtu.lost(now, number);
             return;
+        }
+        if packet.bytes as usize > BASE_DATAGRAM {
+            self.mtu.suspect(now, packet.sent_at);
         }
         self.in_flight -= u64::from(packet.bytes);
         self.totals.lost += 1;
@@ -423,6 +452,7 @@ impl SendPath {
     pub fn route_changed(&mut self) {
         self.rtt.reset();
         self.delay = DelayClock::default();
+        self.reorder_time = Duration::ZERO;
         self.timeouts = 0;
     }
 

@@ -90,7 +90,7 @@ fn a_pnack_is_a_loss_and_a_late_ack_undoes_it() {
     assert_eq!((losses.packets, losses.bytes, lost), (1, 1200, vec![0]));
     assert_eq!((path.in_flight, path.totals.lost), (0, 1));
     let (progress, ..) = ack(&mut path, 25, &[(0, 6)], &[], 0);
-    assert_eq!(progress.unwrap().undone, Some(Instant::ZERO));
+    assert_eq!(progress.unwrap().undone[..], [Instant::ZERO]);
     assert_eq!(path.totals.lost, 0);
 }
 
