@@ -14,12 +14,15 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
+  byway recv ~/in                print a ticket, then take what is sent
+  byway send ~/photos TICKET     send a directory over every path there is
+  tar c data | byway send - TICKET
   byway id                       the key that peers know this host by";
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0 ok · 1 error · 2 usage · 3 not found · 4 partial · 5 network failure, state saved
-  6 not authorised · 7 integrity · 8 cap reached · 130/143 interrupted, state saved
+  0 ok · 1 error · 2 usage · 3 not found · 4 partial · 5 network failure
+  6 not authorised · 7 integrity · 8 cap reached · 130/143 interrupted
 
 Every flag that names a BYWAY_ variable can be set there; the flag wins.";
 
@@ -60,6 +63,10 @@ pub struct Global {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Send files, directories or a stream to whoever printed the ticket
+    Send(verbs::Send),
+    /// Print a ticket, then take what is sent
+    Recv(verbs::Recv),
     /// Print the public key that peers know this host by
     Id(verbs::Id),
 }
@@ -69,6 +76,8 @@ impl Command {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
+            Self::Send(_) => "send",
+            Self::Recv(_) => "recv",
             Self::Id(_) => "id",
         }
     }

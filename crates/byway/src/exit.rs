@@ -56,6 +56,12 @@ impl Failure {
     pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
         Self { exit, sentence: sentence.into() }
     }
+
+    /// Its exit code.
+    #[must_use]
+    pub const fn exit(&self) -> Exit {
+        self.exit
+    }
 }
 
 impl fmt::Display for Failure {

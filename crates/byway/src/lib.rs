@@ -11,6 +11,7 @@ pub mod secret;
 pub mod signals;
 pub mod state;
 pub mod ticket;
+pub mod transfer;
 pub mod units;
 pub mod verb;
 pub mod word;

@@ -104,6 +104,17 @@ impl Output {
         }
     }
 
+    /// Whether events go to standard output.
+    #[must_use]
+    pub const fn is_json(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// What went wrong although there is a result: on standard error whatever the flags.
+    pub fn complain(&mut self, sentence: &str) {
+        self.person.line(&format!("byway: {sentence}"));
+    }
+
     /// Tells a failure: `sentence` on standard error whatever the flags, and the result with `--json`.
     pub fn failed(&mut self, verb: &'static str, exit: Exit, sentence: &str) {
         let event = Event::failure(verb, exit, sentence);

@@ -1,6 +1,9 @@
 //! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what happens.
 
 mod id;
+mod recv;
+mod send;
+mod show;
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
@@ -11,5 +14,7 @@ use anyhow::Result;
 pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
     match &cli.command {
         Command::Id(_) => id::run(&cli.global, output),
+        Command::Send(arguments) => send::run(&cli.global, arguments, output),
+        Command::Recv(arguments) => recv::run(&cli.global, arguments, output),
     }
 }

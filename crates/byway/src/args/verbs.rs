@@ -4,7 +4,7 @@ use super::words::{Endpoint, Network, Word};
 use crate::exit::{Exit, Failure};
 use crate::identity::PublicKey;
 use crate::ticket::{Ticket, looks_like_ticket};
-use crate::units::{BandwidthLimit, parse_duration, parse_size};
+use crate::units::{parse_duration, parse_size};
 use anyhow::Result;
 use byway_wire::relay;
 use clap::{Args, ValueEnum};
@@ -39,18 +39,6 @@ pub struct Recv {
     /// Relay to be reachable through, as a word or @FILE; repeatable [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
-    /// Local address to send acknowledgements from; repeatable [default: whatever the route gives]
-    #[arg(long, value_name = "ADDR")]
-    pub bind: Vec<Endpoint>,
-    /// Cap in bytes per second, K/M/G binary, or `off`, or UP:DOWN [default: off]
-    #[arg(
-        long,
-        value_name = "RATE",
-        env = "BYWAY_BWLIMIT",
-        default_value = "off",
-        hide_default_value = true
-    )]
-    pub bwlimit: BandwidthLimit,
 }
 
 /// How much a transfer asks of lines that others use too.
@@ -92,15 +80,6 @@ pub struct Send {
     /// Local address to send from; repeatable, each adds paths [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
-    /// Cap in bytes per second, K/M/G binary, or `off`, or UP:DOWN [default: off]
-    #[arg(
-        long,
-        value_name = "RATE",
-        env = "BYWAY_BWLIMIT",
-        default_value = "off",
-        hide_default_value = true
-    )]
-    pub bwlimit: BandwidthLimit,
     /// List what would be sent, and send nothing [default: off]
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -249,12 +228,11 @@ mod tests {
     #[test]
     fn send_reads_paths_then_a_ticket() {
         let word = ticket().to_string();
-        let send: Send = parse(&["a", "b c", &word, "--priority", "normal", "--bwlimit", "1M:off"]).unwrap();
+        let send: Send = parse(&["a", "b c", &word, "--priority", "normal"]).unwrap();
         let (paths, read) = send.split(None).unwrap();
         assert_eq!(paths, [Path::new("a"), Path::new("b c")]);
         assert_eq!(read.value().unwrap(), ticket());
         assert_eq!(send.priority, Priority::Normal);
-        assert_eq!(send.bwlimit, BandwidthLimit { up: Some(1 << 20), down: None });
         let stream: Send = parse(&["-", &word]).unwrap();
         assert_eq!(stream.split(None).unwrap().0, [Path::new("-")]);
     }
@@ -301,8 +279,6 @@ mod tests {
     #[test]
     fn bad_values_are_answered_in_our_words() {
         let told = |error: clap::Error| error.to_string();
-        let text = told(parse::<Send>(&["a", "t", "--bwlimit", "08:00,1M"]).unwrap_err());
-        assert!(text.contains("is a timetable of limits"), "{text}");
         let text = told(parse::<Recv>(&["d", "--listen", "eth0"]).unwrap_err());
         assert!(text.contains("write an IP address"), "{text}");
         let text = told(parse::<Recv>(&["d", "--allow", "bob"]).unwrap_err());

@@ -174,6 +174,19 @@ pub enum Outcome {
         /// Every path used.
         paths: Vec<PathTotal>,
     },
+    /// `send --dry-run`.
+    Plan {
+        /// Payload bytes.
+        bytes: u64,
+        /// Files.
+        files: u64,
+        /// Directories.
+        directories: u64,
+        /// Symbolic links.
+        links: u64,
+        /// Entries that cannot be read and would be left out.
+        unreadable: u64,
+    },
     /// `demo`.
     Demo {
         /// Payload bytes, sent twice.

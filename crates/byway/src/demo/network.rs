@@ -1,0 +1,91 @@
+//! The network of the demo: shapers and relays on loopback, each with sockets and a thread of its own. Sender and receiver
+//! share nothing with them but datagrams.
+//!
+//! ```text
+//! sender ──> shaper ───────────────────────────> receiver      direct
+//! sender ──> shaper ──> relay ──> the same shaper ──> receiver  via a relay, which both know by the shaper's address
+//! ```
+
+use super::lines::Line;
+use anyhow::{Context, Result};
+use byway_net::{Clock, Flow, Handle, Owner, Socket};
+use byway_relay::{Config, Network as Allowed, Policy, Relay};
+use byway_sim::{Shaper, ShaperConfig};
+use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
+use byway_wire::{Instant, Machine};
+use std::marker::PhantomData;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// How long the words of the demo's relays are good.
+const WORDS_LAST: u64 = 3_600;
+/// Hosts that may be behind one shaper at a time: the sender and the receiver, of both rounds.
+const CLIENTS: usize = 8;
+
+/// An owner that leaves its machine alone.
+struct Nobody<M>(PhantomData<fn() -> M>);
+
+impl<M: Machine + Send> Owner for Nobody<M> {
+    type Machine = M;
+
+    fn turn(&mut self, _machine: &mut M, _now: Instant) -> Flow {
+        Flow::Continue
+    }
+}
+
+/// A line without a relay; gone when dropped.
+pub struct DirectLine {
+    /// Where senders find the receiver.
+    pub front: SocketAddr,
+    _shaper: Handle<Nobody<Shaper>>,
+}
+
+/// A line with a relay on it; gone when dropped.
+pub struct RelayLine {
+    /// What sender and receiver need to use it.
+    pub word: Word,
+    _shaper: Handle<Nobody<Shaper>>,
+    _relay: Handle<Nobody<Relay>>,
+}
+
+/// Lays a line before the receiver at `server`.
+pub fn direct(line: &Line, server: SocketAddr) -> Result<DirectLine> {
+    let (front, shaper) = shape(line, 1, server)?;
+    Ok(DirectLine { front, _shaper: shaper })
+}
+
+/// Sets a relay up behind a line.
+pub fn relayed(line: &Line, id: u32) -> Result<RelayLine> {
+    let clock = Clock::new();
+    let key = byway_net::seed::<32>()?;
+    let unix = byway_net::unix_seconds();
+    let mut config = Config::new(key, unix * 1_000);
+    let loopback = Allowed::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8).context("127.0.0.0/8")?;
+    config.policy = Policy::public().allow(loopback);
+    let relay = Relay::new(&config, clock.now());
+    let socket = loopback_socket()?;
+    let (front, shaper) = shape(line, 2, socket.address())?;
+    let terms = Terms {
+        expiry: Minute::from_unix(unix + WORDS_LAST),
+        rate: RateClass::UNLIMITED,
+        quota: QuotaClass::UNLIMITED,
+        scope: Scope::ALL,
+    };
+    let word = relay.issue(Grant { id, terms }, vec![front])?;
+    let relay = byway_net::spawn("relay", relay, Nobody(PhantomData), vec![socket], clock)?;
+    Ok(RelayLine { word, _shaper: shaper, _relay: relay })
+}
+
+/// Starts a shaper before `server`; a packet passes `pipes` of its pipes from sender to receiver.
+fn shape(line: &Line, pipes: u32, server: SocketAddr) -> Result<(SocketAddr, Handle<Nobody<Shaper>>)> {
+    let mut config = ShaperConfig::new(server, line.pipe(pipes), line.pipe(pipes));
+    config.idle = Duration::from_secs(2);
+    let sockets: Vec<Socket> = (0..=CLIENTS).map(|_| loopback_socket()).collect::<Result<_>>()?;
+    let front = sockets.first().context("no socket")?.address();
+    let shaper = byway_net::spawn("line", Shaper::new(config), Nobody(PhantomData), sockets, Clock::new())?;
+    Ok((front, shaper))
+}
+
+fn loopback_socket() -> Result<Socket> {
+    Ok(Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?)
+}

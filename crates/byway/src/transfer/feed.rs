@@ -1,0 +1,343 @@
+//! What the sender's owner does at each turn: carries bytes between the disk thread and the engine, never waiting.
+
+use super::mailbox::Outbox;
+use super::reader::{Answer, Ask, TreeDone, UNKNOWN};
+use super::{BACK, FORTH};
+use crate::exit::{Exit, Failure};
+use byway_engine::data::{Incoming, OutEvent, Outgoing};
+use byway_files::NewObject;
+use byway_wire::ObjectId;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// Reads asked of the disk at a time.
+const READS: usize = 64;
+/// Messages between the two threads: more than are ever on their way, so that the disk thread need not wait.
+pub(super) const MAILBOX: usize = READS + 16;
+/// Reports that may wait for the disk thread.
+const REPORTS: usize = 8;
+/// Objects that are announced and not yet with the receiver; beyond so many the manifest waits.
+const AHEAD: usize = 4096;
+/// Bytes of the receipt of a pipe: length and BLAKE3 hash.
+pub(super) const RECEIPT_LEN: usize = 8 + 32;
+
+/// What is sent.
+pub(super) enum Feed {
+    Tree(Box<TreeFeed>),
+    Pipe(Box<PipeFeed>),
+}
+
+impl Feed {
+    /// Moves what can be moved.
+    pub fn drive(&mut self, out: &mut Outgoing) {
+        match self {
+            Self::Tree(tree) => tree.drive(out),
+            Self::Pipe(pipe) => pipe.drive(out),
+        }
+    }
+
+    /// Takes what the receiver says.
+    pub fn take(&mut self, incoming: &mut Incoming) {
+        // What comes is read below whether it was announced or not.
+        while incoming.next_event().is_some() {}
+        match self {
+            Self::Tree(tree) => tree.take(incoming),
+            Self::Pipe(pipe) => pipe.take(incoming),
+        }
+    }
+
+    /// Whether the engine has everything.
+    pub fn is_sent(&self) -> bool {
+        match self {
+            Self::Tree(tree) => tree.finished && tree.batch.is_empty(),
+            Self::Pipe(pipe) => pipe.finished,
+        }
+    }
+
+    /// How it ended, once it has.
+    pub fn ending(&mut self) -> Option<Result<TreeDone, Failure>> {
+        match self {
+            Self::Tree(tree) => tree.ending.take(),
+            Self::Pipe(pipe) => pipe.ending.take(),
+        }
+    }
+
+    /// Payload bytes that the receiver has, and in all.
+    pub fn progress(&self, out: &Outgoing) -> (u64, Option<u64>) {
+        let acked = out.progress().acked;
+        match self {
+            Self::Tree(tree) => {
+                let total = Some(tree.total.load(Ordering::Acquire)).filter(|total| *total != UNKNOWN);
+                // The manifest is acknowledged too; it goes first, mostly.
+                let bytes = acked.saturating_sub(tree.manifest_sent);
+                (bytes.min(total.unwrap_or(u64::MAX)), total)
+            }
+            Self::Pipe(_) => (acked, None),
+        }
+    }
+}
+
+/// The next piece of the manifest: its objects may be sent once all of it stands in the stream.
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    written: usize,
+    objects: Vec<NewObject>,
+    withdrawn: Vec<ObjectId>,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.written == self.bytes.len() && self.objects.is_empty() && self.withdrawn.is_empty()
+    }
+}
+
+/// A tree being sent.
+pub(super) struct TreeFeed {
+    asks: Outbox<Ask>,
+    answers: Receiver<Answer>,
+    total: Arc<AtomicU64>,
+    opened: bool,
+    batch: Waiting,
+    /// Whether a piece of the manifest was asked for.
+    asked: bool,
+    /// Whether the last piece was empty and nothing happened since that could change that.
+    quiet: bool,
+    finished: bool,
+    reads: usize,
+    reports: usize,
+    /// Objects that the engine has and the receiver has not.
+    objects: usize,
+    manifest_sent: u64,
+    ending: Option<Result<TreeDone, Failure>>,
+}
+
+impl TreeFeed {
+    pub fn new(asks: Outbox<Ask>, answers: Receiver<Answer>, total: Arc<AtomicU64>) -> Self {
+        Self {
+            asks,
+            answers,
+            total,
+            opened: false,
+            batch: Waiting::default(),
+            asked: false,
+            quiet: false,
+            finished: false,
+            reads: 0,
+            reports: 0,
+            objects: 0,
+            manifest_sent: 0,
+            ending: None,
+        }
+    }
+
+    fn drive(&mut self, out: &mut Outgoing) {
+        if !self.opened {
+            self.opened = true;
+            out.open_stream(FORTH);
+        }
+        while let Some(event) = out.next_event() {
+            if let OutEvent::ObjectAcked(_) = event {
+                self.objects = self.objects.saturating_sub(1);
+            }
+        }
+        loop {
+            match self.answers.try_recv() {
+                Ok(answer) => self.on_answer(answer, out),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    let gone = || Err(Failure::new(Exit::Error, "the thread that reads files broke down"));
+                    self.ending.get_or_insert_with(gone);
+                    return;
+                }
+            }
+        }
+        self.write_manifest(out);
+        let idle = !self.asked && !self.quiet && !self.finished && self.batch.is_empty();
+        if idle && self.objects < AHEAD && self.asks.has_room() {
+            self.asked = true;
+            self.asks.post(Ask::Records);
+        }
+        while self.reads < READS
+            && self.asks.has_room()
+            && let Some(read) = out.next_read()
+        {
+            self.reads += 1;
+            self.asks.post(Ask::Read { object: read.object, offset: read.offset, length: read.length });
+        }
+    }
+
+    fn on_answer(&mut self, answer: Answer, out: &mut Outgoing) {
+        match answer {
+            Answer::Bytes { object, offset, bytes } => {
+                self.reads -= 1;
+                self.quiet = false;
+                out.provide(object, offset, bytes);
+            }
+            Answer::Records { batch, finished } => {
+                self.asked = false;
+                self.quiet = batch.bytes.is_empty() && batch.objects.is_empty();
+                self.finished = finished;
+                let (bytes, objects, withdrawn) = (batch.bytes, batch.objects, batch.withdrawn);
+                self.batch = Waiting { bytes, written: 0, objects, withdrawn };
+            }
+            Answer::Reports { failed } => {
+                self.reports -= 1;
+                self.quiet = false;
+                for object in failed {
+                    self.abandon(object, out);
+                }
+            }
+            Answer::Done(done) => self.ending = Some(Ok(done)),
+            Answer::Failed(failure) => self.ending = Some(Err(failure)),
+            Answer::Piped(_) | Answer::PipeEnd(_) => {}
+        }
+    }
+
+    fn write_manifest(&mut self, out: &mut Outgoing) {
+        let batch = &mut self.batch;
+        let rest = batch.bytes.get(batch.written..).unwrap_or_default();
+        if !rest.is_empty() {
+            let taken = out.write(FORTH, rest);
+            batch.written += taken;
+            self.manifest_sent += taken as u64;
+            if batch.written < batch.bytes.len() {
+                return;
+            }
+        }
+        let Waiting { objects, withdrawn, .. } = std::mem::take(batch);
+        for NewObject { id, size } in objects {
+            out.add_object(id, size);
+            self.objects += 1;
+        }
+        for object in withdrawn {
+            self.abandon(object, out);
+        }
+        if self.finished {
+            out.finish(FORTH);
+        }
+    }
+
+    fn abandon(&mut self, object: ObjectId, out: &mut Outgoing) {
+        if !out.object_acked(object) {
+            out.abandon_object(object);
+        }
+    }
+
+    fn take(&mut self, incoming: &mut Incoming) {
+        while self.reports < REPORTS && self.asks.has_room() {
+            let mut bytes = vec![0; 16 << 10];
+            let Some(read) = incoming.read(BACK, &mut bytes) else { return };
+            if read.length == 0 {
+                return;
+            }
+            bytes.truncate(read.length);
+            self.reports += 1;
+            self.asks.post(Ask::Reports(bytes));
+        }
+    }
+}
+
+/// A stream being sent.
+pub(super) struct PipeFeed {
+    answers: Receiver<Answer>,
+    opened: bool,
+    piece: Vec<u8>,
+    written: usize,
+    sent: u64,
+    hash: Option<[u8; 32]>,
+    finished: bool,
+    receipt: Vec<u8>,
+    ending: Option<Result<TreeDone, Failure>>,
+}
+
+impl PipeFeed {
+    pub fn new(answers: Receiver<Answer>) -> Self {
+        Self {
+            answers,
+            opened: false,
+            piece: Vec::new(),
+            written: 0,
+            sent: 0,
+            hash: None,
+            finished: false,
+            receipt: Vec::new(),
+            ending: None,
+        }
+    }
+
+    fn drive(&mut self, out: &mut Outgoing) {
+        if !self.opened {
+            self.opened = true;
+            out.open_stream(FORTH);
+        }
+        while let Some(event) = out.next_event() {
+            if let OutEvent::Stopped { .. } = event {
+                let sentence = "the receiver takes no more of the stream: its reader has gone";
+                self.ending.get_or_insert(Err(Failure::new(Exit::Error, sentence)));
+            }
+        }
+        while !self.finished {
+            let rest = self.piece.get(self.written..).unwrap_or_default();
+            if !rest.is_empty() {
+                let taken = out.write(FORTH, rest);
+                self.written += taken;
+                self.sent += taken as u64;
+                if self.written < self.piece.len() {
+                    return;
+                }
+            }
+            match self.answers.try_recv() {
+                Ok(Answer::Piped(bytes)) => (self.piece, self.written) = (bytes, 0),
+                Ok(Answer::PipeEnd(hash)) => {
+                    self.hash = Some(hash);
+                    self.finished = true;
+                    out.finish(FORTH);
+                }
+                Ok(Answer::Failed(failure)) => {
+                    self.finished = true;
+                    self.ending.get_or_insert(Err(failure));
+                }
+                Ok(_) => {}
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    self.finished = true;
+                    let sentence = "the thread that reads standard input broke down";
+                    self.ending.get_or_insert(Err(Failure::new(Exit::Error, sentence)));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, incoming: &mut Incoming) {
+        let mut bytes = [0; RECEIPT_LEN];
+        while let Some(read) = incoming.read(BACK, &mut bytes) {
+            self.receipt.extend(bytes.iter().take(read.length));
+            if self.receipt.len() > RECEIPT_LEN {
+                let sentence = "the receiver's receipt makes no sense: compare the versions of byway";
+                self.ending.get_or_insert(Err(Failure::new(Exit::Error, sentence)));
+                return;
+            }
+            if read.finished {
+                self.judge();
+            }
+            if read.finished || read.length == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Compares what the receiver wrote with what was read here.
+    fn judge(&mut self) {
+        let (Some(hash), true) = (self.hash, self.receipt.len() == RECEIPT_LEN) else {
+            let sentence = "the receiver ended the stream before all of it was written";
+            self.ending.get_or_insert(Err(Failure::new(Exit::Error, sentence)));
+            return;
+        };
+        let expected = [&self.sent.to_be_bytes()[..], &hash].concat();
+        let damaged = self.receipt != expected;
+        let done = TreeDone { bytes: self.sent, entries: 1, damaged, ..TreeDone::default() };
+        self.ending.get_or_insert(Ok(done));
+    }
+}

@@ -1,0 +1,123 @@
+//! Who may send here.
+
+use super::code_of;
+use super::preamble::{Kind, Preamble};
+use crate::exit::Exit;
+use crate::identity;
+use crate::secret::Secret;
+use byway_control::Class;
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Admission, Admit};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Lets in who holds the ticket, and is on the list if there is one. It remembers nothing of whom it let in: what it saw
+/// may have been a replay.
+pub struct Gate {
+    /// What the ticket says.
+    pub permission: Secret<[u8; 16]>,
+    /// The only keys admitted; empty: any.
+    pub allow: Vec<identity::PublicKey>,
+    /// What is taken: a tree or a pipe.
+    pub kind: Kind,
+    /// Whether no more transfers are taken.
+    pub full: Arc<AtomicBool>,
+    /// For the controllers of what is sent back.
+    pub seed: u64,
+}
+
+impl Gate {
+    fn judge(&self, peer: PublicKey, said: &[u8]) -> Result<(), (Exit, String)> {
+        let preamble = Preamble::read(said).map_err(|error| (Exit::Error, error.to_string()))?;
+        // Both are looked at whatever the other says, so that time tells nothing about the permission.
+        let permitted = preamble.permission == self.permission;
+        let listed = self.allow.is_empty() || self.allow.iter().any(|key| key.0 == peer.0);
+        if !permitted {
+            let sentence =
+                "the receiver does not know this ticket (any more): ask for the one that it prints now";
+            return Err((Exit::NotAuthorised, sentence.into()));
+        }
+        if !listed {
+            let sentence = "the receiver admits only certain keys and yours is not among them: \
+                            let it run with `--allow` and what `byway id` prints here";
+            return Err((Exit::NotAuthorised, sentence.into()));
+        }
+        match (preamble.kind, self.kind) {
+            (Kind::Ping, _) => return Ok(()),
+            (Kind::Pipe, Kind::Tree) => {
+                let sentence =
+                    "the receiver writes files and cannot take a stream: let it run `byway recv -`";
+                return Err((Exit::Usage, sentence.into()));
+            }
+            (Kind::Tree, Kind::Pipe) => {
+                let sentence =
+                    "the receiver takes a stream and no files: send `-`, or let it run `byway recv DIR`";
+                return Err((Exit::Usage, sentence.into()));
+            }
+            _ => {}
+        }
+        if self.full.load(Ordering::Acquire) {
+            return Err((Exit::Error, "the receiver takes one transfer only, and has it".into()));
+        }
+        Ok(())
+    }
+}
+
+impl Admission for Gate {
+    fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit {
+        match self.judge(peer, said) {
+            Ok(()) => {
+                self.seed = self.seed.wrapping_add(1);
+                // What goes back is small: reports and acknowledgements.
+                Admit::Accept(Class::Normal.controller(self.seed))
+            }
+            Err((exit, reason)) => Admit::Reject { code: code_of(exit), reason },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate() -> Gate {
+        Gate {
+            permission: Secret::new([1; 16]),
+            allow: Vec::new(),
+            kind: Kind::Tree,
+            full: Arc::default(),
+            seed: 0,
+        }
+    }
+
+    fn said(kind: Kind, permission: u8) -> Vec<u8> {
+        Preamble { kind, permission: Secret::new([permission; 16]), transfer: [0; 16] }.to_bytes().to_vec()
+    }
+
+    fn exit(gate: &Gate, said: &[u8]) -> Option<Exit> {
+        gate.judge(PublicKey([5; 32]), said).err().map(|(exit, _)| exit)
+    }
+
+    #[test]
+    fn only_who_holds_the_ticket_and_is_on_the_list_comes_in() {
+        let mut gate = gate();
+        assert_eq!(exit(&gate, &said(Kind::Tree, 1)), None);
+        assert_eq!(exit(&gate, &said(Kind::Tree, 2)), Some(Exit::NotAuthorised));
+        assert_eq!(exit(&gate, b"nonsense"), Some(Exit::Error));
+        gate.allow = vec![identity::PublicKey([4; 32])];
+        assert_eq!(exit(&gate, &said(Kind::Tree, 1)), Some(Exit::NotAuthorised));
+        gate.allow.push(identity::PublicKey([5; 32]));
+        assert_eq!(exit(&gate, &said(Kind::Tree, 1)), None);
+    }
+
+    #[test]
+    fn the_other_kind_and_one_too_many_are_told_so() {
+        let mut gate = gate();
+        assert_eq!(exit(&gate, &said(Kind::Pipe, 1)), Some(Exit::Usage));
+        gate.full.store(true, Ordering::Release);
+        assert_eq!(exit(&gate, &said(Kind::Tree, 1)), Some(Exit::Error));
+        assert_eq!(exit(&gate, &said(Kind::Ping, 1)), None);
+        gate.kind = Kind::Pipe;
+        assert_eq!(exit(&gate, &said(Kind::Tree, 1)), Some(Exit::Usage));
+    }
+}

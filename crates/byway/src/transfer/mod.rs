@@ -1,0 +1,105 @@
+//! A transfer above the engine: what `send`, `recv` and `demo` share.
+//!
+//! ```text
+//! sender                                              receiver
+//!   HELLO says: version, kind, permission, transfer     the gate lets it in, or says why not
+//!   stream 0: the manifest (or the bytes of a pipe) ──>
+//!   objects: contents of files, in any order        ──> partial files, verified, put in place
+//!                                                   <── stream 1: reports (or the receipt of a pipe)
+//!   CLOSE                                           ──>
+//! ```
+//!
+//! Two threads per transfer and end. The data plane's must never wait: it runs the endpoint and an owner ([`sender`],
+//! [`receiver`]). Disk, standard input and standard output have a thread of their own ([`reader`], [`writer`]). Between
+//! the two are bounded channels; what does not fit waits in the engine, whose flow control then slows the peer.
+//!
+//! A program uses [`Sending`] and [`Receiving`]: start, take [`News`] until it is over, join.
+
+mod feed;
+mod gate;
+mod mailbox;
+mod names;
+mod preamble;
+mod reader;
+mod receiver;
+mod sender;
+pub mod sockets;
+mod taking;
+mod tally;
+mod writer;
+
+pub use gate::Gate;
+pub use names::route_name;
+pub use preamble::{Kind, Preamble};
+pub use receiver::{Destination, Received, Receiving, ReceivingPlan};
+pub use sender::{Payload, Sending, SendingPlan, Sent};
+pub use tally::{PathTally, Tally};
+
+use crate::exit::{Exit, Failure};
+use byway_engine::connection::close;
+use byway_wire::StreamId;
+use byway_wire::relay::Consent;
+use std::net::SocketAddr;
+
+/// From the sender: the manifest, or the bytes of a pipe.
+const FORTH: StreamId = StreamId(0);
+/// From the receiver: reports, or the receipt of a pipe.
+const BACK: StreamId = StreamId(1);
+
+/// What happens while a transfer runs.
+#[derive(Debug)]
+pub enum News {
+    /// The peer is there; bytes begin to move.
+    Begun,
+    /// How far it is.
+    Progress(Tally),
+    /// Something that a person should know and that does not end the transfer.
+    Warning(String),
+    /// A path changed its state.
+    Path {
+        /// Its number.
+        path: u32,
+        /// What to call it.
+        name: String,
+        /// Its state from now on.
+        state: &'static str,
+        /// Why, for a person.
+        reason: Option<String>,
+    },
+    /// A receiver can be reached through a relay where it stands.
+    Reachable {
+        /// The relay.
+        relay: SocketAddr,
+        /// The receiver's address as the relay saw it.
+        address: SocketAddr,
+        /// The receiver's consent.
+        consent: Consent,
+    },
+    /// One transfer to a receiver is over.
+    Received(Received),
+}
+
+/// The reason to close with when this side's owner gives up: the code is the exit code for the other side.
+fn code_of(exit: Exit) -> u64 {
+    u64::from(exit as u8)
+}
+
+/// Why a connection is over that should not be, as a failure of this side.
+fn failure_of(code: u64, reason: &str, by_peer: bool) -> Failure {
+    let peer = |exit: Exit| Failure::new(exit, format!("the other side ended the transfer: {reason}"));
+    match code {
+        close::IDLE => Failure::new(
+            Exit::Network,
+            "the connection was lost: nothing was heard from the other side for a minute; send again",
+        ),
+        _ if !by_peer => Failure::new(Exit::Error, format!("the connection broke: {reason}")),
+        2 => Failure::new(Exit::Usage, reason),
+        6 => Failure::new(Exit::NotAuthorised, reason),
+        7 => peer(Exit::Integrity),
+        130 | 143 => Failure::new(Exit::Network, "the other side was interrupted: send again"),
+        close::DONE => {
+            Failure::new(Exit::Network, "the other side closed before the transfer was complete: send again")
+        }
+        _ => peer(Exit::Error),
+    }
+}

@@ -1,0 +1,34 @@
+//! What a person calls a path.
+
+use byway_engine::{Route, Via};
+use std::net::SocketAddr;
+
+/// `direct` or `relay ADDRESS`, and where several local addresses are in use, from which one.
+#[must_use]
+pub fn route_name(route: &Route, locals: &[SocketAddr]) -> String {
+    let name = match &route.via {
+        Via::Direct => String::from("direct"),
+        Via::Relay(_) | Via::Return(_) => format!("relay {}", route.remote),
+    };
+    let same_family = |local: &&SocketAddr| local.is_ipv4() == route.remote.is_ipv4();
+    match locals.get(usize::from(route.local.0)) {
+        Some(local) if locals.iter().filter(same_family).count() > 1 => format!("{name} from {}", local.ip()),
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_wire::Local;
+
+    #[test]
+    fn local_addresses_are_named_where_there_are_several() {
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let route = Route::direct(Local(1), address("192.0.2.9:1"));
+        assert_eq!(route_name(&route, &[address("10.0.0.1:1")]), "direct");
+        assert_eq!(route_name(&route, &[address("[::1]:1"), address("10.0.0.1:1")]), "direct");
+        let both = [address("10.0.0.1:1"), address("10.1.0.1:1")];
+        assert_eq!(route_name(&route, &both), "direct from 10.1.0.1");
+    }
+}

@@ -1,0 +1,105 @@
+//! What a sender says in its HELLO, sealed for the receiver alone.
+//!
+//! ```text
+//! version 1 (1), kind (1), permission (16), transfer (16)
+//! ```
+
+use crate::secret::Secret;
+use byway_wire::{DecodeError, Reader, Writer};
+
+const VERSION: u8 = 1;
+/// Bytes of a preamble.
+pub const PREAMBLE_LEN: usize = 1 + 1 + 16 + 16;
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A tree of files.
+    Tree,
+    /// One stream, from standard input to standard output.
+    Pipe,
+    /// To see whether the receiver is there.
+    Ping,
+}
+
+/// What a sender says first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preamble {
+    /// What for.
+    pub kind: Kind,
+    /// From the ticket.
+    pub permission: Secret<[u8; 16]>,
+    /// Names the transfer: the same when it is tried again.
+    pub transfer: [u8; 16],
+}
+
+/// Why a preamble is not one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PreambleError {
+    /// Another version of the transfer protocol.
+    #[error(
+        "the sender speaks version {0} of the transfer protocol, this side version 1: update the older one"
+    )]
+    Version(u8),
+    /// The bytes are none of ours.
+    #[error("the sender's first words make no sense: {0}")]
+    Format(#[from] DecodeError),
+}
+
+impl Preamble {
+    /// The bytes for the HELLO.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; PREAMBLE_LEN] {
+        let mut bytes = [0; PREAMBLE_LEN];
+        let mut writer = Writer::new(&mut bytes);
+        writer.u8(VERSION);
+        writer.u8(match self.kind {
+            Kind::Tree => 0,
+            Kind::Pipe => 1,
+            Kind::Ping => 2,
+        });
+        writer.bytes(self.permission.expose());
+        writer.bytes(&self.transfer);
+        bytes
+    }
+
+    /// Reads what a HELLO said.
+    ///
+    /// # Errors
+    /// It is of another version, or nothing that a byway says.
+    pub fn read(bytes: &[u8]) -> Result<Self, PreambleError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            VERSION => {}
+            other => return Err(PreambleError::Version(other)),
+        }
+        let kind = match reader.u8()? {
+            0 => Kind::Tree,
+            1 => Kind::Pipe,
+            2 => Kind::Ping,
+            _ => return Err(DecodeError::Range("kind of transfer").into()),
+        };
+        let preamble = Self { kind, permission: Secret::new(reader.array()?), transfer: reader.array()? };
+        if reader.is_empty() { Ok(preamble) } else { Err(DecodeError::Range("length").into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preamble_is_frozen() {
+        let preamble =
+            Preamble { kind: Kind::Pipe, permission: Secret::new([0xaa; 16]), transfer: [0xbb; 16] };
+        let bytes = preamble.to_bytes();
+        assert_eq!(bytes[..2], [1, 1]);
+        assert_eq!((bytes[2..18].to_vec(), bytes[18..].to_vec()), (vec![0xaa; 16], vec![0xbb; 16]));
+        assert_eq!(Preamble::read(&bytes), Ok(preamble));
+        assert_eq!(Preamble::read(&bytes[..33]), Err(DecodeError::Truncated.into()));
+        assert_eq!(Preamble::read(&[&bytes[..], &[0]].concat()), Err(DecodeError::Range("length").into()));
+        assert_eq!(Preamble::read(&[2]), Err(PreambleError::Version(2)));
+        assert_eq!(Preamble::read(&[1, 3]), Err(DecodeError::Range("kind of transfer").into()));
+        assert_eq!(Preamble::read(&[]), Err(DecodeError::Truncated.into()));
+    }
+}

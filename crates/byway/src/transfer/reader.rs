@@ -1,0 +1,210 @@
+//! The sender's disk thread: reads and hashes, or reads standard input.
+
+use super::News;
+use crate::exit::{Exit, Failure};
+use byway_files::{Batch, Reason, Report, Reports, Source, Totals};
+use byway_net::Waker;
+use byway_wire::ObjectId;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+
+/// Bytes of the manifest, and objects, made at once.
+const BATCH_BYTES: usize = 64 << 10;
+const BATCH_OBJECTS: usize = 1024;
+/// Bytes of standard input taken at once.
+const PIPE_BYTES: usize = 64 << 10;
+/// Warnings about single entries that a person gets to read; the rest is counted.
+const WARNINGS: u64 = 100;
+/// A total that is still being counted.
+pub(super) const UNKNOWN: u64 = u64::MAX;
+
+/// What the owner asks for. Each is answered once.
+pub(super) enum Ask {
+    Read { object: ObjectId, offset: u64, length: usize },
+    Records,
+    Reports(Vec<u8>),
+}
+
+/// The answers, and what standard input gives unasked.
+pub(super) enum Answer {
+    Bytes {
+        object: ObjectId,
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    Records {
+        batch: Batch,
+        finished: bool,
+    },
+    /// Reports were taken in; these objects failed at the receiver, and nothing more of them is of use.
+    Reports {
+        failed: Vec<ObjectId>,
+    },
+    /// The receiver is through with the tree.
+    Done(TreeDone),
+    /// The next bytes of a pipe.
+    Piped(Vec<u8>),
+    /// The end of a pipe, with the hash of all of it.
+    PipeEnd([u8; 32]),
+    /// The transfer cannot go on.
+    Failed(Failure),
+}
+
+/// How the sending of a tree ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TreeDone {
+    pub bytes: u64,
+    pub entries: u64,
+    pub failed: u64,
+    pub unsent: u64,
+    /// Whether a hash disagreed.
+    pub damaged: bool,
+}
+
+pub(super) struct TreeReader {
+    pub source: Source,
+    pub inbox: Receiver<Ask>,
+    pub answers: SyncSender<Answer>,
+    pub news: SyncSender<News>,
+    pub waker: Waker,
+}
+
+impl TreeReader {
+    /// Answers until nobody asks any more.
+    pub fn run(mut self) {
+        let mut reports = Reports::new();
+        let mut damaged = false;
+        let mut warned = 0;
+        while let Ok(ask) = self.inbox.recv() {
+            let mut done = None;
+            let answer = match ask {
+                Ask::Read { object, offset, length } => {
+                    let mut bytes = vec![0; length];
+                    // An object that was settled meanwhile: nobody looks at its bytes.
+                    let _ = self.source.read_into(object, offset, &mut bytes);
+                    Answer::Bytes { object, offset, bytes }
+                }
+                Ask::Records => {
+                    let batch = self.source.next_records(BATCH_BYTES, BATCH_OBJECTS);
+                    Answer::Records { batch, finished: self.source.is_finished() }
+                }
+                Ask::Reports(bytes) => match reports.feed(&bytes) {
+                    Ok(reports) => {
+                        let mut failed = Vec::new();
+                        for report in reports {
+                            self.settle(report, &mut failed, &mut damaged, &mut warned, &mut done);
+                        }
+                        Answer::Reports { failed }
+                    }
+                    Err(error) => {
+                        let sentence = format!(
+                            "the receiver's reports make no sense ({error}): compare the versions of byway"
+                        );
+                        Answer::Failed(Failure::new(Exit::Error, sentence))
+                    }
+                },
+            };
+            for warning in self.source.warnings() {
+                self.warn(&mut warned, || warning.to_string());
+            }
+            let answers = [Some(answer), done.map(Answer::Done)];
+            for answer in answers.into_iter().flatten() {
+                if self.answers.send(answer).is_err() {
+                    return;
+                }
+            }
+            self.waker.wake();
+        }
+    }
+
+    fn settle(
+        &mut self,
+        report: Report,
+        lost: &mut Vec<ObjectId>,
+        damaged: &mut bool,
+        warned: &mut u64,
+        done: &mut Option<TreeDone>,
+    ) {
+        match report {
+            Report::Verified { object } => self.source.release(object),
+            Report::Failed { object, reason, detail } => {
+                *damaged |= reason == Reason::Integrity;
+                // Of what this side took back there was a warning.
+                if reason != Reason::Withdrawn {
+                    let path = self.source.path(object).unwrap_or_default().to_vec();
+                    self.warn(warned, || refused(&path, reason, &detail));
+                }
+                self.source.release(object);
+                lost.push(object);
+            }
+            Report::Refused { path, reason, detail } => self.warn(warned, || refused(&path, reason, &detail)),
+            Report::Done { files: _, bytes, failed } => {
+                let counts = self.source.counts();
+                let announced = counts.files + counts.directories + counts.symlinks;
+                *done = Some(TreeDone {
+                    bytes,
+                    entries: announced.saturating_sub(failed),
+                    failed,
+                    unsent: self.source.unsent(),
+                    damaged: *damaged,
+                });
+            }
+        }
+    }
+
+    fn warn(&self, warned: &mut u64, text: impl FnOnce() -> String) {
+        *warned += 1;
+        if *warned <= WARNINGS {
+            // Nobody reads: nobody needs to know.
+            let _ = self.news.send(News::Warning(text()));
+        } else if *warned == WARNINGS + 1 {
+            let _ = self.news.send(News::Warning("there are more such entries".into()));
+        }
+    }
+}
+
+fn refused(path: &[u8], reason: Reason, detail: &str) -> String {
+    let path = String::from_utf8_lossy(path);
+    if detail.is_empty() { format!("{path}: {reason}") } else { format!("{path}: {reason} ({detail})") }
+}
+
+/// Reads a stream to its end, and hashes it.
+pub(super) fn read_pipe(mut input: impl Read, answers: &SyncSender<Answer>, waker: &Waker) {
+    let mut hasher = blake3::Hasher::new();
+    loop {
+        let mut bytes = vec![0; PIPE_BYTES];
+        let answer = match input.read(&mut bytes) {
+            Ok(0) => Answer::PipeEnd(*hasher.finalize().as_bytes()),
+            Ok(read) => {
+                bytes.truncate(read);
+                hasher.update(&bytes);
+                Answer::Piped(bytes)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                Answer::Failed(Failure::new(Exit::Error, format!("cannot read standard input: {error}")))
+            }
+        };
+        let over = !matches!(answer, Answer::Piped(_));
+        let gone = answers.send(answer).is_err();
+        waker.wake();
+        if over || gone {
+            return;
+        }
+    }
+}
+
+/// Counts what there is to send, beside the sending; the sum stands in `total` at the end.
+pub(super) fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
+    let Ok(mut totals) = Totals::new(paths) else { return };
+    // Nobody else holds it: nobody wants to know any more.
+    while totals.step(256) {
+        if Arc::strong_count(total) == 1 {
+            return;
+        }
+    }
+    total.store(totals.counts().bytes, Ordering::Release);
+}

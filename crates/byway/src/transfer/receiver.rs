@@ -1,0 +1,302 @@
+//! The receiving end: an owner that serves any number of senders, and the handle by which a program runs it.
+
+use super::gate::Gate;
+use super::preamble::{Kind, Preamble};
+use super::taking::Taking;
+use super::{News, code_of, failure_of};
+use crate::exit::{Exit, Failure};
+use crate::identity::Identity;
+use anyhow::{Context as _, Result};
+use byway_engine::connection::{Event, close};
+use byway_engine::handshake::{self, PublicKey};
+use byway_engine::{Config, Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_net::{Clock, Control, Flow, Owner, Socket, Waker};
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+
+/// Events that wait for the program.
+const NEWS: usize = 1024;
+/// How long to stay after the end, so that a CLOSE that is lost can be said again.
+const LINGER: Duration = Duration::from_millis(200);
+/// How long to wait for a sender to say goodbye that has been told everything.
+const GOODBYE: Duration = Duration::from_secs(3);
+/// Transfers taken at once.
+const MOST: usize = 64;
+
+/// Where to put what is received.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// A directory; made if it is missing.
+    Directory(PathBuf),
+    /// Standard output: one stream, and no more.
+    Stdout,
+}
+
+/// How to receive.
+pub struct ReceivingPlan {
+    /// This host.
+    pub identity: Identity,
+    /// Who may send. Its `kind` must fit the destination.
+    pub gate: Gate,
+    /// Where to put it.
+    pub destination: Destination,
+    /// End after one complete transfer.
+    pub once: bool,
+    /// Relays to stand at.
+    pub relays: Vec<Word>,
+    /// To listen on.
+    pub sockets: Vec<Socket>,
+    /// How sessions behave.
+    pub config: Config,
+}
+
+/// How one transfer ended.
+#[derive(Debug)]
+pub struct Received {
+    /// `Ok`: complete, but for what failed.
+    pub outcome: Result<(), Failure>,
+    /// Who sent it.
+    pub peer: crate::identity::PublicKey,
+    /// Payload bytes in place.
+    pub bytes: u64,
+    /// Files, directories and links in place.
+    pub entries: u64,
+    /// Entries that are not in place.
+    pub failed: u64,
+    /// From the first contact to the end.
+    pub seconds: f64,
+}
+
+/// A receiver that runs.
+pub struct Receiving {
+    driver: byway_net::Handle<Server>,
+    news: Receiver<News>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Receiving {
+    /// Starts. [`News::Reachable`] tells of each relay that could be greeted.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(plan: ReceivingPlan) -> Result<Self> {
+        let control = Control::new().context("cannot make an event descriptor")?;
+        let (news, inbox) = sync_channel(NEWS);
+        let full = Arc::clone(&plan.gate.full);
+        let endpoint = Endpoint::new(EndpointConfig {
+            identity: handshake::Identity::from_secret(*plan.identity.secret().expose()),
+            suites: super::sender::suites(),
+            seed: byway_net::seed()?,
+            connection: plan.config,
+            admission: Some(Box::new(plan.gate)),
+            greeting: Vec::new(),
+        });
+        let cancel = Arc::new(AtomicBool::new(false));
+        let owner = Server {
+            relays: plan.relays,
+            destination: plan.destination,
+            once: plan.once,
+            full,
+            news,
+            waker: control.waker().clone(),
+            cancel: Arc::clone(&cancel),
+            taking: BTreeMap::new(),
+            complete: 0,
+            leave_at: None,
+            locals: plan.sockets.iter().map(Socket::address).collect(),
+        };
+        let driver =
+            byway_net::spawn_with(control, "byway recv", endpoint, owner, plan.sockets, Clock::new())
+                .context("cannot start a thread")?;
+        Ok(Self { driver, news: inbox, cancel })
+    }
+
+    /// The next thing that happened; `None` if nothing did within `patience`, or it is over.
+    pub fn next(&self, patience: Duration) -> Option<News> {
+        self.driver.waker().wake();
+        match self.news.recv_timeout(patience) {
+            Ok(news) => Some(news),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                // The owner is gone, and its thread about to be.
+                std::thread::sleep(Duration::from_millis(1));
+                None
+            }
+        }
+    }
+
+    /// Whether it has ended, with nothing more in [`next`](Self::next) once that gave `None`.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.driver.is_finished()
+    }
+
+    /// Stops: senders are told.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Release);
+        self.driver.waker().wake();
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// The data plane broke.
+    pub fn join(self) -> Result<()> {
+        Ok(self.driver.join()?.outcome?)
+    }
+}
+
+/// The owner of a receiving endpoint.
+struct Server {
+    relays: Vec<Word>,
+    destination: Destination,
+    once: bool,
+    full: Arc<AtomicBool>,
+    news: SyncSender<News>,
+    waker: Waker,
+    cancel: Arc<AtomicBool>,
+    taking: BTreeMap<Handle, Taking>,
+    /// Transfers that are over and were complete.
+    complete: u64,
+    leave_at: Option<Instant>,
+    locals: Vec<SocketAddr>,
+}
+
+impl Owner for Server {
+    type Machine = Endpoint;
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        for word in std::mem::take(&mut self.relays) {
+            if let Err(trouble) = endpoint.stand_at(now, &word) {
+                let relay = word.relays().first().map(ToString::to_string).unwrap_or_default();
+                self.tell(News::Warning(format!("relay {relay}: {trouble}; nobody will come through it")));
+            }
+        }
+        while let Some(event) = endpoint.next_event() {
+            self.on_event(endpoint, event, now);
+        }
+        let handles: Vec<Handle> = self.taking.keys().copied().collect();
+        for handle in handles {
+            self.drive(endpoint, handle, now);
+        }
+        let stop = self.cancel.load(Ordering::Acquire);
+        if stop || self.complete > 0 && self.is_single() && self.taking.is_empty() {
+            let leave_at = *self.leave_at.get_or_insert_with(|| {
+                for handle in endpoint.handles().collect::<Vec<_>>() {
+                    endpoint.close(now, handle, code_of(Exit::Interrupted), "the receiver was stopped");
+                }
+                now + LINGER
+            });
+            if endpoint.handles().next().is_none() || now >= leave_at {
+                return Flow::Stop;
+            }
+        }
+        Flow::Continue
+    }
+}
+
+impl Server {
+    /// Whether it takes one transfer and no more.
+    const fn is_single(&self) -> bool {
+        self.once || matches!(self.destination, Destination::Stdout)
+    }
+
+    fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
+        match event {
+            EndpointEvent::Accepted(handle) => self.accept(endpoint, handle, now),
+            EndpointEvent::Closed(handle) => {
+                self.drive(endpoint, handle, now);
+                endpoint.forget(handle);
+            }
+            EndpointEvent::Reachable { relay, address, consent } => {
+                self.tell(News::Reachable { relay, address, consent });
+            }
+            EndpointEvent::StandingTrouble(relay, trouble) => {
+                self.tell(News::Warning(format!("relay {relay}: {trouble}; nobody will come through it")));
+            }
+            EndpointEvent::Connected(_) | EndpointEvent::Failed(..) | EndpointEvent::RelayTrouble(..) => {}
+        }
+    }
+
+    fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        let Some(connection) = endpoint.connection(handle) else { return };
+        // The gate read it before.
+        let Ok(preamble) = Preamble::read(connection.application()) else { return };
+        let PublicKey(peer) = connection.peer();
+        let peer = crate::identity::PublicKey(peer);
+        let refused = match preamble.kind {
+            Kind::Ping => return,
+            _ if self.full.load(Ordering::Acquire) => {
+                Some("the receiver takes one transfer only, and has it")
+            }
+            _ if self.taking.len() >= MOST => {
+                Some("the receiver has as many transfers as it takes: try again later")
+            }
+            _ => None,
+        };
+        if let Some(reason) = refused {
+            endpoint.close(now, handle, code_of(Exit::Error), reason);
+            return;
+        }
+        let started = Taking::start(&self.destination, preamble.transfer, peer, now, &self.news, &self.waker);
+        match started {
+            Ok(taking) => {
+                self.taking.insert(handle, taking);
+                self.full.store(self.is_single(), Ordering::Release);
+                self.tell(News::Begun);
+            }
+            Err(error) => endpoint.close(now, handle, code_of(Exit::Error), &error.to_string()),
+        }
+    }
+
+    fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        let Some(taking) = self.taking.get_mut(&handle) else { return };
+        let Some(connection) = endpoint.connection_mut(handle) else { return };
+        let mut closed = None;
+        while let Some(event) = connection.next_event() {
+            if let Event::Closed { code, reason, by_peer } = event {
+                closed = Some((code, reason, by_peer));
+            }
+        }
+        if closed.is_none() {
+            taking.drive(connection, now);
+        }
+        if let Some(tally) = taking.look(connection, &self.locals, now) {
+            let _ = self.news.try_send(News::Progress(tally));
+        }
+        let outcome = match (taking.done_at(), closed, taking.failure()) {
+            // All is in place: however the sender left, or if it does not, nothing is missing.
+            (Some(_), Some(_), _) => Ok(()),
+            (Some(at), None, _) if now.since(at) >= GOODBYE => Ok(()),
+            (None, _, Some(failure)) => Err(failure),
+            (None, Some((code, reason, by_peer)), None) => Err(failure_of(code, &reason, by_peer)),
+            _ => return,
+        };
+        let (code, reason) = match &outcome {
+            Ok(()) => (close::DONE, String::from("done")),
+            Err(failure) => (code_of(failure.exit()), failure.to_string()),
+        };
+        endpoint.close(now, handle, code, &reason);
+        if let Some(taking) = self.taking.remove(&handle) {
+            let received = taking.end(outcome, now);
+            // A pipe that broke cannot be taken up again: its beginning is gone down the pipe.
+            let counts = received.outcome.is_ok() || matches!(self.destination, Destination::Stdout);
+            self.complete += u64::from(counts);
+            if !counts {
+                self.full.store(false, Ordering::Release);
+            }
+            self.tell(News::Received(received));
+        }
+    }
+
+    /// News that nobody takes are not worth waiting for.
+    fn tell(&self, news: News) {
+        let _ = self.news.try_send(news);
+    }
+}

@@ -1,0 +1,434 @@
+//! The sending end: an owner on the data plane's thread, and the handle by which a program runs it.
+
+use super::feed::{Feed, MAILBOX, PipeFeed, TreeFeed};
+use super::mailbox::mailbox;
+use super::preamble::{Kind, Preamble};
+use super::reader::{self, TreeDone, TreeReader, UNKNOWN};
+use super::tally::{Counter, PathTally, state_name};
+use super::{News, code_of, failure_of, route_name};
+use crate::exit::{Exit, Failure};
+use crate::identity::Identity;
+use crate::ticket::Ticket;
+use anyhow::{Context as _, Result};
+use byway_control::Controller;
+use byway_engine::connection::{Event, close};
+use byway_engine::handshake::{self, PublicKey};
+use byway_engine::seal::Suites;
+use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach};
+use byway_files::{Source, SourceOptions};
+use byway_net::{Clock, Control, Flow, Owner, Socket};
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Instant, PathId};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::Builder;
+
+/// Pieces of standard input that wait to be sent.
+const PIPED: usize = 16;
+/// Events that wait for the program.
+const NEWS: usize = 256;
+/// How long to stay after the end, so that a CLOSE that is lost can be said again.
+const LINGER: Duration = Duration::from_millis(200);
+/// What to send.
+pub enum Payload {
+    /// Files and directories.
+    Tree(Vec<PathBuf>),
+    /// A stream.
+    Pipe(Box<dyn Read + Send>),
+}
+
+/// What to send, whom to, and how.
+pub struct SendingPlan {
+    /// This host.
+    pub identity: Identity,
+    /// The receiver.
+    pub ticket: Ticket,
+    /// Relays besides those that the ticket names.
+    pub relays: Vec<Word>,
+    /// What to send.
+    pub payload: Payload,
+    /// Governs all paths.
+    pub controller: Box<dyn Controller>,
+    /// To send from: each adds paths.
+    pub sockets: Vec<Socket>,
+    /// How the session behaves.
+    pub config: Config,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Sent {
+    /// `Ok`: the receiver has it all, except what is counted here. An error knows its exit code.
+    pub outcome: Result<(), Failure>,
+    /// Payload bytes that the receiver verified.
+    pub bytes: u64,
+    /// Files, directories and links in place.
+    pub entries: u64,
+    /// Entries that the receiver refused, or that were found damaged.
+    pub failed: u64,
+    /// Entries that could not be read.
+    pub unsent: u64,
+    /// Whether a hash disagreed.
+    pub damaged: bool,
+    /// From the connection to the receiver's last word.
+    pub seconds: f64,
+    /// Every path that there was.
+    pub paths: Vec<PathTally>,
+}
+
+/// A transfer that runs.
+pub struct Sending {
+    driver: byway_net::Handle<Sender>,
+    news: Receiver<News>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Sending {
+    /// Starts.
+    ///
+    /// # Errors
+    /// What is to be sent does not exist or cannot be read; the system gives no thread.
+    pub fn start(plan: SendingPlan) -> Result<Self> {
+        let control = Control::new().context("cannot make an event descriptor")?;
+        let (news, inbox) = sync_channel(NEWS);
+        let (feed, kind, transfer) = start_feed(plan.payload, &plan.identity, &control, &news)?;
+        let locals = plan.sockets.iter().map(Socket::address).collect();
+        let endpoint = Endpoint::new(EndpointConfig {
+            identity: handshake::Identity::from_secret(*plan.identity.secret().expose()),
+            suites: suites(),
+            seed: byway_net::seed()?,
+            connection: plan.config,
+            admission: None,
+            greeting: Vec::new(),
+        });
+        let preamble = Preamble { kind, permission: plan.ticket.permission.clone(), transfer };
+        let connect = Connect {
+            peer: PublicKey(plan.ticket.key.0),
+            addresses: plan.ticket.addresses.clone(),
+            application: preamble.to_bytes().to_vec(),
+            controller: plan.controller,
+        };
+        let reach = |relay: &crate::ticket::GreetedRelay| {
+            let reach =
+                Reach { word: relay.word.clone(), destination: relay.address, consent: relay.consent };
+            (relay.word.clone(), Some(reach))
+        };
+        let relays = plan.relays.into_iter().map(|word| (word, None));
+        let cancel = Arc::new(AtomicBool::new(false));
+        let owner = Sender {
+            connect: Some(connect),
+            relays: plan.ticket.relays.iter().map(reach).chain(relays).collect(),
+            handle: None,
+            connected: false,
+            feed,
+            news,
+            cancel: Arc::clone(&cancel),
+            counter: Counter::default(),
+            names: BTreeMap::new(),
+            locals,
+            ending: None,
+            leave_at: None,
+        };
+        let driver =
+            byway_net::spawn_with(control, "byway send", endpoint, owner, plan.sockets, Clock::new())
+                .context("cannot start a thread")?;
+        Ok(Self { driver, news: inbox, cancel })
+    }
+
+    /// The next thing that happened; `None` if nothing did within `patience`, or it is over.
+    pub fn next(&self, patience: Duration) -> Option<News> {
+        self.driver.waker().wake();
+        match self.news.recv_timeout(patience) {
+            Ok(news) => Some(news),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                // The owner is gone, and its thread about to be.
+                std::thread::sleep(Duration::from_millis(1));
+                None
+            }
+        }
+    }
+
+    /// Whether [`join`](Self::join) returns at once.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.driver.is_finished()
+    }
+
+    /// Gives up: the receiver is told.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Release);
+        self.driver.waker().wake();
+    }
+
+    /// A way to wake it from elsewhere.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        self.driver.control()
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// The data plane broke.
+    pub fn join(self) -> Result<Sent> {
+        let finished = self.driver.join()?;
+        let owner = finished.owner;
+        finished.outcome?;
+        let ending = owner.ending.unwrap_or(Ending {
+            outcome: Err(Failure::new(Exit::Error, "the transfer stopped before its end")),
+            done: TreeDone::default(),
+            seconds: 0.0,
+        });
+        let TreeDone { bytes, entries, failed, unsent, damaged } = ending.done;
+        let (outcome, seconds, paths) = (ending.outcome, ending.seconds, owner.counter.paths());
+        Ok(Sent { outcome, bytes, entries, failed, unsent, damaged, seconds, paths })
+    }
+}
+
+/// Ciphers for this machine's processor.
+pub(super) fn suites() -> Suites {
+    Suites::SECURE
+}
+
+fn start_feed(
+    payload: Payload,
+    identity: &Identity,
+    control: &Control,
+    news: &SyncSender<News>,
+) -> Result<(Feed, Kind, [u8; 16])> {
+    let waker = control.waker().clone();
+    match payload {
+        Payload::Tree(paths) => {
+            let source = Source::open(&paths, SourceOptions::default())?;
+            let transfer = transfer_of(identity, &paths);
+            let (asks, inbox) = mailbox(MAILBOX);
+            let (answers, answered) = sync_channel(MAILBOX + 1);
+            let reader = TreeReader { source, inbox, answers, news: news.clone(), waker };
+            Builder::new().name("byway read".into()).spawn(move || reader.run())?;
+            let total = Arc::new(AtomicU64::new(UNKNOWN));
+            let counted = Arc::clone(&total);
+            Builder::new().name("byway count".into()).spawn(move || reader::count(&paths, &counted))?;
+            Ok((Feed::Tree(Box::new(TreeFeed::new(asks, answered, total))), Kind::Tree, transfer))
+        }
+        Payload::Pipe(input) => {
+            let (answers, answered) = sync_channel(PIPED);
+            let run = move || reader::read_pipe(input, &answers, &waker);
+            Builder::new().name("byway read".into()).spawn(run)?;
+            Ok((Feed::Pipe(Box::new(PipeFeed::new(answered))), Kind::Pipe, byway_net::seed()?))
+        }
+    }
+}
+
+/// Names a tree by who sends it and from where, so that a second try is known as one.
+fn transfer_of(identity: &Identity, paths: &[PathBuf]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a tree");
+    hasher.update(&identity.public().0);
+    for path in paths {
+        let full = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let bytes = std::os::unix::ffi::OsStrExt::as_bytes(full.as_os_str());
+        hasher.update(&(bytes.len() as u64).to_be_bytes());
+        hasher.update(bytes);
+    }
+    let mut name = [0; 16];
+    hasher.finalize_xof().fill(&mut name);
+    name
+}
+
+struct Ending {
+    outcome: Result<(), Failure>,
+    done: TreeDone,
+    seconds: f64,
+}
+
+/// The owner of a sending endpoint.
+struct Sender {
+    connect: Option<Connect>,
+    relays: Vec<(Word, Option<Reach>)>,
+    handle: Option<Handle>,
+    connected: bool,
+    feed: Feed,
+    news: SyncSender<News>,
+    cancel: Arc<AtomicBool>,
+    counter: Counter,
+    names: BTreeMap<PathId, String>,
+    locals: Vec<SocketAddr>,
+    ending: Option<Ending>,
+    leave_at: Option<Instant>,
+}
+
+impl Owner for Sender {
+    type Machine = Endpoint;
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        if let Some(connect) = self.connect.take() {
+            self.begin(endpoint, now, connect);
+        }
+        while let Some(event) = endpoint.next_event() {
+            self.on_event(event, now);
+        }
+        if let (Some(handle), true) = (self.handle, self.connected) {
+            self.drive(endpoint, handle, now);
+        }
+        if self.ending.is_none() && self.cancel.load(Ordering::Acquire) {
+            self.fail(Failure::new(Exit::Interrupted, "interrupted"), now);
+        }
+        let Some(ending) = &self.ending else { return Flow::Continue };
+        let leave_at = *self.leave_at.get_or_insert_with(|| {
+            let (code, reason) = match &ending.outcome {
+                Ok(()) => (close::DONE, String::from("done")),
+                Err(failure) => (code_of(failure.exit()), failure.to_string()),
+            };
+            if let Some(handle) = self.handle {
+                endpoint.close(now, handle, code, &reason);
+            }
+            now + LINGER
+        });
+        let gone = self.handle.and_then(|handle| endpoint.connection(handle)).is_none_or(|it| it.is_closed());
+        if gone || now >= leave_at { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+impl Sender {
+    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant, connect: Connect) {
+        match endpoint.connect(now, connect) {
+            Ok(handle) => {
+                self.handle = Some(handle);
+                for (word, reach) in std::mem::take(&mut self.relays) {
+                    endpoint.add_relay(now, handle, &word, reach.as_ref());
+                }
+            }
+            Err(error) => self.fail(not_connected(error), now),
+        }
+    }
+
+    fn on_event(&mut self, event: EndpointEvent, now: Instant) {
+        match event {
+            EndpointEvent::Connected(_) => {
+                self.connected = true;
+                self.counter.begin(now);
+                self.tell(News::Begun);
+            }
+            EndpointEvent::Failed(_, error) => {
+                self.handle = None;
+                self.fail(not_connected(error), now);
+            }
+            EndpointEvent::RelayTrouble(_, relay, trouble) => {
+                self.tell(News::Warning(format!(
+                    "relay {relay}: {trouble}; the transfer goes on without it"
+                )));
+            }
+            EndpointEvent::Accepted(_)
+            | EndpointEvent::Closed(_)
+            | EndpointEvent::Reachable { .. }
+            | EndpointEvent::StandingTrouble(..) => {}
+        }
+    }
+
+    fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        let Some(connection) = endpoint.connection_mut(handle) else { return };
+        while let Some(event) = connection.next_event() {
+            let route = |path: PathId| {
+                let status = connection.status();
+                status
+                    .paths
+                    .iter()
+                    .find(|it| it.id == path)
+                    .map(|it| (route_name(&it.route, &self.locals), state_name(it.state)))
+            };
+            match event {
+                Event::Closed { code, reason, by_peer } => {
+                    self.fail(failure_of(code, &reason, by_peer), now);
+                }
+                Event::PathUp(path) => {
+                    if let Some((name, state)) = route(path) {
+                        self.names.insert(path, name.clone());
+                        self.tell(News::Path { path: path.0, name, state, reason: None });
+                    }
+                }
+                Event::PathDown { path, reason } => {
+                    let name = self.names.remove(&path).unwrap_or_default();
+                    let reason = Some(reason.to_owned());
+                    self.tell(News::Path { path: path.0, name, state: "closed", reason });
+                }
+                Event::Notice { path, reason, proven } => {
+                    let name =
+                        self.names.get(&path).cloned().or_else(|| Some(route(path)?.0)).unwrap_or_default();
+                    let seems = if proven { "says" } else { "seems to say" };
+                    self.tell(News::Warning(format!("{name} {seems}: {reason}")));
+                }
+                Event::Confirmed => {}
+            }
+        }
+        if self.ending.is_some() || connection.is_closing() {
+            return;
+        }
+        self.feed.drive(connection.outgoing());
+        self.feed.take(connection.incoming());
+        if self.feed.is_sent() {
+            connection.finishing();
+        }
+        let ending = self.feed.ending();
+        if ending.is_some() || self.counter.is_due(now) {
+            let (bytes, total) = self.feed.progress(connection.outgoing());
+            let tally = self.counter.look(now, connection, &self.locals, bytes, total);
+            self.tell(News::Progress(tally));
+        }
+        match ending {
+            Some(Ok(done)) => {
+                let seconds = self.counter.seconds(now);
+                self.ending = Some(Ending { outcome: Ok(()), done, seconds });
+            }
+            Some(Err(failure)) => self.fail(failure, now),
+            None => {}
+        }
+    }
+
+    fn fail(&mut self, failure: Failure, now: Instant) {
+        if self.ending.is_none() {
+            let done = TreeDone { bytes: self.counter.bytes(), ..TreeDone::default() };
+            self.ending = Some(Ending { outcome: Err(failure), done, seconds: self.counter.seconds(now) });
+        }
+    }
+
+    /// Progress that nobody takes is not worth waiting for, and warnings neither.
+    fn tell(&self, news: News) {
+        let _ = self.news.try_send(news);
+    }
+}
+
+/// Why there is no connection, for a person.
+fn not_connected(error: ConnectError) -> Failure {
+    let (exit, sentence) = match error {
+        ConnectError::NoAnswer => (
+            Exit::Network,
+            "the receiver does not answer at any address of the ticket: is `byway recv` still running there, \
+             and does a firewall let UDP through? A relay may help (--relay)",
+        ),
+        ConnectError::Unreachable | ConnectError::NoRoute => (
+            Exit::Network,
+            "the receiver cannot be reached from here: no network leads to any address of the ticket; \
+             a relay may help (--relay)",
+        ),
+        ConnectError::WrongKey => (
+            Exit::NotAuthorised,
+            "the host at the ticket's address has another key than the ticket says: \
+             ask the receiver for a new ticket",
+        ),
+        ConnectError::Version => {
+            (Exit::Error, "the receiver runs an incompatible version of byway: update the older side")
+        }
+        ConnectError::Full => {
+            (Exit::Network, "the receiver has as many connections as it takes: try again later")
+        }
+        ConnectError::Impossible => {
+            (Exit::Usage, "the ticket holds a key that cannot be: ask for a new ticket")
+        }
+    };
+    Failure::new(exit, sentence)
+}

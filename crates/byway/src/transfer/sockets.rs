@@ -1,0 +1,152 @@
+//! Which sockets to open, and which addresses to tell others.
+
+use crate::args::words::Endpoint;
+use anyhow::Result;
+use byway_net::{BindError, Interface, Socket, interfaces};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
+const MOST: usize = 8;
+
+/// Sockets to receive on: those asked for, or else one per address of this host, on one port as far as that is free.
+/// One per address, and not one for all, so that answers leave by the address that was asked.
+///
+/// # Errors
+/// An address that was asked for cannot be bound; or none of this host's can.
+pub fn listening(asked: &[Endpoint]) -> Result<Vec<Socket>> {
+    if !asked.is_empty() {
+        return bind_all(asked, 0);
+    }
+    let mut port = 0;
+    let mut sockets: Vec<Socket> = Vec::new();
+    for ip in own_addresses().into_iter().take(MOST) {
+        let bound = Socket::bind(SocketAddr::new(ip, port)).or_else(|_| Socket::bind(SocketAddr::new(ip, 0)));
+        // An address that cannot be bound is one that nobody can come by.
+        if let Ok(socket) = bound {
+            port = socket.address().port();
+            sockets.push(socket);
+        }
+    }
+    if sockets.is_empty() {
+        // No network at all: whoever comes is on this host.
+        sockets.push(Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?);
+    }
+    Ok(sockets)
+}
+
+/// Sockets to send from: those asked for, or else one per address of this host that may reach one of `destinations`.
+///
+/// # Errors
+/// An address that was asked for cannot be bound; or none of this host's can.
+pub fn sending(asked: &[Endpoint], destinations: &[IpAddr]) -> Result<Vec<Socket>> {
+    if !asked.is_empty() {
+        return bind_all(asked, 0);
+    }
+    let wanted = |v4: bool, loopback: bool| {
+        destinations.iter().any(|ip| ip.is_ipv4() == v4 && ip.is_loopback() == loopback)
+    };
+    let mut ips: Vec<IpAddr> =
+        own_addresses().into_iter().filter(|ip| wanted(ip.is_ipv4(), false)).take(MOST).collect();
+    let families: [(IpAddr, IpAddr); 2] = [
+        (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::LOCALHOST.into()),
+        (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::LOCALHOST.into()),
+    ];
+    for (any, loopback) in families {
+        if wanted(any.is_ipv4(), true) {
+            ips.push(loopback);
+        }
+        // The system may know a way that the list of interfaces does not show.
+        if wanted(any.is_ipv4(), false)
+            && !ips.iter().any(|ip| ip.is_ipv4() == any.is_ipv4() && !ip.is_loopback())
+        {
+            ips.push(any);
+        }
+    }
+    let bound: Vec<Result<Socket, BindError>> =
+        ips.into_iter().map(|ip| Socket::bind(SocketAddr::new(ip, 0))).collect();
+    if bound.iter().any(Result::is_ok) {
+        return Ok(bound.into_iter().filter_map(Result::ok).collect());
+    }
+    match bound.into_iter().find_map(Result::err) {
+        Some(error) => Err(error.into()),
+        None => Ok(vec![Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0))?]),
+    }
+}
+
+/// Binds what was asked for, with `port` where none was named.
+///
+/// # Errors
+/// One of them cannot be bound.
+pub fn bind_all(asked: &[Endpoint], port: u16) -> Result<Vec<Socket>> {
+    asked.iter().map(|endpoint| Ok(Socket::bind(endpoint.or_port(port))?)).collect()
+}
+
+/// Where others find these sockets: for one bound to all addresses, each of the host's.
+#[must_use]
+pub fn reachable_at(sockets: &[Socket]) -> Vec<SocketAddr> {
+    let own = own_addresses();
+    let mut found = Vec::new();
+    for socket in sockets {
+        let address = socket.address();
+        if !address.ip().is_unspecified() {
+            found.push(address);
+            continue;
+        }
+        let before = found.len();
+        let fitting = own.iter().filter(|ip| ip.is_ipv4() == address.is_ipv4());
+        found.extend(fitting.map(|ip| SocketAddr::new(*ip, address.port())));
+        if found.len() == before && address.is_ipv4() {
+            found.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()));
+        }
+    }
+    found.dedup();
+    found
+}
+
+/// Addresses of this host that others may know, the public ones first.
+#[must_use]
+pub fn own_addresses() -> Vec<IpAddr> {
+    // Without the list there is still the unspecified address.
+    let mut ips: Vec<IpAddr> =
+        interfaces().unwrap_or_default().into_iter().map(|Interface { address, .. }| address).collect();
+    ips.sort_by_key(|ip| is_private(*ip));
+    ips
+}
+
+const fn is_private(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_private(),
+        IpAddr::V6(ip) => ip.is_unique_local(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ips(sockets: &[Socket]) -> Vec<IpAddr> {
+        sockets.iter().map(|socket| socket.address().ip()).collect()
+    }
+
+    #[test]
+    fn loopback_is_reached_from_loopback_and_nowhere_else() {
+        let loopback: IpAddr = "127.0.0.1".parse().unwrap();
+        assert_eq!(ips(&sending(&[], &[loopback]).unwrap()), [loopback]);
+        let far = sending(&[], &["192.0.2.1".parse().unwrap()]).unwrap();
+        assert!(!far.is_empty() && !ips(&far).contains(&loopback));
+    }
+
+    #[test]
+    fn what_is_told_to_others_can_be_reached() {
+        for address in reachable_at(&listening(&[]).unwrap()) {
+            assert!(!address.ip().is_unspecified() && address.port() != 0, "{address}");
+        }
+        let asked: Endpoint = "127.0.0.1:0".parse().unwrap();
+        let sockets = listening(&[asked]).unwrap();
+        assert_eq!(reachable_at(&sockets), [sockets[0].address()]);
+        let any: Endpoint = "0.0.0.0:0".parse().unwrap();
+        assert!(!reachable_at(&listening(&[any]).unwrap()).is_empty());
+        let taken: Endpoint = sockets[0].address().to_string().parse().unwrap();
+        assert!(listening(&[taken]).unwrap_err().to_string().contains("is in use"));
+    }
+}

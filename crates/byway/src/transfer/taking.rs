@@ -1,0 +1,205 @@
+//! One transfer on its way in, as the receiver's owner keeps it.
+
+use super::feed::MAILBOX;
+use super::mailbox::{Outbox, mailbox};
+use super::receiver::{Destination, Received};
+use super::tally::{Counter, Tally};
+use super::writer::{Back, Desk, Task, write_pipe, write_tree};
+use super::{BACK, FORTH, News};
+use crate::exit::{Exit, Failure};
+use crate::identity::PublicKey;
+use byway_engine::Connection;
+use byway_engine::data::{InEvent, Incoming, Outgoing};
+use byway_files::Summary;
+use byway_net::Waker;
+use byway_wire::Instant;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::Builder;
+
+/// Bytes of a stream handed over at once.
+const PIECE: usize = 64 << 10;
+/// Reports that wait for the sender, in bytes; then what arrives waits too.
+const REPORTS: usize = 1 << 20;
+
+/// A transfer on its way in.
+pub(super) struct Taking {
+    peer: PublicKey,
+    is_pipe: bool,
+    tasks: Outbox<Task>,
+    back: Receiver<Back>,
+    reports: Vec<u8>,
+    opened: bool,
+    /// The stream from the sender is at its end.
+    read: bool,
+    /// The end of a pipe was handed over.
+    ended: bool,
+    summary: Option<Summary>,
+    done_at: Option<Instant>,
+    failure: Option<Failure>,
+    counter: Counter,
+}
+
+impl Taking {
+    /// Starts the thread that writes.
+    pub fn start(
+        destination: &Destination,
+        transfer: [u8; 16],
+        peer: PublicKey,
+        now: Instant,
+        news: &SyncSender<News>,
+        waker: &Waker,
+    ) -> io::Result<Self> {
+        let (tasks, inbox) = mailbox(MAILBOX);
+        let (give, back) = sync_channel(2 * MAILBOX);
+        let desk = Desk { tasks: inbox, back: give, news: news.clone(), waker: waker.clone() };
+        let thread = Builder::new().name("byway write".into());
+        let is_pipe = match destination {
+            Destination::Directory(directory) => {
+                let directory = directory.clone();
+                thread.spawn(move || write_tree(&directory, transfer, desk))?;
+                false
+            }
+            Destination::Stdout => {
+                thread.spawn(move || write_pipe(io::stdout(), &desk))?;
+                true
+            }
+        };
+        let mut counter = Counter::default();
+        counter.begin(now);
+        Ok(Self {
+            peer,
+            is_pipe,
+            tasks,
+            back,
+            reports: Vec::new(),
+            opened: false,
+            read: false,
+            ended: false,
+            summary: None,
+            done_at: None,
+            failure: None,
+            counter,
+        })
+    }
+
+    /// Moves what can be moved.
+    pub fn drive(&mut self, connection: &mut Connection, now: Instant) {
+        if !self.opened {
+            self.opened = true;
+            connection.outgoing().open_stream(BACK);
+        }
+        self.take_back(connection.incoming());
+        self.hand_over(connection.incoming());
+        self.report(connection.outgoing());
+        if self.summary.is_some() && self.reports.is_empty() && self.done_at.is_none() {
+            connection.outgoing().finish(BACK);
+            connection.finishing();
+            self.done_at = Some(now);
+        }
+    }
+
+    /// Since when nothing is left to do but to hear the sender's goodbye.
+    pub const fn done_at(&self) -> Option<Instant> {
+        self.done_at
+    }
+
+    /// Why it cannot go on, once.
+    pub const fn failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    /// How far it is, now and then.
+    pub fn look(
+        &mut self,
+        connection: &mut Connection,
+        locals: &[SocketAddr],
+        now: Instant,
+    ) -> Option<Tally> {
+        if !self.counter.is_due(now) {
+            return None;
+        }
+        let bytes = connection.incoming().received();
+        Some(self.counter.look(now, connection, locals, bytes, None))
+    }
+
+    /// How it ended.
+    pub fn end(self, outcome: Result<(), Failure>, now: Instant) -> Received {
+        let summary = self.summary.unwrap_or_default();
+        let announced = summary.announced;
+        let entries = match self.is_pipe {
+            true => summary.files,
+            false => {
+                (announced.files + announced.directories + announced.symlinks).saturating_sub(summary.failed)
+            }
+        };
+        let seconds = self.done_at.map_or_else(|| self.counter.seconds(now), |at| self.counter.seconds(at));
+        Received { outcome, peer: self.peer, bytes: summary.bytes, entries, failed: summary.failed, seconds }
+    }
+
+    /// What the disk thread gives back.
+    fn take_back(&mut self, incoming: &mut Incoming) {
+        while self.reports.len() < REPORTS {
+            match self.back.try_recv() {
+                Ok(Back::Buffer(buffer)) => incoming.written(buffer),
+                Ok(Back::Reports(bytes)) => self.reports.extend(bytes),
+                Ok(Back::Forget(object)) => incoming.forget_object(object),
+                Ok(Back::Done(summary, bytes)) => {
+                    self.summary = Some(summary);
+                    self.reports.extend(bytes);
+                }
+                Ok(Back::Failed(failure)) => self.failure = Some(failure),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    if self.summary.is_none() && self.failure.is_none() {
+                        let sentence = "the thread that writes broke down";
+                        self.failure = Some(Failure::new(Exit::Error, sentence));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What arrived goes to the disk thread, as far as there is room: what stays slows the sender down.
+    fn hand_over(&mut self, incoming: &mut Incoming) {
+        while !self.read && self.tasks.has_room() {
+            let mut bytes = vec![0; PIECE];
+            let Some(read) = incoming.read(FORTH, &mut bytes) else { break };
+            self.read = read.finished;
+            if read.length > 0 {
+                bytes.truncate(read.length);
+                self.tasks.post(Task::Bytes(bytes));
+            } else if !read.finished {
+                break;
+            }
+        }
+        if self.is_pipe {
+            if self.read && !self.ended && self.tasks.has_room() {
+                self.ended = true;
+                self.tasks.post(Task::End);
+            }
+            while incoming.next_event().is_some() {}
+            return;
+        }
+        while self.tasks.has_room() {
+            let Some(write) = incoming.next_write() else { break };
+            self.tasks.post(Task::Write(write));
+        }
+        while self.tasks.has_room() {
+            let Some(event) = incoming.next_event() else { break };
+            if let InEvent::ObjectComplete { id, .. } = event {
+                self.tasks.post(Task::Complete(id));
+            }
+        }
+    }
+
+    fn report(&mut self, out: &mut Outgoing) {
+        while out.next_event().is_some() {}
+        if !self.reports.is_empty() {
+            let taken = out.write(BACK, &self.reports);
+            self.reports.drain(..taken);
+        }
+    }
+}

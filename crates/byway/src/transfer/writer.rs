@@ -1,0 +1,235 @@
+//! The receiver's disk thread: writes, verifies and puts in place, or writes to standard output.
+
+use super::News;
+use crate::exit::{Exit, Failure};
+use byway_engine::data::WriteRequest;
+use byway_files::{Finish, Report, Reports, Sink, SinkError, SinkOptions, Summary, Written};
+use byway_net::Waker;
+use byway_wire::ObjectId;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+
+/// Bytes verified between two looks at what arrived.
+const WORK: u64 = 4 << 20;
+/// Problems with single entries that a person gets to read; the rest is counted.
+const WARNINGS: u64 = 100;
+
+/// What the owner hands over.
+pub(super) enum Task {
+    /// The next bytes of the manifest, or of a pipe.
+    Bytes(Vec<u8>),
+    /// Bytes of an object.
+    Write(WriteRequest),
+    /// All bytes of an object were handed over.
+    Complete(ObjectId),
+    /// The pipe is at its end.
+    End,
+}
+
+/// What it gets back.
+pub(super) enum Back {
+    /// The bytes of a write are on the disk, or not wanted; here is their buffer.
+    Buffer(Vec<u8>),
+    /// To send to the peer.
+    Reports(Vec<u8>),
+    /// Nothing more of this object is wanted.
+    Forget(ObjectId),
+    /// All is done; these are the last reports. Together, so that the owner knows the end before the peer does.
+    Done(Summary, Vec<u8>),
+    /// The transfer cannot go on.
+    Failed(Failure),
+}
+
+/// The ends of the channels to and from the owner.
+pub(super) struct Desk {
+    pub tasks: Receiver<Task>,
+    pub back: SyncSender<Back>,
+    pub news: SyncSender<News>,
+    pub waker: Waker,
+}
+
+/// The owner has gone.
+struct Gone;
+
+impl Desk {
+    fn give(&self, back: Back) -> Result<(), Gone> {
+        let given = self.back.send(back).map_err(|_| Gone);
+        self.waker.wake();
+        given
+    }
+}
+
+/// Writes a tree until it is complete or the owner has gone.
+pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
+    let options = SinkOptions { transfer, ..SinkOptions::default() };
+    match Sink::open(directory, options) {
+        Ok(sink) => {
+            let mut writer = TreeWriter {
+                sink,
+                desk,
+                pending: Vec::new(),
+                finishing: Vec::new(),
+                own: Reports::new(),
+                warned: 0,
+            };
+            // The owner has gone: there is nobody to tell.
+            let _ = writer.run();
+        }
+        Err(error) => {
+            let _ = desk.give(Back::Failed(sink_failure(&error)));
+        }
+    }
+}
+
+fn sink_failure(error: &SinkError) -> Failure {
+    Failure::new(Exit::Error, error.to_string())
+}
+
+struct TreeWriter {
+    sink: Sink,
+    desk: Desk,
+    /// Writes and ends of objects that the manifest has not announced yet. Their bytes count against the window, so they
+    /// are bounded.
+    pending: Vec<WriteRequest>,
+    finishing: Vec<ObjectId>,
+    /// Reads this side's own reports: which objects failed.
+    own: Reports,
+    warned: u64,
+}
+
+impl TreeWriter {
+    fn run(&mut self) -> Result<(), Gone> {
+        loop {
+            let more = match self.sink.work(WORK) {
+                Ok(more) => more,
+                Err(error) => return self.desk.give(Back::Failed(sink_failure(&error))),
+            };
+            let reports = self.tell()?;
+            if self.sink.is_complete() {
+                return self.desk.give(Back::Done(self.sink.summary(), reports));
+            }
+            if !reports.is_empty() {
+                self.desk.give(Back::Reports(reports))?;
+            }
+            let task = if more {
+                match self.desk.tasks.try_recv() {
+                    Ok(task) => task,
+                    Err(TryRecvError::Empty) => continue,
+                    Err(TryRecvError::Disconnected) => return Err(Gone),
+                }
+            } else {
+                self.desk.tasks.recv().map_err(|_| Gone)?
+            };
+            if let Err(error) = self.take(task)? {
+                return self.desk.give(Back::Failed(sink_failure(&error)));
+            }
+        }
+    }
+
+    fn take(&mut self, task: Task) -> Result<Result<(), SinkError>, Gone> {
+        let done = match task {
+            Task::Bytes(bytes) => match self.sink.records(&bytes) {
+                Ok(()) => {
+                    for write in std::mem::take(&mut self.pending) {
+                        if let Err(error) = self.write(write)? {
+                            return Ok(Err(error));
+                        }
+                    }
+                    let finishing = std::mem::take(&mut self.finishing);
+                    finishing.into_iter().try_for_each(|object| self.finish(object))
+                }
+                Err(error) => Err(error),
+            },
+            Task::Write(write) => self.write(write)?,
+            Task::Complete(object) => self.finish(object),
+            Task::End => Ok(()),
+        };
+        Ok(done)
+    }
+
+    fn write(&mut self, write: WriteRequest) -> Result<Result<(), SinkError>, Gone> {
+        match self.sink.write(write.object, write.offset, &write.data) {
+            Ok(Written::Pending) => {
+                self.pending.push(write);
+                Ok(Ok(()))
+            }
+            Ok(Written::Stored | Written::Ignored) => {
+                self.desk.give(Back::Buffer(write.data))?;
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    fn finish(&mut self, object: ObjectId) -> Result<(), SinkError> {
+        if self.sink.finish(object)? == Finish::Pending {
+            self.finishing.push(object);
+        }
+        Ok(())
+    }
+
+    /// Takes the reports to send, and says what went wrong.
+    fn tell(&mut self) -> Result<Vec<u8>, Gone> {
+        let reports = self.sink.reports();
+        // They are this very side's, so that reading them cannot fail.
+        for report in self.own.feed(&reports).unwrap_or_default() {
+            if let Report::Failed { object, .. } = report {
+                self.desk.give(Back::Forget(object))?;
+            }
+        }
+        for problem in self.sink.problems() {
+            self.warned += 1;
+            let text = match self.warned {
+                ..=WARNINGS => format!("{}: {}", problem.path.display(), problem.reason),
+                more if more == WARNINGS + 1 => "there are more such entries".into(),
+                _ => continue,
+            };
+            // Nobody reads: nobody needs to know.
+            let _ = self.desk.news.try_send(News::Warning(text));
+        }
+        Ok(reports)
+    }
+}
+
+/// Writes a stream, and says at the end how much it was and what its hash is.
+pub(super) fn write_pipe(mut output: impl Write, desk: &Desk) {
+    // When the owner has gone there is nobody to tell.
+    let _ = copy_pipe(&mut output, desk);
+}
+
+fn copy_pipe(output: &mut impl Write, desk: &Desk) -> Result<(), Gone> {
+    let mut hasher = blake3::Hasher::new();
+    let mut written = 0u64;
+    loop {
+        match desk.tasks.recv().map_err(|_| Gone)? {
+            Task::Bytes(bytes) => {
+                if let Err(error) = output.write_all(&bytes) {
+                    return desk.give(Back::Failed(pipe_failure(&error)));
+                }
+                hasher.update(&bytes);
+                written += bytes.len() as u64;
+                desk.waker.wake();
+            }
+            Task::End => {
+                if let Err(error) = output.flush() {
+                    return desk.give(Back::Failed(pipe_failure(&error)));
+                }
+                let receipt = [&written.to_be_bytes()[..], hasher.finalize().as_bytes()].concat();
+                let summary = Summary { files: 1, bytes: written, ..Summary::default() };
+                return desk.give(Back::Done(summary, receipt));
+            }
+            Task::Write(_) | Task::Complete(_) => {}
+        }
+    }
+}
+
+fn pipe_failure(error: &io::Error) -> Failure {
+    let sentence = match error.kind() {
+        io::ErrorKind::BrokenPipe => {
+            "the reader of standard output has gone before the end of the stream".into()
+        }
+        _ => format!("cannot write to standard output: {error}"),
+    };
+    Failure::new(Exit::Error, sentence)
+}

@@ -1,0 +1,181 @@
+//! `byway recv`: prints a ticket and takes what is sent.
+
+use super::show::Show;
+use crate::args::Global;
+use crate::args::verbs::Recv;
+use crate::exit::{Exit, Failure};
+use crate::output::{Event, Outcome, Output, Ready, ResultEvent};
+use crate::secret::Secret;
+use crate::signals::Signals;
+use crate::state::StateDir;
+use crate::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
+use crate::transfer::{Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, sockets};
+use anyhow::{Context as _, Result};
+use byway_engine::Config;
+use byway_files::{Sink, SinkOptions};
+use byway_net::{Clock, Socket};
+use byway_wire::Duration;
+use byway_wire::relay::Word;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Time between two looks at signals and progress.
+const TICK: Duration = Duration::from_millis(100);
+/// How long to wait for relays to answer before the ticket is printed.
+const RELAYS: Duration = Duration::from_secs(3);
+
+/// Receives, and shows how it goes.
+pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Result<Exit> {
+    let piped = arguments.directory.as_os_str() == "-";
+    if piped {
+        if global.json {
+            let sentence = "with `-` standard output is the stream itself: leave out --json";
+            return Err(Failure::new(Exit::Usage, sentence).into());
+        }
+        output.stdout_is_data();
+    } else {
+        // Whoever cannot write should know before anybody sends.
+        drop(Sink::open(
+            &arguments.directory,
+            SinkOptions { transfer: byway_net::seed()?, ..SinkOptions::default() },
+        )?);
+    }
+    let words: Vec<Word> =
+        arguments.relay.iter().map(|word| word.value().context("--relay")).collect::<Result<_>>()?;
+    let identity =
+        StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?.identity()?;
+    let sockets = sockets::listening(&arguments.listen)?;
+    let listen: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
+    for clipped in sockets.iter().map(Socket::buffers).filter(|buffers| buffers.clipped()).take(1) {
+        output.say(&clipped.to_string());
+    }
+    let mut ticket = Ticket {
+        key: identity.public(),
+        permission: Secret::new(byway_net::seed()?),
+        addresses: sockets::reachable_at(&sockets),
+        relays: Vec::new(),
+    };
+    ticket.addresses.truncate(MAX_ENTRIES);
+    let receiving = Receiving::start(ReceivingPlan {
+        identity,
+        gate: Gate {
+            permission: ticket.permission.clone(),
+            allow: arguments.allow.clone(),
+            kind: if piped { Kind::Pipe } else { Kind::Tree },
+            full: Arc::default(),
+            seed: u64::from_be_bytes(byway_net::seed()?),
+        },
+        destination: if piped {
+            Destination::Stdout
+        } else {
+            Destination::Directory(arguments.directory.clone())
+        },
+        once: arguments.once,
+        relays: words.clone(),
+        sockets,
+        config: Config::default(),
+    })?;
+    let signals = Signals::install(|| {}).context("cannot take over signals")?;
+    ticket.relays = stand(&receiving, &words, output);
+    let text = ticket.to_string();
+    output.emit(&Event::Ready(Ready { ticket: Some(text.clone()), word: None, listen }));
+    output.answer(&text)?;
+    let exit = serve(&receiving, &signals, arguments.once || piped, output)?;
+    receiving.join()?;
+    Ok(exit)
+}
+
+/// Waits for the relays to answer, and says which did not.
+fn stand(receiving: &Receiving, words: &[Word], output: &mut Output) -> Vec<GreetedRelay> {
+    let mut greeted: Vec<GreetedRelay> = Vec::new();
+    let clock = Clock::new();
+    let begun = clock.now();
+    while greeted.len() < words.len() {
+        let left = RELAYS.saturating_sub(clock.now().since(begun));
+        if left.is_zero() {
+            break;
+        }
+        match receiving.next(left) {
+            Some(News::Reachable { relay, address, consent }) => {
+                if let Some(word) = words.iter().find(|word| word.relays().contains(&relay)) {
+                    greeted.retain(|known| known.word != *word);
+                    greeted.push(GreetedRelay { word: word.clone(), address, consent });
+                }
+            }
+            Some(News::Warning(message)) => output.emit(&Event::Warning { message }),
+            _ if receiving.is_over() => break,
+            _ => {}
+        }
+    }
+    for word in words.iter().filter(|word| !greeted.iter().any(|known| known.word == **word)) {
+        let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
+        let message = format!("relay {} does not answer: the ticket leaves it out", at.join(", "));
+        output.emit(&Event::Warning { message });
+    }
+    greeted
+}
+
+/// Takes what comes until there is a reason to stop.
+fn serve(receiving: &Receiving, signals: &Signals, once: bool, output: &mut Output) -> Result<Exit> {
+    let mut show = Show::new(output);
+    let mut stop = None;
+    let mut last = Exit::Ok;
+    loop {
+        let news = receiving.next(TICK);
+        let idle = news.is_none();
+        match news {
+            Some(News::Received(received)) => last = conclude(received, output),
+            Some(news) => show.news(news, output),
+            None => {}
+        }
+        if stop.is_none()
+            && let Some(exit) = signals.stop()
+        {
+            stop = Some(exit);
+            receiving.cancel();
+        }
+        if idle && receiving.is_over() {
+            break;
+        }
+    }
+    match stop {
+        // Nothing was lost by stopping a receiver that goes on until it is stopped.
+        Some(exit) => {
+            output.say("stopped");
+            Ok(exit)
+        }
+        None if once => Ok(last),
+        // The data plane broke: `join` says how.
+        None => Ok(Exit::Error),
+    }
+}
+
+/// Tells how one transfer ended.
+fn conclude(received: Received, output: &mut Output) -> Exit {
+    let (bytes, seconds) = (received.bytes, received.seconds);
+    let (exit, error) = match &received.outcome {
+        Ok(()) if received.failed == 0 => (Exit::Ok, None),
+        Ok(()) => {
+            (Exit::Partial, Some("not everything arrived: the warnings name what is missing".to_owned()))
+        }
+        Err(failure) => (failure.exit(), Some(failure.to_string())),
+    };
+    let outcome = Outcome::Transfer {
+        bytes,
+        entries: received.entries,
+        seconds,
+        goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+        verified: exit == Exit::Ok,
+        paths: Vec::new(),
+    };
+    output.emit(&Event::Result(ResultEvent {
+        verb: "recv",
+        exit: exit as u8,
+        error: error.clone(),
+        outcome,
+    }));
+    if let Some(sentence) = error {
+        output.complain(&sentence);
+    }
+    exit
+}

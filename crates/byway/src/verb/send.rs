@@ -1,0 +1,173 @@
+//! `byway send`: files or a stream to whoever printed the ticket.
+
+use super::show::Show;
+use crate::args::Global;
+use crate::args::verbs::{Priority, Send};
+use crate::exit::{Exit, Failure};
+use crate::output::{Event, Outcome, Output, ResultEvent};
+use crate::signals::Signals;
+use crate::state::StateDir;
+use crate::ticket::Ticket;
+use crate::transfer::{Payload, Sending, SendingPlan, Sent, sockets};
+use crate::units::Bytes;
+use anyhow::{Context as _, Result};
+use byway_control::{Class, Controller, NAMES, by_name};
+use byway_engine::Config;
+use byway_files::Totals;
+use byway_wire::Duration;
+use byway_wire::relay::Word;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// Time between two looks at signals and progress.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Sends, and shows how it goes.
+pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Result<Exit> {
+    let environment = std::env::var("BYWAY_TICKET").ok();
+    let (paths, ticket) = arguments.split(environment.as_deref())?;
+    let ticket = ticket.value()?;
+    let relays = relays(arguments)?;
+    let controller = controller(arguments)?;
+    let paths: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
+    let piped = paths.iter().any(|path| path.as_os_str() == "-");
+    if piped && paths.len() > 1 {
+        let sentence = "`-` stands for standard input and cannot be sent together with files: send them one after the other";
+        return Err(Failure::new(Exit::Usage, sentence).into());
+    }
+    if arguments.dry_run {
+        return dry_run(&paths, piped, output);
+    }
+    let payload = if piped { Payload::Pipe(Box::new(io::stdin())) } else { Payload::Tree(paths) };
+    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
+    let ticket = if arguments.no_relay { Ticket { relays: Vec::new(), ..ticket } } else { ticket };
+    let plan = SendingPlan {
+        identity: state.identity()?,
+        sockets: sockets::sending(&arguments.bind, &destinations(&ticket, &relays))?,
+        ticket,
+        relays,
+        payload,
+        controller,
+        config: Config::default(),
+    };
+    let sending = Sending::start(plan)?;
+    let waker = sending.control().waker().clone();
+    let signals = Signals::install(move || waker.wake()).context("cannot take over signals")?;
+    let mut show = Show::new(output);
+    let mut stop = None;
+    loop {
+        while let Some(news) = sending.next(TICK) {
+            show.news(news, output);
+            if stop.is_none() && signals.stop().is_some() {
+                break;
+            }
+        }
+        if stop.is_none()
+            && let Some(exit) = signals.stop()
+        {
+            stop = Some(exit);
+            sending.cancel();
+        }
+        if sending.is_over() {
+            break;
+        }
+    }
+    while let Some(news) = sending.next(Duration::ZERO) {
+        show.news(news, output);
+    }
+    conclude(sending.join()?, stop, output)
+}
+
+/// Tells how it ended.
+fn conclude(sent: Sent, stop: Option<Exit>, output: &mut Output) -> Result<Exit> {
+    let (bytes, seconds) = (sent.bytes, sent.seconds);
+    if let (Err(_), Some(exit)) = (&sent.outcome, stop) {
+        let sentence = format!("stopped with {} sent: the same command sends it again", Bytes(bytes));
+        return Err(Failure::new(exit, sentence).into());
+    }
+    sent.outcome?;
+    let (exit, error) = if sent.damaged {
+        (Exit::Integrity, Some("something arrived that is not what was sent: send it again"))
+    } else if sent.failed + sent.unsent > 0 {
+        (Exit::Partial, Some("not everything was transferred: the warnings name what is missing"))
+    } else {
+        (Exit::Ok, None)
+    };
+    let outcome = Outcome::Transfer {
+        bytes,
+        entries: sent.entries,
+        seconds,
+        goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+        verified: !sent.damaged && sent.failed == 0,
+        paths: super::show::totals(&sent.paths),
+    };
+    output.emit(&Event::Result(ResultEvent {
+        verb: "send",
+        exit: exit as u8,
+        error: error.map(String::from),
+        outcome,
+    }));
+    if let Some(sentence) = error {
+        output.complain(sentence);
+    }
+    Ok(exit)
+}
+
+fn relays(arguments: &Send) -> Result<Vec<Word>> {
+    if arguments.no_relay {
+        return Ok(Vec::new());
+    }
+    arguments.relay.iter().map(|word| word.value().context("--relay")).collect()
+}
+
+fn controller(arguments: &Send) -> Result<Box<dyn Controller>> {
+    let seed = u64::from_be_bytes(byway_net::seed()?);
+    let Some(name) = &arguments.congestion else {
+        let class = match arguments.priority {
+            Priority::Background => Class::Background,
+            Priority::Normal => Class::Normal,
+        };
+        return Ok(class.controller(seed));
+    };
+    by_name(name, seed).ok_or_else(|| {
+        let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+        let sentence =
+            format!("there is no congestion controller {name:?}: choose one of {}", known.join(", "));
+        Failure::new(Exit::Usage, sentence).into()
+    })
+}
+
+/// Every address that a datagram may be sent to first.
+pub(super) fn destinations(ticket: &Ticket, relays: &[Word]) -> Vec<IpAddr> {
+    let words = ticket.relays.iter().map(|relay| &relay.word).chain(relays);
+    let relays = words.flat_map(|word| word.relays().iter());
+    ticket.addresses.iter().chain(relays).map(std::net::SocketAddr::ip).collect()
+}
+
+fn dry_run(paths: &[PathBuf], piped: bool, output: &mut Output) -> Result<Exit> {
+    if piped {
+        output.answer("standard input, to its end")?;
+        return Ok(Exit::Ok);
+    }
+    let mut totals = Totals::new(paths)?;
+    while totals.step(4096) {}
+    let counts = totals.counts();
+    let (files, directories, links) = (counts.files, counts.directories, counts.symlinks);
+    output.answer(&format!(
+        "{} in {files} files, {directories} directories and {links} symbolic links",
+        Bytes(counts.bytes)
+    ))?;
+    let exit = if totals.unsent() > 0 {
+        output.complain(&format!("{} entries cannot be read and would be left out", totals.unsent()));
+        Exit::Partial
+    } else {
+        Exit::Ok
+    };
+    output.emit(&Event::result(
+        "send",
+        exit,
+        Outcome::Plan { bytes: counts.bytes, files, directories, links, unreadable: totals.unsent() },
+    ));
+    Ok(exit)
+}

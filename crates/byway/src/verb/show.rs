@@ -1,0 +1,71 @@
+//! What happens in a transfer, as events.
+
+use crate::output::{Event, Output, PathChange, PathProgress, PathTotal, Pause, Progress};
+use crate::transfer::{News, PathTally, Tally};
+use byway_engine::data::Blocked;
+
+/// Seconds between two events of progress.
+const EVERY: f64 = 1.0;
+
+/// Turns news into events.
+pub(super) struct Show {
+    /// When the last event of progress was, in seconds of the transfer.
+    last: Option<f64>,
+    json: bool,
+}
+
+impl Show {
+    pub fn new(output: &Output) -> Self {
+        Self { last: None, json: output.is_json() }
+    }
+
+    /// Shows one piece of news.
+    pub fn news(&mut self, news: News, output: &mut Output) {
+        match news {
+            News::Progress(tally) => {
+                // Bars are redrawn as often as there is something new; a program reads once a second.
+                let due = self.last.is_none_or(|last| tally.seconds < last || tally.seconds >= last + EVERY);
+                if due || !self.json {
+                    self.last = Some(tally.seconds);
+                    output.emit(&Event::Progress(progress(tally)));
+                }
+            }
+            News::Warning(message) => output.emit(&Event::Warning { message }),
+            News::Path { path, name, state, reason } => {
+                output.emit(&Event::Path(PathChange { path, name, state: state.into(), reason }));
+            }
+            News::Begun | News::Reachable { .. } | News::Received(_) => {}
+        }
+    }
+}
+
+fn progress(tally: Tally) -> Progress {
+    let pause = tally.blocked.and_then(|blocked| match blocked {
+        Blocked::PeerLimit => Some(Pause::ReceiverLimited),
+        Blocked::Application | Blocked::Reading => Some(Pause::ApplicationLimited),
+    });
+    let paths = tally.paths.into_iter().map(|path| PathProgress {
+        path: path.path,
+        name: path.name,
+        state: path.state.into(),
+        bytes: path.bytes,
+        rate_bps: path.rate_bps,
+        rtt_ms: Some(path.rtt.as_secs_f64() * 1e3),
+        lost: path.lost,
+        pause: None,
+    });
+    Progress {
+        seconds: tally.seconds,
+        bytes: tally.bytes,
+        total: tally.total,
+        rate_bps: tally.rate_bps,
+        pause,
+        paths: paths.collect(),
+    }
+}
+
+/// What each path did in all.
+pub(super) fn totals(paths: &[PathTally]) -> Vec<PathTotal> {
+    let total = |path: &PathTally| PathTotal { route: path.name.clone(), bytes: path.bytes, lost: path.lost };
+    paths.iter().map(total).collect()
+}
