@@ -14,9 +14,11 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
+  byway demo                     see it work: one machine, three paths, no root, no set-up
   byway recv ~/in                print a ticket, then take what is sent
   byway send ~/photos TICKET     send a directory over every path there is
   tar c data | byway send - TICKET
+  byway relay                    print the word that a sender passes to --relay
   byway id                       the key that peers know this host by";
 
 const EXIT_CODES: &str = "\
@@ -63,12 +65,18 @@ pub struct Global {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// See it work: one machine, three paths, one path against all
+    Demo(verbs::Demo),
     /// Send files, directories or a stream to whoever printed the ticket
     Send(verbs::Send),
     /// Print a ticket, then take what is sent
     Recv(verbs::Recv),
+    /// Forward what it cannot read, for whoever holds the word that it prints
+    Relay(verbs::Relay),
     /// Print the public key that peers know this host by
     Id(verbs::Id),
+    /// See whether a receiver is there, over which paths, and how far away
+    Ping(verbs::Ping),
 }
 
 impl Command {
@@ -76,9 +84,12 @@ impl Command {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
+            Self::Demo(_) => "demo",
             Self::Send(_) => "send",
             Self::Recv(_) => "recv",
+            Self::Relay(_) => "relay",
             Self::Id(_) => "id",
+            Self::Ping(_) => "ping",
         }
     }
 }

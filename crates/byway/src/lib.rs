@@ -4,9 +4,11 @@
 //! moves the data lives in the crates below; here is what a person types and reads.
 
 pub mod args;
+pub mod demo;
 pub mod exit;
 pub mod identity;
 pub mod output;
+pub mod relaying;
 pub mod secret;
 pub mod signals;
 pub mod state;

@@ -10,7 +10,7 @@ mod table;
 
 pub use event::{
     DemoPath, Event, Outcome, PathChange, PathProgress, PathTotal, Pause, PingPath, Progress, Ready,
-    ResultEvent, VERSION,
+    RelayCounters, ResultEvent, VERSION,
 };
 pub use table::{Align, Table};
 
@@ -104,6 +104,13 @@ impl Output {
         }
     }
 
+    /// A line for the person who asked for everything (`-v`).
+    pub fn detail(&mut self, text: &str) {
+        if self.person.is_verbose() {
+            self.person.line(text);
+        }
+    }
+
     /// Whether events go to standard output.
     #[must_use]
     pub const fn is_json(&self) -> bool {
@@ -132,6 +139,14 @@ impl Person {
             Self::Quiet(_) => {}
             Self::Plain(plain) => plain.show(event),
             Self::Bars(bars) => bars.show(event),
+        }
+    }
+
+    fn is_verbose(&self) -> bool {
+        match self {
+            Self::Quiet(_) => false,
+            Self::Plain(plain) => plain.is_verbose(),
+            Self::Bars(bars) => bars.is_verbose(),
         }
     }
 

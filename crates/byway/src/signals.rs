@@ -1,10 +1,10 @@
 //! Signals, as a flag to look at and a call that wakes whoever sleeps.
 //!
 //! SIGINT or SIGTERM once asks the transfer to save its state and stop; a second one ends the process at once. SIGHUP
-//! asks for the configuration to be read again, SIGUSR2 toggles the bandwidth limit.
+//! asks for the configuration to be read again, SIGUSR1 for a report, SIGUSR2 toggles the bandwidth limit.
 
 use crate::exit::Exit;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::{Handle, Signals as Stream};
 use std::io;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ struct Asked {
     /// 0, or the exit code of the stop.
     stop: AtomicU8,
     reload: AtomicBool,
+    report: AtomicBool,
     toggle: AtomicBool,
 }
 
@@ -40,6 +41,7 @@ impl Asked {
     fn on(&self, signal: i32) -> Effect {
         match signal {
             SIGHUP => self.reload.store(true, Ordering::Release),
+            SIGUSR1 => self.report.store(true, Ordering::Release),
             SIGUSR2 => self.toggle.store(true, Ordering::Release),
             _ => {
                 let exit = if signal == SIGTERM { Exit::Terminated } else { Exit::Interrupted };
@@ -57,7 +59,7 @@ impl Asked {
 impl Signals {
     /// Takes over the signals. `wake` is called, on a thread of its own, after each one was noted; it must return soon.
     pub fn install(wake: impl Fn() + Send + 'static) -> io::Result<Self> {
-        let mut stream = Stream::new([SIGINT, SIGTERM, SIGHUP, SIGUSR2])?;
+        let mut stream = Stream::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2])?;
         let handle = stream.handle();
         let asked = Arc::new(Asked::default());
         let notes = Arc::clone(&asked);
@@ -86,6 +88,12 @@ impl Signals {
     #[must_use]
     pub fn take_reload(&self) -> bool {
         self.asked.reload.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether SIGUSR1 came since the last call.
+    #[must_use]
+    pub fn take_report(&self) -> bool {
+        self.asked.report.swap(false, Ordering::AcqRel)
     }
 
     /// Whether SIGUSR2 came since the last call.
@@ -129,12 +137,15 @@ mod tests {
     fn a_real_signal_wakes_and_is_taken_once() {
         let (woken, wakes) = mpsc::channel();
         let signals = Signals::install(move || woken.send(()).unwrap()).unwrap();
-        for (signal, stop) in [(SIGUSR2, None), (SIGHUP, None), (SIGTERM, Some(Exit::Terminated))] {
+        for (signal, stop) in
+            [(SIGUSR2, None), (SIGUSR1, None), (SIGHUP, None), (SIGTERM, Some(Exit::Terminated))]
+        {
             signal_hook::low_level::raise(signal).unwrap();
             wakes.recv_timeout(Duration::from_secs(10)).unwrap();
             assert_eq!(signals.stop(), stop);
         }
         assert!(signals.take_limit_toggle() && !signals.take_limit_toggle());
+        assert!(signals.take_report() && !signals.take_report());
         assert!(signals.take_reload() && !signals.take_reload());
     }
 }

@@ -1,7 +1,10 @@
 //! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what happens.
 
+mod demo;
 mod id;
+mod ping;
 mod recv;
+mod relay;
 mod send;
 mod show;
 
@@ -13,8 +16,11 @@ use anyhow::Result;
 /// Runs what was asked for.
 pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
     match &cli.command {
+        Command::Demo(arguments) => demo::run(arguments, output),
         Command::Id(_) => id::run(&cli.global, output),
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
+        Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
+        Command::Ping(arguments) => ping::run(&cli.global, arguments, output),
         Command::Recv(arguments) => recv::run(&cli.global, arguments, output),
     }
 }

@@ -127,6 +127,9 @@ pub struct Relay {
     /// Local address to listen on, with or without port; repeatable [default: all addresses, port 4748]
     #[arg(long, value_name = "ADDR", env = "BYWAY_LISTEN", value_delimiter = ',')]
     pub listen: Vec<Endpoint>,
+    /// Address that senders find it at, for the word; repeatable, at most 4 [default: those listened on]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
+    pub advertise: Vec<Endpoint>,
     /// Network that may be forwarded to besides the public Internet; repeatable [default: public unicast only]
     #[arg(long, value_name = "CIDR", env = "BYWAY_ALLOW_DESTINATION", value_delimiter = ',')]
     pub allow_destination: Vec<Network>,
@@ -136,7 +139,7 @@ pub struct Relay {
     /// Bytes per second that the word may use, K/M/G binary [default: no limit]
     #[arg(long, value_name = "RATE", env = "BYWAY_RATE", value_parser = parse_size)]
     pub rate: Option<u64>,
-    /// Bytes that the word may use in all, K/M/G/T binary [default: no limit]
+    /// Bytes that the word may use per day (UTC), K/M/G/T binary [default: no limit]
     #[arg(long, value_name = "BYTES", env = "BYWAY_QUOTA", value_parser = parse_size)]
     pub quota: Option<u64>,
     /// File that holds the key which words are made from [default: relay-key in the state directory]

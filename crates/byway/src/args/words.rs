@@ -60,7 +60,7 @@ where
     /// The value that the word stands for. Fails if its file cannot be read, or with what is wrong with the word.
     pub fn value(&self) -> Result<T> {
         match &self.source {
-            Source::Literal(text) => Ok(text.expose().parse()?),
+            Source::Literal(text) => Ok(text.expose().trim().parse()?),
             Source::File(path) => {
                 let text = File::open(path).and_then(|file| {
                     let mut text = String::new();
@@ -74,7 +74,7 @@ where
                     }
                     _ => anyhow::Error::new(error).context(format!("cannot read {}", path.display())),
                 })?;
-                text.expose().parse::<T>().with_context(|| format!("the word in {}", path.display()))
+                text.expose().trim().parse::<T>().with_context(|| format!("the word in {}", path.display()))
             }
         }
     }

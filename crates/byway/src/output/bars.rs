@@ -24,6 +24,10 @@ impl Bars {
         Self { area: MultiProgress::with_draw_target(target), total: None, paths: BTreeMap::new(), verbose }
     }
 
+    pub(super) const fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
     pub(super) fn show(&mut self, event: &Event) {
         if let Event::Progress(progress) = event {
             self.draw(progress);

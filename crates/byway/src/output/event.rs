@@ -3,7 +3,9 @@
 //! Rates are bits per second (`_bps`), sizes bytes, times seconds unless the name ends otherwise.
 
 use crate::exit::Exit;
+use crate::units::Bytes;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The `"v"` of every line.
@@ -24,6 +26,8 @@ pub enum Event {
     },
     /// A path changed its state.
     Path(PathChange),
+    /// What a relay did so far.
+    Counters(RelayCounters),
     /// The end; the last event of every verb but a `recv` or `relay` that goes on.
     Result(ResultEvent),
 }
@@ -212,8 +216,43 @@ pub enum Outcome {
         /// Every path tried.
         paths: Vec<PingPath>,
     },
+    /// `relay`.
+    Relay(RelayCounters),
     /// Nothing: it failed before there was anything.
     Nothing {},
+}
+
+/// What a relay did since it began. Bytes are those of UDP payloads.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RelayCounters {
+    /// Datagrams from senders to receivers.
+    pub forwarded_packets: u64,
+    /// Their bytes.
+    pub forwarded_bytes: u64,
+    /// Datagrams from receivers back to senders.
+    pub returned_packets: u64,
+    /// Their bytes.
+    pub returned_bytes: u64,
+    /// Greetings answered.
+    pub greeted: u64,
+    /// Notices sent to senders whose datagrams were dropped.
+    pub notices: u64,
+    /// Sends that the system refused.
+    pub send_errors: u64,
+    /// Datagrams dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+}
+
+impl fmt::Display for RelayCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (forth, back) = (Bytes(self.forwarded_bytes), Bytes(self.returned_bytes));
+        write!(f, "forwarded {} datagrams ({forth}) and ", self.forwarded_packets)?;
+        write!(f, "{} back ({back}), greeted {}", self.returned_packets, self.greeted)?;
+        for (reason, count) in &self.dropped {
+            write!(f, "\n  dropped {count}: {reason}")?;
+        }
+        Ok(())
+    }
 }
 
 /// What one path did for a transfer.

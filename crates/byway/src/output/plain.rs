@@ -21,6 +21,10 @@ impl Plain {
         Self { out, interval, verbose, last: None }
     }
 
+    pub(super) const fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
     pub(super) fn show(&mut self, event: &Event) {
         if let Event::Progress(progress) = event {
             // Less than the last time: the next transfer has begun.
@@ -53,6 +57,7 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
             Some(format!("path {} ({}) is {}{reason}", change.path, change.name, change.state))
         }
         Event::Result(result) => summary(result),
+        Event::Counters(counters) => Some(counters.to_string()),
         Event::Progress(_) | Event::Path(_) => None,
     }
 }

@@ -19,6 +19,7 @@ mod feed;
 mod gate;
 mod mailbox;
 mod names;
+mod ping;
 mod preamble;
 mod reader;
 mod receiver;
@@ -30,6 +31,7 @@ mod writer;
 
 pub use gate::Gate;
 pub use names::route_name;
+pub use ping::{PingPlan, Pinged, Pings, ping};
 pub use preamble::{Kind, Preamble};
 pub use receiver::{Destination, Received, Receiving, ReceivingPlan};
 pub use sender::{Payload, Sending, SendingPlan, Sent};

@@ -403,7 +403,7 @@ impl Sender {
 }
 
 /// Why there is no connection, for a person.
-fn not_connected(error: ConnectError) -> Failure {
+pub(super) fn not_connected(error: ConnectError) -> Failure {
     let (exit, sentence) = match error {
         ConnectError::NoAnswer => (
             Exit::Network,

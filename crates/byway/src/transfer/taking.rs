@@ -121,7 +121,9 @@ impl Taking {
             return None;
         }
         let bytes = connection.incoming().received();
-        Some(self.counter.look(now, connection, locals, bytes, None))
+        let tally = self.counter.look(now, connection, locals, bytes, None);
+        // What this side sends are acknowledgements: nobody waits for them, nor wants to see them.
+        Some(Tally { blocked: None, paths: Vec::new(), ..tally })
     }
 
     /// How it ended.

@@ -1,0 +1,129 @@
+//! The main job on one machine: a receiver, two relays and a sender that share nothing but sockets on loopback, with the
+//! simulator's links between them, driven by the real clock.
+
+pub mod lines;
+pub mod network;
+
+use crate::exit::{Exit, Failure};
+use crate::identity::Identity;
+use crate::secret::Secret;
+use crate::ticket::Ticket;
+use crate::transfer::{
+    Destination, Gate, Kind, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent,
+};
+use anyhow::{Context as _, Result};
+use byway_control::Class;
+use byway_engine::Config;
+use byway_net::Socket;
+use byway_wire::Duration;
+use byway_wire::relay::Word;
+use lines::Line;
+use network::RelayLine;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Time between two looks at progress.
+const TICK: Duration = Duration::from_millis(100);
+/// How long a receiver may take to say goodbye after its sender was told that all is well.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// The lines of a demo that are the same for all its rounds.
+pub struct Network {
+    direct: Line,
+    relayed: Vec<(Line, RelayLine)>,
+}
+
+impl Network {
+    /// Lays the lines and sets the relays up.
+    ///
+    /// # Errors
+    /// The system gives no sockets or threads.
+    pub fn new(lines: &[Line; 3]) -> Result<Self> {
+        let [direct, detours @ ..] = lines;
+        let relayed = (1..).zip(detours).map(|(id, line)| Ok((line.clone(), network::relayed(line, id)?)));
+        Ok(Self { direct: direct.clone(), relayed: relayed.collect::<Result<_>>()? })
+    }
+
+    /// What the demo calls the line on which the datagrams to `remote` begin.
+    #[must_use]
+    pub fn name(&self, remote: SocketAddr) -> &'static str {
+        let of_relay = self.relayed.iter().find(|(_, relay)| relay.word.relays().contains(&remote));
+        of_relay.map_or(self.direct.name, |(line, _)| line.name)
+    }
+
+    fn words(&self) -> Vec<Word> {
+        self.relayed.iter().map(|(_, relay)| relay.word.clone()).collect()
+    }
+}
+
+/// Sends what is at `source` to a new receiver that writes to `sink`, over the direct line only or over all. `watch` sees what
+/// happens, and says whether to go on.
+///
+/// # Errors
+/// What a transfer can fail with; being told to stop.
+pub fn transfer(
+    network: &Network,
+    source: &Path,
+    sink: &Path,
+    detours: bool,
+    mut watch: impl FnMut(News) -> Option<Exit>,
+) -> Result<Sent> {
+    let (sender, receiver) = (Identity::new(byway_net::seed()?), Identity::new(byway_net::seed()?));
+    let permission = Secret::new(byway_net::seed()?);
+    let socket = Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?;
+    let direct = network::direct(&network.direct, socket.address())?;
+    let ticket = Ticket {
+        key: receiver.public(),
+        permission: permission.clone(),
+        addresses: vec![direct.front],
+        relays: Vec::new(),
+    };
+    let receiving = Receiving::start(ReceivingPlan {
+        identity: receiver,
+        gate: Gate { permission, allow: Vec::new(), kind: Kind::Tree, full: Arc::default(), seed: 0 },
+        destination: Destination::Directory(sink.to_owned()),
+        once: true,
+        relays: Vec::new(),
+        sockets: vec![socket],
+        config: Config::default(),
+    })?;
+    let sending = Sending::start(SendingPlan {
+        identity: sender,
+        ticket,
+        relays: if detours { network.words() } else { Vec::new() },
+        payload: Payload::Tree(vec![source.to_owned()]),
+        controller: Class::Normal.controller(u64::from_be_bytes(byway_net::seed()?)),
+        sockets: vec![Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?],
+        config: Config::default(),
+    })?;
+    let mut stop = None;
+    while !sending.is_over() {
+        while let Some(news) = sending.next(TICK) {
+            stop = stop.or_else(|| watch(news));
+        }
+        while receiving.next(Duration::ZERO).is_some() {}
+        if stop.is_some() {
+            sending.cancel();
+        }
+    }
+    let sent = sending.join()?;
+    if let Some(exit) = stop {
+        return Err(Failure::new(exit, "the demo was stopped").into());
+    }
+    sent.outcome
+        .as_ref()
+        .map_err(|failure| anyhow::Error::msg(failure.to_string()))
+        .context("the transfer failed")?;
+    // The receiver hears the goodbye, or has everything and may go without.
+    let ticks = GOODBYE.as_millis() / TICK.as_millis();
+    for _ in 0..ticks {
+        if receiving.is_over() {
+            break;
+        }
+        while receiving.next(TICK).is_some() {}
+    }
+    receiving.cancel();
+    receiving.join()?;
+    Ok(sent)
+}

@@ -1,0 +1,213 @@
+//! Sees whether a receiver is there: connects a few times over every way there is, and moves nothing.
+
+use super::preamble::{Kind, Preamble};
+use super::sender::not_connected;
+use super::{failure_of, route_name};
+use crate::exit::Failure;
+use crate::identity::Identity;
+use crate::ticket::Ticket;
+use anyhow::{Context as _, Result};
+use byway_control::Class;
+use byway_engine::connection::path::State;
+use byway_engine::connection::{Event, close};
+use byway_engine::handshake::{self, PublicKey};
+use byway_engine::{Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach};
+use byway_net::{Clock, Flow, Owner, Socket};
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// How long the first round waits for more paths: relays must be greeted, and the receiver must greet them too.
+const FIRST: Duration = Duration::from_millis(2500);
+/// The same, where no relay is in play.
+const FIRST_DIRECT: Duration = Duration::from_millis(1000);
+/// How long a later round waits for the paths of those before.
+const LATER: Duration = Duration::from_millis(1500);
+
+/// Whom to ping, and how.
+pub struct PingPlan {
+    /// This host.
+    pub identity: Identity,
+    /// The receiver.
+    pub ticket: Ticket,
+    /// Relays besides those that the ticket names.
+    pub relays: Vec<Word>,
+    /// To send from.
+    pub sockets: Vec<Socket>,
+    /// How often to connect.
+    pub rounds: u32,
+}
+
+/// How one way answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pinged {
+    /// What to call it.
+    pub name: String,
+    /// Rounds.
+    pub sent: u32,
+    /// The round-trip time of each round in which it worked.
+    pub rtts: Vec<Duration>,
+}
+
+/// What a round of pings found out.
+pub struct Pings {
+    /// Every way that worked at least once.
+    pub routes: Vec<Pinged>,
+    /// Relays that did not, and why.
+    pub troubles: Vec<String>,
+}
+
+/// Pings; returns after the last round.
+///
+/// # Errors
+/// The receiver does not answer, or does not let this host in.
+pub fn ping(plan: PingPlan) -> Result<Pings> {
+    let endpoint = Endpoint::new(EndpointConfig {
+        identity: handshake::Identity::from_secret(*plan.identity.secret().expose()),
+        suites: super::sender::suites(),
+        seed: byway_net::seed()?,
+        connection: Config::default(),
+        admission: None,
+        greeting: Vec::new(),
+    });
+    let locals = plan.sockets.iter().map(Socket::address).collect();
+    let owner = Pinger {
+        ticket: plan.ticket,
+        relays: plan.relays,
+        rounds: plan.rounds,
+        round: 0,
+        handle: None,
+        until: None,
+        begun: 0,
+        locals,
+        found: BTreeMap::new(),
+        troubles: Vec::new(),
+        failure: None,
+    };
+    let driver = byway_net::spawn("byway ping", endpoint, owner, plan.sockets, Clock::new())
+        .context("cannot start a thread")?;
+    while !driver.is_finished() {
+        std::thread::sleep(Duration::from_millis(20));
+        driver.waker().wake();
+    }
+    let finished = driver.join()?;
+    finished.outcome?;
+    let owner = finished.owner;
+    if let Some(failure) = owner.failure {
+        return Err(failure.into());
+    }
+    let sent = owner.begun;
+    let routes = owner.found.into_iter().map(|(name, rtts)| Pinged { name, sent, rtts }).collect();
+    Ok(Pings { routes, troubles: owner.troubles })
+}
+
+struct Pinger {
+    ticket: Ticket,
+    relays: Vec<Word>,
+    rounds: u32,
+    /// Rounds that are over.
+    round: u32,
+    /// Rounds that were begun.
+    begun: u32,
+    handle: Option<Handle>,
+    /// When the round is over, once there is a connection.
+    until: Option<Instant>,
+    locals: Vec<SocketAddr>,
+    found: BTreeMap<String, Vec<Duration>>,
+    troubles: Vec<String>,
+    failure: Option<Failure>,
+}
+
+impl Owner for Pinger {
+    type Machine = Endpoint;
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        while let Some(event) = endpoint.next_event() {
+            self.on_event(endpoint, event, now);
+        }
+        self.look(endpoint, now);
+        if self.failure.is_none() && self.round < self.rounds && self.handle.is_none() {
+            self.begin(endpoint, now);
+        }
+        let over = self.failure.is_some() || self.round == self.rounds;
+        if over { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+impl Pinger {
+    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let permission = self.ticket.permission.clone();
+        let preamble = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
+        let connect = Connect {
+            peer: PublicKey(self.ticket.key.0),
+            addresses: self.ticket.addresses.clone(),
+            application: preamble.to_bytes().to_vec(),
+            controller: Class::Normal.controller(u64::from(self.begun)),
+        };
+        self.begun += 1;
+        match endpoint.connect(now, connect) {
+            Ok(handle) => {
+                self.handle = Some(handle);
+                for relay in &self.ticket.relays {
+                    let (word, destination, consent) = (relay.word.clone(), relay.address, relay.consent);
+                    endpoint.add_relay(now, handle, &relay.word, Some(&Reach { word, destination, consent }));
+                }
+                for word in &self.relays {
+                    endpoint.add_relay(now, handle, word, None);
+                }
+            }
+            Err(error) => self.failure = Some(not_connected(error)),
+        }
+    }
+
+    fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
+        match event {
+            EndpointEvent::Connected(handle) if self.handle == Some(handle) => {
+                let relays = !self.relays.is_empty() || !self.ticket.relays.is_empty();
+                let patience = match (self.round, relays) {
+                    (0, true) => FIRST,
+                    (0, false) => FIRST_DIRECT,
+                    _ => LATER,
+                };
+                self.until = Some(now + patience);
+            }
+            EndpointEvent::Failed(handle, error) if self.handle == Some(handle) => {
+                if self.round == 0 {
+                    self.failure = Some(not_connected(error));
+                }
+                (self.handle, self.until) = (None, None);
+                self.round += 1;
+            }
+            EndpointEvent::Closed(handle) => endpoint.forget(handle),
+            EndpointEvent::RelayTrouble(_, relay, trouble) if self.round == 0 => {
+                self.troubles.push(format!("relay {relay}: {trouble}"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what answered, and ends the round when nothing more is to be expected.
+    fn look(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let (Some(handle), Some(until)) = (self.handle, self.until) else { return };
+        let Some(connection) = endpoint.connection_mut(handle) else { return };
+        while let Some(event) = connection.next_event() {
+            if let Event::Closed { code, reason, by_peer } = event {
+                self.failure = Some(failure_of(code, &reason, by_peer));
+                return;
+            }
+        }
+        let paths = connection.status().paths;
+        let answered: Vec<_> = paths.iter().filter(|path| path.state != State::Probing).collect();
+        let complete = self.round > 0 && answered.len() >= self.found.len();
+        if now < until && !complete {
+            return;
+        }
+        for path in answered {
+            self.found.entry(route_name(&path.route, &self.locals)).or_default().push(path.srtt);
+        }
+        endpoint.close(now, handle, close::DONE, "pinged");
+        (self.handle, self.until) = (None, None);
+        self.round += 1;
+    }
+}

@@ -1,0 +1,145 @@
+//! `byway demo`: the main job on one machine, first over the direct path only, then over all three.
+
+use super::show::Show;
+use crate::args::verbs::Demo;
+use crate::demo::lines::{DEFAULT_BYTES, Line, lines};
+use crate::demo::{Network, transfer};
+use crate::exit::{Exit, Failure};
+use crate::output::{Align, DemoPath, Event, Outcome, Output, Table};
+use crate::signals::Signals;
+use crate::transfer::{News, Sent};
+use crate::units::{Bytes, Rate, Span};
+use anyhow::{Context as _, Result};
+use byway_files::{Totals, compare, generate};
+use std::path::{Path, PathBuf};
+
+/// What the generated tree follows from.
+const SEED: u64 = 1;
+
+/// Runs both rounds and shows what came of them.
+pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
+    let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let (source, bytes) = source(arguments, scratch.path())?;
+    let lines = lines(bytes);
+    announce(&source, arguments.path.is_none(), bytes, &lines, output);
+    let signals = Signals::install(|| {}).context("cannot take over signals")?;
+    let network = Network::new(&lines)?;
+    let mut round = |name: &str, detours: bool, output: &mut Output| {
+        output.say(&format!("sending over {name}"));
+        let sink = scratch.path().join(if detours { "over all" } else { "over one" });
+        let mut show = Show::new(output);
+        let sent = transfer(&network, &source, &sink, detours, |news| {
+            show.news(named(news, &network), output);
+            signals.stop()
+        })?;
+        let arrived = source.file_name().map_or_else(|| sink.clone(), |name| sink.join(name));
+        let same = compare(&source, &arrived).context("cannot compare what arrived")?.is_empty();
+        anyhow::Ok((sent, same))
+    };
+    let (single, single_same) = round("the direct path only", false, output)?;
+    let (multi, multi_same) = round("all three paths", true, output)?;
+    let paths = shares(&multi, &network);
+    table(bytes, &single, &multi, &paths, output)?;
+    let verified = single_same && multi_same;
+    output.emit(&Event::result(
+        "demo",
+        if verified { Exit::Ok } else { Exit::Integrity },
+        Outcome::Demo {
+            bytes,
+            verified,
+            single_path_seconds: single.seconds,
+            multipath_seconds: multi.seconds,
+            speedup: single.seconds / multi.seconds.max(f64::MIN_POSITIVE),
+            paths,
+        },
+    ));
+    if verified {
+        Ok(Exit::Ok)
+    } else {
+        Err(Failure::new(Exit::Integrity, "what arrived is not what was sent").into())
+    }
+}
+
+/// What to send, and its bytes.
+fn source(arguments: &Demo, scratch: &Path) -> Result<(PathBuf, u64)> {
+    match &arguments.path {
+        Some(path) => {
+            let mut totals = Totals::new(std::slice::from_ref(path))?;
+            while totals.step(4096) {}
+            // By its full name, so that it has a last part even if it is `.`.
+            let path = path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?;
+            Ok((path, totals.counts().bytes))
+        }
+        None => {
+            let path = scratch.join("photos");
+            let made = generate(&path, SEED, DEFAULT_BYTES).context("cannot write the files to send")?;
+            Ok((path, made.counts.bytes))
+        }
+    }
+}
+
+fn announce(source: &Path, generated: bool, bytes: u64, lines: &[Line; 3], output: &mut Output) {
+    let what = if generated { String::from("a generated tree") } else { source.display().to_string() };
+    output.say(&format!("{} of {what}, on loopback, over three lines made by the simulator:", Bytes(bytes)));
+    for line in lines {
+        let rate = Rate(line.rate as f64);
+        output.say(&format!("  {:<12} {rate}, {} ms round trip", line.name, line.rtt.as_millis()));
+    }
+}
+
+/// The news with the demo's names for paths.
+fn named(news: News, network: &Network) -> News {
+    match news {
+        News::Progress(mut tally) => {
+            for path in &mut tally.paths {
+                path.name = network.name(path.route.remote).into();
+            }
+            News::Progress(tally)
+        }
+        other => other,
+    }
+}
+
+/// What each line carried; a line may have been more than one path.
+fn shares(sent: &Sent, network: &Network) -> Vec<DemoPath> {
+    let mut shares: Vec<DemoPath> = Vec::new();
+    for path in &sent.paths {
+        let name = network.name(path.route.remote);
+        match shares.iter_mut().find(|share| share.name == name) {
+            Some(share) => share.bytes += path.bytes,
+            None => shares.push(DemoPath { name: name.into(), bytes: path.bytes, rate_bps: 0.0 }),
+        }
+    }
+    for share in &mut shares {
+        share.rate_bps = share.bytes as f64 * 8.0 / sent.seconds.max(f64::MIN_POSITIVE);
+    }
+    shares
+}
+
+fn table(
+    bytes: u64,
+    single: &Sent,
+    multi: &Sent,
+    paths: &[DemoPath],
+    output: &mut Output,
+) -> std::io::Result<()> {
+    let mut rounds = Table::new([("", Align::Left), ("time", Align::Right), ("goodput", Align::Right)]);
+    for (name, sent) in [("direct path only", single), ("all three paths", multi)] {
+        let goodput = Rate(bytes as f64 * 8.0 / sent.seconds.max(f64::MIN_POSITIVE));
+        rounds.row([name.into(), Span(sent.seconds).to_string(), goodput.to_string()]);
+    }
+    let carried: u64 = paths.iter().map(|path| path.bytes).sum();
+    let mut shares = Table::new([
+        ("path", Align::Left),
+        ("carried", Align::Right),
+        ("share", Align::Right),
+        ("rate", Align::Right),
+    ]);
+    for path in paths {
+        let percent = path.bytes as f64 * 100.0 / carried.max(1) as f64;
+        let rate = Rate(path.rate_bps).to_string();
+        shares.row([path.name.clone(), Bytes(path.bytes).to_string(), format!("{percent:.0} %"), rate]);
+    }
+    let speedup = single.seconds / multi.seconds.max(f64::MIN_POSITIVE);
+    output.answer(&format!("\n{rounds}\n{shares}\n{speedup:.1} times as fast over all three paths"))
+}

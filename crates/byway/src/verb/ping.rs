@@ -1,0 +1,59 @@
+//! `byway ping`: is the receiver there, over which paths, and how far away.
+
+use super::send::destinations;
+use crate::args::Global;
+use crate::args::verbs::Ping;
+use crate::exit::Exit;
+use crate::output::{Align, Event, Outcome, Output, PingPath, Table};
+use crate::state::StateDir;
+use crate::transfer::{PingPlan, Pinged, ping, sockets};
+use anyhow::{Context as _, Result};
+use byway_wire::Duration;
+use byway_wire::relay::Word;
+
+/// Pings, and prints a line per path.
+pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Result<Exit> {
+    let ticket = arguments.ticket.value()?;
+    let relays: Vec<Word> =
+        arguments.relay.iter().map(|word| word.value().context("--relay")).collect::<Result<_>>()?;
+    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
+    let plan = PingPlan {
+        identity: state.identity()?,
+        sockets: sockets::sending(&[], &destinations(&ticket, &relays))?,
+        ticket,
+        relays,
+        rounds: arguments.count,
+    };
+    let pings = ping(plan)?;
+    for trouble in pings.troubles {
+        output.emit(&Event::Warning { message: trouble });
+    }
+    let paths: Vec<PingPath> = pings.routes.iter().map(summary).collect();
+    let mut table = Table::new([
+        ("path", Align::Left),
+        ("answers", Align::Right),
+        ("smallest RTT", Align::Right),
+        ("mean RTT", Align::Right),
+    ]);
+    for path in &paths {
+        let shown = |rtt: Option<f64>| rtt.map_or_else(|| String::from("-"), |rtt| format!("{rtt:.2} ms"));
+        let answers = format!("{} of {}", path.received, path.sent);
+        table.row([path.route.clone(), answers, shown(path.min_rtt_ms), shown(path.mean_rtt_ms)]);
+    }
+    output.answer(&table.to_string())?;
+    output.emit(&Event::result("ping", Exit::Ok, Outcome::Ping { paths }));
+    Ok(Exit::Ok)
+}
+
+fn summary(pinged: &Pinged) -> PingPath {
+    let count = u32::try_from(pinged.rtts.len()).unwrap_or(u32::MAX);
+    let mean = pinged.rtts.iter().sum::<Duration>().checked_div(count);
+    let millis = |rtt: Duration| rtt.as_secs_f64() * 1e3;
+    PingPath {
+        route: pinged.name.clone(),
+        sent: pinged.sent,
+        received: count,
+        min_rtt_ms: pinged.rtts.iter().min().copied().map(millis),
+        mean_rtt_ms: mean.map(millis),
+    }
+}

@@ -1,0 +1,140 @@
+//! `byway relay`: forwards what it cannot read, for whoever holds its word.
+
+use crate::args::Global;
+use crate::args::verbs::{RELAY_PORT, Relay};
+use crate::exit::{Exit, Failure};
+use crate::output::{Event, Outcome, Output, Ready, RelayCounters};
+use crate::relaying::{RelayNews, Relaying, RelayingPlan};
+use crate::signals::Signals;
+use crate::state::StateDir;
+use crate::transfer::sockets;
+use anyhow::{Context as _, Result};
+use byway_net::{Clock, Socket};
+use byway_relay::{Counters, Dropped, Network, Policy};
+use byway_wire::Duration;
+use byway_wire::relay::MAX_ADDRESSES;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Time between two looks at signals.
+const TICK: Duration = Duration::from_millis(200);
+/// Time between two lines of counters for a program.
+const STATISTICS: Duration = Duration::from_secs(10);
+
+/// Relays until it is stopped.
+pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Result<Exit> {
+    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
+    let file = arguments.key_file.as_deref();
+    let key = if arguments.roll_key { state.roll_relay_key(file)? } else { state.relay_key(file)? };
+    let sockets = listen(arguments)?;
+    let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
+    if let Some(clipped) = sockets.iter().map(Socket::buffers).find(|buffers| buffers.clipped()) {
+        output.say(&clipped.to_string());
+    }
+    let mut addresses: Vec<SocketAddr> = match arguments.advertise.as_slice() {
+        [] => sockets::reachable_at(&sockets),
+        told => told.iter().map(|endpoint| endpoint.or_port(RELAY_PORT)).collect(),
+    };
+    if arguments.advertise.len() > MAX_ADDRESSES {
+        let sentence =
+            format!("a relay word names {MAX_ADDRESSES} addresses at most: give fewer --advertise");
+        return Err(Failure::new(Exit::Usage, sentence).into());
+    }
+    addresses.truncate(MAX_ADDRESSES);
+    let relaying = Relaying::start(RelayingPlan {
+        key,
+        policy: policy(arguments),
+        sockets,
+        addresses,
+        expires: arguments.expires,
+        rate: arguments.rate,
+        quota: arguments.quota,
+    })?;
+    let signals = Signals::install(|| {}).context("cannot take over signals")?;
+    let word = relaying.word().reveal();
+    output.emit(&Event::Ready(Ready { ticket: None, word: Some(word.clone()), listen: listening }));
+    output.answer(&word)?;
+    let stop = serve(&relaying, &signals, output);
+    let counters = relaying.stop()?;
+    let shown = shown(&counters);
+    output.say(&shown.to_string());
+    let exit = stop.unwrap_or(Exit::Error);
+    output.emit(&Event::result("relay", exit, Outcome::Relay(shown)));
+    Ok(exit)
+}
+
+/// Shows what happens until a signal says stop; `None` if the relay ended by itself.
+fn serve(relaying: &Relaying, signals: &Signals, output: &mut Output) -> Option<Exit> {
+    let clock = Clock::new();
+    let mut told = clock.now();
+    loop {
+        match relaying.next(TICK) {
+            Some(RelayNews::Counters(counters)) => output.emit(&Event::Counters(shown(&counters))),
+            Some(RelayNews::Dropped(event)) => {
+                let reason = reason(event.dropped);
+                let more = match event.left_out {
+                    0 => String::new(),
+                    more => format!(", and {more} more before"),
+                };
+                output.detail(&format!(
+                    "dropped a datagram of {} (grant {:08x}): {reason}{more}",
+                    event.from, event.grant
+                ));
+            }
+            None => {}
+        }
+        if signals.take_report() || output.is_json() && clock.now().since(told) >= STATISTICS {
+            told = clock.now();
+            relaying.ask();
+        }
+        if let Some(exit) = signals.stop() {
+            return Some(exit);
+        }
+        if relaying.is_over() {
+            return None;
+        }
+    }
+}
+
+fn listen(arguments: &Relay) -> Result<Vec<Socket>> {
+    if !arguments.listen.is_empty() {
+        return sockets::bind_all(&arguments.listen, RELAY_PORT);
+    }
+    let v4 = Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), RELAY_PORT))?;
+    // A host without IPv6 relays IPv4.
+    let v6 = Socket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), RELAY_PORT)).ok();
+    Ok([Some(v4), v6].into_iter().flatten().collect())
+}
+
+/// Public destinations, what the operator allows, and never this host by its other names.
+fn policy(arguments: &Relay) -> Policy {
+    let allowed = arguments.allow_destination.iter();
+    let networks = allowed.filter_map(|network| Network::new(network.address, network.prefix));
+    let policy = networks.fold(Policy::public(), Policy::allow);
+    sockets::own_addresses().into_iter().fold(policy, Policy::own)
+}
+
+fn shown(counters: &Counters) -> RelayCounters {
+    let dropped = Dropped::all().filter(|why| counters.dropped(*why) > 0);
+    RelayCounters {
+        forwarded_packets: counters.forwarded_packets,
+        forwarded_bytes: counters.forwarded_bytes,
+        returned_packets: counters.returned_packets,
+        returned_bytes: counters.returned_bytes,
+        greeted: counters.greeted,
+        notices: counters.notices,
+        send_errors: counters.send_errors,
+        dropped: dropped.map(|why| (reason(why), counters.dropped(why))).collect::<BTreeMap<_, _>>(),
+    }
+}
+
+fn reason(why: Dropped) -> String {
+    match why {
+        Dropped::Refused(reason) => reason.to_string(),
+        Dropped::Malformed => "no relay packet".into(),
+        Dropped::BadReturn => "a way back that is not its own or ran out".into(),
+        Dropped::UnknownAccount => "a way back under a word not seen since the start".into(),
+        Dropped::Greeting => "too many greetings".into(),
+        Dropped::QueueFull => "more than could leave".into(),
+    }
+}
