@@ -76,6 +76,10 @@ impl Connection {
         }
         if let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.route == route) {
             candidate.route = route;
+            if candidate.retry_at == Instant::FAR_FUTURE {
+                candidate.retry_at = now; // its local address is back
+                self.arm_whole(now);
+            }
         } else {
             self.add_candidate(now, route);
         }

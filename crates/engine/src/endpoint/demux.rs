@@ -136,6 +136,7 @@ impl Endpoint {
         if let Some(entry) = self.entries.get_mut(&handle) {
             entry.slot = Slot::Connection { connection, announced: true, digest: None };
         }
+        self.offer_relays(now);
         self.events.push_back(EndpointEvent::Connected(handle));
     }
 
@@ -215,6 +216,7 @@ impl Endpoint {
     pub(super) fn on_link(&mut self, now: Instant, change: &LinkChange) {
         if change.up {
             self.locals.insert(change.local, change.address);
+            self.greet_by(now, change.local, change.address);
         } else {
             self.locals.remove(&change.local);
         }

@@ -135,6 +135,12 @@ enum Slot {
     Connection { connection: Box<Connection>, announced: bool, digest: Option<HelloDigest> },
 }
 
+impl Slot {
+    const fn is_connection(&self) -> bool {
+        matches!(self, Self::Connection { .. })
+    }
+}
+
 struct Entry {
     slot: Slot,
     addresses: Vec<SocketAddr>,

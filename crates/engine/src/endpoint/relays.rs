@@ -21,6 +21,8 @@ const KEEP_OPEN: Duration = Duration::from_secs(20);
 /// An offer without an answer is repeated after this.
 const REPEAT_OFFER: Duration = Duration::from_millis(1000);
 const OFFERS: u32 = 8;
+/// A consent is passed on again after this, long before it runs out ([`byway_wire::relay::CONSENT_LIFE`]).
+const RENEW_CONSENT: Duration = Duration::from_secs(3600);
 /// Relays in use at once, for all purposes.
 const MOST: usize = 1024;
 /// Relays greeted on behalf of one peer: it must not make this host a source of datagrams to whomever it likes.
@@ -34,6 +36,8 @@ struct Known {
     /// This side's address as the relay saw it, and its consent.
     address: SocketAddr,
     consent: Consent,
+    /// When the consent was last passed on.
+    told_at: Instant,
 }
 
 /// Why a relay is greeted.
@@ -60,6 +64,13 @@ pub(super) struct Relay {
     next_at: Instant,
     tries: u32,
     known: Option<Known>,
+}
+
+impl Relay {
+    /// Whether it is greeted in order to send to the same peer.
+    fn is_for(&self, purpose: &Purpose) -> bool {
+        matches!((&self.purpose, purpose), (Purpose::Send { handle: a, .. }, Purpose::Send { handle: b, .. }) if a == b)
+    }
 }
 
 /// A way for a peer to be reached through a relay, from a ticket.
@@ -119,6 +130,34 @@ impl Endpoint {
         self.locals.iter().filter_map(|(local, bound)| Some((*local, *reachable(bound)?))).collect()
     }
 
+    /// A local socket is there, perhaps again and at another address: relays are greeted by it too.
+    pub(super) fn greet_by(&mut self, now: Instant, local: Local, bound: SocketAddr) {
+        let mut missing: Vec<(SocketAddr, u32, Purpose)> = Vec::new();
+        for relay in &mut self.relays {
+            if relay.local == local {
+                (relay.tries, relay.next_at) = (0, now);
+                self.relays_at = Some(now);
+            } else if let Purpose::Send { handle, word, reach, .. } = &relay.purpose
+                && let Some(address) = word.relays().iter().find(|relay| relay.is_ipv4() == bound.is_ipv4())
+            {
+                let (handle, word, reach) = (*handle, word.clone(), *reach);
+                let purpose = Purpose::Send { handle, word, reach, offered: 0, offer_at: now };
+                missing.push((*address, relay.grant, purpose));
+            }
+        }
+        for (address, grant, purpose) in missing {
+            let known = self.relays.iter().any(|relay| {
+                relay.local == local
+                    && relay.address == address
+                    && relay.grant == grant
+                    && relay.is_for(&purpose)
+            });
+            if !known {
+                self.greet(now, local, address, grant, purpose);
+            }
+        }
+    }
+
     fn greet(&mut self, now: Instant, local: Local, address: SocketAddr, grant: u32, purpose: Purpose) {
         if self.relays.len() >= MOST {
             return;
@@ -151,9 +190,12 @@ impl Endpoint {
         let mut troubles: Vec<(Relay, RelayTrouble)> = Vec::new();
         let mut offers = Vec::new();
         let mut next: Option<Instant> = None;
+        let entries = &self.entries;
+        let connected = |handle: &Handle| entries.get(handle).is_some_and(|entry| entry.slot.is_connection());
         self.relays.retain_mut(|relay| {
             if let (Some(_), Purpose::Send { handle, reach: None, offered, offer_at, .. }) =
                 (&relay.known, &mut relay.purpose)
+                && connected(handle)
             {
                 if *offer_at <= now {
                     if *offered == OFFERS {
@@ -198,6 +240,13 @@ impl Endpoint {
         sent
     }
 
+    /// There is a peer to offer relays to now.
+    pub(super) fn offer_relays(&mut self, now: Instant) {
+        if !self.relays.is_empty() {
+            self.relays_at = Some(now);
+        }
+    }
+
     fn relay_failed(&mut self, relay: &Relay, trouble: RelayTrouble) {
         match relay.purpose {
             Purpose::Send { handle, .. } => {
@@ -227,9 +276,15 @@ impl Endpoint {
             return;
         };
         let clock = RelayClock::learn(&greeted, relay.sent_at, now);
-        let known =
-            Known { clock, cookie: greeted.cookie, address: greeted.address, consent: greeted.consent };
-        let moved = relay.known.is_none_or(|before| before.address != known.address);
+        let told = relay.known.filter(|before| before.address == greeted.address);
+        let told_at = told.map(|before| before.told_at).filter(|at| *at + RENEW_CONSENT > now);
+        let known = Known {
+            clock,
+            cookie: greeted.cookie,
+            address: greeted.address,
+            consent: greeted.consent,
+            told_at: told_at.unwrap_or(now),
+        };
         relay.known = Some(known);
         relay.tries = 0;
         relay.nonce = self.random.token();
@@ -238,14 +293,14 @@ impl Endpoint {
         let relay = relay.clone();
         match &relay.purpose {
             Purpose::Send { .. } => self.use_relay(now, &relay),
-            Purpose::Receive { handle, offer } if moved => {
+            Purpose::Receive { handle, offer } if told_at.is_none() => {
                 let (address, consent) = (known.address, known.consent.to_bytes().to_vec());
                 let answer = Answer::Consent { offer: *offer, address, consent };
                 if let Some(connection) = self.connection_mut(*handle) {
                     connection.answer(answer);
                 }
             }
-            Purpose::Standing if moved => {
+            Purpose::Standing if told_at.is_none() => {
                 let event = EndpointEvent::Reachable {
                     relay: remote,
                     address: known.address,
