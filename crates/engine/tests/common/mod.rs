@@ -8,9 +8,11 @@ use byway_engine::data::{InEvent, OutEvent};
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{
-    Admission, Admit, Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle,
+    Admission, Admit, Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach,
+    RelayTrouble,
 };
 use byway_sim::{Node, NodeId, PipeConfig, World};
+use byway_wire::relay::{Consent, Word};
 use byway_wire::{Duration, Instant, Machine, ObjectId, StreamId};
 use std::net::SocketAddr;
 
@@ -53,6 +55,8 @@ pub struct Plan {
     pub addresses: Vec<SocketAddr>,
     pub config: Config,
     pub suites: Suites,
+    /// Relays to send through, each perhaps with what a ticket says about reaching the peer through it.
+    pub relays: Vec<(Word, Option<Reach>)>,
 }
 
 impl Plan {
@@ -66,6 +70,7 @@ impl Plan {
             addresses: to.to_vec(),
             config: Config::default(),
             suites: Suites::SECURE,
+            relays: Vec::new(),
         }
     }
 }
@@ -84,6 +89,7 @@ pub struct Sender {
     stream_sent: u64,
     pub acked: Vec<ObjectId>,
     pub keep_open: bool,
+    pub troubles: Vec<(SocketAddr, RelayTrouble)>,
 }
 
 impl Sender {
@@ -109,7 +115,13 @@ impl Sender {
             stream_sent: 0,
             acked: Vec::new(),
             keep_open: false,
+            troubles: Vec::new(),
         }
+    }
+
+    /// Has learnt from a ticket how the peer can be reached through a relay.
+    pub fn meet(&mut self, word: Word, reach: Reach) {
+        self.plan.relays.push((word, Some(reach)));
     }
 
     pub fn finished(&self) -> bool {
@@ -175,7 +187,11 @@ impl Node for Sender {
                 application: self.plan.said.to_vec(),
                 controller: by_name(self.plan.congestion, 1).expect("a controller"),
             };
-            self.handle = Some(self.endpoint.connect(now, connect).expect("an attempt"));
+            let handle = self.endpoint.connect(now, connect).expect("an attempt");
+            for (word, reach) in &self.plan.relays {
+                self.endpoint.add_relay(now, handle, word, reach.as_ref());
+            }
+            self.handle = Some(handle);
         }
         while let Some(event) = self.endpoint.next_event() {
             match event {
@@ -190,6 +206,7 @@ impl Node for Sender {
                     }
                 }
                 EndpointEvent::Failed(_, error) => self.failed = Some(error),
+                EndpointEvent::RelayTrouble(_, relay, trouble) => self.troubles.push((relay, trouble)),
                 _ => {}
             }
         }
@@ -214,6 +231,8 @@ pub struct Receiver {
     pub marks: Vec<(Instant, u64)>,
     /// Stops taking what arrives.
     pub stuck: bool,
+    /// How it can be reached through relays where it stands.
+    pub reachable: Vec<(SocketAddr, SocketAddr, Consent)>,
 }
 
 impl Receiver {
@@ -236,6 +255,7 @@ impl Receiver {
             closed: Vec::new(),
             marks: Vec::new(),
             stuck: false,
+            reachable: Vec::new(),
         }
     }
 
@@ -285,8 +305,12 @@ impl Node for Receiver {
 
     fn turn(&mut self, now: Instant) {
         while let Some(event) = self.endpoint.next_event() {
-            if let EndpointEvent::Accepted(handle) = event {
-                self.handles.push(handle);
+            match event {
+                EndpointEvent::Accepted(handle) => self.handles.push(handle),
+                EndpointEvent::Reachable { relay, address, consent } => {
+                    self.reachable.push((relay, address, consent));
+                }
+                _ => {}
             }
         }
         for handle in self.handles.clone() {
