@@ -69,7 +69,7 @@ pub fn transfer(
     detours: bool,
     mut watch: impl FnMut(News) -> Option<Exit>,
 ) -> Result<Sent> {
-    let (sender, receiver) = (Identity::new(byway_net::seed()?), Identity::new(byway_net::seed()?));
+    let (sender, receiver) = (identity()?, identity()?);
     let permission = Secret::new(byway_net::seed()?);
     let socket = Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?;
     let direct = network::direct(&network.direct, socket.address())?;
@@ -126,4 +126,8 @@ pub fn transfer(
     receiving.cancel();
     receiving.join()?;
     Ok(sent)
+}
+
+fn identity() -> Result<Identity> {
+    Identity::new(Secret::new(byway_net::seed()?)).context("the system's entropy makes no key")
 }

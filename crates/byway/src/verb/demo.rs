@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     announce(&source, arguments.path.is_none(), bytes, &lines, output);
     let signals = Signals::install(|| {}).context("cannot take over signals")?;
     let network = Network::new(&lines)?;
-    let mut round = |name: &str, detours: bool, output: &mut Output| {
+    let round = |name: &str, detours: bool, output: &mut Output| {
         output.say(&format!("sending over {name}"));
         let sink = scratch.path().join(if detours { "over all" } else { "over one" });
         let mut show = Show::new(output);
