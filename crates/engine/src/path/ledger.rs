@@ -1,7 +1,8 @@
 //! The packets of one path that were sent and are not settled yet, by packet number.
 //!
-//! Numbers are contiguous, so a deque with a base is the whole index. A lost packet stays for a while: if its ACK comes
-//! after all, the loss was none and what it caused can be undone.
+//! Numbers are contiguous, so a deque with a base is the whole index; it begins with the oldest packet of which nothing was
+//! heard. A lost packet is remembered for a while: if its ACK comes after all, the loss was none and what it caused can be
+//! undone. What is remembered stands aside, or a single loss would keep a second's worth of packets in everybody's way.
 
 use crate::data::Carried;
 use alloc::collections::VecDeque;
@@ -48,8 +49,13 @@ pub struct Entry {
 pub struct Ledger {
     base: u64,
     entries: VecDeque<Entry>,
+    /// Lost packets older than the base, by number.
+    lost: VecDeque<(u64, Entry)>,
     outstanding: usize,
 }
+
+/// Lost packets remembered at most; then the oldest is lost for good.
+const MOST_LOST: usize = 1 << 15;
 
 impl Ledger {
     /// The number that the next packet gets.
@@ -86,8 +92,13 @@ impl Ledger {
 
     /// Settles a packet as `fate`; returns what it was before and the packet, if it is still known.
     pub fn settle(&mut self, number: u64, fate: Fate) -> Option<(Fate, &Entry)> {
-        let index = usize::try_from(number.checked_sub(self.base)?).ok()?;
-        let entry = self.entries.get_mut(index)?;
+        let entry = match number.checked_sub(self.base) {
+            Some(index) => self.entries.get_mut(usize::try_from(index).ok()?)?,
+            None => {
+                let index = self.lost.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+                &mut self.lost.get_mut(index)?.1
+            }
+        };
         let before = entry.fate;
         if before == Fate::Outstanding && fate != Fate::Outstanding {
             self.outstanding -= 1;
@@ -98,19 +109,37 @@ impl Ledger {
         Some((before, entry))
     }
 
+    /// The largest number in `start..below` that [`settle`](Self::settle) may know.
+    #[must_use]
+    pub fn last_known(&self, start: u64, below: u64) -> Option<u64> {
+        let number = if below > self.base {
+            below - 1
+        } else {
+            let index = self.lost.partition_point(|(number, _)| *number < below);
+            self.lost.get(index.checked_sub(1)?)?.0
+        };
+        (number >= start).then_some(number)
+    }
+
+    /// No number below this is known any more.
+    #[must_use]
+    pub fn first_known(&self) -> u64 {
+        self.lost.front().map_or(self.base, |(number, _)| *number)
+    }
+
     /// Forgets what is settled at the old end; a lost packet only when it was sent before `lost_before`.
     pub fn trim(&mut self, lost_before: Instant) {
-        while let Some(front) = self.entries.front() {
-            let done = match front.fate {
-                Fate::Silent | Fate::Acked => true,
-                Fate::Lost => front.sent_at < lost_before,
-                Fate::Outstanding => false,
-            };
-            if !done {
-                break;
+        while self.entries.front().is_some_and(|front| front.fate != Fate::Outstanding)
+            && let Some(front) = self.entries.pop_front()
+        {
+            if front.fate == Fate::Lost {
+                self.lost.push_back((self.base, front));
             }
-            self.entries.pop_front();
             self.base += 1;
+        }
+        let over = |(_, entry): &(u64, Entry)| entry.fate != Fate::Lost || entry.sent_at < lost_before;
+        while self.lost.len() > MOST_LOST || self.lost.front().is_some_and(over) {
+            self.lost.pop_front();
         }
     }
 
@@ -147,11 +176,39 @@ mod tests {
         assert_eq!((ledger.base(), ledger.outstanding()), (0, 3));
         ledger.settle(0, Fate::Lost);
         ledger.trim(Instant::ZERO);
-        assert_eq!(ledger.base(), 0, "a loss may still turn out to be none");
-        ledger.trim(Instant::from_millis(1));
         assert_eq!((ledger.base(), ledger.next_number()), (2, 4));
         assert!(ledger.get(1).is_none() && ledger.get(4).is_none());
+        let before = ledger.settle(0, Fate::Acked).map(|(before, _)| before);
+        assert_eq!(before, Some(Fate::Lost), "a loss may still turn out to be none");
+        ledger.trim(Instant::from_millis(1));
         assert!(ledger.settle(0, Fate::Acked).is_none());
+    }
+
+    #[test]
+    fn what_may_be_known_is_found_across_what_is_forgotten() {
+        let mut ledger = Ledger::default();
+        for at in 0..10 {
+            ledger.push(entry(at, Fate::Outstanding));
+        }
+        for number in 0..7 {
+            ledger.settle(number, if number % 3 == 0 { Fate::Lost } else { Fate::Acked });
+        }
+        ledger.trim(Instant::from_millis(1));
+        assert_eq!((ledger.first_known(), ledger.base(), ledger.outstanding()), (3, 7, 3));
+        assert_eq!(ledger.last_known(0, 10), Some(9));
+        assert_eq!((ledger.last_known(0, 7), ledger.last_known(0, 6)), (Some(6), Some(3)));
+        assert_eq!((ledger.last_known(4, 6), ledger.last_known(0, 3)), (None, None));
+    }
+
+    #[test]
+    fn losses_are_not_remembered_without_end() {
+        let mut ledger = Ledger::default();
+        for number in 0..2 * MOST_LOST as u64 {
+            ledger.push(entry(1, Fate::Outstanding));
+            ledger.settle(number, Fate::Lost);
+        }
+        ledger.trim(Instant::ZERO);
+        assert_eq!((ledger.lost.len(), ledger.entries.len()), (MOST_LOST, 0));
     }
 
     #[test]

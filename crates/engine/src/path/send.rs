@@ -222,36 +222,20 @@ impl SendPath {
         }
         let mut progress = Progress::default();
         let held = Duration::from_micros(entry.held_micros);
-        if let Some(sent) = self.ledger.get(entry.largest)
-            && sent.fate == Fate::Outstanding
-        {
-            let elapsed = now.since(sent.sent_at);
-            let rtt = if held < elapsed { elapsed - held } else { elapsed };
-            progress.rtt = Some(rtt);
-            if self.rtt.sample(now, rtt, way) {
-                self.delay.way_back_changed();
-            }
-        }
         let (expected, most_late) = (self.expected(), self.most_reorder_time());
         let first_delay = delays.len();
-        let mut stamps = entry.stamps();
-        let mut run = stamps.next();
-        let mut run_used = false;
+        let mut stamps = Stamps { run: None, rest: entry.stamps() };
+        let mut sampled = None;
         let mut rate_from = None;
         for (start, end) in entry.ranges() {
-            if end <= self.ledger.base() {
+            if end <= self.ledger.first_known() {
                 break;
             }
-            for number in (start.max(self.ledger.base())..end).rev() {
-                let stamp = run.map(|(_, stamp)| stamp);
-                let fresh = !run_used;
-                if let Some((left, _)) = &mut run {
-                    *left -= 1;
-                    if *left == 0 {
-                        run = stamps.next();
-                        run_used = false;
-                    }
-                }
+            let mut below = end;
+            while let Some(number) = self.ledger.last_known(start, below) {
+                stamps.skip(below - 1 - number);
+                let stamp = stamps.take();
+                below = number;
                 let Some((before, packet)) = self.ledger.settle(number, Fate::Acked) else { continue };
                 match before {
                     Fate::Silent | Fate::Acked => continue,
@@ -267,6 +251,16 @@ impl SendPath {
                     Fate::Outstanding if packet.counted => self.in_flight -= u64::from(packet.bytes),
                     Fate::Outstanding => {}
                 }
+                if number == entry.largest {
+                    // Of a packet believed lost too: numbers are never used twice, and an RTT that has grown beyond the timeout
+                    // would not be learnt otherwise.
+                    let elapsed = now.since(packet.sent_at);
+                    let rtt = if held < elapsed { elapsed - held } else { elapsed };
+                    progress.rtt = Some(rtt);
+                    if self.rtt.sample(now, rtt, way) {
+                        self.delay.way_back_changed();
+                    }
+                }
                 if packet.bytes as usize > BASE_DATAGRAM {
                     self.mtu.passed();
                 }
@@ -278,8 +272,10 @@ impl SendPath {
                 }
                 arrived(&packet.cargo);
                 // One sample per batch: the packet that waited least for the batch to end, which is its last.
-                if let (Some(stamp), true) = (stamp, fresh) {
-                    run_used = run.is_some_and(|(_, next)| next == stamp);
+                if let Some(stamp) = stamp
+                    && sampled != Some(stamp)
+                {
+                    sampled = Some(stamp);
                     let rtt = if number == entry.largest { progress.rtt } else { None };
                     if let Some(one_way) = self.delay.sample(now, packet.sent_at, stamp, rtt) {
                         delays.push(Delay { sent_at: packet.sent_at, one_way });
@@ -287,6 +283,7 @@ impl SendPath {
                 }
                 progress.grew |= self.mtu.acked(number);
             }
+            stamps.skip(below - start);
         }
         if let Some(fresh) = delays.get_mut(first_delay..) {
             fresh.reverse();
@@ -460,6 +457,32 @@ impl SendPath {
         // A packet that comes later than this is not worth an undo.
         let memory = (self.rtt.conservative() * 4).max(Duration::from_secs(1));
         self.ledger.trim(now - memory);
+    }
+}
+
+/// Stamps of the packets that an ACK entry names, from the largest down.
+struct Stamps<I> {
+    run: Option<(u64, u32)>,
+    rest: I,
+}
+
+impl<I: Iterator<Item = (u64, u32)>> Stamps<I> {
+    /// Passes over so many packets.
+    fn skip(&mut self, mut packets: u64) {
+        while packets > 0 {
+            let Some((left, stamp)) = self.run.or_else(|| self.rest.next()) else { return };
+            let passed = left.min(packets);
+            packets -= passed;
+            self.run = (left > passed).then_some((left - passed, stamp));
+        }
+    }
+
+    /// The next packet's stamp; none once those that came before the last ACK are reached.
+    fn take(&mut self) -> Option<u32> {
+        let stamp = self.run.or_else(|| self.rest.next());
+        self.run = stamp;
+        self.skip(1);
+        stamp.map(|(_, stamp)| stamp)
     }
 }
 
