@@ -333,7 +333,7 @@ impl Connection {
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
         let Self { paths, out, incoming, controller, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
-        let mut trouble = false;
+        let (mut trouble, mut asked) = (false, false);
         if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, cargo))
             && path.state == State::Active
         {
@@ -364,14 +364,17 @@ impl Connection {
                     let congested = losses
                         .map_or(empty, |losses| super::input::congested(now, Trigger::Timeout, &losses));
                     controller.on_congested(id, &congested);
-                    path.pending.ping = true;
+                    asked = true;
                     trouble = true;
                 }
                 State::Probing | State::Available => path.pending.ping |= path.address == Address::Valid,
             }
             self.ack_way_until = Instant::ZERO;
         }
+        // Where data can go nowhere else, it is what asks whether the path lives (RFC 9002 section 6.2.4).
+        let ping = asked && (self.has_other(id) || !self.out.wants_to_send());
         let Some(path) = self.paths.get_mut(id) else { return };
+        path.pending.ping |= ping;
         if path.probe_at.is_some_and(|at| at <= now) {
             path.probe_at = None;
             match (path.state, path.address) {

@@ -143,7 +143,7 @@ impl Connection {
     }
 
     /// Whether a path other than this is active and answers.
-    fn has_other(&self, id: PathId) -> bool {
+    pub(super) fn has_other(&self, id: PathId) -> bool {
         self.paths
             .iter()
             .any(|path| path.id() != id && path.state == State::Active && path.send.timeouts() == 0)
