@@ -4,6 +4,7 @@ use crate::identity::KeyError;
 use crate::output::Output;
 use crate::ticket::TicketError;
 use crate::units::UnitError;
+use byway_files::SourceError;
 use byway_wire::relay::WordError;
 use std::fmt;
 use std::io;
@@ -23,7 +24,7 @@ pub enum Exit {
     NotFound = 3,
     /// Done in part: some files could not be read or written.
     Partial = 4,
-    /// The network failed; what was transferred is kept and a second run goes on from there.
+    /// The network failed, or the peer went away.
     Network = 5,
     /// The peer or the relay does not allow it: expired ticket, key not on the list.
     NotAuthorised = 6,
@@ -31,9 +32,9 @@ pub enum Exit {
     Integrity = 7,
     /// A cap on bytes or time was reached.
     CapReached = 8,
-    /// Stopped by SIGINT, state saved.
+    /// Stopped by SIGINT.
     Interrupted = 130,
-    /// Stopped by SIGTERM, state saved.
+    /// Stopped by SIGTERM.
     Terminated = 143,
 }
 
@@ -91,6 +92,9 @@ impl Exit {
         if mistyped || cause.is::<UnitError>() {
             return Some(Self::Usage);
         }
+        if let Some(SourceError::NotFound(_)) = cause.downcast_ref() {
+            return Some(Self::NotFound);
+        }
         match cause.downcast_ref::<io::Error>()?.kind() {
             io::ErrorKind::NotFound => Some(Self::NotFound),
             // Whoever read our standard output has seen enough, as with `byway … | head -1`.
@@ -141,6 +145,8 @@ mod tests {
         assert_eq!(of(io::Error::from(io::ErrorKind::BrokenPipe).into()), Exit::Ok);
         assert_eq!(of(io::Error::from(io::ErrorKind::NetworkUnreachable).into()), Exit::Network);
         assert_eq!(of(io::Error::from(io::ErrorKind::AddrInUse).into()), Exit::Error);
+        assert_eq!(of(SourceError::NotFound("x".into()).into()), Exit::NotFound);
+        assert_eq!(of(SourceError::Nothing.into()), Exit::Error);
         assert_eq!(of(TicketError::Mistyped.into()), Exit::Usage);
         assert_eq!(of(UnitError::Zero.into()), Exit::Usage);
         assert_eq!(of(WordError::Checksum.into()), Exit::Usage);

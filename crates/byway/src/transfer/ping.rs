@@ -179,7 +179,11 @@ impl Pinger {
                 (self.handle, self.until) = (None, None);
                 self.round += 1;
             }
-            EndpointEvent::Closed(handle) => endpoint.forget(handle),
+            EndpointEvent::Closed(handle) => {
+                // What it has to say goes with it.
+                self.look(endpoint, now);
+                endpoint.forget(handle);
+            }
             EndpointEvent::RelayTrouble(_, relay, trouble) if self.round == 0 => {
                 self.troubles.push(format!("relay {relay}: {trouble}"));
             }

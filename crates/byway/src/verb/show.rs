@@ -40,9 +40,9 @@ impl Show {
 }
 
 fn progress(tally: Tally) -> Progress {
-    let pause = tally.blocked.and_then(|blocked| match blocked {
-        Blocked::PeerLimit => Some(Pause::ReceiverLimited),
-        Blocked::Application | Blocked::Reading => Some(Pause::ApplicationLimited),
+    let pause = tally.blocked.map(|blocked| match blocked {
+        Blocked::PeerLimit => Pause::ReceiverLimited,
+        Blocked::Application | Blocked::Reading => Pause::ApplicationLimited,
     });
     let paths = tally.paths.into_iter().map(|path| PathProgress {
         path: path.path,

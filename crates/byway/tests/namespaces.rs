@@ -1,0 +1,239 @@
+//! The main job as it is meant to be used: separate processes on separate hosts (network namespaces), a direct line and two
+//! detours through relays, each shaped by the kernel; the trees compared by hash at the end.
+//!
+//! ```text
+//!              10.77.0.0/24, 10 Mbit/s
+//!   sender ───────────────────────────── receiver
+//!     ├── 10.77.1.0/24 ── relay 1 ── 10.77.3.0/24 ──┤
+//!     └── 10.77.2.0/24 ── relay 2 ── 10.77.4.0/24 ──┘
+//! ```
+//!
+//! Needs root and `ip`, `tc`; says *ignored* by name where they are missing.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Relays may send to the hosts of this test, which are private.
+const PRIVATE: [&str; 2] = ["--allow-destination", "10.77.0.0/16"];
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let possible = rustix::process::geteuid().is_root() && Hosts::possible();
+    let test = |name: &str, test: fn() -> Result<(), Failed>| {
+        Trial::test(name.to_owned(), test).with_ignored_flag(!possible)
+    };
+    let tests = vec![
+        test("a_tree_travels_over_the_direct_line_and_two_relays", over_three_lines),
+        test("a_tree_arrives_through_a_relay_when_there_is_no_direct_line", without_a_direct_line),
+    ];
+    if !possible {
+        eprintln!("tests in network namespaces are ignored: they need root and the programs ip and tc");
+    }
+    libtest_mimic::run(&arguments, tests).exit();
+}
+
+/// Four hosts and the lines between them; gone when dropped.
+struct Hosts {
+    prefix: String,
+}
+
+/// A line: name, one end, its address, the other end, its address.
+const LINES: [(&str, &str, &str, &str, &str); 5] = [
+    ("d", "snd", "10.77.0.1", "rcv", "10.77.0.2"),
+    ("a", "snd", "10.77.1.1", "r1", "10.77.1.2"),
+    ("b", "snd", "10.77.2.1", "r2", "10.77.2.2"),
+    ("e", "r1", "10.77.3.1", "rcv", "10.77.3.2"),
+    ("f", "r2", "10.77.4.1", "rcv", "10.77.4.2"),
+];
+
+impl Hosts {
+    fn possible() -> bool {
+        let name = format!("bw{}probe", std::process::id());
+        let made = run(&["ip", "netns", "add", &name]);
+        let tc = run(&["tc", "-V"]);
+        let _ = run(&["ip", "netns", "del", &name]);
+        made && tc
+    }
+
+    fn new(tag: &str) -> Self {
+        let hosts = Self { prefix: format!("bw{}{tag}", std::process::id()) };
+        for host in ["snd", "rcv", "r1", "r2"] {
+            must(&["ip", "netns", "add", &hosts.name(host)]);
+            hosts.must(host, &["ip", "link", "set", "lo", "up"]);
+        }
+        for (line, a, a_address, b, b_address) in LINES {
+            let (left, right) = (format!("{line}0"), format!("{line}1"));
+            let (a_name, b_name) = (hosts.name(a), hosts.name(b));
+            must(&[
+                "ip", "-n", &a_name, "link", "add", &left, "type", "veth", "peer", &right, "netns", &b_name,
+            ]);
+            for (host, device, address) in [(a, &left, a_address), (b, &right, b_address)] {
+                hosts.must(host, &["ip", "address", "add", &format!("{address}/24"), "dev", device]);
+                hosts.must(host, &["ip", "link", "set", device, "up"]);
+            }
+        }
+        // The receiver knows the relays by the addresses at which the sender knows them.
+        hosts.must("rcv", &["ip", "route", "add", "10.77.1.2/32", "via", "10.77.3.1"]);
+        hosts.must("rcv", &["ip", "route", "add", "10.77.2.2/32", "via", "10.77.4.1"]);
+        for device in ["d0", "a0", "b0"] {
+            let shape = ["rate", "10mbit", "burst", "6kb", "limit", "75kb"];
+            hosts.must(
+                "snd",
+                &[&["tc", "qdisc", "add", "dev", device, "root", "tbf"], shape.as_slice()].concat(),
+            );
+        }
+        hosts
+    }
+
+    fn name(&self, host: &str) -> String {
+        format!("{}{host}", self.prefix)
+    }
+
+    fn must(&self, host: &str, command: &[&str]) {
+        must(&[&["ip", "netns", "exec", &self.name(host)], command].concat());
+    }
+
+    /// byway on a host, with a state directory of its own.
+    fn byway(&self, host: &str, state: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name(host), env!("CARGO_BIN_EXE_byway"), "--json"]);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.env("XDG_STATE_HOME", state.join(host)).env("XDG_CONFIG_HOME", state.join(host));
+        command.env("BYWAY_STATE_DIR", state.join(host));
+        command
+    }
+
+    /// Starts byway and waits until it is ready.
+    fn start(&self, host: &str, state: &Path, arguments: &[&str]) -> (Running, Value) {
+        let mut child = self.byway(host, state, arguments).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        let ready: Value =
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("{arguments:?} said {line:?}"));
+        assert_eq!(ready["event"], "ready", "{line}");
+        (Running { child, _lines: lines }, ready)
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for host in ["snd", "rcv", "r1", "r2"] {
+            let _ = run(&["ip", "netns", "del", &self.name(host)]);
+        }
+    }
+}
+
+/// A process that ends when it is dropped.
+struct Running {
+    child: Child,
+    _lines: BufReader<std::process::ChildStdout>,
+}
+
+impl Running {
+    /// Waits for it to end by itself.
+    fn wait(&mut self) -> Option<i32> {
+        for _ in 0..200 {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        None
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(command: &[&str]) -> bool {
+    let (program, arguments) = command.split_first().unwrap();
+    let output = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    output.is_ok_and(|status| status.success())
+}
+
+fn must(command: &[&str]) {
+    assert!(run(command), "{} failed", command.join(" "));
+}
+
+/// The last line of a sender: its result.
+fn send(hosts: &Hosts, state: &Path, arguments: &[&str]) -> Value {
+    let output = hosts.byway("snd", state, arguments).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last = text.lines().last().unwrap_or_default();
+    assert!(
+        output.status.success(),
+        "{:?}: {last} {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let result: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(result["event"], "result", "{last}");
+    assert_eq!(result["verified"], true, "{last}");
+    result
+}
+
+fn over_three_lines() -> Result<(), Failed> {
+    let hosts = Hosts::new("t");
+    let directory = tempfile::tempdir()?;
+    let (source, sink) = (directory.path().join("photos"), directory.path().join("in"));
+    byway_files::generate(&source, 3, 12 << 20)?;
+    let relay = |host, listen| {
+        hosts.start(host, directory.path(), &[&["relay", "--listen", listen], PRIVATE.as_slice()].concat())
+    };
+    let (_r1, first) = relay("r1", "10.77.1.2:4748");
+    let (_r2, second) = relay("r2", "10.77.2.2:4748");
+    let recv = ["recv", sink.to_str().unwrap(), "--once"];
+    let (mut receiver, ready) = hosts.start("rcv", directory.path(), &recv);
+    let result = send(
+        &hosts,
+        directory.path(),
+        &[
+            "send",
+            source.to_str().unwrap(),
+            ready["ticket"].as_str().unwrap(),
+            "--priority",
+            "normal",
+            "--relay",
+            first["word"].as_str().unwrap(),
+            "--relay",
+            second["word"].as_str().unwrap(),
+        ],
+    );
+    assert_eq!(receiver.wait(), Some(0));
+    assert_eq!(byway_files::compare(&source, &sink.join("photos"))?, []);
+    let paths = result["paths"].as_array().unwrap();
+    let total: u64 = paths.iter().map(|path| path["bytes"].as_u64().unwrap()).sum();
+    let busy = paths.iter().filter(|path| path["bytes"].as_u64().unwrap() * 10 > total).count();
+    assert!(busy >= 3, "not all three lines carried a tenth: {result}");
+    Ok(())
+}
+
+fn without_a_direct_line() -> Result<(), Failed> {
+    let hosts = Hosts::new("n");
+    let directory = tempfile::tempdir()?;
+    let (source, sink) = (directory.path().join("photos"), directory.path().join("in"));
+    byway_files::generate(&source, 4, 2 << 20)?;
+    let (_relay, ready) = hosts.start(
+        "r1",
+        directory.path(),
+        &[&["relay", "--listen", "10.77.1.2:4748"], PRIVATE.as_slice()].concat(),
+    );
+    let word = ready["word"].as_str().unwrap().to_owned();
+    let recv = ["recv", sink.to_str().unwrap(), "--once", "--relay", &word];
+    let (mut receiver, ready) = hosts.start("rcv", directory.path(), &recv);
+    hosts.must("snd", &["ip", "link", "set", "d0", "down"]);
+    send(&hosts, directory.path(), &["send", source.to_str().unwrap(), ready["ticket"].as_str().unwrap()]);
+    assert_eq!(receiver.wait(), Some(0));
+    assert_eq!(byway_files::compare(&source, &sink.join("photos"))?, []);
+    Ok(())
+}
