@@ -1,0 +1,184 @@
+//! What a packet costs the session, without sockets: two endpoints in one thread, an ideal pipe of 0.1 ms RTT between them.
+//!
+//! `cargo bench -p byway-engine --bench session [-- MEGABYTES]` prints data packets per second, sealed and opened, both ends
+//! together, under both classes, with AES-256-GCM and with the null cipher. Instructions per packet, which do not depend on
+//! who else uses the machine:
+//!
+//! `valgrind --tool=callgrind target/release/deps/session-… 64 mpath null`, total divided by the packets printed, and
+//! `callgrind_annotate` for who spends them.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
+
+use byway_control::by_name;
+use byway_engine::handshake::{Identity, PublicKey};
+use byway_engine::seal::{Suite, Suites};
+use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_wire::{Datagram, Duration, Input, Instant, LinkChange, Local, Machine, ObjectId, Out};
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::net::SocketAddr;
+
+const ONE_WAY: Duration = Duration::from_micros(50);
+/// As the driver in `byway-net` does it: runs, and bytes of a run, between two looks at what came in.
+const BURST_RUNS: usize = 64;
+const RUN: usize = 44;
+
+struct Everybody(&'static str);
+
+impl Admission for Everybody {
+    fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
+        Admit::Accept(by_name(self.0, 2).unwrap())
+    }
+}
+
+/// An end of the pipe, and what is on its way there.
+struct End {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    handle: Option<Handle>,
+    arriving: VecDeque<(Instant, Vec<u8>, usize, byway_wire::Ecn)>,
+    spare: Vec<Vec<u8>>,
+    packets: u64,
+}
+
+impl End {
+    fn new(seed: u8, port: u16, suite: Suite, admission: Option<Box<dyn Admission>>) -> Self {
+        let mut connection = Config::default();
+        // What an ideal pipe does not limit, the receiver must.
+        connection.incoming.memory = 4 << 20;
+        connection.outgoing.memory = 4 << 20;
+        let mut endpoint = Endpoint::new(EndpointConfig {
+            identity: Identity::from_secret([seed; 32]),
+            suites: Suites::only(suite),
+            seed: [seed; 32],
+            connection,
+            admission,
+            greeting: Vec::new(),
+        });
+        let address = SocketAddr::from(([10, 0, 0, seed], port));
+        endpoint.handle(Instant::ZERO, Input::Link(LinkChange { local: Local(0), address, up: true }));
+        Self { endpoint, address, handle: None, arriving: VecDeque::new(), spare: Vec::new(), packets: 0 }
+    }
+
+    fn receive(&mut self, now: Instant, from: SocketAddr) {
+        while self.arriving.front().is_some_and(|(at, ..)| *at <= now)
+            && let Some((arrival, mut bytes, segment, ecn)) = self.arriving.pop_front()
+        {
+            for payload in bytes.chunks_mut(segment) {
+                self.packets += 1;
+                let datagram = Datagram { local: Local(0), remote: from, ecn, arrival, payload };
+                self.endpoint.handle(now, Input::Datagram(datagram));
+            }
+            self.spare.push(bytes);
+        }
+        if self.endpoint.deadline().is_some_and(|at| at <= now) {
+            self.endpoint.wake(now);
+        }
+    }
+
+    fn send(&mut self, now: Instant, to: &mut End) -> bool {
+        for _ in 0..BURST_RUNS {
+            let mut bytes = to.spare.pop().unwrap_or_default();
+            bytes.resize(65_535, 0);
+            let mut out = Out { buffer: &mut bytes, max_segments: RUN };
+            let Some(sent) = self.endpoint.transmit(now, &mut out) else {
+                to.spare.push(bytes);
+                return false;
+            };
+            bytes.truncate(sent.size);
+            to.arriving.push_back((now + ONE_WAY, bytes, sent.segment, sent.ecn));
+        }
+        true
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let arrival = self.arriving.front().map(|(at, ..)| *at);
+        [arrival, self.endpoint.deadline()].into_iter().flatten().min()
+    }
+}
+
+/// Moves an object of `size` bytes; returns the packets that carried it.
+fn transfer(congestion: &'static str, suite: Suite, size: u64) -> u64 {
+    let mut sender = End::new(1, 1000, suite, None);
+    let mut receiver = End::new(2, 2000, suite, Some(Box::new(Everybody(congestion))));
+    let mut now = Instant::ZERO;
+    let connect = Connect {
+        peer: receiver.endpoint.public_key(),
+        addresses: vec![receiver.address],
+        application: Vec::new(),
+        controller: by_name(congestion, 1).unwrap(),
+    };
+    let handle = sender.endpoint.connect(now, connect).unwrap();
+    let piece = vec![7; 256 << 10];
+    let mut more = true;
+    loop {
+        if !more {
+            let next = [sender.next(), receiver.next()].into_iter().flatten().min().expect("a deadline");
+            now = now.max(next);
+        } else {
+            now += Duration::from_micros(10);
+        }
+        assert!(now < Instant::ZERO + Duration::from_secs(3600), "nothing moves");
+        sender.receive(now, receiver.address);
+        while let Some(event) = sender.endpoint.next_event() {
+            if let EndpointEvent::Connected(handle) = event {
+                sender.handle = Some(handle);
+                let connection = sender.endpoint.connection_mut(handle).unwrap();
+                connection.outgoing().add_object(ObjectId(0), size);
+            }
+        }
+        if sender.handle.is_some() {
+            let out = sender.endpoint.connection_mut(handle).unwrap().outgoing();
+            while let Some(read) = out.next_read() {
+                out.provide(read.object, read.offset, piece[..read.length].to_vec());
+            }
+            while out.next_event().is_some() {}
+            if out.all_acked() {
+                return receiver.packets;
+            }
+        }
+        more = sender.send(now, &mut receiver);
+
+        receiver.receive(now, sender.address);
+        while let Some(event) = receiver.endpoint.next_event() {
+            if let EndpointEvent::Accepted(handle) = event {
+                receiver.handle = Some(handle);
+            }
+        }
+        if let Some(handle) = receiver.handle {
+            let incoming = receiver.endpoint.connection_mut(handle).unwrap().incoming();
+            while let Some(write) = incoming.next_write() {
+                incoming.written(black_box(write.data));
+            }
+            while incoming.next_event().is_some() {}
+        }
+        more |= receiver.send(now, &mut sender);
+    }
+}
+
+#[expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let size = words.first().map_or(512, |word| word.parse().expect("megabytes")) << 20;
+    for (congestion, suite, name) in [
+        ("mpath", Suite::Aes256Gcm, "aes"),
+        ("mpath", Suite::Null, "null"),
+        ("harp", Suite::Aes256Gcm, "aes"),
+        ("harp", Suite::Null, "null"),
+    ] {
+        if words.get(1).is_some_and(|word| word != congestion)
+            || words.get(2).is_some_and(|word| word != name)
+        {
+            continue;
+        }
+        let begun = std::time::Instant::now();
+        let packets = transfer(congestion, suite, size);
+        let seconds = begun.elapsed().as_secs_f64();
+        let (rate, bits) = (packets as f64 / seconds, size as f64 * 8.0 / seconds);
+        println!(
+            "{congestion:<6} {name:<5} {packets:>8} packets {:>10.0} packets/s {:>7.0} ns each {:>7.2} Gbit/s",
+            rate,
+            1e9 / rate,
+            bits / 1e9
+        );
+    }
+}
