@@ -12,7 +12,11 @@ use byway_control::{Acked, Congested, ProbeResult, Trigger, Undo};
 use byway_wire::frame::ack::{AckEntries, AckEntry};
 use byway_wire::frame::{Frame, Frames, Ranges};
 use byway_wire::packet::{HEADER_LEN, Header, STAMP_LEN, restore_number};
-use byway_wire::{Ecn, Instant, PathId};
+use byway_wire::{Duration, Ecn, Instant, PathId};
+
+/// A window of which less than this part was in flight is not what limits a path. The pacer alone never leaves so little in
+/// flight, however fast the window grows.
+const USED_SHARE: u64 = 4;
 
 /// A datagram that carries a packet of this connection.
 #[derive(Debug)]
@@ -75,8 +79,8 @@ impl Connection {
             return Ok(());
         }
         self.last_heard = now;
-        if !self.confirmed {
-            self.confirmed = true;
+        let first = !core::mem::replace(&mut self.confirmed, true);
+        if first {
             self.raise(Event::Confirmed);
         }
         let Some((stamp, frames)) = plain.split_first_chunk::<STAMP_LEN>() else {
@@ -100,19 +104,27 @@ impl Connection {
         receiving.replay.accept(number);
         let newest = receiving.facts.on_packet(&Arrival { number, at, stamp, bytes, ecn, eliciting });
         let moved = newest && receiving.source != source;
-        let way = receiving.way;
-        if let Some(path) = way.and_then(|way| self.paths.get_mut(way)) {
-            path.earn(bytes as u64);
-            path.refresh_ticket(&source);
-        }
-        self.queue_ack(now, id);
         if moved {
             self.source_changed(now, id, source);
         }
-        if eliciting {
+        self.credit_way(id, &source, bytes);
+        self.queue_ack(now, id);
+        // Nothing else that a packet brings makes the connection as a whole due earlier than it was.
+        if first || (eliciting && self.incoming.snack_deadline(Duration::ZERO).is_some()) {
             self.arm_whole(now);
         }
         Ok(())
+    }
+
+    /// What came from an address may be answered there: as many bytes, until it is proven.
+    fn credit_way(&mut self, id: PathId, source: &Source, bytes: usize) {
+        let Some(way) = self.receive.get(&id).and_then(|receiving| receiving.way) else { return };
+        let Some(path) = self.paths.get_mut(way).filter(|path| source.is_end_of(&path.route)) else { return };
+        path.refresh_ticket(source);
+        if path.address != Address::Valid {
+            path.earn(bytes as u64);
+            self.make_urgent(way);
+        }
     }
 
     /// Makes sure that the peer's path is known, and a way back to it.
@@ -202,6 +214,9 @@ impl Connection {
         if let Some((sent_at, app_limited)) = progress.latest {
             if path.state == State::Active {
                 let rtt = &path.send.rtt;
+                // A window that is hardly used limits nothing (RFC 9002 section 7.8): what does is the processor, say.
+                let flight = path.send.in_flight + progress.bytes;
+                let app_limited = app_limited || flight.saturating_mul(USED_SHARE) < path.allowance.window;
                 controller.on_acked(
                     id,
                     &Acked {

@@ -167,7 +167,7 @@ impl Connection {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.route = route;
         path.send.route_changed();
-        path.address = Address::Unproven { token, credit: 3 * 1200 }; // a packet of ours came from there, with others behind it
+        path.address = Address::Unproven { token, credit: 0 };
         path.pending.challenge = true;
         if path.state == State::Active {
             self.controller.on_route_change(id, now);

@@ -391,14 +391,17 @@ impl Endpoint {
             return;
         };
         let handles: Vec<Handle> = self.entries.keys().copied().collect();
+        let mut ours = false;
         for handle in handles {
             if let Some(Slot::Connection { connection, .. }) =
                 self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
                 && connection.on_notice(now, &notice)
             {
+                ours = true;
                 self.touch(handle);
             }
         }
+        self.dropped.stray += u64::from(!ours);
     }
 
     /// A connection is gone, and with it the reason to know its relays.
