@@ -118,6 +118,20 @@ fn a_geostationary_satellite() {
     }
 }
 
+/// The way gets twenty times as long under a running transfer.
+#[test]
+fn a_sudden_detour() {
+    for (congestion, limit) in [("harp", 60), ("mpath", 25), ("newreno", 25)] {
+        let mut world =
+            parallel(1, Plan::new(congestion, &[4 * MIB], &[]), &[both(line(10, 10 * MS).queue(100))]);
+        world.world.run_until(Instant::from_millis(1_000));
+        let link = world.there[0];
+        world.world.pipe(link).set_delay(400 * MS);
+        let (took, _) = arrives(world, limit, 4 * MIB, 0);
+        println!("{congestion}: {took:?}");
+    }
+}
+
 #[test]
 fn an_hour_that_a_clock_skips() {
     let clock = || Clock::new().with_step(Instant::from_millis(1_500), seconds(3_600));

@@ -1,0 +1,469 @@
+//! Peers and strangers that mean harm: garbage, replays, damaged packets; and a peer with valid keys that lies.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
+
+mod common;
+
+use byway_engine::config::Params;
+use byway_engine::connection::{Event, close};
+use byway_engine::data::ProtocolError;
+use byway_engine::handshake::{Established, Initiator, Progress};
+use byway_engine::seal::{Suites, connection_id};
+use byway_engine::{Config, Endpoint, EndpointEvent, Handle};
+use byway_sim::{Random, Verdict};
+use byway_wire::frame::ack::{AckWriter, EntryParts};
+use byway_wire::frame::{self, Frame, Frames, Object, RelayOffer, Stream};
+use byway_wire::packet::{HEADER_LEN, Handshake, Header, STAMP_LEN, TAG_LEN};
+use byway_wire::relay::Kind;
+use byway_wire::{
+    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out, PathId, StreamId,
+    Writer,
+};
+use common::{MS, Plan, Receiver, address, both, identity, line, parallel};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+const MIB: u64 = 1 << 20;
+
+/// An honest endpoint, and a peer that has valid keys and may seal whatever it likes.
+struct Bench {
+    honest: Endpoint,
+    handle: Handle,
+    keys: Established,
+    now: Instant,
+    numbers: BTreeMap<u32, u64>,
+    /// Packets of the honest side by path, to restore their numbers.
+    heard: BTreeMap<PathId, u64>,
+}
+
+fn liar() -> SocketAddr {
+    address("10.0.0.1:5000")
+}
+
+fn put(endpoint: &mut Endpoint, now: Instant, from: SocketAddr, bytes: &[u8]) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut payload = bytes.to_vec();
+    let datagram =
+        Datagram { local: Local(0), remote: from, ecn: Ecn::NotEct, arrival: now, payload: &mut payload };
+    endpoint.handle(now, Input::Datagram(datagram));
+    drain(endpoint, now)
+}
+
+fn drain(endpoint: &mut Endpoint, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut sent = Vec::new();
+    let mut buffer = vec![0; 65_536];
+    while let Some(transmit) = endpoint.transmit(now, &mut Out { buffer: &mut buffer, max_segments: 16 }) {
+        for datagram in buffer[..transmit.size].chunks(transmit.segment) {
+            sent.push((transmit.remote, datagram.to_vec()));
+        }
+        assert!(sent.len() < 100_000, "it sends without end");
+    }
+    sent
+}
+
+impl Bench {
+    fn new(config: Config) -> Self {
+        let mut honest = Receiver::new(9, config.clone(), Suites::SECURE).endpoint;
+        let now = Instant::from_millis(1_000);
+        let link = LinkChange { local: Local(0), address: address("10.0.1.1:4000"), up: true };
+        honest.handle(now, Input::Link(link));
+        let said = Params::of(&config).payload(b"");
+        let mut initiator =
+            Initiator::new(&identity(7), identity(9).public(), &said, Suites::SECURE, [3; 32]).unwrap();
+        let answers = put(&mut honest, now, liar(), &initiator.hello());
+        let [(to, answer)] = &answers[..] else { panic!("{} answers", answers.len()) };
+        assert_eq!(*to, liar());
+        let Ok(Progress::Established(keys)) = initiator.on_packet(&Handshake::read(answer).unwrap()) else {
+            panic!("no session")
+        };
+        let handle = honest.handles().next().unwrap();
+        let mut bench =
+            Self { honest, handle, keys: *keys, now, numbers: BTreeMap::new(), heard: BTreeMap::new() };
+        bench.say(0, |writer| Frame::Ping.write(writer));
+        let accepted = std::iter::from_fn(|| bench.honest.next_event()).collect::<Vec<_>>();
+        assert_eq!(accepted, [EndpointEvent::Accepted(bench.handle)]);
+        bench
+    }
+
+    /// A packet with these frames, sealed with valid keys.
+    fn packet(&mut self, path: u32, frames: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+        let number = self.numbers.entry(path).or_default();
+        let path = PathId(path);
+        let mut packet = vec![0; 1472];
+        let mut writer = Writer::new(&mut packet[..1472 - TAG_LEN]);
+        let connection = connection_id(&self.keys.send_ids, path);
+        let epoch = self.keys.sealer.epoch(self.now);
+        Header { connection, number: *number as u32, epoch }.write(&mut writer);
+        writer.u32(self.now.as_micros() as u32);
+        frames(&mut writer);
+        let length = writer.len() + TAG_LEN;
+        packet.truncate(length);
+        self.keys.sealer.seal(path, *number, &mut packet, HEADER_LEN).unwrap();
+        *number += 1;
+        packet
+    }
+
+    fn say(&mut self, path: u32, frames: impl FnOnce(&mut Writer<'_>)) -> Vec<(SocketAddr, Vec<u8>)> {
+        let packet = self.packet(path, frames);
+        put(&mut self.honest, self.now, liar(), &packet)
+    }
+
+    /// The code of the CLOSE among what the honest side sent.
+    fn close_in(&mut self, sent: &[(SocketAddr, Vec<u8>)]) -> Option<u64> {
+        sent.iter().find_map(|(_, packet)| {
+            let mut packet = packet.clone();
+            let header = Header::read(&packet).ok()?;
+            let path = (0..64)
+                .map(PathId)
+                .find(|path| connection_id(&self.keys.receive_ids, *path) == header.connection)?;
+            let number = self.heard.entry(path).or_default();
+            *number = u64::from(header.number);
+            let plain =
+                self.keys.opener.open(self.now, path, *number, header.epoch, &mut packet, HEADER_LEN).ok()?;
+            Frames::new(&plain[STAMP_LEN..]).find_map(|frame| match frame {
+                Ok(Frame::Close { code, .. }) => Some(code),
+                _ => None,
+            })
+        })
+    }
+
+    /// Asserts that the honest side closed with this code, said so, and told its owner.
+    fn closed_with(&mut self, sent: &[(SocketAddr, Vec<u8>)], expected: u64) {
+        assert_eq!(self.close_in(sent), Some(expected));
+        let connection = self.honest.connection_mut(self.handle).unwrap();
+        let told = std::iter::from_fn(|| connection.next_event())
+            .any(|event| matches!(event, Event::Closed { code, by_peer: false, .. } if code == expected));
+        assert!(told, "the owner was not told");
+    }
+
+    fn is_open(&self) -> bool {
+        self.honest.connection(self.handle).is_some_and(|connection| !connection.is_closing())
+    }
+
+    fn state(&self) -> String {
+        let connection = self.honest.connection(self.handle).unwrap();
+        format!("{:?} {:?}", connection.status(), connection.deadline())
+    }
+}
+
+#[test]
+fn garbage_changes_nothing() {
+    let mut bench = Bench::new(Config::default());
+    let (state, before) = (bench.state(), bench.honest.dropped());
+    let mut random = Random::component(1, "garbage");
+    let mut greetings = 0;
+    for round in 0..20_000_u64 {
+        let length = random.below(1500) as usize;
+        let mut garbage: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+        if let (Some(first), true) = (garbage.first_mut(), round % 2 == 0) {
+            *first = (round / 2 % 256) as u8;
+        }
+        let from = if round % 3 == 0 { liar() } else { SocketAddr::from(([99, 0, 0, round as u8], 6000)) };
+        let sent = put(&mut bench.honest, bench.now, from, &garbage);
+        // Only what looks like a HELLO of another version is answered, and with less than came.
+        let answered: usize = sent.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert!(answered * 10 <= length, "{answered} bytes for {length} of garbage");
+        greetings += usize::from(answered > 0);
+    }
+    assert_eq!(bench.state(), state);
+    let after = bench.honest.dropped();
+    let count = |dropped: byway_engine::endpoint::Dropped| {
+        dropped.unknown + dropped.stray + dropped.forged + dropped.replayed + dropped.hellos
+    };
+    assert_eq!(count(after) - count(before) + greetings as u64, 20_000, "{after:?}");
+    assert!(bench.honest.next_event().is_none());
+}
+
+#[test]
+fn damaged_and_replayed_packets_change_nothing() {
+    let mut bench = Bench::new(Config::default());
+    for round in 0..8_u32 {
+        let packet = bench.packet(round % 3, |writer| {
+            let data = [7; 200];
+            let offset = u64::from(round) * 200;
+            frame::write_object(writer, &Object { id: ObjectId(1), offset, data: &data, fin: false }, true);
+        });
+        let (state, before) = (bench.state(), bench.honest.dropped());
+        let mut tries = 0;
+        for length in 0..packet.len() {
+            assert!(put(&mut bench.honest, bench.now, liar(), &packet[..length]).is_empty());
+            tries += 1;
+        }
+        for bit in 0..packet.len() * 8 {
+            let mut damaged = packet.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            if damaged[0] != packet[0] && (Handshake::is(damaged[0]) || Kind::of(damaged[0]).is_some()) {
+                continue; // another kind of packet: that is another test
+            }
+            let sent = put(&mut bench.honest, bench.now, liar(), &damaged);
+            assert!(sent.is_empty(), "bit {bit} changed, and it is answered");
+            tries += 1;
+        }
+        assert_eq!(bench.state(), state);
+        let after = bench.honest.dropped();
+        assert!(after.forged - before.forged > 1_000, "{after:?}");
+        assert_eq!(
+            after.unknown + after.stray + after.forged + after.replayed
+                - (before.unknown + before.stray + before.forged + before.replayed),
+            tries,
+            "{before:?} {after:?}"
+        );
+        // The genuine one is taken, once.
+        put(&mut bench.honest, bench.now, liar(), &packet);
+        let taken = bench.state();
+        for _ in 0..300 {
+            assert!(put(&mut bench.honest, bench.now, liar(), &packet).is_empty());
+        }
+        assert_eq!(bench.state(), taken);
+        assert_eq!(bench.honest.dropped().replayed - after.replayed, 300);
+    }
+    let incoming = bench.honest.connection_mut(bench.handle).unwrap().incoming();
+    incoming.flush();
+    let received: usize = std::iter::from_fn(|| incoming.next_write()).map(|write| write.data.len()).sum();
+    assert_eq!(received, 8 * 200);
+}
+
+/// Somebody on the way records everything and sends it again, damaged, cut and in other names, while a transfer runs.
+#[test]
+fn a_transfer_under_fire() {
+    let (calm, _) = under_fire(false, 0);
+    let (fired, dropped) = under_fire(true, 200);
+    println!("{calm:?} in peace, {fired:?} under fire, {dropped:?}");
+    assert!(dropped.forged > 0 && dropped.replayed > 500 && dropped.unknown > 20, "{dropped:?}");
+    assert!(fired < calm * 11 / 10, "{calm:?} {fired:?}");
+}
+
+/// He is faster than the network, so that his copies are the first to come, from another address (RFC 9000 section 9.3.3).
+#[test]
+fn a_transfer_whose_copies_come_first() {
+    let (calm, _) = under_fire(false, 0);
+    let (raced, dropped) = under_fire(true, 0);
+    println!("{calm:?} in peace, {raced:?} with copies that come first, {dropped:?}");
+    assert!(raced < calm * 4, "{calm:?} {raced:?}");
+}
+
+/// A transfer, and a recorder that plays copies `age` ms old.
+fn under_fire(fire: bool, age: u64) -> (Duration, byway_engine::endpoint::Dropped) {
+    {
+        let mut world = parallel(
+            1,
+            Plan::new("mpath", &[4 * MIB], &[]),
+            &[both(line(10, 10 * MS)), both(line(10, 15 * MS))],
+        );
+        let recorded: Rc<RefCell<Vec<(Instant, SocketAddr, SocketAddr, Vec<u8>)>>> = Rc::default();
+        let seen = Rc::clone(&recorded);
+        world.world.tap(move |datagram| {
+            let mut seen = seen.borrow_mut();
+            if seen.len() < 4_000 {
+                seen.push((datagram.now, *datagram.from, *datagram.to, datagram.payload.clone()));
+            }
+            Verdict::Pass
+        });
+        let mut random = Random::component(1, "fire");
+        for step in 1..150_u64 {
+            world.world.run_until(Instant::from_millis(step * 10));
+            let now = world.world.now();
+            let old = |(at, ..): &&(Instant, SocketAddr, SocketAddr, Vec<u8>)| {
+                *at + Duration::from_millis(age) <= now
+            };
+            let recorded: Vec<_> = recorded.borrow().iter().filter(old).cloned().collect();
+            for _ in 0..if fire && !recorded.is_empty() { 80 } else { 0 } {
+                let (_, mut from, to, mut bytes) =
+                    recorded[random.below(recorded.len() as u64) as usize].clone();
+                match random.below(4) {
+                    0 => {}
+                    1 => bytes.truncate(random.below(bytes.len() as u64) as usize),
+                    2 => from = address("99.9.9.9:999"),
+                    _ => {
+                        let at = random.below(bytes.len() as u64) as usize;
+                        bytes[at] ^= 1 << random.below(8);
+                    }
+                }
+                world.world.inject(now, from, to, Ecn::Ect0, &bytes);
+            }
+        }
+        let took = world.finish(Duration::from_secs(30));
+        let dropped = world.world[world.receiver].endpoint.dropped();
+        assert_eq!(
+            (world.world[world.receiver].received, world.world[world.receiver].handles.len()),
+            (4 * MIB, 1)
+        );
+        (took, dropped)
+    }
+}
+
+#[test]
+fn an_ack_of_what_was_never_sent() {
+    for (path, largest) in [(0, 1_000), (0, 1 << 40), (3, 0), (1 << 20, 0)] {
+        let mut bench = Bench::new(Config::default());
+        let sent = bench.say(0, |writer| {
+            let mut ack = AckWriter::begin(writer);
+            let parts = EntryParts {
+                path: PathId(path),
+                lost: 0,
+                ce: 0,
+                arrival: 0,
+                held_micros: 0,
+                ranges: &[(largest, largest + 1)],
+                stamps: &[],
+            };
+            assert!(ack.entry(writer, &parts));
+            ack.finish(writer);
+        });
+        bench.closed_with(&sent, close::VIOLATION);
+    }
+}
+
+#[test]
+fn losses_and_holes_of_what_was_never_sent() {
+    let mut bench = Bench::new(Config::default());
+    for round in 0..2_000_u64 {
+        bench.say(0, |writer| {
+            frame::write_pnack(writer, PathId((round % 5) as u32), &[(round, round + 1), (1 << 40, 1 << 50)]);
+            frame::write_snack_object(writer, ObjectId(round as u32), &[(0, 1 << 60)]);
+            frame::write_snack_stream(writer, StreamId(round as u32), &[(5, 9)]);
+        });
+    }
+    assert!(bench.is_open());
+}
+
+#[test]
+fn more_than_flow_control_allows() {
+    let mut config = Config::default();
+    config.incoming.memory = 64 << 10;
+    config.incoming.stream_window = 32 << 10;
+    let code = close::DATA + ProtocolError::FLOW_CONTROL;
+    let data = [1; 100];
+    let mut bench = Bench::new(config.clone());
+    let object = Object { id: ObjectId(0), offset: 70_000, data: &data, fin: false };
+    let sent = bench.say(0, |writer| frame::write_object(writer, &object, true));
+    if bench.is_open() {
+        // Bytes count, not offsets: fill the window, and one more.
+        for chunk in 0..700 {
+            let object = Object { id: ObjectId(0), offset: chunk * 100, data: &data, fin: false };
+            let sent = bench.say(0, |writer| frame::write_object(writer, &object, true));
+            if !bench.is_open() {
+                assert!(chunk > 600, "{chunk}");
+                bench.closed_with(&sent, code);
+                break;
+            }
+        }
+        assert!(!bench.is_open(), "it took more than its window");
+    } else {
+        bench.closed_with(&sent, code);
+    }
+    let mut bench = Bench::new(config);
+    let stream = Stream { id: StreamId(0), offset: 33_000, data: &data, fin: false };
+    let sent = bench.say(0, |writer| frame::write_stream(writer, &stream, true));
+    bench.closed_with(&sent, code);
+}
+
+#[test]
+fn more_streams_and_objects_than_allowed() {
+    let data = [1; 1];
+    let code = close::DATA + ProtocolError::STREAM_LIMIT;
+    let limits = Config::default().incoming;
+    for objects in [true, false] {
+        let mut bench = Bench::new(Config::default());
+        let mut opened = 0;
+        let limit = if objects { limits.objects } else { limits.streams };
+        let sent = loop {
+            let sent = bench.say(0, |writer| {
+                if objects {
+                    let object = Object { id: ObjectId(opened), offset: 0, data: &data, fin: false };
+                    frame::write_object(writer, &object, true);
+                } else {
+                    let stream = Stream { id: StreamId(opened * 2), offset: 0, data: &data, fin: false };
+                    frame::write_stream(writer, &stream, true);
+                }
+            });
+            if !bench.is_open() {
+                break sent;
+            }
+            opened += 1;
+            assert!(opened as usize <= limit, "more than {limit}");
+        };
+        assert_eq!(opened as usize, limit);
+        bench.closed_with(&sent, code);
+    }
+}
+
+#[test]
+fn ends_that_move() {
+    let data = [1; 100];
+    let mut bench = Bench::new(Config::default());
+    let at = |offset, fin| Object { id: ObjectId(0), offset, data: &data, fin };
+    bench.say(0, |writer| frame::write_object(writer, &at(100, true), true));
+    let sent = bench.say(0, |writer| frame::write_object(writer, &at(200, false), true));
+    bench.closed_with(&sent, close::DATA + ProtocolError::FINAL_SIZE);
+}
+
+#[test]
+fn what_is_no_frame() {
+    let mut bench = Bench::new(Config::default());
+    let sent = bench.say(0, |writer| writer.bytes(&[0xff, 0xff, 0xff]));
+    bench.closed_with(&sent, close::MALFORMED);
+}
+
+/// An owner whose peer offers relay after relay must not become a source of datagrams to whomever the peer likes.
+#[test]
+fn a_flood_of_relay_offers() {
+    let mut bench = Bench::new(Config::default());
+    let mut sent = Vec::new();
+    for number in 0..5_000_u32 {
+        let relay = SocketAddr::from(([99, (number >> 8) as u8, number as u8, 1], 4748));
+        sent.extend(bench.say(0, |writer| {
+            Frame::RelayOffer(RelayOffer { offer: number, relay, grant: number }).write(writer);
+        }));
+        if number % 50 == 0 {
+            bench.now += MS;
+        }
+    }
+    for _ in 0..3_000 {
+        bench.now += 10 * MS;
+        bench.honest.wake(bench.now);
+        sent.extend(drain(&mut bench.honest, bench.now));
+        if bench.now > Instant::from_millis(20_000) {
+            break;
+        }
+    }
+    let mut greeted: BTreeMap<SocketAddr, usize> = BTreeMap::new();
+    for (to, _) in sent.iter().filter(|(to, _)| *to != liar()) {
+        *greeted.entry(*to).or_default() += 1;
+    }
+    println!("{} relays greeted, at most {:?} times", greeted.len(), greeted.values().max());
+    assert!(greeted.len() <= 64, "{}", greeted.len());
+    assert!(greeted.values().all(|times| *times <= 6), "{greeted:?}");
+    assert!(bench.is_open());
+}
+
+/// Paths and challenges without end: state stays bounded, and so does what is sent to addresses that proved nothing.
+#[test]
+fn floods_of_paths_addresses_and_challenges() {
+    let mut bench = Bench::new(Config::default());
+    let (mut came, mut left): (BTreeMap<SocketAddr, usize>, BTreeMap<SocketAddr, usize>) = Default::default();
+    for number in 0..20_000_u32 {
+        let from = SocketAddr::from(([99, 0, (number >> 8) as u8, number as u8], 6000));
+        let packet = bench.packet(number % 60, |writer| {
+            Frame::PathChallenge(u64::from(number).to_be_bytes()).write(writer);
+            Frame::Ping.write(writer);
+        });
+        *came.entry(from).or_default() += packet.len();
+        for (to, bytes) in put(&mut bench.honest, bench.now, from, &packet) {
+            *left.entry(to).or_default() += bytes.len();
+        }
+        if number % 10 == 0 {
+            bench.now += MS;
+            bench.honest.wake(bench.now);
+            for (to, bytes) in drain(&mut bench.honest, bench.now) {
+                *left.entry(to).or_default() += bytes.len();
+            }
+        }
+    }
+    for (to, bytes) in left.iter().filter(|(to, _)| **to != liar()) {
+        assert!(bytes <= &came[to], "{to}: {bytes} bytes for {}", came[to]);
+    }
+    let paths = bench.honest.connection(bench.handle).unwrap().status().paths.len();
+    println!("{paths} paths");
+    assert!(paths <= 128, "{paths} paths back");
+}
