@@ -77,6 +77,10 @@ impl Hosts {
                 hosts.must(host, &["ip", "link", "set", device, "up"]);
             }
         }
+        for (line, a, _, b, _) in LINES {
+            hosts.wait_for(a, &format!("{line}0"));
+            hosts.wait_for(b, &format!("{line}1"));
+        }
         // The receiver knows the relays by the addresses at which the sender knows them.
         hosts.must("rcv", &["ip", "route", "add", "10.77.1.2/32", "via", "10.77.3.1"]);
         hosts.must("rcv", &["ip", "route", "add", "10.77.2.2/32", "via", "10.77.4.1"]);
@@ -96,6 +100,21 @@ impl Hosts {
 
     fn must(&self, host: &str, command: &[&str]) {
         must(&[&["ip", "netns", "exec", &self.name(host)], command].concat());
+    }
+
+    /// The kernel takes up to a second to say that a line it was given works, and byway uses none that does not.
+    fn wait_for(&self, host: &str, device: &str) {
+        let name = self.name(host);
+        let up = (0..200).any(|_| {
+            let link =
+                Command::new("ip").args(["-n", &name, "-o", "link", "show", "dev", device]).output().unwrap();
+            let up = String::from_utf8_lossy(&link.stdout).contains("state UP");
+            if !up {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            up
+        });
+        assert!(up, "{device} of {host} does not come up");
     }
 
     /// byway on a host, with a state directory of its own.

@@ -6,7 +6,7 @@ use super::{BACK, FORTH};
 use crate::exit::{Exit, Failure};
 use byway_engine::data::{Incoming, OutEvent, Outgoing};
 use byway_files::NewObject;
-use byway_wire::ObjectId;
+use byway_wire::{Duration, Instant, ObjectId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -19,6 +19,8 @@ pub(super) const MAILBOX: usize = READS + 16;
 const REPORTS: usize = 8;
 /// Objects that are announced and not yet with the receiver; beyond so many the manifest waits.
 const AHEAD: usize = 4096;
+/// After an empty piece of the manifest, the next is asked for after so long even if nothing happened.
+const QUIET: Duration = Duration::from_millis(100);
 /// Bytes of the receipt of a pipe: length and BLAKE3 hash.
 pub(super) const RECEIPT_LEN: usize = 8 + 32;
 
@@ -30,9 +32,9 @@ pub(super) enum Feed {
 
 impl Feed {
     /// Moves what can be moved.
-    pub fn drive(&mut self, out: &mut Outgoing) {
+    pub fn drive(&mut self, out: &mut Outgoing, now: Instant) {
         match self {
-            Self::Tree(tree) => tree.drive(out),
+            Self::Tree(tree) => tree.drive(out, now),
             Self::Pipe(pipe) => pipe.drive(out),
         }
     }
@@ -102,8 +104,8 @@ pub(super) struct TreeFeed {
     batch: Waiting,
     /// Whether a piece of the manifest was asked for.
     asked: bool,
-    /// Whether the last piece was empty and nothing happened since that could change that.
-    quiet: bool,
+    /// Since when nothing happened that could make a piece other than the last, which was empty.
+    quiet: Option<Instant>,
     finished: bool,
     reads: usize,
     reports: usize,
@@ -122,7 +124,7 @@ impl TreeFeed {
             opened: false,
             batch: Waiting::default(),
             asked: false,
-            quiet: false,
+            quiet: None,
             finished: false,
             reads: 0,
             reports: 0,
@@ -132,7 +134,7 @@ impl TreeFeed {
         }
     }
 
-    fn drive(&mut self, out: &mut Outgoing) {
+    fn drive(&mut self, out: &mut Outgoing, now: Instant) {
         if !self.opened {
             self.opened = true;
             out.open_stream(FORTH);
@@ -144,7 +146,7 @@ impl TreeFeed {
         }
         loop {
             match self.answers.try_recv() {
-                Ok(answer) => self.on_answer(answer, out),
+                Ok(answer) => self.on_answer(answer, out, now),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
                     let gone = || Err(Failure::new(Exit::Error, "the thread that reads files broke down"));
@@ -154,7 +156,9 @@ impl TreeFeed {
             }
         }
         self.write_manifest(out);
-        let idle = !self.asked && !self.quiet && !self.finished && self.batch.is_empty();
+        // A walk over very many things that cannot be sent gives empty pieces too.
+        let quiet = self.quiet.is_some_and(|since| now.since(since) < QUIET);
+        let idle = !self.asked && !quiet && !self.finished && self.batch.is_empty();
         if idle && self.objects < AHEAD && self.asks.has_room() {
             self.asked = true;
             self.asks.post(Ask::Records);
@@ -168,23 +172,23 @@ impl TreeFeed {
         }
     }
 
-    fn on_answer(&mut self, answer: Answer, out: &mut Outgoing) {
+    fn on_answer(&mut self, answer: Answer, out: &mut Outgoing, now: Instant) {
         match answer {
             Answer::Bytes { object, offset, bytes } => {
                 self.reads -= 1;
-                self.quiet = false;
+                self.quiet = None;
                 out.provide(object, offset, bytes);
             }
             Answer::Records { batch, finished } => {
                 self.asked = false;
-                self.quiet = batch.bytes.is_empty() && batch.objects.is_empty();
+                self.quiet = (batch.bytes.is_empty() && batch.objects.is_empty()).then_some(now);
                 self.finished = finished;
                 let (bytes, objects, withdrawn) = (batch.bytes, batch.objects, batch.withdrawn);
                 self.batch = Waiting { bytes, written: 0, objects, withdrawn };
             }
             Answer::Reports { failed } => {
                 self.reports -= 1;
-                self.quiet = false;
+                self.quiet = None;
                 for object in failed {
                     self.abandon(object, out);
                 }

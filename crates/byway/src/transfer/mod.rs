@@ -94,6 +94,7 @@ fn failure_of(code: u64, reason: &str, by_peer: bool) -> Failure {
             Exit::Network,
             "the connection was lost: nothing was heard from the other side for a minute; send again",
         ),
+        130 | 143 if !by_peer => Failure::new(Exit::Interrupted, "stopped before the transfer was complete"),
         _ if !by_peer => Failure::new(Exit::Error, format!("the connection broke: {reason}")),
         2 => Failure::new(Exit::Usage, reason),
         6 => Failure::new(Exit::NotAuthorised, reason),

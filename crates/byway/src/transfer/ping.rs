@@ -11,11 +11,11 @@ use byway_control::Class;
 use byway_engine::connection::path::State;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::{self, PublicKey};
-use byway_engine::{Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach};
+use byway_engine::{Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach, RelayTrouble};
 use byway_net::{Clock, Flow, Owner, Socket};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// How long the first round waits for more paths: relays must be greeted, and the receiver must greet them too.
@@ -83,6 +83,7 @@ pub fn ping(plan: PingPlan) -> Result<Pings> {
         locals,
         found: BTreeMap::new(),
         troubles: Vec::new(),
+        relays_up: BTreeSet::new(),
         failure: None,
     };
     let driver = byway_net::spawn("byway ping", endpoint, owner, plan.sockets, Clock::new())
@@ -99,7 +100,15 @@ pub fn ping(plan: PingPlan) -> Result<Pings> {
     }
     let sent = owner.begun;
     let routes = owner.found.into_iter().map(|(name, rtts)| Pinged { name, sent, rtts }).collect();
-    Ok(Pings { routes, troubles: owner.troubles })
+    let mut troubles: Vec<String> = owner
+        .troubles
+        .into_iter()
+        .filter(|(relay, _)| !owner.relays_up.contains(relay))
+        .map(|(relay, trouble)| format!("relay {relay}: {trouble}"))
+        .collect();
+    // From several local sockets it looks the same.
+    troubles.dedup();
+    Ok(Pings { routes, troubles })
 }
 
 struct Pinger {
@@ -115,7 +124,8 @@ struct Pinger {
     until: Option<Instant>,
     locals: Vec<SocketAddr>,
     found: BTreeMap<String, Vec<Duration>>,
-    troubles: Vec<String>,
+    troubles: Vec<(SocketAddr, RelayTrouble)>,
+    relays_up: BTreeSet<SocketAddr>,
     failure: Option<Failure>,
 }
 
@@ -185,7 +195,7 @@ impl Pinger {
                 endpoint.forget(handle);
             }
             EndpointEvent::RelayTrouble(_, relay, trouble) if self.round == 0 => {
-                self.troubles.push(format!("relay {relay}: {trouble}"));
+                self.troubles.push((relay, trouble));
             }
             _ => {}
         }
@@ -208,6 +218,9 @@ impl Pinger {
             return;
         }
         for path in answered {
+            if path.route.is_proxied() {
+                self.relays_up.insert(path.route.remote);
+            }
             self.found.entry(route_name(&path.route, &self.locals)).or_default().push(path.srtt);
         }
         endpoint.close(now, handle, close::DONE, "pinged");

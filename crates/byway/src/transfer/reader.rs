@@ -159,9 +159,9 @@ impl TreeReader {
         *warned += 1;
         if *warned <= WARNINGS {
             // Nobody reads: nobody needs to know.
-            let _ = self.news.send(News::Warning(text()));
+            let _ = self.news.try_send(News::Warning(text()));
         } else if *warned == WARNINGS + 1 {
-            let _ = self.news.send(News::Warning("there are more such entries".into()));
+            let _ = self.news.try_send(News::Warning("there are more such entries".into()));
         }
     }
 }

@@ -13,7 +13,7 @@ use byway_engine::{Config, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_net::{Clock, Control, Flow, Owner, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -109,6 +109,7 @@ impl Receiving {
             taking: BTreeMap::new(),
             complete: 0,
             leave_at: None,
+            relays_known: BTreeSet::new(),
             locals: plan.sockets.iter().map(Socket::address).collect(),
         };
         let driver =
@@ -117,7 +118,8 @@ impl Receiving {
         Ok(Self { driver, news: inbox, cancel })
     }
 
-    /// The next thing that happened; `None` if nothing did within `patience`, or it is over.
+    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be called a few times a
+    /// second: progress and the end are looked at when it is.
     pub fn next(&self, patience: Duration) -> Option<News> {
         self.driver.waker().wake();
         match self.news.recv_timeout(patience) {
@@ -165,6 +167,8 @@ struct Server {
     /// Transfers that are over and were complete.
     complete: u64,
     leave_at: Option<Instant>,
+    /// Relays that work, or of which it was said that they do not.
+    relays_known: BTreeSet<SocketAddr>,
     locals: Vec<SocketAddr>,
 }
 
@@ -215,12 +219,17 @@ impl Server {
                 endpoint.forget(handle);
             }
             EndpointEvent::Reachable { relay, address, consent } => {
+                self.relays_known.insert(relay);
                 self.tell(News::Reachable { relay, address, consent });
             }
-            EndpointEvent::StandingTrouble(relay, trouble) => {
+            // Of several local sockets one is enough.
+            EndpointEvent::StandingTrouble(relay, trouble) if self.relays_known.insert(relay) => {
                 self.tell(News::Warning(format!("relay {relay}: {trouble}; nobody will come through it")));
             }
-            EndpointEvent::Connected(_) | EndpointEvent::Failed(..) | EndpointEvent::RelayTrouble(..) => {}
+            EndpointEvent::StandingTrouble(..)
+            | EndpointEvent::Connected(_)
+            | EndpointEvent::Failed(..)
+            | EndpointEvent::RelayTrouble(..) => {}
         }
     }
 

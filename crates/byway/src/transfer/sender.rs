@@ -19,7 +19,7 @@ use byway_files::{Source, SourceOptions};
 use byway_net::{Clock, Control, Flow, Owner, Socket};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant, PathId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -130,6 +130,7 @@ impl Sending {
             cancel: Arc::clone(&cancel),
             counter: Counter::default(),
             names: BTreeMap::new(),
+            relays_known: BTreeSet::new(),
             locals,
             ending: None,
             leave_at: None,
@@ -140,7 +141,8 @@ impl Sending {
         Ok(Self { driver, news: inbox, cancel })
     }
 
-    /// The next thing that happened; `None` if nothing did within `patience`, or it is over.
+    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be called a few times a
+    /// second: progress and the end are looked at when it is.
     pub fn next(&self, patience: Duration) -> Option<News> {
         self.driver.waker().wake();
         match self.news.recv_timeout(patience) {
@@ -257,6 +259,8 @@ struct Sender {
     cancel: Arc<AtomicBool>,
     counter: Counter,
     names: BTreeMap<PathId, String>,
+    /// Relays that work, or of which it was said that they do not.
+    relays_known: BTreeSet<SocketAddr>,
     locals: Vec<SocketAddr>,
     ending: Option<Ending>,
     leave_at: Option<Instant>,
@@ -333,21 +337,20 @@ impl Sender {
     fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(connection) = endpoint.connection_mut(handle) else { return };
         while let Some(event) = connection.next_event() {
-            let route = |path: PathId| {
-                let status = connection.status();
-                status
-                    .paths
-                    .iter()
-                    .find(|it| it.id == path)
-                    .map(|it| (route_name(&it.route, &self.locals), state_name(it.state)))
-            };
+            let find = |path: PathId| connection.status().paths.into_iter().find(|it| it.id == path);
+            let name = |path: PathId| find(path).map(|it| route_name(&it.route, &self.locals));
             match event {
                 Event::Closed { code, reason, by_peer } => {
                     self.fail(failure_of(code, &reason, by_peer), now);
                 }
                 Event::PathUp(path) => {
-                    if let Some((name, state)) = route(path) {
+                    if let Some(status) = find(path) {
+                        if status.route.is_proxied() {
+                            self.relays_known.insert(status.route.remote);
+                        }
+                        let name = route_name(&status.route, &self.locals);
                         self.names.insert(path, name.clone());
+                        let state = state_name(status.state);
                         self.tell(News::Path { path: path.0, name, state, reason: None });
                     }
                 }
@@ -357,8 +360,7 @@ impl Sender {
                     self.tell(News::Path { path: path.0, name, state: "closed", reason });
                 }
                 Event::Notice { path, reason, proven } => {
-                    let name =
-                        self.names.get(&path).cloned().or_else(|| Some(route(path)?.0)).unwrap_or_default();
+                    let name = self.names.get(&path).cloned().or_else(|| name(path)).unwrap_or_default();
                     let seems = if proven { "says" } else { "seems to say" };
                     self.tell(News::Warning(format!("{name} {seems}: {reason}")));
                 }
@@ -368,7 +370,7 @@ impl Sender {
         if self.ending.is_some() || connection.is_closing() {
             return;
         }
-        self.feed.drive(connection.outgoing());
+        self.feed.drive(connection.outgoing(), now);
         self.feed.take(connection.incoming());
         if self.feed.is_sent() {
             connection.finishing();
@@ -431,4 +433,37 @@ pub(super) fn not_connected(error: ConnectError) -> Failure {
         }
     };
     Failure::new(exit, sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_to_connect_has_a_code_and_says_what_to_do() {
+        for (error, exit) in [
+            (ConnectError::NoRoute, Exit::Network),
+            (ConnectError::NoAnswer, Exit::Network),
+            (ConnectError::Unreachable, Exit::Network),
+            (ConnectError::Full, Exit::Network),
+            (ConnectError::WrongKey, Exit::NotAuthorised),
+            (ConnectError::Version, Exit::Error),
+            (ConnectError::Impossible, Exit::Usage),
+        ] {
+            let failure = not_connected(error);
+            assert_eq!(failure.exit(), exit, "{error:?}");
+            assert!(failure.to_string().contains(':'), "{failure}");
+        }
+    }
+
+    #[test]
+    fn the_second_try_of_a_transfer_has_the_name_of_the_first() {
+        let identity = |byte| Identity::new(crate::secret::Secret::new([byte; 32])).unwrap();
+        let name = |byte, paths: &[&str]| {
+            transfer_of(&identity(byte), &paths.iter().map(PathBuf::from).collect::<Vec<_>>())
+        };
+        assert_eq!(name(1, &["/a", "/b"]), name(1, &["/a", "/b"]));
+        assert_ne!(name(1, &["/a", "/b"]), name(1, &["/a/b"]));
+        assert_ne!(name(1, &["/a"]), name(2, &["/a"]));
+    }
 }

@@ -8,30 +8,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
 const MOST: usize = 8;
 
-/// Sockets to receive on: those asked for, or else one per address of this host, on one port as far as that is free.
-/// One per address, and not one for all, so that answers leave by the address that was asked.
+/// Sockets to receive on: those asked for, or else one per address family, for all of the host's addresses, on one port
+/// as far as that is free.
 ///
 /// # Errors
-/// An address that was asked for cannot be bound; or none of this host's can.
+/// An address that was asked for cannot be bound, or the system has no port left.
 pub fn listening(asked: &[Endpoint]) -> Result<Vec<Socket>> {
     if !asked.is_empty() {
         return bind_all(asked, 0);
     }
-    let mut port = 0;
-    let mut sockets: Vec<Socket> = Vec::new();
-    for ip in own_addresses().into_iter().take(MOST) {
-        let bound = Socket::bind(SocketAddr::new(ip, port)).or_else(|_| Socket::bind(SocketAddr::new(ip, 0)));
-        // An address that cannot be bound is one that nobody can come by.
-        if let Ok(socket) = bound {
-            port = socket.address().port();
-            sockets.push(socket);
-        }
+    let v4 = Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0));
+    let port = v4.as_ref().map_or(0, |socket| socket.address().port());
+    let any = |port| Socket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port));
+    let v6 = any(port).or_else(|_| any(0));
+    match (v4, v6) {
+        (Err(error), Err(_)) => Err(error.into()),
+        // A host may do without one of the families.
+        (v4, v6) => Ok([v4, v6].into_iter().filter_map(Result::ok).collect()),
     }
-    if sockets.is_empty() {
-        // No network at all: whoever comes is on this host.
-        sockets.push(Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?);
-    }
-    Ok(sockets)
 }
 
 /// Sockets to send from: those asked for, or else one per address of this host that may reach one of `destinations`.

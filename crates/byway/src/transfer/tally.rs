@@ -62,6 +62,7 @@ pub(super) struct Counter {
 impl Counter {
     pub fn begin(&mut self, now: Instant) {
         self.begun.get_or_insert(now);
+        self.looked.get_or_insert(now);
     }
 
     pub fn seconds(&self, now: Instant) -> f64 {
@@ -70,7 +71,7 @@ impl Counter {
 
     /// Whether it is time for another look.
     pub fn is_due(&self, now: Instant) -> bool {
-        self.begun.is_some() && self.looked.is_none_or(|at| now.since(at) >= INTERVAL)
+        self.looked.is_some_and(|at| now.since(at) >= INTERVAL)
     }
 
     /// Looks.
@@ -82,7 +83,7 @@ impl Counter {
         bytes: u64,
         total: Option<u64>,
     ) -> Tally {
-        let passed = self.looked.or(self.begun).map_or(0.0, |at| now.since(at).as_secs_f64());
+        let passed = self.looked.map_or(0.0, |at| now.since(at).as_secs_f64());
         let rate = |more: u64| if passed > 0.0 { more as f64 * 8.0 / passed } else { 0.0 };
         let status = connection.status();
         let mut paths = Vec::with_capacity(status.paths.len());

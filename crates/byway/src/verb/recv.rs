@@ -76,18 +76,25 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         config: Config::default(),
     })?;
     let signals = Signals::install(|| {}).context("cannot take over signals")?;
-    ticket.relays = stand(&receiving, &words, output);
+    let (relays, mut troubles) = stand(&receiving, &words);
+    if arguments.listen.is_empty() && ticket.addresses.iter().all(|address| address.ip().is_loopback()) {
+        troubles.push("no network interface is up: only this host can send here".into());
+    }
+    ticket.relays = relays;
     let text = ticket.to_string();
     output.emit(&Event::Ready(Ready { ticket: Some(text.clone()), word: None, listen }));
     output.answer(&text)?;
+    for message in troubles {
+        output.emit(&Event::Warning { message });
+    }
     let exit = serve(&receiving, &signals, arguments.once || piped, output)?;
     receiving.join()?;
     Ok(exit)
 }
 
-/// Waits for the relays to answer, and says which did not.
-fn stand(receiving: &Receiving, words: &[Word], output: &mut Output) -> Vec<GreetedRelay> {
-    let mut greeted: Vec<GreetedRelay> = Vec::new();
+/// Waits for the relays to answer: those that did, and what to say of the others.
+fn stand(receiving: &Receiving, words: &[Word]) -> (Vec<GreetedRelay>, Vec<String>) {
+    let (mut greeted, mut troubles): (Vec<GreetedRelay>, Vec<String>) = Default::default();
     let clock = Clock::new();
     let begun = clock.now();
     while greeted.len() < words.len() {
@@ -97,22 +104,22 @@ fn stand(receiving: &Receiving, words: &[Word], output: &mut Output) -> Vec<Gree
         }
         match receiving.next(left) {
             Some(News::Reachable { relay, address, consent }) => {
-                if let Some(word) = words.iter().find(|word| word.relays().contains(&relay)) {
-                    greeted.retain(|known| known.word != *word);
+                let word = words.iter().find(|word| word.relays().contains(&relay));
+                // One way through each relay; the first to answer is the shortest.
+                if let Some(word) = word.filter(|word| !greeted.iter().any(|known| known.word == **word)) {
                     greeted.push(GreetedRelay { word: word.clone(), address, consent });
                 }
             }
-            Some(News::Warning(message)) => output.emit(&Event::Warning { message }),
+            Some(News::Warning(message)) => troubles.push(message),
             _ if receiving.is_over() => break,
             _ => {}
         }
     }
     for word in words.iter().filter(|word| !greeted.iter().any(|known| known.word == **word)) {
         let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
-        let message = format!("relay {} does not answer: the ticket leaves it out", at.join(", "));
-        output.emit(&Event::Warning { message });
+        troubles.push(format!("relay {} does not answer: the ticket leaves it out", at.join(", ")));
     }
-    greeted
+    (greeted, troubles)
 }
 
 /// Takes what comes until there is a reason to stop.

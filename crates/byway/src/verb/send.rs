@@ -8,12 +8,13 @@ use crate::output::{Event, Outcome, Output, ResultEvent};
 use crate::signals::Signals;
 use crate::state::StateDir;
 use crate::ticket::Ticket;
-use crate::transfer::{Payload, Sending, SendingPlan, Sent, sockets};
+use crate::transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
 use crate::units::Bytes;
 use anyhow::{Context as _, Result};
 use byway_control::{Class, Controller, NAMES, by_name};
 use byway_engine::Config;
 use byway_files::Totals;
+use byway_net::Clock;
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::io;
@@ -22,6 +23,9 @@ use std::path::{Path, PathBuf};
 
 /// Time between two looks at signals and progress.
 const TICK: Duration = Duration::from_millis(100);
+
+/// After so long a person is told that nobody answers yet.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Sends, and shows how it goes.
 pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Result<Exit> {
@@ -42,6 +46,10 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let payload = if piped { Payload::Pipe(Box::new(io::stdin())) } else { Payload::Tree(paths) };
     let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
     let ticket = if arguments.no_relay { Ticket { relays: Vec::new(), ..ticket } } else { ticket };
+    if destinations(&ticket, &relays).is_empty() {
+        let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";
+        return Err(Failure::new(Exit::Network, sentence).into());
+    }
     let plan = SendingPlan {
         identity: state.identity()?,
         sockets: sockets::sending(&arguments.bind, &destinations(&ticket, &relays))?,
@@ -56,8 +64,15 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let signals = Signals::install(move || waker.wake()).context("cannot take over signals")?;
     let mut show = Show::new(output);
     let mut stop = None;
+    let clock = Clock::new();
+    let (begun, mut silent) = (clock.now(), true);
     loop {
+        if silent && clock.now().since(begun) >= PATIENCE {
+            silent = false;
+            output.say("the receiver has not answered yet");
+        }
         while let Some(news) = sending.next(TICK) {
+            silent &= !matches!(news, News::Begun);
             show.news(news, output);
             if stop.is_none() && signals.stop().is_some() {
                 break;

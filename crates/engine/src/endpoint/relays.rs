@@ -115,12 +115,17 @@ impl Endpoint {
         }
     }
 
-    /// Lets this side be reached through a relay by whoever is told. [`EndpointEvent::Reachable`] follows.
+    /// Lets this side be reached through a relay by whoever is told. [`EndpointEvent::Reachable`] follows, or
+    /// [`EndpointEvent::StandingTrouble`], for each local socket that fits an address of the relay.
     pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<(), RelayTrouble> {
         let now = self.steady.own(now);
         let ways = self.ways_to_relay(word.relays());
-        let (local, relay) = ways.first().copied().ok_or(RelayTrouble::NoRoute)?;
-        self.greet(now, local, relay, word.grant().id, Purpose::Standing);
+        if ways.is_empty() {
+            return Err(RelayTrouble::NoRoute);
+        }
+        for (local, relay) in ways {
+            self.greet(now, local, relay, word.grant().id, Purpose::Standing);
+        }
         Ok(())
     }
 
