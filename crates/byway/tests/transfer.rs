@@ -142,6 +142,21 @@ fn an_unknown_relay_is_named_and_the_transfer_goes_on_without_it() {
 }
 
 #[test]
+fn a_relay_that_refuses_is_heard_and_the_transfer_goes_on_without_it() {
+    let place = Place::new();
+    fs::write(place.path("file"), vec![7; 400_000]).unwrap();
+    let (expired, word) = place.relay(&["--expires", "0s"]);
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let pinged = place.run("sender", &["ping", &ticket, "--relay", &word, "-c", "1", "--json"]);
+    pinged.succeeded();
+    assert_eq!(pinged.result()["paths"].as_array().unwrap().len(), 1, "the relay is no way");
+    place.run("sender", &["send", "file", &ticket, "--relay", &word]).succeeded();
+    receiver.end().succeeded();
+    expired.interrupt();
+    assert!(expired.end().stderr.contains("the relay word has expired"), "the operator sees why");
+}
+
+#[test]
 fn a_wrong_ticket_gets_one_sentence_and_a_code() {
     let place = Place::new();
     fs::write(place.path("file"), "x").unwrap();
@@ -153,7 +168,8 @@ fn a_wrong_ticket_gets_one_sentence_and_a_code() {
     send(&old.to_string()).failed(6, "does not know this ticket");
     let other = Ticket { key: PublicKey([9; 32]), ..real.clone() };
     send(&other.to_string()).failed(6, "has another key than the ticket says");
-    let mistyped = text.replace(&text[20..21], if &text[20..21] == "a" { "b" } else { "a" });
+    let mut mistyped = text.clone();
+    mistyped.replace_range(20..21, if &text[20..21] == "a" { "b" } else { "a" });
     send(&mistyped).failed(2, "this ticket was mistyped");
     send(&text[..40]).failed(2, "this ticket is cut short");
     let mut piped = place.command("sender", &["send", "-", &text]);

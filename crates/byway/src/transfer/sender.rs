@@ -131,6 +131,7 @@ impl Sending {
             counter: Counter::default(),
             names: BTreeMap::new(),
             relays_known: BTreeSet::new(),
+            notices: BTreeSet::new(),
             locals,
             ending: None,
             leave_at: None,
@@ -261,6 +262,8 @@ struct Sender {
     names: BTreeMap<PathId, String>,
     /// Relays that work, or of which it was said that they do not.
     relays_known: BTreeSet<SocketAddr>,
+    /// What relays said of which path: once is enough.
+    notices: BTreeSet<(PathId, u8)>,
     locals: Vec<SocketAddr>,
     ending: Option<Ending>,
     leave_at: Option<Instant>,
@@ -354,15 +357,21 @@ impl Sender {
                         self.tell(News::Path { path: path.0, name, state, reason: None });
                     }
                 }
+                // Of a path that never worked, a notice told why.
                 Event::PathDown { path, reason } => {
-                    let name = self.names.remove(&path).unwrap_or_default();
-                    let reason = Some(reason.to_owned());
-                    self.tell(News::Path { path: path.0, name, state: "closed", reason });
+                    if let Some(name) = self.names.remove(&path) {
+                        let reason = Some(reason.to_owned());
+                        self.tell(News::Path { path: path.0, name, state: "closed", reason });
+                    }
                 }
                 Event::Notice { path, reason, proven } => {
-                    let name = self.names.get(&path).cloned().or_else(|| name(path)).unwrap_or_default();
-                    let seems = if proven { "says" } else { "seems to say" };
-                    self.tell(News::Warning(format!("{name} {seems}: {reason}")));
+                    // A path that was refused at once may be gone by now.
+                    let name = self.names.get(&path).cloned().or_else(|| name(path));
+                    if self.notices.insert((path, reason as u8)) {
+                        let name = name.unwrap_or_else(|| String::from("a relay"));
+                        let says = if proven { "says" } else { "seems to say" };
+                        self.tell(News::Warning(format!("{name} {says}: {reason}")));
+                    }
                 }
                 Event::Confirmed => {}
             }

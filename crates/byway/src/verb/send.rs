@@ -186,3 +186,41 @@ fn dry_run(paths: &[PathBuf], piped: bool, output: &mut Output) -> Result<Exit> 
     ));
     Ok(exit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent() -> Sent {
+        let (bytes, entries, seconds) = (10, 2, 1.0);
+        Sent {
+            outcome: Ok(()),
+            bytes,
+            entries,
+            failed: 0,
+            unsent: 0,
+            damaged: false,
+            seconds,
+            paths: Vec::new(),
+        }
+    }
+
+    fn exit(sent: Sent, stop: Option<Exit>) -> Exit {
+        let global = Global { quiet: true, ..Global::default() };
+        let mut output = Output::to(Box::new(io::sink()), Box::new(io::sink()), &global);
+        conclude(sent, stop, &mut output).unwrap_or_else(|error| Exit::of(&error))
+    }
+
+    #[test]
+    fn each_end_has_its_code() {
+        assert_eq!(exit(sent(), None), Exit::Ok);
+        assert_eq!(exit(Sent { unsent: 1, ..sent() }, None), Exit::Partial);
+        assert_eq!(exit(Sent { failed: 1, ..sent() }, None), Exit::Partial);
+        assert_eq!(exit(Sent { failed: 1, damaged: true, ..sent() }, None), Exit::Integrity);
+        let lost = || Err(Failure::new(Exit::Network, "lost"));
+        assert_eq!(exit(Sent { outcome: lost(), ..sent() }, None), Exit::Network);
+        // A signal that came too late to stop anything changes nothing.
+        assert_eq!(exit(sent(), Some(Exit::Interrupted)), Exit::Ok);
+        assert_eq!(exit(Sent { outcome: lost(), ..sent() }, Some(Exit::Terminated)), Exit::Terminated);
+    }
+}
