@@ -24,6 +24,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+/// A datagram that went by: when, from where, to where, what.
+type Recorded = (Instant, SocketAddr, SocketAddr, Vec<u8>);
+
 const MIB: u64 = 1 << 20;
 
 /// An honest endpoint, and a peer that has valid keys and may seal whatever it likes.
@@ -250,7 +253,7 @@ fn under_fire(fire: bool, age: u64) -> (Duration, byway_engine::endpoint::Droppe
             Plan::new("mpath", &[4 * MIB], &[]),
             &[both(line(10, 10 * MS)), both(line(10, 15 * MS))],
         );
-        let recorded: Rc<RefCell<Vec<(Instant, SocketAddr, SocketAddr, Vec<u8>)>>> = Rc::default();
+        let recorded: Rc<RefCell<Vec<Recorded>>> = Rc::default();
         let seen = Rc::clone(&recorded);
         world.world.tap(move |datagram| {
             let mut seen = seen.borrow_mut();
