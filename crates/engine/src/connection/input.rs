@@ -88,13 +88,15 @@ impl Connection {
         };
         let stamp = u32::from_be_bytes(*stamp);
         self.enter(now, id, &source);
-        let mut eliciting = false;
+        let (mut eliciting, mut asked) = (false, false);
         for frame in Frames::new(frames) {
             let Ok(frame) = frame else {
                 self.close(now, close::MALFORMED, "a packet could not be understood");
                 return Ok(());
             };
             eliciting |= frame.is_eliciting();
+            asked |= matches!(frame, Frame::Ping);
+            self.data_came |= matches!(frame, Frame::Stream(_) | Frame::Object(_));
             if let Err(error) = self.on_frame(now, id, frame) {
                 self.close(now, close::DATA + error.code, error.reason);
                 return Ok(());
@@ -103,17 +105,39 @@ impl Connection {
         let Some(receiving) = self.receive.get_mut(&id) else { return Ok(()) };
         receiving.replay.accept(number);
         let newest = receiving.facts.on_packet(&Arrival { number, at, stamp, bytes, ecn, eliciting });
+        if asked {
+            receiving.facts.ack_at_once(at);
+            self.echo = Some(id);
+        }
         let moved = newest && receiving.source != source;
         if moved {
             self.source_changed(now, id, source);
         }
         self.credit_way(id, &source, bytes);
+        if asked {
+            self.doubt_ack_way();
+        }
         self.queue_ack(now, id);
         // Nothing else that a packet brings makes the connection as a whole due earlier than it was.
         if first || (eliciting && self.incoming.snack_deadline(Duration::ZERO).is_some()) {
             self.arm_whole(now);
         }
         Ok(())
+    }
+
+    /// Who asks may do so because the way of the ACKs is dead: it is asked in turn. Only once per data that came, or two
+    /// idle peers would ask each other for ever.
+    fn doubt_ack_way(&mut self) {
+        if !core::mem::take(&mut self.data_came) {
+            return;
+        }
+        if let Some(way) = self.ack_way
+            && let Some(path) = self.paths.get_mut(way)
+            && path.send.outstanding() == 0
+        {
+            path.pending.ping = true;
+            self.make_urgent(way);
+        }
     }
 
     /// What came from an address may be answered there: as many bytes, until it is proven.

@@ -14,6 +14,8 @@ use byway_wire::{Duration, Instant, PathId};
 const PROBES: u32 = 2;
 /// When an unusable candidate is tried again; doubles with every failure, up to `RETRY_AT_MOST`.
 const RETRY: Duration = Duration::from_secs(10);
+/// The same for one that has worked: an outage may be short.
+const RETRY_WORKED: Duration = Duration::from_secs(2);
 const RETRY_AT_MOST: Duration = Duration::from_secs(160);
 /// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
 const CHOKE_PROBE: Duration = Duration::from_millis(500);
@@ -35,6 +37,7 @@ pub(super) struct Candidate {
     pub route: Route,
     path: Option<PathId>,
     failures: u32,
+    worked: bool,
     retry_at: Instant,
     forgotten: bool,
 }
@@ -46,6 +49,7 @@ impl Connection {
             route: route.clone(),
             path: Some(self.paths.next_id()),
             failures: 0,
+            worked: false,
             retry_at: now,
             forgotten: false,
         });
@@ -65,7 +69,14 @@ impl Connection {
             known.retry_at = known.retry_at.min(now);
             return self.arm_whole(now);
         }
-        self.candidates.push(Candidate { route, path: None, failures: 0, retry_at: now, forgotten: false });
+        self.candidates.push(Candidate {
+            route,
+            path: None,
+            failures: 0,
+            worked: false,
+            retry_at: now,
+            forgotten: false,
+        });
         self.arm_whole(now);
     }
 
@@ -266,7 +277,9 @@ impl Connection {
         if let Some(candidate) = index.and_then(|index| self.candidates.get_mut(index)) {
             candidate.path = None;
             candidate.forgotten |= forget;
-            let wait = RETRY.saturating_mul(1 << candidate.failures.min(4)).min(RETRY_AT_MOST);
+            candidate.worked |= path.send.is_proven();
+            let first = if candidate.worked { RETRY_WORKED } else { RETRY };
+            let wait = first.saturating_mul(1 << candidate.failures.min(4)).min(RETRY_AT_MOST);
             candidate.failures = candidate.failures.saturating_add(1);
             candidate.retry_at = now + wait;
         }

@@ -185,6 +185,10 @@ pub struct Connection {
     ack_way: Option<PathId>,
     ack_way_until: Instant,
     snack_due: bool,
+    /// A path of the peer's whose ACK goes by another way as well.
+    echo: Option<PathId>,
+    /// Whether data came since the way of the ACKs was last doubted.
+    data_came: bool,
     timers: Timers<Owner>,
     armed: Armed,
     tick_at: Option<Instant>,
@@ -266,6 +270,8 @@ impl Connection {
             ack_way: None,
             ack_way_until: Instant::ZERO,
             snack_due: false,
+            echo: None,
+            data_came: false,
             timers: Timers::default(),
             armed: Armed::default(),
             tick_at: None,

@@ -10,6 +10,8 @@ use byway_wire::frame::{self, Frame, PathHint};
 use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, STAMP_LEN, TAG_LEN};
 use byway_wire::{Duration, Ecn, Instant, Out, PathId, Transmit, Writer};
 
+/// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
+const MOST_ECHO: usize = 256;
 /// A hint is given at most this often.
 const HINT_EVERY: Duration = Duration::from_millis(40);
 /// An ACK leaves this much room for a path's entry to be worth beginning.
@@ -24,6 +26,8 @@ enum Purpose {
     Size,
     /// ACKs and other control of the whole connection.
     Control,
+    /// The ACK of this path of the peer's, for the second time.
+    Echo(PathId),
     /// Data; the last of it once more if nothing else is left.
     Data,
     /// Data that was sent before and is not acknowledged yet.
@@ -49,6 +53,7 @@ impl Connection {
         }
         let sent = self.send_pending(now, out);
         let sent = if sent.is_some() { sent } else { self.send_control(now, out) };
+        let sent = if sent.is_some() { sent } else { self.send_echo(now, out) };
         if sent.is_some() { sent } else { self.send_data(now, out) }
     }
 
@@ -93,6 +98,16 @@ impl Connection {
         }
         let size = BASE_DATAGRAM.min(usize::try_from(credit).unwrap_or(BASE_DATAGRAM));
         self.single(now, way, out, size, Purpose::Control)
+    }
+
+    /// The ACK of a path whose sender asks, once more by another way: where its packets come from, or else the fastest.
+    fn send_echo(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        let id = self.echo.take()?;
+        let own = self.receive.get(&id)?.way;
+        let others = self.paths.iter().filter(|path| Some(path.id()) != self.ack_way);
+        let usable = others.filter(|path| path.credit() >= MOST_ECHO as u64 && path.send.rtt.is_sampled());
+        let way = usable.min_by_key(|path| (Some(path.id()) != own, path.send.rtt.smoothed()))?.id();
+        self.single(now, way, out, MOST_ECHO, Purpose::Echo(id))
     }
 
     fn send_data(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
@@ -281,7 +296,18 @@ impl Connection {
                 true
             }
             Purpose::Control => self.write_control(now, writer, cargo),
+            Purpose::Echo(id) => {
+                let mut ack = AckWriter::begin(writer);
+                if let Some(receiving) = self.receive.get_mut(&id) {
+                    receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
+                }
+                ack.finish(writer);
+                false
+            }
             Purpose::Data => {
+                if self.paths.get(id).is_some_and(|path| path.send.timeouts() > 0) {
+                    Frame::Ping.write(writer);
+                }
                 self.write_hint(now, id, writer);
                 let before = writer.len();
                 self.out.fill(writer, cargo);

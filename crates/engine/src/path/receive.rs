@@ -304,6 +304,11 @@ impl ReceivePath {
         self.ack_at.is_some_and(|at| at <= now)
     }
 
+    /// Has the ACK go at once.
+    pub const fn ack_at_once(&mut self, now: Instant) {
+        self.ack_at = Some(now);
+    }
+
     /// Whether there is anything to acknowledge, due or not.
     #[must_use]
     pub const fn ack_pending(&self) -> bool {
