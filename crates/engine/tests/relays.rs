@@ -218,10 +218,13 @@ fn greeting_offer_and_consent_over_bad_lines() {
 /// The direct line loses its way back; it still carries data forward, and the ACKs take the relay.
 #[test]
 fn acks_take_another_way_when_theirs_dies() {
-    for congestion in ["harp", "mpath", "newreno"] {
+    // At several moments, so that no ping is there by chance.
+    for (congestion, at) in
+        ["harp", "mpath", "newreno"].into_iter().flat_map(|name| [3_000, 3_300, 3_650].map(|at| (name, at)))
+    {
         let plan = through(congestion, 16 * MIB, 1);
         let mut world = detours(1, plan, &line(10, 5 * MS), &[way(10, 10 * MS)]);
-        world.world.run_until(Instant::from_millis(3_000));
+        world.world.run_until(Instant::from_millis(at));
         // A route that leads nowhere.
         let dead = line(10, 5 * MS).partition(Instant::ZERO, Instant::FAR_FUTURE);
         let dead = world.world.link("dead way back", dead);
@@ -229,7 +232,7 @@ fn acks_take_another_way_when_theirs_dies() {
         let took = world.finish(30, 16 * MIB);
         let goodput = world.world[world.receiver].goodput(seconds(4), seconds(6)) / 1e6;
         println!("{congestion}: {took:?}, {goodput:.1} of 20 Mbit/s after its way back died");
-        assert!(goodput > 14.0, "{goodput}");
+        assert!(goodput > 12.0, "{goodput}");
     }
 }
 
