@@ -3,6 +3,8 @@
 
 mod common;
 
+use byway::demo::lines::Line;
+use byway::demo::network;
 use byway::identity::PublicKey;
 use byway::secret::Secret;
 use byway::ticket::Ticket;
@@ -10,6 +12,7 @@ use common::{Place, Running, assert_same};
 use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 fn ticket(text: &str) -> Ticket {
     text.parse().unwrap()
@@ -55,7 +58,7 @@ fn many_senders_are_served_and_only_those_on_the_list() {
 #[test]
 fn a_tree_arrives_over_relays_and_the_direct_path_at_once() {
     let place = Place::new();
-    byway_files::generate(&place.path("tree"), 2, 24_000_000).unwrap();
+    byway_files::generate(&place.path("tree"), 2, 6_000_000).unwrap();
     let (first, in_ticket) = place.relay(&[]);
     let (second, given) = place.relay(&["--json"]);
     let given: serde_json::Value = serde_json::from_str(&given).unwrap();
@@ -70,7 +73,12 @@ fn a_tree_arrives_over_relays_and_the_direct_path_at_once() {
     assert_eq!(routes.len(), 3, "{pings}");
     assert!(routes.iter().all(|route| route["sent"] == 2 && route["min_rtt_ms"].as_f64().unwrap() > 0.0));
 
-    let arguments = ["send", "tree", ticket, "--relay", word, "--priority", "normal", "--json"];
+    // A direct line that is slow, so that it does not carry everything before the relays are known.
+    let ticket = self::ticket(ticket);
+    let slow = Line { name: "direct", rate: 20_000_000, rtt: Duration::from_millis(10), queue: 50 };
+    let line = network::direct(&slow, ticket.addresses[0]).unwrap();
+    let ticket = Ticket { addresses: vec![line.front], ..ticket }.to_string();
+    let arguments = ["send", "tree", &ticket, "--relay", word, "--priority", "normal", "--json"];
     let sent = place.run("sender", &arguments);
     sent.succeeded();
     assert_same(&place.path("tree"), &place.path("in/tree"));

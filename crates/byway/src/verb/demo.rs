@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     let (single, single_same) = round("the direct path only", false, output)?;
     let (multi, multi_same) = round("all three paths", true, output)?;
     let paths = shares(&multi, &network);
-    table(bytes, &single, &multi, &paths, output)?;
+    let table = table(bytes, &single, &multi, &paths);
     let verified = single_same && multi_same;
     output.emit(&Event::result(
         "demo",
@@ -53,6 +53,8 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
             paths,
         },
     ));
+    // After the event, which takes the bars away.
+    output.answer(&table)?;
     if verified {
         Ok(Exit::Ok)
     } else {
@@ -116,13 +118,7 @@ fn shares(sent: &Sent, network: &Network) -> Vec<DemoPath> {
     shares
 }
 
-fn table(
-    bytes: u64,
-    single: &Sent,
-    multi: &Sent,
-    paths: &[DemoPath],
-    output: &mut Output,
-) -> std::io::Result<()> {
+fn table(bytes: u64, single: &Sent, multi: &Sent, paths: &[DemoPath]) -> String {
     let mut rounds = Table::new([("", Align::Left), ("time", Align::Right), ("goodput", Align::Right)]);
     for (name, sent) in [("direct path only", single), ("all three paths", multi)] {
         let goodput = Rate(bytes as f64 * 8.0 / sent.seconds.max(f64::MIN_POSITIVE));
@@ -141,5 +137,5 @@ fn table(
         shares.row([path.name.clone(), Bytes(path.bytes).to_string(), format!("{percent:.0} %"), rate]);
     }
     let speedup = single.seconds / multi.seconds.max(f64::MIN_POSITIVE);
-    output.answer(&format!("\n{rounds}\n{shares}\n{speedup:.1} times as fast over all three paths"))
+    format!("\n{rounds}\n\n{shares}\n\n{speedup:.1} times as fast over all three paths")
 }
