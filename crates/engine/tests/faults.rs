@@ -4,6 +4,7 @@
 mod common;
 
 use byway_engine::connection::close;
+use byway_engine::connection::path::State;
 use byway_sim::{Clock, PipeConfig};
 use byway_wire::{Duration, Instant, Local};
 use common::{MS, Parallel, Plan, address, both, line, parallel};
@@ -375,4 +376,30 @@ fn both_sides_may_say_why_they_end() {
         assert_eq!(world.world[receiver].closed, [(7, "changed my mind".to_owned())]);
         assert_eq!(world.world[sender].closed, Some((7, "changed my mind".to_owned())));
     }
+}
+
+/// Routes that were dead for so long that more paths were probed than the peer expects at once: they are tried still.
+#[test]
+fn routes_that_come_to_life_late() {
+    let late = || line(10, 10 * MS).partition(Instant::ZERO, Instant::ZERO + seconds(1_800));
+    let pipes: Vec<_> = (0..9).map(|path| both(if path == 0 { line(10, 10 * MS) } else { late() })).collect();
+    let mut world = parallel(1, Plan::new("mpath", &[MIB], &[]), &pipes);
+    world.world.stop_trace();
+    let sender = world.sender;
+    world.world.act(sender, |host, _| host.keep_open = true);
+    let alive = |world: &mut Parallel| {
+        let mut states = Vec::new();
+        world.world.act(sender, |host, _| {
+            let connection = host.endpoint.connection(host.handle.unwrap()).unwrap();
+            states.extend(connection.status().paths.iter().map(|path| (path.id.0, path.state)));
+        });
+        states.retain(|(_, state)| *state != State::Probing);
+        states
+    };
+    world.world.run_until(Instant::ZERO + seconds(1_799));
+    assert_eq!(alive(&mut world).len(), 1);
+    world.world.run_until(Instant::ZERO + seconds(2_100));
+    let alive = alive(&mut world);
+    println!("{alive:?}");
+    assert!(alive.len() == 9 && alive.iter().any(|(id, _)| *id > 64), "{alive:?}");
 }

@@ -226,16 +226,19 @@ impl Connection {
 
     /// Returns `false` if the entry is a lie.
     fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
-        let Self { paths, out, incoming, controller, delays, .. } = self;
+        let Self { paths, out, incoming, farewells, controller, delays, .. } = self;
         let id = entry.path;
         let Some(path) = paths.get_mut(id) else { return id < paths.next_id() };
         delays.clear();
         let probe = path.probe;
         let silent = path.send.timeouts() > 0;
-        let Some(progress) = path.send.on_ack(now, entry, way, delays, |cargo| arrived(out, cargo)) else {
+        let Some(progress) =
+            path.send.on_ack(now, entry, way, delays, |cargo| arrived(out, farewells, cargo))
+        else {
             return false;
         };
         if let Some((sent_at, app_limited)) = progress.latest {
+            farewells.on_known(id);
             if path.state == State::Active {
                 let rtt = &path.send.rtt;
                 // A window that is hardly used limits nothing (RFC 9002 section 7.8): what does is the processor, say.
@@ -279,7 +282,7 @@ impl Connection {
             controller.on_congested(id, &marks);
             others = true;
         }
-        if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, cargo)) {
+        if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, cargo)) {
             controller.on_congested(id, &congested(now, Trigger::Loss, &losses));
             others = true;
         }
@@ -297,9 +300,11 @@ impl Connection {
     }
 
     fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
-        let Self { paths, out, incoming, controller, .. } = self;
+        let Self { paths, out, incoming, farewells, controller, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
-        if let Some(losses) = path.send.on_missing(now, missing.iter(), |cargo| lost(out, incoming, cargo)) {
+        if let Some(losses) =
+            path.send.on_missing(now, missing.iter(), |cargo| lost(out, incoming, farewells, cargo))
+        {
             controller.on_congested(id, &congested(now, Trigger::Loss, &losses));
             self.refresh_all(now);
         }
@@ -326,10 +331,14 @@ impl Connection {
         }
     }
 
+    /// The peer's path is no more, whether or not anything of it ever arrived: its numbers must not begin again, and ids above
+    /// it are expected from now on.
     fn on_path_dropped(&mut self, id: PathId) {
         if self.receive.remove(&id).is_some() {
             self.dropped.insert(id);
             self.ack_way_until = Instant::ZERO;
+        } else if id.0 < self.receive_ids_wanted && self.receive.len() + self.dropped.len() < MOST_PATHS {
+            self.dropped.insert(id);
         }
     }
 }

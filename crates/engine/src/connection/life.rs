@@ -2,7 +2,8 @@
 //! it chokes is probed until it breathes, and what is of no use is dropped.
 
 use super::path::{Address, Origin, Path, State};
-use super::{Connection, Event, PATH_LOOKAHEAD, Phase, Role, lost};
+use super::probing::Candidate;
+use super::{Connection, Event, Phase, Role, lost};
 use crate::path::send::{ACK_DELAY, SendPath};
 use crate::route::{Route, Source, Through, Via};
 use crate::seal::connection_id;
@@ -12,11 +13,6 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive attempts).
 const PROBES: u32 = 2;
-/// When an unusable candidate is tried again; doubles with every failure, up to `RETRY_AT_MOST`.
-const RETRY: Duration = Duration::from_secs(10);
-/// The same for one that has worked: an outage may be short.
-const RETRY_WORKED: Duration = Duration::from_secs(2);
-const RETRY_AT_MOST: Duration = Duration::from_secs(160);
 /// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
 const CHOKE_PROBE: Duration = Duration::from_millis(500);
 /// A way that carries only ACKs is measured this often while in use, and this often while it is not.
@@ -31,28 +27,10 @@ const PREFERRED_PERCENT: u32 = 150;
 /// Pacing goes this much faster than window over RTT, in percent, so that the window and not the pacer is the limit.
 const PACING_PERCENT: u64 = 125;
 
-/// A route that may become a path.
-#[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    pub route: Route,
-    path: Option<PathId>,
-    failures: u32,
-    worked: bool,
-    retry_at: Instant,
-    forgotten: bool,
-}
-
 impl Connection {
     /// Opens the first path: the handshake went over it, and it may carry data at once.
     pub(crate) fn open_first(&mut self, now: Instant, route: Route, rtt: Option<Duration>) {
-        self.candidates.push(Candidate {
-            route: route.clone(),
-            path: Some(self.paths.next_id()),
-            failures: 0,
-            worked: false,
-            retry_at: now,
-            forgotten: false,
-        });
+        self.candidates.push(Candidate::new(now, route.clone(), Some(self.paths.next_id())));
         let id = self.add_path(now, route, rtt, State::Available, Origin::Handshake);
         if let Some(path) = self.paths.get_mut(id) {
             path.pending.ping = true; // the responder must hear from us before it may speak
@@ -61,39 +39,6 @@ impl Connection {
         self.activate(now, id);
         self.consult(now);
         self.arm_whole(now);
-    }
-
-    /// A route that may become a path. It is probed in its turn.
-    pub(crate) fn add_candidate(&mut self, now: Instant, route: Route) {
-        if let Some(known) = self.candidates.iter_mut().find(|known| known.route == route) {
-            known.retry_at = known.retry_at.min(now);
-            return self.arm_whole(now);
-        }
-        self.candidates.push(Candidate {
-            route,
-            path: None,
-            failures: 0,
-            worked: false,
-            retry_at: now,
-            forgotten: false,
-        });
-        self.arm_whole(now);
-    }
-
-    /// The same, or fresh papers for a route that is known: a relay's clock, cookie or consent was renewed.
-    pub(crate) fn offer_route(&mut self, now: Instant, route: Route) {
-        for path in self.paths.iter_mut().filter(|path| path.route == route) {
-            path.route = route.clone();
-        }
-        if let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.route == route) {
-            candidate.route = route;
-            if candidate.retry_at == Instant::FAR_FUTURE {
-                candidate.retry_at = now; // its local address is back
-                self.arm_whole(now);
-            }
-        } else {
-            self.add_candidate(now, route);
-        }
     }
 
     /// A relay says why it does not forward. Returns whether it was about a path of ours.
@@ -112,7 +57,7 @@ impl Connection {
         true
     }
 
-    fn add_path(
+    pub(super) fn add_path(
         &mut self,
         now: Instant,
         route: Route,
@@ -260,7 +205,7 @@ impl Connection {
 
     /// Gives a path up. Its data goes out again elsewhere; its name is never used again.
     pub(super) fn drop_path(&mut self, now: Instant, id: PathId, reason: &'static str, forget: bool) {
-        let Self { paths, out, incoming, controller, .. } = self;
+        let Self { paths, out, incoming, farewells, controller, .. } = self;
         if paths.get(id).is_some_and(|path| matches!(path.state, State::Active | State::Choked)) {
             controller.close(id);
         }
@@ -268,27 +213,21 @@ impl Connection {
             controller.close(id);
             return;
         };
-        path.send.abandon(now, |cargo| lost(out, incoming, cargo));
+        path.send.abandon(now, |cargo| lost(out, incoming, farewells, cargo));
         let index = match path.origin {
             Origin::Candidate(index) => Some(index),
             Origin::Handshake => Some(0),
             Origin::Return => None,
         };
         if let Some(candidate) = index.and_then(|index| self.candidates.get_mut(index)) {
-            candidate.path = None;
-            candidate.forgotten |= forget;
-            candidate.worked |= path.send.is_proven();
-            let first = if candidate.worked { RETRY_WORKED } else { RETRY };
-            let wait = first.saturating_mul(1 << candidate.failures.min(4)).min(RETRY_AT_MOST);
-            candidate.failures = candidate.failures.saturating_add(1);
-            candidate.retry_at = now + wait;
+            candidate.on_dropped(now, path.send.is_proven(), forget);
         }
         for receiving in self.receive.values_mut() {
             if receiving.way == Some(id) {
                 receiving.way = None;
             }
         }
-        self.dropped_ours.push_back(id);
+        self.farewells.due.push_back(id);
         self.ack_way_until = Instant::ZERO;
         self.raise(Event::PathDown { path: id, reason });
         self.arm_whole(now);
@@ -344,17 +283,17 @@ impl Connection {
     }
 
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
-        let Self { paths, out, incoming, controller, .. } = self;
+        let Self { paths, out, incoming, farewells, controller, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
         let (mut trouble, mut asked) = (false, false);
-        if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, cargo))
+        if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, cargo))
             && path.state == State::Active
         {
             controller.on_congested(id, &super::input::congested(now, Trigger::Loss, &losses));
             trouble = true;
         }
         if path.send.timeout_deadline().is_some_and(|at| at <= now) {
-            let losses = path.send.on_timeout(now, |cargo| lost(out, incoming, cargo));
+            let losses = path.send.on_timeout(now, |cargo| lost(out, incoming, farewells, cargo));
             match path.state {
                 State::Probing if path.origin != Origin::Return && path.send.timeouts() >= PROBES => {
                     self.drop_path(now, id, "two probes in a row were lost", false);
@@ -466,64 +405,6 @@ impl Connection {
                 self.make_urgent(PathId(index));
             }
         }
-    }
-
-    pub(super) fn next_candidate_at(&self) -> Option<Instant> {
-        let waiting =
-            self.candidates.iter().filter(|candidate| candidate.path.is_none() && !candidate.forgotten);
-        waiting.map(|candidate| candidate.retry_at).min()
-    }
-
-    /// Probes one candidate, chosen at random among those due.
-    pub(super) fn probe_candidates(&mut self, now: Instant) {
-        if now < self.next_probe_at || !self.confirmed {
-            return;
-        }
-        let acked = self.paths.iter().filter(|path| path.send.is_proven()).map(|path| path.id().0).max();
-        if self.paths.next_id().0 >= acked.unwrap_or(0) + PATH_LOOKAHEAD {
-            return;
-        }
-        let due = |candidate: &Candidate| {
-            candidate.path.is_none() && !candidate.forgotten && candidate.retry_at <= now
-        };
-        let count = self.candidates.iter().filter(|candidate| due(candidate)).count();
-        if count == 0 {
-            return;
-        }
-        let chosen = self.random.below(count as u64) as usize;
-        let Some(index) = self
-            .candidates
-            .iter()
-            .enumerate()
-            .filter(|(_, candidate)| due(candidate))
-            .nth(chosen)
-            .map(|(index, _)| index)
-        else {
-            return;
-        };
-        self.next_probe_at = now + self.config.probe_interval;
-        let Some(candidate) = self.candidates.get_mut(index) else { return };
-        let route = candidate.route.clone();
-        candidate.path = Some(self.paths.next_id());
-        let origin = if index == 0 { Origin::Handshake } else { Origin::Candidate(index) };
-        let id = self.add_path(now, route, None, State::Probing, origin);
-        if let Some(path) = self.paths.get_mut(id) {
-            path.pending.ping = true;
-        }
-        self.make_urgent(id);
-    }
-
-    /// A local socket is gone, and with it the paths that left by it.
-    pub(crate) fn local_down(&mut self, now: Instant, local: byway_wire::Local) {
-        for index in 0..self.paths.next_id().0 {
-            let id = PathId(index);
-            if self.paths.get(id).is_some_and(|path| path.route.local == local) {
-                self.drop_path(now, id, "its local address is gone", false);
-            }
-        }
-        self.candidates.iter_mut().filter(|candidate| candidate.route.local == local).for_each(|gone| {
-            gone.retry_at = Instant::FAR_FUTURE;
-        });
     }
 
     /// A datagram to this path could not be sent.

@@ -4,12 +4,14 @@
 //! [events](Connection::next_event), and looks at the [`status`](Connection::status). The endpoint hands packets in
 //! ([`on_packet`](Connection::on_packet)), wakes, and asks for datagrams ([`transmit`](Connection::transmit)).
 //!
-//! Rooms: `input` takes packets apart, `output` puts them together, `life` leads paths through theirs.
+//! Rooms: `input` takes packets apart, `output` puts them together, `life` leads paths
+//! through theirs, `probing` tries routes.
 
 mod input;
 mod life;
 mod output;
 pub mod path;
+mod probing;
 pub mod status;
 pub mod timers;
 
@@ -31,8 +33,8 @@ use byway_wire::relay::Reason;
 use byway_wire::{ConnectionId, Duration, Instant, PathId};
 use core::net::SocketAddr;
 pub(crate) use input::{Inbound, Rejected};
-use life::Candidate;
 use path::Paths;
+use probing::{Candidate, Farewells};
 use timers::{Armed, Owner, Timers};
 
 /// How far above the highest path id that it has seen a receiver expects new ones.
@@ -174,8 +176,8 @@ pub struct Connection {
     receive: BTreeMap<PathId, Box<Receiving>>,
     /// Paths that the peer dropped: their numbers must not begin again.
     dropped: BTreeSet<PathId>,
-    /// Paths of ours that were dropped and the peer was not told yet.
-    dropped_ours: VecDeque<PathId>,
+    /// What the peer knows of our path ids.
+    farewells: Farewells,
     receive_ids_wanted: u32,
     candidates: Vec<Candidate>,
     next_probe_at: Instant,
@@ -260,7 +262,7 @@ impl Connection {
             paths: Paths::default(),
             receive: BTreeMap::new(),
             dropped: BTreeSet::new(),
-            dropped_ours: VecDeque::new(),
+            farewells: Farewells::default(),
             receive_ids_wanted: 0,
             candidates: Vec::new(),
             next_probe_at: now,
@@ -554,17 +556,21 @@ impl Connection {
     }
 }
 
-/// Hands what a packet carried back to the data layer: it arrived.
-fn arrived(out: &mut Outgoing, cargo: &Cargo) {
+/// Hands what a packet carried back to who had it sent: it arrived.
+fn arrived(out: &mut Outgoing, farewells: &mut Farewells, cargo: &Cargo) {
     for carried in cargo {
-        out.on_acked(carried);
+        match carried {
+            Carried::PathDropped(id) => farewells.on_known(*id),
+            _ => out.on_acked(carried),
+        }
     }
 }
 
-/// Hands what a packet carried back to the data layer: it must go out again.
-fn lost(out: &mut Outgoing, incoming: &mut Incoming, cargo: &Cargo) {
+/// Hands what a packet carried back to who had it sent: it must go out again.
+fn lost(out: &mut Outgoing, incoming: &mut Incoming, farewells: &mut Farewells, cargo: &Cargo) {
     for carried in cargo {
         match carried {
+            Carried::PathDropped(id) => farewells.due.push_back(*id),
             Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => {
                 incoming.on_lost(carried)
             }

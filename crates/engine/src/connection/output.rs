@@ -3,6 +3,7 @@
 use super::path::{Address, State};
 use super::timers::Owner;
 use super::{Connection, Phase};
+use crate::data::Carried;
 use crate::path::ledger::Cargo;
 use crate::path::send::Outbound;
 use byway_wire::frame::ack::AckWriter;
@@ -87,7 +88,7 @@ impl Connection {
             || self.snack_due
             || self.incoming.wants_to_send()
             || !self.answers.is_empty()
-            || !self.dropped_ours.is_empty();
+            || !self.farewells.due.is_empty();
         if !wanted {
             return None;
         }
@@ -403,9 +404,10 @@ impl Connection {
             eliciting = true;
         }
         while writer.room() >= 16
-            && let Some(id) = self.dropped_ours.pop_front()
+            && let Some(id) = self.farewells.due.pop_front()
         {
             Frame::PathDropped(id).write(writer);
+            cargo.push(Carried::PathDropped(id));
             eliciting = true;
         }
         if core::mem::take(&mut self.snack_due) {

@@ -18,7 +18,7 @@ pub use incoming::{InEvent, Incoming, IncomingLimits, StreamRead, WriteRequest};
 pub use outgoing::{Blocked, OutEvent, Outgoing, OutgoingLimits, Progress, ReadRequest};
 pub use ranges::RangeSet;
 
-use byway_wire::{ObjectId, StreamId};
+use byway_wire::{ObjectId, PathId, StreamId};
 use thiserror::Error;
 
 /// Bytes of flow control that an object costs beside its own: about what a receiver keeps for one.
@@ -69,6 +69,8 @@ pub enum Carried {
     StopSending(StreamId),
     /// An unreliable message.
     Datagram,
+    /// That this side gave up a path: the session's business, not the data layer's.
+    PathDropped(PathId),
 }
 
 /// What the peer did that the protocol forbids: the connection closes with this.

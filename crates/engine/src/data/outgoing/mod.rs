@@ -356,7 +356,11 @@ impl Outgoing {
                     self.settle_stream(id);
                 }
             }
-            Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) | Carried::Datagram => {}
+            Carried::MaxData
+            | Carried::MaxStreamData(_)
+            | Carried::StopSending(_)
+            | Carried::Datagram
+            | Carried::PathDropped(_) => {}
         }
         self.settle_memory();
     }
@@ -384,7 +388,11 @@ impl Outgoing {
                     self.resets.push_back(id);
                 }
             }
-            Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) | Carried::Datagram => {}
+            Carried::MaxData
+            | Carried::MaxStreamData(_)
+            | Carried::StopSending(_)
+            | Carried::Datagram
+            | Carried::PathDropped(_) => {}
         }
     }
 
