@@ -9,8 +9,8 @@
 //!   CLOSE                                           ──>
 //! ```
 //!
-//! Two threads per transfer and end. The data plane's must never wait: it runs the endpoint and an owner ([`sender`],
-//! [`receiver`]). Disk, standard input and standard output have a thread of their own ([`reader`], [`writer`]). Between
+//! Two threads per transfer and end. The data plane's must never wait: it runs the endpoint and an owner (`sender`,
+//! `receiver`). Disk, standard input and standard output have a thread of their own (`reader`, `writer`). Between
 //! the two are bounded channels; what does not fit waits in the engine, whose flow control then slows the peer.
 //!
 //! A program uses [`Sending`] and [`Receiving`]: start, take [`News`] until it is over, join.
@@ -23,6 +23,7 @@ mod ping;
 mod preamble;
 mod reader;
 mod receiver;
+mod running;
 mod sender;
 pub mod sockets;
 mod taking;

@@ -2,6 +2,7 @@
 
 use super::gate::Gate;
 use super::preamble::{Kind, Preamble};
+use super::running::Running;
 use super::taking::Taking;
 use super::{News, code_of, failure_of};
 use crate::exit::{Exit, Failure};
@@ -18,7 +19,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// Events that wait for the program.
 const NEWS: usize = 1024;
@@ -74,11 +75,7 @@ pub struct Received {
 }
 
 /// A receiver that runs.
-pub struct Receiving {
-    driver: byway_net::Handle<Server>,
-    news: Receiver<News>,
-    cancel: Arc<AtomicBool>,
-}
+pub type Receiving = Running<Server>;
 
 impl Receiving {
     /// Starts. [`News::Reachable`] tells of each relay that could be greeted.
@@ -115,34 +112,7 @@ impl Receiving {
         let driver =
             byway_net::spawn_with(control, "byway recv", endpoint, owner, plan.sockets, Clock::new())
                 .context("cannot start a thread")?;
-        Ok(Self { driver, news: inbox, cancel })
-    }
-
-    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be called a few times a
-    /// second: progress and the end are looked at when it is.
-    pub fn next(&self, patience: Duration) -> Option<News> {
-        self.driver.waker().wake();
-        match self.news.recv_timeout(patience) {
-            Ok(news) => Some(news),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                // The owner is gone, and its thread about to be.
-                std::thread::sleep(Duration::from_millis(1));
-                None
-            }
-        }
-    }
-
-    /// Whether it has ended, with nothing more in [`next`](Self::next) once that gave `None`.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.driver.is_finished()
-    }
-
-    /// Stops: senders are told.
-    pub fn cancel(&self) {
-        self.cancel.store(true, Ordering::Release);
-        self.driver.waker().wake();
+        Ok(Self::new(driver, inbox, cancel))
     }
 
     /// Waits for the end.
@@ -150,12 +120,12 @@ impl Receiving {
     /// # Errors
     /// The data plane broke.
     pub fn join(self) -> Result<()> {
-        Ok(self.driver.join()?.outcome?)
+        Ok(self.finish()?.outcome?)
     }
 }
 
 /// The owner of a receiving endpoint.
-struct Server {
+pub struct Server {
     relays: Vec<Word>,
     destination: Destination,
     once: bool,

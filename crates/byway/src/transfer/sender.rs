@@ -4,6 +4,7 @@ use super::feed::{Feed, MAILBOX, PipeFeed, TreeFeed};
 use super::mailbox::mailbox;
 use super::preamble::{Kind, Preamble};
 use super::reader::{self, TreeDone, TreeReader, UNKNOWN};
+use super::running::Running;
 use super::tally::{Counter, PathTally, state_name};
 use super::{News, code_of, failure_of, route_name};
 use crate::exit::{Exit, Failure};
@@ -25,7 +26,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::Builder;
 
 /// Pieces of standard input that wait to be sent.
@@ -82,11 +83,7 @@ pub struct Sent {
 }
 
 /// A transfer that runs.
-pub struct Sending {
-    driver: byway_net::Handle<Sender>,
-    news: Receiver<News>,
-    cancel: Arc<AtomicBool>,
-}
+pub type Sending = Running<Sender>;
 
 impl Sending {
     /// Starts.
@@ -139,40 +136,7 @@ impl Sending {
         let driver =
             byway_net::spawn_with(control, "byway send", endpoint, owner, plan.sockets, Clock::new())
                 .context("cannot start a thread")?;
-        Ok(Self { driver, news: inbox, cancel })
-    }
-
-    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be called a few times a
-    /// second: progress and the end are looked at when it is.
-    pub fn next(&self, patience: Duration) -> Option<News> {
-        self.driver.waker().wake();
-        match self.news.recv_timeout(patience) {
-            Ok(news) => Some(news),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                // The owner is gone, and its thread about to be.
-                std::thread::sleep(Duration::from_millis(1));
-                None
-            }
-        }
-    }
-
-    /// Whether [`join`](Self::join) returns at once.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.driver.is_finished()
-    }
-
-    /// Gives up: the receiver is told.
-    pub fn cancel(&self) {
-        self.cancel.store(true, Ordering::Release);
-        self.driver.waker().wake();
-    }
-
-    /// A way to wake it from elsewhere.
-    #[must_use]
-    pub fn control(&self) -> &Control {
-        self.driver.control()
+        Ok(Self::new(driver, inbox, cancel))
     }
 
     /// Waits for the end.
@@ -180,7 +144,7 @@ impl Sending {
     /// # Errors
     /// The data plane broke.
     pub fn join(self) -> Result<Sent> {
-        let finished = self.driver.join()?;
+        let finished = self.finish()?;
         let owner = finished.owner;
         finished.outcome?;
         let ending = owner.ending.unwrap_or(Ending {
@@ -250,7 +214,7 @@ struct Ending {
 }
 
 /// The owner of a sending endpoint.
-struct Sender {
+pub struct Sender {
     connect: Option<Connect>,
     relays: Vec<(Word, Option<Reach>)>,
     handle: Option<Handle>,

@@ -1,0 +1,59 @@
+//! A transfer that runs on a thread of its own, seen from the thread of the program.
+
+use super::News;
+use byway_net::{Control, Finished, Handle, Owner, Panicked};
+use byway_wire::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+
+/// A data plane with its owner; what its type parameter is makes it [`Sending`](super::Sending) or
+/// [`Receiving`](super::Receiving).
+pub struct Running<O: Owner> {
+    driver: Handle<O>,
+    news: Receiver<News>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl<O: Owner> Running<O> {
+    pub(super) const fn new(driver: Handle<O>, news: Receiver<News>, cancel: Arc<AtomicBool>) -> Self {
+        Self { driver, news, cancel }
+    }
+
+    /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be called a few times a
+    /// second: progress and the end are looked at when it is.
+    pub fn next(&self, patience: Duration) -> Option<News> {
+        self.driver.waker().wake();
+        match self.news.recv_timeout(patience) {
+            Ok(news) => Some(news),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                // The owner is gone, and its thread about to be.
+                std::thread::sleep(Duration::from_millis(1));
+                None
+            }
+        }
+    }
+
+    /// Whether it has ended, with nothing more in [`next`](Self::next) once that gave `None`.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.driver.is_finished()
+    }
+
+    /// Gives up: the other side is told.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Release);
+        self.driver.waker().wake();
+    }
+
+    /// A way to wake it from elsewhere.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        self.driver.control()
+    }
+
+    pub(super) fn finish(self) -> Result<Finished<O>, Panicked> {
+        self.driver.join()
+    }
+}
