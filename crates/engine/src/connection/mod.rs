@@ -2,7 +2,7 @@
 //!
 //! The owner talks to the data layer through [`outgoing`](Connection::outgoing) and [`incoming`](Connection::incoming), takes
 //! [events](Connection::next_event), and looks at the [`status`](Connection::status). The endpoint hands packets in
-//! ([`on_packet`](Connection::on_packet)), wakes, and asks for datagrams ([`transmit`](Connection::transmit)).
+//! (`on_packet`), wakes, and asks for datagrams (`transmit`).
 //!
 //! Rooms: `input` takes packets apart, `output` puts them together, `life` leads paths
 //! through theirs, `probing` tries routes.
