@@ -158,6 +158,28 @@ fn an_hour_that_a_clock_skips() {
     }
 }
 
+/// The clock of either side steps while the other's answer is under way.
+#[test]
+fn an_hour_that_a_clock_skips_during_the_handshake() {
+    for of_sender in [true, false] {
+        for at in [5, 15, 21, 25, 29, 35, 45] {
+            let mut world = parallel(1, Plan::new("mpath", &[MIB], &[]), &[both(line(10, 10 * MS))]);
+            let clock = Clock::new().with_step(Instant::from_millis(at), seconds(3_600));
+            if of_sender {
+                world.world.set_clock(world.sender, clock);
+            } else {
+                world.world.set_clock(world.receiver, clock);
+            }
+            let host = world.sender;
+            let done = world.world.run_while(|world| !world[host].finished(), Instant::from_millis(4_000));
+            let took = world.world.now();
+            println!("{of_sender} {at}: {took:?}");
+            assert!(done && world.world[host].done_at.is_some(), "{of_sender} {at}");
+            assert!(took < Instant::from_millis(1_500), "{of_sender} {at}: {took:?}");
+        }
+    }
+}
+
 /// 50 ppm each way for eleven minutes: 33 ms and more, far beyond any delay threshold.
 #[test]
 fn clocks_that_drift_apart() {
