@@ -113,7 +113,7 @@ impl Connection {
         if moved {
             self.source_changed(now, id, source);
         }
-        self.credit_way(id, &source, bytes);
+        self.credit_way(now, id, &source, bytes);
         if asked {
             self.doubt_ack_way();
         }
@@ -141,9 +141,12 @@ impl Connection {
     }
 
     /// What came from an address may be answered there: as many bytes, until it is proven.
-    fn credit_way(&mut self, id: PathId, source: &Source, bytes: usize) {
+    fn credit_way(&mut self, now: Instant, id: PathId, source: &Source, bytes: usize) {
         let Some(way) = self.receive.get(&id).and_then(|receiving| receiving.way) else { return };
-        let Some(path) = self.paths.get_mut(way).filter(|path| source.is_end_of(&path.route)) else { return };
+        let Some(path) = self.paths.get_mut(way) else { return };
+        if !source.is_end_of(&path.route) {
+            return self.credit_move(now, way, source, bytes);
+        }
         path.refresh_ticket(source);
         if path.address != Address::Valid {
             path.earn(bytes as u64);
@@ -328,6 +331,8 @@ impl Connection {
         if let Some(id) = proven {
             self.ack_way_until = Instant::ZERO;
             self.proven(now, id);
+        } else {
+            self.move_proven(now, token);
         }
     }
 

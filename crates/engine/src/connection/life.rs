@@ -3,7 +3,7 @@
 
 use super::path::{Address, Origin, Path, State};
 use super::probing::Candidate;
-use super::{Connection, Event, Phase, Role, lost};
+use super::{Connection, Event, Phase, lost};
 use crate::path::send::{ACK_DELAY, SendPath};
 use crate::route::{Route, Source, Through, Via};
 use crate::seal::connection_id;
@@ -15,13 +15,8 @@ use byway_wire::{Duration, Instant, PathId};
 const PROBES: u32 = 2;
 /// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
 const CHOKE_PROBE: Duration = Duration::from_millis(500);
-/// A way that carries only ACKs is measured this often while in use, and this often while it is not.
-const PING_IN_USE: Duration = Duration::from_secs(1);
-const PING_IDLE: Duration = Duration::from_secs(5);
 /// With nothing heard for this long, ask.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a choice of the way for ACKs holds.
-const WAY_HOLDS: Duration = Duration::from_millis(50);
 /// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G), in percent.
 const PREFERRED_PERCENT: u32 = 150;
 /// Pacing goes this much faster than window over RTT, in percent, so that the window and not the pacer is the limit.
@@ -73,62 +68,6 @@ impl Connection {
         }
         self.paths.push(path);
         id
-    }
-
-    /// The path of ours that leads to where a packet came from. A responder makes one if there is none.
-    pub(super) fn way_to(&mut self, now: Instant, source: &Source) -> Option<PathId> {
-        let known = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
-        if known.is_some() || self.role == Role::Initiator {
-            return known;
-        }
-        let first = self.paths.is_empty();
-        let id = self.add_path(now, source.route()?, None, State::Probing, Origin::Return);
-        if let Some(path) = self.paths.get_mut(id) {
-            if first {
-                // The peer's packet shows that it received our handshake message at this address.
-                path.address = Address::Valid;
-                path.pending.ping = true;
-            } else {
-                path.pending.challenge = true;
-            }
-        }
-        self.make_urgent(id);
-        Some(id)
-    }
-
-    /// The newest packet of a peer's path came from somewhere else than the one before.
-    pub(super) fn source_changed(&mut self, now: Instant, id: PathId, source: Source) {
-        let Some(receiving) = self.receive.get_mut(&id) else { return };
-        receiving.source = source;
-        let old = receiving.way;
-        let existing = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
-        let moves = |old: &PathId| self.paths.get(*old).is_some_and(|path| path.origin == Origin::Return);
-        let way = match (existing, old.filter(moves), source.route()) {
-            (Some(existing), ..) => Some(existing),
-            // The peer moved: the path keeps its name, but what it learnt is void and the address unproven.
-            (None, Some(old), Some(route)) => {
-                self.reroute(now, old, route);
-                Some(old)
-            }
-            _ => self.way_to(now, &source),
-        };
-        if let Some(receiving) = self.receive.get_mut(&id) {
-            receiving.way = way.or(old);
-        }
-        self.ack_way_until = Instant::ZERO;
-    }
-
-    fn reroute(&mut self, now: Instant, id: PathId, route: Route) {
-        let token = self.random.token();
-        let Some(path) = self.paths.get_mut(id) else { return };
-        path.route = route;
-        path.send.route_changed();
-        path.address = Address::Unproven { token, credit: 0 };
-        path.pending.challenge = true;
-        if path.state == State::Active {
-            self.controller.on_route_change(id, now);
-        }
-        self.make_urgent(id);
     }
 
     /// Something sent on this path came through.
@@ -348,47 +287,6 @@ impl Connection {
         }
         self.make_urgent(id);
         self.arm_path(id);
-    }
-
-    /// The path over which ACKs go now: the fastest that lives.
-    pub(super) fn ack_way(&mut self, now: Instant) -> Option<PathId> {
-        if now < self.ack_way_until && self.ack_way.is_some_and(|id| self.paths.get(id).is_some()) {
-            return self.ack_way;
-        }
-        self.ack_way_until = now + WAY_HOLDS;
-        let newest = self.receive.values().map(|receiving| receiving.facts.last_arrival).max()?;
-        let heard = |path: &Path| {
-            let on = self.receive.values().filter(|receiving| receiving.way == Some(path.id()));
-            on.map(|receiving| receiving.facts.last_arrival).max()
-        };
-        // What no packet came by for long, while packets came by others, may be dead although it was fast.
-        let silence = |path: &Path| {
-            let allowed = path.send.rtt.smoothed() * 2 + Duration::from_millis(200);
-            heard(path).is_none_or(|at| at + allowed < newest)
-        };
-        let best = self.paths.iter().min_by_key(|path| {
-            let unproven = path.address != Address::Valid;
-            let unmeasured = !path.send.rtt.is_sampled();
-            // Each change costs the peer its RTT estimates: another way must be faster by a quarter.
-            let handicap = if self.ack_way == Some(path.id()) { 3 } else { 4 };
-            let slowness = path.send.rtt.smoothed() * handicap;
-            (path.send.timeouts() > 0, unproven, silence(path), unmeasured, slowness, path.id())
-        });
-        self.ack_way = best.map(Path::id);
-        let chosen = self.ack_way;
-        for index in 0..self.paths.next_id().0 {
-            let id = PathId(index);
-            let Some(path) = self.paths.get_mut(id) else { continue };
-            let interval = if chosen == Some(id) { PING_IN_USE } else { PING_IDLE };
-            if path.state != State::Choked
-                && path.send.outstanding() == 0
-                && path.send.last_sent_at() + interval <= now
-            {
-                path.pending.ping = true;
-                self.make_urgent(id);
-            }
-        }
-        chosen
     }
 
     pub(super) fn keep_alive_at(&self) -> Instant {

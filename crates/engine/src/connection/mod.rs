@@ -5,7 +5,7 @@
 //! (`on_packet`), wakes, and asks for datagrams (`transmit`).
 //!
 //! Rooms: `input` takes packets apart, `output` puts them together, `life` leads paths
-//! through theirs, `probing` tries routes.
+//! through theirs, `probing` tries routes, `ways` finds the ways back.
 
 mod input;
 mod life;
@@ -14,6 +14,7 @@ pub mod path;
 mod probing;
 pub mod status;
 pub mod timers;
+mod ways;
 
 use crate::config::{Config, Params};
 use crate::data::{Carried, Incoming, Outgoing};

@@ -13,6 +13,8 @@ use byway_wire::{Duration, Ecn, Instant, Out, PathId, Transmit, Writer};
 
 /// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
 const MOST_ECHO: usize = 256;
+/// Room for a PATH_CHALLENGE: envelope, packet and frame.
+const MOST_ASK: usize = 128;
 /// A hint is given at most this often.
 const HINT_EVERY: Duration = Duration::from_millis(40);
 /// An ACK leaves this much room for a path's entry to be worth beginning.
@@ -25,6 +27,8 @@ enum Purpose {
     Pending,
     /// A padded PING.
     Size,
+    /// A PATH_CHALLENGE to where the path may have moved.
+    Ask,
     /// ACKs and other control of the whole connection.
     Control,
     /// The ACK of this path of the peer's, for the second time.
@@ -63,6 +67,14 @@ impl Connection {
             let id = self.urgent.pop_front()?;
             let Some(path) = self.paths.get_mut(id) else { continue };
             path.urgent = false;
+            if core::mem::take(&mut path.pending.ask) {
+                self.make_urgent(id);
+                let sent = self.ask(now, id, out);
+                if sent.is_some() {
+                    return sent;
+                }
+                continue;
+            }
             if path.credit() < 128 {
                 continue; // until more comes from there
             }
@@ -81,6 +93,24 @@ impl Connection {
             }
         }
         None
+    }
+
+    /// Asks where a path may have moved, as soon as enough came from there. It is no packet of the route that the path has now, so
+    /// nothing is learnt from its fate.
+    fn ask(&mut self, now: Instant, id: PathId, out: &mut Out<'_>) -> Option<Transmit> {
+        let path = self.paths.get_mut(id)?;
+        let moving = path.moving.as_mut()?;
+        if moving.credit < MOST_ASK as u64 {
+            moving.again_at = now; // with the next packet that comes from there
+            return None;
+        }
+        core::mem::swap(&mut path.route, &mut moving.route);
+        let sent = self.single(now, id, out, MOST_ASK, Purpose::Ask);
+        let path = self.paths.get_mut(id)?;
+        let moving = path.moving.as_mut()?;
+        core::mem::swap(&mut path.route, &mut moving.route);
+        moving.credit -= sent.as_ref().map_or(0, |sent| sent.size as u64);
+        sent
     }
 
     fn send_control(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
@@ -287,6 +317,12 @@ impl Connection {
                     padding.fill(0);
                 }
                 true
+            }
+            Purpose::Ask => {
+                if let Some(moving) = self.paths.get(id).and_then(|path| path.moving.as_ref()) {
+                    Frame::PathChallenge(moving.token).write(writer);
+                }
+                false
             }
             Purpose::Pending => {
                 self.write_pending(now, id, writer);

@@ -41,6 +41,8 @@ pub struct Pending {
     pub mtu: Option<usize>,
     /// A PATH_CHALLENGE with the path's token.
     pub challenge: bool,
+    /// A PATH_CHALLENGE to where the path may have [moved](Moving).
+    pub ask: bool,
     /// PATH_RESPONSEs.
     pub responses: SmallVec<[[u8; 8]; 2]>,
 }
@@ -49,7 +51,7 @@ impl Pending {
     /// Whether there is anything.
     #[must_use]
     pub fn any(&self) -> bool {
-        self.ping || self.mtu.is_some() || self.challenge || !self.responses.is_empty()
+        self.ping || self.mtu.is_some() || self.challenge || self.ask || !self.responses.is_empty()
     }
 }
 
@@ -65,6 +67,19 @@ pub enum Address {
         /// Bytes that came from there, less those sent.
         credit: u64,
     },
+}
+
+/// Where the peer's packets come from of late, while it has not shown that it receives there.
+#[derive(Debug)]
+pub struct Moving {
+    /// The route there.
+    pub route: Route,
+    /// What a PATH_CHALLENGE there carries.
+    pub token: [u8; 8],
+    /// Bytes that came from there, less those sent.
+    pub credit: u64,
+    /// When it may be asked again, or another address be asked instead.
+    pub again_at: Instant,
 }
 
 /// A path that this side sends on.
@@ -84,6 +99,8 @@ pub struct Path {
     pub connection_id: ConnectionId,
     /// Whether its address is proven.
     pub address: Address,
+    /// Where it may lead soon.
+    pub moving: Option<alloc::boxed::Box<Moving>>,
     /// What it should send beside data.
     pub pending: Pending,
     /// Whether it stands in the queue of paths that may send data.
@@ -120,6 +137,7 @@ impl Path {
             allowance: Allowance::default(),
             connection_id,
             address: Address::Valid,
+            moving: None,
             pending: Pending::default(),
             ready: false,
             urgent: false,
