@@ -310,6 +310,30 @@ fn a_path_moves_to_where_the_peer_receives_and_nowhere_else() {
     assert!(towards(&bench).contains(&thief) && bench.is_open(), "{:?}", towards(&bench));
 }
 
+/// Copies of the handshake that come first, and from an address that nobody asked, do not use up the genuine answer.
+#[test]
+fn an_answer_whose_copy_comes_first() {
+    let mut world = parallel(1, Plan::new("mpath", &[MIB], &[]), &[both(line(10, 10 * MS))]);
+    let answers: Rc<RefCell<Vec<Recorded>>> = Rc::default();
+    let seen = Rc::clone(&answers);
+    world.world.tap(move |datagram| {
+        if *datagram.from == address("10.0.1.1:4000") && Handshake::is(datagram.payload[0]) {
+            let copy = (datagram.now, *datagram.from, *datagram.to, datagram.payload.clone());
+            seen.borrow_mut().push(copy);
+        }
+        Verdict::Pass
+    });
+    for step in 1..60 {
+        world.world.run_until(Instant::from_millis(step));
+        let now = world.world.now();
+        for (_, _, to, bytes) in answers.borrow_mut().drain(..) {
+            world.world.inject(now, address("99.9.9.9:999"), to, Ecn::NotEct, &bytes);
+        }
+    }
+    let took = world.finish(Duration::from_secs(5));
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
 /// A transfer, and a recorder that plays copies `age` ms old, from `since` (ms) on.
 fn under_fire(fire: bool, age: u64, since: u64) -> (Duration, byway_engine::endpoint::Dropped) {
     {

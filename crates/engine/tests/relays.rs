@@ -4,11 +4,11 @@
 mod common;
 
 use byway_engine::connection::Event;
-use byway_engine::{Reach, RelayTrouble};
+use byway_engine::{ConnectError, Reach, RelayTrouble};
 use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
 use byway_sim::{PipeConfig, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Reason, Scope, Terms, Word};
-use byway_wire::{Duration, Instant, Local};
+use byway_wire::{Duration, Input, Instant, Local, Machine, SendError, SendErrorKind};
 use common::{MS, Plan, Receiver, Sender, address, identity, line};
 use std::net::SocketAddr;
 
@@ -140,6 +140,81 @@ fn only_relays() {
         let took = world.finish(120, 4 * MIB) - seconds(5);
         println!("{congestion} {loss}: {took:?}, {:?}", world.forwarded());
         assert!(loss > 0.0 || took < seconds(4), "{took:?}");
+    }
+}
+
+/// The only direct address cannot be sent to at all; the relay that the ticket speaks of answers late, and is waited for.
+#[test]
+fn a_relay_that_answers_after_all_else_failed() {
+    let refuse = |world: &mut Detours| {
+        let sender = world.sender;
+        let error = SendError {
+            local: Local(0),
+            remote: receiver_address(),
+            size: 1200,
+            kind: SendErrorKind::Unreachable,
+        };
+        world.world.act(sender, |host, now| host.endpoint.handle(now, Input::SendError(error)));
+    };
+    for answers in [true, false] {
+        let dead = line(10, 10 * MS).partition(Instant::ZERO, Instant::FAR_FUTURE);
+        let mut plan = through("mpath", MIB, 0);
+        plan.start = seconds(1);
+        let until = if answers { Instant::ZERO + seconds(4) } else { Instant::FAR_FUTURE };
+        let late = line(10, 5 * MS).partition(Instant::ZERO + seconds(1), until);
+        let mut world = detours(1, plan, &dead, &[(late, line(10, 5 * MS))]);
+        let (sender, receiver) = (world.sender, world.receiver);
+        let word = word(0, QuotaClass::UNLIMITED);
+        world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
+        world.world.run_until(Instant::from_millis(900));
+        let (_, destination, consent) = world.world[receiver].reachable[0];
+        world.world.act(sender, |host, _| host.meet(word.clone(), Reach { word, destination, consent }));
+        for at in [1_001, 1_500, 2_000, 3_000, 3_900] {
+            world.world.run_until(Instant::from_millis(at));
+            refuse(&mut world);
+        }
+        assert_eq!(world.world[sender].failed, None);
+        if answers {
+            println!("{:?}", world.finish(20, MIB));
+        } else {
+            let limit = Instant::ZERO + seconds(18);
+            assert!(world.world.run_while(|world| !world[sender].finished(), limit));
+            assert_eq!(world.world[sender].failed, Some(ConnectError::Unreachable));
+            assert_eq!(world.world[sender].troubles, [(relay_address(0), RelayTrouble::Silent)]);
+        }
+    }
+}
+
+/// Of a receiver's two sockets only the second leads to the relay.
+#[test]
+fn a_relay_that_only_the_second_socket_reaches() {
+    for reached in [true, false] {
+        let plan = through("mpath", 8 * MIB, 1);
+        let mut world = World::new(1);
+        let (from, to, second, at) =
+            (sender_address(), receiver_address(), address("10.0.1.2:4000"), relay_address(0));
+        let receiver =
+            world.add("receiver", Receiver::new(9, plan.config.clone(), plan.suites), &[to, second]);
+        let mut plan = plan;
+        plan.addresses.push(to);
+        let sender = world.add("sender", Sender::new(7, identity(9).public(), plan), &[from]);
+        world.add("relay", relay(Instant::ZERO), &[at]);
+        let dead = line(10, 5 * MS).partition(Instant::ZERO, Instant::FAR_FUTURE);
+        let last = if reached { line(100, 5 * MS).queue(200) } else { dead.clone() };
+        for (a, b, pipe) in
+            [(from, to, line(5, 10 * MS)), (from, at, line(5, 10 * MS)), (at, to, dead), (at, second, last)]
+        {
+            world.connect(a, b, pipe.clone(), pipe);
+        }
+        assert!(world.run_while(|world| !world[sender].finished(), Instant::ZERO + seconds(25)));
+        println!("{reached}: {:?}, {:?}", world[sender].done_at, world[sender].troubles);
+        assert_eq!(world[receiver].received, 8 * MIB);
+        if reached {
+            assert_eq!(world[sender].troubles, []);
+            assert!(world[sender].done_at.unwrap() < Instant::ZERO + seconds(11));
+        } else {
+            assert_eq!(world[sender].troubles, [(at, RelayTrouble::PeerCannot)]);
+        }
     }
 }
 

@@ -113,11 +113,11 @@ impl Attempt {
         }
     }
 
-    /// Why it failed, once it has.
-    pub fn failure(&self, now: Instant) -> Option<ConnectError> {
-        let all_dead =
-            !self.targets.is_empty() && self.targets.iter().all(|target| target.dead && target.sent >= 3);
-        if now < self.until && !all_dead {
+    /// Why it failed, once it has. `relays`: whether a relay by which the peer may be reached is still being greeted; it is
+    /// waited for, while without one an attempt that has nowhere to go is over at once.
+    pub fn failure(&self, now: Instant, relays: bool) -> Option<ConnectError> {
+        let hopeless = self.targets.iter().all(|target| target.dead && target.sent >= 3);
+        if now < self.until && (relays || !hopeless) {
             return None;
         }
         Some(match self.refused {
@@ -148,6 +148,10 @@ impl Attempt {
 
     /// Takes a handshake packet. What is forged, late or damaged changes nothing.
     pub fn on_packet(&mut self, now: Instant, source: &Source, packet: &Handshake<'_>) -> Option<Success> {
+        // An answer from nowhere that was asked is somebody's copy; taken, it would use up the one that is to come.
+        if !self.targets.iter().any(|target| source.is_end_of(&target.route)) {
+            return None;
+        }
         match self.initiator.on_packet(packet).ok()? {
             Progress::Established(mut established) => {
                 let payload = core::mem::take(&mut established.payload);

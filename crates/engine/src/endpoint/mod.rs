@@ -19,7 +19,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::relay::Consent;
-use byway_wire::{ConnectionId, Input, Instant, Local, Machine, Out, PathId, Transmit};
+use byway_wire::{ConnectionId, Duration, Input, Instant, Local, Machine, Out, PathId, Transmit};
 use core::net::SocketAddr;
 
 use attempt::Attempt;
@@ -33,6 +33,8 @@ const COOKIES_ABOVE: usize = 64;
 const MOST_UNCONFIRMED: usize = 1024;
 /// Handshake answers that wait to be sent.
 const MOST_ANSWERS: usize = 256;
+/// What is due at once is looked at so much later.
+const AT_ONCE: Duration = Duration::from_micros(100);
 /// Direct routes tried to one peer at most.
 const MOST_DIRECT: usize = 16;
 
@@ -338,10 +340,11 @@ impl Endpoint {
         {
             self.on_relay_news(now, handle, news);
         }
+        let relays = relays::awaited_by(&self.relays, handle);
         let Some(entry) = self.entries.get_mut(&handle) else { return };
         match &mut entry.slot {
             Slot::Attempt(attempt) => {
-                if let Some(error) = attempt.failure(now) {
+                if let Some(error) = attempt.failure(now, relays) {
                     self.remove(handle);
                     self.events.push_back(EndpointEvent::Failed(handle, error));
                     return;
@@ -417,7 +420,9 @@ impl Machine for Endpoint {
                     true
                 }
                 // A HELLO that is due leaves in `transmit`; armed here again, it would be due for ever.
-                Slot::Attempt(attempt) => attempt.failure(now).is_some(),
+                Slot::Attempt(attempt) => {
+                    attempt.failure(now, relays::awaited_by(&self.relays, handle)).is_some()
+                }
             };
             if settles {
                 self.settle(now, handle);
@@ -454,6 +459,13 @@ impl Machine for Endpoint {
             }
             entry.dirty = false;
             self.dirty.pop_front();
+            if let Slot::Attempt(attempt) = &entry.slot
+                && attempt.failure(now, relays::awaited_by(&self.relays, handle)).is_some()
+            {
+                // Told by a wake, after which owners look for news; after a datagram they need not.
+                self.timers.arm(handle, &mut entry.armed, Some(now + AT_ONCE));
+                continue;
+            }
             self.settle(now, handle);
         }
         None

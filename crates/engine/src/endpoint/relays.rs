@@ -8,6 +8,7 @@ use crate::connection::{Answer, RelayNews};
 use crate::route::Route;
 use alloc::vec;
 use alloc::vec::Vec;
+use byway_wire::frame::RelayOffer;
 use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Hop, Notice, RelayClock, Word};
 use byway_wire::{Duration, Ecn, Instant, Local, Out, Transmit, Writer};
 use core::net::SocketAddr;
@@ -67,6 +68,11 @@ pub(super) struct Relay {
 }
 
 impl Relay {
+    /// Whether it is greeted because this peer offered it under this number.
+    fn is_offer(&self, handle: Handle, offer: u32) -> bool {
+        matches!(self.purpose, Purpose::Receive { handle: by, offer: number } if by == handle && number == offer)
+    }
+
     /// Whether it is greeted in order to send to the same peer.
     fn is_for(&self, purpose: &Purpose) -> bool {
         matches!((&self.purpose, purpose), (Purpose::Send { handle: a, .. }, Purpose::Send { handle: b, .. }) if a == b)
@@ -236,7 +242,7 @@ impl Endpoint {
         self.relays_at = next;
         for (handle, offer, relay, grant) in offers {
             if let Some(connection) = self.connection_mut(handle) {
-                connection.answer(Answer::Offer(byway_wire::frame::RelayOffer { offer, relay, grant }));
+                connection.answer(Answer::Offer(RelayOffer { offer, relay, grant }));
             }
         }
         for (relay, trouble) in troubles {
@@ -256,10 +262,11 @@ impl Endpoint {
         match relay.purpose {
             Purpose::Send { handle, .. } => {
                 self.events.push_back(EndpointEvent::RelayTrouble(handle, relay.address, trouble));
+                self.touch(handle); // an attempt may have waited for it
             }
             Purpose::Receive { handle, offer } => {
-                if let Some(connection) = self.connection_mut(handle) {
-                    connection.answer(Answer::Refuse(offer));
+                if !self.relays.iter().any(|other| other.is_offer(handle, offer)) {
+                    self.tell_peer(handle, Answer::Refuse(offer));
                 }
             }
             Purpose::Standing => {
@@ -299,11 +306,9 @@ impl Endpoint {
         match &relay.purpose {
             Purpose::Send { .. } => self.use_relay(now, &relay),
             Purpose::Receive { handle, offer } if told_at.is_none() => {
-                let (address, consent) = (known.address, known.consent.to_bytes().to_vec());
-                let answer = Answer::Consent { offer: *offer, address, consent };
-                if let Some(connection) = self.connection_mut(*handle) {
-                    connection.answer(answer);
-                }
+                let (handle, offer) = (*handle, *offer);
+                self.relays.retain(|other| other.known.is_some() || !other.is_offer(handle, offer));
+                self.consent(handle, offer, &known);
             }
             Purpose::Standing if told_at.is_none() => {
                 let event = EndpointEvent::Reachable {
@@ -338,35 +343,7 @@ impl Endpoint {
     /// Does what a connection's peer said about relays.
     pub(super) fn on_relay_news(&mut self, now: Instant, handle: Handle, news: RelayNews) {
         match news {
-            RelayNews::Offered(offer) => {
-                let mine = |relay: &&Relay| matches!(relay.purpose, Purpose::Receive { handle: by, .. } if by == handle);
-                let known = self.relays.iter().filter(mine).find(|relay| {
-                    matches!(relay.purpose, Purpose::Receive { offer: number, .. } if number == offer.offer)
-                });
-                if let Some(relay) = known {
-                    if let Some(known) = relay.known {
-                        let consent = known.consent.to_bytes().to_vec();
-                        let answer = Answer::Consent { offer: offer.offer, address: known.address, consent };
-                        if let Some(connection) = self.connection_mut(handle) {
-                            connection.answer(answer);
-                        }
-                    }
-                    return;
-                }
-                let local = self.locals.iter().find(|(_, bound)| bound.is_ipv4() == offer.relay.is_ipv4());
-                let local = local.map(|(local, _)| *local);
-                match local {
-                    Some(local) if self.relays.iter().filter(mine).count() < MOST_PER_PEER => {
-                        let purpose = Purpose::Receive { handle, offer: offer.offer };
-                        self.greet(now, local, offer.relay, offer.grant, purpose);
-                    }
-                    _ => {
-                        if let Some(connection) = self.connection_mut(handle) {
-                            connection.answer(Answer::Refuse(offer.offer));
-                        }
-                    }
-                }
-            }
+            RelayNews::Offered(offer) => self.on_offer(now, handle, &offer),
             RelayNews::Consented { offer, address, consent } => {
                 let Ok(consented) = Consent::from_bytes(&consent) else { return };
                 let found = self.relays.iter_mut().find(|relay| relay.number == offer);
@@ -387,6 +364,41 @@ impl Endpoint {
                     self.relay_failed(&relay, RelayTrouble::PeerCannot);
                 }
             }
+        }
+    }
+
+    /// A peer would like to reach this side through a relay: it is greeted by every local socket that fits, since only one of
+    /// them may lead there, and the first that it answers counts.
+    fn on_offer(&mut self, now: Instant, handle: Handle, offer: &RelayOffer) {
+        let by_peer =
+            |relay: &&Relay| matches!(relay.purpose, Purpose::Receive { handle: by, .. } if by == handle);
+        let mut greeted = self.relays.iter().filter(|relay| relay.is_offer(handle, offer.offer)).peekable();
+        if greeted.peek().is_some() {
+            if let Some(known) = greeted.find_map(|relay| relay.known) {
+                self.consent(handle, offer.offer, &known);
+            }
+            return;
+        }
+        let room = MOST_PER_PEER.saturating_sub(self.relays.iter().filter(by_peer).count());
+        let ways = self.ways_to_relay(&[offer.relay]);
+        if ways.is_empty() || room == 0 {
+            self.tell_peer(handle, Answer::Refuse(offer.offer));
+            return;
+        }
+        for (local, relay) in ways.into_iter().take(room) {
+            self.greet(now, local, relay, offer.grant, Purpose::Receive { handle, offer: offer.offer });
+        }
+    }
+
+    /// Tells a peer how it may reach this side through a relay that it offered.
+    fn consent(&mut self, handle: Handle, offer: u32, known: &Known) {
+        let (address, consent) = (known.address, known.consent.to_bytes().to_vec());
+        self.tell_peer(handle, Answer::Consent { offer, address, consent });
+    }
+
+    fn tell_peer(&mut self, handle: Handle, answer: Answer) {
+        if let Some(connection) = self.connection_mut(handle) {
+            connection.answer(answer);
         }
     }
 
@@ -416,6 +428,15 @@ impl Endpoint {
             Purpose::Standing => true,
         });
     }
+}
+
+/// Whether a relay is still being greeted through which an attempt may reach its peer: one that a ticket speaks of, since
+/// another could only be offered to the peer once there is a connection.
+pub(super) fn awaited_by(relays: &[Relay], handle: Handle) -> bool {
+    relays.iter().any(|relay| {
+        relay.known.is_none()
+            && matches!(&relay.purpose, Purpose::Send { handle: by, reach: Some(_), .. } if *by == handle)
+    })
 }
 
 fn write_greeting(relay: &Relay, out: &mut Out<'_>) -> Option<Transmit> {
