@@ -8,8 +8,10 @@ use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 
 /// An ACK is due after this many packets.
 const ACK_EVERY: u32 = 10;
-/// An ACK is due after this long.
+/// An ACK is due after this long. Where the RTT is shorter, it would be the ACKs that set the pace: there, one is due after a
+/// quarter of it, but never sooner than `ACK_SOONEST`.
 const ACK_AFTER: Duration = Duration::from_millis(10);
+const ACK_SOONEST: Duration = Duration::from_millis(1);
 /// Later packets that make a hole a loss, at first; grows when a packet comes after all.
 const REORDER_PACKETS: u64 = 3;
 const MOST_REORDER_PACKETS: u64 = 300;
@@ -145,7 +147,7 @@ impl ReceivePath {
         if arrival.eliciting {
             self.unacked += 1;
             if self.ack_at.is_none() {
-                self.ack_at = Some(at + ACK_AFTER);
+                self.ack_at = Some(at + self.ack_delay());
             }
             // A path that begins, or that was silent for long, is measured at once.
             if self.unacked >= ACK_EVERY || self.packets <= 4 || arrival.ecn == Ecn::Ce {
@@ -274,6 +276,13 @@ impl ReceivePath {
         self.holes.retain(|hole| !hole.lost || hole.seen_at + memory > now);
         if found {
             self.ack_at = Some(now);
+        }
+    }
+
+    fn ack_delay(&self) -> Duration {
+        match self.round_trip() {
+            Some(srtt) if srtt < ACK_AFTER => (srtt / 4).max(ACK_SOONEST),
+            _ => ACK_AFTER,
         }
     }
 
@@ -456,6 +465,22 @@ mod tests {
             path.on_packet(&arrival(number, 2000 + number));
         }
         assert!(path.ack_due(Instant::from_micros(2013)));
+    }
+
+    #[test]
+    fn on_a_short_way_an_ack_is_due_after_a_quarter_round_trip() {
+        for (srtt_micros, after) in
+            [(400, 1_000), (0, 1_000), (8_000, 2_000), (10_000, 10_000), (200_000, 10_000)]
+        {
+            let mut path = path_after(&[0, 1, 2, 3]);
+            let (mut runs, mut buffer) = (Vec::new(), [0; 200]);
+            let mut writer = Writer::new(&mut buffer);
+            let mut ack = AckWriter::begin(&mut writer);
+            path.write_ack(Instant::from_micros(1100), &mut ack, &mut writer, &mut runs);
+            path.on_hint(PathHint { path: PathId(0), srtt_micros, delay_limit: None });
+            path.on_packet(&arrival(4, 2_000));
+            assert_eq!(path.deadline(), Some(Instant::from_micros(2_000 + after)));
+        }
     }
 
     #[test]
