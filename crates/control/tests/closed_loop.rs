@@ -136,6 +136,62 @@ fn jitter_is_no_congestion() {
 }
 
 #[test]
+fn jitter_of_twice_the_threshold_is_no_congestion_either() {
+    for (capacity, rtt, jitter) in
+        [(20.0, 20, 10), (40.0, 6, 5), (12.0, 50, 8), (100.0, 40, 10), (5.0, 30, 10)]
+    {
+        let mut world = World::new(6);
+        let link = world.link(capacity, 200, 0.0);
+        let flow = world.flow(background(), &[(link, rtt)], FOREVER);
+        world.jitter(flow, 0, Duration::from_millis(jitter));
+        let rate = world.rate(flow, 5_000, 30_000);
+        assert!(rate > 0.75 * capacity, "{capacity} Mbit/s, RTT {rtt} ms, jitter {jitter} ms: {rate}");
+    }
+}
+
+#[test]
+fn background_yields_on_a_line_that_trembles_and_on_a_slow_one() {
+    for (capacity, rtt, jitter) in [(20.0, 20, 10), (10.0, 40, 6), (2.0, 20, 0), (10.0, 100, 8)] {
+        for (tcp_from, background_from) in [(0, 10_000), (10_000, 0)] {
+            let run = |with: bool| {
+                let mut world = World::new(3);
+                let link = world.link(capacity, 80, 0.0);
+                let tcp = world.flow(named("newreno"), &[(link, rtt)], (tcp_from, 60_000));
+                world.jitter(tcp, 0, Duration::from_millis(jitter));
+                if with {
+                    let span = (background_from, u64::MAX / 2_000_000);
+                    let flow = world.flow(background(), &[(link, rtt)], span);
+                    world.jitter(flow, 0, Duration::from_millis(jitter));
+                    world.run(15_000);
+                    let before = world.delivered(tcp);
+                    world.run(60_000);
+                    let rate = megabits(world.delivered(tcp) - before, 15_000, 60_000);
+                    let back = world.rate(flow, 85_000, 95_000);
+                    return (rate, back);
+                }
+                (world.rate(tcp, 15_000, 60_000), 0.0)
+            };
+            let ((alone, _), (rate, back)) = (run(false), run(true));
+            let what = format!("{capacity} Mbit/s, RTT {rtt}, jitter {jitter}, TCP from {tcp_from}");
+            assert!(rate > 0.95 * alone, "{what}: {rate} of {alone}");
+            assert!(back > 0.75 * capacity, "{what}: {back}");
+        }
+    }
+}
+
+#[test]
+fn a_longer_route_that_trembles_is_learnt() {
+    let mut world = World::new(10);
+    let link = world.link(10.0, 100, 0.0);
+    let flow = world.flow(background(), &[(link, 20)], FOREVER);
+    world.jitter(flow, 0, Duration::from_millis(6));
+    world.run(10_000);
+    world.delay(flow, 0, 170);
+    let rate = world.rate(flow, 70_000, 90_000);
+    assert!(rate > 8.0, "{rate}");
+}
+
+#[test]
 fn a_link_that_was_down_is_used_again() {
     for name in ["harp", "mpath", "newreno"] {
         for rtt in [20, 135] {

@@ -19,6 +19,8 @@ use byway_wire::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct Base {
     tolerance: i64,
+    /// How far delays tremble by themselves, so how far minima of rounds may lie apart.
+    spread: i64,
     floor: Option<i64>,
     confirmed: Instant,
     /// Smallest delay since `since`: when the floor was confirmed last, or `low` fell by more than the tolerance, or the
@@ -46,6 +48,7 @@ impl Base {
     pub fn new(tolerance: Duration) -> Self {
         Self {
             tolerance: i64::try_from(tolerance.as_nanos()).unwrap_or(i64::MAX),
+            spread: 0,
             floor: None,
             confirmed: Instant::ZERO,
             low: i64::MAX,
@@ -61,6 +64,17 @@ impl Base {
     #[must_use]
     pub const fn floor(&self) -> Option<i64> {
         self.floor
+    }
+
+    /// Delays tremble by `spread` nanoseconds without a queue: another floor may show as unsteadily as that.
+    pub const fn set_spread(&mut self, spread: i64) {
+        self.spread = spread;
+    }
+
+    /// Delays up to this above the base count as equal to it, in nanoseconds.
+    #[must_use]
+    pub const fn tolerance(&self) -> i64 {
+        self.tolerance
     }
 
     /// How long ago a delay near the base was last seen.
@@ -98,7 +112,8 @@ impl Base {
     fn end_round(&mut self, now: Instant, rtt: Duration) {
         if self.round_low != i64::MAX {
             self.rounds += 1;
-            self.near += u32::from(self.round_low <= self.low.saturating_add(self.tolerance));
+            let near = self.low.saturating_add(self.tolerance).saturating_add(self.spread);
+            self.near += u32::from(self.round_low <= near);
         }
         self.round_low = i64::MAX;
         self.round_until = now + rtt.max(Self::ROUND);

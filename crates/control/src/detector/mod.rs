@@ -3,7 +3,9 @@
 mod base;
 mod drain;
 mod signal;
+mod tremble;
 
 pub use base::{Base, Extremes};
 pub use drain::Drain;
 pub use signal::{Run, Share, Smoothed};
+pub use tremble::Tremble;

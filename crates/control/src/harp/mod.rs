@@ -21,7 +21,8 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 /// Harp: multiplicative increase on every path by itself, multiplicative decrease by delay, coupled over all.
 ///
 /// The literal presets are Algorithm 1. Those for production keep its increase, its decrease by delay and its coupling,
-/// and differ in four things.
+/// and differ in five things.
+/// - **Threshold**: 5 ms over the base, or the time of three packets on a slow line; and beyond the jitter of the line.
 /// - **Start**: twice per RTT until the first delay signal, then the window that would have delivered what was
 ///   delivered. After eight RTTs without a queue growth doubles, up to a quarter per RTT, so that what others leave is
 ///   found within seconds.
@@ -255,15 +256,21 @@ impl Controller for Harp {
         }
     }
 
-    /// Harp, III.E: a probe that "does not perceive delay greater than Delta_i" unchokes.
+    /// Harp, III.E: a probe that "does not perceive delay greater than Delta_i" unchokes. Of one that came back without
+    /// its one-way delay the round trip is judged.
     fn on_probe(&mut self, id: PathId, probe: &ProbeResult) {
         let Some(path) = self.paths.get_mut(id) else { return };
         if !path.choked {
             return;
         }
-        path.reached = probe.delay.is_some();
+        path.reached = probe.delay.is_some() || probe.rtt.is_some();
         let rtt = probe.rtt.unwrap_or_default();
-        if probe.delay.is_some_and(|delay| path.sense.probe(delay, probe.now, rtt)) {
+        let free = match (probe.delay, probe.rtt) {
+            (Some(delay), _) => path.sense.probe(delay, probe.now, rtt),
+            (None, Some(rtt)) => path.sense.is_prompt(rtt, path.min_rtt),
+            (None, None) => false,
+        };
+        if free {
             path.unchoke(probe.now);
         }
     }

@@ -29,6 +29,9 @@ pub enum DelayRule {
         range: Option<Duration>,
     },
     /// `delay > base + threshold`, with a [`Base`](crate::detector::Base) that forced drains keep honest.
+    ///
+    /// Beyond it by as much as three packets take on the line if that is longer, up to 20 ms, and by what the line's
+    /// delays [tremble](crate::detector::Tremble) without a queue.
     Absolute {
         /// How long a packet may wait in queues.
         threshold: Duration,

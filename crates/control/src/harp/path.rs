@@ -77,7 +77,7 @@ pub(super) struct Path {
     seen: f64,
     lost: f64,
     srtt: Duration,
-    min_rtt: Duration,
+    pub min_rtt: Duration,
     delivery_rate: Option<u64>,
 }
 
@@ -124,6 +124,9 @@ impl Path {
         self.seen += packets;
         if self.seen > 2.0 * LOSS_SPAN {
             (self.seen, self.lost) = (self.seen / 2.0, self.lost / 2.0);
+        }
+        if let Some(rate) = acked.delivery_rate {
+            self.sense.delivers(self.packet, rate);
         }
         let signal = self.sense_delays(acked);
         if acked.sent_at >= self.round {
@@ -196,8 +199,8 @@ impl Path {
     pub fn beta(&self, options: &Options) -> f64 {
         match options.delay {
             DelayRule::Absolute { threshold } => {
-                let queue =
-                    self.sense.waiting().max(threshold).as_secs_f64() / self.srtt.as_secs_f64().max(1e-9);
+                let queue = self.sense.waiting().max(self.sense.threshold(threshold)).as_secs_f64()
+                    / self.srtt.as_secs_f64().max(1e-9);
                 options.beta.min(3.0 * queue)
             }
             DelayRule::Relative { .. } => options.beta,
@@ -237,6 +240,7 @@ impl Path {
         else {
             return Loss::Heavy;
         };
+        let threshold = self.sense.threshold(threshold);
         self.lost += congested.bytes as f64 / self.packet;
         let waiting = self.sense.waiting();
         let lossy = self.lost > tolerated * self.seen.max(LOSS_SPAN);

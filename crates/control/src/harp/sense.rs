@@ -2,9 +2,14 @@
 
 use super::options::{DelayRule, Options};
 use crate::Delay;
-use crate::detector::{Base, Extremes, Run, Share, Smoothed};
+use crate::detector::{Base, Extremes, Run, Share, Smoothed, Tremble};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
+
+/// So many packets of its own a path may always have in the queue.
+const IN_QUEUE: u32 = 3;
+/// But none for longer than this: a loss-based TCP keeps queues of 20 ms and more.
+const LONGEST: Duration = Duration::from_millis(20);
 
 /// The delay side of one path: whether a queue stands, and how long.
 #[derive(Clone, Debug)]
@@ -12,6 +17,9 @@ pub(super) struct Sense {
     rule: DelayRule,
     tolerance: Duration,
     base: Base,
+    tremble: Tremble,
+    /// The time that one packet takes on the line, as far as known.
+    serialisation: Duration,
     extremes: Option<Extremes>,
     share: Share,
     run: Run,
@@ -35,6 +43,8 @@ impl Sense {
             rule: options.delay,
             tolerance: options.tolerance(),
             base: Base::new(options.tolerance()),
+            tremble: Tremble::default(),
+            serialisation: Duration::ZERO,
             extremes: None,
             share: Share::new(fraction),
             run: Run::default(),
@@ -49,13 +59,31 @@ impl Sense {
     /// The delay beyond which a packet counts as delayed; `None` as long as there is nothing to compare with.
     pub(super) fn limit(&self) -> Option<i64> {
         match self.rule {
-            DelayRule::Absolute { threshold } => Some(self.base.floor()?.saturating_add(as_i64(threshold))),
+            DelayRule::Absolute { threshold } => {
+                let late = as_i64(self.threshold(threshold)).saturating_add(self.tremble.spread());
+                Some(self.base.floor()?.saturating_add(late))
+            }
             DelayRule::Relative { delta, least_range, range, .. } => {
                 let Extremes { min, max } = self.extremes?;
                 let range = range.map_or(max.saturating_sub(min), as_i64);
                 // Delta_i = dmin_i + (dmax_i - dmin_i) * delta (Harp, III.D).
                 (range >= as_i64(least_range)).then(|| min.saturating_add((range as f64 * delta) as i64))
             }
+        }
+    }
+
+    /// How long a packet may wait in a queue: `least`, but no less than some packets take to be sent, or a queue of one
+    /// packet would be one too many.
+    pub(super) fn threshold(&self, least: Duration) -> Duration {
+        least.max(self.serialisation.saturating_mul(IN_QUEUE).min(LONGEST))
+    }
+
+    /// `packet` bytes were delivered at `rate` bytes per second. The greatest rate is the line's, as far as it can be
+    /// known from the share that one has of it.
+    pub(super) fn delivers(&mut self, packet: f64, rate: u64) {
+        let time = Duration::from_secs_f64((packet / rate.max(1) as f64).min(1.0));
+        if self.serialisation.is_zero() || time < self.serialisation {
+            self.serialisation = time;
         }
     }
 
@@ -69,9 +97,14 @@ impl Sense {
         match self.rule {
             DelayRule::Absolute { threshold } => {
                 let waited = self.base.sample(delay, now, rtt);
-                self.waiting.sample(waited);
+                let step = as_i64(self.serialisation.saturating_mul(2));
+                self.tremble.sample(waited, self.base.tolerance(), step, now, rtt);
+                self.base.set_spread(self.tremble.spread());
+                // What the line's own trembling explains is no wait in a queue.
+                let queued = waited.saturating_sub(self.tremble.spread()).max(0);
+                self.waiting.sample(queued);
                 self.packets += 1;
-                self.waited += u32::from(waited > as_i64(threshold / 2));
+                self.waited += u32::from(queued > as_i64(self.threshold(threshold) / 2));
             }
             DelayRule::Relative { .. } => {
                 let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay);
@@ -150,7 +183,19 @@ impl Sense {
         !self.above(delay.one_way, now, rtt)
     }
 
-    /// How long packets have lately waited beyond the base.
+    /// Whether a round trip of `rtt` shows no queue on a path whose smallest was `least`. Never by a relative threshold,
+    /// which is one of one-way delays.
+    pub(super) fn is_prompt(&self, rtt: Duration, least: Duration) -> bool {
+        match self.rule {
+            DelayRule::Absolute { threshold } => {
+                let trembling = Duration::from_nanos(self.tremble.spread().unsigned_abs());
+                rtt <= least.saturating_add(self.threshold(threshold)).saturating_add(trembling)
+            }
+            DelayRule::Relative { .. } => false,
+        }
+    }
+
+    /// How long packets have lately queued beyond the base.
     pub(super) fn waiting(&self) -> Duration {
         Duration::from_nanos(u64::try_from(self.waiting.value()).unwrap_or(0))
     }
@@ -163,6 +208,7 @@ impl Sense {
     fn reset_scale(&mut self, round_trips: bool) {
         self.round_trips = Some(round_trips);
         self.base = Base::new(self.tolerance);
+        self.tremble = Tremble::default();
         self.extremes = None;
         self.waiting = Smoothed::default();
     }

@@ -157,7 +157,7 @@ impl MPath {
 
     fn on_loss(&mut self, id: PathId, congested: &Congested) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if path.dropped || path.answered(congested.sent_at) {
+        if path.dropped || path.covered(congested.sent_at) {
             path.on_more_lost(congested);
             return;
         }
@@ -329,8 +329,7 @@ impl Controller for MPath {
     fn on_acked(&mut self, id: PathId, acked: &Acked<'_>) {
         let options = self.options;
         let Some(path) = self.paths.get_mut(id) else { return };
-        path.acked_at = Some(acked.now);
-        path.timeouts = 0;
+        path.alive(acked.now);
         path.contributed += acked.bytes as f64;
         if (options.validate && acked.app_limited) || path.answered(acked.sent_at) || path.dropped {
             return;

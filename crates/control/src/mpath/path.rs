@@ -43,6 +43,8 @@ pub(super) struct Path {
     pub contributed: f64,
     /// Packets sent before belong to a loss that has been answered.
     recover: Instant,
+    /// When the first ACK after a timeout came. What was sent into the dark before tells nothing new.
+    revived: Instant,
     memento: Option<Memento<Before>>,
     least: Option<i64>,
     run: Run,
@@ -66,6 +68,7 @@ impl Path {
             opened_at: opened.now,
             contributed: 0.0,
             recover: opened.now,
+            revived: opened.now,
             memento: None,
             least: None,
             run: Run::default(),
@@ -78,6 +81,22 @@ impl Path {
 
     pub fn answered(&self, sent_at: Instant) -> bool {
         sent_at < self.recover
+    }
+
+    /// Whether a loss of packets up to one sent at `sent_at` is part of one that has been answered. Those sent after a
+    /// timeout and before anything came back were lost to the same darkness, and a window of one packet has nothing to
+    /// give: halving slow start's threshold along with it would leave the path to grow from there by its share alone.
+    pub fn covered(&self, sent_at: Instant) -> bool {
+        self.answered(sent_at) || self.timeouts > 0 || sent_at < self.revived
+    }
+
+    /// Something was acknowledged: the path is alive.
+    pub fn alive(&mut self, now: Instant) {
+        if self.timeouts > 0 {
+            self.revived = now;
+        }
+        self.timeouts = 0;
+        self.acked_at = Some(now);
     }
 
     /// Adds packets to the window.
@@ -152,5 +171,37 @@ impl Path {
             (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Trigger;
+
+    fn congested(trigger: Trigger, sent: u64, now: u64) -> Congested {
+        let at = Instant::from_millis;
+        Congested {
+            trigger,
+            first_sent_at: at(sent),
+            sent_at: at(sent),
+            now: at(now),
+            bytes: 1_000,
+            in_flight: 1_000,
+        }
+    }
+
+    #[test]
+    fn what_was_sent_into_the_dark_is_not_lost_twice() {
+        let at = Instant::from_millis;
+        let opened = Opened { now: at(0), proxied: false, packet_size: 1_000, rtt: None };
+        let mut path = Path::new(&opened, &Options::PRODUCTION);
+        path.window = 40.0;
+        path.time_out(&congested(Trigger::Timeout, 100, 300));
+        assert!(path.covered(at(400)), "nothing has come back yet");
+        path.alive(at(900));
+        assert!(path.covered(at(400)), "sent before the path was alive again");
+        assert!(!path.covered(at(900)));
+        assert!(path.in_slow_start() && path.threshold == 20.0);
     }
 }

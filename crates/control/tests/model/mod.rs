@@ -34,6 +34,8 @@ struct Path {
     delay: Duration,
     clock: i64,
     jitter: Duration,
+    /// Jitter makes late, but lets nothing overtake.
+    last_arrival: Instant,
     proxied: bool,
     flight: VecDeque<InFlight>,
     lost_late: VecDeque<InFlight>,
@@ -123,6 +125,7 @@ impl World {
                 delay: Duration::from_micros(rtt * 500),
                 clock: 5_000_000_000 - 10_000_000_000 * (index as i64 % 2),
                 jitter: Duration::ZERO,
+                last_arrival: from,
                 proxied: index > 0,
                 flight: VecDeque::new(),
                 lost_late: VecDeque::new(),
@@ -466,7 +469,10 @@ impl World {
                 let departed =
                     start + Duration::from_secs_f64(f64::from(PACKET) * 8.0 / link.bits_per_second);
                 link.departures.push_back(departed);
-                self.at(departed + delay + extra, Event::Arrive { flow, path, number, sent: now });
+                let p = self.flows[flow].paths.get_mut(&path).unwrap();
+                p.last_arrival = p.last_arrival.max(departed + delay + extra);
+                let arrival = p.last_arrival;
+                self.at(arrival, Event::Arrive { flow, path, number, sent: now });
             }
             if idle {
                 self.arm(flow, path);

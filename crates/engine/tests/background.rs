@@ -1,0 +1,53 @@
+//! Background transfers over lines whose delays tremble and over slow ones; normal ones after a blackout.
+
+mod common;
+
+use byway_sim::PipeConfig;
+use byway_wire::{Duration, Instant};
+use common::{MS, Plan, both, line, parallel};
+
+const MIB: u64 = 1 << 20;
+
+/// Mbit/s of object bytes over the lines between two times in seconds.
+fn rate(congestion: &'static str, pipes: &[PipeConfig], from: u64, until: u64) -> f64 {
+    let pipes: Vec<_> = pipes.iter().cloned().map(both).collect();
+    let mut world = parallel(1, Plan::new(congestion, &[1024 * MIB], &[]), &pipes);
+    world.world.run_for(Duration::from_secs(until));
+    world.world[world.receiver].goodput(Duration::from_secs(from), Duration::from_secs(until)) / 1e6
+}
+
+#[test]
+fn a_slow_line_is_filled() {
+    for (mbit, delay, least) in [(2, 10, 0.85), (1, 20, 0.8), (2, 50, 0.85)] {
+        let rate = rate("harp", &[line(mbit, delay * MS)], 4, 24);
+        println!("{mbit} Mbit/s, {delay} ms: {rate:.2} Mbit/s");
+        assert!(rate > least * f64::from(mbit as u32), "{mbit} Mbit/s, {delay} ms: {rate:.2}");
+    }
+}
+
+#[test]
+fn jitter_is_no_queue() {
+    for (mbit, delay, jitter) in [(20, 10, 10), (20, 10, 5), (40, 3, 5), (12, 25, 8), (15, 22, 6)] {
+        let pipe = line(mbit, delay * MS).queue(200).jitter(jitter * MS);
+        let rate = rate("harp", &[pipe], 4, 24);
+        println!("{mbit} Mbit/s, {delay} ms, jitter {jitter} ms: {rate:.2} Mbit/s");
+        assert!(rate > 0.7 * f64::from(mbit as u32), "{mbit}, {delay} ms, jitter {jitter} ms: {rate:.2}");
+    }
+}
+
+#[test]
+fn a_path_that_was_dark_is_soon_as_fast_as_before() {
+    for congestion in ["mpath", "harp"] {
+        for (from, until) in [(1_000, 3_000), (5_000, 7_000)] {
+            for (delay, dark) in [(10, 0), (10, 1), (40, 0), (40, 1)] {
+                let mut pipes = [line(10, delay * MS), line(10, delay * MS)];
+                pipes[dark] =
+                    pipes[dark].clone().partition(Instant::from_millis(from), Instant::from_millis(until));
+                let after = until / 1_000 + 8;
+                let rate = rate(congestion, &pipes, after, after + 8);
+                println!("{congestion}, {from} to {until} ms, {delay} ms, path {dark}: {rate:.2} Mbit/s");
+                assert!(rate > 14.5, "{congestion}, {from} ms, {delay} ms, path {dark}: {rate:.2}");
+            }
+        }
+    }
+}
