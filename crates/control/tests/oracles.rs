@@ -4,7 +4,7 @@
 use byway_control::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::mpath::{self, Growth, MPath};
 use byway_control::random::Random;
-use byway_control::{Acked, Congested, Controller, Delay, Each, NewReno, Opened, Trigger, Undo};
+use byway_control::{Acked, Congested, Controller, Delay, Each, NewReno, Opened, ProbeResult, Trigger, Undo};
 use byway_wire::{Duration, Instant, PathId};
 
 const PACKET: u32 = 1_000;
@@ -133,6 +133,26 @@ fn harp_loses_half_of_all_and_chokes_but_the_last() {
     assert!(!harp.allowance(PathId(1)).choked);
     harp.close(PathId(1));
     assert!(!harp.allowance(PathId(0)).choked, "the last one is unchoked when the others are gone");
+}
+
+#[test]
+fn a_probe_without_a_one_way_delay_is_judged_by_its_round_trip() {
+    let mut harp = Harp::new("test", harp::Options::production(Coupling::Adaptive), 1);
+    let at = Instant::from_millis;
+    for path in 0..2 {
+        harp.open(PathId(path), &opened(false));
+        ack(&mut harp, path, 4.0, at(10), 50);
+    }
+    harp.on_congested(PathId(1), &congested(Trigger::Timeout, at(120), at(400)));
+    harp.on_congested(PathId(1), &congested(Trigger::Timeout, at(400), at(900)));
+    assert!(harp.allowance(PathId(1)).choked);
+    let probe = |rtt| ProbeResult { now: at(1_500), delay: None, rtt };
+    for late in [None, Some(RTT + Duration::from_millis(30))] {
+        harp.on_probe(PathId(1), &probe(late));
+        assert!(harp.allowance(PathId(1)).choked, "{late:?}");
+    }
+    harp.on_probe(PathId(1), &probe(Some(RTT)));
+    assert!(!harp.allowance(PathId(1)).choked);
 }
 
 #[test]
