@@ -234,7 +234,9 @@ impl SendPath {
             let mut below = end;
             while let Some(number) = self.ledger.last_known(start, below) {
                 stamps.skip(below - 1 - number);
-                let stamp = stamps.take();
+                // The largest number's stamp stands in every entry, also where no run gives it once more.
+                let own = (number == entry.largest).then_some(entry.arrival);
+                let stamp = stamps.take().or(own);
                 below = number;
                 let Some((before, packet)) = self.ledger.settle(number, Fate::Acked) else { continue };
                 match before {

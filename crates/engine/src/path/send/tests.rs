@@ -71,6 +71,14 @@ fn acknowledged_packets_leave_the_flight_and_give_samples() {
 }
 
 #[test]
+fn an_ack_that_is_told_twice_gives_a_delay_whichever_copy_comes_first() {
+    let mut path = path();
+    send(&mut path, 0, 1);
+    let (_, arrived, delays) = ack(&mut path, 30, &[(0, 1)], &[], 0);
+    assert_eq!((arrived.len(), delays.len()), (1, 1));
+}
+
+#[test]
 fn numbers_never_sent_are_hostile() {
     let mut path = path();
     send(&mut path, 0, 2);
