@@ -65,7 +65,7 @@ impl End {
         {
             for payload in bytes.chunks_mut(segment) {
                 self.packets += 1;
-                let datagram = Datagram { local: Local(0), remote: from, ecn, arrival, payload };
+                let datagram = Datagram { local: Local(0), remote: from, ecn, arrival, payload, phantom: 0 };
                 self.endpoint.handle(now, Input::Datagram(datagram));
             }
             self.spare.push(bytes);

@@ -46,8 +46,14 @@ fn liar() -> SocketAddr {
 
 fn put(endpoint: &mut Endpoint, now: Instant, from: SocketAddr, bytes: &[u8]) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut payload = bytes.to_vec();
-    let datagram =
-        Datagram { local: Local(0), remote: from, ecn: Ecn::NotEct, arrival: now, payload: &mut payload };
+    let datagram = Datagram {
+        local: Local(0),
+        remote: from,
+        ecn: Ecn::NotEct,
+        arrival: now,
+        payload: &mut payload,
+        phantom: 0,
+    };
     endpoint.handle(now, Input::Datagram(datagram));
     drain(endpoint, now)
 }

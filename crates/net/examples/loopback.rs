@@ -50,7 +50,14 @@ impl Machine for Sender {
             return None;
         }
         self.sent += run as u64;
-        Some(Transmit { local: Local(0), remote: peer, ecn: Ecn::Ect0, size: run * size, segment: size })
+        Some(Transmit {
+            local: Local(0),
+            remote: peer,
+            ecn: Ecn::Ect0,
+            size: run * size,
+            segment: size,
+            phantom: 0,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -76,7 +83,7 @@ impl Machine for Receiver {
         let remote = self.from.filter(|_| self.told < self.arrived)?;
         self.told = self.arrived;
         out.buffer[..8].copy_from_slice(&self.told.to_be_bytes());
-        Some(Transmit { local: Local(0), remote, ecn: Ecn::NotEct, size: 8, segment: 8 })
+        Some(Transmit { local: Local(0), remote, ecn: Ecn::NotEct, size: 8, segment: 8, phantom: 0 })
     }
     fn deadline(&self) -> Option<Instant> {
         None

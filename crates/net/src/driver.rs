@@ -256,7 +256,8 @@ impl<O: Owner> Driver<'_, O> {
     /// Sends the out buffer as `transmit` says, from byte `start` on. `false`: it is held.
     fn send(&mut self, transmit: Transmit, start: usize) -> bool {
         let counters = self.control.counters();
-        let Transmit { local, remote, ecn, size, segment } = transmit;
+        let Transmit { local, remote, ecn, size, segment, phantom } = transmit;
+        debug_assert_eq!(phantom, 0, "a length alone cannot be sent");
         debug_assert!(size <= self.out.len(), "a machine wrote {size} bytes into {}", self.out.len());
         let bytes = self.out.get(..size).unwrap_or(&self.out);
         let sent = match self.links.get_mut(usize::from(local.0)) {

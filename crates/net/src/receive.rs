@@ -66,7 +66,7 @@ impl Inbox {
             each_datagram(bytes, meta.stride, |payload| {
                 datagrams += 1;
                 let ecn = mark(meta.ecn);
-                let datagram = Datagram { local, remote: meta.addr, ecn, arrival, payload };
+                let datagram = Datagram { local, remote: meta.addr, ecn, arrival, payload, phantom: 0 };
                 machine.handle(now, Input::Datagram(datagram));
             });
             counters.received_datagrams.add(datagrams);

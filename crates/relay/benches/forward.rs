@@ -35,7 +35,8 @@ fn forward(c: &mut Criterion) {
                 for (remote, packet) in &packets {
                     payload.copy_from_slice(packet);
                     let (local, ecn, arrival) = (Local(0), Ecn::NotEct, Instant::ZERO);
-                    let datagram = Datagram { local, remote: *remote, ecn, arrival, payload: &mut payload };
+                    let datagram =
+                        Datagram { local, remote: *remote, ecn, arrival, payload: &mut payload, phantom: 0 };
                     world.relay.handle(Instant::ZERO, Input::Datagram(datagram));
                 }
                 let mut out = Out { buffer: &mut buffer, max_segments: 64 };

@@ -143,7 +143,14 @@ impl Queue {
                 self.first += 1;
             }
             if count > 0 {
-                return Some(Transmit { local: way.local, remote: way.remote, ecn: way.ecn, size, segment });
+                return Some(Transmit {
+                    local: way.local,
+                    remote: way.remote,
+                    ecn: way.ecn,
+                    size,
+                    segment,
+                    phantom: 0,
+                });
             }
         }
         self.datagrams.clear();

@@ -348,7 +348,8 @@ fn a_full_queue_drops_counts_and_charges_nobody() {
         let mut payload = seal(&hop, world.now, &[0; 1000]);
         let payload = payload.as_mut_slice();
         let (local, remote) = (Local(0), sender());
-        let datagram = byway_wire::Datagram { local, remote, ecn: Ecn::Ce, arrival: world.now, payload };
+        let datagram =
+            byway_wire::Datagram { local, remote, ecn: Ecn::Ce, arrival: world.now, payload, phantom: 0 };
         world.relay.handle(world.now, Input::Datagram(datagram));
     }
     assert_eq!(world.relay.counters().dropped(Dropped::QueueFull), 6);

@@ -56,9 +56,10 @@ fn forwarding_returning_refusing_and_new_accounts_allocate_nothing() {
     let (mut forwarded, before) = (0, COUNT.get());
     for (remote, payload) in &mut packets {
         let (local, ecn, arrival) = (Local(0), Ecn::NotEct, world.now);
-        world
-            .relay
-            .handle(world.now, Input::Datagram(Datagram { local, remote: *remote, ecn, arrival, payload }));
+        world.relay.handle(
+            world.now,
+            Input::Datagram(Datagram { local, remote: *remote, ecn, arrival, payload, phantom: 0 }),
+        );
         while world.relay.transmit(world.now, &mut Out { buffer: &mut buffer, max_segments: 64 }).is_some() {
             forwarded += 1;
         }

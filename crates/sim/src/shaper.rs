@@ -366,6 +366,7 @@ impl Machine for Shaper {
                 ecn: parcel.ecn,
                 size: 0,
                 segment: size,
+                phantom: 0,
             };
             let run = run.get_or_insert(head);
             run.size += size;

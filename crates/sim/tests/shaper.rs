@@ -147,7 +147,14 @@ impl Machine for Mail {
     fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         let (remote, ecn, payload) = self.out.pop_front()?;
         out.buffer[..payload.len()].copy_from_slice(&payload);
-        Some(Transmit { local: Local(0), remote, ecn, size: payload.len(), segment: payload.len() })
+        Some(Transmit {
+            local: Local(0),
+            remote,
+            ecn,
+            size: payload.len(),
+            segment: payload.len(),
+            phantom: 0,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -209,6 +216,7 @@ fn equal_datagrams_leave_in_runs() {
             ecn: Ecn::Ect0,
             arrival: Instant::ZERO,
             payload: &mut vec![7; size],
+            phantom: 0,
         };
         shaper.handle(Instant::ZERO, Input::Datagram(datagram));
     }

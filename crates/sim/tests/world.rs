@@ -151,7 +151,14 @@ impl Machine for Endless {
     fn handle(&mut self, _: Instant, _: Input<'_>) {}
     fn wake(&mut self, _: Instant) {}
     fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
-        Some(Transmit { local: Local(0), remote: self.0, ecn: Ecn::NotEct, size: 10, segment: 10 })
+        Some(Transmit {
+            local: Local(0),
+            remote: self.0,
+            ecn: Ecn::NotEct,
+            size: 10,
+            segment: 10,
+            phantom: 0,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -325,7 +332,14 @@ impl Machine for Notes {
     fn wake(&mut self, _: Instant) {}
     fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
         let remote = self.say.take()?;
-        Some(Transmit { local: Local(1), remote, ecn: Ecn::NotEct, size: self.size, segment: self.size })
+        Some(Transmit {
+            local: Local(1),
+            remote,
+            ecn: Ecn::NotEct,
+            size: self.size,
+            segment: self.size,
+            phantom: 0,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -564,7 +578,7 @@ struct Witness(Vec<(Local, SocketAddr, Ecn, bool, Vec<u8>)>);
 
 impl Machine for Witness {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        if let Input::Datagram(Datagram { local, remote, ecn, arrival, payload }) = input {
+        if let Input::Datagram(Datagram { local, remote, ecn, arrival, payload, .. }) = input {
             self.0.push((local, remote, ecn, arrival == now, payload.to_vec()));
         }
     }

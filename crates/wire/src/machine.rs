@@ -53,6 +53,8 @@ pub struct Datagram<'a> {
     pub arrival: Instant,
     /// The bytes.
     pub payload: &'a mut [u8],
+    /// Bytes that follow the payload and are only a length ([`Transmit::phantom`]). 0 on sockets.
+    pub phantom: usize,
 }
 
 /// Why and where a send failed.
@@ -126,4 +128,7 @@ pub struct Transmit {
     pub size: usize,
     /// Size of each datagram of the run; the last may be shorter. Equal to `size` for a single datagram.
     pub segment: usize,
+    /// Bytes that each datagram of the run has beyond what is written: links count them, nobody carries them. So the
+    /// simulator moves bulk data without its bytes. 0 on sockets.
+    pub phantom: usize,
 }

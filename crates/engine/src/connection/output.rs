@@ -244,6 +244,7 @@ impl Connection {
             ecn,
             size,
             segment: segment.min(size),
+            phantom: 0,
         })
     }
 

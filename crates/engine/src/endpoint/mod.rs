@@ -489,5 +489,6 @@ fn send_plain(now: Instant, route: &Route, packet: &[u8], out: &mut Out<'_>) -> 
         ecn: byway_wire::Ecn::NotEct,
         size,
         segment: size,
+        phantom: 0,
     })
 }

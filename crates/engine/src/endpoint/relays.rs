@@ -445,5 +445,5 @@ fn write_greeting(relay: &Relay, out: &mut Out<'_>) -> Option<Transmit> {
     Greet { nonce: relay.nonce, grant: relay.grant }.write(&mut writer);
     out.buffer.get_mut(..GREET_LEN)?.copy_from_slice(&greeting);
     let (local, remote) = (relay.local, relay.address);
-    Some(Transmit { local, remote, ecn: Ecn::NotEct, size: GREET_LEN, segment: GREET_LEN })
+    Some(Transmit { local, remote, ecn: Ecn::NotEct, size: GREET_LEN, segment: GREET_LEN, phantom: 0 })
 }

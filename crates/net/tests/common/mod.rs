@@ -41,7 +41,7 @@ pub struct Notebook {
 
 impl Notebook {
     pub fn say(&mut self, remote: SocketAddr, ecn: Ecn, segment: usize, bytes: &[u8]) {
-        let transmit = Transmit { local: Local(0), remote, ecn, size: bytes.len(), segment };
+        let transmit = Transmit { local: Local(0), remote, ecn, size: bytes.len(), segment, phantom: 0 };
         self.to_send.push_back((transmit, bytes.to_vec()));
     }
 }
@@ -118,7 +118,14 @@ impl Machine for Asker {
         }
         self.longest_run = self.longest_run.max(run);
         let size = run * self.size;
-        Some(Transmit { local: Local(0), remote: self.peer, ecn: Ecn::Ect0, size, segment: self.size })
+        Some(Transmit {
+            local: Local(0),
+            remote: self.peer,
+            ecn: Ecn::Ect0,
+            size,
+            segment: self.size,
+            phantom: 0,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -149,7 +156,7 @@ impl Machine for Echo {
             out.buffer[size..size + segment].copy_from_slice(&next.2);
             size += segment;
         }
-        Some(Transmit { local: Local(0), remote, ecn, size, segment })
+        Some(Transmit { local: Local(0), remote, ecn, size, segment, phantom: 0 })
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -170,7 +177,14 @@ impl Machine for Flood {
     fn wake(&mut self, _: Instant) {}
     fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
         self.sent += 1;
-        Some(Transmit { local: Local(0), remote: self.sink, ecn: Ecn::NotEct, size: 1_200, segment: 1_200 })
+        Some(Transmit {
+            local: Local(0),
+            remote: self.sink,
+            ecn: Ecn::NotEct,
+            size: 1_200,
+            segment: 1_200,
+            phantom: 0,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         None

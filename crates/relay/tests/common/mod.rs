@@ -71,7 +71,8 @@ impl World {
     pub fn put(&mut self, remote: SocketAddr, packet: &[u8]) -> Sent {
         let mut payload = packet.to_vec();
         let local = if remote.is_ipv4() { Local(0) } else { Local(1) };
-        let datagram = Datagram { local, remote, ecn: Ecn::Ect0, arrival: self.now, payload: &mut payload };
+        let datagram =
+            Datagram { local, remote, ecn: Ecn::Ect0, arrival: self.now, payload: &mut payload, phantom: 0 };
         self.relay.handle(self.now, Input::Datagram(datagram));
         let sent = self.drain();
         self.last = (packet.len(), sent.iter().map(|(_, bytes)| bytes.len()).sum());

@@ -76,6 +76,8 @@ pub struct Seen<'a> {
     pub ecn: &'a mut Ecn,
     /// Its bytes.
     pub payload: &'a mut Vec<u8>,
+    /// Bytes beyond these that are only a length.
+    pub phantom: usize,
 }
 
 /// What a tap wants done with a datagram.

@@ -34,12 +34,21 @@ pub(super) struct Parcel {
     pub(super) to: SocketAddr,
     pub(super) ecn: Ecn,
     pub(super) payload: Vec<u8>,
+    /// Bytes beyond the payload that are only a length.
+    pub(super) phantom: usize,
     /// The chain of links that it follows; `None`: injected, it is where it is going.
     chain: Option<u32>,
     /// Where in the chain it is.
     hop: u32,
     /// Its number among those that the link accepted.
     order: u64,
+}
+
+impl Parcel {
+    /// Bytes of UDP payload, real or not.
+    fn size(&self) -> usize {
+        self.payload.len() + self.phantom
+    }
 }
 
 /// Something that happens at a time. Packets go before wakes, packets in the order in which they were scheduled, wakes in
@@ -181,11 +190,11 @@ impl Network {
             && let Some(parcel) = self.parcels.get_mut(slot as usize)
         {
             parcel.payload.clear();
-            (parcel.from, parcel.to, parcel.ecn) = (from, to, ecn);
+            (parcel.from, parcel.to, parcel.ecn, parcel.phantom) = (from, to, ecn, 0);
             (parcel.chain, parcel.hop, parcel.order) = (chain, 0, 0);
             return slot;
         }
-        self.parcels.push(Parcel { from, to, ecn, payload: Vec::new(), chain, hop: 0, order: 0 });
+        self.parcels.push(Parcel { from, to, ecn, payload: Vec::new(), phantom: 0, chain, hop: 0, order: 0 });
         self.parcels.len() as u32 - 1
     }
 
@@ -214,7 +223,7 @@ impl Network {
     pub(super) fn offer(&mut self, now: Instant, slot: u32) -> Onward {
         let Some(id) = self.link_of(slot) else { return Onward::Arrived };
         let parcel = self.parcel(slot);
-        let offer = Offer { size: parcel.payload.len(), ecn: parcel.ecn };
+        let offer = Offer { size: parcel.size(), ecn: parcel.ecn };
         let edge = self.edge_mut(id);
         let fate = edge.link.offer(now, &offer);
         edge.books.note(&offer, &fate);
@@ -234,14 +243,14 @@ impl Network {
             }
             Fate::Delivered(delivery) => self.carry(now, id, slot, delivery),
             Fate::Duplicated(first, second) => {
-                let (from, to, ecn, chain, hop) = {
+                let (from, to, ecn, phantom, chain, hop) = {
                     let parcel = self.parcel(slot);
-                    (parcel.from, parcel.to, parcel.ecn, parcel.chain, parcel.hop)
+                    (parcel.from, parcel.to, parcel.ecn, parcel.phantom, parcel.chain, parcel.hop)
                 };
                 let copy = self.claim(from, to, ecn, chain);
                 let payload = core::mem::take(&mut self.parcel(slot).payload);
                 let twin = self.parcel(copy);
-                twin.hop = hop;
+                (twin.hop, twin.phantom) = (hop, phantom);
                 twin.payload.extend_from_slice(&payload);
                 self.parcel(slot).payload = payload;
                 self.carry(now, id, slot, first);
@@ -280,7 +289,7 @@ impl Network {
     pub(super) fn delivered(&mut self, now: Instant, slot: u32) {
         let Some(id) = self.link_of(slot) else { return };
         let parcel = self.parcel(slot);
-        let (order, size) = (parcel.order, parcel.payload.len());
+        let (order, size) = (parcel.order, parcel.size());
         parcel.hop += 1;
         let edge = self.edge_mut(id);
         edge.books.note_arrival(size);

@@ -124,6 +124,7 @@ impl World {
             ecn: parcel_ref.ecn,
             arrival: now,
             payload: &mut parcel_ref.payload,
+            phantom: parcel_ref.phantom,
         };
         slot.node.machine().handle(now, Input::Datagram(datagram));
         self.network.release(parcel);
@@ -248,7 +249,7 @@ impl World {
         let refused = if !socket.up {
             self.network.stray.local_down += 1;
             Some(SendErrorKind::Unreachable)
-        } else if payload.len() > socket.largest {
+        } else if payload.len() + transmit.phantom > socket.largest {
             self.network.stray.too_large += 1;
             Some(SendErrorKind::TooLarge)
         } else {
@@ -256,7 +257,10 @@ impl World {
         };
         if let Some(kind) = refused {
             let Transmit { local, remote, .. } = *transmit;
-            self.input(node, Input::SendError(SendError { local, remote, size: payload.len(), kind }));
+            self.input(
+                node,
+                Input::SendError(SendError { local, remote, size: payload.len() + transmit.phantom, kind }),
+            );
             return;
         }
         let to = transmit.remote.ip();
@@ -277,6 +281,7 @@ impl World {
         let parcel = self.network.claim(from, transmit.remote, transmit.ecn, Some(chain));
         let inside = self.network.parcel(parcel);
         inside.payload.extend_from_slice(payload);
+        inside.phantom = transmit.phantom;
         if let Some(tap) = &mut self.tap {
             let seen = Seen {
                 now: self.now,
@@ -284,6 +289,7 @@ impl World {
                 to: &mut inside.to,
                 ecn: &mut inside.ecn,
                 payload: &mut inside.payload,
+                phantom: inside.phantom,
             };
             if tap(seen) == Verdict::Drop {
                 self.network.stray.tapped += 1;

@@ -87,7 +87,14 @@ impl Machine for Ping {
         out.buffer[..self.size].fill(7);
         out.buffer[..8].copy_from_slice(&number.to_be_bytes());
         out.buffer[8..16].copy_from_slice(&(!number).to_be_bytes());
-        Some(Transmit { local: Local(0), remote, ecn: Ecn::Ect0, size: self.size, segment: self.size })
+        Some(Transmit {
+            local: Local(0),
+            remote,
+            ecn: Ecn::Ect0,
+            size: self.size,
+            segment: self.size,
+            phantom: 0,
+        })
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -162,7 +169,7 @@ impl Machine for Flood {
         self.left -= run as u64;
         let size = run * self.size;
         out.buffer[..size].fill(self.left as u8);
-        Some(Transmit { local: Local(0), remote, ecn: Ecn::Ect0, size, segment: self.size })
+        Some(Transmit { local: Local(0), remote, ecn: Ecn::Ect0, size, segment: self.size, phantom: 0 })
     }
 
     fn deadline(&self) -> Option<Instant> {
