@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 9] = [
+const FLOORS: [(&str, &[&str]); 10] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -17,6 +17,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
     ("byway-sim", &["byway-wire", "byway-control"]),
     ("byway-engine", &["byway-wire", "byway-control"]),
     ("byway-files", &["byway-wire", "byway-engine"]),
+    ("byway-lab", &["byway-wire", "byway-control", "byway-relay", "byway-sim", "byway-engine"]),
     ("byway-rivals", &["byway-wire", "byway-control", "byway-net", "byway-engine"]),
     (
         "byway",
@@ -28,6 +29,7 @@ const FLOORS: [(&str, &[&str]); 9] = [
             "byway-sim",
             "byway-engine",
             "byway-files",
+            "byway-lab",
         ],
     ),
 ];

@@ -1,0 +1,11 @@
+//! The lab: a plan (data) becomes a simulated world, then tables, figures and verdicts.
+//!
+//! `plan` reads a plan and expands it into variants, each a [`Setup`] with nothing left to choose but the seed;
+//! `world` builds and runs one and yields a [`Record`]; `expect` holds claims against records; `figure` and
+//! `report` show them. What a plan may say stands in `docs/lab.md`.
+
+pub mod record;
+pub mod setup;
+
+pub use record::Record;
+pub use setup::Setup;

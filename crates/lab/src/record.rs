@@ -1,0 +1,109 @@
+//! What one run of one variant yields: everything that measures, tables and figures are made of.
+
+use serde::{Deserialize, Serialize};
+
+/// What happened. All series have one value per sample, the first at time zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Which variant: the label of each axis.
+    pub axes: Vec<(String, String)>,
+    /// The seed.
+    pub seed: u64,
+    /// The world's hash: the same for the same seed, on every machine.
+    pub trace: u64,
+    /// Seconds between samples.
+    pub sample: f64,
+    /// Seconds of simulated time.
+    pub duration: f64,
+    /// Second from which measures count unless they say otherwise.
+    pub cut: f64,
+    /// Packets that links delivered.
+    pub packets: u64,
+    /// Bulk transfers.
+    pub transfers: Vec<TransferRecord>,
+    /// What people waited for.
+    pub requests: Vec<RequestsRecord>,
+    /// Links on the ways of transfers and requests.
+    pub links: Vec<LinkRecord>,
+    /// The most that the sources could push through the relays, bits per second, where that is defined.
+    pub optimum: Option<f64>,
+}
+
+/// A transfer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransferRecord {
+    /// Its name.
+    pub name: String,
+    /// The plan's name for it and its like.
+    pub group: String,
+    /// Second at which it began.
+    pub started: f64,
+    /// Second at which its last byte was acknowledged.
+    pub finished: Option<f64>,
+    /// Why it failed, if it did.
+    pub failed: Option<String>,
+    /// Bytes that the receiving application had, by sample, cumulative.
+    pub received: Vec<u64>,
+    /// Packets that the sender found lost.
+    pub lost: u64,
+    /// Most bytes that the receiver held out of order.
+    pub reorder: u64,
+    /// Paths that were usable after probing.
+    pub opened: u64,
+    /// Its paths: "direct", or the node they go through. A path that was dropped and opened again is one here.
+    pub paths: Vec<PathRecord>,
+}
+
+/// A path of a transfer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathRecord {
+    /// "direct", or the node it goes through.
+    pub name: String,
+    /// Bytes of data acknowledged, by sample, cumulative.
+    pub acked: Vec<u64>,
+    /// Congestion window in packets, by sample; 0 while there is no such path.
+    pub window: Vec<f32>,
+    /// Smoothed RTT in milliseconds, by sample.
+    pub rtt: Vec<f32>,
+    /// Packets found lost, by sample, cumulative.
+    pub lost: Vec<u32>,
+    /// Whether it was choked, by sample.
+    pub choked: Vec<bool>,
+}
+
+/// What people waited for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestsRecord {
+    /// The plan's name for them.
+    pub name: String,
+    /// In the order of the list that depends only on the seed.
+    pub list: Vec<RequestRecord>,
+}
+
+/// One fetch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Bytes of the answer.
+    pub size: u64,
+    /// Second at which it began; `None`: it never did.
+    pub began: Option<f64>,
+    /// How long it took, in seconds; `None`: it did not finish.
+    pub took: Option<f64>,
+}
+
+/// A link in one direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkRecord {
+    /// From this node.
+    pub from: String,
+    /// To this node.
+    pub to: String,
+    /// Bits per second; 0: unlimited.
+    pub rate: u64,
+    /// Bytes on the wire delivered, by sample, cumulative.
+    pub sent: Vec<u64>,
+    /// Packets waiting, by sample.
+    pub queue: Vec<u32>,
+    /// Packets dropped, by sample, cumulative.
+    pub dropped: Vec<u32>,
+}

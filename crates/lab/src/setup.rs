@@ -1,0 +1,370 @@
+//! One variant of a plan, with nothing left to choose but the seed.
+
+use byway_sim::PipeConfig;
+use byway_wire::Duration;
+use std::collections::BTreeMap;
+
+/// A world and what happens in it.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Which variant: the label of each axis of the sweep, in the order of the plan.
+    pub axes: Vec<(String, String)>,
+    /// Simulated time.
+    pub duration: Duration,
+    /// Where measures begin unless they say otherwise.
+    pub cut: Duration,
+    /// How often things are noted.
+    pub sample: Duration,
+    /// The network.
+    pub network: Network,
+    /// What changes during the run, in order of time.
+    pub changes: Vec<Change>,
+    /// Bulk data. Names are unique.
+    pub transfers: Vec<Transfer>,
+    /// What people wait for.
+    pub requests: Vec<Requests>,
+    /// Unresponsive traffic.
+    pub cross: Vec<Cross>,
+    /// The most bytes that packets under way may take; a world that could need more is refused.
+    pub memory: u64,
+}
+
+/// The network before the seed is known.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    /// A named topology and its parameters.
+    pub named: Option<(String, BTreeMap<String, f64>)>,
+    /// Links that are added, or that replace those of the named topology.
+    pub links: Vec<Line>,
+}
+
+/// A link in one direction.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// From this node.
+    pub from: String,
+    /// To this node.
+    pub to: String,
+    /// What it is like; where the plan changes a link of a named topology, only the keys that it names.
+    pub spec: LineSpec,
+}
+
+/// What a plan says of a link: what is `None` stays as the topology (or the default pipe) has it.
+#[derive(Clone, Debug, Default)]
+pub struct LineSpec {
+    /// Bits per second, headers included.
+    pub rate: Option<u64>,
+    /// Propagation, one way.
+    pub delay: Option<Duration>,
+    /// What may wait.
+    pub queue: Option<Queue>,
+    /// Probability of loss.
+    pub loss: Option<f64>,
+    /// Most jitter.
+    pub jitter: Option<Duration>,
+    /// RED or CoDel instead of drop-tail.
+    pub discipline: Option<Discipline>,
+    /// Lost share and mean burst in packets (Gilbert-Elliott).
+    pub burst_loss: Option<(f64, f64)>,
+    /// Times in which nothing passes.
+    pub partitions: Vec<(Duration, Duration)>,
+}
+
+/// What may wait before a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Queue {
+    /// So many packets, the one being sent not counted.
+    Packets(usize),
+    /// So many bytes.
+    Bytes(u64),
+    /// As many bytes as the line sends in this time.
+    Time(Duration),
+}
+
+/// An active queue management.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Discipline {
+    /// Random Early Detection as in ns-2, thresholds in packets.
+    Red {
+        /// Least average that drops.
+        min: f64,
+        /// Average from which (gently) everything drops.
+        max: f64,
+        /// Probability at `max`.
+        max_p: f64,
+        /// Weight of the average.
+        weight: f64,
+        /// Gentle.
+        gentle: bool,
+    },
+    /// CoDel, RFC 8289.
+    CoDel {
+        /// Target.
+        target: Duration,
+        /// Interval.
+        interval: Duration,
+    },
+}
+
+/// Something changes at a time.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// When.
+    pub at: Duration,
+    /// What.
+    pub what: Changed,
+}
+
+/// What changes.
+#[derive(Clone, Debug)]
+pub enum Changed {
+    /// A link (both directions of it are two changes).
+    Link {
+        /// From this node.
+        from: String,
+        /// To this node.
+        to: String,
+        /// New rate.
+        rate: Option<u64>,
+        /// New propagation delay.
+        delay: Option<Duration>,
+        /// New loss.
+        loss: Option<f64>,
+        /// Down or up.
+        up: Option<bool>,
+    },
+    /// The relay at a node crashes (false) or starts again with nothing in memory (true).
+    Relay {
+        /// The node.
+        node: String,
+        /// Whether it is up from now on.
+        up: bool,
+    },
+}
+
+/// Bulk data from one host to another over one or more paths.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Unique name: the plan's, with a number where it asks for several.
+    pub name: String,
+    /// The plan's name: several may share it.
+    pub group: String,
+    /// The node where the sender sits.
+    pub from: End,
+    /// The node where the receiver sits.
+    pub to: End,
+    /// The ways it may go.
+    pub paths: Vec<Way>,
+    /// What carries it.
+    pub carrier: Carrier,
+    /// Its congestion controller.
+    pub congestion: Congestion,
+    /// What there is to send.
+    pub demand: Demand,
+    /// When it begins.
+    pub start: Duration,
+    /// It begins later by a random part of this.
+    pub start_jitter: Duration,
+    /// When it ends if it has not yet.
+    pub stop: Option<Duration>,
+}
+
+/// Where a host sits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// At this node.
+    Node(String),
+    /// At a node chosen by the seed among those whose names begin so; never both ends at one.
+    Any(String),
+}
+
+/// A way through the network.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// As the routers route.
+    Direct,
+    /// Through this node.
+    Through(String),
+    /// Through so many nodes chosen by the seed among those whose names begin so.
+    Any(String, usize),
+}
+
+/// What carries a transfer.
+#[derive(Clone, Debug)]
+pub enum Carrier {
+    /// A session of byway's engine; ways through nodes go over relays there.
+    Session(SessionOptions),
+    /// Reference TCP hosts, a subflow for each way.
+    Tcp(TcpOptions),
+    /// A TCP connection to a relay at each node, and another from there (Wang et al.).
+    TcpRelays(TcpOptions),
+}
+
+/// How a session departs from byway's own habits, for the papers' sake.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Losses are reported at the first gap instead of after three later packets.
+    pub pnack_first_gap: bool,
+    /// ACKs travel by the direct path only.
+    pub ack_direct: bool,
+    /// SNACK after so many RTTs of the direct path.
+    pub tau: Option<f64>,
+    /// Sealed with AES-256-GCM and with real bytes instead of the null cipher and lengths only.
+    pub real_bytes: bool,
+}
+
+/// How reference TCP hosts behave.
+#[derive(Clone, Debug)]
+pub struct TcpOptions {
+    /// ACK every second packet or after 40 ms instead of each.
+    pub delayed_ack: bool,
+    /// Receive window in bytes; `None`: never in the way.
+    pub receive_window: Option<u64>,
+    /// Least retransmission timeout.
+    pub min_rto: Duration,
+    /// Initial window in packets.
+    pub initial_window: u32,
+    /// Selective acknowledgements.
+    pub sack: bool,
+    /// Payload of a full segment in bytes.
+    pub mss: u32,
+    /// Packets that a relay between two TCP connections holds.
+    pub relay_packets: u32,
+}
+
+impl Default for TcpOptions {
+    fn default() -> Self {
+        Self {
+            delayed_ack: false,
+            receive_window: None,
+            min_rto: Duration::from_millis(200),
+            initial_window: 2,
+            sack: true,
+            mss: 1448,
+            relay_packets: 10,
+        }
+    }
+}
+
+/// A controller by name, and what it leaves open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Congestion {
+    /// As `--congestion` takes it.
+    pub name: String,
+    /// Its options by name.
+    pub options: BTreeMap<String, f64>,
+}
+
+/// What there is to send.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Demand {
+    /// As much as it can.
+    Unlimited,
+    /// So many bytes.
+    Size(u64),
+    /// From each time on, at most so many bits per second of payload.
+    Rate(Vec<(Duration, u64)>),
+}
+
+/// Fetches by clients that wait for them. The list of requests depends on the seed and on nothing else of the plan.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    /// Its name.
+    pub name: String,
+    /// Where the clients sit.
+    pub client: String,
+    /// Where the server sits.
+    pub server: String,
+    /// When they come.
+    pub arrivals: Arrivals,
+    /// How large they are.
+    pub sizes: Sizes,
+    /// The server's congestion controller.
+    pub congestion: Congestion,
+    /// The hosts' TCP.
+    pub tcp: TcpOptions,
+    /// The first not before.
+    pub start: Duration,
+    /// None after.
+    pub stop: Option<Duration>,
+}
+
+/// When requests come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// So many clients, each asking again an exponential think time after its last answer.
+    Closed {
+        /// How many.
+        clients: u32,
+        /// Mean think time.
+        think: Duration,
+    },
+    /// Whether the last was answered or not.
+    Open {
+        /// How many; 0: until the end.
+        count: u32,
+        /// Time between two, or its mean.
+        every: Duration,
+        /// Exponential times between.
+        poisson: bool,
+    },
+}
+
+/// How large answers are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sizes {
+    /// As pages of the web: mean 7.8 KB, at most 1.7 MB (Harp, IV-A).
+    Web,
+    /// All the same, in bytes.
+    Fixed(u64),
+}
+
+/// A constant bit rate.
+#[derive(Clone, Debug)]
+pub struct Cross {
+    /// Its name.
+    pub name: String,
+    /// From this node.
+    pub from: String,
+    /// To this node.
+    pub to: String,
+    /// Bits per second on the wire.
+    pub rate: u64,
+    /// Bytes of a packet on the wire.
+    pub packet: u32,
+    /// Exponential times between packets.
+    pub poisson: bool,
+    /// When it begins.
+    pub start: Duration,
+    /// When it ends.
+    pub stop: Option<Duration>,
+}
+
+impl LineSpec {
+    /// `pipe` with what this says of it.
+    #[must_use]
+    pub fn over(&self, pipe: PipeConfig) -> PipeConfig {
+        let mut pipe = PipeConfig { ..pipe };
+        if let Some(rate) = self.rate {
+            pipe.rate = Some(rate);
+        }
+        if let Some(delay) = self.delay {
+            pipe.delay = delay;
+        }
+        match self.queue {
+            Some(Queue::Packets(packets)) => (pipe.queue_packets, pipe.queue_bytes) = (packets, u64::MAX),
+            Some(Queue::Bytes(bytes)) => (pipe.queue_packets, pipe.queue_bytes) = (usize::MAX, bytes),
+            Some(Queue::Time(time)) => pipe = pipe.queue_time(time),
+            None => {}
+        }
+        if let Some(loss) = self.loss {
+            pipe.loss = loss;
+        }
+        if let Some(jitter) = self.jitter {
+            pipe.jitter = jitter;
+        }
+        let zero = byway_wire::Instant::ZERO;
+        pipe.partitions.extend(self.partitions.iter().map(|&(from, until)| (zero + from, zero + until)));
+        pipe
+    }
+}
