@@ -3,8 +3,8 @@
 //! Retransmission is the path's business; what is left of NewReno is its window. Fast recovery with its inflation by
 //! duplicate ACKs (RFC 6582, 3.2) exists because TCP knows the bytes in flight only roughly; here they are known exactly.
 
-use crate::bundle::{Memento, Single};
-use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
+use crate::bundle::{Decrease, Phase, Single, Window};
+use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::Instant;
 
 /// What the RFCs leave to choose.
@@ -29,14 +29,7 @@ impl Options {
 #[derive(Clone, Debug)]
 pub struct NewReno {
     options: Options,
-    packet: f64,
-    window: f64,
-    threshold: f64,
-    /// Packets sent before belong to a loss event that has been answered.
-    recover: Instant,
-    memento: Option<Memento<(f64, f64)>>,
-    /// Timeouts since something was acknowledged.
-    timeouts: u32,
+    window: Window,
 }
 
 impl NewReno {
@@ -49,83 +42,41 @@ impl NewReno {
     /// A path with `options`.
     #[must_use]
     pub fn with_options(opened: &Opened, options: Options) -> Self {
-        let packet = f64::from(opened.packet_size.max(1));
-        Self {
-            options,
-            packet,
-            window: options.initial * packet,
-            threshold: f64::INFINITY,
-            recover: opened.now,
-            memento: None,
-            timeouts: 0,
-        }
+        Self { options, window: Window::new(opened, options.initial) }
     }
 
     /// Whether the window is below the slow start threshold.
     #[must_use]
     pub fn in_slow_start(&self) -> bool {
-        self.window < self.threshold
+        self.window.in_slow_start()
     }
 }
 
 impl Single for NewReno {
     fn on_acked(&mut self, acked: &Acked<'_>) {
-        self.timeouts = 0;
-        // RFC 7661: a window that is not used is not validated, so it does not grow.
-        // RFC 6582: no growth in recovery, that is until a packet sent after the reduction is acknowledged.
-        if acked.app_limited || acked.sent_at < self.recover {
-            return;
-        }
-        let bytes = acked.bytes as f64;
-        if self.in_slow_start() {
+        let packets = self.window.in_packets(acked.bytes);
+        match self.window.on_acked(acked) {
+            Phase::Held => {}
             // RFC 5681 (2): cwnd += min (N, SMSS), with RFC 3465's L in place of 1.
-            let grown = self.window + bytes.min(self.options.limit * self.packet);
-            self.window = grown.min(self.threshold.max(self.window + self.packet));
-        } else {
+            Phase::SlowStart => self.window.grow_slow_start(packets.min(self.options.limit)),
             // RFC 5681, 3.1: one SMSS per window of bytes acknowledged.
-            self.window += self.packet * bytes / self.window;
+            Phase::Avoidance => self.window.grow(packets / self.window.packets()),
         }
     }
 
     fn on_congested(&mut self, congested: &Congested) {
-        let timeout = congested.trigger == Trigger::Timeout;
-        let answered = if timeout { self.timeouts > 0 } else { congested.sent_at < self.recover };
-        match &mut self.memento {
-            Some(memento) if answered => memento.extend(congested, self.packet),
-            _ => self.memento = Some(Memento::new((self.window, self.threshold), congested, self.packet)),
-        }
-        if !answered {
-            // RFC 5681 (4): ssthresh = max (FlightSize / 2, 2*SMSS); a second timeout in a row leaves it as it is.
-            let flight = (congested.in_flight as f64).min(self.window);
-            self.threshold = (flight / 2.0).max(2.0 * self.packet);
-            self.window = self.threshold;
-        }
-        if timeout {
-            // RFC 5681, 3.1: the loss window is one segment.
-            self.timeouts += 1;
-            self.window = self.packet;
-        }
-        if timeout || !answered {
-            self.recover = congested.now;
-        }
+        self.window.on_congested(congested, Decrease::HALF);
     }
 
     fn on_undo(&mut self, undo: &Undo) {
-        if let Some((window, threshold)) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) {
-            self.window = self.window.max(window);
-            self.threshold = threshold;
-            self.memento = None;
-        }
+        self.window.on_undo(undo);
     }
 
     fn on_route_change(&mut self, now: Instant) {
-        self.window = self.window.min(self.options.initial * self.packet);
-        self.threshold = f64::INFINITY;
-        self.recover = now;
-        self.memento = None;
+        self.window.start_over(now);
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance { window: self.window as u64, ..Allowance::default() }
+        self.window.allowance()
     }
 }

@@ -1,0 +1,192 @@
+//! A coupled algorithm in the manner of TCP: every path has a window of its own, which grows in the light of all.
+
+use super::{Decrease, Paths, Phase, Window};
+use crate::newreno::Options;
+use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Undo, Wants};
+use byway_wire::{Duration, Instant, PathId};
+use core::fmt::Debug;
+
+/// What sets one coupled algorithm apart from the other. Slow start, recovery, timeouts and undoing are the same for all
+/// (see [`Window`]).
+pub trait Law: Debug + Send {
+    /// What the algorithm keeps of a path besides its window.
+    type Memory: Debug + Default + Send;
+
+    /// A path has been added to `paths`.
+    fn opened(&mut self, paths: &mut Paths<Member<Self::Memory>>, path: PathId) {
+        let _ = (paths, path);
+    }
+
+    /// A path has been removed from `paths`.
+    fn closed(&mut self, paths: &mut Paths<Member<Self::Memory>>) {
+        let _ = paths;
+    }
+
+    /// Whatever an ACK tells, before it is looked at whether the window may grow by it.
+    fn heard(&mut self, paths: &mut Paths<Member<Self::Memory>>, path: PathId, acked: &Acked<'_>) {
+        let _ = (paths, path, acked);
+    }
+
+    /// Packets by which the window of `path` grows for `packets` acknowledged in slow start.
+    fn slow_start(&self, paths: &Paths<Member<Self::Memory>>, path: PathId, packets: f64) -> f64 {
+        let _ = (paths, path);
+        packets
+    }
+
+    /// Packets by which the window of `path` grows for `packets` acknowledged otherwise.
+    fn increase(&self, paths: &Paths<Member<Self::Memory>>, path: PathId, packets: f64) -> f64;
+
+    /// What a loss on `path` leaves of its window.
+    fn decrease(&self, paths: &Paths<Member<Self::Memory>>, path: PathId) -> Decrease {
+        let _ = (paths, path);
+        Decrease::HALF
+    }
+
+    /// A loss event has begun on `path`, and its window has been decreased.
+    fn lost(&mut self, paths: &mut Paths<Member<Self::Memory>>, path: PathId) {
+        let _ = (paths, path);
+    }
+
+    /// As [`Controller::tick`].
+    fn tick(&mut self, paths: &mut Paths<Member<Self::Memory>>, now: Instant) -> Option<Instant> {
+        let _ = (paths, now);
+        None
+    }
+}
+
+/// A path of a coupled algorithm.
+#[derive(Debug)]
+pub struct Member<M> {
+    /// Its window.
+    pub window: Window,
+    /// Its smoothed RTT; `None` as long as there is no sample: such a path is left out of what couples the others.
+    pub rtt: Option<Duration>,
+    /// What the algorithm keeps of it.
+    pub memory: M,
+}
+
+impl<M> Member<M> {
+    /// RTT in seconds, at least a microsecond so that rates are finite; `None` if it is not known.
+    #[must_use]
+    pub fn seconds(&self) -> Option<f64> {
+        self.rtt.map(|rtt| rtt.as_secs_f64().max(1e-6))
+    }
+
+    /// Window over RTT in packets per second; 0 if the RTT is not known.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.seconds().map_or(0.0, |seconds| self.window.packets() / seconds)
+    }
+}
+
+/// Lifts a [`Law`] to a [`Controller`].
+#[derive(Debug)]
+pub struct Coupled<L: Law> {
+    name: &'static str,
+    law: L,
+    options: Options,
+    paths: Paths<Member<L::Memory>>,
+}
+
+impl<L: Law> Coupled<L> {
+    /// A bundle without paths under `law`, to be called `name`, for byway's own receivers.
+    #[must_use]
+    pub fn new(name: &'static str, law: L) -> Self {
+        Self::with_options(name, law, Options::BYWAY)
+    }
+
+    /// The same with other initial windows and slow starts.
+    #[must_use]
+    pub fn with_options(name: &'static str, law: L, options: Options) -> Self {
+        Self { name, law, options, paths: Paths::default() }
+    }
+
+    /// The paths, for those who watch.
+    #[must_use]
+    pub fn paths(&self) -> &Paths<Member<L::Memory>> {
+        &self.paths
+    }
+
+    /// The window of `path` in packets.
+    #[must_use]
+    pub fn window(&self, path: PathId) -> Option<f64> {
+        self.paths.get(path).map(|member| member.window.packets())
+    }
+}
+
+impl<L: Law> Controller for Coupled<L> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn open(&mut self, path: PathId, opened: &Opened) {
+        let window = Window::new(opened, self.options.initial);
+        self.paths.insert(path, Member { window, rtt: opened.rtt, memory: L::Memory::default() });
+        self.law.opened(&mut self.paths, path);
+    }
+
+    fn close(&mut self, path: PathId) {
+        if self.paths.remove(path).is_some() {
+            self.law.closed(&mut self.paths);
+        }
+    }
+
+    fn on_sent(&mut self, _: PathId, _: &Sent) {}
+
+    fn on_acked(&mut self, path: PathId, acked: &Acked<'_>) {
+        let Some(member) = self.paths.get_mut(path) else { return };
+        member.rtt = Some(acked.srtt);
+        let packets = member.window.in_packets(acked.bytes);
+        self.law.heard(&mut self.paths, path, acked);
+        let Some(phase) = self.paths.get_mut(path).map(|member| member.window.on_acked(acked)) else {
+            return;
+        };
+        let grown = match phase {
+            Phase::Held => return,
+            Phase::SlowStart => self.law.slow_start(&self.paths, path, packets.min(self.options.limit)),
+            Phase::Avoidance => self.law.increase(&self.paths, path, packets),
+        };
+        match (phase, self.paths.get_mut(path)) {
+            (Phase::SlowStart, Some(member)) => member.window.grow_slow_start(grown),
+            (_, Some(member)) => member.window.grow(grown),
+            (_, None) => {}
+        }
+    }
+
+    fn on_congested(&mut self, path: PathId, congested: &Congested) {
+        let decrease = self.law.decrease(&self.paths, path);
+        if self.paths.get_mut(path).is_some_and(|member| member.window.on_congested(congested, decrease)) {
+            self.law.lost(&mut self.paths, path);
+        }
+    }
+
+    fn on_undo(&mut self, path: PathId, undo: &Undo) {
+        if let Some(member) = self.paths.get_mut(path) {
+            member.window.on_undo(undo);
+        }
+    }
+
+    /// Nothing is ever choked here, so no probe matters.
+    fn on_probe(&mut self, _: PathId, _: &ProbeResult) {}
+
+    fn on_route_change(&mut self, path: PathId, now: Instant) {
+        if let Some(member) = self.paths.get_mut(path) {
+            member.window.start_over(now);
+            member.rtt = None;
+            member.memory = L::Memory::default();
+            self.law.opened(&mut self.paths, path);
+        }
+    }
+
+    fn tick(&mut self, now: Instant) -> Option<Instant> {
+        self.law.tick(&mut self.paths, now)
+    }
+
+    fn allowance(&self, path: PathId) -> Allowance {
+        self.paths.get(path).map(|member| member.window.allowance()).unwrap_or_default()
+    }
+
+    fn wants(&self) -> Wants<'_> {
+        Wants { open: usize::MAX, ..Wants::default() }
+    }
+}

@@ -1,0 +1,175 @@
+//! The window of one path by the rules that loss-based algorithms share: slow start, one decrease per loss event, timeouts,
+//! and what is given back when a loss was none. How a window grows without slow start is the algorithm's own.
+
+use super::Memento;
+use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
+use byway_wire::Instant;
+
+/// More than fits any path; keeps sums finite whatever is reported.
+const LARGEST: f64 = 1e8;
+
+/// What an ACK may do to a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing: the window recovers from a loss, or was not used up.
+    Held,
+    /// Exponential growth.
+    SlowStart,
+    /// The algorithm's own growth.
+    Avoidance,
+}
+
+/// What a decrease leaves of a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decrease {
+    /// The part of what was in flight that is kept.
+    pub keep: f64,
+    /// But no fewer packets than this.
+    pub least: f64,
+}
+
+impl Decrease {
+    /// RFC 5681 (4): ssthresh = max (FlightSize / 2, 2*SMSS).
+    pub const HALF: Self = Self { keep: 0.5, least: 2.0 };
+}
+
+/// A congestion window in packets.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// Bytes of a full packet.
+    packet: f64,
+    initial: f64,
+    packets: f64,
+    threshold: f64,
+    /// Packets sent before belong to a loss event that has been answered.
+    recover: Instant,
+    memento: Option<Memento<(f64, f64)>>,
+    /// Timeouts since something was acknowledged.
+    timeouts: u32,
+}
+
+impl Window {
+    /// The window of a new path, with `initial` packets, in slow start.
+    #[must_use]
+    pub fn new(opened: &Opened, initial: f64) -> Self {
+        Self {
+            packet: f64::from(opened.packet_size.max(1)),
+            initial,
+            packets: initial,
+            threshold: f64::INFINITY,
+            recover: opened.now,
+            memento: None,
+            timeouts: 0,
+        }
+    }
+
+    /// The window, in packets.
+    #[must_use]
+    pub fn packets(&self) -> f64 {
+        self.packets
+    }
+
+    /// The window, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> f64 {
+        self.packets * self.packet
+    }
+
+    /// `bytes` in full packets.
+    #[must_use]
+    pub fn in_packets(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.packet
+    }
+
+    /// The slow start threshold, in packets; infinite before the first loss.
+    #[must_use]
+    pub fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    /// Whether the window is below the slow start threshold.
+    #[must_use]
+    pub fn in_slow_start(&self) -> bool {
+        self.packets < self.threshold
+    }
+
+    /// Takes note of an ACK and says what it may do.
+    ///
+    /// RFC 7661: a window that is not used is not validated, so it does not grow. RFC 6582: no growth in recovery, that is
+    /// until a packet sent after the decrease is acknowledged.
+    pub fn on_acked(&mut self, acked: &Acked<'_>) -> Phase {
+        self.timeouts = 0;
+        if acked.app_limited || acked.sent_at < self.recover {
+            Phase::Held
+        } else if self.in_slow_start() {
+            Phase::SlowStart
+        } else {
+            Phase::Avoidance
+        }
+    }
+
+    /// Grows by `packets` in slow start: to the threshold, and one packet beyond it at most.
+    pub fn grow_slow_start(&mut self, packets: f64) {
+        let room = (self.threshold - self.packets).max(1.0);
+        self.grow(packets.min(room));
+    }
+
+    /// Grows (or shrinks) by `packets`, to one packet at least.
+    pub fn grow(&mut self, packets: f64) {
+        self.packets = (self.packets + packets).clamp(1.0, LARGEST);
+    }
+
+    /// Sets window and slow start threshold, both in packets.
+    pub fn set(&mut self, packets: f64, threshold: f64) {
+        self.packets = packets.clamp(1.0, LARGEST);
+        self.threshold = threshold;
+    }
+
+    /// Answers a loss, a mark or a timeout. Whether it began a loss event: what was sent before the last decrease belongs to
+    /// the event that caused it, and a second timeout in a row to the first.
+    pub fn on_congested(&mut self, congested: &Congested, decrease: Decrease) -> bool {
+        let timeout = congested.trigger == Trigger::Timeout;
+        let answered = if timeout { self.timeouts > 0 } else { congested.sent_at < self.recover };
+        match &mut self.memento {
+            Some(memento) if answered => memento.extend(congested, self.packet),
+            _ => self.memento = Some(Memento::new((self.packets, self.threshold), congested, self.packet)),
+        }
+        if !answered {
+            let flight = self.in_packets(congested.in_flight).min(self.packets);
+            self.threshold = (flight * decrease.keep).max(decrease.least);
+            self.packets = self.threshold;
+        }
+        if timeout {
+            // RFC 5681, 3.1: the loss window is one segment.
+            self.timeouts = self.timeouts.saturating_add(1);
+            self.packets = 1.0;
+        }
+        if timeout || !answered {
+            self.recover = congested.now;
+        }
+        !answered
+    }
+
+    /// Takes back a decrease that was none of the network's doing.
+    pub fn on_undo(&mut self, undo: &Undo) {
+        if let Some((packets, threshold)) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) {
+            self.packets = self.packets.max(packets);
+            self.threshold = threshold;
+            self.memento = None;
+        }
+    }
+
+    /// Another route: what was learnt is void.
+    pub fn start_over(&mut self, now: Instant) {
+        self.packets = self.packets.min(self.initial);
+        self.threshold = f64::INFINITY;
+        self.recover = now;
+        self.memento = None;
+    }
+
+    /// What the path may do.
+    #[must_use]
+    pub fn allowance(&self) -> Allowance {
+        Allowance { window: (self.bytes() as u64).max(1), ..Allowance::default() }
+    }
+}
