@@ -99,13 +99,19 @@ impl Window {
     /// until a packet sent after the decrease is acknowledged.
     pub fn on_acked(&mut self, acked: &Acked<'_>) -> Phase {
         self.timeouts = 0;
-        if acked.app_limited || acked.sent_at < self.recover {
+        if acked.app_limited || !self.recovered(acked) {
             Phase::Held
         } else if self.in_slow_start() {
             Phase::SlowStart
         } else {
             Phase::Avoidance
         }
+    }
+
+    /// Whether a packet sent after the last decrease is acknowledged.
+    #[must_use]
+    pub fn recovered(&self, acked: &Acked<'_>) -> bool {
+        acked.sent_at >= self.recover
     }
 
     /// Grows by `packets` in slow start: to the threshold, and one packet beyond it at most.
@@ -150,13 +156,15 @@ impl Window {
         !answered
     }
 
-    /// Takes back a decrease that was none of the network's doing.
-    pub fn on_undo(&mut self, undo: &Undo) {
-        if let Some((packets, threshold)) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) {
-            self.packets = self.packets.max(packets);
-            self.threshold = threshold;
-            self.memento = None;
-        }
+    /// Takes back a decrease that was none of the network's doing. Whether it did: an algorithm may have more to take back.
+    pub fn on_undo(&mut self, undo: &Undo) -> bool {
+        let Some((packets, threshold)) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) else {
+            return false;
+        };
+        self.packets = self.packets.max(packets);
+        self.threshold = threshold;
+        self.memento = None;
+        true
     }
 
     /// Another route: what was learnt is void.
