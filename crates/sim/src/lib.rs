@@ -9,6 +9,7 @@
 //! * [`counters`]: books that must balance.
 //! * [`clock`]: what time it is on a node.
 //! * [`world`]: nodes, routes and the loop that asserts its own laws.
+//! * [`tcp`]: reference TCP hosts, web clients and plain cross traffic.
 //! * [`shaper`]: a pipe as a machine between two sockets, for the simulated world and the real one.
 //!
 //! A test makes a world, puts machines into it, joins them and looks:
@@ -39,6 +40,7 @@ pub mod pipe;
 pub mod presets;
 pub mod random;
 pub mod shaper;
+pub mod tcp;
 
 pub mod world;
 

@@ -1,0 +1,219 @@
+//! What a host is asked to send, and what it says of it.
+
+use super::Options;
+use byway_control::newreno::{NewReno, Options as Reno};
+use byway_control::{Controller, Each, Opened};
+use byway_wire::{Duration, Instant, Local};
+use core::net::SocketAddr;
+
+/// A flow of a host, numbered in the order of opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowId(pub u32);
+
+/// The name of a flow at the host that receives it: unique in a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tag(pub u64);
+
+/// One path of a flow. The world chooses its links from the local address and the remote one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subflow {
+    /// The socket to send by.
+    pub local: Local,
+    /// Where the receiving host listens.
+    pub remote: SocketAddr,
+    /// Whether the controller is told that the path goes over a relay.
+    pub proxied: bool,
+}
+
+impl Subflow {
+    /// A direct path from the first socket.
+    #[must_use]
+    pub const fn direct(remote: SocketAddr) -> Self {
+        Self { local: Local(0), remote, proxied: false }
+    }
+
+    /// A path over a relay.
+    #[must_use]
+    pub const fn proxied(local: Local, remote: SocketAddr) -> Self {
+        Self { local, remote, proxied: true }
+    }
+}
+
+/// What an application has to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// As much as possible, without end.
+    Bulk,
+    /// So many bytes, then the end.
+    Size(u64),
+    /// A rate that changes with time: from each instant on so many bits of payload per second; `None`: as much as
+    /// possible. Nothing before the first. Written in full segments.
+    Rate(Vec<(Instant, Option<u64>)>),
+}
+
+impl Demand {
+    /// An even rate in bits of payload per second.
+    #[must_use]
+    pub fn paced(bits_per_second: u64) -> Self {
+        Self::Rate(vec![(Instant::ZERO, Some(bits_per_second))])
+    }
+
+    /// On from `start` for `on`, at a rate or as fast as possible, then off for `off`, again and again until `end`.
+    #[must_use]
+    pub fn on_off(start: Instant, end: Instant, on: Duration, off: Duration, rate: Option<u64>) -> Self {
+        let mut steps = Vec::new();
+        let mut at = start;
+        while at < end && !(on + off).is_zero() {
+            steps.push((at, rate));
+            steps.push((at + on, Some(0)));
+            at = at + on + off;
+        }
+        steps.push((end, Some(0)));
+        Self::Rate(steps)
+    }
+}
+
+/// A flow to be opened: one application, one controller, one or more paths.
+#[derive(Debug)]
+pub struct Flow {
+    /// The paths. The first [`opened`](Self::opened) are opened at the start, further ones in order when the
+    /// controller wants them.
+    pub subflows: Vec<Subflow>,
+    /// How many paths are opened at the start.
+    pub opened: usize,
+    /// Governs all of them.
+    pub controller: Box<dyn Controller>,
+    /// What the application has.
+    pub demand: Demand,
+    /// When the connections are opened.
+    pub start: Instant,
+    /// When the application has nothing more. What it has written by then is still delivered.
+    pub stop: Option<Instant>,
+    /// From each instant on at most so many bytes may be unacknowledged on each path, as if the receiver's window were
+    /// so large. In order of time.
+    pub window_steps: Vec<(Instant, u64)>,
+    /// How this end behaves.
+    pub options: Options,
+}
+
+impl Flow {
+    /// A bulk flow over these paths, from the beginning of the world.
+    #[must_use]
+    pub fn new(subflows: Vec<Subflow>, controller: Box<dyn Controller>) -> Self {
+        Self {
+            opened: subflows.len(),
+            subflows,
+            controller,
+            demand: Demand::Bulk,
+            start: Instant::ZERO,
+            stop: None,
+            window_steps: Vec::new(),
+            options: Options::default(),
+        }
+    }
+
+    /// One path, governed by NewReno: an ordinary TCP connection.
+    #[must_use]
+    pub fn tcp(remote: SocketAddr) -> Self {
+        Self::new(vec![Subflow::direct(remote)], newreno())
+    }
+
+    /// With this demand.
+    #[must_use]
+    pub fn demand(mut self, demand: Demand) -> Self {
+        self.demand = demand;
+        self
+    }
+
+    /// Opened at `start`.
+    #[must_use]
+    pub fn start(mut self, start: Instant) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// With these options.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+}
+
+/// NewReno as TCP has it on every path, uncoupled.
+#[must_use]
+pub fn newreno() -> Box<dyn Controller> {
+    Box::new(Each::new("newreno", |opened: &Opened| NewReno::with_options(opened, Reno::TCP)))
+}
+
+/// What a sender knows of a flow.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Report {
+    /// Bytes that the receiver has acknowledged, each once, whatever path they took.
+    pub delivered: u64,
+    /// Bytes that the application has written: acknowledged, in flight or waiting. Unlimited ones count as they leave.
+    pub written: u64,
+    /// When its first SYN left.
+    pub started: Option<Instant>,
+    /// When its last byte was acknowledged, if it has an end.
+    pub finished: Option<Instant>,
+    /// Every path ever opened, in order of opening.
+    pub subflows: Vec<SubflowReport>,
+}
+
+/// What a sender knows of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubflowReport {
+    /// Its place in [`Flow::subflows`].
+    pub place: usize,
+    /// Its life.
+    pub state: SubflowState,
+    /// Bytes acknowledged.
+    pub acked: u64,
+    /// Congestion window in bytes.
+    pub window: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
+    /// Smallest round-trip time; zero before the first sample.
+    pub min_rtt: Duration,
+    /// Segments of data sent, repeated ones included.
+    pub segments: u64,
+    /// Segments found lost.
+    pub losses: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// When it was opened.
+    pub opened: Instant,
+    /// When it was closed or dropped.
+    pub closed: Option<Instant>,
+}
+
+/// Where a path is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubflowState {
+    /// The handshake is under way.
+    Opening,
+    /// It carries data.
+    Active,
+    /// The controller allows probes only.
+    Choked,
+    /// It has ended, was dropped, or never came to be.
+    Closed,
+}
+
+/// What a receiver knows of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Received {
+    /// Bytes that arrived in order on their path and were taken by the application.
+    pub bytes: u64,
+    /// When the first byte came.
+    pub first: Option<Instant>,
+    /// When the last byte so far was taken in order.
+    pub last: Option<Instant>,
+    /// When the sender's end (FIN) was reached on every path.
+    pub finished: Option<Instant>,
+}

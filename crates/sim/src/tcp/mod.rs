@@ -1,0 +1,19 @@
+//! Reference TCP hosts: what byway is measured against, and shares links with.
+//!
+//! A segment carries a header of 24 bytes and SACK blocks; its data is only a length. With the 28 bytes that a pipe
+//! counts for IPv4 and UDP that is as much as IPv4, TCP and timestamps (RFC 7323) take, so a full segment is 1 500 bytes
+//! on the line.
+//!
+//! The host owns the facts: what is in flight, lost, delivered, and how long it took. The judgement is a
+//! [`Controller`](byway_control::Controller)'s, so every congestion control runs here as it does in a real transfer.
+
+mod cbr;
+mod flow;
+mod host;
+mod options;
+pub mod web;
+
+pub use cbr::Cbr;
+pub use flow::{Demand, Flow, FlowId, Received, Report, Subflow, SubflowReport, SubflowState, Tag, newreno};
+pub use host::{Host, Serve};
+pub use options::{MSS, Options};

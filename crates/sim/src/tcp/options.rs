@@ -1,0 +1,69 @@
+//! What a TCP end leaves to choose.
+
+use byway_wire::Duration;
+
+/// Payload of a full segment that makes an IPv4 packet of 1 500 bytes with the timestamps of RFC 7323.
+pub const MSS: u32 = 1_448;
+
+/// How one end of a connection behaves. The end that opens a connection and the one that accepts it have their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Payload of a full segment in bytes, at least 1. [`MSS`] to begin with.
+    pub mss: u32,
+    /// Whether a receiver waits for a second full segment, 40 ms at most, before it acknowledges (RFC 5681, 4.2).
+    pub delayed_ack: bool,
+    /// At most so many segments are sent before the first ACK, whatever window the controller begins with.
+    pub initial_window: Option<u32>,
+    /// Smallest retransmission timeout. RFC 6298 says 1 s; Linux, and the default here, 0.2 s.
+    pub min_rto: Duration,
+    /// Largest retransmission timeout.
+    pub max_rto: Duration,
+    /// Bytes that a receiver buffers. More than 65 535 are told by window scaling (RFC 7323); at most 2^30.
+    pub receive_window: u64,
+    /// Whether a receiver sends SACK blocks (RFC 2018). Without, a sender recovers as RFC 6582 does.
+    pub sack: bool,
+    /// Bytes that an application may have written and not yet acknowledged: one that writes at a rate is blocked at
+    /// the limit, and what it does not write while it is blocked is never written. `None`: no limit.
+    pub send_buffer: Option<u64>,
+    /// Whether a sender spreads its window over a round trip where the controller names no rate.
+    pub paced: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            mss: MSS,
+            delayed_ack: true,
+            initial_window: None,
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(60),
+            receive_window: 1 << 30,
+            sack: true,
+            send_buffer: None,
+            paced: false,
+        }
+    }
+}
+
+impl Options {
+    /// Every segment is acknowledged at once.
+    #[must_use]
+    pub fn without_delayed_ack(mut self) -> Self {
+        self.delayed_ack = false;
+        self
+    }
+
+    /// No SACK: NewReno's recovery with three duplicate ACKs.
+    #[must_use]
+    pub fn without_sack(mut self) -> Self {
+        self.sack = false;
+        self
+    }
+
+    /// A receiver buffers so many bytes.
+    #[must_use]
+    pub fn receive_window(mut self, bytes: u64) -> Self {
+        self.receive_window = bytes;
+        self
+    }
+}
