@@ -5,7 +5,8 @@
 //! world's seed and the component's name, so that adding a node shifts nobody's draws.
 //!
 //! * [`random`]: the seeded generator.
-//! * [`link`]: what a link is; [`pipe`]: the one that most worlds are made of; [`presets`]: named real links.
+//! * [`link`]: what a link is; [`pipe`]: the one that most worlds are made of; [`queue`]: how its queue decides;
+//!   [`presets`]: named real links.
 //! * [`counters`]: books that must balance.
 //! * [`clock`]: what time it is on a node.
 //! * [`world`]: nodes, routes and the loop that asserts its own laws.
@@ -38,6 +39,7 @@ pub mod counters;
 pub mod link;
 pub mod pipe;
 pub mod presets;
+pub mod queue;
 pub mod random;
 pub mod shaper;
 pub mod tcp;
@@ -48,6 +50,7 @@ pub use clock::Clock;
 pub use counters::Counters;
 pub use link::{Delivery, DropReason, Fate, Link, Occupancy, Offer};
 pub use pipe::{Pipe, PipeConfig};
+pub use queue::Discipline;
 pub use random::Random;
 
 pub use shaper::{Shaper, ShaperConfig, ShaperCounters, Sharing};

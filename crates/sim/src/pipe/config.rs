@@ -1,0 +1,219 @@
+//! What a pipe is like, as data.
+
+use super::faults::Bursts;
+use super::schedule::{Change, Step};
+use crate::queue::Discipline;
+use byway_wire::time::nanos;
+use byway_wire::{Duration, Instant};
+
+/// Header bytes per packet: IPv4 and UDP.
+pub const OVERHEAD_IPV4: u32 = 28;
+/// Header bytes per packet: IPv6 and UDP.
+pub const OVERHEAD_IPV6: u32 = 48;
+
+/// What a [`Pipe`] is like. The default is a perfect line: no limit of rate, no delay, no fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PipeConfig {
+    /// Bits per second, headers included. `None`: no limit, so nothing ever queues. Zero counts as one.
+    pub rate: Option<u64>,
+    /// Rates that follow the clock; empty: [`rate`](Self::rate) always holds. A packet is served at the rate in force
+    /// when its service begins.
+    pub rate_steps: Vec<RateStep>,
+    /// After how long [`rate_steps`](Self::rate_steps) begin anew; `None`: the last one stays.
+    pub rate_period: Option<Duration>,
+    /// Propagation: from a packet's last bit leaving to its arrival.
+    pub delay: Duration,
+    /// How many packets may wait. The packet being sent does not count, so a queue of 0 still sends.
+    pub queue_packets: usize,
+    /// How many bytes (headers included) may wait. The packet being sent does not count.
+    pub queue_bytes: u64,
+    /// Bytes that each packet costs beyond its UDP payload: [`OVERHEAD_IPV4`], [`OVERHEAD_IPV6`], or more with framing.
+    pub overhead: u32,
+    /// Largest packet in bytes, [`overhead`](Self::overhead) included; larger ones are dropped. `None`: no limit.
+    pub mtu: Option<usize>,
+    /// Probability that a packet is lost after it was sent: it takes its time on the line like any other.
+    pub loss: f64,
+    /// Losses that come in bursts, besides those of [`loss`](Self::loss). `None`: none do.
+    pub bursts: Option<Bursts>,
+    /// Probability that bits of a packet flip.
+    pub corruption: f64,
+    /// Probability that a packet arrives twice, one copy right behind the other.
+    pub duplication: f64,
+    /// Probability that a packet is held up by [`reorder_delay`](Self::reorder_delay), so that others overtake it.
+    pub reordering: f64,
+    /// How long a reordered packet is held up.
+    pub reorder_delay: Duration,
+    /// Every packet is late by 0 to this much, each equally likely, but overtakes none.
+    pub jitter: Duration,
+    /// ECN-capable packets that find this many waiting, or more, are marked CE. `None`: no marking.
+    pub mark_above: Option<usize>,
+    /// What the queue does before it is full.
+    pub discipline: Discipline,
+    /// What changes over the run, in any order. Once a [`Change::Rate`] has come, [`rate_steps`](Self::rate_steps) hold no
+    /// longer.
+    pub schedule: Vec<Step>,
+    /// Times (from, until) in which all that is offered is dropped. They should not overlap.
+    pub partitions: Vec<(Instant, Instant)>,
+}
+
+/// From some time on, a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateStep {
+    /// Since the world's beginning, or since the period's.
+    pub at: Duration,
+    /// Bits per second from then on. Zero counts as one: for an outage use a partition.
+    pub rate: u64,
+}
+
+impl Default for PipeConfig {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            rate_steps: Vec::new(),
+            rate_period: None,
+            delay: Duration::ZERO,
+            queue_packets: 1_000,
+            queue_bytes: u64::MAX,
+            overhead: OVERHEAD_IPV4,
+            mtu: None,
+            loss: 0.0,
+            bursts: None,
+            corruption: 0.0,
+            duplication: 0.0,
+            reordering: 0.0,
+            reorder_delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            mark_above: None,
+            discipline: Discipline::DropTail,
+            schedule: Vec::new(),
+            partitions: Vec::new(),
+        }
+    }
+}
+
+impl PipeConfig {
+    /// A line of this rate (bits per second) and propagation delay, with a queue of 1 000 packets and no faults.
+    #[must_use]
+    pub fn new(rate: u64, delay: Duration) -> Self {
+        Self { rate: Some(rate), delay, ..Self::default() }
+    }
+
+    /// A line of unlimited rate with this propagation delay.
+    #[must_use]
+    pub fn delay_only(delay: Duration) -> Self {
+        Self { delay, ..Self::default() }
+    }
+
+    /// Lets this many packets wait.
+    #[must_use]
+    pub fn queue(mut self, packets: usize) -> Self {
+        self.queue_packets = packets;
+        self
+    }
+
+    /// Lets as many bytes wait as the line sends in `time` (at its fixed rate), and any number of packets.
+    #[must_use]
+    pub fn queue_time(mut self, time: Duration) -> Self {
+        let bits = u128::from(self.rate.unwrap_or(0)) * time.as_nanos() / 1_000_000_000;
+        self.queue_bytes = u64::try_from(bits / 8).unwrap_or(u64::MAX);
+        self.queue_packets = usize::MAX;
+        self
+    }
+
+    /// Loses packets with this probability.
+    #[must_use]
+    pub fn loss(mut self, probability: f64) -> Self {
+        self.loss = probability;
+        self
+    }
+
+    /// Loses packets in bursts.
+    #[must_use]
+    pub fn bursts(mut self, bursts: Bursts) -> Self {
+        self.bursts = Some(bursts);
+        self
+    }
+
+    /// Lets the queue decide by this discipline.
+    #[must_use]
+    pub fn discipline(mut self, discipline: Discipline) -> Self {
+        self.discipline = discipline;
+        self
+    }
+
+    /// Changes something from `at` on.
+    #[must_use]
+    pub fn then(mut self, at: Instant, change: Change) -> Self {
+        self.schedule.push(Step { at, change });
+        self
+    }
+
+    /// Adds `extra` to the propagation delay in `from..until`, as where a relay is slow for a while. Packets stay in order.
+    #[must_use]
+    pub fn delay_spike(self, from: Instant, until: Instant, extra: Duration) -> Self {
+        let usual = self.delay;
+        self.then(from, Change::Delay(usual + extra)).then(until, Change::Delay(usual))
+    }
+
+    /// Makes every packet late by up to this much.
+    #[must_use]
+    pub fn jitter(mut self, most: Duration) -> Self {
+        self.jitter = most;
+        self
+    }
+
+    /// Holds packets up by `delay` with this probability.
+    #[must_use]
+    pub fn reordering(mut self, probability: f64, delay: Duration) -> Self {
+        (self.reordering, self.reorder_delay) = (probability, delay);
+        self
+    }
+
+    /// Duplicates packets with this probability.
+    #[must_use]
+    pub fn duplication(mut self, probability: f64) -> Self {
+        self.duplication = probability;
+        self
+    }
+
+    /// Corrupts packets with this probability.
+    #[must_use]
+    pub fn corruption(mut self, probability: f64) -> Self {
+        self.corruption = probability;
+        self
+    }
+
+    /// Drops packets whose bytes, headers included, are more than this.
+    #[must_use]
+    pub fn mtu(mut self, bytes: usize) -> Self {
+        self.mtu = Some(bytes);
+        self
+    }
+
+    /// Drops all that is offered in `from..until`.
+    #[must_use]
+    pub fn partition(mut self, from: Instant, until: Instant) -> Self {
+        self.partitions.push((from, until));
+        self
+    }
+
+    /// Marks ECN-capable packets that find this many waiting.
+    #[must_use]
+    pub fn mark_above(mut self, packets: usize) -> Self {
+        self.mark_above = Some(packets);
+        self
+    }
+
+    /// The rate in force at `at`.
+    pub(super) fn rate_at(&self, at: Instant) -> Option<u64> {
+        if self.rate_steps.is_empty() {
+            return self.rate;
+        }
+        let phase = match self.rate_period.map(nanos) {
+            Some(period) if period > 0 => at.as_nanos() % period,
+            _ => at.as_nanos(),
+        };
+        let place = self.rate_steps.partition_point(|step| nanos(step.at) <= phase);
+        place.checked_sub(1).and_then(|last| self.rate_steps.get(last)).map(|step| step.rate).or(self.rate)
+    }
+}

@@ -1,0 +1,123 @@
+//! What lines do over a run: losses in bursts, schedules of changes, and RED before a real queue.
+
+use byway_sim::pipe::{Bursts, Change};
+use byway_sim::queue::RedConfig;
+use byway_sim::{Discipline, DropReason, Fate, Link, Offer, Pipe, PipeConfig, Random};
+use byway_wire::{Duration, Ecn, Instant};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn offer(pipe: &mut Pipe, now: Instant) -> Fate {
+    // 1 000 bytes with headers.
+    pipe.offer(now, &Offer { size: 972, ecn: Ecn::NotEct })
+}
+
+fn delay(pipe: &mut Pipe, millis: u64) -> Option<u64> {
+    match offer(pipe, at(millis)) {
+        Fate::Delivered(delivery) => Some(delivery.at.since(at(millis)).as_micros() as u64),
+        _ => None,
+    }
+}
+
+#[test]
+fn bursts_lose_the_share_and_the_runs_that_they_name() {
+    let bursts = Bursts::of(0.02, 5.0);
+    assert!((bursts.mean() - 0.02).abs() < 1e-12);
+    let mut pipe = Pipe::new(PipeConfig::delay_only(MS).bursts(bursts), Random::new(4));
+    let (mut lost, mut runs, mut before) = (0_u32, 0_u32, false);
+    let packets = 1_000_000;
+    for round in 0..packets {
+        let loses = offer(&mut pipe, at(round)) == Fate::Dropped(DropReason::Loss);
+        lost += u32::from(loses);
+        runs += u32::from(loses && !before);
+        before = loses;
+    }
+    let (share, length) = (f64::from(lost) / packets as f64, f64::from(lost) / f64::from(runs));
+    assert!((share / 0.02 - 1.0).abs() < 0.05, "{share}");
+    assert!((length / 5.0 - 1.0).abs() < 0.05, "{length}");
+}
+
+#[test]
+fn a_line_follows_its_schedule() {
+    let config = PipeConfig::new(8_000_000, 10 * MS)
+        // Out of order on purpose: the clock counts, not the list.
+        .then(at(3_000), Change::Delay(20 * MS))
+        .then(at(1_000), Change::Rate(Some(800_000)))
+        .then(at(2_000), Change::Rate(None))
+        .then(at(4_000), Change::Down)
+        .then(at(5_000), Change::Up)
+        .then(at(6_000), Change::Loss(1.0))
+        .then(at(7_000), Change::Loss(0.0));
+    let mut pipe = Pipe::new(config, Random::new(1));
+    let found: Vec<_> = [0, 999, 1_000, 1_999, 2_500, 3_000, 3_999, 4_000, 4_999, 5_000, 6_000, 6_999, 7_000]
+        .map(|time| delay(&mut pipe, time))
+        .to_vec();
+    let (ms10, ms11, ms20) = (Some(10_000), Some(11_000), Some(20_000));
+    assert_eq!(found, [ms11, ms11, ms20, ms20, ms10, ms20, ms20, None, None, ms20, None, None, ms20]);
+}
+
+#[test]
+fn a_spike_of_delay_holds_packets_up_and_reorders_none() {
+    let config = PipeConfig::delay_only(10 * MS).delay_spike(at(100), at(110), 50 * MS);
+    let mut pipe = Pipe::new(config, Random::new(1));
+    // From 110 ms on the delay is 10 ms again, but the last of the spike arrives at 169 ms.
+    let found = [99, 100, 109, 110, 150, 158, 160, 170].map(|time| delay(&mut pipe, time));
+    assert_eq!(found, [10, 60, 60, 59, 19, 11, 10, 10].map(|ms| Some(ms * 1_000)));
+}
+
+#[test]
+fn what_is_set_by_hand_ends_the_schedule() {
+    let config =
+        PipeConfig::delay_only(MS).then(at(100), Change::Delay(9 * MS)).then(at(100), Change::Rate(Some(1)));
+    let mut pipe = Pipe::new(config, Random::new(1));
+    pipe.set_delay(2 * MS);
+    pipe.set_rate(Some(8_000_000));
+    assert_eq!([50, 200].map(|time| delay(&mut pipe, time)), [Some(3_000); 2]);
+}
+
+/// Offers Poisson traffic at `load` times the line's rate to a RED queue; the share dropped, the average at the end, and
+/// the largest queue.
+fn red(config: RedConfig, load: f64, limit: usize) -> (f64, f64, usize, u64) {
+    let pipe = PipeConfig::new(8_000_000, MS).queue(limit).discipline(Discipline::Red(config));
+    let mut pipe = Pipe::new(pipe, Random::new(5));
+    let mut random = Random::new(6);
+    let (mut now, mut managed, mut full, mut longest) = (Instant::ZERO, 0_u64, 0_u64, 0);
+    let packets = 300_000;
+    for _ in 0..packets {
+        now += random.exponential(Duration::from_secs_f64(0.001 / load));
+        match offer(&mut pipe, now) {
+            Fate::Dropped(DropReason::Managed) => managed += 1,
+            Fate::Dropped(_) => full += 1,
+            _ => {}
+        }
+        longest = longest.max(pipe.waiting(now).packets);
+    }
+    (managed as f64 / packets as f64, pipe.red_average().unwrap(), longest, full)
+}
+
+#[test]
+fn red_drops_what_is_too_much_and_holds_the_average_where_its_rule_says() {
+    // 10 % too much. Uniform gaps of 1 to 1/p - 1 have a mean of 1 / 2p, so the share dropped is 2p, and what must go is
+    // 1 - 1/1.1 = 9.1 %: p = 0.045, an average of 20 + 40 * 0.045 / 0.1 = 38 packets.
+    let (dropped, average, longest, full) = red(RedConfig::new(20.0, 60.0), 1.1, 300);
+    assert!((dropped - 0.0909).abs() < 0.003, "{dropped}");
+    assert!((average - 38.2).abs() < 6.0, "{average}");
+    assert!(longest < 120 && full == 0, "{longest} {full}");
+    // Far beyond, gentle stays below twice the maximum: p = 0.25 is 60 + 60 * 0.15 / 0.9 = 70.
+    let (dropped, average, _, full) = red(RedConfig::new(20.0, 60.0), 2.0, 300);
+    assert!((dropped - 0.5).abs() < 0.01 && full == 0, "{dropped} {full}");
+    assert!((average - 70.0).abs() < 6.0, "{average}");
+    // Below the line's rate it drops next to nothing, and the average is that of the queue.
+    let (dropped, average, _, full) = red(RedConfig::new(20.0, 60.0), 0.7, 300);
+    assert!(dropped < 0.0005 && average < 5.0 && full == 0, "{dropped} {average}");
+}
+
+#[test]
+fn a_full_queue_bounds_red_too() {
+    let (_, _, longest, full) = red(RedConfig::new(20.0, 60.0), 2.0, 30);
+    assert!(longest == 30 && full > 0, "{longest} {full}");
+}
