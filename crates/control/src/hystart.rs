@@ -1,0 +1,95 @@
+//! HyStart++: leaves slow start when the round-trip time rises, before the queue is full. RFC 9406.
+//!
+//! Source: RFC 9406, 4.2 and 4.3; the text could be found in part only (abstract, constants), the steps are written from
+//! knowledge of it.
+
+use crate::Acked;
+use byway_wire::{Duration, Instant};
+
+/// What RFC 9406, 4.3 names. Its recommended values are [`RFC9406`](Self::RFC9406).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// `MIN_RTT_THRESH`: a rise below this is none.
+    pub least_rise: Duration,
+    /// `MAX_RTT_THRESH`: a rise of this is always one.
+    pub most_rise: Duration,
+    /// `MIN_RTT_DIVISOR`: in between, a rise is this part of the RTT of the round before.
+    pub divisor: u32,
+    /// `N_RTT_SAMPLE`: a round of fewer packets is not judged.
+    pub samples: u32,
+    /// `CSS_GROWTH_DIVISOR`: how much slower conservative slow start grows.
+    pub slower: f64,
+    /// `CSS_ROUNDS`: how many rounds of conservative slow start make sure of it.
+    pub rounds: u32,
+}
+
+impl Options {
+    /// RFC 9406, 4.3.
+    pub const RFC9406: Self = Self {
+        least_rise: Duration::from_millis(4),
+        most_rise: Duration::from_millis(16),
+        divisor: 8,
+        samples: 8,
+        slower: 4.0,
+        rounds: 5,
+    };
+}
+
+/// Watches the RTT during the first slow start of a path.
+#[derive(Clone, Debug)]
+pub struct HyStart {
+    options: Options,
+    /// Packets sent from here on belong to the next round.
+    round: Instant,
+    last: Option<Duration>,
+    current: Option<Duration>,
+    samples: u32,
+    /// In conservative slow start: the RTT that began it, and the rounds that are left.
+    cautious: Option<(Duration, u32)>,
+}
+
+impl HyStart {
+    /// For a path that opens at `now`.
+    #[must_use]
+    pub const fn new(options: Options, now: Instant) -> Self {
+        Self { options, round: now, last: None, current: None, samples: 0, cautious: None }
+    }
+
+    /// Takes an ACK into account. The part of its growth that the window may take; `None`: slow start is over.
+    ///
+    /// An ACK of byway's tells of several packets with one RTT. All of them count as samples: of a round it is the smallest
+    /// RTT that matters, and the latest packet of an ACK has it.
+    pub fn on_acked(&mut self, acked: &Acked<'_>) -> Option<f64> {
+        if acked.sent_at >= self.round {
+            self.round = acked.now;
+            (self.last, self.current, self.samples) = (self.current, None, 0);
+            if let Some((_, rounds)) = &mut self.cautious {
+                *rounds = rounds.checked_sub(1).filter(|left| *left > 0)?;
+            }
+        }
+        if let Some(rtt) = acked.rtt {
+            self.current = Some(self.current.map_or(rtt, |current| current.min(rtt)));
+            self.samples = self.samples.saturating_add(acked.packets);
+        }
+        if self.samples >= self.options.samples {
+            self.judge();
+        }
+        Some(if self.cautious.is_some() { 1.0 / self.options.slower } else { 1.0 })
+    }
+
+    fn judge(&mut self) {
+        let Some(current) = self.current else { return };
+        match (self.cautious, self.last) {
+            // It was jitter: back to slow start.
+            (Some((baseline, _)), _) if current < baseline => self.cautious = None,
+            (None, Some(last)) => {
+                let part = last / self.options.divisor.max(1);
+                let rise = self.options.least_rise.max(part.min(self.options.most_rise));
+                if current >= last.saturating_add(rise) {
+                    self.cautious = Some((current, self.options.rounds));
+                }
+            }
+            _ => {}
+        }
+    }
+}
