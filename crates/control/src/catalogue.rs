@@ -1,9 +1,13 @@
 //! The controllers by the names that `--congestion` takes, and by class.
 
-use crate::bundle::Each;
+use crate::balia::Balia;
+use crate::bundle::{Coupled, Each};
 use crate::harp::{self, Coupling, Harp};
+use crate::lia::Lia;
 use crate::mpath::{self, MPath};
 use crate::newreno::NewReno;
+use crate::olia::Olia;
+use crate::wvegas::WVegas;
 use crate::{Controller, Opened};
 use alloc::boxed::Box;
 
@@ -45,6 +49,10 @@ pub const NAMES: &[(&str, &str)] = &[
     ("harp-joint", "Harp as published, all paths as one flow"),
     ("mpath", "normal: as one TCP over all paths after the start (the class `normal`)"),
     ("mpath-literal", "mPath as published"),
+    ("lia", "linked increases, RFC 6356: all paths as one TCP on the best"),
+    ("olia", "opportunistic linked increases: LIA that leaves paths with more loss"),
+    ("balia", "balanced linked adaptation: between LIA and OLIA"),
+    ("wvegas", "weighted Vegas: load moves to where packets wait least"),
     ("newreno", "NewReno on every path, uncoupled: n paths act as n TCP flows"),
 ];
 
@@ -59,6 +67,10 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
         "harp-joint" => Box::new(harp("harp-joint", literal(Coupling::Joint), seed)),
         "mpath" => Class::Normal.controller(seed),
         "mpath-literal" => Box::new(MPath::new("mpath-literal", mpath::Options::LITERAL, seed)),
+        "lia" => Box::new(Coupled::new("lia", Lia)),
+        "olia" => Box::new(Coupled::new("olia", Olia)),
+        "balia" => Box::new(Coupled::new("balia", Balia)),
+        "wvegas" => Box::new(Coupled::new("wvegas", WVegas)),
         "newreno" => Box::new(Each::new("newreno", |opened: &Opened| NewReno::new(opened))),
         _ => return None,
     })

@@ -10,25 +10,37 @@
 //! | [`bundle`] | the paths of a controller, and [`Each`], which lifts a [`Single`] algorithm to a bundle |
 //! | [`detector`] | what one-way delays tell: the base, a queue that stands, when to drain |
 //! | [`newreno`], [`mpath`], [`harp`] | the controllers |
+//! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
 //! | [`catalogue`] | the controllers by name and by class |
 #![no_std]
 
 extern crate alloc;
 
+pub mod balia;
 pub mod bundle;
 pub mod catalogue;
 pub mod contract;
+pub mod cubic;
 pub mod detector;
 pub mod harp;
+pub mod hystart;
+pub mod lia;
 pub mod mpath;
 pub mod newreno;
+pub mod olia;
 pub mod random;
+pub mod wvegas;
 
-pub use bundle::{Each, Paths, Single};
+pub use balia::Balia;
+pub use bundle::{Coupled, Each, Paths, Single};
 pub use catalogue::{Class, NAMES, by_name};
 pub use contract::{
     Acked, Allowance, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, Wants,
 };
+pub use cubic::Cubic;
 pub use harp::Harp;
+pub use lia::Lia;
 pub use mpath::MPath;
 pub use newreno::NewReno;
+pub use olia::Olia;
+pub use wvegas::WVegas;

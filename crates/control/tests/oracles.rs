@@ -1,51 +1,14 @@
 //! Controllers held against closed forms, each round by hand.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod hand;
+
 use byway_control::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::mpath::{self, Growth, MPath};
 use byway_control::random::Random;
-use byway_control::{Acked, Congested, Controller, Delay, Each, NewReno, Opened, ProbeResult, Trigger, Undo};
+use byway_control::{Controller, Each, NewReno, ProbeResult, Trigger, Undo};
 use byway_wire::{Duration, Instant, PathId};
-
-const PACKET: u32 = 1_000;
-const RTT: Duration = Duration::from_millis(100);
-
-fn opened(proxied: bool) -> Opened {
-    Opened { now: Instant::ZERO, proxied, packet_size: PACKET, rtt: Some(RTT) }
-}
-
-/// `packets` (a part of one counts) sent at `sent` are acknowledged an RTT later, each after a delay of `delay` ms.
-fn ack(controller: &mut dyn Controller, path: u32, packets: f64, sent: Instant, delay: i64) {
-    let delays = vec![Delay { sent_at: sent, one_way: delay * 1_000_000 }; (packets.ceil() as usize).max(1)];
-    controller.on_acked(
-        PathId(path),
-        &Acked {
-            now: sent + RTT,
-            bytes: (packets * f64::from(PACKET)).round() as u64,
-            packets: packets as u32,
-            sent_at: sent,
-            rtt: Some(RTT),
-            srtt: RTT,
-            min_rtt: RTT,
-            delays: &delays,
-            in_flight: 0,
-            app_limited: false,
-            delivery_rate: None,
-            ce: 0,
-        },
-    );
-}
-
-fn congested(trigger: Trigger, sent: Instant, now: Instant) -> Congested {
-    Congested {
-        trigger,
-        first_sent_at: sent,
-        sent_at: sent,
-        now,
-        bytes: u64::from(PACKET),
-        in_flight: 100_000,
-    }
-}
+use hand::{PACKET, RTT, ack, congested, opened};
 
 fn literal(coupling: Coupling) -> Harp {
     let mut options = harp::Options::literal(coupling);

@@ -63,6 +63,12 @@ impl Window {
         }
     }
 
+    /// Bytes of a full packet.
+    #[must_use]
+    pub fn packet(&self) -> f64 {
+        self.packet
+    }
+
     /// The window, in packets.
     #[must_use]
     pub fn packets(&self) -> f64 {
@@ -158,7 +164,8 @@ impl Window {
 
     /// Takes back a decrease that was none of the network's doing. Whether it did: an algorithm may have more to take back.
     pub fn on_undo(&mut self, undo: &Undo) -> bool {
-        let Some((packets, threshold)) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) else {
+        let Some((packets, threshold)) = self.memento.as_mut().and_then(|memento| memento.undone(undo))
+        else {
             return false;
         };
         self.packets = self.packets.max(packets);
