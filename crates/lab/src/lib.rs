@@ -4,6 +4,7 @@
 //! `world` builds and runs one and yields a [`Record`]; `expect` holds claims against records; `figure` and
 //! `report` show them. What a plan may say stands in `docs/lab.md`.
 
+pub mod plan;
 pub mod record;
 pub mod setup;
 

@@ -1,0 +1,179 @@
+//! Reads a plan: TOML with units becomes variants, each a [`Setup`](crate::Setup) with nothing left to choose but the seed.
+//!
+//! `docs/lab.md` says what a plan may say. Everything wrong in it is an error with file, line and what was expected.
+
+mod node;
+mod reader;
+mod sections;
+mod sweep;
+pub mod units;
+
+use crate::Setup;
+use node::{Node, Table, Value};
+use reader::{Axes, Reader, Wrong};
+use std::fmt;
+use sweep::Sweep;
+
+/// How much of a plan to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// In minutes, all experiments together: what `[mode.quick]` says.
+    Quick,
+    /// The plan as it stands.
+    #[default]
+    All,
+    /// As large as in the paper: what `[mode.full]` says.
+    Full,
+}
+
+impl Mode {
+    /// The name in `[mode.NAME]`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::All => "all",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// What the command line says instead of the plan.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// How many seeds.
+    pub seeds: Option<u32>,
+    /// Values of axes of the sweep.
+    pub sweep: Vec<(String, Vec<String>)>,
+}
+
+/// An axis of the sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Its name.
+    pub name: String,
+    /// Its labels in the order of the plan.
+    pub labels: Vec<String>,
+}
+
+/// A plan that is ready to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it asks, in a line.
+    pub title: String,
+    /// How many seeds; they are 1, 2, 3, …
+    pub seeds: u32,
+    /// The axes of the sweep.
+    pub axes: Vec<Axis>,
+    /// Every variant.
+    pub variants: Vec<Setup>,
+}
+
+/// What is wrong with a plan, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What was found and what was expected.
+    pub what: String,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// The most variants of one plan.
+const MOST_VARIANTS: usize = 10_000;
+
+impl Plan {
+    /// Reads the plan in `source`. `None`: it has no form for this mode (only [`Mode::Quick`] can miss).
+    pub fn read(
+        file: &str,
+        source: &str,
+        mode: Mode,
+        overrides: &Overrides,
+    ) -> Result<Option<Self>, PlanError> {
+        let read = || {
+            let mut table = node::parse(source)?;
+            if !apply_mode(&mut table, mode)? {
+                return Ok(None);
+            }
+            expand(&table, overrides).map(Some)
+        };
+        read().map_err(|(span, what): Wrong| PlanError {
+            file: file.to_owned(),
+            line: 1 + source.bytes().take(span.start).filter(|&byte| byte == b'\n').count(),
+            what,
+        })
+    }
+}
+
+/// Puts what `[mode.NAME]` says in the place of what the plan says; false if there is no such mode and one is needed.
+fn apply_mode(table: &mut Table, mode: Mode) -> Result<bool, Wrong> {
+    let Some(place) = table.0.iter().position(|(key, ..)| key == "mode") else {
+        return Ok(mode != Mode::Quick);
+    };
+    let (_, span, modes) = table.0.remove(place);
+    let Value::Table(modes) = modes.value else {
+        return Err((span, "`mode`: expected [mode.quick] or [mode.full]".into()));
+    };
+    for (name, span, _) in &modes.0 {
+        if !["quick", "full"].contains(&name.as_str()) {
+            return Err((span.clone(), format!("there is no mode `{name}`: expected quick or full")));
+        }
+    }
+    let Some(chosen) = modes.get(mode.name()) else { return Ok(mode != Mode::Quick) };
+    let Value::Table(chosen) = &chosen.value else {
+        return Err((chosen.span.clone(), format!("expected [mode.{}]", mode.name())));
+    };
+    for (key, span, node) in &chosen.0 {
+        match key.as_str() {
+            "seeds" | "duration" | "cut" | "sample" | "memory" => table.set(key, node.clone()),
+            "sweep" => merge_sweep(table, node)?,
+            _ => {
+                let what = format!("`{key}`: a mode changes seeds, duration, cut, sample, memory or sweep");
+                return Err((span.clone(), what));
+            }
+        }
+    }
+    Ok(true)
+}
+
+fn merge_sweep(table: &mut Table, with: &Node) -> Result<(), Wrong> {
+    let Value::Table(with) = &with.value else {
+        return Err((with.span.clone(), "`sweep`: expected axes with their values".into()));
+    };
+    let Some((_, _, Node { value: Value::Table(sweep), .. })) =
+        table.0.iter_mut().find(|(key, ..)| key == "sweep")
+    else {
+        return Err((0..0, "the mode changes axes of [sweep], and there is no [sweep]".into()));
+    };
+    for (axis, span, values) in &with.0 {
+        let Some((_, _, old)) = sweep.0.iter_mut().find(|(name, ..)| name == axis) else {
+            return Err((span.clone(), format!("[sweep] has no axis `{axis}`")));
+        };
+        *old = sweep::narrowed(old, values);
+    }
+    Ok(())
+}
+
+fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, Wrong> {
+    let sweep = Sweep::read(table.get("sweep"), table.get("skip"), overrides)?;
+    let mut plan = Plan { title: String::new(), seeds: 0, axes: sweep.axes(), variants: Vec::new() };
+    for variant in sweep.variants(MOST_VARIANTS)? {
+        let axes: Axes<'_> = variant.iter().map(|(name, _, node)| (name.as_str(), node)).collect();
+        let labels = variant.iter().map(|(name, label, _)| (name.clone(), label.clone())).collect();
+        let reader = Reader::new(table, 0..0, &axes);
+        let top = sections::top(&reader, labels)?;
+        (plan.title, plan.seeds) = (top.title, overrides.seeds.unwrap_or(top.seeds));
+        plan.variants.push(top.setup);
+    }
+    Ok(plan)
+}

@@ -1,0 +1,275 @@
+//! Takes keys out of a table, one by one, each as what it must be; what is left over at the end was no key.
+
+use super::node::{Node, Table, Value};
+use super::units::{self, Kind};
+use byway_wire::Duration;
+use core::cell::RefCell;
+use core::ops::Range;
+use std::collections::BTreeMap;
+
+/// A place in the file and what is wrong there.
+pub(super) type Wrong = (Range<usize>, String);
+
+/// The value of each axis in the variant that is read.
+pub(super) type Axes<'a> = BTreeMap<&'a str, &'a Node>;
+
+/// A table that is being read.
+pub(super) struct Reader<'a> {
+    table: &'a Table,
+    axes: &'a Axes<'a>,
+    span: Range<usize>,
+    used: RefCell<Vec<String>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(table: &'a Table, span: Range<usize>, axes: &'a Axes<'a>) -> Self {
+        Self { table, axes, span, used: RefCell::new(Vec::new()) }
+    }
+
+    /// The value of `key` with the variant's values in it.
+    pub(super) fn node(&self, key: &str) -> Result<Option<Node>, Wrong> {
+        self.used.borrow_mut().push(key.to_owned());
+        self.table.get(key).map(|node| resolve(node, self.axes)).transpose()
+    }
+
+    /// Where `key` stands, or the table.
+    pub(super) fn place(&self, key: &str) -> Range<usize> {
+        self.table.get(key).map_or_else(|| self.span.clone(), |node| node.span.clone())
+    }
+
+    /// An error about `key`.
+    pub(super) fn wrong<T>(&self, key: &str, what: impl Into<String>) -> Result<T, Wrong> {
+        Err((self.place(key), format!("`{key}`: {}", what.into())))
+    }
+
+    /// `value` must be there.
+    pub(super) fn needed<T>(&self, key: &str, expected: &str, value: Option<T>) -> Result<T, Wrong> {
+        value.ok_or_else(|| (self.span.clone(), format!("`{key}` is missing: expected {expected}")))
+    }
+
+    pub(super) fn text(&self, key: &str) -> Result<Option<String>, Wrong> {
+        match self.node(key)? {
+            None => Ok(None),
+            Some(node) => match node.value {
+                Value::Text(text) => Ok(Some(text)),
+                other => self.wrong(key, format!("expected a text, found {}", other.describe())),
+            },
+        }
+    }
+
+    pub(super) fn truth(&self, key: &str) -> Result<Option<bool>, Wrong> {
+        match self.node(key)? {
+            None => Ok(None),
+            Some(node) => match node.value {
+                Value::Truth(truth) => Ok(Some(truth)),
+                other => self.wrong(key, format!("expected true or false, found {}", other.describe())),
+            },
+        }
+    }
+
+    /// A quantity of one of `kinds`, in base units.
+    pub(super) fn quantity(&self, key: &str, kinds: &[Kind]) -> Result<Option<(Kind, f64)>, Wrong> {
+        self.node(key)?.map(|node| quantity(&node, key, kinds)).transpose()
+    }
+
+    pub(super) fn time(&self, key: &str) -> Result<Option<Duration>, Wrong> {
+        match self.quantity(key, &[Kind::Time])? {
+            None => Ok(None),
+            Some((_, seconds)) => match units::duration(seconds) {
+                Some(time) => Ok(Some(time)),
+                None => self.wrong(key, "expected a time from 0 to ten years"),
+            },
+        }
+    }
+
+    pub(super) fn rate(&self, key: &str) -> Result<Option<u64>, Wrong> {
+        match self.quantity(key, &[Kind::Rate])? {
+            None => Ok(None),
+            Some((_, rate)) if (1.0..=1e13).contains(&rate) => Ok(Some(libm::round(rate) as u64)),
+            Some(_) => self.wrong(key, "a line of no rate carries nothing: expected 1 bit/s to 10 Tbit/s"),
+        }
+    }
+
+    pub(super) fn size(&self, key: &str) -> Result<Option<u64>, Wrong> {
+        match self.quantity(key, &[Kind::Size])? {
+            None => Ok(None),
+            Some((_, bytes)) if (1.0..=1e15).contains(&bytes) => Ok(Some(libm::round(bytes) as u64)),
+            Some(_) => self.wrong(key, "expected 1 B to 1 PB"),
+        }
+    }
+
+    pub(super) fn share(&self, key: &str) -> Result<Option<f64>, Wrong> {
+        match self.quantity(key, &[Kind::Share, Kind::Number])? {
+            None => Ok(None),
+            Some((_, share)) if (0.0..=1.0).contains(&share) => Ok(Some(share)),
+            Some(_) => self.wrong(key, "expected a share from 0 to 1, or 0 % to 100 %"),
+        }
+    }
+
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Wrong> {
+        Ok(self.quantity(key, &[Kind::Number])?.map(|(_, number)| number))
+    }
+
+    /// A whole number from 0 to `most`.
+    pub(super) fn count(&self, key: &str, most: u32) -> Result<Option<u32>, Wrong> {
+        match self.number(key)? {
+            None => Ok(None),
+            Some(number) if libm::trunc(number) == number && (0.0..=f64::from(most)).contains(&number) => {
+                Ok(Some(number as u32))
+            }
+            Some(number) => {
+                self.wrong(key, format!("expected a whole number from 0 to {most}, found {number}"))
+            }
+        }
+    }
+
+    pub(super) fn list(&self, key: &str) -> Result<Option<Vec<Node>>, Wrong> {
+        match self.node(key)? {
+            None => Ok(None),
+            Some(node) => match node.value {
+                Value::List(list) => Ok(Some(list)),
+                other => self.wrong(key, format!("expected a list, found {}", other.describe())),
+            },
+        }
+    }
+
+    pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<String>>, Wrong> {
+        let Some(list) = self.list(key)? else { return Ok(None) };
+        list.into_iter()
+            .map(|node| match node.value {
+                Value::Text(text) => Ok(text),
+                other => Err((node.span, format!("`{key}`: expected texts, found {}", other.describe()))),
+            })
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+
+    /// A table under `key`, read by `read`, which must use all its keys.
+    pub(super) fn table<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&Reader<'_>) -> Result<T, Wrong>,
+    ) -> Result<Option<T>, Wrong> {
+        match self.node(key)? {
+            None => Ok(None),
+            Some(Node { value: Value::Table(table), span }) => {
+                let reader = Reader::new(&table, span, self.axes);
+                let value = read(&reader)?;
+                reader.finish()?;
+                Ok(Some(value))
+            }
+            Some(node) => self.wrong(key, format!("expected a table, found {}", node.value.describe())),
+        }
+    }
+
+    /// Each `[[key]]`, read by `read`.
+    pub(super) fn each<T>(
+        &self,
+        key: &str,
+        mut read: impl FnMut(&Reader<'_>) -> Result<T, Wrong>,
+    ) -> Result<Vec<T>, Wrong> {
+        let Some(list) = self.list(key)? else { return Ok(Vec::new()) };
+        list.into_iter()
+            .map(|node| match node.value {
+                Value::Table(table) => {
+                    let reader = Reader::new(&table, node.span, self.axes);
+                    let value = read(&reader)?;
+                    reader.finish()?;
+                    Ok(value)
+                }
+                other => Err((node.span, format!("expected [[{key}]], found {}", other.describe()))),
+            })
+            .collect()
+    }
+
+    /// All keys with numbers.
+    pub(super) fn numbers(&self) -> Result<BTreeMap<String, f64>, Wrong> {
+        let mut found = BTreeMap::new();
+        for (key, ..) in &self.table.0 {
+            if self.used.borrow().contains(key) {
+                continue;
+            }
+            let node = self.node(key)?;
+            let Some(node) = node else { continue };
+            let value = match &node.value {
+                Value::Truth(truth) => f64::from(u8::from(*truth)),
+                _ => {
+                    quantity(&node, key, &[Kind::Number, Kind::Share, Kind::Rate, Kind::Time, Kind::Packets])?
+                        .1
+                }
+            };
+            found.insert(key.clone(), value);
+        }
+        Ok(found)
+    }
+
+    /// What was not asked for is an error that names what could have been.
+    pub(super) fn finish(&self) -> Result<(), Wrong> {
+        let used = self.used.borrow();
+        match self.table.0.iter().find(|(key, ..)| !used.contains(key)) {
+            None => Ok(()),
+            Some((key, span, _)) => {
+                let mut known = used.clone();
+                known.sort();
+                known.dedup();
+                Err((span.clone(), format!("unknown key `{key}`: expected one of {}", known.join(", "))))
+            }
+        }
+    }
+}
+
+fn quantity(node: &Node, key: &str, kinds: &[Kind]) -> Result<(Kind, f64), Wrong> {
+    let expected = || kinds.iter().map(|kind| kind.expected()).collect::<Vec<_>>().join(", or ");
+    let found = match &node.value {
+        Value::Number(number) => Some((Kind::Number, *number)),
+        Value::Text(text) => units::parse(text),
+        _ => None,
+    };
+    match found {
+        Some((kind, value)) if kinds.contains(&kind) => Ok((kind, value)),
+        Some((Kind::Number, value)) => {
+            Err((node.span.clone(), format!("`{key}`: {value} has no unit: expected {}", expected())))
+        }
+        _ => Err((
+            node.span.clone(),
+            format!("`{key}`: expected {}, found {}", expected(), node.value.describe()),
+        )),
+    }
+}
+
+/// Puts the values of the variant in the place of `$axis`.
+fn resolve(node: &Node, axes: &Axes<'_>) -> Result<Node, Wrong> {
+    let wrong = |what: String| (node.span.clone(), what);
+    let value = match &node.value {
+        Value::Text(text) if text.contains('$') => {
+            if let Some(name) = text.strip_prefix('$')
+                && let Some(value) = axes.get(name)
+            {
+                value.value.clone()
+            } else {
+                Value::Text(substitute(text, axes).map_err(wrong)?)
+            }
+        }
+        Value::List(list) => {
+            Value::List(list.iter().map(|inner| resolve(inner, axes)).collect::<Result<_, _>>()?)
+        }
+        other => other.clone(),
+    };
+    Ok(Node { value, span: node.span.clone() })
+}
+
+fn substitute(text: &str, axes: &Axes<'_>) -> Result<String, String> {
+    let mut pieces = text.split('$');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(piece.len());
+        let (name, rest) = piece.split_at(end);
+        let value = axes.get(name).ok_or_else(|| {
+            let known: Vec<_> = axes.keys().copied().collect();
+            format!("`${name}` is no axis of [sweep]: there are {known:?}")
+        })?;
+        out += &value.value.label();
+        out += rest;
+    }
+    Ok(out)
+}

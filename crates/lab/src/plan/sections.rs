@@ -1,0 +1,414 @@
+//! The sections of a plan, one function each.
+
+use super::node::{Node, Value};
+use super::reader::{Reader, Wrong};
+use super::units::{self, Kind};
+use crate::setup::{
+    Arrivals, Carrier, Change, Changed, Congestion, Cross, Demand, Discipline, End, Line, LineSpec, Network,
+    Queue, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+};
+use byway_wire::Duration;
+
+/// The most copies of one transfer.
+const MOST_COPIES: u32 = 10_000;
+
+/// What stands above the variants.
+pub(super) struct Top {
+    pub(super) title: String,
+    pub(super) seeds: u32,
+    pub(super) setup: Setup,
+}
+
+pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<Top, Wrong> {
+    // Read before.
+    for key in ["sweep", "skip"] {
+        reader.node(key).map(drop).or_else(|_| Ok::<(), Wrong>(()))?;
+    }
+    let title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
+    let seeds = reader.count("seeds", 100_000)?.unwrap_or(10);
+    if seeds == 0 {
+        return reader.wrong("seeds", "expected at least 1");
+    }
+    let duration = reader.needed("duration", Kind::Time.expected(), reader.time("duration")?)?;
+    let cut = reader.time("cut")?.unwrap_or_default();
+    let sample = reader.time("sample")?.unwrap_or(Duration::from_millis(100));
+    if duration.is_zero() {
+        return reader.wrong("duration", "nothing happens in no time");
+    }
+    if cut >= duration {
+        return reader.wrong("cut", "expected a time before the end");
+    }
+    if sample < Duration::from_millis(1) || duration.as_nanos() / sample.as_nanos().max(1) > 1_000_000 {
+        return reader.wrong("sample", "expected at least 1 ms, and at most a million samples");
+    }
+    let setup = Setup {
+        axes,
+        duration,
+        cut,
+        sample,
+        memory: reader.size("memory")?.unwrap_or(1_000_000_000),
+        network: Network {
+            named: reader.table("topology", |topology| {
+                let name =
+                    topology.needed("name", "a topology (byway lab topologies)", topology.text("name")?)?;
+                Ok((name, topology.numbers()?))
+            })?,
+            links: flat(reader.each("link", link)?),
+        },
+        changes: {
+            let mut changes = flat(reader.each("change", change)?);
+            changes.sort_by_key(|change| change.at);
+            changes
+        },
+        transfers: flat(reader.each("transfer", transfer)?),
+        requests: flat(reader.each("requests", |reader| Ok(when(reader)?.then_some(requests(reader)?)))?),
+        cross: flat(reader.each("cross", |reader| Ok(when(reader)?.then_some(cross(reader)?)))?),
+    };
+    reader.finish()?;
+    let mut names: Vec<&str> = setup
+        .transfers
+        .iter()
+        .map(|transfer| transfer.name.as_str())
+        .chain(setup.requests.iter().map(|requests| requests.name.as_str()))
+        .chain(setup.cross.iter().map(|cross| cross.name.as_str()))
+        .collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair.first() == pair.last()) {
+        return Err((0..0, format!("two things are called {:?}: expected names of their own", twice[0])));
+    }
+    Ok(Top { title, seeds, setup })
+}
+
+fn flat<T, L: IntoIterator<Item = T>>(lists: Vec<L>) -> Vec<T> {
+    lists.into_iter().flatten().collect()
+}
+
+fn when(reader: &Reader<'_>) -> Result<bool, Wrong> {
+    Ok(reader.truth("when")?.unwrap_or(true))
+}
+
+fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, String)>, Wrong> {
+    match reader.texts(key)? {
+        None => Ok(None),
+        Some(names) => match <[String; 2]>::try_from(names) {
+            Ok([a, b]) if a != b => Ok(Some((a, b))),
+            _ => reader.wrong(key, "expected two nodes such as [\"A\", \"B\"]"),
+        },
+    }
+}
+
+fn name(reader: &Reader<'_>) -> Result<String, Wrong> {
+    let name = reader.needed("name", "a name", reader.text("name")?)?;
+    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return reader.wrong("name", "expected letters, digits, - and _, a letter first");
+    }
+    Ok(name)
+}
+
+fn link(reader: &Reader<'_>) -> Result<Vec<Line>, Wrong> {
+    let present = when(reader)?;
+    let (from, to) =
+        reader.needed("between", "two nodes such as [\"A\", \"B\"]", pair(reader, "between")?)?;
+    let one_way = reader.truth("one_way")?.unwrap_or(false);
+    let spec = line(reader)?;
+    let mut lines = vec![Line { from: from.clone(), to: to.clone(), spec: spec.clone() }];
+    if !one_way {
+        lines.push(Line { from: to, to: from, spec });
+    }
+    if !present {
+        lines.clear();
+    }
+    Ok(lines)
+}
+
+fn line(reader: &Reader<'_>) -> Result<LineSpec, Wrong> {
+    let queue = match reader.quantity("queue", &[Kind::Packets, Kind::Size, Kind::Time])? {
+        None => None,
+        Some((kind, value)) if (0.0..=1e12).contains(&value) => Some(match kind {
+            Kind::Packets => Queue::Packets(value as usize),
+            Kind::Size => Queue::Bytes(value as u64),
+            _ => Queue::Time(units::duration(value).unwrap_or_default()),
+        }),
+        Some(_) => return reader.wrong("queue", "expected a queue that exists"),
+    };
+    let partitions = reader.list("partition")?.unwrap_or_default();
+    Ok(LineSpec {
+        rate: reader.rate("rate")?,
+        delay: reader.time("delay")?,
+        queue,
+        loss: reader.share("loss")?,
+        jitter: reader.time("jitter")?,
+        discipline: reader.table("discipline", discipline)?,
+        burst_loss: reader.table("burst_loss", |burst| {
+            let rate = burst.needed("rate", Kind::Share.expected(), burst.share("rate")?)?;
+            let mean = burst.needed("mean", "the mean packets of a burst", burst.number("mean")?)?;
+            if rate >= 1.0 || mean < 1.0 {
+                return burst.wrong("mean", "expected a rate below 1 and bursts of at least one packet");
+            }
+            Ok((rate, mean))
+        })?,
+        partitions: partitions.iter().map(span_of_time).collect::<Result<_, _>>()?,
+    })
+}
+
+fn discipline(reader: &Reader<'_>) -> Result<Discipline, Wrong> {
+    let kind = reader.needed("kind", "\"red\" or \"codel\"", reader.text("kind")?)?;
+    match kind.as_str() {
+        "red" => {
+            let number = |key: &str, otherwise: f64| Ok(reader.number(key)?.unwrap_or(otherwise));
+            let (min, max) = (number("min", 5.0)?, number("max", 15.0)?);
+            let (max_p, weight) = (number("max_p", 0.1)?, number("weight", 0.002)?);
+            if !(min >= 0.0 && max > min && max_p > 0.0 && max_p <= 1.0 && weight > 0.0 && weight <= 1.0) {
+                return reader.wrong("kind", "RED needs 0 <= min < max, and max_p and weight from 0 to 1");
+            }
+            Ok(Discipline::Red { min, max, max_p, weight, gentle: reader.truth("gentle")?.unwrap_or(true) })
+        }
+        "codel" => Ok(Discipline::CoDel {
+            target: reader.time("target")?.unwrap_or(Duration::from_millis(5)),
+            interval: reader.time("interval")?.unwrap_or(Duration::from_millis(100)),
+        }),
+        other => reader.wrong("kind", format!("expected \"red\" or \"codel\", found {other:?}")),
+    }
+}
+
+/// `["20 s", "22 s"]`.
+fn span_of_time(node: &Node) -> Result<(Duration, Duration), Wrong> {
+    let wrong = || (node.span.clone(), "expected two times such as [\"20 s\", \"22 s\"]".to_owned());
+    let Value::List(list) = &node.value else { return Err(wrong()) };
+    let mut times = list.iter().map(|node| match &node.value {
+        Value::Text(text) => match units::parse(text) {
+            Some((Kind::Time, seconds)) => units::duration(seconds),
+            _ => None,
+        },
+        _ => None,
+    });
+    match (times.next().flatten(), times.next().flatten(), times.next()) {
+        (Some(from), Some(until), None) if from < until => Ok((from, until)),
+        _ => Err(wrong()),
+    }
+}
+
+fn change(reader: &Reader<'_>) -> Result<Vec<Change>, Wrong> {
+    let present = when(reader)?;
+    let at = reader.needed("at", Kind::Time.expected(), reader.time("at")?)?;
+    let link = pair(reader, "link")?;
+    let node = reader.text("node")?;
+    let one_way = reader.truth("one_way")?.unwrap_or(false);
+    let (rate, delay, loss, up) =
+        (reader.rate("rate")?, reader.time("delay")?, reader.share("loss")?, reader.truth("up")?);
+    if !present {
+        return Ok(Vec::new());
+    }
+    match (link, node, up) {
+        (None, Some(node), Some(up)) => Ok(vec![Change { at, what: Changed::Relay { node, up } }]),
+        (Some((from, to)), None, _)
+            if rate.is_some() || delay.is_some() || loss.is_some() || up.is_some() =>
+        {
+            let change = |from: &str, to: &str| Change {
+                at,
+                what: Changed::Link { from: from.to_owned(), to: to.to_owned(), rate, delay, loss, up },
+            };
+            let mut changes = vec![change(&from, &to)];
+            if !one_way {
+                changes.push(change(&to, &from));
+            }
+            Ok(changes)
+        }
+        _ => reader.wrong("at", "expected `link` with a new rate, delay, loss or up, or `node` with up"),
+    }
+}
+
+fn end(reader: &Reader<'_>, key: &str) -> Result<End, Wrong> {
+    let any = format!("{key}_any");
+    match (reader.text(key)?, reader.text(&any)?) {
+        (Some(node), None) => Ok(End::Node(node)),
+        (None, Some(prefix)) => Ok(End::Any(prefix)),
+        _ => reader.wrong(key, format!("expected a node, or `{any}` with how the names of nodes begin")),
+    }
+}
+
+fn ways(reader: &Reader<'_>) -> Result<Vec<Way>, Wrong> {
+    let mut ways = Vec::new();
+    for text in reader.texts("paths")?.unwrap_or_else(|| vec!["direct".into()]) {
+        let way = match text.split_once('*') {
+            _ if text == "direct" => Way::Direct,
+            // "R*8": eight of the nodes that begin with R.
+            Some((prefix, count)) => match count.parse() {
+                Ok(count) if count > 0 => Way::Any(prefix.to_owned(), count),
+                _ => return reader.wrong("paths", format!("{text:?}: expected for example \"R*8\"")),
+            },
+            None => Way::Through(text),
+        };
+        if ways.contains(&way) {
+            return reader.wrong("paths", "a way stands there twice");
+        }
+        ways.push(way);
+    }
+    if ways.is_empty() {
+        return reader.wrong("paths", "expected at least one way");
+    }
+    Ok(ways)
+}
+
+fn congestion(reader: &Reader<'_>, otherwise: &str) -> Result<Congestion, Wrong> {
+    let name = reader.text("congestion")?.unwrap_or_else(|| otherwise.to_owned());
+    let options = reader.table("options", |options| options.numbers())?.unwrap_or_default();
+    Ok(Congestion { name, options })
+}
+
+fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, Wrong> {
+    let read = reader.table("tcp", |tcp| {
+        let usual = TcpOptions::default();
+        Ok(TcpOptions {
+            delayed_ack: tcp.truth("delayed_ack")?.unwrap_or(usual.delayed_ack),
+            receive_window: tcp.size("receive_window")?,
+            min_rto: tcp.time("min_rto")?.unwrap_or(usual.min_rto),
+            initial_window: tcp.count("initial_window", 1_000)?.unwrap_or(usual.initial_window),
+            sack: tcp.truth("sack")?.unwrap_or(usual.sack),
+            mss: tcp.count("mss", 9_000)?.unwrap_or(usual.mss),
+            relay_packets: tcp.count("relay_packets", 1_000_000)?.unwrap_or(usual.relay_packets),
+        })
+    })?;
+    Ok(read.unwrap_or_default())
+}
+
+fn session(reader: &Reader<'_>) -> Result<SessionOptions, Wrong> {
+    let read = reader.table("session", |session| {
+        let word = |key: &str, is: &str, usual: &str| match session.text(key)?.as_deref() {
+            None => Ok(false),
+            Some(word) if word == is => Ok(true),
+            Some(word) if word == usual => Ok(false),
+            Some(word) => session.wrong(key, format!("expected {is:?} or {usual:?}, found {word:?}")),
+        };
+        Ok(SessionOptions {
+            pnack_first_gap: word("pnack", "first-gap", "adaptive")?,
+            ack_direct: word("ack_path", "direct", "fastest")?,
+            tau: session.number("tau")?,
+            real_bytes: session.truth("real_bytes")?.unwrap_or(false),
+        })
+    })?;
+    Ok(read.unwrap_or_default())
+}
+
+fn demand(reader: &Reader<'_>) -> Result<Demand, Wrong> {
+    let steps = reader.list("steps")?;
+    match (reader.size("size")?, reader.rate("rate")?, steps) {
+        (None, None, None) => Ok(Demand::Unlimited),
+        (Some(size), None, None) => Ok(Demand::Size(size)),
+        (None, Some(rate), None) => Ok(Demand::Rate(vec![(Duration::ZERO, rate)])),
+        (None, None, Some(steps)) => steps.iter().map(step).collect::<Result<_, _>>().map(Demand::Rate),
+        _ => reader.wrong("size", "expected one of size, rate and steps"),
+    }
+}
+
+/// `["30 s", "8 Mbit/s"]`.
+fn step(node: &Node) -> Result<(Duration, u64), Wrong> {
+    let wrong =
+        || (node.span.clone(), "expected a time and a rate such as [\"30 s\", \"8 Mbit/s\"]".to_owned());
+    let Value::List(list) = &node.value else { return Err(wrong()) };
+    let mut parts = list.iter().map(|node| match &node.value {
+        Value::Text(text) => units::parse(text),
+        _ => None,
+    });
+    match (parts.next().flatten(), parts.next().flatten(), parts.next()) {
+        (Some((Kind::Time, at)), Some((Kind::Rate, rate)), None) if rate >= 0.0 => {
+            Ok((units::duration(at).ok_or_else(wrong)?, rate as u64))
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn transfer(reader: &Reader<'_>) -> Result<Vec<Transfer>, Wrong> {
+    let present = when(reader)?;
+    let group = name(reader)?;
+    let count = reader.count("count", MOST_COPIES)?;
+    let (tcp, session) = (tcp(reader)?, session(reader)?);
+    let carrier = match reader.text("carrier")?.as_deref() {
+        None | Some("session") => Carrier::Session(session),
+        Some("tcp") => Carrier::Tcp(tcp),
+        Some("tcp-relays") => Carrier::TcpRelays(tcp),
+        Some(other) => {
+            return reader.wrong("carrier", format!("expected session, tcp or tcp-relays, found {other:?}"));
+        }
+    };
+    let otherwise = if matches!(carrier, Carrier::Session(_)) { "harp" } else { "newreno" };
+    let one = Transfer {
+        name: group.clone(),
+        group: group.clone(),
+        from: end(reader, "from")?,
+        to: end(reader, "to")?,
+        paths: ways(reader)?,
+        carrier,
+        congestion: congestion(reader, otherwise)?,
+        demand: demand(reader)?,
+        start: reader.time("start")?.unwrap_or_default(),
+        start_jitter: reader.time("start_jitter")?.unwrap_or_default(),
+        stop: reader.time("stop")?,
+    };
+    if matches!((&one.from, &one.to), (End::Node(a), End::Node(b)) if a == b) {
+        return reader.wrong("to", "expected another node than `from`");
+    }
+    if one.stop.is_some_and(|stop| stop <= one.start) {
+        return reader.wrong("stop", "expected a time after `start`");
+    }
+    if !present {
+        return Ok(Vec::new());
+    }
+    Ok(match count {
+        None => vec![one],
+        Some(count) => {
+            (1..=count).map(|number| Transfer { name: format!("{group}.{number}"), ..one.clone() }).collect()
+        }
+    })
+}
+
+fn requests(reader: &Reader<'_>) -> Result<Requests, Wrong> {
+    let clients = reader.count("clients", MOST_COPIES)?;
+    let think = reader.time("think")?;
+    let (count, every) = (reader.count("count", 1_000_000)?, reader.time("every")?);
+    let poisson = reader.truth("poisson")?.unwrap_or(false);
+    let arrivals = match (clients, every) {
+        (Some(clients), None) => Arrivals::Closed { clients, think: think.unwrap_or(Duration::from_secs(1)) },
+        (None, Some(every)) if !every.is_zero() => {
+            Arrivals::Open { count: count.unwrap_or(0), every, poisson }
+        }
+        _ => {
+            return reader
+                .wrong("clients", "expected `clients` (each waits for its answer), or `every` (none waits)");
+        }
+    };
+    let sizes = match (reader.text("kind")?.as_deref(), reader.size("size")?) {
+        (Some("web") | None, None) => Sizes::Web,
+        (None, Some(size)) => Sizes::Fixed(size),
+        _ => return reader.wrong("size", "expected kind = \"web\", or a size"),
+    };
+    Ok(Requests {
+        name: name(reader)?,
+        client: reader.needed("client", "the node of the clients", reader.text("client")?)?,
+        server: reader.needed("server", "the node of the server", reader.text("server")?)?,
+        arrivals,
+        sizes,
+        congestion: congestion(reader, "newreno")?,
+        tcp: tcp(reader)?,
+        start: reader.time("start")?.unwrap_or_default(),
+        stop: reader.time("stop")?,
+    })
+}
+
+fn cross(reader: &Reader<'_>) -> Result<Cross, Wrong> {
+    let packet = reader.count("packet", 9_000)?.unwrap_or(1_500);
+    if packet < 100 {
+        return reader.wrong("packet", "expected at least 100 bytes");
+    }
+    Ok(Cross {
+        name: name(reader)?,
+        from: reader.needed("from", "a node", reader.text("from")?)?,
+        to: reader.needed("to", "a node", reader.text("to")?)?,
+        rate: reader.needed("rate", Kind::Rate.expected(), reader.rate("rate")?)?,
+        packet,
+        poisson: reader.truth("poisson")?.unwrap_or(false),
+        start: reader.time("start")?.unwrap_or_default(),
+        stop: reader.time("stop")?,
+    })
+}

@@ -1,0 +1,152 @@
+//! Axes and their combinations.
+
+use super::node::{Node, Value};
+use super::reader::Wrong;
+use super::{Axis, Overrides};
+
+/// The value of one axis in a variant: name, label, value.
+pub(super) type Chosen = (String, String, Node);
+
+/// What `[sweep]` and `[[skip]]` say.
+#[derive(Debug, Default)]
+pub(super) struct Sweep {
+    axes: Vec<(String, Vec<(String, Node)>)>,
+    /// Combinations that are left out: of each axis named, these labels.
+    skips: Vec<Vec<(String, Vec<String>)>>,
+}
+
+/// `old` with the values that `new` names: by label where the old axis has such a label, else the new value itself.
+pub(super) fn narrowed(old: &Node, new: &Node) -> Node {
+    let Value::List(wanted) = &new.value else { return new.clone() };
+    let known = values(old);
+    let kept = wanted.iter().map(|node| {
+        let label = node.value.label();
+        let value =
+            known.iter().find(|(known, _)| *known == label).map_or_else(|| node.clone(), |(_, v)| v.clone());
+        (label, node.span.clone(), value)
+    });
+    Node { value: Value::Table(super::Table(kept.collect())), span: new.span.clone() }
+}
+
+/// Labels and values of an axis: a list, or a table of labels.
+fn values(axis: &Node) -> Vec<(String, Node)> {
+    match &axis.value {
+        Value::List(list) => list.iter().map(|node| (node.value.label(), node.clone())).collect(),
+        Value::Table(table) => table.0.iter().map(|(label, _, node)| (label.clone(), node.clone())).collect(),
+        single => vec![(single.label(), axis.clone())],
+    }
+}
+
+impl Sweep {
+    pub(super) fn read(
+        sweep: Option<&Node>,
+        skip: Option<&Node>,
+        overrides: &Overrides,
+    ) -> Result<Self, Wrong> {
+        let mut axes = Vec::new();
+        match sweep.map(|node| &node.value) {
+            None => {}
+            Some(Value::Table(table)) => {
+                for (name, span, axis) in &table.0 {
+                    let values = values(axis);
+                    if values.is_empty() {
+                        return Err((
+                            span.clone(),
+                            format!("axis `{name}` has no value: expected at least one"),
+                        ));
+                    }
+                    axes.push((name.clone(), values));
+                }
+            }
+            Some(_) => return Err((0..0, "`sweep`: expected axes with their values".into())),
+        }
+        for (name, wanted) in &overrides.sweep {
+            let Some((_, values)) = axes.iter_mut().find(|(axis, _)| axis == name) else {
+                let known: Vec<_> = axes.iter().map(|(name, _)| name.as_str()).collect();
+                return Err((0..0, format!("--sweep {name}: the plan has the axes {}", known.join(", "))));
+            };
+            *values = wanted
+                .iter()
+                .map(|label| {
+                    let known = values.iter().find(|(known, _)| known == label);
+                    known.cloned().unwrap_or_else(|| (label.clone(), from_command_line(label)))
+                })
+                .collect();
+        }
+        let skips = match skip.map(|node| &node.value) {
+            None => Vec::new(),
+            Some(Value::List(list)) => {
+                list.iter().map(|node| skipped(node, &axes)).collect::<Result<_, _>>()?
+            }
+            Some(_) => return Err((0..0, "expected [[skip]]".into())),
+        };
+        Ok(Self { axes, skips })
+    }
+
+    pub(super) fn axes(&self) -> Vec<Axis> {
+        self.axes
+            .iter()
+            .map(|(name, values)| Axis {
+                name: name.clone(),
+                labels: values.iter().map(|(label, _)| label.clone()).collect(),
+            })
+            .collect()
+    }
+
+    /// Every combination that is not skipped; the last axis changes fastest.
+    pub(super) fn variants(&self, most: usize) -> Result<Vec<Vec<Chosen>>, Wrong> {
+        let mut variants: Vec<Vec<Chosen>> = vec![Vec::new()];
+        for (name, values) in &self.axes {
+            if variants.len().saturating_mul(values.len()) > most {
+                return Err((0..0, format!("more than {most} variants: expected a smaller [sweep]")));
+            }
+            variants = variants
+                .iter()
+                .flat_map(|variant| {
+                    values.iter().map(move |(label, node)| {
+                        let mut longer = variant.clone();
+                        longer.push((name.clone(), label.clone(), node.clone()));
+                        longer
+                    })
+                })
+                .collect();
+        }
+        variants.retain(|variant| {
+            !self.skips.iter().any(|skip| {
+                skip.iter().all(|(axis, labels)| {
+                    variant.iter().any(|(name, label, _)| name == axis && labels.contains(label))
+                })
+            })
+        });
+        if variants.is_empty() {
+            return Err((0..0, "every variant is skipped".into()));
+        }
+        Ok(variants)
+    }
+}
+
+/// What stands on a command line is a number, a truth or a text.
+fn from_command_line(text: &str) -> Node {
+    let value = match text {
+        "true" => Value::Truth(true),
+        "false" => Value::Truth(false),
+        _ => text.parse().map_or_else(|_| Value::Text(text.to_owned()), Value::Number),
+    };
+    Node { value, span: 0..0 }
+}
+
+fn skipped(node: &Node, axes: &[(String, Vec<(String, Node)>)]) -> Result<Vec<(String, Vec<String>)>, Wrong> {
+    let Value::Table(table) = &node.value else {
+        return Err((node.span.clone(), "expected [[skip]]".into()));
+    };
+    table
+        .0
+        .iter()
+        .map(|(axis, span, value)| {
+            if !axes.iter().any(|(name, _)| name == axis) {
+                return Err((span.clone(), format!("[sweep] has no axis `{axis}`")));
+            }
+            Ok((axis.clone(), values(value).into_iter().map(|(label, _)| label).collect()))
+        })
+        .collect()
+}

@@ -1,0 +1,155 @@
+//! Quantities as a plan writes them: a number with a unit, perhaps times or divided by plain numbers.
+
+use byway_wire::Duration;
+
+/// What kind of quantity is wanted, with an example for whoever wrote another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Bits per second.
+    Rate,
+    /// Seconds.
+    Time,
+    /// Bytes.
+    Size,
+    /// Packets.
+    Packets,
+    /// A share of one.
+    Share,
+    /// A number without unit.
+    Number,
+}
+
+impl Kind {
+    /// What a reader expects to see, for error messages.
+    #[must_use]
+    pub const fn expected(self) -> &'static str {
+        match self {
+            Self::Rate => "a rate such as \"10 Mbit/s\" or \"200 KB/s\"",
+            Self::Time => "a time such as \"20 ms\" or \"5 min\"",
+            Self::Size => "a number of bytes such as \"64 KB\" or \"100 MB\"",
+            Self::Packets => "a number of packets such as \"50 packets\"",
+            Self::Share => "a share such as \"0.1 %\" or 0.001",
+            Self::Number => "a number",
+        }
+    }
+}
+
+/// Units by kind: the name and how many base units it is. KB is 1000 bytes, KiB 1024.
+const UNITS: &[(Kind, &str, f64)] = &[
+    (Kind::Rate, "bit/s", 1.0),
+    (Kind::Rate, "kbit/s", 1e3),
+    (Kind::Rate, "Mbit/s", 1e6),
+    (Kind::Rate, "Gbit/s", 1e9),
+    (Kind::Rate, "B/s", 8.0),
+    (Kind::Rate, "KB/s", 8e3),
+    (Kind::Rate, "MB/s", 8e6),
+    (Kind::Time, "ns", 1e-9),
+    (Kind::Time, "us", 1e-6),
+    (Kind::Time, "ms", 1e-3),
+    (Kind::Time, "s", 1.0),
+    (Kind::Time, "min", 60.0),
+    (Kind::Time, "h", 3600.0),
+    (Kind::Size, "B", 1.0),
+    (Kind::Size, "KB", 1e3),
+    (Kind::Size, "MB", 1e6),
+    (Kind::Size, "GB", 1e9),
+    (Kind::Size, "KiB", 1024.0),
+    (Kind::Size, "MiB", 1_048_576.0),
+    (Kind::Size, "GiB", 1_073_741_824.0),
+    (Kind::Packets, "packets", 1.0),
+    (Kind::Packets, "packet", 1.0),
+    (Kind::Share, "%", 0.01),
+];
+
+/// The value of `text` in base units (bit/s, s, bytes, packets, 1) and its kind.
+pub fn parse(text: &str) -> Option<(Kind, f64)> {
+    let mut product = 1.0;
+    let mut kind = None;
+    let mut divide = false;
+    let mut rest = text.trim();
+    loop {
+        let (number, behind) = number(rest)?;
+        product = if divide { product / number } else { product * number };
+        let end = behind.find(" *").into_iter().chain(behind.find(" / ")).min().unwrap_or(behind.len());
+        let (unit, onward) = behind.split_at(end);
+        match unit.trim() {
+            "" => {}
+            name => {
+                let (found, _, scale) = UNITS.iter().find(|(_, known, _)| *known == name)?;
+                // A second unit, or a unit below the line, is no quantity.
+                if divide || kind.replace(*found).is_some() {
+                    return None;
+                }
+                product *= scale;
+            }
+        }
+        let onward = onward.trim_start();
+        let Some(sign) = onward.chars().next() else { break };
+        divide = sign == '/';
+        rest = onward.get(1..)?.trim_start();
+    }
+    product.is_finite().then(|| (kind.unwrap_or(Kind::Number), product))
+}
+
+/// A number at the beginning of `text`, and what follows it.
+fn number(text: &str) -> Option<(f64, &str)> {
+    let end = text
+        .char_indices()
+        .find(|&(at, c)| !(c.is_ascii_digit() || c == '.' || (at == 0 && (c == '-' || c == '+'))))
+        .map_or(text.len(), |(at, _)| at);
+    let (digits, rest) = text.split_at(end);
+    digits.parse().ok().map(|value| (value, rest))
+}
+
+/// The number that a label of an axis begins with, if any: `"20 ms"` is 20.
+#[must_use]
+pub fn leading_number(label: &str) -> Option<f64> {
+    number(label.trim()).map(|(value, _)| value)
+}
+
+/// Seconds as a duration; `None` below zero or beyond 10 years.
+#[must_use]
+pub fn duration(seconds: f64) -> Option<Duration> {
+    (0.0..=315_360_000.0).contains(&seconds).then(|| Duration::from_nanos(libm::round(seconds * 1e9) as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities() {
+        for (text, kind, value) in [
+            ("10 Mbit/s", Kind::Rate, 1e7),
+            ("200 KB/s", Kind::Rate, 1.6e6),
+            ("10Mbit/s", Kind::Rate, 1e7),
+            ("20 ms", Kind::Time, 0.02),
+            ("5 ms * 3", Kind::Time, 0.015),
+            ("60 s / 4", Kind::Time, 15.0),
+            ("10 * 5 ms", Kind::Time, 0.05),
+            ("50 packets", Kind::Packets, 50.0),
+            ("0.1 %", Kind::Share, 0.001),
+            ("1.5", Kind::Number, 1.5),
+            ("64 KB", Kind::Size, 64_000.0),
+            ("1 MiB", Kind::Size, 1_048_576.0),
+        ] {
+            let (found, got) = parse(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(found, kind, "{text}");
+            assert!((got - value).abs() < 1e-9 * value, "{text}: {got}");
+        }
+    }
+
+    #[test]
+    fn what_is_none() {
+        for text in
+            ["", "ms", "5 parsec", "5 ms * 3 ms", "1 / 2 s", "5 ms *", "--5", "1e9999 s", "5 ms 6", "1 / 0"]
+        {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert_eq!(duration(-1.0), None);
+        assert_eq!(duration(f64::NAN), None);
+        assert_eq!(duration(0.0015), Some(Duration::from_micros(1500)));
+        assert_eq!(leading_number("20 ms"), Some(20.0));
+        assert_eq!(leading_number("joint"), None);
+    }
+}
