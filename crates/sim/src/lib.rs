@@ -11,6 +11,7 @@
 //! * [`clock`]: what time it is on a node.
 //! * [`world`]: nodes, routes and the loop that asserts its own laws.
 //! * [`tcp`]: reference TCP hosts, web clients and plain cross traffic.
+//! * [`topology`]: networks as data, routes over them, generators and the papers' networks.
 //! * [`shaper`]: a pipe as a machine between two sockets, for the simulated world and the real one.
 //!
 //! A test makes a world, puts machines into it, joins them and looks:
@@ -43,6 +44,7 @@ pub mod queue;
 pub mod random;
 pub mod shaper;
 pub mod tcp;
+pub mod topology;
 
 pub mod world;
 

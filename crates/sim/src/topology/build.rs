@@ -1,0 +1,98 @@
+//! A graph becomes links of a world.
+
+use super::error::Error;
+use super::graph::{Direction, Graph};
+use crate::pipe::PipeConfig;
+use crate::world::{LinkId, Source, World};
+use core::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The links of a world that were made from a [`Graph`].
+///
+/// Hosts are whatever nodes the owner adds to the world. That a host sits at a node of the graph is said by the ways that
+/// its routes take; several may sit at one node, and between them the way is empty.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// Name and link of every direction of the graph, in its order.
+    links: Vec<(String, Option<LinkId>)>,
+    names: BTreeMap<String, LinkId>,
+}
+
+impl Graph {
+    /// Makes a link for each direction of each edge, called "A>B" after the nodes. A link draws its faults from its name,
+    /// so a node more or less shifts nobody's draws.
+    ///
+    /// # Panics
+    /// If the world has a link of such a name.
+    pub fn build(&self, world: &mut World) -> Built {
+        self.build_with(world, self.directions(), |world, name, config| world.link(name, config.clone()))
+    }
+
+    /// Makes only the links of these directions: of a large network, those that the plan's ways use. `make` adds the link
+    /// under the name it is given, of whatever kind.
+    ///
+    /// # Panics
+    /// If the world has a link of such a name, or a direction is of another graph.
+    pub fn build_with(
+        &self,
+        world: &mut World,
+        used: impl IntoIterator<Item = Direction>,
+        mut make: impl FnMut(&mut World, &str, &PipeConfig) -> LinkId,
+    ) -> Built {
+        let named = self.directions().map(|direction| {
+            let (from, to) = self.ends(direction);
+            (format!("{from}>{to}"), None)
+        });
+        let mut built = Built { links: named.collect(), names: BTreeMap::new() };
+        // In the graph's order, whatever the order of use: so the links' numbers follow from what is used alone.
+        for direction in used.into_iter().collect::<BTreeSet<_>>() {
+            let config = self.config(direction);
+            let (name, place) = &mut built.links[direction.0 as usize];
+            let link = make(world, name, config);
+            *place = Some(link);
+            built.names.insert(name.clone(), link);
+        }
+        built
+    }
+}
+
+impl Built {
+    /// The link from a node to its neighbour.
+    ///
+    /// # Errors
+    /// [`Error::NotBuilt`].
+    pub fn link(&self, from: &str, to: &str) -> Result<LinkId, Error> {
+        let link = format!("{from}>{to}");
+        self.names.get(&link).copied().ok_or(Error::NotBuilt { link })
+    }
+
+    /// The links of a way.
+    ///
+    /// # Errors
+    /// [`Error::NotBuilt`].
+    ///
+    /// # Panics
+    /// If the way is of another graph.
+    pub fn links(&self, way: &[Direction]) -> Result<Vec<LinkId>, Error> {
+        let find = |direction: &Direction| {
+            let (name, link) = &self.links[direction.0 as usize];
+            link.ok_or_else(|| Error::NotBuilt { link: name.clone() })
+        };
+        way.iter().map(find).collect()
+    }
+
+    /// Lets packets from `from` to the IP address `to` take this way.
+    ///
+    /// # Errors
+    /// [`Error::NotBuilt`].
+    pub fn route(
+        &self,
+        world: &mut World,
+        from: impl Into<Source>,
+        to: IpAddr,
+        way: &[Direction],
+    ) -> Result<(), Error> {
+        world.route(from, to, &self.links(way)?);
+        Ok(())
+    }
+}

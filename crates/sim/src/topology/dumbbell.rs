@@ -1,0 +1,81 @@
+//! The plainest networks: a dumbbell, and a bundle of paths side by side.
+
+use super::error::Error;
+use super::graph::Graph;
+use crate::pipe::PipeConfig;
+
+/// Hosts on two sides of one bottleneck: l1 to l`left`, "west", "east", r1 to r`right`.
+///
+/// ```text
+/// l1 ─┐                          ┌─ r1
+/// l2 ─┼─ west ══bottleneck══ east ┼─ r2
+/// …  ─┘                          └─ …
+/// ```
+///
+/// # Errors
+/// [`Error::ZeroRate`].
+pub fn dumbbell(
+    left: usize,
+    right: usize,
+    access: &PipeConfig,
+    bottleneck: &PipeConfig,
+) -> Result<Graph, Error> {
+    let mut graph = Graph::new();
+    graph.join("west", "east", bottleneck)?;
+    for host in 1..=left {
+        graph.join(&format!("l{host}"), "west", access)?;
+    }
+    for host in 1..=right {
+        graph.join("east", &format!("r{host}"), access)?;
+    }
+    Ok(graph)
+}
+
+/// A path of a [`bundle`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    /// From the entry to the relay, and back.
+    pub first: PipeConfig,
+    /// From the relay to the exit, and back.
+    pub second: PipeConfig,
+}
+
+/// Paths side by side between an entry E and an exit X, through relays T1, T2 and so on, and at will a direct one. Senders
+/// S1 to S`hosts` sit behind E, receivers R1 to R`hosts` behind X.
+///
+/// ```text
+///  S1 ─┐   ┌─first─ T1 ─second─┐   ┌─ R1
+///      ├─ E ───────direct─────── X ─┤
+///  S2 ─┘   └─first─ T2 ─second─┘   └─ R2
+/// ```
+///
+/// Routes count links and not delays here, so that the way through a relay stays on its path, however long that is.
+///
+/// # Errors
+/// [`Error::ZeroRate`].
+pub fn bundle(
+    hosts: usize,
+    access: &PipeConfig,
+    direct: Option<&PipeConfig>,
+    relayed: &[Path],
+) -> Result<Graph, Error> {
+    let mut graph = Graph::new();
+    graph.add_node("E")?;
+    graph.add_node("X")?;
+    for host in 1..=hosts {
+        graph.join(&format!("S{host}"), "E", access)?;
+        graph.join("X", &format!("R{host}"), access)?;
+    }
+    if let Some(direct) = direct {
+        graph.join("E", "X", direct)?;
+        graph.set_cost("E", "X", 1)?;
+    }
+    for (number, path) in relayed.iter().enumerate() {
+        let relay = format!("T{}", number + 1);
+        graph.join("E", &relay, &path.first)?;
+        graph.join(&relay, "X", &path.second)?;
+        graph.set_cost("E", &relay, 1)?;
+        graph.set_cost(&relay, "X", 1)?;
+    }
+    Ok(graph)
+}

@@ -1,0 +1,100 @@
+//! What can be wrong with a network that was written down.
+
+/// Why a network cannot be made, routed or found.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// A name that cannot be one.
+    #[error("{name:?} is no name for a node: it needs at least one character, and neither '>' nor spaces")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// Two nodes of one name.
+    #[error("there are two nodes called {name}")]
+    DuplicateNode {
+        /// The name.
+        name: String,
+    },
+    /// A node that nobody added.
+    #[error("there is no node called {name}; there are {known}")]
+    UnknownNode {
+        /// The name that was asked for.
+        name: String,
+        /// Names that there are, the first few.
+        known: String,
+    },
+    /// Two edges between the same nodes. Put a node into one of them.
+    #[error("{a} and {b} are joined already: for a second way between them, put a node on it")]
+    DuplicateEdge {
+        /// One end.
+        a: String,
+        /// The other.
+        b: String,
+    },
+    /// An edge from a node to itself.
+    #[error("{name} cannot be joined to itself")]
+    Loop {
+        /// The node.
+        name: String,
+    },
+    /// A rate of zero carries nothing; an outage is a partition.
+    #[error("the link {from}>{to} has a rate of zero: leave it out, or give it a partition")]
+    ZeroRate {
+        /// Where it begins.
+        from: String,
+        /// Where it ends.
+        to: String,
+    },
+    /// A direction between neighbours that are none.
+    #[error("no link leads from {from} straight to {to}")]
+    NoEdge {
+        /// Where it would begin.
+        from: String,
+        /// Where it would end.
+        to: String,
+    },
+    /// No way leads there.
+    #[error("no way leads from {from} to {to}")]
+    Unreachable {
+        /// Where it would begin.
+        from: String,
+        /// Where it would end.
+        to: String,
+    },
+    /// A link that was not built into the world, or that there is not.
+    #[error("the link {link} is not in this world: no such link, or it was built without it")]
+    NotBuilt {
+        /// Its name, "A>B".
+        link: String,
+    },
+    /// A network that the registry does not know.
+    #[error("there is no topology called {name}; there are {known}")]
+    UnknownTopology {
+        /// The name that was asked for.
+        name: String,
+        /// All that there are.
+        known: String,
+    },
+    /// A parameter that a network does not have.
+    #[error("{topology} has no parameter {name}; it has {known}")]
+    UnknownParameter {
+        /// The network.
+        topology: String,
+        /// The name that was given.
+        name: String,
+        /// All that it has.
+        known: String,
+    },
+    /// A value that a parameter cannot have.
+    #[error("{topology}: {name} = {value}, but it must be {expected}")]
+    BadParameter {
+        /// The network.
+        topology: String,
+        /// The parameter.
+        name: String,
+        /// The value that was given.
+        value: f64,
+        /// What would do.
+        expected: String,
+    },
+}

@@ -1,0 +1,233 @@
+//! Named nodes, and what joins them.
+
+use super::error::Error;
+use super::routing::Trees;
+use crate::pipe::PipeConfig;
+use byway_wire::time::nanos;
+use std::collections::BTreeMap;
+
+/// One direction of an edge of a [`Graph`]. Means nothing in another graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Direction(pub(super) u32);
+
+impl Direction {
+    /// The other direction of the same edge.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+}
+
+/// One direction of an edge.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) config: PipeConfig,
+    cost: Option<u64>,
+}
+
+impl Lane {
+    /// What routing counts for this lane.
+    pub(super) fn cost(&self) -> u64 {
+        self.cost.unwrap_or_else(|| nanos(self.config.delay))
+    }
+}
+
+/// A network as data: named nodes and undirected edges that carry a [`PipeConfig`] per direction.
+///
+/// *Making*: [`add_node`](Self::add_node), [`add_edge`](Self::add_edge), [`config_mut`](Self::config_mut),
+/// [`set_cost`](Self::set_cost). *Routing*: [`way`](Self::way). *Measuring*: [`propagation`](Self::propagation),
+/// [`transit`](Self::transit), [`base_rtt`](Self::base_rtt), [`bottleneck`](Self::bottleneck),
+/// [`memory_bound`](Self::memory_bound). *Using*: [`build`](Self::build).
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    names: Vec<String>,
+    by_name: BTreeMap<String, u32>,
+    /// Lane 2i is the direction of edge i as it was added, lane 2i + 1 its way back.
+    lanes: Vec<Lane>,
+    leaving: Vec<Vec<Direction>>,
+    between: BTreeMap<(u32, u32), Direction>,
+    pub(super) trees: Trees,
+}
+
+/// How many names an error lists.
+const LISTED: usize = 12;
+
+impl Graph {
+    /// A network of nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a node.
+    ///
+    /// # Errors
+    /// [`Error::BadName`], [`Error::DuplicateNode`].
+    pub fn add_node(&mut self, name: &str) -> Result<(), Error> {
+        if name.is_empty() || name.contains(|c: char| c == '>' || c.is_whitespace()) {
+            return Err(Error::BadName { name: name.to_owned() });
+        }
+        if self.by_name.contains_key(name) {
+            return Err(Error::DuplicateNode { name: name.to_owned() });
+        }
+        self.trees = Trees::default();
+        self.by_name.insert(name.to_owned(), self.names.len() as u32);
+        self.names.push(name.to_owned());
+        self.leaving.push(Vec::new());
+        Ok(())
+    }
+
+    /// Joins two nodes by a pipe from `a` to `b` and one back.
+    ///
+    /// # Errors
+    /// [`Error::UnknownNode`], [`Error::DuplicateEdge`], [`Error::Loop`], [`Error::ZeroRate`].
+    pub fn add_edge(&mut self, a: &str, b: &str, there: PipeConfig, back: PipeConfig) -> Result<(), Error> {
+        let (from, to) = (self.node(a)?, self.node(b)?);
+        if from == to {
+            return Err(Error::Loop { name: a.to_owned() });
+        }
+        if self.between.contains_key(&(from, to)) {
+            return Err(Error::DuplicateEdge { a: a.to_owned(), b: b.to_owned() });
+        }
+        for (config, from, to) in [(&there, a, b), (&back, b, a)] {
+            if config.rate == Some(0) {
+                return Err(Error::ZeroRate { from: from.to_owned(), to: to.to_owned() });
+            }
+        }
+        self.trees = Trees::default();
+        for (from, to, config) in [(from, to, there), (to, from, back)] {
+            let direction = Direction(self.lanes.len() as u32);
+            self.lanes.push(Lane { from, to, config, cost: None });
+            self.between.insert((from, to), direction);
+            if let Some(leaving) = self.leaving.get_mut(from as usize) {
+                leaving.push(direction);
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins two nodes by the same pipe both ways, and adds those of them that are new.
+    ///
+    /// # Errors
+    /// As [`add_node`](Self::add_node) and [`add_edge`](Self::add_edge).
+    pub fn join(&mut self, a: &str, b: &str, both: &PipeConfig) -> Result<(), Error> {
+        for name in [a, b] {
+            if !self.contains(name) {
+                self.add_node(name)?;
+            }
+        }
+        self.add_edge(a, b, both.clone(), both.clone())
+    }
+
+    /// What routing counts for both directions between two neighbours, in place of the propagation delay in nanoseconds.
+    /// So default routes can be other than the fastest, as on the Internet they are.
+    ///
+    /// # Errors
+    /// [`Error::UnknownNode`], [`Error::NoEdge`].
+    pub fn set_cost(&mut self, a: &str, b: &str, cost: u64) -> Result<(), Error> {
+        let direction = self.direction(a, b)?;
+        self.trees = Trees::default();
+        for direction in [direction, direction.reversed()] {
+            self.lane_mut(direction).cost = Some(cost);
+        }
+        Ok(())
+    }
+
+    /// The pipe from a node to its neighbour, to change it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownNode`], [`Error::NoEdge`].
+    pub fn config_mut(&mut self, from: &str, to: &str) -> Result<&mut PipeConfig, Error> {
+        let direction = self.direction(from, to)?;
+        self.trees = Trees::default();
+        Ok(&mut self.lane_mut(direction).config)
+    }
+
+    /// Whether there is a node of this name.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// The names of all nodes, in the order in which they were added.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The neighbours of a node, in the order in which the edges were added.
+    ///
+    /// # Errors
+    /// [`Error::UnknownNode`].
+    pub fn neighbours(&self, name: &str) -> Result<impl Iterator<Item = &str>, Error> {
+        let node = self.node(name)?;
+        Ok(self.leaving(node).iter().map(|&direction| self.name(self.lane(direction).to)))
+    }
+
+    /// Every direction of every edge, in the order in which they were added.
+    pub fn directions(&self) -> impl Iterator<Item = Direction> + use<> {
+        (0..self.lanes.len() as u32).map(Direction)
+    }
+
+    /// The direction from a node to its neighbour.
+    ///
+    /// # Errors
+    /// [`Error::UnknownNode`], [`Error::NoEdge`].
+    pub fn direction(&self, from: &str, to: &str) -> Result<Direction, Error> {
+        let pair = (self.node(from)?, self.node(to)?);
+        let none = || Error::NoEdge { from: from.to_owned(), to: to.to_owned() };
+        self.between.get(&pair).copied().ok_or_else(none)
+    }
+
+    /// Where a direction begins and ends.
+    ///
+    /// # Panics
+    /// If it is of another graph.
+    #[must_use]
+    pub fn ends(&self, direction: Direction) -> (&str, &str) {
+        let lane = self.lane(direction);
+        (self.name(lane.from), self.name(lane.to))
+    }
+
+    /// The pipe of a direction.
+    ///
+    /// # Panics
+    /// If it is of another graph.
+    #[must_use]
+    pub fn config(&self, direction: Direction) -> &PipeConfig {
+        &self.lane(direction).config
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Nodes are numbered by this graph alone, so every number is an index.
+    pub(super) fn name(&self, node: u32) -> &str {
+        &self.names[node as usize]
+    }
+
+    pub(super) fn leaving(&self, node: u32) -> &[Direction] {
+        &self.leaving[node as usize]
+    }
+
+    pub(super) fn node(&self, name: &str) -> Result<u32, Error> {
+        self.by_name.get(name).copied().ok_or_else(|| {
+            let mut known: Vec<&str> = self.by_name.keys().take(LISTED).map(String::as_str).collect();
+            if self.by_name.len() > LISTED {
+                known.push("…");
+            }
+            Error::UnknownNode { name: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    pub(super) fn lane(&self, direction: Direction) -> &Lane {
+        self.lanes.get(direction.0 as usize).unwrap_or_else(|| panic!("{direction:?} is not of this graph"))
+    }
+
+    fn lane_mut(&mut self, direction: Direction) -> &mut Lane {
+        let lane = self.lanes.get_mut(direction.0 as usize);
+        lane.unwrap_or_else(|| panic!("{direction:?} is not of this graph"))
+    }
+}

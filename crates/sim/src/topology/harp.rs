@@ -1,0 +1,142 @@
+//! The networks of Harp's simulations.
+//!
+//! The figures that draw them are lost; prose gives the names, which paths exist, and the rates of figure 3. What it does
+//! not give is a reconstruction and a parameter: rates, delays and queues of the bottlenecks, access lines of 100 Mbit/s
+//! and 1 ms. Lines that are no bottleneck have 100 Mbit/s and room for 1 000 packets.
+
+use super::error::Error;
+use super::graph::Graph;
+use super::parameters::{Parameter, Values, line, millis, parameter};
+use crate::pipe::PipeConfig;
+
+const MBIT: Parameter =
+    parameter("mbit", 10.0, [0.001, 100_000.0], "Mbit/s of each bottleneck (reconstructed)");
+const QUEUE: Parameter =
+    parameter("queue", 50.0, [0.0, 1e6], "packets that wait before a bottleneck (reconstructed)");
+const ACCESS: Parameter = parameter("access_mbit", 100.0, [0.001, 100_000.0], "Mbit/s of the other lines");
+
+pub(super) const T1: &[Parameter] = &[
+    MBIT,
+    parameter("ms", 10.0, [0.0, 1e4], "one-way delay of the direct bottleneck, ms (reconstructed)"),
+    QUEUE,
+    parameter("factor", 1.0, [1.0, 100.0], "by how much the delay through T2 is longer (figure 7a)"),
+    ACCESS,
+];
+
+pub(super) const T2: &[Parameter] = &[MBIT, QUEUE, ACCESS];
+pub(super) const T4: &[Parameter] = &[MBIT, QUEUE, ACCESS];
+
+pub(super) const FIG3: &[Parameter] = &[
+    parameter("direct_mbit", 10.0, [0.001, 100_000.0], "Mbit/s of the link of S1 alone (paper, figure 3)"),
+    parameter("shared_mbit", 8.0, [0.001, 100_000.0], "Mbit/s of the link of both (paper, figure 3)"),
+    QUEUE,
+    ACCESS,
+];
+
+/// Topology1: two paths from T1 to T3, direct and via T2, each with one bottleneck. Web servers W1, W2 and their clients C1,
+/// C2 hang on the two ends of each.
+///
+/// ```text
+///            W1          C1
+///             │           │
+///  S1 ────── T1 ═════════ T3 ────── R1
+///             └─── T2 ═════┘
+///              W2 ─┘      └─ C2
+/// ```
+pub(super) fn t1(values: &Values) -> Result<Graph, Error> {
+    let (rest, half) = (values.get("access_mbit"), values.get("ms") / 2.0 * values.get("factor"));
+    let access = line(rest, 1.0);
+    let mut graph = Graph::new();
+    graph.join("S1", "T1", &access)?;
+    graph.join("T3", "R1", &access)?;
+    graph.join("T1", "T3", &bottleneck(values, "mbit", values.get("ms")))?;
+    graph.join("T1", "T2", &line(rest, half))?;
+    graph.join("T2", "T3", &bottleneck(values, "mbit", half))?;
+    for (host, at) in [("W1", "T1"), ("C1", "T3"), ("W2", "T2"), ("C2", "T3")] {
+        graph.join(host, at, &access)?;
+    }
+    Ok(graph)
+}
+
+/// Topology2: four paths from T1 to T3, direct and via T2, T4 and T5, with a bottleneck each and 10, 12, 14 and 16 ms. S2
+/// sends to R2 over the bottleneck of the path through T2, which lies behind the router X.
+///
+/// ```text
+///  S1 ─── T1 ═══════════════ T3 ─── R1
+///         ├──── T2 ── X ══════┤└── R2
+///         │      S2 ──┘       │
+///         ├──── T4 ═══════════┤
+///         └──── T5 ═══════════┘
+/// ```
+pub(super) fn t2(values: &Values) -> Result<Graph, Error> {
+    let rest = values.get("access_mbit");
+    let access = line(rest, 1.0);
+    let mut graph = Graph::new();
+    for (a, b) in [("S1", "T1"), ("T3", "R1"), ("S2", "X"), ("T3", "R2")] {
+        graph.join(a, b, &access)?;
+    }
+    graph.join("T1", "T3", &bottleneck(values, "mbit", 10.0))?;
+    graph.join("T1", "T2", &line(rest, 5.0))?;
+    graph.join("T2", "X", &line(rest, 1.0))?;
+    graph.join("X", "T3", &bottleneck(values, "mbit", 6.0))?;
+    for (relay, half) in [("T4", 7.0), ("T5", 8.0)] {
+        graph.join("T1", relay, &line(rest, half))?;
+        graph.join(relay, "T3", &bottleneck(values, "mbit", half))?;
+    }
+    Ok(graph)
+}
+
+/// Topology4 of the technical report: from T1 to T6 directly, and via T3, T4 and T5, whose three paths share the bottleneck
+/// from T2 to T6. S2's direct path to R2 leads through T2, so over the same bottleneck.
+///
+/// ```text
+///  S1 ─── T1 ══════════════════ T6 ─── R1
+///         ├── T3 ──┐             ║└─── R2
+///         ├── T4 ──┼─── T2 ══════╝
+///         └── T5 ──┘    └── S2
+/// ```
+///
+/// The name T6 of the exit is ours. With one indirect path S1 and S2 share the bottleneck one to one, with three of them
+/// three to one.
+pub(super) fn t4(values: &Values) -> Result<Graph, Error> {
+    let rest = values.get("access_mbit");
+    let access = line(rest, 1.0);
+    let mut graph = Graph::new();
+    for (a, b) in [("S1", "T1"), ("T6", "R1"), ("S2", "T2"), ("T6", "R2")] {
+        graph.join(a, b, &access)?;
+    }
+    graph.join("T1", "T6", &bottleneck(values, "mbit", 10.0))?;
+    graph.join("T2", "T6", &bottleneck(values, "mbit", 5.0))?;
+    for (relay, delay) in [("T3", 4.0), ("T4", 5.0), ("T5", 6.0)] {
+        graph.join("T1", relay, &line(rest, delay))?;
+        graph.join(relay, "T2", &line(rest, 2.0))?;
+    }
+    Ok(graph)
+}
+
+/// Figure 3: S1 sends to R1 over a direct link of 10 Mbit/s and through T1 over one of 8 Mbit/s, over which S2 sends to R2.
+///
+/// ```text
+///  S1 ─── A ════10════ B ─── R1
+///         └─ T1 ═8═ T2 ┘
+///     S2 ────┘       └──── R2
+/// ```
+///
+/// The relay is T1; the names A, B, T1 and T2 are ours.
+pub(super) fn fig3(values: &Values) -> Result<Graph, Error> {
+    let rest = values.get("access_mbit");
+    let access = line(rest, 1.0);
+    let mut graph = Graph::new();
+    for (a, b) in [("S1", "A"), ("B", "R1"), ("S2", "T1"), ("T2", "R2")] {
+        graph.join(a, b, &access)?;
+    }
+    graph.join("A", "B", &bottleneck(values, "direct_mbit", 10.0))?;
+    graph.join("A", "T1", &line(rest, 2.0))?;
+    graph.join("T1", "T2", &bottleneck(values, "shared_mbit", 8.0))?;
+    graph.join("T2", "B", &line(rest, 2.0))?;
+    Ok(graph)
+}
+
+fn bottleneck(values: &Values, rate: &str, ms: f64) -> PipeConfig {
+    PipeConfig::new(values.mbit(rate), millis(ms)).queue(values.count("queue"))
+}

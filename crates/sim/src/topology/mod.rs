@@ -1,0 +1,41 @@
+//! Networks as data: nodes with names, edges that carry a pipe each way, static routes; and those that the papers use.
+//!
+//! A [`Graph`] is written down by hand or made by name ([`named`]), asked for ways between its nodes
+//! ([`Graph::way`]: the shortest, or through waypoints), and [built](Graph::build) into a [`World`](crate::World).
+//!
+//! ```
+//! use byway_sim::topology::{Parameters, named};
+//! use byway_sim::World;
+//! use byway_wire::Duration;
+//!
+//! let graph = named("harp-t1", &Parameters::new(1).with("mbit", 20.0))?;
+//! let (direct, relayed) = (graph.way("S1", "R1", &[])?, graph.way("S1", "R1", &["T2"])?);
+//! assert_eq!(graph.bottleneck(&relayed), Some(20_000_000));
+//! assert_eq!(graph.base_rtt(&direct, &graph.way("R1", "S1", &[])?), Duration::from_millis(24));
+//!
+//! let mut world = World::new(1);
+//! let built = graph.build(&mut world);
+//! let (sender, receiver) = (([10, 0, 0, 1], 4000), ([10, 0, 0, 2], 4000));
+//! let receiver: std::net::SocketAddr = receiver.into();
+//! built.route(&mut world, std::net::SocketAddr::from(sender), receiver.ip(), &relayed)?;
+//! assert_eq!(world.counters(built.link("T2", "T3")?).sent, 0);
+//! # Ok::<(), byway_sim::topology::Error>(())
+//! ```
+
+mod build;
+mod dumbbell;
+mod error;
+mod graph;
+mod harp;
+mod measure;
+mod parameters;
+mod registry;
+mod routing;
+
+pub use build::Built;
+pub use dumbbell::{Path, bundle, dumbbell};
+pub use error::Error;
+pub use graph::{Direction, Graph};
+pub use measure::{MEMORY_PER_PACKET, Traffic, bdp_packets};
+pub use parameters::{Parameter, Parameters};
+pub use registry::{KNOWN, Known, named};
