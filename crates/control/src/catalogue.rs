@@ -2,11 +2,16 @@
 
 use crate::balia::Balia;
 use crate::bundle::{Coupled, Each};
+use crate::cubic::Cubic;
 use crate::harp::{self, Coupling, Harp};
+use crate::ledbat::Ledbat;
+use crate::ledbat_pp::LedbatPp;
 use crate::lia::Lia;
 use crate::mpath::{self, MPath};
 use crate::newreno::NewReno;
+use crate::nice::Nice;
 use crate::olia::Olia;
+use crate::tcp_lp::TcpLp;
 use crate::wvegas::WVegas;
 use crate::{Controller, Opened};
 use alloc::boxed::Box;
@@ -43,17 +48,22 @@ impl Class {
 
 /// Every name that [`by_name`] knows, with a line for the person who chooses.
 pub const NAMES: &[(&str, &str)] = &[
+    ("balia", "balanced linked adaptation: between LIA and OLIA"),
+    ("cubic", "CUBIC on every path, uncoupled: what most TCP senders do"),
     ("harp", "background: yields at 5 ms of queue, adaptive coupling (the class `background`)"),
     ("harp-adaptive", "Harp as published, xi = w/M"),
     ("harp-independent", "Harp as published, every path for itself"),
     ("harp-joint", "Harp as published, all paths as one flow"),
+    ("ledbat", "LEDBAT, RFC 6817, on every path: yields at 100 ms of queue"),
+    ("ledbat++", "LEDBAT++ on every path: yields at 60 ms of queue, slows down now and then"),
+    ("lia", "linked increases, RFC 6356: all paths as one TCP on the best"),
     ("mpath", "normal: as one TCP over all paths after the start (the class `normal`)"),
     ("mpath-literal", "mPath as published"),
-    ("lia", "linked increases, RFC 6356: all paths as one TCP on the best"),
-    ("olia", "opportunistic linked increases: LIA that leaves paths with more loss"),
-    ("balia", "balanced linked adaptation: between LIA and OLIA"),
-    ("wvegas", "weighted Vegas: load moves to where packets wait least"),
     ("newreno", "NewReno on every path, uncoupled: n paths act as n TCP flows"),
+    ("nice", "TCP Nice on every path: yields at a tenth of the queue, below one packet too"),
+    ("olia", "opportunistic linked increases: LIA that leaves paths with more loss"),
+    ("tcp-lp", "TCP-LP on every path: yields at 15 % of the queue"),
+    ("wvegas", "weighted Vegas: load moves to where packets wait least"),
 ];
 
 /// The controller called `name`; `None` if there is none of that name. Two of the same seed do the same.
@@ -61,17 +71,22 @@ pub const NAMES: &[(&str, &str)] = &[
 pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
     let literal = harp::Options::literal;
     Some(match name {
+        "balia" => Box::new(Coupled::new("balia", Balia)),
+        "cubic" => Box::new(Each::new("cubic", Cubic::new)),
         "harp" => Class::Background.controller(seed),
         "harp-adaptive" => Box::new(harp("harp-adaptive", literal(Coupling::Adaptive), seed)),
         "harp-independent" => Box::new(harp("harp-independent", literal(Coupling::Independent), seed)),
         "harp-joint" => Box::new(harp("harp-joint", literal(Coupling::Joint), seed)),
+        "ledbat" => Box::new(Each::new("ledbat", Ledbat::new)),
+        "ledbat++" => Box::new(Each::new("ledbat++", LedbatPp::new)),
+        "lia" => Box::new(Coupled::new("lia", Lia)),
         "mpath" => Class::Normal.controller(seed),
         "mpath-literal" => Box::new(MPath::new("mpath-literal", mpath::Options::LITERAL, seed)),
-        "lia" => Box::new(Coupled::new("lia", Lia)),
-        "olia" => Box::new(Coupled::new("olia", Olia)),
-        "balia" => Box::new(Coupled::new("balia", Balia)),
-        "wvegas" => Box::new(Coupled::new("wvegas", WVegas)),
         "newreno" => Box::new(Each::new("newreno", |opened: &Opened| NewReno::new(opened))),
+        "nice" => Box::new(Each::new("nice", Nice::new)),
+        "olia" => Box::new(Coupled::new("olia", Olia)),
+        "tcp-lp" => Box::new(Each::new("tcp-lp", TcpLp::new)),
+        "wvegas" => Box::new(Coupled::new("wvegas", WVegas)),
         _ => return None,
     })
 }
@@ -90,7 +105,7 @@ mod tests {
             assert_eq!(by_name(name, 1).map(|controller| controller.name()), Some(*name));
             assert!(!line.is_empty());
         }
-        assert!(by_name("cubic", 1).is_none());
+        assert!(by_name("bbr", 1).is_none());
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | [`detector`] | what one-way delays tell: the base, a queue that stands, when to drain |
 //! | [`newreno`], [`mpath`], [`harp`] | the controllers |
 //! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
+//! | [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`] |
 //! | [`catalogue`] | the controllers by name and by class |
 #![no_std]
 
@@ -24,11 +25,15 @@ pub mod cubic;
 pub mod detector;
 pub mod harp;
 pub mod hystart;
+pub mod ledbat;
+pub mod ledbat_pp;
 pub mod lia;
 pub mod mpath;
 pub mod newreno;
+pub mod nice;
 pub mod olia;
 pub mod random;
+pub mod tcp_lp;
 pub mod wvegas;
 
 pub use balia::Balia;
@@ -39,8 +44,12 @@ pub use contract::{
 };
 pub use cubic::Cubic;
 pub use harp::Harp;
+pub use ledbat::Ledbat;
+pub use ledbat_pp::LedbatPp;
 pub use lia::Lia;
 pub use mpath::MPath;
 pub use newreno::NewReno;
+pub use nice::Nice;
 pub use olia::Olia;
+pub use tcp_lp::TcpLp;
 pub use wvegas::WVegas;

@@ -174,6 +174,11 @@ impl World {
         self.flows[flow].paths[&PathId(path)].delivered
     }
 
+    /// How long a packet that comes now would wait for those before it.
+    pub fn waiting(&self, link: usize) -> Duration {
+        self.links[link].departures.back().map_or(Duration::ZERO, |last| last.since(self.now))
+    }
+
     /// Packets that `flow` gets through between two times in ms, in Mbit/s.
     pub fn rate(&mut self, flow: usize, from: u64, until: u64) -> f64 {
         self.run(from);

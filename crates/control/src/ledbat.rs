@@ -1,0 +1,195 @@
+//! LEDBAT: steers the queue to a target, from one-way delays. RFC 6817, without changes: the known faults are there too.
+//! A queue that stands as long as the history reaches becomes the base, and a latecomer takes the queue of those before it
+//! for the empty path (shown in the tests; [`ledbat_pp`](crate::ledbat_pp) is the answer to both).
+//!
+//! Source: RFC 6817, 2.4.2 (the pseudocode) and 2.5 (the parameters), read as other implementations quote them; the RFC
+//! itself could be found in part only.
+
+use crate::bundle::{Decrease, Single, Window};
+use crate::{Acked, Allowance, Congested, Opened, Sent, Trigger, Undo};
+use alloc::collections::VecDeque;
+use byway_wire::{Duration, Instant};
+
+/// What RFC 6817 names or leaves to choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// TARGET: the queue that is steered to. MUST be 100 ms or less.
+    pub target: Duration,
+    /// GAIN: packets that the window grows by in an RTT with an empty queue. MUST be 1 or less.
+    pub gain: f64,
+    /// `ALLOWED_INCREASE` in packets: how far the window may be above what is in flight. SHOULD be 1.
+    pub allowed_increase: f64,
+    /// `INIT_CWND` in packets. SHOULD be 2.
+    pub initial: f64,
+    /// `MIN_CWND` in packets. SHOULD be 2.
+    pub least: f64,
+    /// `BASE_HISTORY` in minutes: what is forgotten after. SHOULD be 10.
+    pub history: usize,
+    /// `CURRENT_FILTER` in samples, of which the smallest counts. At least 1; implementations take 4.
+    pub filter: usize,
+}
+
+impl Options {
+    /// As recommended, and literal.
+    pub const RFC6817: Self = Self {
+        target: Duration::from_millis(100),
+        gain: 1.0,
+        allowed_increase: 1.0,
+        initial: 2.0,
+        least: 2.0,
+        history: 10,
+        filter: 4,
+    };
+}
+
+/// The delay of the empty path and the delay now: the smallest of the last minutes and of the last samples.
+#[derive(Clone, Debug)]
+pub(crate) struct Delays {
+    /// Smallest of each minute, the latest last.
+    base: VecDeque<i64>,
+    current: VecDeque<i64>,
+    minute: u64,
+    history: usize,
+    filter: usize,
+}
+
+impl Delays {
+    pub(crate) const fn new(history: usize, filter: usize) -> Self {
+        Self { base: VecDeque::new(), current: VecDeque::new(), minute: 0, history, filter }
+    }
+
+    /// `update_base_delay()` and `update_current_delay()`.
+    pub(crate) fn sample(&mut self, delay: i64, now: Instant) {
+        let minute = now.as_nanos() / 60_000_000_000;
+        match self.base.back_mut() {
+            Some(latest) if minute == self.minute => *latest = delay.min(*latest),
+            _ => {
+                self.minute = minute;
+                push(&mut self.base, delay, self.history);
+            }
+        }
+        push(&mut self.current, delay, self.filter);
+    }
+
+    /// MIN(base_delays), in nanoseconds.
+    pub(crate) fn base(&self) -> Option<i64> {
+        self.base.iter().copied().min()
+    }
+
+    /// FILTER(current_delays) - MIN(base_delays), in nanoseconds.
+    pub(crate) fn queue(&self) -> Option<i64> {
+        let current = self.current.iter().copied().min()?;
+        Some(current.saturating_sub(self.base()?))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.base.clear();
+        self.current.clear();
+    }
+}
+
+fn push(list: &mut VecDeque<i64>, value: i64, length: usize) {
+    if list.len() >= length.max(1) {
+        list.pop_front();
+    }
+    list.push_back(value);
+}
+
+/// The congestion window of one path by LEDBAT.
+#[derive(Clone, Debug)]
+pub struct Ledbat {
+    options: Options,
+    window: Window,
+    delays: Delays,
+    /// Most bytes in flight in this RTT and the last, and when the next begins: with the ACK of what is sent from then on.
+    flight: [u64; 2],
+    round: Instant,
+}
+
+impl Ledbat {
+    /// A path with the values of the RFC.
+    #[must_use]
+    pub fn new(opened: &Opened) -> Self {
+        Self::with_options(opened, Options::RFC6817)
+    }
+
+    /// A path with `options`.
+    #[must_use]
+    pub fn with_options(opened: &Opened, options: Options) -> Self {
+        Self {
+            options,
+            window: Window::new(opened, options.initial),
+            delays: Delays::new(options.history, options.filter),
+            flight: [0; 2],
+            round: opened.now,
+        }
+    }
+
+    /// The window, in packets.
+    #[must_use]
+    pub fn packets(&self) -> f64 {
+        self.window.packets()
+    }
+
+    /// The queue as LEDBAT sees it, in nanoseconds: what a receiver that reports no delays leaves to the RTT.
+    fn queue(&self, acked: &Acked<'_>) -> Option<i64> {
+        self.delays.queue().or_else(|| {
+            let waited = acked.rtt?.saturating_sub(acked.min_rtt);
+            i64::try_from(waited.as_nanos()).ok()
+        })
+    }
+}
+
+impl Single for Ledbat {
+    fn on_sent(&mut self, sent: &Sent) {
+        self.flight[0] = self.flight[0].max(sent.in_flight);
+    }
+
+    /// 2.4.2, "on acknowledgement".
+    fn on_acked(&mut self, acked: &Acked<'_>) {
+        self.window.on_acked(acked);
+        for delay in acked.delays {
+            self.delays.sample(delay.one_way, acked.now);
+        }
+        let Some(queue) = self.queue(acked) else { return };
+        let Options { target, gain, allowed_increase, least, .. } = self.options;
+        let cwnd = self.window.packets();
+        let bytes_newly_acked = self.window.in_packets(acked.bytes);
+        // off_target = (TARGET - queuing_delay) / TARGET
+        let off_target = 1.0 - queue as f64 / 1e9 / target.as_secs_f64();
+        // cwnd += GAIN * off_target * bytes_newly_acked * MSS / cwnd
+        let steered = cwnd + gain * off_target * bytes_newly_acked / cwnd;
+        // max_allowed_cwnd = flightsize + ALLOWED_INCREASE * MSS, which 2.5 explains as a limit "based on flightsize in the
+        // previous RTT". A paced sender has not yet filled its window at each ACK: the flight there would hold it down.
+        if acked.sent_at >= self.round {
+            self.round = acked.now;
+            self.flight = [acked.in_flight, self.flight[0]];
+        }
+        let flight = self.window.in_packets(self.flight[0].max(self.flight[1]));
+        let allowed = flight + allowed_increase;
+        self.window.set(steered.min(allowed).max(least), 0.0);
+    }
+
+    /// 2.4.2, "on data loss" and "if no ACKs are received within a CTO".
+    fn on_congested(&mut self, congested: &Congested) {
+        // cwnd = min (cwnd, max (cwnd/2, MIN_CWND * MSS)), at most once per RTT
+        let cwnd = self.window.packets();
+        let half = Decrease { keep: 0.5, least: self.options.least };
+        if self.window.on_congested(congested, half) && congested.trigger != Trigger::Timeout {
+            self.window.set(cwnd.min((cwnd / 2.0).max(self.options.least)), 0.0);
+        }
+    }
+
+    fn on_undo(&mut self, undo: &Undo) {
+        self.window.on_undo(undo);
+    }
+
+    fn on_route_change(&mut self, now: Instant) {
+        self.window.start_over(now);
+        self.delays.clear();
+    }
+
+    fn allowance(&self) -> Allowance {
+        self.window.allowance()
+    }
+}

@@ -1,0 +1,205 @@
+//! LEDBAT++: LEDBAT by round-trip times, with a smaller gain, multiplicative decrease, a gentler slow start and regular
+//! slowdowns, in which everyone sees the empty path again. draft-irtf-iccrg-ledbat-plus-plus.
+//!
+//! Source: section 4 of the draft. Its text could not be found; formulas and constants are taken from what implementations
+//! of it (a Linux module by version 01, and freenet's) quote, and from knowledge of it.
+
+use crate::bundle::{Decrease, Phase, Single, Window};
+use crate::ledbat::Delays;
+use crate::{Acked, Allowance, Congested, Opened, Undo};
+use byway_wire::{Duration, Instant};
+
+/// What the draft names or leaves to choose. It counts windows in packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// TARGET: the queue that is steered to. 60 ms.
+    pub target: Duration,
+    /// GAIN is at least one over this. 16.
+    pub slowest: f64,
+    /// Constant: how fast the window falls when the queue is above the target. 1.
+    pub constant: f64,
+    /// The first slow start ends when the queue exceeds this part of the target. 3/4.
+    pub leave: f64,
+    /// The next slowdown comes after so many times what the last one took. 9.
+    pub interval: u32,
+    /// RTTs from the end of the first slow start to the first slowdown, and those that a slowdown stays at the bottom. 2.
+    pub pause: u32,
+    /// Initial and smallest window in packets. 2.
+    pub least: f64,
+    /// Minutes after which a base delay is forgotten (RFC 6817). 10.
+    pub history: usize,
+    /// Samples of which the smallest is the delay now (RFC 6817). 4.
+    pub filter: usize,
+}
+
+impl Options {
+    /// As recommended, and literal.
+    pub const DRAFT: Self = Self {
+        target: Duration::from_millis(60),
+        slowest: 16.0,
+        constant: 1.0,
+        leave: 0.75,
+        interval: 9,
+        pause: 2,
+        least: 2.0,
+        history: 10,
+        filter: 4,
+    };
+}
+
+/// Where a path is between two slowdowns.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// The first slow start.
+    Start,
+    /// Steering, until the next slowdown is due.
+    Steering { due: Instant },
+    /// At the bottom of a slowdown that began `since`.
+    Bottom { since: Instant, until: Instant },
+    /// In slow start, back to the window before the slowdown.
+    Return { since: Instant },
+}
+
+/// The congestion window of one path by LEDBAT++.
+#[derive(Clone, Debug)]
+pub struct LedbatPp {
+    options: Options,
+    window: Window,
+    rtts: Delays,
+    stage: Stage,
+    /// Packets sent from here on belong to the next RTT, and what the window may fall to in this one.
+    round: Instant,
+    floor: f64,
+}
+
+impl LedbatPp {
+    /// A path with the values of the draft.
+    #[must_use]
+    pub fn new(opened: &Opened) -> Self {
+        Self::with_options(opened, Options::DRAFT)
+    }
+
+    /// A path with `options`.
+    #[must_use]
+    pub fn with_options(opened: &Opened, options: Options) -> Self {
+        Self {
+            options,
+            window: Window::new(opened, options.least),
+            rtts: Delays::new(options.history, options.filter),
+            stage: Stage::Start,
+            round: opened.now,
+            floor: options.least,
+        }
+    }
+
+    /// The window, in packets.
+    #[must_use]
+    pub fn packets(&self) -> f64 {
+        self.window.packets()
+    }
+
+    /// 4.2: GAIN = 1 / min(16, CEIL(2 * TARGET / base)), so that it takes at least as much of the capacity as LEDBAT
+    /// where the path is long and is slower than TCP where it is short.
+    fn gain(&self) -> f64 {
+        let base = self.rtts.base().unwrap_or(0).max(1) as f64 / 1e9;
+        1.0 / libm::ceil(2.0 * self.options.target.as_secs_f64() / base).clamp(1.0, self.options.slowest)
+    }
+
+    /// 4.2: below the target W += GAIN / W for each packet; above it, for each RTT,
+    /// W += max(GAIN - Constant * W * (delay / TARGET - 1), -W / 2), here in parts, ACK by ACK.
+    fn steer(&mut self, acked: &Acked<'_>, may_grow: bool) {
+        let Some(queue) = self.rtts.queue() else { return };
+        let (gain, packets) = (self.gain(), self.window.packets());
+        if acked.sent_at >= self.round {
+            self.round = acked.now;
+            self.floor = (packets / 2.0).max(self.options.least);
+        }
+        let windows = self.window.in_packets(acked.bytes) / packets;
+        let over = queue as f64 / 1e9 / self.options.target.as_secs_f64() - 1.0;
+        let change = if over <= 0.0 { gain } else { gain - self.options.constant * packets * over };
+        if change < 0.0 {
+            let floor = self.floor.min(packets);
+            self.window.set((packets + change * windows).max(floor), floor);
+        } else if may_grow {
+            self.window.grow(change * windows);
+        }
+    }
+
+    /// 4.3: slow start grows by GAIN for each packet acknowledged.
+    fn slow_start(&mut self, acked: &Acked<'_>) {
+        self.window.grow_slow_start(self.gain() * self.window.in_packets(acked.bytes));
+    }
+
+    fn first_slow_start(&mut self, acked: &Acked<'_>, phase: Phase) {
+        let late = self.options.target.mul_f64(self.options.leave).as_nanos();
+        let full = self.rtts.queue().is_some_and(|queue| i128::from(queue) > late as i128);
+        if self.window.in_slow_start() && !full {
+            if phase == Phase::SlowStart {
+                self.slow_start(acked);
+            }
+            return;
+        }
+        // 4.3: the first slow start ends when the delay exceeds 3/4 of the target (or by a loss). 4.4: two RTT later comes the
+        // first slowdown.
+        let packets = self.window.packets();
+        self.window.set(packets, packets);
+        self.stage = Stage::Steering { due: acked.now + acked.srtt.saturating_mul(self.options.pause) };
+    }
+}
+
+impl Single for LedbatPp {
+    fn on_acked(&mut self, acked: &Acked<'_>) {
+        let phase = self.window.on_acked(acked);
+        if let Some(rtt) = acked.rtt {
+            self.rtts.sample(i64::try_from(rtt.as_nanos()).unwrap_or(i64::MAX), acked.now);
+        }
+        match self.stage {
+            Stage::Start => self.first_slow_start(acked, phase),
+            Stage::Steering { due } if acked.now >= due && !self.window.in_slow_start() => {
+                // 4.4: ssthresh remembers the window, which falls to 2 packets and stays there for two RTT.
+                self.window.set(self.options.least, self.window.packets());
+                let until = acked.now + acked.srtt.saturating_mul(self.options.pause);
+                self.stage = Stage::Bottom { since: acked.now, until };
+            }
+            Stage::Steering { .. } => match phase {
+                // After a timeout.
+                Phase::SlowStart => self.slow_start(acked),
+                _ => self.steer(acked, phase == Phase::Avoidance),
+            },
+            Stage::Bottom { since, until } => {
+                if acked.now >= until {
+                    self.stage = Stage::Return { since };
+                }
+            }
+            Stage::Return { since } => {
+                if phase == Phase::SlowStart {
+                    self.slow_start(acked);
+                }
+                if !self.window.in_slow_start() {
+                    // 4.4: the next one comes after nine times what this one took, so that it costs 10 % at most.
+                    let due = acked.now + acked.now.since(since).saturating_mul(self.options.interval);
+                    self.stage = Stage::Steering { due };
+                }
+            }
+        }
+    }
+
+    /// As TCP does.
+    fn on_congested(&mut self, congested: &Congested) {
+        self.window.on_congested(congested, Decrease::HALF);
+    }
+
+    fn on_undo(&mut self, undo: &Undo) {
+        self.window.on_undo(undo);
+    }
+
+    fn on_route_change(&mut self, now: Instant) {
+        self.window.start_over(now);
+        self.rtts.clear();
+        self.stage = Stage::Start;
+    }
+
+    fn allowance(&self) -> Allowance {
+        self.window.allowance()
+    }
+}

@@ -1,0 +1,218 @@
+//! TCP Nice: TCP Vegas that halves its window when more than half of the packets of an RTT met a queue, and goes below one
+//! packet. Venkataramani, Kokku, Dahlin: TCP Nice: a mechanism for background transfers, OSDI 2002.
+//!
+//! Source: the paper's section 3 (its rule, and that windows go below one) was read, and its section 5 for threshold and
+//! fraction; the floor of windows is from memory. Vegas: Brakmo, Peterson: TCP Vegas, JSAC
+//! 13(8), 1995, from memory and by Linux.
+//!
+//! The paper measures round trips. Here it is one-way delays, which every packet has and in which neither the way back nor
+//! an ACK's delay counts; a queue adds the same to both. Without any of them a path behaves as NewReno does.
+
+use crate::bundle::{Decrease, Phase, Single, Window};
+use crate::detector::Extremes;
+use crate::{Acked, Allowance, Congested, Opened, Undo};
+use byway_wire::{Duration, Instant};
+
+/// What the papers name or leave to choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// t: delays above min + t (max - min) are late. The paper takes 0.1.
+    pub threshold: f64,
+    /// f: late packets of an RTT above this share are congestion. The paper takes 0.5.
+    pub fraction: f64,
+    /// max - min is taken to be this at least. The paper: 0. But max is meant to be the delay of a full queue, and a flow
+    /// that yields never fills one: alone it would yield to its own bursts.
+    pub least_range: Duration,
+    /// Packets sent before the window was halved are not judged again. Otherwise the ACKs of the RTT after it, which are of
+    /// packets sent before, halve it a second time. The paper leaves it open.
+    pub afresh: bool,
+    /// Vegas: the window grows while it keeps fewer packets than this in the queue.
+    pub alpha: f64,
+    /// Vegas: the window falls while it keeps more packets than this in the queue.
+    pub beta: f64,
+    /// Vegas: slow start ends with more packets than this in the queue.
+    pub gamma: f64,
+    /// Vegas: slow start doubles every other RTT, and compares in between. Otherwise in each.
+    pub every_other: bool,
+    /// Initial window in packets.
+    pub initial: f64,
+    /// Smallest window in packets.
+    pub floor: f64,
+}
+
+impl Options {
+    /// As published.
+    pub const LITERAL: Self = Self {
+        threshold: 0.1,
+        fraction: 0.5,
+        least_range: Duration::ZERO,
+        afresh: false,
+        alpha: 1.0,
+        beta: 3.0,
+        gamma: 1.0,
+        every_other: true,
+        initial: 2.0,
+        floor: 1.0 / 48.0,
+    };
+    /// For a path that may be idle: a queue of 5 ms is late, as for byway's background class.
+    pub const RECOMMENDED: Self =
+        Self { least_range: Duration::from_millis(50), afresh: true, ..Self::LITERAL };
+}
+
+/// The congestion window of one path by TCP Nice.
+#[derive(Clone, Debug)]
+pub struct Nice {
+    options: Options,
+    window: Window,
+    /// What is left of a window of one packet. 1: all of it.
+    part: f64,
+    packet: f64,
+    srtt: Duration,
+    extremes: Option<Extremes>,
+    /// Packets sent from here on belong to the next round.
+    round: Instant,
+    /// The round began with a halved window: it counts from the first packet sent since.
+    halved: bool,
+    /// Of this round: packets, those of them that were late, and the smallest delay.
+    packets: u32,
+    late: u32,
+    least: i64,
+    odd: bool,
+}
+
+impl Nice {
+    /// A path with the recommended values.
+    #[must_use]
+    pub fn new(opened: &Opened) -> Self {
+        Self::with_options(opened, Options::RECOMMENDED)
+    }
+
+    /// A path with `options`.
+    #[must_use]
+    pub fn with_options(opened: &Opened, options: Options) -> Self {
+        Self {
+            options,
+            window: Window::new(opened, options.initial),
+            part: 1.0,
+            packet: f64::from(opened.packet_size.max(1)),
+            srtt: opened.rtt.unwrap_or(Duration::from_millis(100)),
+            extremes: None,
+            round: opened.now,
+            halved: false,
+            packets: 0,
+            late: 0,
+            least: i64::MAX,
+            odd: false,
+        }
+    }
+
+    /// The window, in packets; it may be less than one.
+    #[must_use]
+    pub fn packets(&self) -> f64 {
+        self.window.packets() * self.part
+    }
+
+    fn set(&mut self, packets: f64) {
+        self.part = packets.clamp(self.options.floor, 1.0);
+        self.window.set(packets, packets.max(1.0));
+    }
+
+    /// Section 3, "per ack operation": a packet whose delay exceeds min + (max - min) t counts.
+    fn count(&mut self, one_way: i64) {
+        let Extremes { min, max } = Extremes::sample(&mut self.extremes, one_way);
+        let range = (max.saturating_sub(min) as f64).max(self.options.least_range.as_secs_f64() * 1e9);
+        let limit = min.saturating_add((range * self.options.threshold) as i64);
+        self.packets = self.packets.saturating_add(1);
+        self.late = self.late.saturating_add(u32::from(one_way > limit));
+        self.least = self.least.min(one_way);
+    }
+
+    /// Section 3, "per round operation".
+    fn end_round(&mut self, acked: &Acked<'_>, phase: Phase) {
+        if f64::from(self.late) > self.options.fraction * f64::from(self.packets) {
+            self.set(self.packets() / 2.0);
+            self.halved = self.options.afresh;
+        } else if phase != Phase::Held {
+            self.vegas(acked, phase);
+        }
+        self.begin_round(acked.now);
+    }
+
+    fn begin_round(&mut self, now: Instant) {
+        (self.packets, self.late, self.least) = (0, 0, i64::MAX);
+        self.round = now;
+    }
+
+    fn vegas(&mut self, acked: &Acked<'_>, phase: Phase) {
+        let Options { alpha, beta, gamma, every_other, .. } = self.options;
+        let packets = self.packets();
+        // Vegas: Diff = (window/base - window/rtt) * base, with the smallest RTT of the round, as Linux has it.
+        let waited = match self.extremes {
+            Some(Extremes { min, .. }) if self.packets > 0 => self.least.saturating_sub(min) as f64 / 1e9,
+            _ => 0.0,
+        };
+        let queued = packets * waited / (acked.min_rtt.as_secs_f64() + waited).max(f64::MIN_POSITIVE);
+        if phase == Phase::SlowStart {
+            self.odd = !self.odd;
+            if queued > gamma {
+                // Linux: on with the window that keeps one packet in the queue.
+                self.set(packets - queued + 1.0);
+            } else if self.odd || !every_other {
+                self.window.grow_slow_start(packets);
+            }
+        } else if queued > beta {
+            self.set((packets - 1.0).max(1.0));
+        } else if queued < alpha {
+            // Below one packet too: there a round is one packet and takes 1/window RTT.
+            self.set(packets + 1.0);
+        }
+    }
+}
+
+impl Single for Nice {
+    fn on_acked(&mut self, acked: &Acked<'_>) {
+        self.srtt = acked.srtt;
+        let phase = self.window.on_acked(acked);
+        let over = acked.sent_at >= self.round;
+        if self.halved && over {
+            self.halved = false;
+            self.begin_round(acked.now);
+            return;
+        }
+        for delay in acked.delays {
+            self.count(delay.one_way);
+        }
+        if over {
+            self.end_round(acked, phase);
+        }
+    }
+
+    /// Section 3: falls back on Reno when packets are lost. A window of one packet or less is halved too.
+    fn on_congested(&mut self, congested: &Congested) {
+        let packets = self.packets();
+        if self.window.on_congested(congested, Decrease { keep: 0.5, least: 1.0 }) && packets <= 1.0 {
+            self.part = (packets / 2.0).max(self.options.floor);
+        }
+    }
+
+    fn on_undo(&mut self, undo: &Undo) {
+        if self.window.on_undo(undo) {
+            self.part = 1.0;
+        }
+    }
+
+    fn on_route_change(&mut self, now: Instant) {
+        self.window.start_over(now);
+        self.part = 1.0;
+        self.extremes = None;
+    }
+
+    fn allowance(&self) -> Allowance {
+        if self.part >= 1.0 {
+            return self.window.allowance();
+        }
+        let bytes = self.part * self.packet;
+        let rate = bytes / self.srtt.as_secs_f64().max(1e-3);
+        Allowance { window: (bytes as u64).max(1), rate: Some((rate as u64).max(1)), ..Allowance::default() }
+    }
+}

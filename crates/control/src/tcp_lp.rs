@@ -1,0 +1,169 @@
+//! TCP-LP: NewReno that halves its window when the smoothed one-way delay rises, and falls to one packet if it does so
+//! again soon. Kuzmanovic, Knightly: TCP-LP: a distributed algorithm for low priority data transfer, INFOCOM 2003.
+//!
+//! Source: the paper could not be found; its rules are from memory, checked against Linux (`tcp_lp.c`, read), which cites
+//! the paper's pseudocode and its values of smoothing, threshold and inference. Where Linux departs from the paper, the
+//! paper is followed: Linux forgets min and max at each indication.
+//!
+//! Without one-way delays a path behaves as NewReno does.
+
+use crate::bundle::{Decrease, Phase, Single, Window};
+use crate::detector::Extremes;
+use crate::{Acked, Allowance, Congested, Delay, Opened, Undo};
+use byway_wire::{Duration, Instant};
+
+/// What the paper names or leaves to choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// delta: a smoothed delay above min + delta (max - min) is an early congestion indication. 0.15.
+    pub threshold: f64,
+    /// gamma: the weight of a sample in the smoothed delay. 1/8.
+    pub smoothing: f64,
+    /// The inference phase, in RTTs. 3.
+    pub inference: u32,
+    /// max - min is taken to be this at least. The paper: 0. But max is meant to be the delay of a full queue, and a flow
+    /// that yields never fills one: alone it would yield to its own bursts.
+    pub least_range: Duration,
+    /// Only packets sent since the last answer make the smoothed delay. Otherwise it still holds the RTT that was answered
+    /// when the next begins, and almost every indication is followed by a second. The paper does not say so.
+    pub afresh: bool,
+    /// Initial window in packets. RFC 6928: 10.
+    pub initial: f64,
+    /// L of RFC 3465: at most so many packets are added for one ACK in slow start (see [`newreno`](crate::newreno)).
+    pub limit: f64,
+}
+
+impl Options {
+    /// As published, over the TCP of its time.
+    pub const LITERAL: Self = Self {
+        threshold: 0.15,
+        smoothing: 0.125,
+        inference: 3,
+        least_range: Duration::ZERO,
+        afresh: false,
+        initial: 2.0,
+        limit: 2.0,
+    };
+    /// For byway's own receivers, and a path that may be idle: a queue of 7.5 ms is an indication.
+    pub const RECOMMENDED: Self = Self {
+        least_range: Duration::from_millis(50),
+        afresh: true,
+        initial: 10.0,
+        limit: 10.0,
+        ..Self::LITERAL
+    };
+}
+
+/// The congestion window of one path by TCP-LP.
+#[derive(Clone, Debug)]
+pub struct TcpLp {
+    options: Options,
+    window: Window,
+    extremes: Option<Extremes>,
+    /// How far the smoothed delay is above the smallest, in nanoseconds.
+    smoothed: Option<f64>,
+    /// Packets sent before belong to an indication that has been answered.
+    answered: Instant,
+    /// The inference phase ends here.
+    inference: Instant,
+}
+
+impl TcpLp {
+    /// A path with the recommended values.
+    #[must_use]
+    pub fn new(opened: &Opened) -> Self {
+        Self::with_options(opened, Options::RECOMMENDED)
+    }
+
+    /// A path with `options`.
+    #[must_use]
+    pub fn with_options(opened: &Opened, options: Options) -> Self {
+        Self {
+            options,
+            window: Window::new(opened, options.initial),
+            extremes: None,
+            smoothed: None,
+            answered: opened.now,
+            inference: opened.now,
+        }
+    }
+
+    /// The window, in packets.
+    #[must_use]
+    pub fn packets(&self) -> f64 {
+        self.window.packets()
+    }
+
+    /// sowd = (1 - gamma) sowd + gamma owd, kept above the smallest delay: so a float is fine enough for any clock.
+    fn sample(&mut self, delay: Delay) {
+        let before = self.extremes.map(|extremes| extremes.min);
+        let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay.one_way);
+        if self.options.afresh && delay.sent_at < self.answered {
+            return;
+        }
+        let fallen = before.map_or(0, |before| before.saturating_sub(min)) as f64;
+        let above = delay.one_way.saturating_sub(min) as f64;
+        self.smoothed = Some(self.smoothed.map_or(above, |smoothed| {
+            let smoothed = smoothed + fallen;
+            smoothed + self.options.smoothing * (above - smoothed)
+        }));
+    }
+
+    /// Early congestion indication: sowd > min + delta (max - min).
+    fn indicated(&self) -> bool {
+        self.extremes.zip(self.smoothed).is_some_and(|(Extremes { min, max }, smoothed)| {
+            let least = self.options.least_range.as_secs_f64() * 1e9;
+            smoothed > self.options.threshold * (max.saturating_sub(min) as f64).max(least)
+        })
+    }
+}
+
+impl Single for TcpLp {
+    fn on_acked(&mut self, acked: &Acked<'_>) {
+        let phase = self.window.on_acked(acked);
+        for delay in acked.delays {
+            self.sample(*delay);
+        }
+        let packets = self.window.packets();
+        let bytes = self.window.in_packets(acked.bytes);
+        if self.indicated() {
+            // What was sent before the last answer is of the same RTT: ignored, so that a burst of indications is one.
+            if acked.sent_at >= self.answered {
+                // In the inference phase: cwnd = 1. Else: cwnd = cwnd / 2, and an inference phase begins.
+                let left = if acked.now < self.inference { 1.0 } else { (packets / 2.0).max(1.0) };
+                self.window.set(left, left);
+                self.answered = acked.now;
+                if self.options.afresh {
+                    self.smoothed = None;
+                }
+                self.inference = acked.now + acked.srtt.saturating_mul(self.options.inference);
+            }
+        } else if acked.now >= self.inference {
+            // Away from inference it grows as NewReno does; within it waits.
+            match phase {
+                Phase::Held => {}
+                Phase::SlowStart => self.window.grow_slow_start(bytes.min(self.options.limit)),
+                Phase::Avoidance => self.window.grow(bytes / packets),
+            }
+        }
+    }
+
+    /// As NewReno.
+    fn on_congested(&mut self, congested: &Congested) {
+        self.window.on_congested(congested, Decrease::HALF);
+    }
+
+    fn on_undo(&mut self, undo: &Undo) {
+        self.window.on_undo(undo);
+    }
+
+    fn on_route_change(&mut self, now: Instant) {
+        self.window.start_over(now);
+        self.extremes = None;
+        self.smoothed = None;
+    }
+
+    fn allowance(&self) -> Allowance {
+        self.window.allowance()
+    }
+}
