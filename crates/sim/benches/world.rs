@@ -1,15 +1,99 @@
-//! How many packets per second of real time a world carries on one core: `cargo bench -p byway-sim`.
+//! What a packet costs in a world, on one core: `cargo bench -p byway-sim --bench world`.
+//!
+//! `-- hops LINKS FLOWS PACKETS` runs one case and nothing else, for callgrind: the instructions of a packet-hop are those
+//! of 6 links less those of 1 link, divided by 5 and by the packets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use byway_sim::{PipeConfig, World};
-use byway_wire::{Duration, Instant};
+use byway_sim::{LinkId, PipeConfig, World};
+use byway_wire::{Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use common::{Flood, address};
+use std::net::SocketAddr;
 
-/// So many sources, each at 80 % of a line of its own, for so many packets in all.
-fn run(name: &str, sources: u8, packets: u64, run: usize, traced: bool) {
+/// Sends packets of 1 472 bytes that are only a length, one at a time.
+#[derive(Debug)]
+struct Source {
+    to: SocketAddr,
+    every: Duration,
+    left: u64,
+    pending: bool,
+    due: Option<Instant>,
+}
+
+impl Machine for Source {
+    fn handle(&mut self, _: Instant, _: Input<'_>) {}
+    fn wake(&mut self, now: Instant) {
+        if let Some(due) = self.due.filter(|&due| due <= now) {
+            self.pending = self.left > 0;
+            self.left = self.left.saturating_sub(1);
+            self.due = (self.left > 0).then(|| due + self.every);
+        }
+    }
+    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+        core::mem::take(&mut self.pending).then_some(Transmit {
+            local: Local(0),
+            remote: self.to,
+            ecn: Ecn::NotEct,
+            size: 0,
+            segment: 0,
+            phantom: 1_472,
+        })
+    }
+    fn deadline(&self) -> Option<Instant> {
+        self.due
+    }
+}
+
+/// `flows` sources at 96 % of a bottleneck of 1 Gbit/s in all. Of `links` links the middle one is the bottleneck, the
+/// others are each flow's own at 10 Gbit/s. Packets heard, and the world.
+fn hops(links: usize, flows: u8, packets: u64, traced: bool) -> (u64, World) {
+    let mut world = World::new(1);
+    if !traced {
+        world.stop_trace();
+    }
+    let bottleneck = world.link("bottleneck", PipeConfig::new(1_000_000_000, Duration::from_millis(8)));
+    let mut sinks = Vec::new();
+    for flow in 0..flows {
+        let (from, to) = (address(flow, 1), ([10, 0, 1, flow], 1).into());
+        let every = Duration::from_nanos(12_500 * u64::from(flows));
+        let due = Some(Instant::from_nanos(12_500 * u64::from(flow)));
+        let left = packets / u64::from(flows);
+        let source = Source { to, every, left, pending: false, due };
+        world.add(&format!("source {flow}"), source, &[from]);
+        sinks.push(world.add(&format!("sink {flow}"), Flood::sink(), &[to]));
+        let route: Vec<LinkId> = (0..links)
+            .map(|link| match link == links / 2 {
+                true => bottleneck,
+                false => {
+                    let own = PipeConfig::new(10_000_000_000, Duration::from_millis(1));
+                    world.link(&format!("{flow} {link}"), own)
+                }
+            })
+            .collect();
+        world.route(from, to.ip(), &route);
+    }
+    world.run_until(Instant::from_millis(3_600_000));
+    (sinks.iter().map(|&sink| world[sink].heard).sum(), world)
+}
+
+fn timed_hops(links: usize, flows: u8, packets: u64, traced: bool) -> f64 {
+    let begun = std::time::Instant::now();
+    let (heard, world) = hops(links, flows, packets, traced);
+    let took = begun.elapsed().as_secs_f64();
+    println!(
+        "{links} links, {flows:>3} flows{}: {:>6.2} M packets/s, {:>6.1} ns per packet, {:.2} events per packet",
+        if traced { ", traced" } else { "        " },
+        heard as f64 / took / 1e6,
+        took / heard as f64 * 1e9,
+        world.events() as f64 / heard as f64,
+    );
+    took / heard as f64 * 1e9
+}
+
+/// So many sources, each at 80 % of a line of its own, for so many packets with real bytes in all.
+fn bytes(name: &str, sources: u8, packets: u64, run: usize, traced: bool) {
     let mut world = World::new(1);
     let sink = address(250, 1);
     if !traced {
@@ -34,9 +118,22 @@ fn run(name: &str, sources: u8, packets: u64, run: usize, traced: bool) {
 }
 
 fn main() {
-    run("one line", 1, 2_000_000, 1, true);
-    run("one line, no trace", 1, 2_000_000, 1, false);
-    run("one line, runs of 10, no trace", 1, 2_000_000, 10, false);
-    run("100 lines", 100, 2_000_000, 1, true);
-    run("100 lines, no trace", 100, 2_000_000, 1, false);
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let ["hops", links, flows, packets] = words[..] {
+        let number = |word: &str| word.parse::<u64>().unwrap_or(0);
+        hops(number(links) as usize, number(flows) as u8, number(packets), false);
+        return;
+    }
+    for traced in [false, true] {
+        for flows in [1, 100] {
+            let [first, _, last] = [1, 3, 6].map(|links| timed_hops(links, flows, 2_000_000, traced));
+            println!("    {:.1} ns per further link", (last - first) / 5.0);
+        }
+    }
+    bytes("one line, with bytes", 1, 2_000_000, 1, true);
+    bytes("one line, with bytes, no trace", 1, 2_000_000, 1, false);
+    bytes("one line, with bytes, runs of 10, no trace", 1, 2_000_000, 10, false);
+    bytes("100 lines, with bytes", 100, 2_000_000, 1, true);
+    bytes("100 lines, with bytes, no trace", 100, 2_000_000, 1, false);
 }

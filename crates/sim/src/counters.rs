@@ -1,7 +1,7 @@
 //! What became of the packets that were offered to a link: books that must balance.
 
 use crate::link::{Delivery, DropReason, Fate, Offer};
-use byway_wire::Ecn;
+use byway_wire::{Duration, Ecn, Instant};
 use core::ops::AddAssign;
 
 /// What became of the packets that were offered to a link.
@@ -29,6 +29,10 @@ pub struct Counters {
     pub queued: u64,
     /// Packets being sent or propagating.
     pub in_flight: u64,
+    /// Packets, copies not counted, of which it is known how long they wait for their service, and will not be lost.
+    pub served: u64,
+    /// How long these wait, in nanoseconds in all.
+    pub waited: u64,
 }
 
 impl Counters {
@@ -50,18 +54,30 @@ impl Counters {
         self.sent + self.duplicated == self.delivered + self.dropped() + under_way
     }
 
+    /// How long a packet waits on average.
+    #[must_use]
+    pub fn mean_wait(&self) -> Duration {
+        Duration::from_nanos(self.waited.checked_div(self.served).unwrap_or(0))
+    }
+
     /// Notes what a link said to an offer.
-    pub(crate) fn note(&mut self, offer: &Offer, fate: &Fate) {
+    pub(crate) fn note(&mut self, now: Instant, offer: &Offer, fate: &Fate) {
         self.sent += 1;
         self.sent_bytes += offer.size as u64;
+        self.note_fate(now, offer.ecn, fate);
+    }
+
+    /// Notes the fate of a packet that was offered, with the mark `ecn`, at `offered`.
+    pub(crate) fn note_fate(&mut self, offered: Instant, ecn: Ecn, fate: &Fate) {
         match fate {
             Fate::Dropped(reason) => self.note_drop(*reason),
-            Fate::Delivered(delivery) => self.note_faults(offer, delivery),
+            Fate::Delivered(delivery) => self.note_served(offered, ecn, delivery),
             Fate::Duplicated(first, second) => {
                 self.duplicated += 1;
-                self.note_faults(offer, first);
-                self.note_faults(offer, second);
+                self.note_served(offered, ecn, first);
+                self.note_faults(ecn, second);
             }
+            Fate::Queued => {}
         }
     }
 
@@ -71,9 +87,15 @@ impl Counters {
         }
     }
 
-    fn note_faults(&mut self, offer: &Offer, delivery: &Delivery) {
+    fn note_served(&mut self, offered: Instant, ecn: Ecn, delivery: &Delivery) {
+        self.served += 1;
+        self.waited += delivery.begins.as_nanos().saturating_sub(offered.as_nanos());
+        self.note_faults(ecn, delivery);
+    }
+
+    fn note_faults(&mut self, ecn: Ecn, delivery: &Delivery) {
         self.corrupted += u64::from(delivery.corruption.is_some());
-        self.marked += u64::from(delivery.ecn == Ecn::Ce && offer.ecn != Ecn::Ce);
+        self.marked += u64::from(delivery.ecn == Ecn::Ce && ecn != Ecn::Ce);
     }
 
     /// Notes a packet that arrived at the far end.
@@ -94,6 +116,8 @@ impl AddAssign for Counters {
         self.marked += other.marked;
         self.queued += other.queued;
         self.in_flight += other.in_flight;
+        self.served += other.served;
+        self.waited += other.waited;
         for (count, more) in self.dropped.iter_mut().zip(other.dropped) {
             *count += more;
         }

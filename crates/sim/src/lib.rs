@@ -56,4 +56,6 @@ pub use queue::Discipline;
 pub use random::Random;
 
 pub use shaper::{Shaper, ShaperConfig, ShaperCounters, Sharing};
-pub use world::{Handle, LinkId, Node, NodeId, Seen, Source, Stray, Verdict, World};
+pub use world::{
+    Captured, Handle, LinkEvent, LinkFact, LinkId, Node, NodeId, Seen, Source, Stray, Verdict, Way, World,
+};

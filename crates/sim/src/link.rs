@@ -7,7 +7,8 @@ use core::fmt::Debug;
 /// One direction of a link.
 ///
 /// A link that serves in order of arrival knows when a packet arrives at the moment that the packet is offered, so a
-/// packet costs one event per hop. A link is a plain struct with its own generator: a driver with a real clock can use
+/// packet costs one event per hop. One whose discipline decides when a packet leaves the queue says [`Fate::Queued`] and
+/// asks for a second event by [`decides_at`](Self::decides_at). A link is a plain struct with its own generator: a driver with a real clock can use
 /// it as well as the [`World`](crate::World).
 pub trait Link: Any + Debug {
     /// Decides what becomes of a packet that is offered at `now`. `now` never goes back.
@@ -19,8 +20,19 @@ pub trait Link: Any + Debug {
     /// The most that may ever wait. The world asserts it.
     fn bound(&self) -> Occupancy;
 
-    /// Whether a packet may overtake another. Where it may not, the world asserts the order.
+    /// Whether a packet may overtake another; the same at all times. Where it may not, the world asserts the order.
     fn may_reorder(&self) -> bool;
+
+    /// When to call [`decide`](Self::decide) next; `None`: it holds no packet without a fate.
+    fn decides_at(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Decides what becomes of the packet that was told first of those that are [`Fate::Queued`], if its time has come.
+    fn decide(&mut self, now: Instant) -> Option<Fate> {
+        let _ = now;
+        None
+    }
 }
 
 /// A packet that wants to go over a link.
@@ -41,11 +53,15 @@ pub enum Fate {
     Duplicated(Delivery, Delivery),
     /// It does not arrive.
     Dropped(DropReason),
+    /// It waits, and [`Link::decide`] will tell. That never tells it again.
+    Queued,
 }
 
 /// How a packet arrives at the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
+    /// When its service begins: until then it waits.
+    pub begins: Instant,
     /// When its last bit arrives.
     pub at: Instant,
     /// Its mark on arrival: as offered, or CE.

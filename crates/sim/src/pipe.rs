@@ -10,7 +10,7 @@ pub use faults::Bursts;
 pub use schedule::{Change, Step};
 
 use crate::link::{Corruption, Delivery, DropReason, Fate, Link, Occupancy, Offer};
-use crate::queue::{Discipline, Red, RedVerdict};
+use crate::queue::{Codel, Discipline, Leaving, Queued, Red, RedVerdict};
 use crate::random::Random;
 use byway_wire::{Duration, Ecn, Instant};
 use schedule::Track;
@@ -46,6 +46,9 @@ pub struct Pipe {
     loss: Track<f64>,
     up: Track<bool>,
     red: Option<Red>,
+    codel: Option<Codel>,
+    /// What CoDel has decided and nobody has asked for yet.
+    decided: VecDeque<Leaving>,
     /// Whether the line is in a bad spell ([`Bursts`]).
     bad: bool,
 }
@@ -77,8 +80,13 @@ impl Pipe {
             }),
             red: match &config.discipline {
                 Discipline::Red(red) => Some(Red::new(red.clone())),
-                Discipline::DropTail => None,
+                _ => None,
             },
+            codel: match &config.discipline {
+                Discipline::Codel(codel) => Some(Codel::new(codel.clone())),
+                _ => None,
+            },
+            decided: VecDeque::new(),
             bad: false,
             config,
             random,
@@ -182,6 +190,70 @@ impl Pipe {
         bursts.loses(&mut self.bad, &mut self.random) || lost
     }
 
+    fn has_room(&self, total: Occupancy, bytes: u64) -> bool {
+        total.packets < self.config.queue_packets
+            && total.bytes.saturating_add(bytes) <= self.config.queue_bytes
+    }
+
+    /// Under CoDel: a packet joins the queue, and leaves it at once if the line is free.
+    fn enqueue(&mut self, bytes: u64, ecn: Ecn) -> Fate {
+        let (now, queues) = (self.now, self.decides_at().is_some() || self.idle_at > self.now);
+        let total = self.waiting(now);
+        if queues && !self.has_room(total, bytes) {
+            return Fate::Dropped(DropReason::QueueFull);
+        }
+        if let Some(codel) = &mut self.codel {
+            codel.enqueue(Queued { since: now, bytes, ecn });
+        }
+        if queues {
+            return Fate::Queued;
+        }
+        if self.idle_at < now {
+            (self.idle_at, self.carry) = (now, 0);
+        }
+        self.decide(now).unwrap_or(Fate::Queued)
+    }
+
+    /// Lets CoDel decide if the line is free.
+    fn dequeue(&mut self) {
+        if self.idle_at <= self.now
+            && let Some(codel) = &mut self.codel
+        {
+            codel.dequeue(self.idle_at, |leaving| self.decided.push_back(leaving));
+        }
+    }
+
+    /// Sends a packet whose service begins at `begins`: what becomes of it on the line.
+    fn serve(&mut self, begins: Instant, bytes: u64, ecn: Ecn) -> Fate {
+        if begins > self.idle_at {
+            self.carry = 0;
+        }
+        self.idle_at = self.served(begins, bytes);
+        if self.loses() {
+            return Fate::Dropped(DropReason::Loss);
+        }
+        let copied = self.random.chance(self.config.duplication);
+        let mut at = self.idle_at + self.delay.at(self.idle_at);
+        if !self.config.jitter.is_zero() {
+            at += self.random.up_to(self.config.jitter);
+        }
+        at = at.max(self.last_arrival);
+        if self.random.chance(self.config.reordering) {
+            at += self.config.reorder_delay;
+        } else {
+            self.last_arrival = at;
+        }
+        let corruption = self.config.corruption;
+        let mut delivery = || Delivery {
+            begins,
+            at,
+            ecn,
+            corruption: self.random.chance(corruption).then(|| Corruption(self.random.next_u64())),
+        };
+        let first = delivery();
+        if copied { Fate::Duplicated(first, delivery()) } else { Fate::Delivered(first) }
+    }
+
     /// When a packet of `bytes` that begins at `begins` has been sent.
     fn served(&mut self, begins: Instant, bytes: u64) -> Instant {
         let Some(rate) = self.rate_at(begins) else { return begins };
@@ -208,18 +280,13 @@ impl Link for Pipe {
         if self.config.mtu.is_some_and(|mtu| bytes > mtu as u64) {
             return Fate::Dropped(DropReason::TooLarge);
         }
+        if self.codel.is_some() {
+            return self.enqueue(bytes, packet.ecn);
+        }
         let verdict = self.managed(bytes, packet.ecn);
-        let begins = if self.idle_at < now {
-            self.carry = 0;
-            now
-        } else {
-            self.idle_at
-        };
+        let begins = self.idle_at.max(now);
         let queues = begins > now;
-        if queues
-            && (self.total.packets >= self.config.queue_packets
-                || self.total.bytes.saturating_add(bytes) > self.config.queue_bytes)
-        {
+        if queues && !self.has_room(self.total, bytes) {
             return Fate::Dropped(DropReason::QueueFull);
         }
         if verdict == RedVerdict::Drop {
@@ -228,43 +295,29 @@ impl Link for Pipe {
         let marked = verdict == RedVerdict::Mark
             || packet.ecn != Ecn::NotEct
                 && self.config.mark_above.is_some_and(|threshold| queues && self.total.packets >= threshold);
-        self.idle_at = self.served(begins, bytes);
-
-        let lost = self.loses();
-        let copied = !lost && self.random.chance(self.config.duplication);
+        let fate = self.serve(begins, bytes, if marked { Ecn::Ce } else { packet.ecn });
         if queues {
-            let deliveries = if lost { 0 } else { 1 + u64::from(copied) };
+            let deliveries = match fate {
+                Fate::Delivered(_) => 1,
+                Fate::Duplicated(..) => 2,
+                Fate::Dropped(_) | Fate::Queued => 0,
+            };
             self.waiting.push_back(Waiting { begins, bytes, deliveries });
             self.total.packets += 1;
             self.total.bytes += bytes;
             self.total.deliveries += deliveries;
         }
-        if lost {
-            return Fate::Dropped(DropReason::Loss);
-        }
-
-        let mut at = self.idle_at + self.delay.at(self.idle_at);
-        if !self.config.jitter.is_zero() {
-            at += self.random.up_to(self.config.jitter);
-        }
-        at = at.max(self.last_arrival);
-        if self.random.chance(self.config.reordering) {
-            at += self.config.reorder_delay;
-        } else {
-            self.last_arrival = at;
-        }
-        let ecn = if marked { Ecn::Ce } else { packet.ecn };
-        let corruption = self.config.corruption;
-        let mut delivery = || Delivery {
-            at,
-            ecn,
-            corruption: self.random.chance(corruption).then(|| Corruption(self.random.next_u64())),
-        };
-        let first = delivery();
-        if copied { Fate::Duplicated(first, delivery()) } else { Fate::Delivered(first) }
+        fate
     }
 
     fn waiting(&self, now: Instant) -> Occupancy {
+        if let Some(codel) = &self.codel {
+            let packets = codel.len();
+            return Occupancy { packets, bytes: codel.bytes(), deliveries: packets as u64 };
+        }
+        if self.waiting.front().is_none_or(|first| first.begins > now) {
+            return self.total;
+        }
         // Less those whose service has begun since the last offer.
         let now = self.now.max(now);
         self.waiting.iter().take_while(|packet| packet.begins <= now).fold(self.total, |rest, packet| {
@@ -282,5 +335,23 @@ impl Link for Pipe {
 
     fn may_reorder(&self) -> bool {
         self.config.reordering > 0.0
+    }
+
+    fn decides_at(&self) -> Option<Instant> {
+        if !self.decided.is_empty() {
+            return Some(self.now);
+        }
+        self.codel.as_ref().filter(|codel| !codel.is_empty()).map(|_| self.idle_at)
+    }
+
+    fn decide(&mut self, now: Instant) -> Option<Fate> {
+        self.now = self.now.max(now);
+        if self.decided.is_empty() {
+            self.dequeue();
+        }
+        Some(match self.decided.pop_front()? {
+            Leaving::Dropped => Fate::Dropped(DropReason::Managed),
+            Leaving::Served(packet) => self.serve(self.idle_at, packet.bytes, packet.ecn),
+        })
     }
 }

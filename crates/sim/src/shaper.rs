@@ -6,11 +6,12 @@
 use crate::counters::Counters;
 use crate::link::{Delivery, DropReason, Fate, Link, Offer};
 use crate::pipe::{Pipe, PipeConfig};
+use crate::queue::Discipline;
 use crate::random::Random;
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
 use core::net::SocketAddr;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// What a [`Shaper`] does to what passes.
 #[derive(Clone, Debug)]
@@ -80,6 +81,8 @@ struct Lane {
     pipe: Pipe,
     counters: Counters,
     held: u64,
+    /// Datagrams that wait for the pipe to decide about them: when they came, and their slots.
+    queued: VecDeque<(Instant, usize)>,
 }
 
 /// A back socket and the client that it was given to.
@@ -226,7 +229,12 @@ impl Shaper {
             let (name, pipe) =
                 if direction == 0 { ("up", &self.config.up) } else { ("down", &self.config.down) };
             let random = Random::component(self.config.seed, &format!("client {} {name}", self.clients));
-            Lane { pipe: Pipe::new(pipe.clone(), random), counters: Counters::default(), held: 0 }
+            Lane {
+                pipe: Pipe::new(pipe.clone(), random),
+                counters: Counters::default(),
+                held: 0,
+                queued: VecDeque::new(),
+            }
         };
         while self.lanes.len() < 2 * (pair + 1) {
             self.lanes.push(fresh(self.lanes.len() % 2));
@@ -266,41 +274,105 @@ impl Shaper {
             }
         };
         let offer = Offer { size: datagram.payload.len(), ecn: datagram.ecn };
-        let full = self.line.len() + 2 > self.config.hold_packets
+        let full = self.parcels.len() - self.free.len() + 2 > self.config.hold_packets
             || self.held_bytes + 2 * offer.size > self.config.hold_bytes;
+        self.decide(now);
         let Some(place) = self.lanes.get_mut(lane) else { return };
         let fate = if full { Fate::Dropped(DropReason::QueueFull) } else { place.pipe.offer(now, &offer) };
-        place.counters.note(&offer, &fate);
-        let mut hold = |delivery: Delivery| self.hold(lane, local, remote, datagram.payload, delivery);
+        place.counters.note(now, &offer, &fate);
+        if let Fate::Dropped(_) = fate {
+            return;
+        }
+        let slot = self.store(lane, local, remote, datagram.ecn, datagram.payload);
+        if fate != Fate::Queued {
+            self.apply(slot, fate);
+        } else if let Some(place) = self.lanes.get_mut(lane) {
+            place.queued.push_back((now, slot));
+        }
+    }
+
+    /// Keeps a datagram.
+    fn store(&mut self, lane: usize, local: Local, remote: SocketAddr, ecn: Ecn, payload: &[u8]) -> usize {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            let payload = Vec::new();
+            self.parcels.push(Parcel { local, remote, ecn, lane, payload });
+            self.parcels.len() - 1
+        });
+        if let (Some(parcel), Some(place)) = (self.parcels.get_mut(slot), self.lanes.get_mut(lane)) {
+            (parcel.local, parcel.remote, parcel.lane, parcel.ecn) = (local, remote, lane, ecn);
+            parcel.payload.clear();
+            parcel.payload.extend_from_slice(payload);
+            place.held += 1;
+            self.held_bytes += payload.len();
+        }
+        slot
+    }
+
+    /// Lets a fate come true for a datagram that is kept.
+    fn apply(&mut self, slot: usize, fate: Fate) {
         match fate {
-            Fate::Dropped(_) => {}
-            Fate::Delivered(delivery) => hold(delivery),
+            Fate::Queued => {}
+            Fate::Dropped(_) => {
+                self.forget(slot);
+            }
+            Fate::Delivered(delivery) => self.launch(slot, delivery),
             Fate::Duplicated(first, second) => {
-                hold(first);
-                hold(second);
+                let Some(parcel) = self.parcels.get_mut(slot) else { return };
+                let payload = core::mem::take(&mut parcel.payload);
+                let (lane, local, remote, ecn) = (parcel.lane, parcel.local, parcel.remote, parcel.ecn);
+                let copy = self.store(lane, local, remote, ecn, &payload);
+                if let Some(parcel) = self.parcels.get_mut(slot) {
+                    parcel.payload = payload;
+                }
+                self.launch(slot, first);
+                self.launch(copy, second);
             }
         }
     }
 
-    fn hold(&mut self, lane: usize, local: Local, remote: SocketAddr, payload: &[u8], delivery: Delivery) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            let payload = Vec::new();
-            self.parcels.push(Parcel { local, remote, ecn: Ecn::NotEct, lane, payload });
-            self.parcels.len() - 1
-        });
-        let (Some(parcel), Some(place)) = (self.parcels.get_mut(slot), self.lanes.get_mut(lane)) else {
-            return;
-        };
-        (parcel.local, parcel.remote, parcel.ecn, parcel.lane) = (local, remote, delivery.ecn, lane);
-        parcel.payload.clear();
-        parcel.payload.extend_from_slice(payload);
+    fn launch(&mut self, slot: usize, delivery: Delivery) {
+        let Some(parcel) = self.parcels.get_mut(slot) else { return };
+        parcel.ecn = delivery.ecn;
         if let Some(corruption) = delivery.corruption {
             corruption.apply(&mut parcel.payload);
         }
-        place.held += 1;
-        self.held_bytes += payload.len();
         self.accepted += 1;
         self.line.push(Reverse((delivery.at, self.accepted, slot)));
+    }
+
+    /// Whether pipes may decide later than when a datagram comes.
+    fn decides_later(&self) -> bool {
+        let later = |pipe: &PipeConfig| matches!(pipe.discipline, Discipline::Codel(_));
+        later(&self.config.up) || later(&self.config.down)
+    }
+
+    /// Lets the pipes decide about what they hold, as far as they can now.
+    fn decide(&mut self, now: Instant) {
+        if !self.decides_later() {
+            return;
+        }
+        for lane in 0..self.lanes.len() {
+            while let Some(place) = self.lanes.get_mut(lane)
+                && place.pipe.decides_at().is_some_and(|at| at <= now)
+                && let Some(fate) = place.pipe.decide(now)
+                && let Some((came, slot)) = place.queued.pop_front()
+            {
+                let ecn = self.parcels.get(slot).map_or(Ecn::NotEct, |parcel| parcel.ecn);
+                place.counters.note_fate(came, ecn, &fate);
+                self.apply(slot, fate);
+            }
+        }
+    }
+
+    /// Frees the slot of a datagram; its lane and size.
+    fn forget(&mut self, slot: usize) -> Option<(&mut Lane, usize)> {
+        self.free.push(slot);
+        let parcel = self.parcels.get(slot)?;
+        let size = parcel.payload.len();
+        self.held_bytes -= size;
+        let lane = self.lanes.get_mut(parcel.lane)?;
+        lane.held -= 1;
+        Some((lane, size))
     }
 
     /// The slot of the next datagram, if its time has come.
@@ -311,17 +383,11 @@ impl Shaper {
     /// Takes the next datagram off the line, as arrived or, where it fits into no buffer, as dropped.
     fn release(&mut self, slot: usize, arrived: bool) {
         self.line.pop();
-        self.free.push(slot);
-        let Some(parcel) = self.parcels.get(slot) else { return };
-        let size = parcel.payload.len();
-        self.held_bytes -= size;
-        if let Some(lane) = self.lanes.get_mut(parcel.lane) {
-            lane.held -= 1;
-            if arrived {
-                lane.counters.note_arrival(size);
-            } else {
-                lane.counters.note_drop(DropReason::TooLarge);
-            }
+        let Some((lane, size)) = self.forget(slot) else { return };
+        if arrived {
+            lane.counters.note_arrival(size);
+        } else {
+            lane.counters.note_drop(DropReason::TooLarge);
         }
     }
 }
@@ -341,6 +407,7 @@ impl Machine for Shaper {
 
     /// The next datagram that is due, and with it those behind it that go the same way and have the same size.
     fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        self.decide(now);
         let mut run: Option<Transmit> = None;
         let mut segments = 0;
         while let Some(slot) = self.due(now) {
@@ -381,6 +448,11 @@ impl Machine for Shaper {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.line.peek().map(|Reverse((at, _, _))| *at)
+        let first = self.line.peek().map(|Reverse((at, _, _))| *at);
+        if !self.decides_later() {
+            return first;
+        }
+        let decision = self.lanes.iter().filter_map(|lane| lane.pipe.decides_at());
+        first.into_iter().chain(decision).min()
     }
 }

@@ -96,7 +96,7 @@ fn red(config: RedConfig, load: f64, limit: usize) -> (f64, f64, usize, u64) {
         }
         longest = longest.max(pipe.waiting(now).packets);
     }
-    (managed as f64 / packets as f64, pipe.red_average().unwrap(), longest, full)
+    (managed as f64 / packets as f64, pipe.red_average().unwrap_or(f64::NAN), longest, full)
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn faults_come_as_often_as_they_are_said_to() {
     for round in 0..rounds {
         let now = Instant::from_millis(10 * round);
         match pipe.offer(now, &offer(100)) {
-            Fate::Dropped(_) => lost += 1,
+            Fate::Dropped(_) | Fate::Queued => lost += 1,
             Fate::Duplicated(..) => copied += 1,
             Fate::Delivered(delivery) => {
                 corrupted += u64::from(delivery.corruption.is_some());
@@ -190,7 +190,7 @@ proptest! {
         for (gap, size) in packets {
             now += Duration::from_nanos(gap);
             let deliveries = match pipe.offer(now, &offer(size)) {
-                Fate::Dropped(_) => vec![],
+                Fate::Dropped(_) | Fate::Queued => vec![],
                 Fate::Delivered(only) => vec![only],
                 Fate::Duplicated(first, second) => vec![first, second],
             };

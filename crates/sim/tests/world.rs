@@ -468,7 +468,7 @@ struct Liar {
 impl Link for Liar {
     fn offer(&mut self, now: Instant, packet: &Offer) -> Fate {
         let delay = Duration::from_millis(self.delays.pop().unwrap_or(1));
-        Fate::Delivered(Delivery { at: now + delay, ecn: packet.ecn, corruption: None })
+        Fate::Delivered(Delivery { begins: now, at: now + delay, ecn: packet.ecn, corruption: None })
     }
     fn waiting(&self, _: Instant) -> Occupancy {
         Occupancy { packets: usize::from(self.crowded), ..Occupancy::default() }
@@ -492,7 +492,7 @@ fn flood_over(liar: Liar) {
 }
 
 #[test]
-#[should_panic(expected = "link liar reorders, though it may not: packet 1 after")]
+#[should_panic(expected = "link liar reorders, though it may not: at 0.001")]
 fn a_link_that_reorders_is_found() {
     flood_over(Liar { crowded: false, delays: vec![1, 10] });
 }

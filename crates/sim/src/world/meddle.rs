@@ -1,10 +1,10 @@
 //! What a test does to a world from outside: acting as an application, an attacker, a NAT, an administrator.
 
+use super::network::Body;
 use super::{Handle, LinkId, Node};
 use super::{NodeId, Seen, Verdict, World};
 use crate::pipe::Pipe;
 use byway_wire::{Ecn, Input, Instant, LinkChange, Local};
-use core::any::Any;
 use core::net::SocketAddr;
 
 impl World {
@@ -13,8 +13,9 @@ impl World {
         let now = self.now;
         let slot = self.slot_mut(node.id);
         let local = slot.clock.local(now);
-        let any: &mut dyn Any = &mut *slot.node;
-        let Some(concrete) = any.downcast_mut::<T>() else { panic!("{:?} is not of this world", node.id) };
+        let Some(concrete) = slot.node.any_mut().downcast_mut::<T>() else {
+            panic!("{:?} is not of this world", node.id)
+        };
         let result = action(concrete, local);
         self.settle(node.id.0);
         result
@@ -25,9 +26,10 @@ impl World {
     /// # Panics
     /// If it is not a [`Pipe`].
     pub fn pipe(&mut self, link: LinkId) -> &mut Pipe {
-        let any: &mut dyn Any = &mut *self.network.edge_mut(link).link;
-        let Some(pipe) = any.downcast_mut() else { panic!("{link:?} is not a pipe") };
-        pipe
+        match &mut self.network.edge_mut(link).body {
+            Body::Pipe(pipe) => pipe,
+            Body::Other(_) => panic!("{link:?} is not a pipe"),
+        }
     }
 
     /// Lets a closure see, change or take away every datagram that a node sends, before its first link.
@@ -42,9 +44,9 @@ impl World {
 
     /// Lets a datagram, forged or replayed, arrive at `to` at time `at` (not before now) without any link.
     pub fn inject(&mut self, at: Instant, from: SocketAddr, to: SocketAddr, ecn: Ecn, payload: &[u8]) {
-        let slot = self.network.claim(from, to, ecn, None);
+        let slot = self.network.claim(from, to, None);
         self.network.parcel(slot).payload.extend_from_slice(payload);
-        self.network.inject(at.max(self.now), slot);
+        self.network.inject(at.max(self.now), slot, payload.len() as u32, ecn);
     }
 
     /// Rebinds a socket behind a NAT: the world sees another address from now on, the machine is not told. Routes by IP
@@ -58,9 +60,10 @@ impl World {
         self.owners.remove(&old);
         let taken = self.owners.insert(address, (id.0, local.0));
         assert!(taken.is_none(), "{}: {address} is taken", self.slot(id).name);
+        self.generation += 1;
         let socket = self.socket(id, local);
         socket.seen = address;
-        socket.routes.clear();
+        socket.forget_routes();
     }
 
     /// Moves a socket to another address, and tells the machine.
@@ -109,12 +112,25 @@ impl World {
         }
     }
 
+    /// A node's process dies: it gets nothing, is not woken and sends nothing, and what comes for it is lost, until
+    /// [`restart`](Self::restart). What it has sent travels on.
+    pub fn crash(&mut self, node: impl Into<NodeId>) {
+        self.freeze(node, true);
+    }
+
+    /// Starts a process anew, after a [`crash`](Self::crash) or in the place of one that runs: it remembers nothing. Same
+    /// sockets, same clock. Returns the old one.
+    pub fn restart<T: Node>(&mut self, node: Handle<T>, fresh: T) -> T {
+        self.replace(node, fresh)
+    }
+
     /// Puts a fresh node in the place of one that died: same sockets, same clock. Returns the old one.
     pub fn replace<T: Node>(&mut self, node: Handle<T>, fresh: T) -> T {
         let slot = self.slot_mut(node.id);
         slot.frozen = false;
-        let any: &mut dyn Any = &mut *slot.node;
-        let Some(place) = any.downcast_mut::<T>() else { panic!("{:?} is not of this world", node.id) };
+        let Some(place) = slot.node.any_mut().downcast_mut::<T>() else {
+            panic!("{:?} is not of this world", node.id)
+        };
         let old = core::mem::replace(place, fresh);
         self.introduce(node.id.0);
         old

@@ -9,29 +9,32 @@
 //! * a spurious wake changes something ([`World::wake_spuriously`]),
 //! * a machine writes what [`Transmit`](byway_wire::Transmit) does not allow.
 
+mod events;
 mod meddle;
 mod network;
 mod node;
 mod run;
 mod trace;
+mod watch;
 
 pub use network::{LinkId, Stray};
 pub use node::{Handle, Node, NodeId};
+pub use watch::{Captured, LinkEvent, LinkFact, Way};
 
 use crate::clock::Clock;
 use crate::counters::Counters;
-use crate::link::Link;
+use crate::link::{Link, Occupancy};
 use crate::pipe::{Pipe, PipeConfig};
 use crate::random::Random;
 use byway_wire::{Ecn, Instant, Local};
-use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Index;
-use network::Network;
+use network::{Body, Network, Owner};
+use node::Driven;
 use std::collections::BTreeMap;
-use trace::Trace;
+use watch::Capture;
 
 /// Room for what a machine sends in one run: the most that one UDP call takes.
 const SCRATCH: usize = 65_536;
@@ -101,12 +104,30 @@ struct Socket {
     /// The largest UDP payload that it sends.
     largest: usize,
     /// Routes looked up before, in order of address.
-    routes: Vec<(IpAddr, Option<u32>)>,
+    routes: Vec<Route>,
+    /// Which of them was used last.
+    last_route: usize,
+}
+
+/// What is known of an address that a socket sends to.
+#[derive(Debug)]
+struct Route {
+    to: SocketAddr,
+    /// Where the chain of links begins that leads there.
+    chain: Option<u32>,
+    /// Who has the address, when it was looked up last.
+    owner: Option<Owner>,
+}
+
+impl Socket {
+    fn forget_routes(&mut self) {
+        (self.routes, self.last_route) = (Vec::new(), 0);
+    }
 }
 
 struct Slot {
     name: String,
-    node: Box<dyn Node>,
+    node: Box<dyn Driven>,
     clock: Clock,
     sockets: Vec<Socket>,
     frozen: bool,
@@ -126,17 +147,21 @@ struct Spurious {
 ///
 /// *Building*: [`add`](Self::add), [`link`](Self::link), [`route`](Self::route), [`connect`](Self::connect).
 /// *Running*: [`run_until`](Self::run_until), [`run_for`](Self::run_for), [`run_while`](Self::run_while).
-/// *Looking*: `world[handle]`, [`counters`](Self::counters), [`stray`](Self::stray), [`trace`](Self::trace).
+/// *Looking*: `world[handle]`, [`counters`](Self::counters), [`waiting`](Self::waiting), [`stray`](Self::stray),
+/// [`trace`](Self::trace), [`observe`](Self::observe), [`capture`](Self::capture).
 /// *Meddling*: [`act`](Self::act), [`inject`](Self::inject), [`tap`](Self::tap), [`rebind`](Self::rebind),
-/// [`move_local`](Self::move_local), [`set_up`](Self::set_up), [`set_largest`](Self::set_largest), [`freeze`](Self::freeze), [`replace`](Self::replace),
-/// [`pipe`](Self::pipe).
+/// [`move_local`](Self::move_local), [`set_up`](Self::set_up), [`set_largest`](Self::set_largest), [`freeze`](Self::freeze), [`crash`](Self::crash),
+/// [`restart`](Self::restart), [`replace`](Self::replace), [`pipe`](Self::pipe).
 pub struct World {
     now: Instant,
     seed: u64,
     slots: Vec<Slot>,
     owners: BTreeMap<SocketAddr, (u32, u16)>,
+    /// Changes whenever the owners do.
+    generation: u32,
     network: Network,
     tap: Option<Tap>,
+    capture: Option<Capture>,
     spurious: Option<Spurious>,
     scratch: Vec<u8>,
     max_segments: usize,
@@ -153,8 +178,10 @@ impl World {
             seed,
             slots: Vec::new(),
             owners: BTreeMap::new(),
+            generation: 0,
             network: Network::new(),
             tap: None,
+            capture: None,
             spurious: None,
             scratch: vec![0; SCRATCH],
             max_segments: 64,
@@ -185,12 +212,14 @@ impl World {
                 up: true,
                 largest: usize::MAX,
                 routes: Vec::new(),
+                last_route: 0,
             })
             .collect();
         for (local, &address) in addresses.iter().enumerate() {
             let taken = self.owners.insert(address, (id, local as u16));
             assert!(taken.is_none(), "{name}: {address} is taken");
         }
+        self.generation += 1;
         self.slots.push(Slot {
             name: name.to_owned(),
             node: Box::new(node),
@@ -231,7 +260,7 @@ impl World {
     /// # Panics
     /// If another link has this name.
     pub fn link_with(&mut self, name: &str, link: impl Link) -> LinkId {
-        self.network.add(name, Box::new(link))
+        self.network.add(name, Body::new(link))
     }
 
     /// Packets from `from` to the IP address `to` follow these links in turn; several routes may share a link. A route
@@ -243,7 +272,7 @@ impl World {
             Source::Socket(node, local) => self.network.route_local(node.0, local.0, to, chain),
         }
         for socket in self.slots.iter_mut().flat_map(|slot| &mut slot.sockets) {
-            socket.routes.clear();
+            socket.forget_routes();
         }
     }
 
@@ -272,7 +301,7 @@ impl World {
 
     /// Stops the trace: no hash of every byte, for speed.
     pub fn stop_trace(&mut self) {
-        self.network.trace = None;
+        self.network.stop_trace();
     }
 
     /// Between events, wakes a random node with this probability. By the law of machines it changes nothing: this
@@ -308,10 +337,29 @@ impl World {
         self.network.stray
     }
 
-    /// A hash over time, link, size and bytes of all that was delivered, and over all drops; 0 if stopped.
+    /// What waits before a link now.
+    #[must_use]
+    pub fn waiting(&self, link: LinkId) -> Occupancy {
+        self.network.waiting(self.now, link)
+    }
+
+    /// A hash over all that every link was offered: when, and when it arrives with which size, mark and bytes, or why it was
+    /// dropped; 0 if stopped.
     #[must_use]
     pub fn trace(&self) -> u64 {
-        self.network.trace.as_ref().map_or(0, Trace::value)
+        self.network.trace()
+    }
+
+    /// Lets a closure see what happens to each packet on a link, in the order of time. A link that nobody observes pays
+    /// nothing for it.
+    pub fn observe(&mut self, link: LinkId, observer: impl FnMut(&LinkFact) + 'static) {
+        self.network.observe(link, Box::new(observer));
+    }
+
+    /// Lets a closure see every datagram that leaves a node and every one that is given to a node, as packet captures at
+    /// their sockets would.
+    pub fn capture(&mut self, capture: impl FnMut(&Captured<'_>) + 'static) {
+        self.capture = Some(Box::new(capture));
     }
 
     /// How many events happened.
@@ -339,8 +387,7 @@ impl<T: Node> Index<Handle<T>> for World {
     type Output = T;
 
     fn index(&self, handle: Handle<T>) -> &T {
-        let any: &dyn Any = &*self.slot(handle.id).node;
-        match any.downcast_ref() {
+        match self.slot(handle.id).node.any().downcast_ref() {
             Some(node) => node,
             None => panic!("{:?} is not of this world", handle.id),
         }

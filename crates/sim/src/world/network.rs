@@ -1,12 +1,16 @@
 //! Everything between the nodes: links, routes, packets under way, and the books that must balance.
 
+use super::events::{Event, Events, Flight, Subject};
 use super::trace::Trace;
+use super::watch::{LinkEvent, LinkFact, Observer};
 use crate::counters::Counters;
-use crate::link::{Delivery, Fate, Link, Offer};
+use crate::link::{Delivery, Fate, Link, Occupancy, Offer};
+use crate::pipe::Pipe;
 use byway_wire::{Ecn, Instant};
+use core::any::Any;
+use core::fmt;
 use core::net::{IpAddr, SocketAddr};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Which link. Numbered in the order of [`World::link`](crate::World::link).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -27,100 +31,169 @@ pub struct Stray {
     pub tapped: u64,
 }
 
-/// A packet under way.
+/// Who has an address: a socket of a node, as long as the generation of owners lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) node: u32,
+    pub(super) local: u16,
+    pub(super) generation: u32,
+}
+
+/// What a packet under way carries, for its sender, its receiver and those who look.
 #[derive(Debug)]
 pub(super) struct Parcel {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
-    pub(super) ecn: Ecn,
     pub(super) payload: Vec<u8>,
-    /// Bytes beyond the payload that are only a length.
-    pub(super) phantom: usize,
-    /// The chain of links that it follows; `None`: injected, it is where it is going.
-    chain: Option<u32>,
-    /// Where in the chain it is.
-    hop: u32,
-    /// Its number among those that the link accepted.
-    order: u64,
+    /// Who had the destination address when it was sent.
+    pub(super) owner: Option<Owner>,
 }
 
-impl Parcel {
-    /// Bytes of UDP payload, real or not.
-    fn size(&self) -> usize {
-        self.payload.len() + self.phantom
-    }
-}
-
-/// Something that happens at a time. Packets go before wakes, packets in the order in which they were scheduled, wakes in
-/// the order of nodes: so a wake more or less (they may be spurious) changes nobody's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Event {
-    pub(super) at: Instant,
-    order: u64,
-    subject: u32,
-}
-
-const WAKE: u64 = 1 << 63;
-
-pub(super) enum Happening {
-    /// The parcel in this slot reaches the end of its link.
-    Parcel(u32),
-    /// This node wanted to be woken.
-    Wake(u32),
-}
-
-impl Event {
-    pub(super) fn happening(self) -> Happening {
-        if self.order & WAKE == 0 { Happening::Parcel(self.subject) } else { Happening::Wake(self.subject) }
-    }
-}
-
+/// A link. Nearly all are pipes, and a pipe is called without a detour.
 #[derive(Debug)]
+pub(super) enum Body {
+    Pipe(Box<Pipe>),
+    Other(Box<dyn Link>),
+}
+
+impl Body {
+    pub(super) fn new(link: impl Link) -> Self {
+        let mut link = Some(link);
+        let any: &mut dyn Any = &mut link;
+        if let Some(pipe) = any.downcast_mut::<Option<Pipe>>().and_then(Option::take) {
+            return Self::Pipe(Box::new(pipe));
+        }
+        match link {
+            Some(link) => Self::Other(Box::new(link)),
+            None => unreachable!("only a pipe was taken"),
+        }
+    }
+
+    fn as_link(&self) -> &dyn Link {
+        match self {
+            Self::Pipe(pipe) => &**pipe,
+            Self::Other(link) => &**link,
+        }
+    }
+
+    fn offer(&mut self, now: Instant, offer: &Offer) -> Fate {
+        match self {
+            Self::Pipe(pipe) => pipe.offer(now, offer),
+            Self::Other(link) => link.offer(now, offer),
+        }
+    }
+
+    fn decides_at(&self) -> Option<Instant> {
+        match self {
+            Self::Pipe(pipe) => pipe.decides_at(),
+            Self::Other(link) => link.decides_at(),
+        }
+    }
+
+    fn decide(&mut self, now: Instant) -> Option<Fate> {
+        match self {
+            Self::Pipe(pipe) => pipe.decide(now),
+            Self::Other(link) => link.decide(now),
+        }
+    }
+
+    fn waiting(&self, now: Instant) -> Occupancy {
+        match self {
+            Self::Pipe(pipe) => pipe.waiting(now),
+            Self::Other(link) => link.waiting(now),
+        }
+    }
+
+    fn bound(&self) -> Occupancy {
+        match self {
+            Self::Pipe(pipe) => pipe.bound(),
+            Self::Other(link) => link.bound(),
+        }
+    }
+}
+
 pub(super) struct Edge {
     pub(super) name: String,
-    pub(super) link: Box<dyn Link>,
+    pub(super) body: Body,
+    may_reorder: bool,
     books: Counters,
-    /// Events in the heap that belong to this link: counted apart from the books, so that they can disagree.
+    /// Packets that are held or on the line, loose or not: counted apart from the books, so that they can disagree.
     outstanding: u64,
-    accepted: u64,
-    last_order: u64,
-    /// Arrivals in order of time. Only the first of them stands in the heap, which so stays as small as there are links
-    /// and nodes; a packet that will overtake the last one here goes to the heap by itself.
-    line: VecDeque<Event>,
+    /// Arrivals in order of time. Only the first of them stands among the events.
+    line: VecDeque<Flight>,
+    /// When the last of them that was ever put in line arrives.
+    last_at: Instant,
+    /// Packets that overtake, ever.
+    overtaking: u64,
+    /// Packets without a fate, in the order in which they were offered; `at` is when that was.
+    held: VecDeque<Flight>,
+    /// When the link decides next, as the events know it.
+    decision: Option<Instant>,
+    trace: Trace,
+    observers: Vec<Observer>,
 }
+
+impl fmt::Debug for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Edge").field("name", &self.name).field("books", &self.books).finish_non_exhaustive()
+    }
+}
+
+/// The end of every chain.
+const END: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(super) struct Network {
-    pub(super) edges: Vec<Edge>,
-    chains: Vec<Vec<LinkId>>,
+    edges: Vec<Edge>,
+    /// The links of all chains, one chain after the other, each closed by [`END`]; the first is empty.
+    places: Vec<u32>,
     by_local: BTreeMap<(u32, u16, IpAddr), u32>,
     by_address: BTreeMap<(IpAddr, IpAddr), u32>,
-    events: BinaryHeap<Reverse<Event>>,
-    scheduled: u64,
+    events: Events,
+    injected: u64,
+    loose: Vec<Flight>,
+    free_loose: Vec<u32>,
     parcels: Vec<Parcel>,
     free: Vec<u32>,
     pub(super) stray: Stray,
-    pub(super) trace: Option<Trace>,
+    traced: bool,
+}
+
+/// What the world has to do about an event.
+#[derive(Debug)]
+pub(super) enum Happening {
+    /// The packet is where it was going.
+    Arrived(Flight),
+    /// This node wanted to be woken.
+    Wake(u32),
+    /// Nothing: it was the network's own.
+    Quiet,
 }
 
 impl Network {
     pub(super) fn new() -> Self {
-        Self { trace: Some(Trace::new()), ..Self::default() }
+        Self { traced: true, places: vec![END], ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, name: &str, link: Box<dyn Link>) -> LinkId {
+    pub(super) fn add(&mut self, name: &str, body: Body) -> LinkId {
         assert!(
             self.edges.iter().all(|edge| edge.name != name),
             "two links are called {name}: their faults would be the same"
         );
+        let may_reorder = body.as_link().may_reorder();
         self.edges.push(Edge {
             name: name.to_owned(),
-            link,
+            body,
+            may_reorder,
             books: Counters::default(),
             outstanding: 0,
-            accepted: 0,
-            last_order: 0,
             line: VecDeque::new(),
+            last_at: Instant::ZERO,
+            overtaking: 0,
+            held: VecDeque::new(),
+            decision: None,
+            trace: Trace::new(),
+            observers: Vec::new(),
         });
         LinkId(self.edges.len() as u32 - 1)
     }
@@ -133,12 +206,19 @@ impl Network {
         self.edges.get_mut(link.0 as usize).unwrap_or_else(|| panic!("{link:?} is not of this world"))
     }
 
+    pub(super) fn observe(&mut self, link: LinkId, observer: Observer) {
+        self.edge_mut(link).observers.push(observer);
+    }
+
+    /// Notes a chain of links; the place where it begins.
     pub(super) fn chain(&mut self, links: &[LinkId]) -> u32 {
+        let begins = self.places.len() as u32;
         for &link in links {
             self.edge(link);
+            self.places.push(link.0);
         }
-        self.chains.push(links.to_vec());
-        self.chains.len() as u32 - 1
+        self.places.push(END);
+        begins
     }
 
     pub(super) fn route_local(&mut self, node: u32, local: u16, to: IpAddr, chain: u32) {
@@ -149,52 +229,62 @@ impl Network {
         self.by_address.insert((from, to), chain);
     }
 
-    /// The chain that leads from a socket to an address: its own route before that of its source address.
+    /// Where the chain begins that leads from a socket to an address: its own route before that of its source address.
     pub(super) fn lookup(&self, node: u32, local: u16, from: IpAddr, to: IpAddr) -> Option<u32> {
         self.by_local.get(&(node, local, to)).or_else(|| self.by_address.get(&(from, to))).copied()
     }
 
     /// When the next event is.
     pub(super) fn next_at(&self) -> Option<Instant> {
-        self.events.peek().map(|Reverse(event)| event.at)
+        self.events.peek().map(|event| event.at)
     }
 
-    pub(super) fn pop(&mut self) -> Option<Event> {
-        let Reverse(event) = self.events.pop()?;
-        if let Happening::Parcel(slot) = event.happening()
-            && let Some(id) = self.link_of(slot)
-        {
-            let line = &mut self.edge_mut(id).line;
-            if line.front() == Some(&event) {
-                line.pop_front();
-                if let Some(&next) = line.front() {
-                    self.events.push(Reverse(next));
+    /// Takes the next event and does what the network has to do about it.
+    pub(super) fn step(&mut self) -> Happening {
+        let Some(&Event { at, subject, .. }) = self.events.peek() else { return Happening::Quiet };
+        match subject {
+            Subject::Line(id) => {
+                let line = &mut self.edges[id as usize].line;
+                let first = line.pop_front();
+                let next = line.front().map(|next| next.at);
+                self.events.again(next);
+                let Some(flight) = first else { return Happening::Quiet };
+                self.delivered(id, flight)
+            }
+            Subject::Loose(place) => {
+                self.events.again(None);
+                self.free_loose.push(place);
+                let flight = self.loose[place as usize];
+                match self.places[flight.place as usize] {
+                    END => Happening::Arrived(flight),
+                    id => self.delivered(id, flight),
                 }
             }
+            Subject::Decision(id) => {
+                self.events.again(None);
+                self.decide(at, id);
+                Happening::Quiet
+            }
+            Subject::Wake(node) => {
+                self.events.again(None);
+                Happening::Wake(node)
+            }
         }
-        Some(event)
     }
 
     pub(super) fn schedule_wake(&mut self, at: Instant, node: u32) {
-        self.events.push(Reverse(Event { at, order: WAKE | u64::from(node), subject: node }));
-    }
-
-    fn arrival(&mut self, at: Instant, slot: u32) -> Event {
-        self.scheduled += 1;
-        Event { at, order: self.scheduled, subject: slot }
+        self.events.push(Event::wake(at, node));
     }
 
     /// A slot for a packet: its payload is empty and, once the world has run a while, has been allocated before.
-    pub(super) fn claim(&mut self, from: SocketAddr, to: SocketAddr, ecn: Ecn, chain: Option<u32>) -> u32 {
-        if let Some(slot) = self.free.pop()
-            && let Some(parcel) = self.parcels.get_mut(slot as usize)
-        {
+    pub(super) fn claim(&mut self, from: SocketAddr, to: SocketAddr, owner: Option<Owner>) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            let parcel = &mut self.parcels[slot as usize];
             parcel.payload.clear();
-            (parcel.from, parcel.to, parcel.ecn, parcel.phantom) = (from, to, ecn, 0);
-            (parcel.chain, parcel.hop, parcel.order) = (chain, 0, 0);
+            (parcel.from, parcel.to, parcel.owner) = (from, to, owner);
             return slot;
         }
-        self.parcels.push(Parcel { from, to, ecn, payload: Vec::new(), phantom: 0, chain, hop: 0, order: 0 });
+        self.parcels.push(Parcel { from, to, payload: Vec::new(), owner });
         self.parcels.len() as u32 - 1
     }
 
@@ -207,122 +297,179 @@ impl Network {
         self.free.push(slot);
     }
 
-    pub(super) fn inject(&mut self, at: Instant, slot: u32) {
-        let event = self.arrival(at, slot);
-        self.events.push(Reverse(event));
+    /// Lets a packet arrive at `at` without any link.
+    pub(super) fn inject(&mut self, at: Instant, slot: u32, size: u32, ecn: Ecn) {
+        self.injected += 1;
+        let place = self.put_loose(Flight { at, slot, place: 0, size, ecn });
+        self.events.push(Event::injected(at, self.injected, place));
     }
 
-    /// Which link a packet is on, or goes to next.
-    pub(super) fn link_of(&mut self, slot: u32) -> Option<LinkId> {
-        let parcel = self.parcel(slot);
-        let (chain, hop) = (parcel.chain?, parcel.hop);
-        self.chains.get(chain as usize)?.get(hop as usize).copied()
+    fn put_loose(&mut self, flight: Flight) -> u32 {
+        if let Some(place) = self.free_loose.pop() {
+            self.loose[place as usize] = flight;
+            return place;
+        }
+        self.loose.push(flight);
+        self.loose.len() as u32 - 1
     }
 
-    /// Offers the packet to the link where it stands. An empty chain, or its end, is an arrival at once.
-    pub(super) fn offer(&mut self, now: Instant, slot: u32) -> Onward {
-        let Some(id) = self.link_of(slot) else { return Onward::Arrived };
-        let parcel = self.parcel(slot);
-        let offer = Offer { size: parcel.size(), ecn: parcel.ecn };
-        let edge = self.edge_mut(id);
-        let fate = edge.link.offer(now, &offer);
-        edge.books.note(&offer, &fate);
-        let (waiting, bound) = (edge.link.waiting(now), edge.link.bound());
+    /// Offers the packet, which is as far as `flight.place` at `flight.at`, to its next link, if there is one.
+    pub(super) fn offer(&mut self, flight: Flight) -> Happening {
+        let id = self.places[flight.place as usize];
+        if id == END {
+            return Happening::Arrived(flight);
+        }
+        let now = flight.at;
+        let edge = &mut self.edges[id as usize];
+        let offer = Offer { size: flight.size as usize, ecn: flight.ecn };
+        let fate = edge.body.offer(now, &offer);
+        edge.books.note(now, &offer, &fate);
+        let (waiting, bound) = (edge.body.waiting(now), edge.body.bound());
         assert!(
             waiting.packets <= bound.packets && waiting.bytes <= bound.bytes,
             "law broken: link {} queues {waiting:?} of {bound:?} at {now:?}",
             edge.name
         );
-        match fate {
-            Fate::Dropped(reason) => {
-                if let Some(trace) = &mut self.trace {
-                    trace.number(now.as_nanos());
-                    trace.number(u64::from(id.0) << 32 | 1 << 24 | reason as u64);
+        if !edge.observers.is_empty() {
+            let event = match &fate {
+                Fate::Dropped(reason) => LinkEvent::Dropped(*reason),
+                Fate::Queued => LinkEvent::Accepted { waiting, wait: None },
+                Fate::Delivered(first) | Fate::Duplicated(first, _) => {
+                    LinkEvent::Accepted { waiting, wait: Some(first.begins.since(now)) }
                 }
-                self.release(slot);
+            };
+            self.tell(now, id, &flight, event);
+        }
+        self.apply(now, id, flight, fate);
+        Happening::Quiet
+    }
+
+    /// Lets a fate, told at `now`, come true.
+    fn apply(&mut self, now: Instant, id: u32, flight: Flight, fate: Fate) {
+        match fate {
+            Fate::Delivered(delivery) => self.carry(now, id, flight, delivery),
+            Fate::Dropped(reason) => {
+                if self.traced {
+                    let trace = &mut self.edges[id as usize].trace;
+                    trace.number(now.as_nanos());
+                    trace.number(1 << 40 | reason as u64);
+                }
+                self.release(flight.slot);
             }
-            Fate::Delivered(delivery) => self.carry(now, id, slot, delivery),
             Fate::Duplicated(first, second) => {
-                let (from, to, ecn, phantom, chain, hop) = {
-                    let parcel = self.parcel(slot);
-                    (parcel.from, parcel.to, parcel.ecn, parcel.phantom, parcel.chain, parcel.hop)
-                };
-                let copy = self.claim(from, to, ecn, chain);
-                let payload = core::mem::take(&mut self.parcel(slot).payload);
-                let twin = self.parcel(copy);
-                (twin.hop, twin.phantom) = (hop, phantom);
-                twin.payload.extend_from_slice(&payload);
-                self.parcel(slot).payload = payload;
-                self.carry(now, id, slot, first);
-                self.carry(now, id, copy, second);
+                let Parcel { from, to, owner, .. } = self.parcels[flight.slot as usize];
+                let copy = self.claim(from, to, owner);
+                let payload = core::mem::take(&mut self.parcel(flight.slot).payload);
+                self.parcel(copy).payload.extend_from_slice(&payload);
+                self.parcel(flight.slot).payload = payload;
+                self.carry(now, id, flight, first);
+                self.carry(now, id, Flight { slot: copy, ..flight }, second);
+            }
+            Fate::Queued => {
+                let edge = &mut self.edges[id as usize];
+                edge.outstanding += 1;
+                edge.held.push_back(flight);
+                self.schedule_decision(id);
             }
         }
-        self.balance(id, now);
-        Onward::UnderWay
+        self.edges[id as usize].balance(now);
     }
 
-    fn carry(&mut self, now: Instant, id: LinkId, slot: u32, delivery: Delivery) {
-        let edge = self.edge_mut(id);
+    fn carry(&mut self, now: Instant, id: u32, mut flight: Flight, delivery: Delivery) {
+        let edge = &mut self.edges[id as usize];
         assert!(delivery.at >= now, "law broken: link {} delivers before it is offered", edge.name);
-        edge.accepted += 1;
         edge.outstanding += 1;
-        let order = edge.accepted;
-        let parcel = self.parcel(slot);
-        parcel.order = order;
-        parcel.ecn = delivery.ecn;
+        (flight.at, flight.ecn) = (delivery.at, delivery.ecn);
         if let Some(corruption) = delivery.corruption {
-            corruption.apply(&mut parcel.payload);
+            corruption.apply(&mut self.parcels[flight.slot as usize].payload);
         }
-        let event = self.arrival(delivery.at, slot);
-        let line = &mut self.edge_mut(id).line;
-        let alone = line.is_empty();
-        let behind = line.back().is_none_or(|last| last.at <= event.at);
-        if behind {
-            line.push_back(event);
+        if self.traced {
+            edge.trace.number(now.as_nanos());
+            edge.trace.number(flight.at.as_nanos());
+            edge.trace.number(u64::from(flight.size) << 8 | flight.ecn as u64);
+            edge.trace.bytes(&self.parcels[flight.slot as usize].payload);
         }
-        if alone || !behind {
-            self.events.push(Reverse(event));
-        }
-    }
-
-    /// The packet has come to the end of its link (if it was on one).
-    pub(super) fn delivered(&mut self, now: Instant, slot: u32) {
-        let Some(id) = self.link_of(slot) else { return };
-        let parcel = self.parcel(slot);
-        let (order, size) = (parcel.order, parcel.size());
-        parcel.hop += 1;
-        let edge = self.edge_mut(id);
-        edge.books.note_arrival(size);
-        edge.outstanding -= 1;
-        assert!(
-            order > edge.last_order || edge.link.may_reorder(),
-            "law broken: link {} reorders, though it may not: packet {order} after {} at {now:?}",
-            edge.name,
-            edge.last_order
-        );
-        edge.last_order = edge.last_order.max(order);
-        self.balance(id, now);
-        if let Some(trace) = &mut self.trace {
-            trace.number(now.as_nanos());
-            trace.number(u64::from(id.0) << 32);
-            if let Some(parcel) = self.parcels.get(slot as usize) {
-                trace.bytes(&parcel.payload);
+        if flight.at >= edge.last_at {
+            edge.last_at = flight.at;
+            edge.line.push_back(flight);
+            if edge.line.len() == 1 {
+                self.events.push(Event::line(flight.at, id));
             }
+        } else {
+            assert!(
+                edge.may_reorder,
+                "law broken: link {} reorders, though it may not: at {now:?} it says {:?}, after {:?}",
+                edge.name, flight.at, edge.last_at
+            );
+            edge.overtaking += 1;
+            let count = edge.overtaking;
+            let place = self.put_loose(flight);
+            self.events.push(Event::loose(flight.at, id, count, place));
         }
     }
 
-    fn balance(&self, id: LinkId, now: Instant) {
-        let Edge { name, books, outstanding, .. } = self.edge(id);
-        assert!(
-            books.balance_with(*outstanding),
-            "law broken: link {name} does not balance at {now:?}: {books:?}, {outstanding} outstanding"
-        );
+    /// The packet has come to the end of its link.
+    fn delivered(&mut self, id: u32, mut flight: Flight) -> Happening {
+        let edge = &mut self.edges[id as usize];
+        edge.books.note_arrival(flight.size as usize);
+        edge.outstanding -= 1;
+        edge.balance(flight.at);
+        if !edge.observers.is_empty() {
+            self.tell(flight.at, id, &flight, LinkEvent::Delivered);
+        }
+        flight.place += 1;
+        self.offer(flight)
+    }
+
+    /// Puts the link's next decision among the events, unless it is there.
+    fn schedule_decision(&mut self, id: u32) {
+        let edge = &mut self.edges[id as usize];
+        let at = edge.body.decides_at();
+        if edge.decision == at {
+            return;
+        }
+        edge.decision = at;
+        if let Some(at) = at {
+            self.events.push(Event::decision(at, id));
+        }
+    }
+
+    /// Lets the link decide about what it holds, as far as it can now.
+    fn decide(&mut self, now: Instant, id: u32) {
+        self.edges[id as usize].decision = None;
+        while self.edges[id as usize].body.decides_at().is_some_and(|at| at <= now) {
+            let edge = &mut self.edges[id as usize];
+            let Some(fate) = edge.body.decide(now) else { break };
+            let Some(flight) = edge.held.pop_front() else {
+                panic!("law broken: link {} decides about a packet that it does not hold", edge.name)
+            };
+            assert!(fate != Fate::Queued, "law broken: link {} does not decide", edge.name);
+            edge.outstanding -= 1;
+            edge.books.note_fate(flight.at, flight.ecn, &fate);
+            if let (Fate::Dropped(reason), false) = (&fate, edge.observers.is_empty()) {
+                let event = LinkEvent::Dropped(*reason);
+                self.tell(now, id, &flight, event);
+            }
+            self.apply(now, id, flight, fate);
+        }
+        self.schedule_decision(id);
+    }
+
+    /// Tells those who observe a link.
+    #[cold]
+    fn tell(&mut self, at: Instant, id: u32, flight: &Flight, event: LinkEvent) {
+        let Parcel { from, to, .. } = self.parcels[flight.slot as usize];
+        let fact =
+            LinkFact { at, link: LinkId(id), from, to, size: flight.size as usize, ecn: flight.ecn, event };
+        for observer in &mut self.edges[id as usize].observers {
+            observer(&fact);
+        }
     }
 
     /// The books of a link, with what waits and what is in flight.
     pub(super) fn counters(&self, now: Instant, id: LinkId) -> Counters {
         let edge = self.edge(id);
-        let queued = edge.link.waiting(now).deliveries;
+        let queued = edge.body.waiting(now).deliveries;
         assert!(
             queued <= edge.outstanding,
             "law broken: link {} says that {queued} packets wait, {} are outstanding at {now:?}",
@@ -332,24 +479,41 @@ impl Network {
         Counters { queued, in_flight: edge.outstanding - queued, ..edge.books }
     }
 
+    /// What waits before a link.
+    pub(super) fn waiting(&self, now: Instant, id: LinkId) -> Occupancy {
+        self.edge(id).body.waiting(now)
+    }
+
+    pub(super) fn stop_trace(&mut self) {
+        self.traced = false;
+    }
+
+    /// The traces of all links in one number; 0 if stopped.
+    pub(super) fn trace(&self) -> u64 {
+        if !self.traced {
+            return 0;
+        }
+        let mut all = Trace::new();
+        for edge in &self.edges {
+            all.number(edge.trace.value());
+        }
+        all.value()
+    }
+
     /// Counts every packet under way and every free buffer: what the books say must be what is there.
     pub(super) fn audit(&self) {
-        let mut found = vec![0_u64; self.edges.len()];
-        let mut parcels = 0;
-        let behind = self.edges.iter().flat_map(|edge| edge.line.iter().skip(1));
-        for event in self.events.iter().map(|Reverse(event)| event).chain(behind) {
-            let Happening::Parcel(slot) = event.happening() else { continue };
-            parcels += 1;
-            let Some(parcel) = self.parcels.get(slot as usize) else { continue };
-            let link = parcel
-                .chain
-                .and_then(|chain| self.chains.get(chain as usize))
-                .and_then(|chain| chain.get(parcel.hop as usize));
-            if let Some(count) = link.and_then(|link| found.get_mut(link.0 as usize)) {
-                *count += 1;
+        let mut found: Vec<u64> =
+            self.edges.iter().map(|edge| (edge.line.len() + edge.held.len()) as u64).collect();
+        let mut injected = 0;
+        for event in self.events.iter() {
+            let Subject::Loose(place) = event.subject else { continue };
+            let flight = self.loose[place as usize];
+            match self.places[flight.place as usize] {
+                END => injected += 1,
+                id => found[id as usize] += 1,
             }
         }
-        for (edge, found) in self.edges.iter().zip(found) {
+        for (edge, &found) in self.edges.iter().zip(&found) {
             assert!(
                 edge.outstanding == found,
                 "law broken: link {} has {found} packets under way, its books say {}",
@@ -357,19 +521,24 @@ impl Network {
                 edge.outstanding
             );
         }
+        let under_way = injected + found.iter().sum::<u64>();
         assert!(
-            parcels + self.free.len() == self.parcels.len(),
-            "law broken: {} packets under way and {} free buffers, but {} buffers",
-            parcels,
+            under_way + self.free.len() as u64 == self.parcels.len() as u64,
+            "law broken: {under_way} packets under way and {} free buffers, but {} buffers",
             self.free.len(),
             self.parcels.len()
         );
     }
 }
 
-/// Whether a packet goes on or is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Onward {
-    UnderWay,
-    Arrived,
+impl Edge {
+    fn balance(&self, now: Instant) {
+        assert!(
+            self.books.balance_with(self.outstanding),
+            "law broken: link {} does not balance at {now:?}: {:?}, {} outstanding",
+            self.name,
+            self.books,
+            self.outstanding
+        );
+    }
 }

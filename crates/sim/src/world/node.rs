@@ -1,6 +1,6 @@
 //! Who lives in a world: a machine and the application that uses it.
 
-use byway_wire::{Instant, Machine};
+use byway_wire::{Input, Instant, Machine, Out, Transmit};
 use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
@@ -25,6 +25,57 @@ pub trait Node: Any {
 
 impl<M: Machine + Any> Node for M {
     fn machine(&mut self) -> &mut dyn Machine {
+        self
+    }
+}
+
+/// A node as the loop runs it: one call each, in which the node's own type is known.
+pub(super) trait Driven {
+    fn handle(&mut self, now: Instant, input: Input<'_>);
+    /// Wakes the machine if its deadline has come, then lets the application have its turn.
+    fn turn(&mut self, now: Instant);
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit>;
+    /// When machine or application want to run next.
+    fn next(&mut self) -> Option<Instant>;
+    fn machine(&mut self) -> &mut dyn Machine;
+    fn any(&self) -> &dyn Any;
+    fn any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<T: Node> Driven for T {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        Node::machine(self).handle(now, input);
+    }
+
+    fn turn(&mut self, now: Instant) {
+        let machine = Node::machine(self);
+        if machine.deadline().is_some_and(|deadline| deadline <= now) {
+            machine.wake(now);
+        }
+        Node::turn(self, now);
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        Node::machine(self).transmit(now, out)
+    }
+
+    fn next(&mut self) -> Option<Instant> {
+        let alarm = self.alarm();
+        match (Node::machine(self).deadline(), alarm) {
+            (Some(deadline), Some(alarm)) => Some(deadline.min(alarm)),
+            (deadline, alarm) => deadline.or(alarm),
+        }
+    }
+
+    fn machine(&mut self) -> &mut dyn Machine {
+        Node::machine(self)
+    }
+
+    fn any(&self) -> &dyn Any {
+        self
+    }
+
+    fn any_mut(&mut self) -> &mut dyn Any {
         self
     }
 }

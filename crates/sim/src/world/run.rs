@@ -1,10 +1,12 @@
 //! The loop: one event after the other, and the laws that it asserts.
 
-use super::network::{Happening, Onward};
-use super::{NodeId, SCRATCH, Seen, Verdict, World};
+use super::events::Flight;
+use super::network::{Happening, Owner};
+use super::{Captured, NodeId, Route, SCRATCH, Seen, Slot, Verdict, Way, World};
 use byway_wire::{
     Datagram, Duration, Input, Instant, LinkChange, Local, Out, SendError, SendErrorKind, Transmit,
 };
+use core::net::SocketAddr;
 
 /// How often a machine may want to be woken again at one instant before it counts as stuck.
 const ROUNDS_PER_INSTANT: u32 = 1_000;
@@ -47,11 +49,11 @@ impl World {
 
     /// Runs one event.
     fn step(&mut self) {
-        if let Some(next) = self.network.next_at() {
-            self.maybe_wake_early(next);
+        let Some(at) = self.network.next_at() else { return };
+        if self.spurious.is_some() {
+            self.maybe_wake_early(at);
         }
-        let Some(event) = self.network.pop() else { return };
-        self.advance(event.at);
+        self.advance(at);
         self.events += 1;
         self.events_now += 1;
         assert!(
@@ -59,14 +61,10 @@ impl World {
             "law broken: {EVENTS_PER_INSTANT} events at {:?} and no end: a loop without delay",
             self.now
         );
-        match event.happening() {
-            Happening::Parcel(parcel) => {
-                self.network.delivered(self.now, parcel);
-                if self.network.offer(self.now, parcel) == Onward::Arrived {
-                    self.arrive(parcel);
-                }
-            }
-            Happening::Wake(node) => self.due(node, event.at),
+        match self.network.step() {
+            Happening::Arrived(flight) => self.arrive(flight),
+            Happening::Wake(node) => self.due(node, at),
+            Happening::Quiet => {}
         }
     }
 
@@ -100,34 +98,60 @@ impl World {
         let now = self.now;
         let slot = self.slot_mut(NodeId(node));
         let local = slot.clock.local(now);
-        slot.node.machine().handle(local, input);
+        slot.node.handle(local, input);
+    }
+
+    /// Who has this address now.
+    fn owner(&self, address: &SocketAddr) -> Option<Owner> {
+        let &(node, local) = self.owners.get(address)?;
+        Some(Owner { node, local, generation: self.generation })
     }
 
     /// A packet has reached its destination address.
-    fn arrive(&mut self, parcel: u32) {
-        let to = self.network.parcel(parcel).to;
-        let owner = self.owners.get(&to).and_then(|&(node, local)| {
+    fn arrive(&mut self, flight: Flight) {
+        let parcel = self.network.parcel(flight.slot);
+        let (to, known) = (parcel.to, parcel.owner);
+        let owner = match known {
+            Some(owner) if owner.generation == self.generation => known,
+            _ => self.owner(&to),
+        };
+        let owner = owner.and_then(|Owner { node, local, .. }| {
             let slot = self.slots.get_mut(node as usize)?;
             let up = slot.sockets.get(usize::from(local)).is_some_and(|socket| socket.up);
             (up && !slot.frozen).then_some((node, local, slot))
         });
         let Some((node, local, slot)) = owner else {
             self.network.stray.no_socket += 1;
-            self.network.release(parcel);
+            self.network.release(flight.slot);
             return;
         };
+        let local = Local(local);
         let now = slot.clock.local(self.now);
-        let parcel_ref = self.network.parcel(parcel);
+        let parcel = self.network.parcel(flight.slot);
+        let phantom = flight.size as usize - parcel.payload.len();
+        if let Some(capture) = &mut self.capture {
+            capture(&Captured {
+                at: self.now,
+                node: NodeId(node),
+                local,
+                way: Way::Arrived,
+                from: parcel.from,
+                to,
+                ecn: flight.ecn,
+                payload: &parcel.payload,
+                phantom,
+            });
+        }
         let datagram = Datagram {
-            local: Local(local),
-            remote: parcel_ref.from,
-            ecn: parcel_ref.ecn,
+            local,
+            remote: parcel.from,
+            ecn: flight.ecn,
             arrival: now,
-            payload: &mut parcel_ref.payload,
-            phantom: parcel_ref.phantom,
+            payload: &mut parcel.payload,
+            phantom,
         };
-        slot.node.machine().handle(now, Input::Datagram(datagram));
-        self.network.release(parcel);
+        slot.node.handle(now, Input::Datagram(datagram));
+        self.network.release(flight.slot);
         self.settle(node);
     }
 
@@ -142,13 +166,12 @@ impl World {
         if slot.frozen {
             return;
         }
-        let local = slot.clock.local(now);
-        let due = |time: Option<Instant>| time.is_some_and(|time| time <= local);
-        if due(slot.node.machine().deadline()) || due(slot.node.alarm()) || slot.fresh {
+        let next = slot.node.next();
+        if slot.fresh || next.is_some_and(|next| next <= slot.clock.local(now)) {
             slot.fresh = false;
             self.settle(node);
         } else {
-            self.schedule(node);
+            self.schedule(node, next);
         }
     }
 
@@ -162,38 +185,29 @@ impl World {
                 return;
             }
             let now = slot.clock.local(world_now);
-            if slot.node.machine().deadline().is_some_and(|deadline| deadline <= now) {
-                slot.node.machine().wake(now);
-            }
             slot.node.turn(now);
             self.drain(node, now, &mut sent);
-            let slot = self.slot_mut(NodeId(node));
-            let due = |time: Option<Instant>| time.is_some_and(|time| time <= now);
-            if !due(slot.node.machine().deadline()) && !due(slot.node.alarm()) {
-                self.schedule(node);
+            let next = self.slot_mut(NodeId(node)).node.next();
+            if next.is_none_or(|next| next > now) {
+                self.schedule(node, next);
                 return;
             }
         }
-        let slot = self.slot_mut(NodeId(node));
+        let Slot { node, name, clock, .. } = self.slot_mut(NodeId(node));
         panic!(
-            "law broken: node {} is stuck at {:?} (its clock): after {ROUNDS_PER_INSTANT} rounds of wake and transmit \
-             its deadline is {:?}, its alarm {:?}",
-            slot.name,
-            slot.clock.local(world_now),
-            slot.node.machine().deadline(),
-            slot.node.alarm()
+            "law broken: node {name} is stuck at {:?} (its clock): after {ROUNDS_PER_INSTANT} rounds of wake and transmit \
+             its deadline is {:?}, its next turn {:?}",
+            clock.local(world_now),
+            node.machine().deadline(),
+            node.next()
         );
     }
 
-    /// Puts the node's next wake into the heap if there is none before it.
-    fn schedule(&mut self, node: u32) {
+    /// Puts the node's next wake, at `local` on its clock, among the events if there is none before it.
+    fn schedule(&mut self, node: u32, local: Option<Instant>) {
         let now = self.now;
         let slot = self.slot_mut(NodeId(node));
-        let deadline = slot.node.machine().deadline().unwrap_or(Instant::FAR_FUTURE);
-        let local = deadline.min(slot.node.alarm().unwrap_or(Instant::FAR_FUTURE));
-        if local == Instant::FAR_FUTURE {
-            return;
-        }
+        let Some(local) = local.filter(|&local| local != Instant::FAR_FUTURE) else { return };
         let at = slot.clock.world(local).max(now);
         if at < slot.wake_at {
             slot.wake_at = at;
@@ -209,7 +223,7 @@ impl World {
             let max_segments = self.max_segments;
             let slot = self.slot_mut(NodeId(node));
             let mut out = Out { buffer: &mut scratch, max_segments };
-            let Some(transmit) = slot.node.machine().transmit(now, &mut out) else { break };
+            let Some(transmit) = slot.node.transmit(now, &mut out) else { break };
             let Transmit { size, segment, .. } = transmit;
             assert!(
                 size <= SCRATCH && segment <= size && (size == 0 || segment > 0),
@@ -263,43 +277,64 @@ impl World {
             );
             return;
         }
-        let to = transmit.remote.ip();
-        let found = socket.routes.binary_search_by_key(&to, |route| route.0);
-        let chain = match found {
-            Ok(place) => socket.routes.get(place).and_then(|route| route.1),
-            Err(place) => {
-                let chain = self.network.lookup(node, transmit.local.0, socket.seen.ip(), to);
-                socket.routes.insert(place, (to, chain));
-                chain
-            }
-        };
-        let Some(chain) = chain else {
+        let to = transmit.remote;
+        let from = socket.seen;
+        if socket.routes.get(socket.last_route).is_none_or(|route| route.to != to) {
+            let place = socket.routes.binary_search_by(|route| route.to.cmp(&to)).unwrap_or_else(|place| {
+                let chain = self.network.lookup(node, transmit.local.0, from.ip(), to.ip());
+                socket.routes.insert(place, Route { to, chain, owner: None });
+                place
+            });
+            socket.last_route = place;
+        }
+        let Some(route) = socket.routes.get_mut(socket.last_route) else { return };
+        let Some(chain) = route.chain else {
             self.network.stray.no_route += 1;
             return;
         };
-        let from = socket.seen;
-        let parcel = self.network.claim(from, transmit.remote, transmit.ecn, Some(chain));
+        if route.owner.is_none_or(|owner| owner.generation != self.generation) {
+            let found = self.owners.get(&to);
+            route.owner = found.map(|&(node, local)| Owner { node, local, generation: self.generation });
+        }
+        let parcel = self.network.claim(from, to, route.owner);
         let inside = self.network.parcel(parcel);
         inside.payload.extend_from_slice(payload);
-        inside.phantom = transmit.phantom;
+        let mut ecn = transmit.ecn;
         if let Some(tap) = &mut self.tap {
             let seen = Seen {
                 now: self.now,
                 from: &mut inside.from,
                 to: &mut inside.to,
-                ecn: &mut inside.ecn,
+                ecn: &mut ecn,
                 payload: &mut inside.payload,
-                phantom: inside.phantom,
+                phantom: transmit.phantom,
             };
             if tap(seen) == Verdict::Drop {
                 self.network.stray.tapped += 1;
                 self.network.release(parcel);
                 return;
             }
+            // The tap may have sent it elsewhere.
+            inside.owner = None;
         }
-        if self.network.offer(self.now, parcel) == Onward::Arrived {
+        if let Some(capture) = &mut self.capture {
+            capture(&Captured {
+                at: self.now,
+                node: NodeId(node),
+                local: transmit.local,
+                way: Way::Sent,
+                from: inside.from,
+                to: inside.to,
+                ecn,
+                payload: &inside.payload,
+                phantom: transmit.phantom,
+            });
+        }
+        let size = (inside.payload.len() + transmit.phantom) as u32;
+        let flight = Flight { at: self.now, slot: parcel, place: chain, size, ecn };
+        if let Happening::Arrived(flight) = self.network.offer(flight) {
             // A route without links: it arrives by an event of its own, for its sender is still at work.
-            self.network.inject(self.now, parcel);
+            self.network.inject(self.now, flight.slot, size, ecn);
         }
     }
 

@@ -1,0 +1,78 @@
+//! What can be seen of a world while it runs.
+
+use super::{LinkId, NodeId};
+use crate::link::{DropReason, Occupancy};
+use byway_wire::{Duration, Ecn, Instant, Local};
+use core::net::SocketAddr;
+
+/// Something that happened to a packet on a link ([`World::observe`](crate::World::observe)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkFact {
+    /// When.
+    pub at: Instant,
+    /// Where.
+    pub link: LinkId,
+    /// Who sent the packet, as its header says.
+    pub from: SocketAddr,
+    /// Where it goes.
+    pub to: SocketAddr,
+    /// Bytes of UDP payload, those that are only a length included. The link counts its overhead besides.
+    pub size: usize,
+    /// Its mark; after the link's own.
+    pub ecn: Ecn,
+    /// What happened.
+    pub event: LinkEvent,
+}
+
+/// What happens to a packet on a link: it is accepted or dropped, and what was accepted is delivered, or dropped later
+/// where the discipline decides later. A copy that the link made is delivered and was never accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// The link took it.
+    Accepted {
+        /// What waits now, this packet included unless its service begins at once.
+        waiting: Occupancy,
+        /// How long it will wait; `None`: the discipline decides that later.
+        wait: Option<Duration>,
+    },
+    /// It will not arrive.
+    Dropped(DropReason),
+    /// It has arrived at the far end.
+    Delivered,
+}
+
+pub(super) type Observer = Box<dyn FnMut(&LinkFact)>;
+
+/// A datagram as a packet capture at a node's socket would show it ([`World::capture`](crate::World::capture)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Captured<'a> {
+    /// When, in the world's time.
+    pub at: Instant,
+    /// At which node.
+    pub node: NodeId,
+    /// At which of its sockets.
+    pub local: Local,
+    /// Whether it left or came.
+    pub way: Way,
+    /// Its source address, as the network sees it.
+    pub from: SocketAddr,
+    /// Its destination address.
+    pub to: SocketAddr,
+    /// Its mark.
+    pub ecn: Ecn,
+    /// Its bytes, as far as there are any.
+    pub payload: &'a [u8],
+    /// Bytes beyond these that are only a length.
+    pub phantom: usize,
+}
+
+/// Whether a captured datagram left or came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It leaves the node, after the [tap](crate::World::tap).
+    Sent,
+    /// It is given to the node.
+    Arrived,
+}
+
+pub(super) type Capture = Box<dyn FnMut(&Captured<'_>)>;
