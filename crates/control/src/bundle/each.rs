@@ -2,8 +2,9 @@
 
 use super::Paths;
 use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Undo, Wants};
+use alloc::boxed::Box;
 use byway_wire::{Instant, PathId};
-use core::fmt::Debug;
+use core::fmt::{self, Debug, Formatter};
 
 /// A congestion control that governs one path and knows of no other. The events are those of [`Controller`].
 pub trait Single: Debug + Send {
@@ -30,18 +31,23 @@ pub trait Single: Debug + Send {
 
 /// Lifts a [`Single`] to a [`Controller`]: every path is governed as if it were alone. `n` paths through one bottleneck
 /// take what `n` connections would.
-#[derive(Debug)]
 pub struct Each<C> {
     name: &'static str,
-    make: fn(&Opened) -> C,
+    make: Box<dyn Fn(&Opened) -> C + Send>,
     paths: Paths<C>,
+}
+
+impl<C: Debug> Debug for Each<C> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Each").field("name", &self.name).field("paths", &self.paths).finish_non_exhaustive()
+    }
 }
 
 impl<C: Single> Each<C> {
     /// A bundle whose paths are governed by what `make` makes of the facts at their opening.
     #[must_use]
-    pub fn new(name: &'static str, make: fn(&Opened) -> C) -> Self {
-        Self { name, make, paths: Paths::default() }
+    pub fn new(name: &'static str, make: impl Fn(&Opened) -> C + Send + 'static) -> Self {
+        Self { name, make: Box::new(make), paths: Paths::default() }
     }
 
     /// The algorithm on `path`.

@@ -145,6 +145,9 @@ impl Harp {
     fn choke(&mut self, id: PathId, now: Instant) {
         let dead = self.paths.get(id).is_some_and(|path| path.timeouts >= 2);
         let others = self.paths.iter().any(|(other, path)| other != id && !path.choked);
+        if !self.options.choke && !dead {
+            return;
+        }
         if !others {
             match self.best_choked() {
                 Some((best, true)) if dead => self.unchoke(best, now),

@@ -74,6 +74,8 @@ pub struct Options {
     pub forget: f64,
     /// Delay-limited slow start, climbing on an empty path, re-start after a timeout, no growth without need.
     pub agile: bool,
+    /// Whether a path at its floor is choked (III.E); without, it keeps its smallest window.
+    pub choke: bool,
 }
 
 impl Options {
@@ -96,6 +98,7 @@ impl Options {
             loss: LossRule::HalfOfAll,
             forget: 0.0,
             agile: false,
+            choke: true,
         }
     }
 
