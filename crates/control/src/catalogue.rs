@@ -1,6 +1,7 @@
 //! The controllers by the names that `--congestion` takes, and by class.
 
 use crate::balia::Balia;
+use crate::bmc::{self, Bmc};
 use crate::bundle::{Coupled, Each};
 use crate::cubic::Cubic;
 use crate::harp::{self, Coupling, Harp};
@@ -49,6 +50,8 @@ impl Class {
 /// Every name that [`by_name`] knows, with a line for the person who chooses.
 pub const NAMES: &[(&str, &str)] = &[
     ("balia", "balanced linked adaptation: between LIA and OLIA"),
+    ("bmc", "weighted TCPs, together as one: weight moves to where it yields most"),
+    ("bmc-literal", "BMC as published"),
     ("cubic", "CUBIC on every path, uncoupled: what most TCP senders do"),
     ("harp", "background: yields at 5 ms of queue, adaptive coupling (the class `background`)"),
     ("harp-adaptive", "Harp as published, xi = w/M"),
@@ -72,6 +75,8 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
     let literal = harp::Options::literal;
     Some(match name {
         "balia" => Box::new(Coupled::new("balia", Balia)),
+        "bmc" => Box::new(Coupled::new("bmc", Bmc::new(bmc::Options::RECOMMENDED))),
+        "bmc-literal" => Box::new(Coupled::new("bmc-literal", Bmc::new(bmc::Options::LITERAL))),
         "cubic" => Box::new(Each::new("cubic", Cubic::new)),
         "harp" => Class::Background.controller(seed),
         "harp-adaptive" => Box::new(harp("harp-adaptive", literal(Coupling::Adaptive), seed)),

@@ -10,6 +10,7 @@
 //! | [`bundle`] | the paths of a controller, and [`Each`], which lifts a [`Single`] algorithm to a bundle |
 //! | [`detector`] | what one-way delays tell: the base, a queue that stands, when to drain |
 //! | [`newreno`], [`mpath`], [`harp`] | the controllers |
+//! | [`bmc`] | a controller of weights |
 //! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
 //! | [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`] |
 //! | [`catalogue`] | the controllers by name and by class |
@@ -18,6 +19,7 @@
 extern crate alloc;
 
 pub mod balia;
+pub mod bmc;
 pub mod bundle;
 pub mod catalogue;
 pub mod contract;
@@ -37,6 +39,7 @@ pub mod tcp_lp;
 pub mod wvegas;
 
 pub use balia::Balia;
+pub use bmc::Bmc;
 pub use bundle::{Coupled, Each, Paths, Single};
 pub use catalogue::{Class, NAMES, by_name};
 pub use contract::{

@@ -183,7 +183,7 @@ fn rates(world: &mut World, paths: u32, from: u64, until: u64) -> (Vec<f64>, f64
 #[test]
 fn three_disjoint_paths_are_filled() {
     // wVegas drains its paths whenever a queueing delay has doubled: 26.8 of 30 Mbit/s, measured.
-    for (name, least) in [("lia", 29.5), ("olia", 29.5), ("balia", 29.5), ("wvegas", 25.5)] {
+    for (name, least) in [("lia", 29.5), ("olia", 29.5), ("balia", 29.5), ("wvegas", 25.5), ("bmc", 29.0)] {
         let mut world = World::new(1);
         let links = [(); 3].map(|()| world.link(10.0, 50, 0.0));
         let flow = world.flow(named(name), &links.map(|link| (link, 20)), FOREVER);
@@ -194,7 +194,7 @@ fn three_disjoint_paths_are_filled() {
 
 #[test]
 fn three_paths_through_one_link_are_not_three_tcps() {
-    for name in ["lia", "olia", "balia", "wvegas"] {
+    for name in ["lia", "olia", "balia", "wvegas", "bmc"] {
         let mut world = World::new(1);
         let link = world.link(10.0, 50, 0.0);
         world.flow(named(name), &[(link, 20); 3], FOREVER);
@@ -207,7 +207,7 @@ fn three_paths_through_one_link_are_not_three_tcps() {
 
 #[test]
 fn load_moves_to_the_path_that_nobody_else_uses() {
-    for name in ["lia", "olia", "balia", "wvegas"] {
+    for name in ["lia", "olia", "balia", "wvegas", "bmc"] {
         let mut world = World::new(1);
         let links = [(); 2].map(|()| world.link(10.0, 50, 0.0));
         world.flow(named(name), &links.map(|link| (link, 20)), FOREVER);
