@@ -80,6 +80,8 @@ pub struct World {
     pub now: Instant,
     pub links: Vec<Link>,
     pub flows: Vec<Flow>,
+    /// Receivers tell how long they held an ACK back, and it is taken off the RTT, as byway's paths do it.
+    pub tells_held: bool,
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     count: u64,
     random: Random,
@@ -91,6 +93,7 @@ impl World {
             now: Instant::ZERO,
             links: Vec::new(),
             flows: Vec::new(),
+            tells_held: false,
             events: BinaryHeap::new(),
             count: 0,
             random: Random::new(seed),
@@ -284,7 +287,7 @@ impl World {
             .iter()
             .map(|(_, sent_at, one_way)| Delay { sent_at: *sent_at, one_way: *one_way })
             .collect();
-        let (largest, sent_at, _) = *numbers.last().unwrap();
+        let (largest, sent_at, one_way) = *numbers.last().unwrap();
         let mut newly = 0_u32;
         for (number, sent, _) in numbers {
             if let Ok(at) = p.flight.binary_search_by_key(number, |packet| packet.number) {
@@ -294,7 +297,8 @@ impl World {
                 f.controller.on_undo(path, &Undo { now, sent_at: *sent });
             }
         }
-        let rtt = now.since(sent_at);
+        let travelled = sent_at.offset_nanos(one_way - p.clock) + p.delay;
+        let rtt = if self.tells_held { travelled.since(sent_at) } else { now.since(sent_at) };
         p.min_rtt = p.min_rtt.min(rtt);
         p.srtt = Some(match p.srtt {
             None => {
