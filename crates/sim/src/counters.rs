@@ -88,9 +88,14 @@ impl Counters {
     }
 
     fn note_served(&mut self, offered: Instant, ecn: Ecn, delivery: &Delivery) {
-        self.served += 1;
-        self.waited += delivery.begins.as_nanos().saturating_sub(offered.as_nanos());
+        self.note_wait(offered, delivery.begins);
         self.note_faults(ecn, delivery);
+    }
+
+    /// Notes how long a packet waits.
+    pub(crate) fn note_wait(&mut self, offered: Instant, begins: Instant) {
+        self.served += 1;
+        self.waited += begins.as_nanos().saturating_sub(offered.as_nanos());
     }
 
     fn note_faults(&mut self, ecn: Ecn, delivery: &Delivery) {

@@ -12,6 +12,7 @@ pub use schedule::{Change, Step};
 use crate::link::{Corruption, Delivery, DropReason, Fate, Link, Occupancy, Offer};
 use crate::queue::{Codel, Discipline, Leaving, Queued, Red, RedVerdict};
 use crate::random::Random;
+use byway_wire::time::nanos;
 use byway_wire::{Duration, Ecn, Instant};
 use schedule::Track;
 use std::collections::VecDeque;
@@ -51,6 +52,10 @@ pub struct Pipe {
     decided: VecDeque<Leaving>,
     /// Whether the line is in a bad spell ([`Bursts`]).
     bad: bool,
+    /// Whether it does nothing but queue, send and delay, at a rate and with a delay (in nanoseconds) that stay.
+    plain: Option<u64>,
+    /// The size that was sent last, and its service time: whole nanoseconds, and what is left in billionths of a bit.
+    service: (u64, u64, u64),
 }
 
 impl Pipe {
@@ -88,6 +93,8 @@ impl Pipe {
             },
             decided: VecDeque::new(),
             bad: false,
+            plain: None,
+            service: (0, 0, 0),
             config,
             random,
             now: Instant::ZERO,
@@ -98,6 +105,100 @@ impl Pipe {
             last_arrival: Instant::ZERO,
             partition: 0,
         }
+        .simplified()
+    }
+
+    /// Notes whether it is plain.
+    fn simplified(mut self) -> Self {
+        self.simplify();
+        self
+    }
+
+    fn simplify(&mut self) {
+        let config = &self.config;
+        let faults = [config.loss, config.corruption, config.duplication, config.reordering];
+        let plain = config.discipline == Discipline::DropTail
+            && faults.iter().all(|&probability| probability <= 0.0)
+            && config.bursts.is_none()
+            && config.jitter.is_zero()
+            && config.mark_above.is_none()
+            && config.rate_steps.is_empty()
+            && config.partitions.is_empty()
+            && config.schedule.is_empty();
+        self.plain = plain.then_some(nanos(config.delay));
+        self.service = (0, 0, 0);
+    }
+
+    /// Offers a packet to a pipe that does nothing but queue, send and delay: when its service begins and when it arrives,
+    /// or why it does not. `None`: the pipe does more, and nothing happened. As [`offer`](Link::offer) with less ado.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: Instant, size: u32) -> Option<Result<(Instant, Instant), DropReason>> {
+        let delay = self.plain?;
+        self.advance(now);
+        let now = self.now;
+        let bytes = u64::from(size) + u64::from(self.config.overhead);
+        if self.config.mtu.is_some_and(|mtu| bytes > mtu as u64) {
+            return Some(Err(DropReason::TooLarge));
+        }
+        let mut begins = now;
+        if self.idle_at < now {
+            self.carry = 0;
+        } else {
+            begins = self.idle_at;
+            if begins > now {
+                if !self.has_room(self.total, bytes) {
+                    return Some(Err(DropReason::QueueFull));
+                }
+                self.waiting.push_back(Waiting { begins, bytes, deliveries: 1 });
+                self.total.packets += 1;
+                self.total.bytes += bytes;
+                self.total.deliveries += 1;
+            }
+        }
+        self.idle_at = match self.config.rate {
+            None => begins,
+            Some(rate) => {
+                let (mut time, left) = self.service_of(bytes, rate.max(1));
+                self.carry += left;
+                if self.carry >= rate.max(1) {
+                    // Once, unless the rate was lowered.
+                    self.carry -= rate.max(1);
+                    time += 1;
+                    if self.carry >= rate.max(1) {
+                        time += self.carry / rate.max(1);
+                        self.carry %= rate.max(1);
+                    }
+                }
+                Instant::from_nanos(begins.as_nanos().saturating_add(time))
+            }
+        };
+        let at = Instant::from_nanos(self.idle_at.as_nanos().saturating_add(delay)).max(self.last_arrival);
+        self.last_arrival = at;
+        Some(Ok((begins, at)))
+    }
+
+    /// The earliest time at which a packet that is offered at `now` can arrive, if the pipe is plain and takes time.
+    pub(crate) fn soonest(&mut self, now: Instant, size: u32) -> Option<Instant> {
+        let delay = self.plain.filter(|&delay| delay > 0)?;
+        let bytes = u64::from(size) + u64::from(self.config.overhead);
+        let time = self.config.rate.map_or(0, |rate| self.service_of(bytes, rate.max(1)).0);
+        Some(Instant::from_nanos(now.as_nanos().saturating_add(time).saturating_add(delay)))
+    }
+
+    /// The service time of a packet in whole nanoseconds, and what is left of it in billionths of a bit.
+    #[inline]
+    fn service_of(&mut self, bytes: u64, rate: u64) -> (u64, u64) {
+        if self.service.0 != bytes {
+            let scaled = bytes.saturating_mul(8 * 1_000_000_000);
+            self.service = (bytes, scaled / rate, scaled % rate);
+        }
+        (self.service.1, self.service.2)
+    }
+
+    /// Whether more waits than may, since the last offer.
+    #[inline]
+    pub(crate) fn overfull(&self) -> bool {
+        self.total.packets > self.config.queue_packets || self.total.bytes > self.config.queue_bytes
     }
 
     /// What it is like.
@@ -112,6 +213,7 @@ impl Pipe {
         self.config.rate = rate;
         self.config.rate_steps.clear();
         self.rate.set(None);
+        self.simplify();
     }
 
     /// Changes the propagation delay for packets that are offered from now on. If it shrinks, they still overtake none.
@@ -119,12 +221,14 @@ impl Pipe {
     pub fn set_delay(&mut self, delay: Duration) {
         self.config.delay = delay;
         self.delay.set(delay);
+        self.simplify();
     }
 
     /// Changes the loss probability. What the schedule says of it no longer counts.
     pub fn set_loss(&mut self, probability: f64) {
         self.config.loss = probability;
         self.loss.set(probability);
+        self.simplify();
     }
 
     /// The average queue that RED works by, if it does.
@@ -138,6 +242,7 @@ impl Pipe {
         self.config.partitions.push((from, until));
         self.config.partitions.sort_unstable();
         self.partition = 0;
+        self.simplify();
     }
 
     fn advance(&mut self, now: Instant) {

@@ -26,6 +26,7 @@ impl World {
     /// # Panics
     /// If it is not a [`Pipe`].
     pub fn pipe(&mut self, link: LinkId) -> &mut Pipe {
+        self.network.stop_ahead(link.0);
         match &mut self.network.edge_mut(link).body {
             Body::Pipe(pipe) => pipe,
             Body::Other(_) => panic!("{link:?} is not a pipe"),

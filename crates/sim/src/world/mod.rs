@@ -9,6 +9,7 @@
 //! * a spurious wake changes something ([`World::wake_spuriously`]),
 //! * a machine writes what [`Transmit`](byway_wire::Transmit) does not allow.
 
+mod ahead;
 mod events;
 mod meddle;
 mod network;
@@ -302,6 +303,13 @@ impl World {
     /// Stops the trace: no hash of every byte, for speed.
     pub fn stop_trace(&mut self) {
         self.network.stop_trace();
+    }
+
+    /// Whether the world may save events where that changes nothing: a plain pipe (queue, rate, delay) that is fed by one
+    /// other link alone needs none for the packets that reach it, since all that it does follows from when they do. It may to
+    /// begin with; [`run_while`](Self::run_while), and for its link [`observe`](Self::observe) and [`pipe`](Self::pipe), end it.
+    pub fn save_events(&mut self, may: bool) {
+        self.network.look_ahead(may);
     }
 
     /// Between events, wakes a random node with this probability. By the law of machines it changes nothing: this

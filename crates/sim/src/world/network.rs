@@ -1,10 +1,11 @@
 //! Everything between the nodes: links, routes, packets under way, and the books that must balance.
 
+use super::ahead::Feeder;
 use super::events::{Event, Events, Flight, Subject};
 use super::trace::Trace;
 use super::watch::{LinkEvent, LinkFact, Observer};
 use crate::counters::Counters;
-use crate::link::{Delivery, Fate, Link, Occupancy, Offer};
+use crate::link::{Delivery, DropReason, Fate, Link, Occupancy, Offer};
 use crate::pipe::Pipe;
 use byway_wire::{Ecn, Instant};
 use core::any::Any;
@@ -115,12 +116,12 @@ impl Body {
 pub(super) struct Edge {
     pub(super) name: String,
     pub(super) body: Body,
-    may_reorder: bool,
-    books: Counters,
+    pub(super) may_reorder: bool,
+    pub(super) books: Counters,
     /// Packets that are held or on the line, loose or not: counted apart from the books, so that they can disagree.
-    outstanding: u64,
+    pub(super) outstanding: u64,
     /// Arrivals in order of time. Only the first of them stands among the events.
-    line: VecDeque<Flight>,
+    pub(super) line: VecDeque<Flight>,
     /// When the last of them that was ever put in line arrives.
     last_at: Instant,
     /// Packets that overtake, ever.
@@ -130,7 +131,15 @@ pub(super) struct Edge {
     /// When the link decides next, as the events know it.
     decision: Option<Instant>,
     trace: Trace,
-    observers: Vec<Observer>,
+    pub(super) observers: Vec<Observer>,
+    /// Which link it is that leads here, of all chains.
+    pub(super) feeder: Feeder,
+    /// Whether packets are looked at when they leave this link, not when they reach it ([`super::ahead`]).
+    pub(super) ahead: bool,
+    /// Whether some link behind this one is of that kind.
+    pub(super) leads_ahead: bool,
+    /// Packets that are still on the link before, or have been since; `at` is when they reach this one.
+    pub(super) coming: VecDeque<Flight>,
 }
 
 impl fmt::Debug for Edge {
@@ -144,12 +153,12 @@ const END: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(super) struct Network {
-    edges: Vec<Edge>,
+    pub(super) edges: Vec<Edge>,
     /// The links of all chains, one chain after the other, each closed by [`END`]; the first is empty.
     places: Vec<u32>,
     by_local: BTreeMap<(u32, u16, IpAddr), u32>,
     by_address: BTreeMap<(IpAddr, IpAddr), u32>,
-    events: Events,
+    pub(super) events: Events,
     injected: u64,
     loose: Vec<Flight>,
     free_loose: Vec<u32>,
@@ -157,6 +166,8 @@ pub(super) struct Network {
     free: Vec<u32>,
     pub(super) stray: Stray,
     traced: bool,
+    /// Whether links may be looked at late ([`super::ahead`]).
+    pub(super) may_look_ahead: bool,
 }
 
 /// What the world has to do about an event.
@@ -172,7 +183,7 @@ pub(super) enum Happening {
 
 impl Network {
     pub(super) fn new() -> Self {
-        Self { traced: true, places: vec![END], ..Self::default() }
+        Self { traced: true, may_look_ahead: true, places: vec![END], ..Self::default() }
     }
 
     pub(super) fn add(&mut self, name: &str, body: Body) -> LinkId {
@@ -194,6 +205,10 @@ impl Network {
             decision: None,
             trace: Trace::new(),
             observers: Vec::new(),
+            feeder: Feeder::Nobody,
+            ahead: false,
+            leads_ahead: false,
+            coming: VecDeque::new(),
         });
         LinkId(self.edges.len() as u32 - 1)
     }
@@ -207,6 +222,7 @@ impl Network {
     }
 
     pub(super) fn observe(&mut self, link: LinkId, observer: Observer) {
+        self.look_closely(link);
         self.edge_mut(link).observers.push(observer);
     }
 
@@ -218,6 +234,7 @@ impl Network {
             self.places.push(link.0);
         }
         self.places.push(END);
+        self.note_feeders(links);
         begins
     }
 
@@ -244,12 +261,20 @@ impl Network {
         let Some(&Event { at, subject, .. }) = self.events.peek() else { return Happening::Quiet };
         match subject {
             Subject::Line(id) => {
-                let line = &mut self.edges[id as usize].line;
-                let first = line.pop_front();
-                let next = line.front().map(|next| next.at);
+                if self.edges[id as usize].ahead {
+                    while self.edges[id as usize].line.is_empty() && self.catch_up(id, at) {}
+                }
+                let edge = &mut self.edges[id as usize];
+                let first = edge.line.pop_front_if(|first| first.at <= at);
+                if edge.ahead {
+                    while self.edges[id as usize].line.is_empty() && self.catch_up(id, at) {}
+                }
+                let next = self.edges[id as usize].next_arrival();
                 self.events.again(next);
-                let Some(flight) = first else { return Happening::Quiet };
-                self.delivered(id, flight)
+                match first {
+                    Some(flight) => self.delivered(id, flight),
+                    None => Happening::Quiet,
+                }
             }
             Subject::Loose(place) => {
                 self.events.again(None);
@@ -321,6 +346,26 @@ impl Network {
         }
         let now = flight.at;
         let edge = &mut self.edges[id as usize];
+        if let Body::Pipe(pipe) = &mut edge.body
+            && edge.observers.is_empty()
+            && let Some(passed) = pipe.pass(now, flight.size)
+        {
+            assert!(!pipe.overfull(), "law broken: link {} queues more than it may at {now:?}", edge.name);
+            edge.books.sent += 1;
+            edge.books.sent_bytes += u64::from(flight.size);
+            match passed {
+                Ok((begins, at)) => {
+                    edge.books.note_wait(now, begins);
+                    self.launch(now, id, Flight { at, ..flight });
+                }
+                Err(reason) => {
+                    edge.books.note_drop(reason);
+                    self.lose(now, id, flight.slot, reason);
+                }
+            }
+            self.edges[id as usize].balance(now);
+            return Happening::Quiet;
+        }
         let offer = Offer { size: flight.size as usize, ecn: flight.ecn };
         let fate = edge.body.offer(now, &offer);
         edge.books.note(now, &offer, &fate);
@@ -348,14 +393,7 @@ impl Network {
     fn apply(&mut self, now: Instant, id: u32, flight: Flight, fate: Fate) {
         match fate {
             Fate::Delivered(delivery) => self.carry(now, id, flight, delivery),
-            Fate::Dropped(reason) => {
-                if self.traced {
-                    let trace = &mut self.edges[id as usize].trace;
-                    trace.number(now.as_nanos());
-                    trace.number(1 << 40 | reason as u64);
-                }
-                self.release(flight.slot);
-            }
+            Fate::Dropped(reason) => self.lose(now, id, flight.slot, reason),
             Fate::Duplicated(first, second) => {
                 let Parcel { from, to, owner, .. } = self.parcels[flight.slot as usize];
                 let copy = self.claim(from, to, owner);
@@ -376,26 +414,38 @@ impl Network {
     }
 
     fn carry(&mut self, now: Instant, id: u32, mut flight: Flight, delivery: Delivery) {
-        let edge = &mut self.edges[id as usize];
-        assert!(delivery.at >= now, "law broken: link {} delivers before it is offered", edge.name);
-        edge.outstanding += 1;
         (flight.at, flight.ecn) = (delivery.at, delivery.ecn);
         if let Some(corruption) = delivery.corruption {
             corruption.apply(&mut self.parcels[flight.slot as usize].payload);
         }
+        self.launch(now, id, flight);
+    }
+
+    /// A packet that was offered at `now` will not arrive.
+    fn lose(&mut self, now: Instant, id: u32, slot: u32, reason: DropReason) {
+        if self.traced {
+            let trace = &mut self.edges[id as usize].trace;
+            trace.number(now.as_nanos());
+            trace.number(1 << 40 | reason as u64);
+        }
+        self.release(slot);
+    }
+
+    /// A packet that was offered at `now` will arrive at `flight.at`.
+    fn launch(&mut self, now: Instant, id: u32, mut flight: Flight) {
+        let edge = &mut self.edges[id as usize];
+        assert!(flight.at >= now, "law broken: link {} delivers before it is offered", edge.name);
+        edge.outstanding += 1;
         if self.traced {
             edge.trace.number(now.as_nanos());
             edge.trace.number(flight.at.as_nanos());
             edge.trace.number(u64::from(flight.size) << 8 | flight.ecn as u64);
-            edge.trace.bytes(&self.parcels[flight.slot as usize].payload);
-        }
-        if flight.at >= edge.last_at {
-            edge.last_at = flight.at;
-            edge.line.push_back(flight);
-            if edge.line.len() == 1 {
-                self.events.push(Event::line(flight.at, id));
+            let payload = &self.parcels[flight.slot as usize].payload;
+            if !payload.is_empty() {
+                edge.trace.bytes(payload);
             }
-        } else {
+        }
+        if flight.at < edge.last_at {
             assert!(
                 edge.may_reorder,
                 "law broken: link {} reorders, though it may not: at {now:?} it says {:?}, after {:?}",
@@ -405,15 +455,28 @@ impl Network {
             let count = edge.overtaking;
             let place = self.put_loose(flight);
             self.events.push(Event::loose(flight.at, id, count, place));
+            return;
+        }
+        edge.last_at = flight.at;
+        if edge.leads_ahead {
+            let next = self.places[flight.place as usize + 1];
+            if next != END && self.edges[next as usize].ahead {
+                flight.place += 1;
+                self.come(next, flight);
+                return;
+            }
+        }
+        let edge = &mut self.edges[id as usize];
+        edge.line.push_back(flight);
+        if edge.line.len() == 1 && !edge.ahead {
+            self.events.push(Event::line(flight.at, id));
         }
     }
 
     /// The packet has come to the end of its link.
     fn delivered(&mut self, id: u32, mut flight: Flight) -> Happening {
         let edge = &mut self.edges[id as usize];
-        edge.books.note_arrival(flight.size as usize);
-        edge.outstanding -= 1;
-        edge.balance(flight.at);
+        edge.note_arrival(&flight);
         if !edge.observers.is_empty() {
             self.tell(flight.at, id, &flight, LinkEvent::Delivered);
         }
@@ -504,6 +567,11 @@ impl Network {
     pub(super) fn audit(&self) {
         let mut found: Vec<u64> =
             self.edges.iter().map(|edge| (edge.line.len() + edge.held.len()) as u64).collect();
+        for edge in &self.edges {
+            if let Feeder::Link(feeder) = edge.feeder {
+                found[feeder as usize] += edge.coming.len() as u64;
+            }
+        }
         let mut injected = 0;
         for event in self.events.iter() {
             let Subject::Loose(place) = event.subject else { continue };
@@ -532,6 +600,28 @@ impl Network {
 }
 
 impl Edge {
+    pub(super) fn note_arrival(&mut self, flight: &Flight) {
+        self.books.note_arrival(flight.size as usize);
+        self.outstanding -= 1;
+        self.balance(flight.at);
+    }
+
+    /// When there is something to do about what is on its way; not later than the next arrival.
+    pub(super) fn next_arrival(&mut self) -> Option<Instant> {
+        if let Some(first) = self.line.front() {
+            return Some(first.at);
+        }
+        let &Flight { at, size, .. } = self.coming.front()?;
+        Some(self.soonest(at, size).unwrap_or(at).max(self.last_at))
+    }
+
+    pub(super) fn soonest(&mut self, at: Instant, size: u32) -> Option<Instant> {
+        match &mut self.body {
+            Body::Pipe(pipe) => pipe.soonest(at, size),
+            Body::Other(_) => None,
+        }
+    }
+
     fn balance(&self, now: Instant) {
         assert!(
             self.books.balance_with(self.outstanding),

@@ -22,6 +22,7 @@ impl World {
             self.step();
         }
         self.advance(end.max(self.now));
+        self.network.catch_up_all(self.now);
         self.network.audit();
     }
 
@@ -34,6 +35,8 @@ impl World {
     /// holds; if not, it is `limit`.
     #[must_use]
     pub fn run_while(&mut self, mut condition: impl FnMut(&Self) -> bool, limit: Instant) -> bool {
+        // The condition may look at any book after any event.
+        self.network.look_ahead(false);
         loop {
             if !condition(self) {
                 self.network.audit();

@@ -1,0 +1,137 @@
+//! Links that need no event for the packets that reach them.
+//!
+//! Where one link alone leads to another, and neither reorders, the packets reach the second in an order that is known when
+//! the first accepts them. If the second is a plain pipe (a queue, a rate, a delay of more than nothing), nothing that happens
+//! in between can change what it does. So the packet goes straight into its [`coming`](super::network::Edge::coming), with
+//! the time at which it will reach it, and the one event is at the earliest time at which it can leave. Then, and whenever
+//! somebody may look, the link *catches up*: packets are offered to it in their order, each at its own time. Since events of
+//! one time are ordered by link, and the second link takes time, nobody's order depends on this: what links do, their books
+//! and the trace are the same with and without it.
+
+use super::LinkId;
+use super::events::{Event, Flight};
+use super::network::Network;
+use byway_wire::Instant;
+
+/// What leads to a link, over all chains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Feeder {
+    /// Nothing.
+    Nobody,
+    /// This link, always.
+    Link(u32),
+    /// A node, or several links.
+    Many,
+}
+
+impl Network {
+    /// Notes a chain, and which of its links may be looked at late from now on.
+    pub(super) fn note_feeders(&mut self, links: &[LinkId]) {
+        let mut before = Feeder::Many;
+        for &link in links {
+            let known = self.edge(link).feeder;
+            if known != before && known != Feeder::Nobody {
+                self.look_closely(link);
+                before = Feeder::Many;
+            }
+            self.edge_mut(link).feeder = before;
+            before = Feeder::Link(link.0);
+        }
+        if !self.may_look_ahead {
+            return;
+        }
+        for &link in links {
+            let Feeder::Link(feeder) = self.edge(link).feeder else { continue };
+            let feeding = self.edge(LinkId(feeder));
+            let quiet = |edge: &super::network::Edge| {
+                edge.outstanding == 0
+                    && edge.coming.is_empty()
+                    && edge.observers.is_empty()
+                    && !edge.may_reorder
+            };
+            let fits = feeder != link.0 && quiet(feeding) && quiet(self.edge(link));
+            let edge = self.edge_mut(link);
+            if fits && edge.soonest(Instant::ZERO, 0).is_some() {
+                edge.ahead = true;
+                self.edge_mut(LinkId(feeder)).leads_ahead = true;
+            }
+        }
+    }
+
+    /// A packet will reach this link at `flight.at`.
+    pub(super) fn come(&mut self, id: u32, flight: Flight) {
+        let edge = &mut self.edges[id as usize];
+        edge.coming.push_back(flight);
+        if edge.coming.len() == 1
+            && edge.line.is_empty()
+            && let Some(at) = edge.next_arrival()
+        {
+            self.events.push(Event::line(at, id));
+        }
+    }
+
+    /// Offers the link the next packet that has reached it by `now`. Whether there was one.
+    pub(super) fn catch_up(&mut self, id: u32, now: Instant) -> bool {
+        let edge = &mut self.edges[id as usize];
+        let Some(flight) = edge.coming.pop_front_if(|first| first.at <= now) else { return false };
+        if let Feeder::Link(feeder) = edge.feeder {
+            self.edges[feeder as usize].note_arrival(&flight);
+        }
+        let _ = self.offer(flight);
+        true
+    }
+
+    /// Lets every link catch up with `now`.
+    pub(super) fn catch_up_all(&mut self, now: Instant) {
+        // A packet may reach a link by another one's catching up.
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for id in 0..self.edges.len() as u32 {
+                while self.edges[id as usize].ahead && self.catch_up(id, now) {
+                    moved = true;
+                }
+            }
+        }
+    }
+
+    /// From now on every packet that reaches this link, or leaves it, has an event for it.
+    pub(super) fn look_closely(&mut self, link: LinkId) {
+        self.stop_ahead(link.0);
+        for id in 0..self.edges.len() as u32 {
+            if self.edges[id as usize].feeder == Feeder::Link(link.0) {
+                self.stop_ahead(id);
+            }
+        }
+    }
+
+    /// Allows or forbids all of this.
+    pub(super) fn look_ahead(&mut self, may: bool) {
+        self.may_look_ahead = may;
+        if !may {
+            for id in 0..self.edges.len() as u32 {
+                self.stop_ahead(id);
+            }
+        }
+    }
+
+    /// Gives what comes to this link back to the line of the one before.
+    pub(super) fn stop_ahead(&mut self, id: u32) {
+        let edge = &mut self.edges[id as usize];
+        if !core::mem::take(&mut edge.ahead) {
+            return;
+        }
+        let coming = core::mem::take(&mut edge.coming);
+        if let Some(first) = edge.line.front() {
+            // It may have been waited for at an earlier time, which is then for nothing.
+            self.events.push(Event::line(first.at, id));
+        }
+        let Feeder::Link(feeder) = self.edges[id as usize].feeder else { return };
+        let line = &mut self.edges[feeder as usize].line;
+        line.extend(coming.into_iter().map(|flight| Flight { place: flight.place - 1, ..flight }));
+        line.make_contiguous().sort_by_key(|flight| flight.at);
+        if let Some(first) = self.edges[feeder as usize].line.front() {
+            self.events.push(Event::line(first.at, feeder));
+        }
+    }
+}
