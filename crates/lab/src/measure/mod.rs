@@ -1,0 +1,124 @@
+//! The little language of measures: arithmetic over functions of runs, such as
+//! `goodput(S1R1)[coupling=joint] / goodput(S1R1)[coupling=independent]`.
+//!
+//! A [`Measure`] is parsed once, with the place of every mistake, and evaluated over [`Records`] seed by seed. The functions
+//! stand in `docs/lab.md`; what each takes is in `functions`.
+
+mod evaluate;
+mod functions;
+mod lexer;
+mod parser;
+mod records;
+mod requests;
+mod series;
+mod spelling;
+mod transfers;
+mod tree;
+
+pub use records::{AxisLabels, Records, RecordsError, Selection};
+
+use std::collections::BTreeMap;
+use std::fmt;
+use tree::Expr;
+
+/// The longest measure, in bytes.
+pub const MOST_TEXT: usize = 4096;
+
+/// A measure that is ready to be evaluated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    text: String,
+    root: Expr,
+}
+
+/// What is wrong with a measure, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeasureError {
+    /// The byte of the measure where it shows, from 0.
+    pub at: usize,
+    /// What was found and what was expected.
+    pub what: String,
+}
+
+impl fmt::Display for MeasureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}: {}", self.at + 1, self.what)
+    }
+}
+
+impl std::error::Error for MeasureError {}
+
+/// Why a measure has no value for a seed. Where several parts have none, the gravest reason is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// What is asked for did not happen: the transfer did not finish, nothing was carried.
+    NoData,
+    /// The variant, or this seed of it, is not among the records.
+    NotRun,
+    /// The question fits no run: no such transfer, a window after the end.
+    Wrong,
+}
+
+/// A measure has no value, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undefined {
+    /// What kind of reason.
+    pub why: Why,
+    /// A sentence for a person.
+    pub what: String,
+}
+
+impl fmt::Display for Undefined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Undefined {}
+
+impl Undefined {
+    fn no_data(what: impl Into<String>) -> Self {
+        Self { why: Why::NoData, what: what.into() }
+    }
+
+    fn not_run(what: impl Into<String>) -> Self {
+        Self { why: Why::NotRun, what: what.into() }
+    }
+
+    fn wrong(what: impl Into<String>) -> Self {
+        Self { why: Why::Wrong, what: what.into() }
+    }
+
+    /// The graver of two.
+    fn or(self, other: Self) -> Self {
+        if other.why > self.why { other } else { self }
+    }
+}
+
+/// The value of each seed, or why there is none.
+pub type PerSeed = BTreeMap<u64, Result<f64, Undefined>>;
+
+impl Measure {
+    /// Reads a measure.
+    ///
+    /// # Errors
+    /// Anything that is not in the language, a function that does not exist, arguments that do not fit it, and measures
+    /// that are longer or deeper than a person would write.
+    pub fn parse(text: &str) -> Result<Self, MeasureError> {
+        Ok(Self { text: text.to_owned(), root: parser::parse(text)? })
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Evaluates it for each seed of `records` by itself. Axes that the measure does not name are those of `at`, or must
+    /// leave one variant only.
+    #[must_use]
+    pub fn evaluate(&self, records: &Records<'_>, at: &Selection) -> PerSeed {
+        let value = |seed| evaluate::evaluate(&self.root, &self.text, records, seed, at);
+        records.seeds().map(|seed| (seed, value(seed))).collect()
+    }
+}

@@ -1,0 +1,238 @@
+//! A measure becomes a tree: operators by precedence (Pratt), arguments by what the function takes.
+
+use super::functions::{self, Function, Parameter, SIGNATURES, Signature};
+use super::lexer::{Lexer, Token};
+use super::tree::{Argument, Call, Choice, Expr, Op, Over};
+use super::{MOST_TEXT, MeasureError, spelling};
+
+/// How deep a tree may be, operators, brackets and calls together.
+const MOST_DEPTH: usize = 64;
+
+/// How tightly a prefix minus binds: tighter than `*`, looser than `[…]`.
+const PREFIX: u8 = 5;
+
+/// A tree and how deep it is.
+type Grown = (Expr, usize);
+
+/// Reads all of `text`.
+pub(super) fn parse(text: &str) -> Result<Expr, MeasureError> {
+    if text.len() > MOST_TEXT {
+        let what = format!("{} bytes are more than anybody reads: expected at most {MOST_TEXT}", text.len());
+        return Err(MeasureError { at: 0, what });
+    }
+    let mut parser = Parser { lexer: Lexer::new(text), depth: 0, overs: Vec::new() };
+    let (root, _) = parser.expression(0)?;
+    match parser.lexer.peek()? {
+        Token::End => Ok(root),
+        Token::Sign(')') => parser.lexer.wrong("this `)` closes nothing"),
+        found => parser.lexer.wrong(format!("expected an operator or the end, found {found}")),
+    }
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    depth: usize,
+    /// What the functions around run over.
+    overs: Vec<Over>,
+}
+
+impl Parser<'_> {
+    /// An expression whose operators bind at least as tightly as `power`.
+    fn expression(&mut self, power: u8) -> Result<Grown, MeasureError> {
+        self.depth += 1;
+        if self.depth > MOST_DEPTH {
+            return self.too_deep();
+        }
+        let mut left = self.operand()?;
+        loop {
+            let next = self.lexer.peek()?;
+            if next == Token::Sign('[') {
+                let choices = self.variant()?;
+                left = self.grown(Expr::At(Box::new(left.0), choices), left.1)?;
+                continue;
+            }
+            let (op, binds) = match next {
+                Token::Sign('+') => (Op::Add, 1),
+                Token::Sign('-') => (Op::Subtract, 1),
+                Token::Sign('*') => (Op::Multiply, 3),
+                Token::Sign('/') => (Op::Divide, 3),
+                _ => break,
+            };
+            if binds < power {
+                break;
+            }
+            self.lexer.next()?;
+            let start = self.lexer.place();
+            let right = self.expression(binds + 1)?;
+            let place = start..self.lexer.behind();
+            let height = left.1.max(right.1);
+            left = self.grown(Expr::Binary(op, Box::new(left.0), Box::new(right.0), place), height)?;
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    fn grown(&mut self, expr: Expr, inner: usize) -> Result<Grown, MeasureError> {
+        if inner + 1 > MOST_DEPTH { self.too_deep() } else { Ok((expr, inner + 1)) }
+    }
+
+    fn too_deep<T>(&mut self) -> Result<T, MeasureError> {
+        self.lexer.wrong(format!("deeper than {MOST_DEPTH}: expected fewer brackets or operators"))
+    }
+
+    fn operand(&mut self) -> Result<Grown, MeasureError> {
+        let start = self.lexer.place();
+        let mut behind = self.lexer.clone();
+        match behind.next()? {
+            Token::Number(number) => {
+                self.lexer = behind;
+                Ok((Expr::Number(number), 1))
+            }
+            Token::Sign('-') => {
+                self.lexer = behind;
+                let inner = self.expression(PREFIX)?;
+                self.grown(Expr::Negate(Box::new(inner.0)), inner.1)
+            }
+            Token::Sign('(') => {
+                self.lexer = behind;
+                let inner = self.expression(0)?;
+                self.close(')', "this expression")?;
+                Ok(inner)
+            }
+            Token::Word(word) => match functions::named(word) {
+                None => {
+                    let known = SIGNATURES.iter().map(|signature| signature.name);
+                    self.lexer.wrong(match spelling::closest(word, known) {
+                        Some(close) => format!("there is no function `{word}`: did you mean `{close}`?"),
+                        None => format!("there is no function `{word}`: docs/lab.md lists them"),
+                    })
+                }
+                Some(signature) => {
+                    self.lexer = behind;
+                    self.call(signature, start)
+                }
+            },
+            Token::End => self.lexer.wrong("expected a number, a function or `(`, found the end"),
+            found => self.lexer.wrong(format!("expected a number, a function or `(`, found {found}")),
+        }
+    }
+
+    fn close(&mut self, sign: char, of: &str) -> Result<(), MeasureError> {
+        if self.lexer.skip(sign)? {
+            return Ok(());
+        }
+        let found = self.lexer.peek()?;
+        self.lexer.wrong(format!("expected `{sign}` at the end of {of}, found {found}"))
+    }
+
+    fn call(&mut self, signature: &Signature, start: usize) -> Result<Grown, MeasureError> {
+        if !self.lexer.skip('(')? {
+            let found = self.lexer.peek()?;
+            return self.lexer.wrong(format!("expected `(`: {}, found {found}", signature.usage()));
+        }
+        let (mut arguments, mut height, runs_over) = (Vec::new(), 0, self.overs.len());
+        if self.lexer.peek()? != Token::Sign(')') {
+            loop {
+                let Some(parameter) = signature.parameter(arguments.len()) else {
+                    return self.lexer.wrong(format!("too much for {}", signature.usage()));
+                };
+                let (argument, deep) = self.argument(parameter)?;
+                height = height.max(deep);
+                arguments.push(argument);
+                if !self.lexer.skip(',')? {
+                    break;
+                }
+            }
+        }
+        if arguments.len() < signature.needed {
+            return self.lexer.wrong(format!("expected more: {}", signature.usage()));
+        }
+        self.close(')', &signature.usage())?;
+        self.overs.truncate(runs_over);
+        if matches!(
+            (signature.function, &*arguments),
+            (Function::Spearman, [Argument::Over(Over::Members(_)), _])
+        ) {
+            let what =
+                "members are no numbers: expected spearman(members(group), measure, measure)".to_owned();
+            return Err(MeasureError { at: start, what });
+        }
+        let place = start..self.lexer.behind();
+        self.grown(Expr::Call(Call { function: signature.function, arguments, place }), height)
+    }
+
+    fn argument(&mut self, parameter: Parameter) -> Result<(Argument, usize), MeasureError> {
+        Ok(match parameter {
+            Parameter::Name(what) => {
+                let what = if what.starts_with(['a', 'e', 'i', 'o', 'u']) {
+                    format!("an {what}")
+                } else {
+                    format!("a {what}")
+                };
+                (Argument::Name(self.lexer.name(&what, &[',', ')'])?), 0)
+            }
+            Parameter::Value(_) => {
+                let (value, height) = self.expression(0)?;
+                (Argument::Value(value), height)
+            }
+            Parameter::Variant => (Argument::Variant(self.variant()?), 0),
+            Parameter::Over => (Argument::Over(self.over()?), 0),
+        })
+    }
+
+    /// An axis, or `members(group)`. What runs already cannot run again inside: it would have one value there.
+    fn over(&mut self) -> Result<Over, MeasureError> {
+        let start = self.lexer.place();
+        let mut behind = self.lexer.clone();
+        let over = if behind.next()? == Token::Word("members") && behind.skip('(')? {
+            self.lexer = behind;
+            let name = self.lexer.name("a group of transfers", &[')', ','])?;
+            self.close(')', "members(group)")?;
+            Over::Members(name)
+        } else {
+            Over::Axis(self.lexer.name("an axis, or members(group)", &[',', ')'])?)
+        };
+        let again = self.overs.iter().any(|outer| match (outer, &over) {
+            (Over::Axis(outer), Over::Axis(inner)) => outer == inner,
+            (Over::Members(_), Over::Members(_)) => true,
+            _ => false,
+        });
+        if again {
+            let what = match &over {
+                Over::Axis(axis) => format!("a function around this one runs over `{axis}` already"),
+                Over::Members(_) => "a function around this one runs over members already".to_owned(),
+            };
+            return Err(MeasureError { at: start, what });
+        }
+        self.overs.push(over.clone());
+        Ok(over)
+    }
+
+    /// `[axis=label, …]`.
+    fn variant(&mut self) -> Result<Vec<Choice>, MeasureError> {
+        if !self.lexer.skip('[')? {
+            let found = self.lexer.peek()?;
+            return self.lexer.wrong(format!("expected the variant as [axis=value], found {found}"));
+        }
+        let mut choices: Vec<Choice> = Vec::new();
+        loop {
+            let start = self.lexer.place();
+            let axis = self.lexer.name("an axis", &['=', ',', ']'])?;
+            if choices.iter().any(|choice| choice.axis == axis) {
+                let what = format!("`{axis}` has a value already");
+                return Err(MeasureError { at: start, what });
+            }
+            if !self.lexer.skip('=')? {
+                let found = self.lexer.peek()?;
+                return self.lexer.wrong(format!("expected `=` and a value of `{axis}`, found {found}"));
+            }
+            let label = self.lexer.name(&format!("a value of `{axis}`"), &[',', ']'])?;
+            choices.push(Choice { axis, label });
+            if !self.lexer.skip(',')? {
+                break;
+            }
+        }
+        self.close(']', "the variant")?;
+        Ok(choices)
+    }
+}

@@ -1,0 +1,107 @@
+//! Series of samples: what had come by a second, and how much in a window.
+
+use super::Undefined;
+use crate::record::Record;
+
+/// A part of a run, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Window {
+    pub(super) from: f64,
+    pub(super) to: f64,
+}
+
+impl Window {
+    pub(super) const fn seconds(&self) -> f64 {
+        self.to - self.from
+    }
+
+    /// From the cut to the end, or as far as said.
+    pub(super) fn of(record: &Record, from: Option<f64>, to: Option<f64>) -> Result<Self, Undefined> {
+        let end = end(record);
+        let window = Self { from: from.unwrap_or(record.cut), to: to.unwrap_or(end) };
+        // A second that a person wrote may lie a little after the last sample.
+        if window.from < 0.0 || window.to > end.max(record.duration) + 1e-6 {
+            return Err(Undefined::wrong(format!(
+                "seconds {} to {}: the run is from 0 to {end}",
+                window.from, window.to
+            )));
+        }
+        if window.from.partial_cmp(&window.to) != Some(core::cmp::Ordering::Less) {
+            return Err(Undefined::wrong(format!(
+                "seconds {} to {}: nothing lies between",
+                window.from, window.to
+            )));
+        }
+        Ok(window)
+    }
+}
+
+/// The second of the last sample.
+pub(super) fn end(record: &Record) -> f64 {
+    let samples = libm::floor(record.duration / record.sample + 1e-9);
+    // Sixty seconds are sixty, whatever 600 tenths make.
+    if libm::fabs(samples * record.sample - record.duration) < 1e-6 {
+        record.duration
+    } else {
+        samples * record.sample
+    }
+}
+
+/// A number of a cumulative series.
+pub(super) trait Count: Copy {
+    fn count(self) -> f64;
+}
+
+impl Count for u64 {
+    fn count(self) -> f64 {
+        self as f64
+    }
+}
+
+impl Count for u32 {
+    fn count(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+/// What a cumulative series had at a second: between two samples in proportion, after the last as at the last.
+pub(super) fn by<T: Count>(series: &[T], sample: f64, second: f64) -> Result<f64, Undefined> {
+    let Some(last) = series.last() else {
+        return Err(Undefined::no_data("nothing was noted in this run"));
+    };
+    let mut place = second / sample;
+    // On a sample, but for how floating point divides.
+    if libm::fabs(place - libm::round(place)) < 1e-6 {
+        place = libm::round(place);
+    }
+    let below = libm::floor(place);
+    let at = |index: f64| series.get(index as usize).unwrap_or(last).count();
+    Ok(at(below) + (at(below + 1.0) - at(below)) * (place - below))
+}
+
+/// How much a cumulative series grew in a window.
+pub(super) fn grown<T: Count>(series: &[T], sample: f64, window: Window) -> Result<f64, Undefined> {
+    Ok((by(series, sample, window.to)? - by(series, sample, window.from)?).max(0.0))
+}
+
+/// The samples that lie in a window, both ends included.
+pub(super) fn within<T>(series: &[T], sample: f64, window: Window) -> &[T] {
+    let first = libm::ceil(window.from / sample - 1e-6).max(0.0) as usize;
+    let last = (libm::floor(window.to / sample + 1e-6).max(0.0) as usize).min(series.len().saturating_sub(1));
+    series.get(first..=last).unwrap_or_default()
+}
+
+/// Bytes in seconds as Mbit/s.
+pub(super) fn megabits(bytes: f64, seconds: f64) -> f64 {
+    bytes * 8.0 / 1e6 / seconds
+}
+
+/// Parts of `seconds` each, one after the other; what is left over at the end is in none.
+pub(super) fn parts(window: Window, seconds: f64) -> impl Iterator<Item = Window> {
+    let count = libm::floor(window.seconds() / seconds + 1e-9).min(1e7) as u64;
+    (0..count).map(move |at| {
+        let from = window.from + at as f64 * seconds;
+        // The last one may not reach beyond the window by a rounding.
+        Window { from, to: (from + seconds).min(window.to) }
+    })
+}

@@ -1,0 +1,74 @@
+//! What somebody may have meant.
+
+/// Names longer than this are not compared: the work grows with the square of it.
+const MOST_LETTERS: usize = 40;
+
+/// The name among `known` that is closest to `name`, if it is close enough to be a slip.
+pub(super) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = name.chars().count();
+    if letters > MOST_LETTERS {
+        return None;
+    }
+    known
+        .into_iter()
+        .filter(|known| known.chars().count() <= MOST_LETTERS)
+        .map(|known| (distance(name, known), known))
+        .min_by_key(|&(distance, _)| distance)
+        .filter(|&(distance, _)| distance <= 1 + letters / 4)
+        .map(|(_, known)| known)
+}
+
+/// How many letters must be changed, added or taken away (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut corner = core::mem::replace(&mut row[0], at + 1);
+        for (place, &wanted) in other.iter().enumerate() {
+            let changed = corner + usize::from(letter != wanted);
+            corner = row[place + 1];
+            row[place + 1] = changed.min(corner + 1).min(row[place] + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+/// `name` with what may have been meant: ``no transfer `bakup`; did you mean `backup`?``, or what there is.
+pub(super) fn unknown<'a>(
+    what: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> String {
+    match closest(name, known.clone()) {
+        Some(close) => format!("no {what} `{name}`: did you mean `{close}`?"),
+        None => {
+            let mut names: Vec<&str> = Vec::new();
+            for name in known {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            match names.len() {
+                0 => format!("no {what} `{name}`: there is none"),
+                1..=12 => format!("no {what} `{name}`: there are {}", names.join(", ")),
+                more => format!("no {what} `{name}`: there are {}, … ({more})", names[..12].join(", ")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_recognised_and_another_word_is_not() {
+        let known = ["goodput", "path", "share", "queue"];
+        assert_eq!(closest("godput", known), Some("goodput"));
+        assert_eq!(closest("shrae", known), Some("share"));
+        assert_eq!(closest("throughput", known), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(closest(&"x".repeat(100_000), known), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! A measure as a tree.
+
+use super::functions::Function;
+use core::ops::Range;
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Expr {
+    Number(f64),
+    Negate(Box<Expr>),
+    /// With the place of the right side, for whoever divides by nothing.
+    Binary(Op, Box<Expr>, Box<Expr>, Range<usize>),
+    /// The inner expression in another variant.
+    At(Box<Expr>, Vec<Choice>),
+    Call(Call),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+}
+
+/// A function and what it is told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Call {
+    pub(super) function: Function,
+    pub(super) arguments: Vec<Argument>,
+    pub(super) place: Range<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Argument {
+    /// A transfer, a path, a node, an axis.
+    Name(String),
+    Value(Expr),
+    Over(Over),
+    Variant(Vec<Choice>),
+}
+
+/// What a measure is evaluated over, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// The values of an axis.
+    Axis(String),
+    /// The members of a group, each called `it`.
+    Members(String),
+}
+
+/// The label of an axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) axis: String,
+    pub(super) label: String,
+}
