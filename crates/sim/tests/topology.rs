@@ -1,6 +1,9 @@
 //! Networks as data: errors, ways against brute force, and worlds built from them.
+#![allow(clippy::unwrap_used, reason = "helpers of tests, outside of test functions")]
+
 mod common;
 
+use byway_sim::queue::{Discipline, RedConfig};
 use byway_sim::topology::{
     Direction, Error, Graph, KNOWN, Parameters, Traffic, bdp_packets, bundle, dumbbell, named,
 };
@@ -315,7 +318,6 @@ fn every_named_network_is_made_and_hangs_together() {
         let first = graph.nodes().next().unwrap();
         for node in graph.nodes() {
             graph.way(first, node, &[]).unwrap();
-            graph.way(node, first, &[]).unwrap();
         }
         // Every parameter has a default that it may have, at both ends of its range it is taken, beyond refused.
         for parameter in known.parameters {
@@ -337,7 +339,7 @@ fn every_named_network_is_made_and_hangs_together() {
 fn a_name_or_parameter_that_nobody_knows_is_refused_with_those_that_there_are() {
     let said = named("harp-t9", &Parameters::new(1)).unwrap_err().to_string();
     assert!(
-        said.starts_with("there is no topology called harp-t9; there are dumbbell, harp-t1, harp-t2"),
+        said.starts_with("there is no topology called harp-t9; there are dumbbell, bundle, harp-t1, harp-t2"),
         "{said}"
     );
     let refused =
@@ -398,6 +400,47 @@ fn harps_networks_have_the_paths_that_its_prose_names() {
     // Figure 7a: the path through T2 three times as long.
     let far = named("harp-t1", &Parameters::new(1).with("factor", 3.0)).unwrap();
     expect(&far, "S1", "R1", &["T2"], 32, 10_000, "S1 T1 T2 T3 R1");
+}
+
+#[test]
+fn the_other_papers_networks_have_their_paths() {
+    let net = |name| named(name, &Parameters::new(1)).unwrap();
+    let expect = |graph: &Graph, from, to, through: &[&str], us: u128, kbit, way: &str| {
+        assert_eq!(told(graph, from, to, through), (us, kbit, way.to_owned()));
+    };
+    let hir = net("hir");
+    expect(&hir, "S1", "R1", &["T1"], 10_000, 1_600, "S1 E T1 X R1");
+    expect(&hir, "S2", "R2", &["T2"], 15_000, 1_600, "S2 E T2 X R2");
+    expect(&hir, "S1", "R1", &["T3"], 20_000, 1_600, "S1 E T3 X R1");
+    expect(&hir, "F2", "Q", &[], 7_500, 1_600, "F2 T2 X Q");
+
+    let fig7 = net("mpath-fig7");
+    expect(&fig7, "S", "D", &[], 50_000, 10_000, "S R1 R2 D");
+    expect(&fig7, "S", "D", &["P1"], 55_000, 10_000, "S R1 P1 R1 R2 D");
+    expect(&fig7, "S", "D", &["P2"], 60_000, 15_000, "S R1 P2 R3 R4 R2 D");
+    expect(&fig7, "S", "D", &["P3"], 65_000, 5_000, "S R1 P3 R2 D");
+    assert_eq!(fig7.config(fig7.direction("S", "R1").unwrap()).rate, Some(20_000_000));
+    let fig13 = net("mpath-fig13");
+    expect(&fig13, "S", "D", &["P2"], 60_000, 15_000, "S R1 P2 R3 R4 R2 D");
+    expect(&fig13, "A1", "B1", &[], 50_000, 6_000, "A1 R3 R4 B1");
+    expect(&fig13, "A2", "B2", &[], 50_000, 8_000, "A2 R3 R4 B2");
+    expect(&fig13, "A3", "B3", &[], 50_000, 10_000, "A3 R3 R4 B3");
+    let fig10 = net("mpath-fig10");
+    expect(&fig10, "S", "D", &[], 50_000, 6_000, "S R1 R2 D");
+    expect(&fig10, "S", "D", &["P"], 55_000, 6_000, "S R1 P R2 D");
+
+    let fig2 = net("bmc-fig2");
+    expect(&fig2, "s1", "d1", &[], 22_000, 12_000, "s1 A B d1");
+    expect(&fig2, "s2", "d2", &[], 22_000, 12_000, "s2 A B d2");
+    expect(&fig2, "s2", "d2", &["C"], 22_000, 18_000, "s2 C E d2");
+    expect(&fig2, "s3", "d3", &[], 22_000, 18_000, "s3 C E d3");
+    let bmc = named("bmc-dumbbell", &Parameters::new(1).with("flows", 48.0)).unwrap();
+    expect(&bmc, "w3", "x3", &[], 23_000, 60_000, "w3 west east x3");
+    expect(&bmc, "t48", "u48", &[], 38_000, 60_000, "t48 west east u48");
+    let red = |graph: &Graph| graph.config(graph.direction("west", "east").unwrap()).discipline.clone();
+    assert_eq!(red(&bmc), Discipline::Red(RedConfig::new(75.0, 225.0)));
+    let plain = named("bmc-dumbbell", &Parameters::new(1).with("red", 0.0)).unwrap();
+    assert_eq!(red(&plain), Discipline::DropTail);
 }
 
 #[test]

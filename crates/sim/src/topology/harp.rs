@@ -6,7 +6,8 @@
 
 use super::error::Error;
 use super::graph::Graph;
-use super::parameters::{Parameter, Values, line, millis, parameter};
+use super::parameters::{Parameter, Values, dice, line, millis, parameter};
+use super::random_graph::{Lines, TransitStub, transit_stub, waxman};
 use crate::pipe::PipeConfig;
 
 const MBIT: Parameter =
@@ -134,6 +135,85 @@ pub(super) fn fig3(values: &Values) -> Result<Graph, Error> {
     graph.join("A", "T1", &line(rest, 2.0))?;
     graph.join("T1", "T2", &bottleneck(values, "shared_mbit", 8.0))?;
     graph.join("T2", "B", &line(rest, 2.0))?;
+    Ok(graph)
+}
+
+const GATEWAYS: Parameter =
+    parameter("gateways", 20.0, [1.0, 1_000.0], "number of gateways and relays (paper)");
+const HOSTS: Parameter =
+    parameter("hosts", 40.0, [0.0, 10_000.0], "number of clients, and of servers (reconstructed)");
+const LEAST: Parameter = parameter("least_mbit", 10.0, [0.001, 1e5], "least Mbit/s between routers (paper)");
+const MOST: Parameter =
+    parameter("most_mbit", 100.0, [0.001, 1e5], "greatest Mbit/s between routers (paper)");
+
+pub(super) const T3: &[Parameter] = &[
+    parameter("routers", 100.0, [2.0, 1_000.0], "number of routers (paper)"),
+    parameter("alpha", 0.25, [0.0, 1.0], "Waxman's alpha: how many links there are (reconstructed)"),
+    parameter("beta", 0.15, [0.001, 1.0], "Waxman's beta: how far they reach (reconstructed)"),
+    GATEWAYS,
+    HOSTS,
+    LEAST,
+    MOST,
+    ACCESS,
+];
+
+pub(super) const T3_STUBS: &[Parameter] = &[
+    parameter("domains", 1.0, [1.0, 20.0], "number of transit domains (GT-ITM's customary 100 routers)"),
+    parameter("transit", 4.0, [1.0, 50.0], "number of routers in each transit domain"),
+    parameter("stubs", 3.0, [0.0, 50.0], "number of stubs at each transit router"),
+    parameter("stub", 8.0, [1.0, 50.0], "number of routers in each stub"),
+    parameter("extra_up", 0.0, [0.0, 1_000.0], "number of further links from transit routers to stubs"),
+    parameter("extra_across", 0.0, [0.0, 1_000.0], "number of links between stubs"),
+    GATEWAYS,
+    HOSTS,
+    LEAST,
+    MOST,
+    ACCESS,
+];
+
+/// Topology3 over a flat random graph: routers n1, n2, ..., gateways and relays G1, G2, ... at random routers, each at
+/// another, and clients C1, C2, ... and servers V1, V2, ... at random routers.
+pub(super) fn t3(values: &Values) -> Result<Graph, Error> {
+    let (alpha, beta) = (values.get("alpha"), values.get("beta"));
+    inhabited(values, waxman(values.seed, values.count("routers"), alpha, beta, &lines(values))?)
+}
+
+/// Topology3 over a transit-stub graph. A stub has one way out, so paths between two gateways share their stubs' links:
+/// relays help less than in [`t3`].
+pub(super) fn t3_stubs(values: &Values) -> Result<Graph, Error> {
+    let shape = TransitStub {
+        domains: values.count("domains"),
+        transit: values.count("transit"),
+        stubs: values.count("stubs"),
+        stub: values.count("stub"),
+        extra_up: values.count("extra_up"),
+        extra_across: values.count("extra_across"),
+        ..TransitStub::default()
+    };
+    inhabited(values, transit_stub(values.seed, &shape, &lines(values))?)
+}
+
+fn lines(values: &Values) -> Lines {
+    let (one, other) = (values.get("least_mbit"), values.get("most_mbit"));
+    Lines { rate: [one.min(other), one.max(other)], ..Lines::default() }
+}
+
+fn inhabited(values: &Values, mut graph: Graph) -> Result<Graph, Error> {
+    let access = line(values.get("access_mbit"), 1.0);
+    let mut routers: Vec<String> = graph.nodes().map(str::to_owned).collect();
+    let pick =
+        |name: &str, among: usize| dice(values.seed, &format!("place {name}")).below(among as u64) as usize;
+    for host in 1..=values.count("hosts") {
+        for name in [format!("C{host}"), format!("V{host}")] {
+            let at = pick(&name, routers.len());
+            graph.join(&name, &routers[at], &access)?;
+        }
+    }
+    for gateway in 1..=values.count("gateways").min(routers.len()) {
+        let name = format!("G{gateway}");
+        let at = pick(&name, routers.len());
+        graph.join(&name, &routers.swap_remove(at), &access)?;
+    }
     Ok(graph)
 }
 

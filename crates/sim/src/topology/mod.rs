@@ -22,20 +22,29 @@
 //! # Ok::<(), byway_sim::topology::Error>(())
 //! ```
 
+mod bmc;
 mod build;
 mod dumbbell;
 mod error;
 mod graph;
 mod harp;
+mod hir;
+mod internet;
 mod measure;
+mod mpath;
 mod parameters;
+mod random_graph;
 mod registry;
 mod routing;
+mod wang;
 
 pub use build::Built;
 pub use dumbbell::{Path, bundle, dumbbell};
 pub use error::Error;
 pub use graph::{Direction, Graph};
+pub use internet::{Internet, internet};
 pub use measure::{MEMORY_PER_PACKET, Traffic, bdp_packets};
 pub use parameters::{Parameter, Parameters};
+pub use random_graph::{Lines, TransitStub, transit_stub, waxman};
 pub use registry::{KNOWN, Known, named};
+pub use wang::{Overlay, wang};

@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use crate::pipe::PipeConfig;
+use crate::random::Random;
 use byway_wire::Duration;
 use std::collections::BTreeMap;
 
@@ -74,6 +75,7 @@ pub(super) const fn parameter(
 /// The values of all parameters of a network, checked.
 #[derive(Debug)]
 pub(super) struct Values {
+    pub(super) seed: u64,
     known: BTreeMap<&'static str, f64>,
 }
 
@@ -111,7 +113,7 @@ impl Values {
                 (parameter.name, given.unwrap_or(parameter.default))
             })
             .collect();
-        Ok(Self { known })
+        Ok(Self { seed: given.seed, known })
     }
 
     /// The value of a parameter of the table.
@@ -151,4 +153,14 @@ pub(super) fn bits(mbit: f64) -> u64 {
 /// A line of this many Mbit/s and milliseconds, with the queue that every line has that is no bottleneck.
 pub(super) fn line(mbit: f64, ms: f64) -> PipeConfig {
     PipeConfig::new(bits(mbit), millis(ms))
+}
+
+/// A stream of random numbers of a component of a network.
+pub(super) fn dice(seed: u64, component: &str) -> Random {
+    Random::component(seed, component)
+}
+
+/// A number from `low` to `high`, each equally likely.
+pub(super) fn between(random: &mut Random, [low, high]: [f64; 2]) -> f64 {
+    low + random.unit() * (high - low)
 }

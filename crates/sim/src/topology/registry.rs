@@ -1,10 +1,10 @@
 //! Networks by name, so that a plan can say `topology = "harp-t1"`.
 
-use super::dumbbell::dumbbell;
+use super::dumbbell::{Path, bundle, dumbbell};
 use super::error::Error;
 use super::graph::Graph;
-use super::harp;
-use super::parameters::{Parameter, Parameters, Values, parameter};
+use super::parameters::{Parameter, Parameters, Values, line, millis, parameter};
+use super::{bmc, harp, hir, internet, mpath, wang};
 use crate::pipe::PipeConfig;
 
 /// A network that the registry knows.
@@ -29,6 +29,31 @@ const DUMBBELL: &[Parameter] = &[
     parameter("queue", 50.0, [0.0, 1e6], "packets that wait before the bottleneck"),
 ];
 
+const BUNDLE: &[Parameter] = &[
+    parameter("relays", 3.0, [0.0, 10_000.0], "number of relays"),
+    parameter("direct", 1.0, [0.0, 1.0], "number of direct paths: 1 or 0"),
+    parameter("hosts", 1.0, [1.0, 10_000.0], "number of senders, and of receivers"),
+    parameter("mbit", 10.0, [0.001, 1e6], "Mbit/s of each path, behind its relay"),
+    parameter("ms", 10.0, [0.0, 1e4], "one-way delay of the direct path and of the first relay's, ms"),
+    parameter("step_ms", 2.0, [0.0, 1e4], "by how much the path of each further relay is longer, ms"),
+    parameter("queue", 50.0, [0.0, 1e6], "packets that wait before each bottleneck"),
+    parameter("access_mbit", 1_000.0, [0.001, 1e6], "Mbit/s of hosts and to relays"),
+    parameter("access_ms", 0.0, [0.0, 1e4], "one-way delay of each host's line, ms"),
+];
+
+/// [`bundle`] with paths of one rate and growing length.
+fn even_bundle(values: &Values) -> Result<Graph, Error> {
+    let access = PipeConfig::new(values.mbit("access_mbit"), values.ms("access_ms"));
+    let slow = |ms: f64| PipeConfig::new(values.mbit("mbit"), millis(ms)).queue(values.count("queue"));
+    let relayed = (0..values.count("relays")).map(|number| {
+        let half = (values.get("ms") + values.get("step_ms") * number as f64) / 2.0;
+        Path { first: line(values.get("access_mbit"), half), second: slow(half) }
+    });
+    let direct = slow(values.get("ms"));
+    let direct = (values.count("direct") > 0).then_some(&direct);
+    bundle(values.count("hosts"), &access, direct, &relayed.collect::<Vec<_>>())
+}
+
 /// Every network that [`named`] knows.
 pub const KNOWN: &[Known] = &[
     Known {
@@ -43,6 +68,12 @@ pub const KNOWN: &[Known] = &[
         },
     },
     Known {
+        name: "bundle",
+        about: "paths side by side, a direct one and one per relay",
+        parameters: BUNDLE,
+        make: even_bundle,
+    },
+    Known {
         name: "harp-t1",
         about: "Harp, Topology1: two paths, web hosts on both",
         parameters: harp::T1,
@@ -55,8 +86,20 @@ pub const KNOWN: &[Known] = &[
         make: harp::t2,
     },
     Known {
+        name: "harp-t3",
+        about: "Harp, Topology3: 100 random routers (Waxman), 20 gateways and relays",
+        parameters: harp::T3,
+        make: harp::t3,
+    },
+    Known {
+        name: "harp-t3-stubs",
+        about: "Harp, Topology3 over a transit-stub graph",
+        parameters: harp::T3_STUBS,
+        make: harp::t3_stubs,
+    },
+    Known {
         name: "harp-t4",
-        about: "Harp's report, Topology4: a direct path, and three that share one bottleneck",
+        about: "Harp's report, Topology4: a direct path, and three that share a bottleneck",
         parameters: harp::T4,
         make: harp::t4,
     },
@@ -65,6 +108,60 @@ pub const KNOWN: &[Known] = &[
         about: "Harp, figure 3: two links, one of them shared",
         parameters: harp::FIG3,
         make: harp::fig3,
+    },
+    Known {
+        name: "hir",
+        about: "HIR, figures 5, 7 and 9: relays between two gateways, foreground at the relays",
+        parameters: hir::HIR,
+        make: hir::hir,
+    },
+    Known {
+        name: "wang",
+        about: "Wang et al., simulation: 100 sources with k of 100 relays each, one receiver",
+        parameters: wang::OVERLAY,
+        make: wang::overlay_of,
+    },
+    Known {
+        name: "wang-testbed",
+        about: "Wang et al., testbed: two sources, three relays",
+        parameters: wang::TESTBED,
+        make: wang::testbed,
+    },
+    Known {
+        name: "mpath-fig7",
+        about: "mPath, figure 7: a core bottleneck, three proxies",
+        parameters: mpath::FIG7,
+        make: mpath::fig7,
+    },
+    Known {
+        name: "mpath-fig10",
+        about: "mPath, figure 10: the access link is the bottleneck",
+        parameters: mpath::FIG10,
+        make: mpath::fig10,
+    },
+    Known {
+        name: "mpath-fig13",
+        about: "mPath, figure 13: figure 7 and cross traffic on the path of proxy 2",
+        parameters: mpath::FIG13,
+        make: mpath::fig13,
+    },
+    Known {
+        name: "bmc-dumbbell",
+        about: "BMC, section 4: WAIMD and TCP flows at one RED bottleneck",
+        parameters: bmc::DUMBBELL,
+        make: bmc::dumbbell,
+    },
+    Known {
+        name: "bmc-fig2",
+        about: "BMC, figure 2: two bottlenecks, one sender on both",
+        parameters: bmc::FIG2,
+        make: bmc::fig2,
+    },
+    Known {
+        name: "internet",
+        about: "a synthetic Internet of some thousand routers, with relays and hosts",
+        parameters: internet::INTERNET,
+        make: internet::internet_of,
     },
 ];
 

@@ -6,21 +6,37 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::OnceLock;
 
-/// By which direction each node is reached from a root.
-#[derive(Clone, Debug)]
-struct Tree {
-    via: Vec<Option<Direction>>,
+/// One step that Dijkstra's algorithm may take. A copy of what the graph says, packed: a graph of thousands of nodes is
+/// searched hundreds of times.
+#[derive(Clone, Copy, Debug)]
+struct Arc {
+    to: u32,
+    cost: u64,
+    direction: Direction,
 }
 
-/// The trees that were needed so far, one per root. Made when first asked for, forgotten when the network changes.
+/// How a node is reached: from which, and by which direction.
+type Reached = Option<(u32, Direction)>;
+
+/// What was found out so far. Made when first asked for, forgotten when the network changes.
+#[derive(Clone, Debug)]
+struct Routes {
+    /// Per node, the steps from it.
+    arcs: Vec<Vec<Arc>>,
+    /// Per root, how each node is reached.
+    trees: Vec<OnceLock<Vec<Reached>>>,
+}
+
+/// What a graph keeps of its routes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trees(OnceLock<Vec<OnceLock<Tree>>>);
+pub(super) struct Trees(OnceLock<Routes>);
 
 impl Graph {
     /// The way from a node to another: the least sum of propagation delays (or of [costs](Self::set_cost), where they are
     /// set); among equals the fewest links; among those the one whose node names come first in order, the first node that
     /// differs deciding. With waypoints, the way to the first of them, then from there to the next, and on to the end.
-    /// From a node to itself: an empty way.
+    /// From a node to itself: an empty way. What a waypoint sends on takes the best way from there, and that may lead back
+    /// over links that were used already, as with a relay that is not on the way.
     ///
     /// The first call for a node (as a beginning or a waypoint) costs a run of Dijkstra's algorithm, later ones only the walk.
     ///
@@ -50,13 +66,13 @@ impl Graph {
         let tree = self.tree(root);
         let mut node = to;
         while node != root {
-            let Some(direction) = tree.via.get(node as usize).copied().flatten() else {
+            let Some((before, direction)) = tree[node as usize] else {
                 way.truncate(begun);
                 let [from, to] = [from, to].map(|node| self.name(node).to_owned());
                 return Err(Error::Unreachable { from, to });
             };
             way.push(direction);
-            node = self.lane(direction).from;
+            node = before;
         }
         if let Some(found) = way.get_mut(start..) {
             found.reverse();
@@ -64,16 +80,27 @@ impl Graph {
         Ok(())
     }
 
-    /// The tree of a root. Roots are nodes of this graph, so the index is proven.
-    fn tree(&self, root: u32) -> &Tree {
-        let trees = self.trees.0.get_or_init(|| vec![OnceLock::new(); self.size()]);
-        trees[root as usize].get_or_init(|| self.grow(root))
+    /// The tree of a root. Nodes are numbered by this graph alone, so every number is an index.
+    fn tree(&self, root: u32) -> &[Reached] {
+        let routes = self.trees.0.get_or_init(|| Routes {
+            arcs: (0..self.size() as u32).map(|node| self.arcs(node)).collect(),
+            trees: vec![OnceLock::new(); self.size()],
+        });
+        routes.trees[root as usize].get_or_init(|| self.grow(&routes.arcs, root))
     }
 
-    /// Dijkstra's algorithm over (cost, hops). Both grow strictly along a way (cost may stand still, hops do not), so when a
-    /// node is taken up, all that could precede it are final, and equal ways can be told apart by their names.
-    fn grow(&self, root: u32) -> Tree {
-        let mut via = vec![None; self.size()];
+    fn arcs(&self, node: u32) -> Vec<Arc> {
+        let arc = |&direction: &Direction| {
+            let lane = self.lane(direction);
+            Arc { to: lane.to, cost: lane.cost(), direction }
+        };
+        self.leaving(node).iter().map(arc).collect()
+    }
+
+    /// Dijkstra's algorithm over (cost, hops). Both grow along a way (cost may stand still, hops do not), so when a node is
+    /// taken up, all that could precede it are final, and equal ways can be told apart by their names.
+    fn grow(&self, arcs: &[Vec<Arc>], root: u32) -> Vec<Reached> {
+        let mut reached: Vec<Reached> = vec![None; self.size()];
         let mut best = vec![(u64::MAX, u32::MAX); self.size()];
         best[root as usize] = (0, 0);
         let mut line = BinaryHeap::from([Reverse((0_u64, 0_u32, root))]);
@@ -81,33 +108,35 @@ impl Graph {
             if best[node as usize] != (cost, hops) {
                 continue;
             }
-            for &direction in self.leaving(node) {
-                let lane = self.lane(direction);
-                let offer = (cost.saturating_add(lane.cost()), hops + 1);
-                let place = lane.to as usize;
+            for &Arc { to, cost: step, direction } in &arcs[node as usize] {
+                let offer = (cost.saturating_add(step), hops + 1);
+                let place = to as usize;
                 match offer.cmp(&best[place]) {
                     Ordering::Less => {
                         best[place] = offer;
-                        via[place] = Some(direction);
-                        line.push(Reverse((offer.0, offer.1, lane.to)));
+                        reached[place] = Some((node, direction));
+                        // A leaf leads nowhere else.
+                        if arcs[place].len() > 1 {
+                            line.push(Reverse((offer.0, offer.1, to)));
+                        }
                     }
                     Ordering::Equal => {
-                        if let Some(former) = via[place]
-                            && self.comes_first(&via, node, self.lane(former).from)
+                        if let Some((former, _)) = reached[place]
+                            && self.comes_first(&reached, node, former)
                         {
-                            via[place] = Some(direction);
+                            reached[place] = Some((node, direction));
                         }
                     }
                     Ordering::Greater => {}
                 }
             }
         }
-        Tree { via }
+        reached
     }
 
     /// Of two nodes at the same depth of a tree: whether the way to the first comes before the way to the second.
-    fn comes_first(&self, via: &[Option<Direction>], first: u32, second: u32) -> bool {
-        let above = |node: u32| via.get(node as usize).copied().flatten().map(|up| self.lane(up).from);
+    fn comes_first(&self, reached: &[Reached], first: u32, second: u32) -> bool {
+        let above = |node: u32| reached[node as usize].map(|(before, _)| before);
         let (mut first, mut second) = (first, second);
         while above(first) != above(second) {
             let (Some(up), Some(other)) = (above(first), above(second)) else { break };

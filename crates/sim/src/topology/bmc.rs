@@ -1,0 +1,81 @@
+//! The networks of BMC: the dumbbell of its simulations (section 4) and figure 2.
+//!
+//! The paper names RED, but not its parameters: a limit of the bandwidth-delay product at 60 ms (300 packets), thresholds at
+//! a quarter and three quarters of it, probability 0.1, weight 0.002, gentle, are a reconstruction.
+
+use super::error::Error;
+use super::graph::Graph;
+use super::parameters::{Parameter, Values, line, millis, parameter};
+use crate::pipe::PipeConfig;
+use crate::queue::{Discipline, RedConfig};
+
+const RED: Parameter =
+    parameter("red", 1.0, [0.0, 1.0], "number of queue disciplines before drop-tail: 1 for RED, 0 for none");
+
+pub(super) const DUMBBELL: &[Parameter] = &[
+    parameter("flows", 2.0, [1.0, 1_000.0], "number of WAIMD senders, and of TCP senders (paper: 2 to 64)"),
+    parameter("mbit", 60.0, [0.001, 1e5], "Mbit/s of the bottleneck (paper)"),
+    parameter("ms", 20.0, [0.0, 1e4], "one-way delay of the bottleneck, ms (paper)"),
+    parameter("queue", 300.0, [4.0, 1e6], "packets that wait before the bottleneck (reconstructed)"),
+    RED,
+];
+
+pub(super) const FIG2: &[Parameter] = &[
+    parameter("first_mbit", 12.0, [0.001, 1e5], "Mbit/s of the first bottleneck (paper)"),
+    parameter("second_mbit", 18.0, [0.001, 1e5], "Mbit/s of the second bottleneck (paper)"),
+    parameter("ms", 20.0, [0.0, 1e4], "one-way delay of each bottleneck, ms (reconstructed)"),
+    parameter("queue", 100.0, [4.0, 1e6], "packets that wait before each bottleneck (reconstructed)"),
+    RED,
+];
+
+/// The dumbbell: WAIMD senders w1, w2, ... to x1, x2, ..., TCP senders t1, t2, ... to u1, u2, ... over one bottleneck. Senders
+/// have 100 Mbit/s and 2 ms, the n-th receivers 100 Mbit/s and n/3 ms, so that flows do not run in step.
+pub(super) fn dumbbell(values: &Values) -> Result<Graph, Error> {
+    let mut graph = Graph::new();
+    graph.join("west", "east", &bottleneck(values, "mbit"))?;
+    for flow in 1..=values.count("flows") {
+        for (sender, receiver) in [("w", "x"), ("t", "u")] {
+            graph.join(&format!("{sender}{flow}"), "west", &line(100.0, 2.0))?;
+            graph.join("east", &format!("{receiver}{flow}"), &line(100.0, flow as f64 / 3.0))?;
+        }
+    }
+    Ok(graph)
+}
+
+/// Figure 2: s1 sends to d1 over A and B, s3 to d3 over C and E, and s2 to d2 over both; all ways have the same delay.
+///
+/// ```text
+///  s1 ──── A ══12══ B ──── d1
+///      ┌───┘        └───┐
+///  s2 ─┤                ├─ d2
+///      └───┐        ┌───┘
+///  s3 ──── C ══18══ E ──── d3
+/// ```
+///
+/// The way of s2 through A is its default; the other one leads through C. The names of the routers are ours.
+pub(super) fn fig2(values: &Values) -> Result<Graph, Error> {
+    let access = line(100.0, 1.0);
+    let mut graph = Graph::new();
+    for (rate, [a, b], [sender, receiver]) in
+        [("first_mbit", ["A", "B"], ["s1", "d1"]), ("second_mbit", ["C", "E"], ["s3", "d3"])]
+    {
+        graph.join(a, b, &bottleneck(values, rate))?;
+        for sender in [sender, "s2"] {
+            graph.join(sender, a, &access)?;
+        }
+        for receiver in [receiver, "d2"] {
+            graph.join(b, receiver, &access)?;
+        }
+    }
+    Ok(graph)
+}
+
+fn bottleneck(values: &Values, rate: &str) -> PipeConfig {
+    let limit = values.get("queue");
+    let pipe = PipeConfig::new(values.mbit(rate), millis(values.get("ms"))).queue(values.count("queue"));
+    if values.get("red") > 0.0 {
+        pipe.discipline(Discipline::Red(RedConfig::new(limit / 4.0, limit * 3.0 / 4.0)))
+    } else {
+        pipe
+    }
+}

@@ -1,0 +1,139 @@
+//! Where things are on a globe, and how long light takes between them.
+
+use super::super::parameters::dice;
+
+/// A city with exchange points.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct City {
+    pub(super) name: &'static str,
+    pub(super) continent: u8,
+    /// How much of the Internet's edge is around it, relative to the others.
+    pub(super) weight: f64,
+    pub(super) place: Place,
+}
+
+/// A place: degrees north and east.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place {
+    north: f64,
+    east: f64,
+}
+
+const fn city(name: &'static str, continent: u8, weight: f64, north: f64, east: f64) -> City {
+    City { name, continent, weight, place: Place { north, east } }
+}
+
+/// North America 0, Europe 1, Asia 2, South America 3, Africa 4, Oceania 5. Places to a degree; weights are a guess at the
+/// right order of magnitude, heavier where research networks had their hosts.
+pub(super) const CITIES: [City; 30] = [
+    city("newyork", 0, 6.0, 41.0, -74.0),
+    city("ashburn", 0, 5.0, 39.0, -77.0),
+    city("chicago", 0, 4.0, 42.0, -88.0),
+    city("dallas", 0, 3.0, 33.0, -97.0),
+    city("losangeles", 0, 5.0, 34.0, -118.0),
+    city("seattle", 0, 3.0, 48.0, -122.0),
+    city("miami", 0, 2.0, 26.0, -80.0),
+    city("toronto", 0, 2.0, 44.0, -79.0),
+    city("london", 1, 5.0, 51.0, 0.0),
+    city("amsterdam", 1, 4.0, 52.0, 5.0),
+    city("frankfurt", 1, 5.0, 50.0, 9.0),
+    city("paris", 1, 4.0, 49.0, 2.0),
+    city("madrid", 1, 2.0, 40.0, -4.0),
+    city("milan", 1, 2.0, 45.0, 9.0),
+    city("stockholm", 1, 2.0, 59.0, 18.0),
+    city("warsaw", 1, 2.0, 52.0, 21.0),
+    city("moscow", 1, 2.0, 56.0, 38.0),
+    city("tokyo", 2, 4.0, 36.0, 140.0),
+    city("seoul", 2, 2.0, 38.0, 127.0),
+    city("hongkong", 2, 3.0, 22.0, 114.0),
+    city("taipei", 2, 1.5, 25.0, 121.0),
+    city("singapore", 2, 3.0, 1.0, 104.0),
+    city("mumbai", 2, 2.0, 19.0, 73.0),
+    city("dubai", 2, 1.0, 25.0, 55.0),
+    city("saopaulo", 3, 2.5, -24.0, -47.0),
+    city("buenosaires", 3, 1.0, -35.0, -58.0),
+    city("johannesburg", 4, 1.0, -26.0, 28.0),
+    city("nairobi", 4, 0.5, -1.0, 37.0),
+    city("sydney", 5, 1.5, -34.0, 151.0),
+    city("auckland", 5, 0.5, -37.0, 175.0),
+];
+
+/// Kilometres that light goes in a fibre in a millisecond.
+const FIBRE: f64 = 204.0;
+/// Cables are longer than the shortest line on the globe. Together with routes that are not the shortest either, round trips
+/// come to about 2.1 times what a straight fibre would take, the rule of thumb of Bozkurt et al., "Dissecting latency in the
+/// Internet's fiber infrastructure" (2018).
+const CABLE: f64 = 1.25;
+
+impl Place {
+    /// The length of the shortest line on the globe, in kilometres (haversine formula, a sphere of 6 371 km).
+    pub(super) fn distance(self, other: Self) -> f64 {
+        let radians = |degrees: f64| degrees * core::f64::consts::PI / 180.0;
+        let half = |a: f64, b: f64| {
+            let sine = libm::sin(radians(a - b) / 2.0);
+            sine * sine
+        };
+        let parallels = libm::cos(radians(self.north)) * libm::cos(radians(other.north));
+        let chord = half(self.north, other.north) + parallels * half(self.east, other.east);
+        2.0 * 6_371.0 * libm::asin(libm::sqrt(chord.min(1.0)))
+    }
+
+    /// Propagation in milliseconds, with a tenth of one for the equipment at the ends.
+    pub(super) fn ms(self, other: Self) -> f64 {
+        0.1 + self.distance(other) * CABLE / FIBRE
+    }
+}
+
+/// A city for this node, by weight, and a place up to some hundred kilometres off.
+pub(super) fn settle(seed: u64, node: &str) -> (City, Place) {
+    let mut random = dice(seed, &format!("place {node}"));
+    let total: f64 = CITIES.iter().map(|city| city.weight).sum();
+    let mut left = random.unit() * total;
+    let mut chosen = CITIES[0];
+    for city in CITIES {
+        chosen = city;
+        left -= city.weight;
+        if left < 0.0 {
+            break;
+        }
+    }
+    // Two draws each: near the city more often than far.
+    let mut off = || (random.unit() + random.unit() - 1.0) * 6.0;
+    let place = Place { north: chosen.place.north + off(), east: chosen.place.east + off() };
+    (chosen, place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_the_globe() {
+        let between = |a: &str, b: &str| {
+            let find = |name: &str| CITIES.iter().find(|city| city.name == name).unwrap().place;
+            find(a).distance(find(b))
+        };
+        // As the crow flies, to the degree that the places are given in: 5 570 km, 8 800 km, 340 km.
+        assert!((between("newyork", "london") - 5_570.0).abs() < 80.0);
+        assert!((between("tokyo", "losangeles") - 8_800.0).abs() < 80.0);
+        assert!((between("paris", "london") - 340.0).abs() < 80.0);
+        let pole = Place { north: 90.0, east: 7.0 };
+        assert!((pole.distance(Place { north: -90.0, east: 7.0 }) - 20_015.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn nodes_settle_where_the_weights_are() {
+        let total: f64 = CITIES.iter().map(|city| city.weight).sum();
+        let mut settled = [0.0; CITIES.len()];
+        for node in 0..20_000 {
+            let (city, place) = settle(1, &node.to_string());
+            assert!(place.distance(city.place) < 950.0);
+            settled[CITIES.iter().position(|one| one.name == city.name).unwrap()] += 1.0;
+        }
+        for (city, found) in CITIES.iter().zip(settled) {
+            let expected = 20_000.0 * city.weight / total;
+            // Six standard deviations.
+            assert!((found - expected).abs() < 6.0 * libm::sqrt(expected), "{}: {found}", city.name);
+        }
+    }
+}

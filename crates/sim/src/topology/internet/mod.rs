@@ -1,0 +1,390 @@
+//! A synthetic Internet: thousands of routers, hundreds of relays, and routes that are not the fastest.
+//!
+//! **It is synthetic.** It is made of rules that are plausible, not of measurements; results on it are qualitative. What it
+//! aims at, and what seeds 1 to 3 gave (`tests/topology_random.rs` holds it):
+//!
+//! * *Degrees* with a heavy tail. Half of the routers have at most 2 neighbours, the largest 90 to 180; the share with at
+//!   least d falls like d to the power of -1.4 to -1.5; 1 % of them have 14 to 16 % of all ends.
+//! * *Round trips* of continental size at home and over 300 ms around the globe, about twice what a straight fibre would take:
+//!   45, 170 to 180 and 330 to 350 ms at 5, 50 and 95 % of pairs of hosts, and 2.1 times.
+//! * *Detours*. For 51 to 62 % of pairs some relay is on a faster way than the default one, for 19 to 25 % on one that saves
+//!   a fifth. Measured were 68 to 85 % and 22 to 37 % (Ledlie, Gardner and Seltzer, "Network coordinates in the wild",
+//!   2007, figure 3), the latter 10 % by Tang and Crovella: here small gains are rarer than they were.
+//! * *Bottlenecks* in the core: for 35 to 49 % of pairs it is slower than both access lines, for 28 to 42 % a relay offers a
+//!   richer way, for 21 to 34 % one of twice the rate. mPath (section 4.3) gained throughput for 40 % of pairs, and for half
+//!   of them more than twice.
+//!
+//! The rules:
+//!
+//! * Twelve backbones a1 to a12 have routers in many cities ("a3.tokyo"), joined to the nearest of the same backbone and by a
+//!   few long lines. Backbones meet in up to three cities.
+//! * Regional networks b1, b2, ... buy from two backbones on their continent and peer with some of each other.
+//! * Edge networks e1, e2, ... buy from one to three of them, mostly regional ones: nearer ones and those that have many
+//!   customers already are preferred (preferential attachment). One in twenty buys abroad.
+//! * Relays p1, p2, ... sit in edge networks of their own, on campus lines; hosts h1, h2, ... anywhere, on a mix of lines
+//!   ([`presets`](crate::presets)).
+//! * A route crosses the fewest networks, and only then counts delay, and only that inside networks. Costs are such that no
+//!   customer carries its providers' traffic and no network its peers' traffic for other peers: ways go up, across at most
+//!   once, and down.
+//! * Lines between networks have 1 Gbit/s, those within backbones 10; but some are *tight*: what others leave of them is 2
+//!   to 20 Mbit/s.
+
+mod geography;
+
+use super::error::Error;
+use super::graph::Graph;
+use super::measure::bdp_packets;
+use super::parameters::{Parameter, Values, between, bits, dice, millis, parameter};
+use super::random_graph::Parts;
+use crate::pipe::PipeConfig;
+use crate::presets;
+use geography::{CITIES, Place, settle};
+
+/// How large a synthetic Internet is, and how congested.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Internet {
+    /// Routers in all, without relays and hosts.
+    pub routers: usize,
+    /// Regional networks among them.
+    pub regional: usize,
+    /// Relays, p1, p2, and so on.
+    pub relays: usize,
+    /// Hosts, h1, h2, and so on.
+    pub hosts: usize,
+    /// The share of lines between networks that are tight.
+    pub tight: f64,
+    /// All rates are multiplied by this: a slower world has fewer packets to simulate.
+    pub scale: f64,
+}
+
+impl Default for Internet {
+    fn default() -> Self {
+        Self { routers: 3_000, regional: 280, relays: 450, hosts: 200, tight: 0.12, scale: 1.0 }
+    }
+}
+
+pub(super) const INTERNET: &[Parameter] = &[
+    parameter("routers", 3_000.0, [500.0, 20_000.0], "number of routers, without relays and hosts"),
+    parameter("regional", 280.0, [10.0, 1_000.0], "number of regional networks among them"),
+    parameter("relays", 450.0, [0.0, 5_000.0], "number of relays (mPath, section 4.2: about 450)"),
+    parameter("hosts", 200.0, [0.0, 5_000.0], "number of hosts"),
+    parameter("tight", 0.12, [0.0, 1.0], "share of lines between networks that are congested"),
+    parameter("scale", 1.0, [0.001, 10.0], "factor on all rates"),
+];
+
+pub(super) fn internet_of(values: &Values) -> Result<Graph, Error> {
+    let shape = Internet {
+        routers: values.count("routers"),
+        regional: values.count("regional"),
+        relays: values.count("relays"),
+        hosts: values.count("hosts"),
+        tight: values.get("tight"),
+        scale: values.get("scale"),
+    };
+    internet(values.seed, &shape)
+}
+
+const BACKBONES: usize = 12;
+
+/// What routing counts for crossing into another network: more than any delay inside of networks (nanoseconds).
+const NETWORK: u64 = 1_000_000_000_000;
+/// For crossing to a peer: less than by way of a common provider (2), but not twice instead of two providers (3).
+const PEER: u64 = NETWORK * 8 / 5;
+/// For crossing between an edge network and its provider. Every way between edge networks does it twice; what would cross an
+/// edge network on its way does it four times.
+const EDGE: u64 = NETWORK * 1_000;
+
+/// Makes a synthetic Internet. It has a globe, a hierarchy of backbones, regional and edge networks, relays
+/// p1, p2, ... and hosts h1, h2, ...
+///
+/// # Errors
+/// [`Error::ZeroRate`], if `scale` leaves a line less than a bit per second.
+pub fn internet(seed: u64, shape: &Internet) -> Result<Graph, Error> {
+    let mut net = Net { graph: Graph::new(), seed, shape, sellers: Vec::new() };
+    net.backbones()?;
+    net.regional()?;
+    let edges = shape.routers.saturating_sub(net.sellers.len());
+    net.edges(edges)?;
+    net.leaves(edges.max(1))?;
+    Ok(net.graph)
+}
+
+/// A network that others may buy from.
+struct Seller {
+    name: String,
+    /// Routers of one network have the same.
+    network: usize,
+    continent: u8,
+    place: Place,
+    regional: bool,
+    neighbours: usize,
+}
+
+struct Net<'a> {
+    graph: Graph,
+    seed: u64,
+    shape: &'a Internet,
+    sellers: Vec<Seller>,
+}
+
+impl Net<'_> {
+    fn backbones(&mut self) -> Result<(), Error> {
+        for network in 1..=BACKBONES {
+            let first = self.sellers.len();
+            let mut random = dice(self.seed, &format!("cities of a{network}"));
+            for city in CITIES {
+                // In large cities almost always, in small ones now and then.
+                if random.chance(0.25 + city.weight * 0.12) {
+                    let name = format!("a{network}.{}", city.name);
+                    self.graph.add_node(&name)?;
+                    self.sellers.push(Seller {
+                        name,
+                        network,
+                        continent: city.continent,
+                        place: city.place,
+                        regional: false,
+                        neighbours: 0,
+                    });
+                }
+            }
+            self.backbone(network, first)?;
+        }
+        for one in 1..=BACKBONES {
+            for other in one + 1..=BACKBONES {
+                self.meet(one, other)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins the routers of a backbone: nearest first until all hang together, then each to its nearest besides, and three
+    /// long lines, so that there is more than one way round the globe.
+    fn backbone(&mut self, network: usize, first: usize) -> Result<(), Error> {
+        let members = first..self.sellers.len();
+        let mut pairs = Vec::new();
+        for one in members.clone() {
+            for other in one + 1..self.sellers.len() {
+                pairs.push((self.sellers[one].place.distance(self.sellers[other].place), one, other));
+            }
+        }
+        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut parts = Parts::new(self.sellers.len());
+        let mut near = vec![0; self.sellers.len()];
+        for &(_, one, other) in &pairs {
+            let apart = parts.unite(one, other);
+            if apart || near[one] < 2 && near[other] < 2 {
+                self.within(one, other)?;
+                near[one] += 1;
+                near[other] += 1;
+            }
+        }
+        let mut random = dice(self.seed, &format!("long lines of a{network}"));
+        let far: Vec<_> =
+            pairs.iter().filter(|&&(km, one, other)| km > 5_000.0 && self.apart(one, other)).collect();
+        for _ in 0..3 {
+            if let Some(&&(_, one, other)) = far.get(random.below(far.len() as u64) as usize)
+                && self.apart(one, other)
+            {
+                self.within(one, other)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apart(&self, one: usize, other: usize) -> bool {
+        self.graph.direction(&self.sellers[one].name, &self.sellers[other].name).is_err()
+    }
+
+    /// A line within a backbone: routing counts its delay.
+    fn within(&mut self, one: usize, other: usize) -> Result<(), Error> {
+        let (a, b) = (&self.sellers[one], &self.sellers[other]);
+        let pipe = self.line(10_000.0, a.place.ms(b.place));
+        self.graph.join(&a.name, &b.name, &pipe)
+    }
+
+    /// Two backbones meet in up to three cities where both are.
+    fn meet(&mut self, one: usize, other: usize) -> Result<(), Error> {
+        let mut cities = Vec::new();
+        for (at, a) in self.sellers.iter().enumerate().filter(|(_, a)| a.network == one) {
+            let here = |b: &Seller| b.network == other && b.place == a.place;
+            cities.extend(self.sellers.iter().position(here).map(|there| (at, there)));
+        }
+        let mut random = dice(self.seed, &format!("meetings of a{one} and a{other}"));
+        for _ in 0..3.min(cities.len()) {
+            let (one, other) = cities.swap_remove(random.below(cities.len() as u64) as usize);
+            let name = self.sellers[other].name.clone();
+            self.cross(one, &name, 0.2, NETWORK)?;
+        }
+        Ok(())
+    }
+
+    fn regional(&mut self) -> Result<(), Error> {
+        let backbones = self.sellers.len();
+        for number in 1..=self.shape.regional {
+            let name = format!("b{number}");
+            self.graph.add_node(&name)?;
+            let (city, place) = settle(self.seed, &name);
+            let mut random = dice(self.seed, &format!("providers of {name}"));
+            let mut bought: Vec<usize> = Vec::new();
+            for _ in 0..2 {
+                let choice = self.choose(random.unit(), place, |seller| {
+                    !seller.regional
+                        && seller.continent == city.continent
+                        && bought.iter().all(|&one| self.sellers[one].network != seller.network)
+                });
+                let Some(choice) = choice else { break };
+                self.cross(choice, &name, self.sellers[choice].place.ms(place), NETWORK)?;
+                bought.push(choice);
+            }
+            if bought.is_empty() {
+                // No backbone on its continent: the nearest one abroad.
+                let far = |&one: &usize| self.sellers[one].place.distance(place);
+                let nearest = (0..backbones).min_by(|one, other| far(one).total_cmp(&far(other)));
+                if let Some(nearest) = nearest {
+                    self.cross(nearest, &name, self.sellers[nearest].place.ms(place), NETWORK)?;
+                }
+            }
+            let mut peers: Vec<usize> = Vec::new();
+            for _ in 0..random.below(4) {
+                let choice = self.choose(random.unit(), place, |seller| seller.regional);
+                let Some(choice) = choice.filter(|choice| !peers.contains(choice)) else { continue };
+                self.cross(choice, &name, self.sellers[choice].place.ms(place), PEER)?;
+                peers.push(choice);
+            }
+            self.sellers.push(Seller {
+                network: BACKBONES + number,
+                continent: city.continent,
+                place,
+                regional: true,
+                neighbours: bought.len() + peers.len(),
+                name,
+            });
+        }
+        Ok(())
+    }
+
+    fn edges(&mut self, edges: usize) -> Result<(), Error> {
+        for number in 1..=edges {
+            let name = format!("e{number}");
+            self.graph.add_node(&name)?;
+            let (city, place) = settle(self.seed, &name);
+            let mut random = dice(self.seed, &format!("providers of {name}"));
+            let wanted = [1, 1, 2, 2, 3][random.below(5) as usize];
+            let mut bought: Vec<usize> = Vec::new();
+            for _ in 0..wanted {
+                let (regional, abroad) = (random.chance(0.85), random.chance(0.05));
+                let choice = self.choose(random.unit(), place, |seller| {
+                    seller.regional == regional
+                        && (seller.continent == city.continent) != abroad
+                        && bought.iter().all(|&one| self.sellers[one].network != seller.network)
+                });
+                let choice = choice.or_else(|| {
+                    // Nobody of that kind there: anybody, but somebody.
+                    bought.is_empty().then(|| self.choose(random.unit(), place, |_| true)).flatten()
+                });
+                let Some(choice) = choice else { continue };
+                self.cross(choice, &name, self.sellers[choice].place.ms(place), EDGE)?;
+                bought.push(choice);
+            }
+        }
+        Ok(())
+    }
+
+    /// A seller among those that will do: the more neighbours it has and the nearer it is, the likelier.
+    fn choose(&self, draw: f64, place: Place, will_do: impl Fn(&Seller) -> bool) -> Option<usize> {
+        /// Kilometres at which a seller is half as attractive.
+        const REACH: f64 = 2_000.0;
+        /// More than 1: the large grow faster than in proportion, so that degrees have their heavy tail though there are
+        /// only some hundred sellers.
+        const DRAW: f64 = 1.3;
+        let mut total = 0.0;
+        let mut upto = Vec::new();
+        for (at, seller) in self.sellers.iter().enumerate().filter(|(_, seller)| will_do(seller)) {
+            let drawn = libm::pow((1 + seller.neighbours) as f64, DRAW);
+            total += drawn / (1.0 + place.distance(seller.place) / REACH);
+            upto.push((total, at));
+        }
+        let point = upto.partition_point(|&(sum, _)| sum <= draw * total);
+        upto.get(point).map(|&(_, at)| at)
+    }
+
+    /// A line between networks, which may be tight.
+    fn cross(&mut self, seller: usize, name: &str, ms: f64, cost: u64) -> Result<(), Error> {
+        let from = &mut self.sellers[seller];
+        from.neighbours += 1;
+        let from = from.name.clone();
+        let mut random = dice(self.seed, &format!("line {from} {name}"));
+        let mbit = if random.chance(self.shape.tight) { between(&mut random, [2.0, 20.0]) } else { 1_000.0 };
+        self.graph.join(&from, name, &self.line(mbit, ms))?;
+        self.graph.set_cost(&from, name, cost)
+    }
+
+    /// A core line, whose queue holds what it sends in 50 ms.
+    fn line(&self, mbit: f64, ms: f64) -> PipeConfig {
+        let rate = bits(mbit * self.shape.scale);
+        let queue = bdp_packets(rate, millis(50.0), 1_500).max(20);
+        PipeConfig::new(rate, millis(ms)).queue(queue)
+    }
+
+    /// Relays, each in an edge network of its own while there are such, and hosts.
+    fn leaves(&mut self, edges: usize) -> Result<(), Error> {
+        let campus = PipeConfig::new(bits(100.0), millis(1.0)).queue(400).mtu(1_500);
+        let mut free: Vec<usize> = (1..=edges).collect();
+        for number in 1..=self.shape.relays {
+            if free.is_empty() {
+                free = (1..=edges).collect();
+            }
+            let name = format!("p{number}");
+            let at = dice(self.seed, &format!("place {name}")).below(free.len() as u64) as usize;
+            let edge = free.swap_remove(at);
+            self.leaf(&name, edge, campus.clone(), campus.clone())?;
+        }
+        for number in 1..=self.shape.hosts {
+            let name = format!("h{number}");
+            let mut random = dice(self.seed, &format!("place {name}"));
+            let edge = 1 + random.below(edges as u64) as usize;
+            let both = match random.below(20) {
+                0..8 => presets::Duplex { up: campus.clone(), down: campus.clone() },
+                8..13 => presets::fibre(),
+                13..17 => presets::cable(),
+                _ => presets::dsl(),
+            };
+            self.leaf(&name, edge, both.up, both.down)?;
+        }
+        Ok(())
+    }
+
+    fn leaf(&mut self, name: &str, edge: usize, up: PipeConfig, down: PipeConfig) -> Result<(), Error> {
+        let scaled = |mut pipe: PipeConfig| {
+            pipe.rate = pipe.rate.map(|rate| libm::round(rate as f64 * self.shape.scale) as u64);
+            pipe
+        };
+        self.graph.add_node(name)?;
+        self.graph.add_edge(name, &format!("e{edge}"), scaled(up), scaled(down))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips_take_about_twice_what_a_straight_fibre_would() {
+        const LIGHT_IN_FIBRE: f64 = 204.0;
+        let graph = internet(4, &Internet { relays: 0, hosts: 0, ..Internet::default() }).unwrap();
+        let mut stretches = Vec::new();
+        for pair in 1..400 {
+            let ends = [format!("e{pair}"), format!("e{}", pair + 400)];
+            let [a, b] = [&ends[0], &ends[1]].map(|name| settle(4, name).1);
+            let km = a.distance(b);
+            if km > 1_000.0 {
+                let way = graph.way(&ends[0], &ends[1], &[]).unwrap();
+                stretches.push(graph.propagation(&way).as_secs_f64() * 1e3 / (km / LIGHT_IN_FIBRE));
+            }
+        }
+        stretches.sort_by(f64::total_cmp);
+        let median = stretches[stretches.len() / 2];
+        println!("median stretch {median:.2} of {} pairs", stretches.len());
+        assert!((1.8..2.4).contains(&median), "{median}");
+    }
+}

@@ -1,0 +1,109 @@
+//! The networks of mPath's Emulab experiments: figures 7, 10 and 13.
+//!
+//! The paper gives the rates of the core link (10 Mbit/s), of the access link (20), of proxy 3's path (5) and of the first
+//! two cross flows in figure 13 (6 and 8). The rest is reconstructed: proxy 2's path has 15 Mbit/s (with the cross flow of 6
+//! what is left still suffices, with 6 + 8 it does not), round trips are 100 ms directly and 110, 120, 130 ms through the
+//! proxies there and back, figure 10's access link has 6 Mbit/s, figure 13's third cross flow 10.
+//!
+//! Queues are chosen by what the paper says of TCP alone: 7.21 Mbit/s of 10 is what a flow of NewReno gets where next to
+//! nothing can wait, so one packet may wait before a core link. Nothing tells the access link's queue in figures 7 and 13:
+//! 50 packets.
+
+use super::error::Error;
+use super::graph::Graph;
+use super::parameters::{Parameter, Values, line, millis, parameter};
+use crate::pipe::PipeConfig;
+
+const QUEUE: Parameter =
+    parameter("queue", 1.0, [0.0, 1e6], "packets that wait before a core link (by TCP alone: 7.21 of 10)");
+const RTT: Parameter = parameter("rtt_ms", 100.0, [4.0, 1e4], "direct round trip, ms (reconstructed)");
+
+macro_rules! figure_7_and {
+    ($($more:expr),*) => { &[
+        parameter("access_mbit", 20.0, [0.001, 1e5], "Mbit/s of the sender's access link (paper)"),
+        parameter("core_mbit", 10.0, [0.001, 1e5], "Mbit/s of the core link, direct and proxy 1 (paper)"),
+        parameter("proxy2_mbit", 15.0, [0.001, 1e5], "Mbit/s of proxy 2's path (reconstructed)"),
+        parameter("proxy3_mbit", 5.0, [0.001, 1e5], "Mbit/s of proxy 3's path (paper)"),
+        RTT,
+        QUEUE,
+        parameter("access_queue", 50.0, [0.0, 1e6], "packets that wait before the access link (reconstructed)"),
+        $($more),*
+    ] };
+}
+
+pub(super) const FIG7: &[Parameter] = figure_7_and!();
+
+pub(super) const FIG13: &[Parameter] = figure_7_and!(
+    parameter("cross1_mbit", 6.0, [0.001, 1e5], "Mbit/s of the access link of A1 (paper)"),
+    parameter("cross2_mbit", 8.0, [0.001, 1e5], "Mbit/s of the access link of A2 (paper)"),
+    parameter("cross3_mbit", 10.0, [0.001, 1e5], "Mbit/s of the access link of A3 (reconstructed)")
+);
+
+pub(super) const FIG10: &[Parameter] = &[
+    parameter("access_mbit", 6.0, [0.001, 1e5], "Mbit/s of the sender's access link (reconstructed)"),
+    RTT,
+    parameter("queue", 1.0, [0.0, 1e6], "packets that wait before the access link (by TCP alone)"),
+];
+
+/// Milliseconds of the access links on both sides, together.
+const ENDS: f64 = 2.0;
+
+/// Figure 7: the core link R1 to R2 is shared by the direct path and proxy P1; P2 and P3 have links of their own, and all
+/// share the access link of the sender S. Proxy 2's link lies between R3 and R4, as in figure 13.
+///
+/// ```text
+///            P1
+///            │
+///  S ──20── R1 ════════10════════ R2 ─── D
+///            ├─ P2 ─ R3 ══15══ R4 ─┤
+///            └─ P3 ═══════5════════┘
+/// ```
+pub(super) fn fig7(values: &Values) -> Result<Graph, Error> {
+    let core =
+        |rate: &str, ms: f64| PipeConfig::new(values.mbit(rate), millis(ms)).queue(values.count("queue"));
+    // One-way delays between R1 and R2; each proxy adds 5 ms to the one before. Those of P2 and P3 are nearer to R2 than by
+    // way of R1, so that what they forward does not turn back.
+    let direct = values.get("rtt_ms") / 2.0 - ENDS;
+    let mut graph = Graph::new();
+    let access = PipeConfig::new(values.mbit("access_mbit"), millis(ENDS / 2.0));
+    graph.join("S", "R1", &access.queue(values.count("access_queue")))?;
+    graph.join("R2", "D", &line(100.0, ENDS / 2.0))?;
+    graph.join("R1", "R2", &core("core_mbit", direct))?;
+    graph.join("R1", "P1", &line(100.0, 2.5))?;
+    graph.join("R1", "P2", &line(100.0, 6.0))?;
+    graph.join("P2", "R3", &line(100.0, 2.0))?;
+    graph.join("R3", "R4", &core("proxy2_mbit", direct))?;
+    graph.join("R4", "R2", &line(100.0, 2.0))?;
+    graph.join("R1", "P3", &line(100.0, 9.0))?;
+    graph.join("P3", "R2", &core("proxy3_mbit", direct + 6.0))?;
+    Ok(graph)
+}
+
+/// Figure 13: figure 7, and hosts A1, A2, A3 at R3 that send to B1, B2, B3 at R4, so over the link of proxy 2.
+pub(super) fn fig13(values: &Values) -> Result<Graph, Error> {
+    let mut graph = fig7(values)?;
+    for cross in 1..=3 {
+        let rate = values.get(&format!("cross{cross}_mbit"));
+        graph.join(&format!("A{cross}"), "R3", &line(rate, 1.0).queue(values.count("queue")))?;
+        graph.join("R4", &format!("B{cross}"), &line(100.0, 1.0))?;
+    }
+    Ok(graph)
+}
+
+/// Figure 10: the access link of S is the only bottleneck, and the proxy P of no use.
+///
+/// ```text
+///  S ──6── R1 ─────────── R2 ─── D
+///           └───── P ──────┘
+/// ```
+pub(super) fn fig10(values: &Values) -> Result<Graph, Error> {
+    let direct = values.get("rtt_ms") / 2.0 - ENDS;
+    let mut graph = Graph::new();
+    let access = PipeConfig::new(values.mbit("access_mbit"), millis(ENDS / 2.0));
+    graph.join("S", "R1", &access.queue(values.count("queue")))?;
+    graph.join("R2", "D", &line(100.0, ENDS / 2.0))?;
+    graph.join("R1", "R2", &line(100.0, direct))?;
+    graph.join("R1", "P", &line(100.0, 2.5))?;
+    graph.join("P", "R2", &line(100.0, direct + 2.5))?;
+    Ok(graph)
+}

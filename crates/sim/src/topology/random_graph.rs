@@ -1,0 +1,262 @@
+//! Random networks of routers in the sense of GT-ITM: Waxman's, and transit domains with stubs.
+//!
+//! After Zegura, Calvert and Bhattacharjee, "How to model an internetwork" (INFOCOM 1996). Where GT-ITM throws a graph away
+//! that does not hang together, here the shortest missing links are added, so that every seed gives a network.
+
+use super::error::Error;
+use super::graph::Graph;
+use super::measure::bdp_packets;
+use super::parameters::{between, bits, dice, millis};
+use crate::pipe::PipeConfig;
+
+/// What the links of a random network are like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lines {
+    /// Least and greatest rate in Mbit/s, each between them equally likely.
+    pub rate: [f64; 2],
+    /// Least and greatest one-way delay in milliseconds.
+    pub delay: [f64; 2],
+    /// The round trip in milliseconds that the queue of a link is made for: it holds a bandwidth-delay product.
+    pub rtt: f64,
+    /// But this many packets at least.
+    pub queue: usize,
+}
+
+impl Default for Lines {
+    /// Harp's Topology3: 10 to 100 Mbit/s. Delays (1 to 20 ms) and queues (a bandwidth-delay product of 60 ms, at least 50
+    /// packets) are a reconstruction.
+    fn default() -> Self {
+        Self { rate: [10.0, 100.0], delay: [1.0, 20.0], rtt: 60.0, queue: 50 }
+    }
+}
+
+impl Lines {
+    /// The line between two nodes: its rate is drawn from a stream that has the names of both.
+    fn between(&self, seed: u64, a: &str, b: &str, ms: f64) -> PipeConfig {
+        let rate = bits(between(&mut dice(seed, &format!("rate {a} {b}")), self.rate));
+        let queue = bdp_packets(rate, millis(self.rtt), 1_500).max(self.queue);
+        PipeConfig::new(rate, millis(ms)).queue(queue)
+    }
+}
+
+/// Waxman's random graph: routers n1, n2, ... in the unit square, two of them joined with the probability
+/// alpha × exp(-d / (beta × L)), d being their distance and L the square's diagonal. Delays grow with distance, over the range of
+/// `lines`.
+///
+/// 100 routers with alpha 0.25 and beta 0.15 have four links each in the mean.
+///
+/// # Errors
+/// [`Error::ZeroRate`].
+pub fn waxman(seed: u64, routers: usize, alpha: f64, beta: f64, lines: &Lines) -> Result<Graph, Error> {
+    let mut graph = Graph::new();
+    let mut places = Vec::new();
+    for router in 1..=routers {
+        let name = format!("n{router}");
+        graph.add_node(&name)?;
+        let mut random = dice(seed, &format!("place {name}"));
+        places.push((name, random.unit(), random.unit()));
+    }
+    let diagonal = libm::sqrt(2.0);
+    let mut missing = Vec::new();
+    let mut parts = Parts::new(routers);
+    for (i, (a, ax, ay)) in places.iter().enumerate() {
+        for (j, (b, bx, by)) in places.iter().enumerate().skip(i + 1) {
+            let distance = libm::sqrt((ax - bx) * (ax - bx) + (ay - by) * (ay - by));
+            let probability = alpha * libm::exp(-distance / (beta * diagonal));
+            let ms = lines.delay[0] + (lines.delay[1] - lines.delay[0]) * distance / diagonal;
+            if dice(seed, &format!("join {a} {b}")).chance(probability) {
+                graph.join(a, b, &lines.between(seed, a, b, ms))?;
+                parts.unite(i, j);
+            } else {
+                missing.push((distance, i, j, ms));
+            }
+        }
+    }
+    missing.sort_by(|one, other| one.0.total_cmp(&other.0));
+    for (_, i, j, ms) in missing {
+        if let (true, Some((a, ..)), Some((b, ..))) = (parts.unite(i, j), places.get(i), places.get(j)) {
+            graph.join(a, b, &lines.between(seed, a, b, ms))?;
+        }
+    }
+    Ok(graph)
+}
+
+/// The shape of a transit-stub network. The default is GT-ITM's customary one of 100 routers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransitStub {
+    /// Transit domains, the backbone.
+    pub domains: usize,
+    /// Routers of each transit domain.
+    pub transit: usize,
+    /// Stub domains at each transit router.
+    pub stubs: usize,
+    /// Routers of each stub domain.
+    pub stub: usize,
+    /// Probability that two routers of one transit domain are joined; transit domains are all joined to each other.
+    pub transit_edges: f64,
+    /// Probability that two routers of one stub are joined.
+    pub stub_edges: f64,
+    /// Links beyond the tree from transit routers to stubs of others.
+    pub extra_up: usize,
+    /// Links beyond the tree between stubs.
+    pub extra_across: usize,
+}
+
+impl Default for TransitStub {
+    fn default() -> Self {
+        Self {
+            domains: 1,
+            transit: 4,
+            stubs: 3,
+            stub: 8,
+            transit_edges: 0.6,
+            stub_edges: 0.42,
+            extra_up: 0,
+            extra_across: 0,
+        }
+    }
+}
+
+/// How much of the delay range of its lines each kind of link has, from the shortest.
+const WITHIN_STUB: [f64; 2] = [0.0, 0.2];
+const TO_STUB: [f64; 2] = [0.1, 0.5];
+const TRANSIT: [f64; 2] = [0.25, 1.0];
+
+/// A transit-stub network: transit domains whose routers t1.1, t1.2, ... (domain, router) form the backbone, and stub
+/// domains with routers s1.1.1.1, s1.1.1.2, ... (transit domain, transit router, stub, router), each stub joined to its
+/// transit router by one link. Within a domain two routers are joined at random.
+///
+/// Stub links have the shortest delays of `lines`, transit links the longest. Routes follow delays, and GT-ITM's policy
+/// weights are not used: with extra links a way may cross a stub.
+///
+/// # Errors
+/// [`Error::ZeroRate`].
+pub fn transit_stub(seed: u64, shape: &TransitStub, lines: &Lines) -> Result<Graph, Error> {
+    let mut net = Net { graph: Graph::new(), seed, lines };
+    let mut domains: Vec<Vec<String>> = Vec::new();
+    let mut stubs: Vec<(String, Vec<String>)> = Vec::new();
+    for domain in 1..=shape.domains {
+        let routers: Vec<String> = (1..=shape.transit).map(|router| format!("t{domain}.{router}")).collect();
+        net.domain(&routers, shape.transit_edges, TRANSIT)?;
+        for (number, above) in routers.iter().enumerate() {
+            for stub in 1..=shape.stubs {
+                let member = |router| format!("s{domain}.{}.{stub}.{router}", number + 1);
+                let members: Vec<String> = (1..=shape.stub).map(member).collect();
+                net.domain(&members, shape.stub_edges, WITHIN_STUB)?;
+                if let Some(gate) = net.pick(&format!("gate {above} {stub}"), &members) {
+                    net.join(above, gate, TO_STUB)?;
+                }
+                stubs.push((above.clone(), members));
+            }
+        }
+        domains.push(routers);
+    }
+    for (i, one) in domains.iter().enumerate() {
+        for (j, other) in domains.iter().enumerate().skip(i + 1) {
+            let ends = (net.pick(&format!("peer {i} {j}"), one), net.pick(&format!("peer {j} {i}"), other));
+            if let (Some(one), Some(other)) = ends {
+                net.join(one, other, TRANSIT)?;
+            }
+        }
+    }
+    let transit: Vec<String> = domains.concat();
+    for extra in 0..shape.extra_up {
+        let name = format!("extra up {extra}");
+        let Some((above, members)) = net.pick(&name, &stubs) else { break };
+        let others: Vec<String> = transit.iter().filter(|&router| router != above).cloned().collect();
+        net.join_new(&name, &others, members, TO_STUB)?;
+    }
+    for extra in 0..shape.extra_across {
+        let name = format!("extra across {extra}");
+        let Some((_, members)) = net.pick(&name, &stubs) else { break };
+        let strange = stubs.iter().filter(|(_, others)| others != members);
+        let others: Vec<String> = strange.flat_map(|(_, others)| others.iter().cloned()).collect();
+        net.join_new(&name, &others, members, TO_STUB)?;
+    }
+    Ok(net.graph)
+}
+
+/// A network that grows.
+struct Net<'a> {
+    graph: Graph,
+    seed: u64,
+    lines: &'a Lines,
+}
+
+impl Net<'_> {
+    /// Adds routers, joins each two of them with this probability, and what is left apart by one more link each.
+    fn domain(&mut self, routers: &[String], probability: f64, kind: [f64; 2]) -> Result<(), Error> {
+        for name in routers {
+            self.graph.add_node(name)?;
+        }
+        let mut parts = Parts::new(routers.len());
+        for (i, a) in routers.iter().enumerate() {
+            for (j, b) in routers.iter().enumerate().skip(i + 1) {
+                if dice(self.seed, &format!("join {a} {b}")).chance(probability) {
+                    self.join(a, b, kind)?;
+                    parts.unite(i, j);
+                }
+            }
+        }
+        for (j, b) in routers.iter().enumerate().skip(1) {
+            let before = routers.get(..j).unwrap_or_default();
+            let at = dice(self.seed, &format!("bridge {b}")).below(before.len() as u64) as usize;
+            if let (true, Some(a)) = (parts.unite(0, j), before.get(at)) {
+                // All before it hang together by now, so any of them will do.
+                self.join(a, b, kind)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, a: &str, b: &str, [low, high]: [f64; 2]) -> Result<(), Error> {
+        let [least, most] = self.lines.delay;
+        let range = [least + (most - least) * low, least + (most - least) * high];
+        let ms = between(&mut dice(self.seed, &format!("delay {a} {b}")), range);
+        self.graph.join(a, b, &self.lines.between(self.seed, a, b, ms))
+    }
+
+    /// Joins one of each, if they are not joined already.
+    fn join_new(
+        &mut self,
+        draw: &str,
+        ones: &[String],
+        others: &[String],
+        kind: [f64; 2],
+    ) -> Result<(), Error> {
+        let ends = (self.pick(&format!("{draw} from"), ones), self.pick(&format!("{draw} to"), others));
+        match ends {
+            (Some(a), Some(b)) if self.graph.direction(a, b).is_err() => self.join(a, b, kind),
+            _ => Ok(()),
+        }
+    }
+
+    fn pick<'b, T>(&self, draw: &str, among: &'b [T]) -> Option<&'b T> {
+        among.get(dice(self.seed, draw).below(among.len() as u64) as usize)
+    }
+}
+
+/// Which nodes hang together: a forest in which each points towards the one that speaks for all.
+pub(super) struct Parts(Vec<usize>);
+
+impl Parts {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self((0..nodes).collect())
+    }
+
+    fn speaker(&mut self, node: usize) -> usize {
+        let (mut node, mut above) = (node, self.0[node]);
+        while node != above {
+            self.0[node] = self.0[above];
+            (node, above) = (above, self.0[above]);
+        }
+        node
+    }
+
+    /// Joins the parts of two nodes; whether they were apart.
+    pub(super) fn unite(&mut self, one: usize, other: usize) -> bool {
+        let (one, other) = (self.speaker(one), self.speaker(other));
+        self.0[other] = one;
+        one != other
+    }
+}

@@ -1,0 +1,132 @@
+//! The overlay of Wang et al.: sources, each with a few of the relays, and one receiver; and their testbed.
+
+use super::error::Error;
+use super::graph::Graph;
+use super::parameters::{Parameter, Values, bits, dice, line, millis, parameter};
+use crate::pipe::PipeConfig;
+
+/// What the overlay is like. The default is the paper's at 1.2 Mbit/s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overlay {
+    /// How many sources, s1, s2, and so on.
+    pub sources: usize,
+    /// How many relays, r1, r2, and so on.
+    pub relays: usize,
+    /// Relays that each source is given at random; all, if there are not so many.
+    pub k: usize,
+    /// The sum of the bandwidths from the relays to the receiver, over the sum of the sources' demands.
+    pub f: f64,
+    /// The skew factor, 0 to 1: the bandwidth of relay j is proportional to 1 / j^b.
+    pub b: f64,
+    /// Each source's demand in Mbit/s.
+    pub demand: f64,
+    /// Round trip of each logical hop in milliseconds: 20 at 1.2 Mbit/s, 5 at 6.
+    pub hop_rtt: f64,
+    /// Mbit/s from a source to a relay: never scarce (reconstructed).
+    pub first: f64,
+    /// Packets that wait before a relay's link to the receiver (reconstructed).
+    pub queue: usize,
+}
+
+impl Default for Overlay {
+    fn default() -> Self {
+        Self {
+            sources: 100,
+            relays: 100,
+            k: 2,
+            f: 1.0,
+            b: 0.0,
+            demand: 1.2,
+            hop_rtt: 20.0,
+            first: 100.0,
+            queue: 50,
+        }
+    }
+}
+
+pub(super) const OVERLAY: &[Parameter] = &[
+    parameter("sources", 100.0, [1.0, 10_000.0], "number of sources (paper: 100)"),
+    parameter("relays", 100.0, [1.0, 10_000.0], "number of relays (paper: 100)"),
+    parameter("k", 2.0, [1.0, 100.0], "number of relays of each source (paper: 2, 3, 4)"),
+    parameter("f", 1.0, [0.001, 1_000.0], "relays' bandwidth over sources' demand (paper: 0.6 to 3)"),
+    parameter("b", 0.0, [0.0, 1.0], "skew: bandwidth of relay j is proportional to 1 / j^b (paper: 0 to 1)"),
+    parameter("demand_mbit", 1.2, [0.001, 1e5], "Mbit/s that each source wants (paper: 1.2 or 6)"),
+    parameter(
+        "hop_rtt_ms",
+        20.0,
+        [0.0, 1e4],
+        "round trip of each logical hop, ms (paper: 20, at 6 Mbit/s 5)",
+    ),
+    parameter("first_mbit", 100.0, [0.001, 1e5], "Mbit/s from a source to a relay (reconstructed)"),
+    parameter("queue", 50.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
+];
+
+pub(super) fn overlay_of(values: &Values) -> Result<Graph, Error> {
+    let overlay = Overlay {
+        sources: values.count("sources"),
+        relays: values.count("relays"),
+        k: values.count("k"),
+        f: values.get("f"),
+        b: values.get("b"),
+        demand: values.get("demand_mbit"),
+        hop_rtt: values.get("hop_rtt_ms"),
+        first: values.get("first_mbit"),
+        queue: values.count("queue"),
+    };
+    wang(values.seed, &overlay)
+}
+
+/// Sources s1, s2, ... joined to k relays each, relays r1, r2, ... joined to the receiver d (paper, section IV).
+///
+/// The relays of a source are its [neighbours](Graph::neighbours), in the order of choice. A source draws them from a stream
+/// of its own, so that more sources change nobody's relays.
+///
+/// # Errors
+/// [`Error::ZeroRate`], if a relay would be left less than a bit per second.
+pub fn wang(seed: u64, overlay: &Overlay) -> Result<Graph, Error> {
+    let hop = overlay.hop_rtt / 2.0;
+    let mut graph = Graph::new();
+    graph.add_node("d")?;
+    let share = |relay: usize| libm::pow(relay as f64, -overlay.b);
+    let shares: f64 = (1..=overlay.relays).map(share).sum();
+    let total = overlay.f * overlay.demand * overlay.sources as f64;
+    for relay in 1..=overlay.relays {
+        let rate = bits(total * share(relay) / shares);
+        graph.join(&format!("r{relay}"), "d", &PipeConfig::new(rate, millis(hop)).queue(overlay.queue))?;
+    }
+    let first = line(overlay.first, hop);
+    for source in 1..=overlay.sources {
+        let source = format!("s{source}");
+        graph.add_node(&source)?;
+        let mut random = dice(seed, &format!("relays of {source}"));
+        let mut relays: Vec<usize> = (1..=overlay.relays).collect();
+        for choice in 0..overlay.k.min(overlay.relays) {
+            let left = (overlay.relays - choice) as u64;
+            relays.swap(choice, choice + random.below(left) as usize);
+            graph.join(&source, &format!("r{}", relays[choice]), &first)?;
+        }
+    }
+    Ok(graph)
+}
+
+pub(super) const TESTBED: &[Parameter] = &[
+    parameter("r1_kbit", 256.0, [0.1, 1e6], "kbit/s from r1 to the receiver (paper)"),
+    parameter("r2_kbit", 256.0, [0.1, 1e6], "kbit/s from r2 to the receiver (paper)"),
+    parameter("r3_kbit", 56.0, [0.1, 1e6], "kbit/s from r3 to the receiver (paper)"),
+    parameter("hop_rtt_ms", 2.0, [0.0, 1e4], "round trip of each hop without queues, ms (reconstructed)"),
+    parameter("queue", 10.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
+];
+
+/// The testbed (paper, section V): s1 has the relays r1 and r2, s2 has r2 and r3; only the hops to the receiver d are slow.
+pub(super) fn testbed(values: &Values) -> Result<Graph, Error> {
+    let hop = values.get("hop_rtt_ms") / 2.0;
+    let mut graph = Graph::new();
+    for relay in ["r1", "r2", "r3"] {
+        let rate = bits(values.get(&format!("{relay}_kbit")) / 1_000.0);
+        graph.join(relay, "d", &PipeConfig::new(rate, millis(hop)).queue(values.count("queue")))?;
+    }
+    for (source, relay) in [("s1", "r1"), ("s1", "r2"), ("s2", "r2"), ("s2", "r3")] {
+        graph.join(source, relay, &line(100.0, hop))?;
+    }
+    Ok(graph)
+}
