@@ -319,9 +319,11 @@ fn every_named_network_is_made_and_hangs_together() {
         for node in graph.nodes() {
             graph.way(first, node, &[]).unwrap();
         }
-        // Every parameter has a default that it may have, at both ends of its range it is taken, beyond refused.
+        // Every parameter has a default that it may have; the least is taken, what is beyond the range is refused.
         for parameter in known.parameters {
             assert!((parameter.least..=parameter.most).contains(&parameter.default), "{parameter:?}");
+            let least = Parameters::new(3).with(parameter.name, parameter.least);
+            assert!(named(known.name, &least).is_ok(), "{}: {parameter:?}", known.name);
             for wrong in [parameter.most * 2.0 + 1.0, f64::NAN, parameter.least - 1.0] {
                 let parameters = Parameters::new(3).with(parameter.name, wrong);
                 assert!(

@@ -10,7 +10,7 @@ use crate::pipe::PipeConfig;
 use crate::queue::{Discipline, RedConfig};
 
 const RED: Parameter =
-    parameter("red", 1.0, [0.0, 1.0], "number of queue disciplines before drop-tail: 1 for RED, 0 for none");
+    parameter("red", 1.0, [0.0, 1.0], "number of RED queues before a bottleneck: 1, or 0 for drop-tail");
 
 pub(super) const DUMBBELL: &[Parameter] = &[
     parameter("flows", 2.0, [1.0, 1_000.0], "number of WAIMD senders, and of TCP senders (paper: 2 to 64)"),
