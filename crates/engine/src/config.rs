@@ -20,6 +20,24 @@ pub struct Config {
     pub probe_interval: Duration,
     /// Whether the end of a transfer may be sent twice, when nothing else is left to send.
     pub repeat_tail: bool,
+    /// Relays that are greeted on behalf of one peer: it must not make this host a source of datagrams to whomever it likes.
+    pub relays_per_peer: usize,
+    /// What objects are made of.
+    pub payload: Payload,
+}
+
+/// What objects are made of. Both ends of a connection must agree, or it closes with
+/// [`close::PAYLOAD`](crate::connection::close::PAYLOAD).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Payload {
+    /// Bytes.
+    #[default]
+    Bytes,
+    /// **For simulations.** Only a length: packets have their headers, and the bytes of objects are
+    /// [`Transmit::phantom`](byway_wire::Transmit::phantom), which sockets do not carry. Everything counts as if the bytes were
+    /// there. Nobody is asked to read them ([`Outgoing::next_read`](crate::data::Outgoing::next_read)), and what arrives is told
+    /// by [`Incoming::next_arrival`](crate::data::Incoming::next_arrival). Streams and datagrams are bytes all the same.
+    Length,
 }
 
 impl Default for Config {
@@ -31,6 +49,8 @@ impl Default for Config {
             idle_timeout: Duration::from_secs(60),
             probe_interval: Duration::from_millis(250),
             repeat_tail: true,
+            relays_per_peer: 64,
+            payload: Payload::default(),
         }
     }
 }
@@ -44,14 +64,20 @@ pub struct Params {
     pub max_stream_data: u64,
     /// The largest datagram that it takes (UDP payload).
     pub max_datagram: u64,
+    /// What its objects are made of.
+    pub payload: Payload,
 }
+
+/// In the first byte beside the length of the limits: objects are only a length.
+const ONLY_LENGTH: u8 = 0x80;
 
 impl Params {
     /// What `config` makes one tell the peer.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let (max_data, max_stream_data) = config.incoming.initial();
-        Self { max_data, max_stream_data, max_datagram: config.max_datagram as u64 }
+        let max_datagram = config.max_datagram as u64;
+        Self { max_data, max_stream_data, max_datagram, payload: config.payload }
     }
 
     /// The handshake payload: these limits, then `application`.
@@ -63,7 +89,8 @@ impl Params {
             writer.varint(value);
         }
         let mut payload = Vec::with_capacity(1 + writer.len() + application.len());
-        payload.push(writer.len() as u8);
+        let only_length = if self.payload == Payload::Length { ONLY_LENGTH } else { 0 };
+        payload.push(writer.len() as u8 | only_length);
         payload.extend_from_slice(writer.written());
         payload.extend_from_slice(application);
         payload
@@ -73,12 +100,14 @@ impl Params {
     /// passed over.
     pub fn read(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut reader = Reader::new(payload);
-        let length = usize::from(reader.u8()?);
+        let first = reader.u8()?;
+        let length = usize::from(first & !ONLY_LENGTH);
         let mut limits = Reader::new(reader.bytes(length)?);
         let params = Self {
             max_data: limits.varint()?,
             max_stream_data: limits.varint()?,
             max_datagram: limits.varint()?,
+            payload: if first & ONLY_LENGTH == 0 { Payload::Bytes } else { Payload::Length },
         };
         if !(BASE_DATAGRAM as u64..=MAX_DATAGRAM as u64).contains(&params.max_datagram) {
             return Err(DecodeError::Range("largest datagram"));
@@ -93,9 +122,18 @@ mod tests {
 
     #[test]
     fn params_in_hex() {
-        let params = Params { max_data: 1 << 24, max_stream_data: 1 << 20, max_datagram: 1472 };
+        let mut params = Params {
+            max_data: 1 << 24,
+            max_stream_data: 1 << 20,
+            max_datagram: 1472,
+            payload: Payload::Bytes,
+        };
         let payload = params.payload(b"app");
         assert_eq!(payload, b"\x0a\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0app");
+        assert_eq!(Params::read(&payload), Ok((params, b"app".as_slice())));
+        params.payload = Payload::Length;
+        let payload = params.payload(b"app");
+        assert_eq!(payload, b"\x8a\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0app");
         assert_eq!(Params::read(&payload), Ok((params, b"app".as_slice())));
         assert_eq!(Params::read(b"\x03\x00\x00\x00"), Err(DecodeError::Range("largest datagram")));
         assert_eq!(Params::read(b"\x0a\x81"), Err(DecodeError::Truncated));

@@ -35,6 +35,8 @@ struct Datagram {
 struct Run {
     way: Way,
     segment: usize,
+    /// Bytes that each datagram has beyond what is here: [`Transmit::phantom`].
+    phantom: usize,
     head: u32,
     tail: u32,
     count: u16,
@@ -46,6 +48,8 @@ struct Run {
 pub(crate) struct Queue {
     bytes: Box<[u8]>,
     used: usize,
+    /// Phantom bytes of all datagrams: they take room like others.
+    phantom: usize,
     datagrams: Vec<Datagram>,
     runs: Vec<Run>,
     /// The first run that is not sent whole.
@@ -60,6 +64,7 @@ impl Queue {
         Self {
             bytes: vec![0; bytes.min(1 << 30)].into_boxed_slice(),
             used: 0,
+            phantom: 0,
             datagrams: Vec::with_capacity(datagrams),
             runs: Vec::with_capacity(datagrams),
             first: 0,
@@ -67,16 +72,17 @@ impl Queue {
         }
     }
 
-    /// Whether a datagram of this length finds room.
+    /// Whether a datagram of this length, phantom bytes included, finds room.
     pub(crate) fn has_room(&self, length: usize) -> bool {
-        self.datagrams.len() < self.datagrams.capacity() && self.bytes.len() - self.used >= length
+        self.datagrams.len() < self.datagrams.capacity()
+            && self.bytes.len() - self.used >= length.saturating_add(self.phantom)
     }
 
-    /// Puts a datagram in. False, and nothing happens, if there is no room.
-    pub(crate) fn push(&mut self, way: Way, datagram: &[u8]) -> bool {
+    /// Puts a datagram in that has `phantom` bytes beyond these. False, and nothing happens, if there is no room.
+    pub(crate) fn push(&mut self, way: Way, datagram: &[u8], phantom: usize) -> bool {
         let length = datagram.len();
         let end = self.used + length;
-        if !self.has_room(length) || length == 0 {
+        if !self.has_room(length.saturating_add(phantom)) || length == 0 {
             return false;
         }
         let Some(room) = self.bytes.get_mut(self.used..end) else { return false };
@@ -84,6 +90,7 @@ impl Queue {
         let index = self.datagrams.len() as u32; // capacity is at most 2^20
         self.datagrams.push(Datagram { at: self.used as u32, length: length as u32, next: NONE });
         self.used = end;
+        self.phantom += phantom;
         let slot = slot(&way);
         let latest = self.latest[slot] as usize;
         let open = self.runs.get_mut(latest).filter(|run| {
@@ -92,7 +99,8 @@ impl Queue {
                 && !run.closed
                 && run.count < RUN_DATAGRAMS
                 && length <= run.segment
-                && (usize::from(run.count) + 1) * run.segment <= RUN_BYTES
+                && phantom == run.phantom
+                && (usize::from(run.count) + 1) * (run.segment + phantom) <= RUN_BYTES
         });
         match open {
             Some(run) => {
@@ -108,6 +116,7 @@ impl Queue {
                 self.runs.push(Run {
                     way,
                     segment: length,
+                    phantom,
                     head: index,
                     tail: index,
                     count: 1,
@@ -138,7 +147,7 @@ impl Queue {
                 count += 1;
                 run.head = datagram.next;
             }
-            let (way, segment) = (run.way, run.segment.min(size));
+            let (way, segment, phantom) = (run.way, run.segment.min(size), run.phantom);
             if run.head == NONE {
                 self.first += 1;
             }
@@ -149,13 +158,13 @@ impl Queue {
                     ecn: way.ecn,
                     size,
                     segment,
-                    phantom: 0,
+                    phantom,
                 });
             }
         }
         self.datagrams.clear();
         self.runs.clear();
-        (self.used, self.first) = (0, 0);
+        (self.used, self.phantom, self.first) = (0, 0, 0);
         None
     }
 }
@@ -197,13 +206,29 @@ mod tests {
     fn interleaved_datagrams_leave_in_runs_and_a_shorter_one_ends_its_run() {
         let mut queue = Queue::new(10_000, 100);
         for (port, length) in [(1, 10), (2, 10), (1, 10), (2, 4), (2, 4), (1, 10), (1, 20)] {
-            assert!(queue.push(way(port), &vec![port as u8; length]));
+            assert!(queue.push(way(port), &vec![port as u8; length], 0));
         }
         let sizes: Vec<_> = drain(&mut queue, 1000, 64)
             .into_iter()
             .map(|(port, segment, bytes)| (port, segment, bytes.len()))
             .collect();
         assert_eq!(sizes, [(1, 10, 30), (2, 10, 14), (2, 4, 4), (1, 20, 20)]);
+    }
+
+    #[test]
+    fn only_datagrams_with_equally_many_phantom_bytes_leave_together() {
+        let mut queue = Queue::new(10_000, 100);
+        for phantom in [30, 30, 30, 29, 30, 0] {
+            assert!(queue.push(way(1), &[7; 10], phantom));
+        }
+        assert!(!queue.has_room(10_000 - 60 - 149 + 1) && queue.has_room(10_000 - 60 - 149));
+        let mut buffer = [0; 1000];
+        let mut runs = Vec::new();
+        while let Some(sent) = queue.transmit(&mut Out { buffer: &mut buffer, max_segments: 64 }) {
+            runs.push((sent.size, sent.segment, sent.phantom));
+        }
+        assert_eq!(runs, [(30, 10, 30), (10, 10, 29), (10, 10, 30), (10, 10, 0)]);
+        assert!(queue.has_room(10_000));
     }
 
     proptest! {
@@ -221,7 +246,7 @@ mod tests {
             for (number, (port, length, pause)) in steps.into_iter().enumerate() {
                 let datagram = vec![number as u8; length];
                 let room = queue.has_room(length);
-                prop_assert_eq!(queue.push(way(port), &datagram), room);
+                prop_assert_eq!(queue.push(way(port), &datagram, 0), room);
                 if room {
                     sent.push((port, datagram));
                 }

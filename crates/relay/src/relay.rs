@@ -165,7 +165,7 @@ impl Relay {
     /// Answers a datagram where it came from, with no more bytes than it had.
     fn answer(&mut self, datagram: &Datagram<'_>, bytes: &[u8]) -> bool {
         let way = Way { local: datagram.local, remote: datagram.remote, ecn: byway_wire::Ecn::NotEct };
-        bytes.len() <= datagram.payload.len() && self.queue.push(way, bytes)
+        bytes.len() <= size(datagram) && self.queue.push(way, bytes, 0)
     }
 
     fn notice(&mut self, datagram: &Datagram<'_>, notice: &Notice) {
@@ -263,7 +263,7 @@ impl Relay {
             Some(_) => {}
         }
         let Some(way) = self.way(to, datagram) else { return refuse(Reason::Unreachable) };
-        let length = datagram.payload.len();
+        let length = size(datagram);
         if !self.queue.has_room(length) {
             return Err((Dropped::QueueFull, 0));
         }
@@ -279,7 +279,7 @@ impl Relay {
             ReturnTag { grant: forward.grant.id, branch: forward.branch(), expiry: 0, tag: 0 }
         };
         let written = Delivered { from, tag, inner: forward.inner }.write(datagram.payload);
-        if written && self.queue.push(way, datagram.payload) {
+        if written && self.queue.push(way, datagram.payload, datagram.phantom) {
             self.counters.forwarded_packets += 1;
             self.counters.forwarded_bytes += length as u64;
         }
@@ -370,14 +370,14 @@ impl Relay {
             return refuse(Reason::Destination);
         }
         let Some(way) = self.way(back.to, datagram) else { return refuse(Reason::Unreachable) };
-        let length = datagram.payload.len();
+        let length = size(datagram);
         if !self.queue.has_room(length) {
             return Err(Dropped::QueueFull);
         }
         let charged = self.accounts.charge((own, above), now, unix, length);
         charged.map_err(|(reason, _)| Dropped::Refused(reason))?;
         if (Back { from, inner: back.inner }).write(datagram.payload)
-            && self.queue.push(way, datagram.payload)
+            && self.queue.push(way, datagram.payload, datagram.phantom)
         {
             self.counters.returned_packets += 1;
             self.counters.returned_bytes += length as u64;
@@ -428,12 +428,17 @@ impl Relay {
     }
 }
 
+/// Bytes of a datagram, those that are only a length included.
+const fn size(datagram: &Datagram<'_>) -> usize {
+    datagram.payload.len() + datagram.phantom
+}
+
 impl Machine for Relay {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Datagram(mut datagram) => {
                 self.counters.received_packets += 1;
-                self.counters.received_bytes += datagram.payload.len() as u64;
+                self.counters.received_bytes += size(&datagram) as u64;
                 match datagram.payload.first().and_then(|first| Kind::of(*first)) {
                     Some(Kind::Forward) => self.forward(now, &mut datagram),
                     Some(Kind::Return) => self.back(now, &mut datagram),

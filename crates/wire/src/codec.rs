@@ -119,6 +119,7 @@ impl<'a> Reader<'a> {
 pub struct Writer<'a> {
     buffer: &'a mut [u8],
     length: usize,
+    phantom: usize,
     overflowed: bool,
 }
 
@@ -126,7 +127,7 @@ impl<'a> Writer<'a> {
     /// Writes from the start of `buffer`.
     #[must_use]
     pub const fn new(buffer: &'a mut [u8]) -> Self {
-        Self { buffer, length: 0, overflowed: false }
+        Self { buffer, length: 0, phantom: 0, overflowed: false }
     }
 
     /// Bytes that still fit.
@@ -185,6 +186,24 @@ impl<'a> Writer<'a> {
         let room = self.buffer.get_mut(self.length..end)?;
         self.length = end;
         Some(room)
+    }
+
+    /// Counts `count` bytes that nobody will carry ([`Transmit::phantom`](crate::Transmit::phantom)): there is so much less
+    /// room, and nothing is written.
+    pub fn skip(&mut self, count: usize) {
+        match self.buffer.len().checked_sub(count).filter(|end| *end >= self.length) {
+            Some(end) => {
+                self.buffer = core::mem::take(&mut self.buffer).split_at_mut(end).0;
+                self.phantom += count;
+            }
+            None => self.overflowed = true,
+        }
+    }
+
+    /// Bytes [skipped](Self::skip).
+    #[must_use]
+    pub const fn phantom(&self) -> usize {
+        self.phantom
     }
 
     /// One byte.
@@ -262,6 +281,22 @@ mod tests {
         writer.u32(9);
         assert!(writer.overflowed());
         assert_eq!(writer.written(), [0, 7]);
+    }
+
+    #[test]
+    fn what_is_skipped_takes_room_and_no_place() {
+        let mut buffer = [0; 10];
+        let mut writer = Writer::new(&mut buffer);
+        writer.u8(1);
+        writer.skip(6);
+        writer.u16(2);
+        assert_eq!((writer.len(), writer.phantom(), writer.room()), (3, 6, 1));
+        writer.u16(3);
+        assert!(writer.overflowed());
+        assert_eq!(writer.written(), [1, 0, 2]);
+        let mut writer = Writer::new(&mut buffer);
+        writer.skip(11);
+        assert!(writer.overflowed() && writer.phantom() == 0);
     }
 
     proptest! {

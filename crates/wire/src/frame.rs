@@ -32,6 +32,7 @@ mod ranges;
 
 use crate::codec::{DecodeError, Reader, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
+use crate::packet::MAX_DATAGRAM;
 use ack::AckEntries;
 use core::net::{IpAddr, SocketAddr};
 pub use ranges::{MAX_RANGES, Ranges, write_pnack, write_snack_object, write_snack_stream};
@@ -212,6 +213,8 @@ pub struct RelayConsent<'a> {
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     reader: Reader<'a>,
+    /// Bytes of objects that are not here and not read yet; `None`: all that is said is here.
+    phantom: Option<usize>,
     failed: bool,
 }
 
@@ -219,7 +222,13 @@ impl<'a> Frames<'a> {
     /// The frames in the sealed part of a packet, after the stamp.
     #[must_use]
     pub const fn new(payload: &'a [u8]) -> Self {
-        Self { reader: Reader::new(payload), failed: false }
+        Self { reader: Reader::new(payload), phantom: None, failed: false }
+    }
+
+    /// The same where the bytes of objects, `phantom` in all, are only a length ([`Writer::skip`]): they read as zeros.
+    #[must_use]
+    pub const fn with_phantom(payload: &'a [u8], phantom: usize) -> Self {
+        Self { reader: Reader::new(payload), phantom: Some(phantom), failed: false }
     }
 }
 
@@ -230,13 +239,13 @@ impl<'a> Iterator for Frames<'a> {
         if self.failed || self.reader.is_empty() {
             return None;
         }
-        let frame = read(&mut self.reader);
+        let frame = read(&mut self.reader, &mut self.phantom);
         self.failed = frame.is_err();
         Some(frame)
     }
 }
 
-fn read<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, DecodeError> {
+fn read<'a>(reader: &mut Reader<'a>, phantom: &mut Option<usize>) -> Result<Frame<'a>, DecodeError> {
     let kind = reader.u8()?;
     Ok(match kind {
         PADDING => {
@@ -255,7 +264,10 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, DecodeError> {
         }
         0x0c..=0x0f => {
             let (id, offset) = (read_object(reader)?, reader.varint()?);
-            let data = read_data(reader, kind, offset)?;
+            let data = match phantom {
+                Some(left) => read_phantom(reader, kind, offset, left)?,
+                None => read_data(reader, kind, offset)?,
+            };
             Frame::Object(Object { id, offset, data, fin: kind & FIN != 0 })
         }
         0x10 | 0x11 => Frame::Datagram(read_data(reader, kind, 0)?),
@@ -499,6 +511,26 @@ fn read_data<'a>(reader: &mut Reader<'a>, kind: u8, offset: u64) -> Result<&'a [
     } else {
         Ok(data)
     }
+}
+
+/// Data of which only the length is here: `left` is what is not read yet of all that the packet lacks.
+fn read_phantom(
+    reader: &mut Reader<'_>,
+    kind: u8,
+    offset: u64,
+    left: &mut usize,
+) -> Result<&'static [u8], DecodeError> {
+    static ZEROS: [u8; MAX_DATAGRAM] = [0; MAX_DATAGRAM];
+    let length = match kind & HAS_LENGTH {
+        0 if !reader.is_empty() => return Err(DecodeError::Range("length")),
+        0 => *left,
+        _ => usize::try_from(reader.varint()?).map_err(|_| DecodeError::Truncated)?,
+    };
+    *left = left.checked_sub(length).ok_or(DecodeError::Truncated)?;
+    if offset + length as u64 > crate::codec::VARINT_MAX {
+        return Err(DecodeError::Range("offset"));
+    }
+    ZEROS.get(..length).ok_or(DecodeError::Truncated)
 }
 
 fn read_counted<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {

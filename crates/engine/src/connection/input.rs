@@ -2,6 +2,7 @@
 
 use super::path::{Address, State};
 use super::{Connection, Event, MOST_PATHS, Phase, Receiving, RelayNews, arrived, close, lost};
+use crate::config::Payload;
 use crate::data::{DataId, ProtocolError};
 use crate::path::receive::{Arrival, ReceivePath};
 use crate::path::send::Losses;
@@ -29,10 +30,12 @@ pub(crate) struct Inbound<'a> {
     pub ecn: Ecn,
     /// When it arrived.
     pub at: Instant,
-    /// UDP payload bytes, envelope included.
+    /// UDP payload bytes, envelope and phantom ones included.
     pub bytes: usize,
     /// The packet.
     pub packet: &'a mut [u8],
+    /// Bytes of objects that it has beyond that.
+    pub phantom: usize,
 }
 
 /// Why a packet was not taken.
@@ -51,7 +54,7 @@ pub(crate) enum Rejected {
 impl Connection {
     /// Takes a packet.
     pub(crate) fn on_packet(&mut self, now: Instant, inbound: Inbound<'_>) -> Result<(), Rejected> {
-        let Inbound { path: id, source, ecn, at, bytes, packet } = inbound;
+        let Inbound { path: id, source, ecn, at, bytes, packet, phantom } = inbound;
         let header = Header::read(packet).map_err(|_| Rejected::Malformed)?;
         let known = self.receive.get(&id);
         if known.is_none()
@@ -89,7 +92,11 @@ impl Connection {
         let stamp = u32::from_be_bytes(*stamp);
         self.enter(now, id, &source);
         let (mut eliciting, mut asked) = (false, false);
-        for frame in Frames::new(frames) {
+        let frames = match self.config.payload {
+            Payload::Bytes => Frames::new(frames),
+            Payload::Length => Frames::with_phantom(frames, phantom),
+        };
+        for frame in frames {
             let Ok(frame) = frame else {
                 self.close(now, close::MALFORMED, "a packet could not be understood");
                 return Ok(());

@@ -113,6 +113,9 @@ pub mod close {
     pub const VIOLATION: u64 = 0x1_0003;
     /// Keys are worn out.
     pub const WORN_OUT: u64 = 0x1_0004;
+    /// One side's objects are bytes, the other's only a length ([`Payload`](crate::config::Payload)).
+    pub const PAYLOAD: u64 = 0x1_0005;
+    pub(crate) const OTHER_PAYLOAD: &str = "one side's objects are bytes, the other's only a length";
     /// Added to the data layer's codes ([`crate::data::ProtocolError`]).
     pub const DATA: u64 = 0x1_0100;
 }
@@ -188,6 +191,8 @@ pub struct Connection {
     ack_way: Option<PathId>,
     ack_way_until: Instant,
     snack_due: bool,
+    /// What is left of a run of which datagrams leave one by one.
+    rest: Option<output::Rest>,
     /// A path of the peer's whose ACK goes by another way as well.
     echo: Option<PathId>,
     /// Whether data came since the way of the ACKs was last doubted.
@@ -241,7 +246,7 @@ impl Connection {
     /// the peer's first packet.
     pub(crate) fn new(now: Instant, role: Role, config: &Config, beginning: Beginning) -> Self {
         let Beginning { established, application, params, controller, random } = beginning;
-        let mut out = Outgoing::new(config.outgoing);
+        let mut out = Outgoing::new(config.outgoing).made_of(config.payload);
         out.on_max_data(params.max_data);
         out.set_initial_stream_limit(params.max_stream_data);
         let max_datagram =
@@ -259,7 +264,8 @@ impl Connection {
             random,
             controller,
             out,
-            incoming: Incoming::new(config.incoming),
+            incoming: Incoming::new(config.incoming).made_of(config.payload),
+            rest: None,
             paths: Paths::default(),
             receive: BTreeMap::new(),
             dropped: BTreeSet::new(),

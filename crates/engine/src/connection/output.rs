@@ -3,6 +3,7 @@
 use super::path::{Address, State};
 use super::timers::Owner;
 use super::{Connection, Phase};
+use crate::config::Payload;
 use crate::data::Carried;
 use crate::path::ledger::Cargo;
 use crate::path::send::Outbound;
@@ -41,6 +42,22 @@ enum Purpose {
     Close,
 }
 
+/// What is left of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    path: PathId,
+    size: usize,
+    most: usize,
+    purpose: Purpose,
+}
+
+/// A packet that was made: what stands in the buffer, and what it has beyond that.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    length: usize,
+    phantom: usize,
+}
+
 impl Connection {
     /// Writes the next datagram or run of datagrams.
     pub(crate) fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
@@ -56,7 +73,8 @@ impl Connection {
             }
             Phase::Open => {}
         }
-        let sent = self.send_pending(now, out);
+        let sent = self.send_rest(now, out);
+        let sent = if sent.is_some() { sent } else { self.send_pending(now, out) };
         let sent = if sent.is_some() { sent } else { self.send_control(now, out) };
         let sent = if sent.is_some() { sent } else { self.send_echo(now, out) };
         if sent.is_some() { sent } else { self.send_data(now, out) }
@@ -111,6 +129,17 @@ impl Connection {
         core::mem::swap(&mut path.route, &mut moving.route);
         moving.credit -= sent.as_ref().map_or(0, |sent| sent.size as u64);
         sent
+    }
+
+    /// Goes on with a run whose datagrams leave one by one.
+    fn send_rest(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        let Rest { path, size, most, purpose } = self.rest.take()?;
+        self.run(now, path, out, size, most, purpose)
+    }
+
+    /// Whether more of a run follows, which others must not interrupt.
+    pub(crate) const fn is_amid_run(&self) -> bool {
+        self.rest.is_some()
     }
 
     fn send_control(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
@@ -195,7 +224,8 @@ impl Connection {
             .any(|path| path.id() != id && path.state == State::Active && path.send.timeouts() == 0)
     }
 
-    /// A run of full packets on one path; the last may be shorter.
+    /// A run of full packets on one path; the last may be shorter. Those with phantom bytes leave one by one, for a run is of
+    /// datagrams that have equally many; it is the same run nevertheless.
     fn run(
         &mut self,
         now: Instant,
@@ -206,16 +236,23 @@ impl Connection {
         purpose: Purpose,
     ) -> Option<Transmit> {
         let mut written = 0;
-        for _ in 0..most {
+        for made in 1..=most {
             let Some(buffer) = out.buffer.get_mut(written..written + size) else { break };
-            let Some(length) = self.packet(now, id, buffer, purpose) else { break };
+            let Some(Made { length, phantom }) = self.packet(now, id, buffer, purpose) else { break };
             written += length;
-            if length < size || !self.out.wants_to_send() {
+            let last = length + phantom < size || !self.out.wants_to_send();
+            if self.config.payload == Payload::Length {
+                self.rest =
+                    (!last && made < most).then_some(Rest { path: id, size, most: most - made, purpose });
+                self.arm_path(id);
+                return self.transmission(id, written, written, phantom);
+            }
+            if last {
                 break;
             }
         }
         self.arm_path(id);
-        self.transmission(id, written, size)
+        self.transmission(id, written, size, 0)
     }
 
     fn single(
@@ -227,16 +264,16 @@ impl Connection {
         purpose: Purpose,
     ) -> Option<Transmit> {
         let buffer = out.buffer.get_mut(..size.min(out.buffer.len()))?;
-        let length = self.packet(now, id, buffer, purpose)?;
-        self.transmission(id, length, length)
+        let Made { length, phantom } = self.packet(now, id, buffer, purpose)?;
+        self.transmission(id, length, length, phantom)
     }
 
-    fn transmission(&mut self, id: PathId, size: usize, segment: usize) -> Option<Transmit> {
+    fn transmission(&mut self, id: PathId, size: usize, segment: usize, phantom: usize) -> Option<Transmit> {
         if size == 0 {
             return None;
         }
         let path = self.paths.get_mut(id)?;
-        path.spend(size as u64);
+        path.spend((size + phantom) as u64);
         let ecn = if path.send.timeouts() == 0 { Ecn::Ect0 } else { Ecn::NotEct };
         Some(Transmit {
             local: path.route.local,
@@ -244,12 +281,12 @@ impl Connection {
             ecn,
             size,
             segment: segment.min(size),
-            phantom: 0,
+            phantom,
         })
     }
 
     /// Makes one packet in `buffer`, at most as large as that. `None`, and no number used, if there was nothing to put in.
-    fn packet(&mut self, now: Instant, id: PathId, buffer: &mut [u8], purpose: Purpose) -> Option<usize> {
+    fn packet(&mut self, now: Instant, id: PathId, buffer: &mut [u8], purpose: Purpose) -> Option<Made> {
         let path = self.paths.get(id)?;
         let envelope = path.route.overhead();
         let number = path.send.next_number();
@@ -265,7 +302,7 @@ impl Connection {
         if writer.len() == start {
             return None;
         }
-        let sealed = writer.len() + TAG_LEN;
+        let (sealed, phantom) = (writer.len() + TAG_LEN, writer.phantom());
         debug_assert_eq!(HEADER_LEN + STAMP_LEN, start);
         let app_limited = purpose != Purpose::Data || !self.out.wants_to_send();
         let packet = buffer.get_mut(envelope..envelope + sealed)?;
@@ -277,23 +314,19 @@ impl Connection {
         let path = self.paths.get_mut(id)?;
         path.route.enclose(now, buffer.get_mut(..length)?);
         let counted = purpose != Purpose::Size;
-        path.send.on_sent(now, Outbound { bytes: length as u32, eliciting, counted, app_limited, cargo });
+        let bytes = (length + phantom) as u32;
+        path.send.on_sent(now, Outbound { bytes, eliciting, counted, app_limited, cargo });
         match purpose {
             Purpose::Size => path.send.mtu.sent(length, number),
             Purpose::Data | Purpose::Tail => {
-                path.send.pacer.spend(length as u64);
-                let sent = byway_control::Sent {
-                    now,
-                    bytes: length as u32,
-                    in_flight: path.send.in_flight,
-                    app_limited,
-                };
+                path.send.pacer.spend(u64::from(bytes));
+                let sent = byway_control::Sent { now, bytes, in_flight: path.send.in_flight, app_limited };
                 self.controller.on_sent(id, &sent);
             }
             Purpose::Pending if path.state == State::Choked => path.probe = Some(number),
             _ => {}
         }
-        Some(length)
+        Some(Made { length, phantom })
     }
 
     /// Writes the frames of one packet. Returns whether it must be acknowledged.

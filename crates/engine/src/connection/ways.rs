@@ -5,6 +5,7 @@ use super::path::{Address, Moving, Origin, Path, State};
 use super::{Connection, Receiving, Role};
 use crate::route::{Route, Source};
 use alloc::boxed::Box;
+use alloc::vec;
 use byway_wire::{Duration, Instant, PathId};
 
 /// A way that carries only ACKs is measured this often while in use, and this often while it is not.
@@ -127,14 +128,18 @@ impl Connection {
         }
         self.ack_way_until = now + WAY_HOLDS;
         let newest = self.receive.values().map(|receiving| receiving.facts.last_arrival).max()?;
-        let heard = |path: &Path| {
-            let on = self.receive.values().filter(|receiving| receiving.way == Some(path.id()));
-            on.map(|receiving| receiving.facts.last_arrival).max()
-        };
+        // When a packet last came by each way, in one pass over the peer's paths.
+        let mut heard = vec![None; self.paths.next_id().0 as usize];
+        for receiving in self.receive.values() {
+            if let Some(at) = receiving.way.and_then(|way| heard.get_mut(way.0 as usize)) {
+                *at = (*at).max(Some(receiving.facts.last_arrival));
+            }
+        }
         // What no packet came by for long, while packets came by others, may be dead although it was fast.
         let silence = |path: &Path| {
             let allowed = path.send.rtt.smoothed() * 2 + Duration::from_millis(200);
-            heard(path).is_none_or(|at| at + allowed < newest)
+            let heard = heard.get(path.id().0 as usize).copied().flatten();
+            heard.is_none_or(|at| at + allowed < newest)
         };
         let best = self.paths.iter().min_by_key(|path| {
             let unproven = path.address != Address::Valid;

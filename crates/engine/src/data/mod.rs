@@ -14,7 +14,7 @@ pub mod incoming;
 pub mod outgoing;
 pub mod ranges;
 
-pub use incoming::{InEvent, Incoming, IncomingLimits, StreamRead, WriteRequest};
+pub use incoming::{Arrival, InEvent, Incoming, IncomingLimits, StreamRead, WriteRequest};
 pub use outgoing::{Blocked, OutEvent, Outgoing, OutgoingLimits, Progress, ReadRequest};
 pub use ranges::RangeSet;
 

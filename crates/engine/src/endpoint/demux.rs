@@ -3,19 +3,30 @@
 use super::attempt::Success;
 use super::{Admit, COOKIES_ABOVE, Endpoint, EndpointEvent, Handle, MOST_ANSWERS, MOST_UNCONFIRMED, Slot};
 use crate::config::Params;
-use crate::connection::{Connection, Inbound, Rejected, Role};
+use crate::connection::{Connection, Inbound, Rejected, Role, close};
 use crate::handshake::{Answer, digest};
 use crate::route::{Route, Source, Through};
+use alloc::string::String;
 use alloc::vec::Vec;
 use byway_wire::packet::{Handshake, Header};
 use byway_wire::relay::{Back, Delivered, Kind};
 use byway_wire::{Datagram, Ecn, Instant, LinkChange, SendError};
 
+/// What is known of a packet before it is looked into.
+#[derive(Clone, Copy)]
+struct Arrived {
+    source: Source,
+    ecn: Ecn,
+    at: Instant,
+    bytes: usize,
+    phantom: usize,
+}
+
 impl Endpoint {
     pub(super) fn on_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
         let at = self.steady.own(datagram.arrival).min(now);
-        let bytes = datagram.payload.len();
-        let Datagram { local, remote, ecn, payload, .. } = datagram;
+        let Datagram { local, remote, ecn, payload, phantom, .. } = datagram;
+        let bytes = payload.len() + phantom;
         let mut source = Source::direct(local, remote);
         let kind = payload.first().copied().and_then(Kind::of);
         let inner = match kind {
@@ -40,20 +51,13 @@ impl Endpoint {
             Some(Kind::Forward | Kind::Return | Kind::Greet) => usize::MAX,
         };
         match payload.get_mut(inner..) {
-            Some(packet) => self.on_session_packet(now, source, ecn, at, bytes, packet),
+            Some(packet) => self.on_session_packet(now, &Arrived { source, ecn, at, bytes, phantom }, packet),
             None => self.dropped.unknown += 1,
         }
     }
 
-    fn on_session_packet(
-        &mut self,
-        now: Instant,
-        source: Source,
-        ecn: Ecn,
-        at: Instant,
-        bytes: usize,
-        packet: &mut [u8],
-    ) {
+    fn on_session_packet(&mut self, now: Instant, arrived: &Arrived, packet: &mut [u8]) {
+        let Arrived { source, ecn, at, bytes, phantom } = *arrived;
         let Some(first) = packet.first() else {
             self.dropped.unknown += 1;
             return;
@@ -76,7 +80,7 @@ impl Endpoint {
             return;
         };
         self.last_id = Some((header.connection, (handle, path)));
-        self.on_packet(now, handle, Inbound { path, source, ecn, at, bytes, packet });
+        self.on_packet(now, handle, Inbound { path, source, ecn, at, bytes, packet, phantom });
     }
 
     fn on_packet(&mut self, now: Instant, handle: Handle, inbound: Inbound<'_>) {
@@ -128,10 +132,14 @@ impl Endpoint {
     fn connected(&mut self, now: Instant, handle: Handle, mut success: Success) {
         let route = success.route.clone();
         let (rtt, others) = (success.rtt, core::mem::take(&mut success.others));
+        let theirs = success.params.payload;
         let mut connection = self.new_connection(now, Role::Initiator, success);
         connection.open_first(now, route, rtt);
         for other in others {
             connection.add_candidate(now, other);
+        }
+        if theirs != self.config.payload {
+            connection.close(now, close::PAYLOAD, close::OTHER_PAYLOAD);
         }
         if let Some(entry) = self.entries.get_mut(&handle) {
             entry.slot = Slot::Connection { connection, announced: true, digest: None };
@@ -183,6 +191,10 @@ impl Endpoint {
                 };
                 let mut connection = self.new_connection(now, Role::Responder, success);
                 connection.arm_whole(now);
+                let rejected = rejected.or_else(|| {
+                    let other = params.payload != self.config.payload;
+                    other.then(|| (close::PAYLOAD, String::from(close::OTHER_PAYLOAD)))
+                });
                 if let Some((code, reason)) = rejected {
                     connection.reject(now, code, &reason);
                 }

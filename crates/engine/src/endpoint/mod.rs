@@ -445,14 +445,17 @@ impl Machine for Endpoint {
                 self.dirty.pop_front();
                 continue;
             };
-            let sent = match &mut entry.slot {
+            let (sent, more) = match &mut entry.slot {
                 Slot::Attempt(attempt) => {
-                    attempt.next_hello(now).and_then(|(route, hello)| send_plain(now, &route, &hello, out))
+                    let hello = attempt.next_hello(now);
+                    (hello.and_then(|(route, hello)| send_plain(now, &route, &hello, out)), false)
                 }
-                Slot::Connection { connection, .. } => connection.transmit(now, out),
+                Slot::Connection { connection, .. } => {
+                    (connection.transmit(now, out), connection.is_amid_run())
+                }
             };
             if sent.is_some() {
-                if self.dirty.len() > 1 {
+                if self.dirty.len() > 1 && !more {
                     self.dirty.rotate_left(1);
                 }
                 return sent;

@@ -26,8 +26,6 @@ const OFFERS: u32 = 8;
 const RENEW_CONSENT: Duration = Duration::from_secs(3600);
 /// Relays in use at once, for all purposes.
 const MOST: usize = 1024;
-/// Relays greeted on behalf of one peer: it must not make this host a source of datagrams to whomever it likes.
-const MOST_PER_PEER: usize = 64;
 
 /// What an endpoint knows of a relay that answered.
 #[derive(Clone, Copy, Debug)]
@@ -379,7 +377,7 @@ impl Endpoint {
             }
             return;
         }
-        let room = MOST_PER_PEER.saturating_sub(self.relays.iter().filter(by_peer).count());
+        let room = self.config.relays_per_peer.saturating_sub(self.relays.iter().filter(by_peer).count());
         let ways = self.ways_to_relay(&[offer.relay]);
         if ways.is_empty() || room == 0 {
             self.tell_peer(handle, Answer::Refuse(offer.offer));

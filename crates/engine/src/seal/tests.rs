@@ -89,7 +89,7 @@ fn sealed_packets_in_hex() {
     );
     assert_eq!(
         hex(Suite::Null),
-        "746578744c8a997d292b5a2e2492eb877e37f3c3746578749dd5e14ae8f49d86fc553131d6d94510"
+        "74657874bbd0cfbe581435973d8f6412ce38301c7465787414ab8fbe6cd699f6cbfc1d77aaab2bf6"
     );
 }
 

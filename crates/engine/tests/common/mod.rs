@@ -2,14 +2,16 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
+pub mod detours;
+
 use byway_control::by_name;
 use byway_engine::connection::Event;
 use byway_engine::data::{InEvent, OutEvent};
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{
-    Admission, Admit, Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach,
-    RelayTrouble,
+    Admission, Admit, Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle,
+    Payload, Reach, RelayTrouble,
 };
 use byway_sim::{Node, NodeId, PipeConfig, World};
 use byway_wire::relay::{Consent, Word};
@@ -229,6 +231,8 @@ pub struct Receiver {
     pub closed: Vec<(u64, String)>,
     /// (time, bytes received so far), a mark each 100 ms.
     pub marks: Vec<(Instant, u64)>,
+    /// What objects are made of.
+    pub payload: Payload,
     /// Stops taking what arrives.
     pub stuck: bool,
     /// How it can be reached through relays where it stands.
@@ -237,6 +241,7 @@ pub struct Receiver {
 
 impl Receiver {
     pub fn new(seed: u8, config: Config, suites: Suites) -> Self {
+        let payload = config.payload;
         let endpoint = Endpoint::new(EndpointConfig {
             identity: identity(seed),
             suites,
@@ -254,6 +259,7 @@ impl Receiver {
             stream_finished: false,
             closed: Vec::new(),
             marks: Vec::new(),
+            payload,
             stuck: false,
             reachable: Vec::new(),
         }
@@ -271,6 +277,11 @@ impl Receiver {
         }
         let incoming = connection.incoming();
         incoming.flush();
+        while self.payload == Payload::Length
+            && let Some(arrival) = incoming.next_arrival()
+        {
+            self.received += arrival.length;
+        }
         while let Some(write) = incoming.next_write() {
             let expected = pattern_bytes(write.object.0, write.offset, write.data.len());
             assert!(write.data == expected, "{:?} at {} is wrong", write.object, write.offset);

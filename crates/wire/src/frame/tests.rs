@@ -242,6 +242,32 @@ proptest! {
         prop_assert_eq!(only(&written), Frame::Stream(stream));
     }
 
+    /// What is written without its bytes reads as the same frame over zeros, and no longer than what is missing.
+    #[test]
+    fn objects_may_be_only_a_length(id in 0..=MAX_OBJECT_ID, offset in 0..(1u64 << 61), first in 0usize..900, last in 0usize..900, fin: bool) {
+        let (id, end) = (ObjectId(id), offset + 1000);
+        let mut buffer = [0xaa; 2000];
+        let mut writer = Writer::new(&mut buffer);
+        write_object_header(&mut writer, id, offset, Some(first), false);
+        writer.skip(first);
+        Frame::Ping.write(&mut writer);
+        write_object_header(&mut writer, id, end, None, fin);
+        writer.skip(last);
+        prop_assert_eq!(writer.phantom(), first + last);
+        let zeros = [0; 900];
+        let frames = Frames::with_phantom(writer.written(), first + last).collect::<Result<Vec<_>, _>>();
+        let expected = [
+            Frame::Object(Object { id, offset, data: &zeros[..first], fin: false }),
+            Frame::Ping,
+            Frame::Object(Object { id, offset: end, data: &zeros[..last], fin }),
+        ];
+        prop_assert_eq!(frames, Ok(expected.to_vec()));
+        if first > 0 {
+            let mut short = Frames::with_phantom(writer.written(), first - 1);
+            prop_assert_eq!(short.next(), Some(Err(DecodeError::Truncated)));
+        }
+    }
+
     #[test]
     fn garbage_never_panics_and_what_is_read_writes_back(garbage in prop::collection::vec(any::<u8>(), 0..300)) {
         for frame in Frames::new(&garbage) {

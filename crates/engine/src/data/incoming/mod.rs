@@ -17,6 +17,7 @@ mod streams;
 mod tell;
 
 use super::{OBJECT_COST, RangeSet};
+use crate::config::Payload;
 use account::Account;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -74,6 +75,17 @@ pub struct WriteRequest {
     pub data: Vec<u8>,
 }
 
+/// Bytes of an object that is only a length, new and not told before: see [`Incoming::next_arrival`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The object.
+    pub object: ObjectId,
+    /// Where the bytes stand in it.
+    pub offset: u64,
+    /// How many they are.
+    pub length: u64,
+}
+
 /// What the owner may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InEvent {
@@ -88,8 +100,8 @@ pub enum InEvent {
         /// The peer's reason.
         code: u64,
     },
-    /// All of an object arrived, and all of it was handed out by [`Incoming::next_write`] before. The object is
-    /// forgotten with this.
+    /// All of an object arrived, and all of it was handed out by [`Incoming::next_write`] (or
+    /// [`Incoming::next_arrival`]) before. The object is forgotten with this.
     ObjectComplete {
         /// The object.
         id: ObjectId,
@@ -113,6 +125,7 @@ pub struct StreamRead {
 #[derive(Debug)]
 enum Ready {
     Write(WriteRequest),
+    Length(Arrival),
     Complete { id: ObjectId, size: u64 },
 }
 
@@ -129,6 +142,7 @@ struct Forgotten {
 #[derive(Debug)]
 pub struct Incoming {
     limits: IncomingLimits,
+    payload: Payload,
     account: Account,
     streams: BTreeMap<StreamId, InStream>,
     objects: BTreeMap<ObjectId, InObject>,
@@ -166,6 +180,7 @@ impl Incoming {
         let memory = limits.memory;
         Self {
             limits,
+            payload: Payload::Bytes,
             account: Account::new(memory as u64),
             streams: BTreeMap::new(),
             objects: BTreeMap::new(),
@@ -187,6 +202,13 @@ impl Incoming {
             stream_limits: VecDeque::new(),
             stops: VecDeque::new(),
         }
+    }
+
+    /// Says what objects are made of, before any arrives.
+    #[must_use]
+    pub const fn made_of(mut self, payload: Payload) -> Self {
+        self.payload = payload;
+        self
     }
 
     /// The first limits, for the handshake to tell: of the connection, and of every stream.

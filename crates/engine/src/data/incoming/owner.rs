@@ -1,7 +1,7 @@
 //! The owner's side: bytes to the disk, streams to the application, events.
 
 use super::streams::Interest;
-use super::{Forgotten, InEvent, Incoming, OBJECT_COST, Ready, StreamRead, WriteRequest};
+use super::{Arrival, Forgotten, InEvent, Incoming, OBJECT_COST, Ready, StreamRead, WriteRequest};
 use alloc::vec::Vec;
 use byway_wire::{ObjectId, StreamId};
 
@@ -17,6 +17,22 @@ impl Incoming {
                     self.with_owner += write.data.len() as u64;
                     return Some(write);
                 }
+                Ready::Length(arrival) => self.account.take(arrival.length),
+                Ready::Complete { id, size } => self.events.push_back(InEvent::ObjectComplete { id, size }),
+            }
+        }
+    }
+
+    /// The next bytes that arrived of objects that are [only a length](crate::config::Payload::Length), in no particular order:
+    /// in place of [`Incoming::next_write`]. With this the sender may send as much again; who does not ask stops it.
+    pub fn next_arrival(&mut self) -> Option<Arrival> {
+        loop {
+            match self.ready.pop_front()? {
+                Ready::Length(arrival) => {
+                    self.account.take(arrival.length);
+                    return Some(arrival);
+                }
+                Ready::Write(write) => self.written(write.data),
                 Ready::Complete { id, size } => self.events.push_back(InEvent::ObjectComplete { id, size }),
             }
         }
@@ -125,6 +141,10 @@ impl Incoming {
                 Ready::Write(write) if write.object == id => {
                     account.take(write.data.len() as u64);
                     pool.take_back(core::mem::take(&mut write.data));
+                    false
+                }
+                Ready::Length(arrival) if arrival.object == id => {
+                    account.take(arrival.length);
                     false
                 }
                 _ => true,

@@ -2,7 +2,8 @@
 
 use super::objects::Block;
 use super::streams::{InStream, Interest};
-use super::{Forgotten, InEvent, InObject, Incoming, OBJECT_COST, Ready, WriteRequest};
+use super::{Arrival, Forgotten, InEvent, InObject, Incoming, OBJECT_COST, Ready, WriteRequest};
+use crate::config::Payload;
 use crate::data::{DataId, ProtocolError, RangeSet};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -137,7 +138,10 @@ impl Incoming {
         let runs = add(&mut object.received, &mut self.ranges, start, end);
         self.account.receive(length(&runs), 0)?;
         for run in &runs {
-            self.gather(id, run.0, bytes_of(frame.data, start, *run));
+            match self.payload {
+                Payload::Bytes => self.gather(id, run.0, bytes_of(frame.data, start, *run)),
+                Payload::Length => self.arrived(id, run.0, run.1),
+            }
         }
         if start > highest && end > start {
             self.holes.born(now, DataId::Object(id), highest, start, false);
@@ -230,7 +234,9 @@ impl Incoming {
     /// An object in one frame: most of ten thousand small ones.
     fn whole_object(&mut self, frame: &frame::Object<'_>) -> Result<(), ProtocolError> {
         self.account.receive(frame.data.len() as u64, 0)?;
-        if !frame.data.is_empty() {
+        if self.payload == Payload::Length {
+            self.arrived(frame.id, 0, frame.data.len() as u64);
+        } else if !frame.data.is_empty() {
             let data = self.pool.exact(frame.data);
             self.ready.push_back(Ready::Write(WriteRequest { object: frame.id, offset: 0, data }));
         }
@@ -260,6 +266,19 @@ impl Incoming {
             return Err(ProtocolError::new(ProtocolError::SCATTERED, "data too scattered"));
         }
         Ok(())
+    }
+
+    /// New bytes of an object that is only a length: told with those before if they follow them.
+    fn arrived(&mut self, object: ObjectId, start: u64, end: u64) {
+        match self.ready.back_mut() {
+            Some(Ready::Length(last)) if last.object == object && last.offset + last.length == start => {
+                last.length += end - start;
+            }
+            _ if end > start => {
+                self.ready.push_back(Ready::Length(Arrival { object, offset: start, length: end - start }));
+            }
+            _ => {}
+        }
     }
 
     /// Copies new bytes of an object into the blocks that gather them.

@@ -2,6 +2,7 @@
 
 use super::streams::{Fin, Reset};
 use super::{OBJECT_COST, Outgoing};
+use crate::config::Payload;
 use crate::data::{Carried, DataId};
 use byway_wire::codec::varint_len;
 use byway_wire::frame::{self, Frame};
@@ -305,7 +306,10 @@ impl Outgoing {
         let cut = Cut::new(writer.room(), frame::object_header_len(id, start, None), available)?;
         let fin = object.ends_at(start + cut.length as u64);
         frame::write_object_header(writer, id, start, cut.told(), fin);
-        object.copy(start, cut.length, writer);
+        match self.payload {
+            Payload::Bytes => object.copy(start, cut.length, writer),
+            Payload::Length => writer.skip(cut.length),
+        }
         carried.push(Carried::Object { id, offset: start, length: cut.length as u32, fin });
         if fin && object.fin == Fin::Due {
             object.fin = Fin::Sent;

@@ -10,6 +10,7 @@ mod streams;
 mod track;
 
 use super::{Carried, DataId, OBJECT_COST, RangeSet};
+use crate::config::Payload;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_wire::{ObjectId, StreamId, packet};
@@ -92,6 +93,7 @@ pub struct Progress {
 #[derive(Debug)]
 pub struct Outgoing {
     limits: OutgoingLimits,
+    payload: Payload,
     streams: BTreeMap<StreamId, OutStream>,
     objects: BTreeMap<ObjectId, OutObject>,
     queues: Queues,
@@ -132,6 +134,7 @@ impl Outgoing {
         let limits = OutgoingLimits { read_size, ..limits };
         Self {
             limits,
+            payload: Payload::Bytes,
             streams: BTreeMap::new(),
             objects: BTreeMap::new(),
             queues: Queues::default(),
@@ -155,6 +158,13 @@ impl Outgoing {
             objects_acked: RangeSet::new(),
             progress: Progress::default(),
         }
+    }
+
+    /// Says what objects are made of, before there are any.
+    #[must_use]
+    pub const fn made_of(mut self, payload: Payload) -> Self {
+        self.payload = payload;
+        self
     }
 
     /// Opens a stream, or this side of one that the peer opened. An id serves one stream in the life of a connection.
@@ -214,10 +224,11 @@ impl Outgoing {
         if size > 0 {
             self.to_read.push_back(id);
         }
+        self.settle_lengths();
     }
 
     /// What to read next: objects in the order added, each from its start to its end, as far ahead as the memory
-    /// allows. Each piece is asked for once.
+    /// allows. Each piece is asked for once. Nothing where objects are [only a length](Payload::Length).
     pub fn next_read(&mut self) -> Option<ReadRequest> {
         let (share, room) = (self.share(), self.limits.memory.saturating_sub(self.stream_memory));
         loop {
@@ -562,7 +573,19 @@ impl Outgoing {
         }
     }
 
+    /// Objects that are only a length are there as soon as the memory would take their bytes.
+    fn settle_lengths(&mut self) {
+        while self.payload == Payload::Length
+            && let Some(read) = self.next_read()
+        {
+            if let Some(object) = self.objects.get_mut(&read.object) {
+                object.provide_length(read.length);
+            }
+        }
+    }
+
     fn settle_memory(&mut self) {
+        self.settle_lengths();
         if self.cut && self.stream_room() > self.limits.memory / 16 {
             self.cut = false;
             if self.events.back() != Some(&OutEvent::Writable) {

@@ -14,8 +14,8 @@ const CHUNK_COST: usize = 4096;
 enum Chunk {
     /// The owner was asked to read it.
     Asked,
-    /// Here, with so many bytes not acknowledged.
-    Held { data: Vec<u8>, unacked: usize },
+    /// Here, with so many bytes not acknowledged; without data where they are only a length.
+    Held { data: Vec<u8>, length: usize, unacked: usize },
     /// Acknowledged, or not wanted any more.
     Gone,
 }
@@ -90,10 +90,17 @@ impl OutObject {
         }
         match self.index(offset).and_then(|index| self.chunks.get_mut(index)) {
             Some(chunk @ Chunk::Asked) => {
-                *chunk = Chunk::Held { unacked: bytes.len(), data: bytes };
+                *chunk = Chunk::Held { length: bytes.len(), unacked: bytes.len(), data: bytes };
                 true
             }
             _ => false,
+        }
+    }
+
+    /// The answer where bytes are only a length: nobody needs to be asked.
+    pub fn provide_length(&mut self, length: usize) {
+        if let Some(chunk @ Chunk::Asked) = self.chunks.back_mut() {
+            *chunk = Chunk::Held { data: Vec::new(), length, unacked: length };
         }
     }
 
@@ -107,11 +114,19 @@ impl OutObject {
         }
     }
 
+    /// How many bytes are held from `offset` to the end of their chunk.
+    fn held_length(&self, offset: u64) -> usize {
+        match self.index(offset).and_then(|index| self.chunks.get(index)) {
+            Some(Chunk::Held { length, .. }) => length.saturating_sub((offset % self.chunk_size) as usize),
+            _ => 0,
+        }
+    }
+
     /// How many bytes are here from `offset` on, as far as anybody who wants `most` cares.
     pub fn available(&self, offset: u64, most: usize) -> usize {
-        let mut found = self.held(offset).len();
+        let mut found = self.held_length(offset);
         while found < most {
-            match self.held(offset + found as u64).len() {
+            match self.held_length(offset + found as u64) {
                 0 => break,
                 more => found += more,
             }
@@ -224,12 +239,12 @@ impl OutObject {
 impl Chunk {
     /// `count` bytes of the chunk need not be kept; returns memory freed.
     fn acked(&mut self, count: usize, least: usize) -> usize {
-        let Self::Held { data, unacked } = self else { return 0 };
+        let Self::Held { length, unacked, .. } = self else { return 0 };
         *unacked = unacked.saturating_sub(count);
         if *unacked > 0 || count == 0 {
             return 0;
         }
-        let freed = data.len().max(least);
+        let freed = (*length).max(least);
         *self = Self::Gone;
         freed
     }

@@ -1,0 +1,182 @@
+//! What a packet costs a simulated transfer: a sender, relays, a receiver and the world around them, on one core, with objects
+//! that are only a length and the null cipher.
+//!
+//! `cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]` prints the data packets that the sender made
+//! per second of wall time, once all paths carry data. A packet through a relay crosses two links and three machines.
+//! Without words: over 1, 4 and 450 relays, with NewReno on every path (so that all of them carry data) and with both classes.
+//!
+//! Instructions per packet: `valgrind --tool=callgrind --toggle-collect='*steady*' target/release/deps/world-… 4 newreno 500`,
+//! divided by the packets printed.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
+#![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a bench looks at the clock")]
+
+use byway_control::by_name;
+use byway_engine::connection::path::State;
+use byway_engine::handshake::{Identity, PublicKey};
+use byway_engine::seal::Suites;
+use byway_engine::{
+    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload,
+};
+use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
+use byway_sim::{Node, PipeConfig, World};
+use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
+use byway_wire::{Duration, Instant, Machine, ObjectId};
+use std::net::SocketAddr;
+use std::time::Instant as Clock;
+
+const UNIX: u64 = 1_800_057_600;
+/// Of every path.
+const MBIT: u64 = 25;
+const ONE_WAY: Duration = Duration::from_millis(10);
+
+struct Everybody;
+
+impl Admission for Everybody {
+    fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
+        Admit::Accept(by_name("newreno", 2).unwrap())
+    }
+}
+
+struct Host {
+    endpoint: Endpoint,
+    /// Whom a sender connects to.
+    peer: Option<(PublicKey, SocketAddr, &'static str, Vec<Word>)>,
+    handle: Option<Handle>,
+    received: u64,
+}
+
+impl Host {
+    fn new(seed: u8, peer: Option<(PublicKey, SocketAddr, &'static str, Vec<Word>)>) -> Self {
+        let mut connection = Config { payload: Payload::Length, ..Config::default() };
+        connection.probe_interval = Duration::from_millis(2);
+        connection.relays_per_peer = 1024;
+        connection.outgoing.memory = 256 << 20;
+        connection.incoming.memory = 256 << 20;
+        let admission: Option<Box<dyn Admission>> =
+            if peer.is_none() { Some(Box::new(Everybody)) } else { None };
+        let endpoint = Endpoint::new(EndpointConfig {
+            identity: Identity::from_secret([seed; 32]),
+            suites: Suites::INSECURE_SIMULATION,
+            seed: [seed; 32],
+            connection,
+            admission,
+            greeting: Vec::new(),
+        });
+        Self { endpoint, peer, handle: None, received: 0 }
+    }
+}
+
+impl Node for Host {
+    fn machine(&mut self) -> &mut dyn Machine {
+        &mut self.endpoint
+    }
+
+    fn turn(&mut self, now: Instant) {
+        if let Some((peer, address, congestion, words)) = self.peer.take() {
+            let controller = by_name(congestion, 1).unwrap();
+            let connect = Connect { peer, addresses: vec![address], application: Vec::new(), controller };
+            let handle = self.endpoint.connect(now, connect).unwrap();
+            for word in words {
+                self.endpoint.add_relay(now, handle, &word, None);
+            }
+        }
+        while let Some(event) = self.endpoint.next_event() {
+            match event {
+                EndpointEvent::Connected(handle) => {
+                    self.handle = Some(handle);
+                    let connection = self.endpoint.connection_mut(handle).unwrap();
+                    connection.outgoing().add_object(ObjectId(0), 1 << 50);
+                }
+                EndpointEvent::Accepted(handle) => self.handle = Some(handle),
+                other => panic!("{other:?}"),
+            }
+        }
+        if let Some(handle) = self.handle {
+            let incoming = self.endpoint.connection_mut(handle).unwrap().incoming();
+            while let Some(arrival) = incoming.next_arrival() {
+                self.received += arrival.length;
+            }
+        }
+    }
+}
+
+fn relay(index: usize) -> (Relay, Word, SocketAddr) {
+    let mut config = RelayConfig::new([5; 32], UNIX * 1000);
+    config.policy = Policy::public().allow(Network::new([10, 0, 0, 0].into(), 8).unwrap());
+    (config.accounts, config.queue_bytes, config.queue_datagrams) = (8, 1 << 18, 256);
+    let relay = Relay::new(&config, Instant::ZERO);
+    let expiry = Minute::from_unix(UNIX + 40 * 86_400);
+    let (rate, quota) = (RateClass::UNLIMITED, QuotaClass::UNLIMITED);
+    let terms = Terms { expiry, rate, quota, scope: Scope::ALL };
+    let address = SocketAddr::from(([10, 1, (index / 200) as u8, (index % 200) as u8], 4748));
+    let word = relay.issue(Grant { id: 7 + index as u32, terms }, vec![address]).unwrap();
+    (relay, word, address)
+}
+
+fn world(
+    relays: usize,
+    congestion: &'static str,
+) -> (World, byway_sim::Handle<Host>, byway_sim::Handle<Host>) {
+    let (from, to) = (SocketAddr::from(([10, 0, 0, 1], 5000)), SocketAddr::from(([10, 0, 1, 1], 4000)));
+    let mut world = World::new(1);
+    world.stop_trace();
+    let receiver = world.add("receiver", Host::new(9, None), &[to]);
+    let relays: Vec<_> = (0..relays).map(relay).collect();
+    let words = relays.iter().map(|(_, word, _)| word.clone()).collect();
+    let peer = world[receiver].endpoint.public_key();
+    let sender = world.add("sender", Host::new(7, Some((peer, to, congestion, words))), &[from]);
+    let line = |delay| PipeConfig::new(MBIT * 1_000_000, delay).queue(50);
+    world.connect(from, to, line(ONE_WAY), line(ONE_WAY));
+    for (index, (relay, _, at)) in relays.into_iter().enumerate() {
+        world.add(&format!("relay {index}"), relay, &[at]);
+        let fast = PipeConfig::new(1_000_000_000, ONE_WAY / 2).queue(500);
+        world.connect(from, at, line(ONE_WAY / 2), fast.clone());
+        world.connect(at, to, fast.clone(), fast);
+    }
+    (world, sender, receiver)
+}
+
+fn sent(world: &World, sender: byway_sim::Handle<Host>) -> (u64, usize) {
+    let host = &world[sender];
+    let status = host.endpoint.connection(host.handle.expect("connected")).expect("a connection").status();
+    let active = status.paths.iter().filter(|path| path.state == State::Active).count();
+    (status.paths.iter().map(|path| path.totals.packets).sum(), active)
+}
+
+#[inline(never)]
+fn steady(world: &mut World, time: Duration) {
+    world.run_for(time);
+}
+
+fn measure(relays: usize, congestion: &'static str, time: Duration) {
+    let (mut world, sender, receiver) = world(relays, congestion);
+    world.run_for(Duration::from_secs(4));
+    let (before, _) = sent(&world, sender);
+    let (received, events) = (world[receiver].received, world.events());
+    let begun = Clock::now();
+    steady(&mut world, time);
+    let seconds = begun.elapsed().as_secs_f64();
+    let (after, active) = sent(&world, sender);
+    let packets = (after - before) as f64;
+    let rate = (world[receiver].received - received) as f64 * 8.0 / time.as_secs_f64() / 1e6;
+    println!(
+        "{relays:>4} relays {congestion:<8} {active:>4} active {packets:>9} packets {:>9.0} packets/s {:>6.0} ns each \
+         {:>5.2} events each {rate:>7.0} Mbit/s simulated",
+        packets / seconds,
+        seconds / packets * 1e9,
+        (world.events() - events) as f64 / packets,
+    );
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let time = words.get(2).map(|word| Duration::from_millis(word.parse().expect("milliseconds")));
+    let wanted = |index: usize, word: &str| words.get(index).is_none_or(|only| only == word);
+    for congestion in ["newreno", "mpath", "harp"] {
+        for (relays, millis) in [(1, 40_000), (4, 20_000), (450, 2_000)] {
+            if wanted(0, &relays.to_string()) && wanted(1, congestion) {
+                measure(relays, congestion, time.unwrap_or(Duration::from_millis(millis)));
+            }
+        }
+    }
+}
