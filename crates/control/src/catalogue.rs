@@ -13,6 +13,7 @@ use crate::newreno::NewReno;
 use crate::nice::Nice;
 use crate::olia::Olia;
 use crate::tcp_lp::TcpLp;
+use crate::wang::Wang;
 use crate::wvegas::WVegas;
 use crate::{Controller, Opened};
 use alloc::boxed::Box;
@@ -66,6 +67,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("nice", "TCP Nice on every path: yields at a tenth of the queue, below one packet too"),
     ("olia", "opportunistic linked increases: LIA that leaves paths with more loss"),
     ("tcp-lp", "TCP-LP on every path: yields at 15 % of the queue"),
+    ("wang", "a TCP per path, and rates that move to where there is room"),
     ("wvegas", "weighted Vegas: load moves to where packets wait least"),
 ];
 
@@ -91,6 +93,7 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
         "nice" => Box::new(Each::new("nice", Nice::new)),
         "olia" => Box::new(Coupled::new("olia", Olia)),
         "tcp-lp" => Box::new(Each::new("tcp-lp", TcpLp::new)),
+        "wang" => Box::new(Coupled::new("wang", Wang::new(seed))),
         "wvegas" => Box::new(Coupled::new("wvegas", WVegas)),
         _ => return None,
     })

@@ -10,7 +10,7 @@
 //! | [`bundle`] | the paths of a controller, and [`Each`], which lifts a [`Single`] algorithm to a bundle |
 //! | [`detector`] | what one-way delays tell: the base, a queue that stands, when to drain |
 //! | [`newreno`], [`mpath`], [`harp`] | the controllers |
-//! | [`bmc`] | a controller of weights |
+//! | [`bmc`], [`wang`] | a controller of weights, and one of rates |
 //! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
 //! | [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`] |
 //! | [`catalogue`] | the controllers by name and by class |
@@ -36,6 +36,7 @@ pub mod nice;
 pub mod olia;
 pub mod random;
 pub mod tcp_lp;
+pub mod wang;
 pub mod wvegas;
 
 pub use balia::Balia;
@@ -55,4 +56,5 @@ pub use newreno::NewReno;
 pub use nice::Nice;
 pub use olia::Olia;
 pub use tcp_lp::TcpLp;
+pub use wang::Wang;
 pub use wvegas::WVegas;

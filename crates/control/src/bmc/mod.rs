@@ -120,7 +120,7 @@ impl Law for Bmc {
     }
 
     /// (1): the sum of the weights is 1.
-    fn closed(&mut self, paths: &mut Members) {
+    fn closed(&mut self, paths: &mut Members, _: PathId) {
         self.period = None;
         let sum: f64 = paths.iter().map(|(_, member)| member.memory.weight).sum();
         if self.fixed.is_empty() && sum > 0.0 {

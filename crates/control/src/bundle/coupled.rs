@@ -18,8 +18,8 @@ pub trait Law: Debug + Send {
     }
 
     /// A path has been removed from `paths`.
-    fn closed(&mut self, paths: &mut Paths<Member<Self::Memory>>) {
-        let _ = paths;
+    fn closed(&mut self, paths: &mut Paths<Member<Self::Memory>>, path: PathId) {
+        let _ = (paths, path);
     }
 
     /// Whatever an ACK tells, before it is looked at whether the window may grow by it.
@@ -45,6 +45,12 @@ pub trait Law: Debug + Send {
     /// A loss event has begun on `path`, and its window has been decreased.
     fn lost(&mut self, paths: &mut Paths<Member<Self::Memory>>, path: PathId) {
         let _ = (paths, path);
+    }
+
+    /// The pacing rate of `path` in bytes per second; `None`: it is paced by window and RTT.
+    fn rate(&self, paths: &Paths<Member<Self::Memory>>, path: PathId) -> Option<u64> {
+        let _ = (paths, path);
+        None
     }
 
     /// As [`Controller::tick`].
@@ -127,7 +133,7 @@ impl<L: Law> Controller for Coupled<L> {
 
     fn close(&mut self, path: PathId) {
         if self.paths.remove(path).is_some() {
-            self.law.closed(&mut self.paths);
+            self.law.closed(&mut self.paths, path);
         }
     }
 
@@ -183,7 +189,8 @@ impl<L: Law> Controller for Coupled<L> {
     }
 
     fn allowance(&self, path: PathId) -> Allowance {
-        self.paths.get(path).map(|member| member.window.allowance()).unwrap_or_default()
+        let Some(member) = self.paths.get(path) else { return Allowance::default() };
+        Allowance { rate: self.law.rate(&self.paths, path), ..member.window.allowance() }
     }
 
     fn wants(&self) -> Wants<'_> {

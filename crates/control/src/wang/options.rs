@@ -1,0 +1,48 @@
+//! Figure 2 as printed and as it works, as values of one type.
+
+/// The parameters of a source. Rates are in any one unit; the presets are in bytes per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// m: the source's demand. Infinite: it has more to send than all paths carry.
+    pub demand: f64,
+    /// epsilon: the constant part of a raise.
+    pub epsilon: f64,
+    /// alpha > 1: what a success multiplies the rate increment term by.
+    pub alpha: f64,
+    /// gamma > 1: what a failure divides it by.
+    pub gamma: f64,
+    /// delta: a raise has succeeded if no larger part of the rate was not received.
+    pub delta: f64,
+    /// beta(0): the rate increment term of a new path. 0: additive increase and decrease, A-AIAD.
+    pub beta: f64,
+    /// Whether a raise that meets the demand rewrites the rate increment term, to what was raised in fact. Then a source that
+    /// once had all on one path has a term of 0 there for ever.
+    pub rewrite: bool,
+    /// No rate increment term grows beyond this.
+    pub cap: f64,
+    /// No path's probability falls below this (or half of its equal share). The proof of theorem 1 wants it positive.
+    pub floor: f64,
+    /// This much less than the rate is no failure either: a packet per interval, since packets do not come in parts.
+    pub slack: f64,
+}
+
+impl Options {
+    /// Figure 2 word by word, with the parameters of figure 3 and table I: 1.2 Mbit/s, 0.5 kbit/s.
+    pub const LITERAL: Self = Self {
+        demand: 150_000.0,
+        epsilon: 62.5,
+        alpha: 1.1,
+        gamma: 2.0,
+        delta: 0.03,
+        beta: 0.1,
+        rewrite: true,
+        cap: f64::INFINITY,
+        floor: 0.0,
+        slack: 0.0,
+    };
+
+    /// The same source with terms that recover and probabilities that do not vanish. The slack is a packet of 500 bytes per
+    /// interval of 0.4 s.
+    pub const RECOMMENDED: Self =
+        Self { rewrite: false, cap: 1.0, floor: 0.01, slack: 1_250.0, ..Self::LITERAL };
+}

@@ -1,0 +1,258 @@
+//! The rate controller of one source: figure 2 of the paper, as arithmetic.
+
+use super::Options;
+use crate::random::Random;
+use alloc::vec::Vec;
+
+/// Keeps sums finite whatever is reported.
+const LARGEST: f64 = 1e15;
+
+/// Sets the rates of one source's paths, once per control interval, by what the receiver got in the one before.
+#[derive(Clone, Debug)]
+pub struct RateController {
+    options: Options,
+    random: Random,
+    /// y: application-level path rates.
+    rates: Vec<f64>,
+    /// p: how likely a path is raised.
+    probabilities: Vec<f64>,
+    /// beta: rate increment terms.
+    terms: Vec<f64>,
+    /// g: the path that was raised, and its rate before.
+    raised: Option<(usize, f64)>,
+}
+
+impl RateController {
+    /// A source that sends at `rates` over its paths until the first interval: y(0). p(0) is 1/k.
+    #[must_use]
+    pub fn new(options: Options, rates: &[f64], seed: u64) -> Self {
+        let count = rates.len();
+        Self {
+            options,
+            random: Random::new(seed),
+            rates: rates.to_vec(),
+            probabilities: alloc::vec![1.0 / count.max(1) as f64; count],
+            terms: alloc::vec![options.beta; count],
+            raised: None,
+        }
+    }
+
+    /// y: what to send on each path until the next interval.
+    #[must_use]
+    pub fn rates(&self) -> &[f64] {
+        &self.rates
+    }
+
+    /// The path that is raised in this interval.
+    #[must_use]
+    pub fn raised(&self) -> Option<usize> {
+        self.raised.map(|(path, _)| path)
+    }
+
+    /// Another demand from the next interval on.
+    pub fn set_demand(&mut self, demand: f64) {
+        self.options.demand = demand;
+    }
+
+    /// Sets both the constant part of a raise and the slack to `packet` per interval, from the next on.
+    pub fn set_packet(&mut self, packet: f64) {
+        (self.options.epsilon, self.options.slack) = (packet, packet);
+    }
+
+    /// One more path, as the last, that sends at `rate`.
+    pub fn add(&mut self, rate: f64) {
+        let mean = 1.0 / (self.rates.len() + 1) as f64;
+        self.rates.push(rate);
+        self.terms.push(self.options.beta);
+        self.probabilities.push(mean / (1.0 - mean).max(f64::MIN_POSITIVE));
+        self.normalise();
+    }
+
+    /// Sets the rate of a path of which nothing is known any more.
+    pub fn reset(&mut self, path: usize, rate: f64) {
+        if let (Some(own), Some(term)) = (self.rates.get_mut(path), self.terms.get_mut(path)) {
+            (*own, *term) = (rate, self.options.beta);
+        }
+        self.raised = self.raised.filter(|(raised, _)| *raised != path);
+    }
+
+    /// Forgets a path; those after it move up.
+    pub fn remove(&mut self, path: usize) {
+        if path < self.rates.len() {
+            self.rates.remove(path);
+            self.terms.remove(path);
+            self.probabilities.remove(path);
+            self.normalise();
+            self.raised = match self.raised {
+                Some((raised, _)) if raised == path => None,
+                Some((raised, before)) if raised > path => Some((raised - 1, before)),
+                other => other,
+            };
+        }
+    }
+
+    /// Begins the next control interval. `received` is x: the rate at which the receiver got data over each path in the last.
+    pub fn interval(&mut self, received: &[f64]) {
+        let failed = self.raised.take().and_then(|(path, before)| {
+            let received = received.get(path).copied().unwrap_or(0.0);
+            (!self.judge(path, before, received)).then_some(path)
+        });
+        if let Some(path) = self.choose(failed) {
+            self.raise(path);
+        }
+    }
+
+    /// Step 1. Whether the raise has succeeded.
+    fn judge(&mut self, path: usize, before: f64, received: f64) -> bool {
+        let Options { alpha, gamma, delta, cap, slack, .. } = self.options;
+        // x/y >= 1 - delta; a rate of zero was received.
+        let success = received >= (1.0 - delta) * self.rates[path] - slack;
+        if success {
+            self.probabilities[path] = (2.0 * self.probabilities[path]).min(1.0);
+            self.terms[path] = (self.terms[path] * alpha).min(cap);
+        } else {
+            // y = (y - epsilon)/(1 + beta), with the beta of the raise: that is the rate before. What the raise has taken from
+            // the others they do not get back; they find it by raises of their own.
+            self.rates[path] = before;
+            self.probabilities[path] /= 2.0;
+            self.terms[path] /= gamma;
+        }
+        self.normalise();
+        success
+    }
+
+    /// The probabilities are 1 in sum.
+    fn normalise(&mut self) {
+        let floor = self.options.floor.min(0.5 / self.probabilities.len().max(1) as f64);
+        for _ in 0..2 {
+            let sum: f64 = self.probabilities.iter().sum();
+            for probability in &mut self.probabilities {
+                *probability = (*probability / sum.max(f64::MIN_POSITIVE)).max(floor);
+            }
+        }
+    }
+
+    /// A path by lot, but not `except`, unless there is no other.
+    fn choose(&mut self, except: Option<usize>) -> Option<usize> {
+        let candidates = || (0..self.rates.len()).filter(|path| Some(*path) != except);
+        let sum: f64 = candidates().map(|path| self.probabilities[path]).sum();
+        let mut lot = self.random.unit() * sum;
+        let drawn = candidates().find(|path| {
+            lot -= self.probabilities[*path];
+            lot < 0.0
+        });
+        // Where all that is left has a probability of nothing, the last of them.
+        drawn.or_else(|| candidates().next_back()).or(except)
+    }
+
+    /// Step 2.
+    fn raise(&mut self, path: usize) {
+        let Options { demand, epsilon, rewrite, .. } = self.options;
+        let before = self.rates[path];
+        let raised = (before * (1.0 + self.terms[path]) + epsilon).min(demand).min(LARGEST);
+        if rewrite && raised >= demand {
+            // From a rate of zero there is no factor: all of the raise counts as the constant part.
+            let factor = if before > 0.0 { (raised - epsilon) / before - 1.0 } else { 0.0 };
+            self.terms[path] = factor.max(0.0);
+        }
+        self.rates[path] = raised;
+        self.raised = Some((path, before));
+        // "Normalize y_j, j != g, such that the sum is m." Figure 2 prints h for g.
+        let others = self.rates.iter().sum::<f64>() - raised;
+        if others > 0.0 && others + raised > demand {
+            let scale = ((demand - raised) / others).max(0.0);
+            for (_, rate) in self.rates.iter_mut().enumerate().filter(|(other, _)| *other != path) {
+                *rate *= scale;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Options = Options { demand: 100.0, epsilon: 1.0, beta: 0.5, ..Options::LITERAL };
+
+    /// A source with one path, so that there is no lot to draw.
+    fn single(options: Options, rate: f64) -> RateController {
+        let mut source = RateController::new(options, &[rate], 1);
+        source.interval(&[]);
+        source
+    }
+
+    #[test]
+    fn a_raise_is_taken_back_to_where_it_began() {
+        let mut source = single(PLAIN, 10.0);
+        assert_eq!(source.rates(), [16.0]);
+        // A success: the term is .55 now. 16 * 1.55 + 1.
+        source.interval(&[15.6]);
+        assert!((source.rates()[0] - 25.8).abs() < 1e-12);
+        // More than 3 % is missing: back to 16, and a term of .275.
+        source.interval(&[25.0]);
+        assert!((source.rates()[0] - (16.0 * 1.275 + 1.0)).abs() < 1e-12, "{source:?}");
+    }
+
+    #[test]
+    fn what_meets_the_demand_rewrites_the_term_by_option() {
+        for (rewrite, term) in [(true, 0.2375), (false, 0.5)] {
+            let source = single(Options { rewrite, ..PLAIN }, 80.0);
+            assert_eq!(source.rates(), [100.0]);
+            assert!((source.terms[0] - term).abs() < 1e-12, "{:?}", source.terms);
+        }
+        // At the demand already, it is 0, and stays so.
+        let mut source = single(PLAIN, 100.0);
+        source.interval(&[100.0]);
+        assert_eq!(source.terms, [0.0]);
+        assert_eq!(single(Options { epsilon: 200.0, ..PLAIN }, 0.0).terms, [0.0], "no division by zero");
+    }
+
+    #[test]
+    fn the_others_give_what_is_beyond_the_demand_and_do_not_get_it_back() {
+        let mut source = RateController::new(PLAIN, &[50.0, 30.0, 20.0], 1);
+        source.interval(&[]);
+        let raised = source.raised().unwrap_or_default();
+        let before = [50.0, 30.0, 20.0];
+        let to: f64 = before[raised] * 1.5 + 1.0;
+        assert!((source.rates()[raised] - to).abs() < 1e-12);
+        assert!((source.rates().iter().sum::<f64>() - 100.0).abs() < 1e-9);
+        let squeezed: Vec<f64> = source.rates().to_vec();
+        source.interval(&[0.0; 3]);
+        let next = source.raised().unwrap_or_default();
+        assert_ne!(next, raised, "not the one that failed");
+        assert!((source.rates()[raised] - before[raised]).abs() < 1e-12);
+        let third = 3 - raised - next;
+        assert!((source.rates()[third] - squeezed[third]).abs() < 1e-12);
+    }
+
+    #[test]
+    fn probabilities_double_and_halve_and_keep_the_floor() {
+        let options = Options { floor: 0.01, ..PLAIN };
+        let mut source = RateController::new(options, &[1.0, 1.0], 3);
+        for _ in 0..1_000 {
+            let good = source.raised() == Some(0);
+            let received = if good { source.rates().to_vec() } else { alloc::vec![0.0; 2] };
+            source.interval(&received);
+            assert!(source.probabilities.iter().all(|p| *p > 0.009), "{:?}", source.probabilities);
+        }
+        assert!(source.probabilities[0] > 0.98, "{:?}", source.probabilities);
+    }
+
+    #[test]
+    fn paths_come_and_go() {
+        let mut source = RateController::new(Options { demand: f64::INFINITY, ..PLAIN }, &[], 1);
+        source.interval(&[]);
+        assert_eq!(source.raised(), None);
+        for rate in [5.0, 6.0, 7.0] {
+            source.add(rate);
+        }
+        source.interval(&[]);
+        let sum: f64 = source.probabilities.iter().sum();
+        assert!(
+            (sum - 1.0).abs() < 1e-9 && source.probabilities.iter().all(|p| (p - 1.0 / 3.0).abs() < 1e-9)
+        );
+        source.remove(1);
+        assert_eq!(source.rates().len(), 2);
+        assert!(source.raised().is_none_or(|path| path < 2));
+    }
+}
