@@ -25,6 +25,20 @@ struct Waiting {
     deliveries: u64,
 }
 
+/// What there is to know of a pipe that does nothing but queue, send and delay, at a rate and with a delay that stay: in
+/// one place, because most packets in most worlds go through such pipes.
+#[derive(Clone, Copy, Debug)]
+struct Plain {
+    /// 0: no limit.
+    rate: u64,
+    /// In nanoseconds.
+    delay: u64,
+    overhead: u64,
+    largest: u64,
+    queue_packets: usize,
+    queue_bytes: u64,
+}
+
 /// A FIFO line with faults. Its state is a time (when the line falls idle) and the packets that wait before it.
 #[derive(Debug)]
 pub struct Pipe {
@@ -52,8 +66,7 @@ pub struct Pipe {
     decided: VecDeque<Leaving>,
     /// Whether the line is in a bad spell ([`Bursts`]).
     bad: bool,
-    /// Whether it does nothing but queue, send and delay, at a rate and with a delay (in nanoseconds) that stay.
-    plain: Option<u64>,
+    plain: Option<Plain>,
     /// The size that was sent last, and its service time: whole nanoseconds, and what is left in billionths of a bit.
     service: (u64, u64, u64),
 }
@@ -125,7 +138,14 @@ impl Pipe {
             && config.rate_steps.is_empty()
             && config.partitions.is_empty()
             && config.schedule.is_empty();
-        self.plain = plain.then_some(nanos(config.delay));
+        self.plain = plain.then(|| Plain {
+            rate: config.rate.map_or(0, |rate| rate.max(1)),
+            delay: nanos(config.delay),
+            overhead: u64::from(config.overhead),
+            largest: config.mtu.map_or(u64::MAX, |mtu| mtu as u64),
+            queue_packets: config.queue_packets,
+            queue_bytes: config.queue_bytes,
+        });
         self.service = (0, 0, 0);
     }
 
@@ -133,11 +153,11 @@ impl Pipe {
     /// or why it does not. `None`: the pipe does more, and nothing happened. As [`offer`](Link::offer) with less ado.
     #[inline]
     pub(crate) fn pass(&mut self, now: Instant, size: u32) -> Option<Result<(Instant, Instant), DropReason>> {
-        let delay = self.plain?;
+        let plain = self.plain?;
         self.advance(now);
         let now = self.now;
-        let bytes = u64::from(size) + u64::from(self.config.overhead);
-        if self.config.mtu.is_some_and(|mtu| bytes > mtu as u64) {
+        let bytes = u64::from(size) + plain.overhead;
+        if bytes > plain.largest {
             return Some(Err(DropReason::TooLarge));
         }
         let mut begins = now;
@@ -146,43 +166,44 @@ impl Pipe {
         } else {
             begins = self.idle_at;
             if begins > now {
-                if !self.has_room(self.total, bytes) {
+                let after = self.total.bytes.saturating_add(bytes);
+                if self.total.packets >= plain.queue_packets || after > plain.queue_bytes {
                     return Some(Err(DropReason::QueueFull));
                 }
                 self.waiting.push_back(Waiting { begins, bytes, deliveries: 1 });
                 self.total.packets += 1;
-                self.total.bytes += bytes;
+                self.total.bytes = after;
                 self.total.deliveries += 1;
             }
         }
-        self.idle_at = match self.config.rate {
-            None => begins,
-            Some(rate) => {
-                let (mut time, left) = self.service_of(bytes, rate.max(1));
-                self.carry += left;
-                if self.carry >= rate.max(1) {
-                    // Once, unless the rate was lowered.
-                    self.carry -= rate.max(1);
-                    time += 1;
-                    if self.carry >= rate.max(1) {
-                        time += self.carry / rate.max(1);
-                        self.carry %= rate.max(1);
-                    }
+        let mut ends = begins.as_nanos();
+        if plain.rate > 0 {
+            let (time, left) = self.service_of(bytes, plain.rate);
+            ends = ends.saturating_add(time);
+            self.carry += left;
+            if self.carry >= plain.rate {
+                // Once, unless the rate was lowered.
+                self.carry -= plain.rate;
+                ends = ends.saturating_add(1);
+                if self.carry >= plain.rate {
+                    ends = ends.saturating_add(self.carry / plain.rate);
+                    self.carry %= plain.rate;
                 }
-                Instant::from_nanos(begins.as_nanos().saturating_add(time))
             }
-        };
-        let at = Instant::from_nanos(self.idle_at.as_nanos().saturating_add(delay)).max(self.last_arrival);
+        }
+        self.idle_at = Instant::from_nanos(ends);
+        let at = Instant::from_nanos(ends.saturating_add(plain.delay)).max(self.last_arrival);
         self.last_arrival = at;
         Some(Ok((begins, at)))
     }
 
     /// The earliest time at which a packet that is offered at `now` can arrive, if the pipe is plain and takes time.
+    #[inline]
     pub(crate) fn soonest(&mut self, now: Instant, size: u32) -> Option<Instant> {
-        let delay = self.plain.filter(|&delay| delay > 0)?;
-        let bytes = u64::from(size) + u64::from(self.config.overhead);
-        let time = self.config.rate.map_or(0, |rate| self.service_of(bytes, rate.max(1)).0);
-        Some(Instant::from_nanos(now.as_nanos().saturating_add(time).saturating_add(delay)))
+        let plain = self.plain.filter(|plain| plain.delay > 0)?;
+        let bytes = u64::from(size) + plain.overhead;
+        let time = if plain.rate > 0 { self.service_of(bytes, plain.rate).0 } else { 0 };
+        Some(Instant::from_nanos(now.as_nanos().saturating_add(time).saturating_add(plain.delay)))
     }
 
     /// The service time of a packet in whole nanoseconds, and what is left of it in billionths of a bit.
@@ -195,10 +216,12 @@ impl Pipe {
         (self.service.1, self.service.2)
     }
 
-    /// Whether more waits than may, since the last offer.
+    /// Whether more waits in a plain pipe than may, since the last offer.
     #[inline]
     pub(crate) fn overfull(&self) -> bool {
-        self.total.packets > self.config.queue_packets || self.total.bytes > self.config.queue_bytes
+        self.plain.is_some_and(|plain| {
+            self.total.packets > plain.queue_packets || self.total.bytes > plain.queue_bytes
+        })
     }
 
     /// What it is like.

@@ -1,8 +1,6 @@
 //! What happens when: the one queue of the world.
 
 use byway_wire::{Ecn, Instant};
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 
 /// A packet on its way, with all that links need to know of it. Its addresses and bytes are in the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,44 +75,121 @@ impl Event {
     }
 }
 
-impl Ord for Event {
-    /// The earliest is the greatest, for the heap.
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        other.key().cmp(&self.key())
-    }
-}
+/// How many children a place in the heap has: fewer levels to go down than with two, and siblings lie side by side.
+const WIDTH: usize = 4;
 
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Events in order. Of each link only the first arrival stands here, so it stays as small as there are links and nodes.
+/// Events in order, as a heap. Of each link only the first arrival stands here, so it stays as small as there are links and
+/// nodes.
 #[derive(Debug, Default)]
-pub(super) struct Events(BinaryHeap<Event>);
+pub(super) struct Events(Vec<Event>);
 
 impl Events {
     pub(super) fn push(&mut self, event: Event) {
+        let mut place = self.0.len();
         self.0.push(event);
+        // Up, while the parent is later.
+        while place > 0 {
+            let parent = (place - 1) / WIDTH;
+            let above = self.0[parent];
+            if above.key() <= event.key() {
+                break;
+            }
+            self.0[place] = above;
+            place = parent;
+        }
+        self.0[place] = event;
     }
 
     pub(super) fn peek(&self) -> Option<&Event> {
-        self.0.peek()
+        self.0.first()
     }
 
-    /// Lets the first event happen again at `at`, or takes it off. Cheaper than a pop and a push.
+    /// Lets the first event happen again at `at`, or takes it off. Cheaper than a removal and a push.
     pub(super) fn again(&mut self, at: Option<Instant>) {
-        let Some(mut first) = self.0.peek_mut() else { return };
-        match at {
-            Some(at) => first.at = at,
-            None => {
-                PeekMut::pop(first);
+        match (at, self.0.first()) {
+            (Some(at), Some(&first)) => self.sink(Event { at, ..first }),
+            _ => {
+                if let Some(last) = self.0.pop()
+                    && !self.0.is_empty()
+                {
+                    self.sink(last);
+                }
             }
         }
     }
 
+    /// Puts an event in the place of the first, and down, while a child is earlier.
+    fn sink(&mut self, event: Event) {
+        let (heap, key) = (&mut self.0, event.key());
+        let mut place = 0;
+        loop {
+            let first = place * WIDTH + 1;
+            let Some(children) = heap.get(first..heap.len().min(first + WIDTH)) else { break };
+            let mut least = (key, place);
+            for (offset, child) in children.iter().enumerate() {
+                let candidate = child.key();
+                if candidate < least.0 {
+                    least = (candidate, first + offset);
+                }
+            }
+            if least.1 == place {
+                break;
+            }
+            heap[place] = heap[least.1];
+            place = least.1;
+        }
+        heap[place] = event;
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Event> {
         self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_in_order_of_time_then_links_then_nodes() {
+        let mut random = crate::Random::new(1);
+        let mut events = Events::default();
+        let mut expected = Vec::new();
+        for _ in 0..2_000 {
+            let (at, number) = (Instant::from_nanos(random.below(50)), random.below(20) as u32);
+            let event = match random.below(4) {
+                0 => Event::decision(at, number),
+                1 => Event::line(at, number),
+                2 => Event::wake(at, number),
+                _ => Event::injected(at, u64::from(number), 0),
+            };
+            events.push(event);
+            expected.push(event.key());
+            if random.below(3) == 0 {
+                // The first once more, later.
+                let first = *events.peek().unwrap();
+                let later = first.at + byway_wire::Duration::from_nanos(random.below(30));
+                events.again(Some(later));
+                let place = expected.iter().position(|&key| key == first.key()).unwrap();
+                expected[place] = Event { at: later, ..first }.key();
+            }
+        }
+        expected.sort_unstable();
+        let mut found = Vec::new();
+        while let Some(first) = events.peek() {
+            found.push(first.key());
+            events.again(None);
+        }
+        assert_eq!(found, expected);
+        let kinds = [
+            Event::decision(Instant::ZERO, 3),
+            Event::line(Instant::ZERO, 3),
+            Event::loose(Instant::ZERO, 3, 1, 9),
+            Event::loose(Instant::ZERO, 3, 2, 8),
+            Event::decision(Instant::ZERO, 4),
+            Event::injected(Instant::ZERO, 1, 0),
+            Event::wake(Instant::ZERO, 0),
+        ];
+        assert!(kinds.is_sorted_by_key(Event::key));
     }
 }
