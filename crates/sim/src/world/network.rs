@@ -253,12 +253,13 @@ impl Network {
 
     /// When the next event is.
     pub(super) fn next_at(&self) -> Option<Instant> {
-        self.events.peek().map(|event| event.at)
+        self.events.peek().map(Event::at)
     }
 
     /// Takes the next event and does what the network has to do about it.
     pub(super) fn step(&mut self) -> Happening {
-        let Some(&Event { at, subject, .. }) = self.events.peek() else { return Happening::Quiet };
+        let Some(&event) = self.events.peek() else { return Happening::Quiet };
+        let (at, subject) = (event.at(), event.subject);
         match subject {
             Subject::Line(id) => {
                 if self.edges[id as usize].ahead {
