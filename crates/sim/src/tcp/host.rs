@@ -1,8 +1,9 @@
 //! A host with any number of flows, client and server at once.
 
-use super::{Flow, FlowId, Options, Received, Report, Tag, newreno};
+use super::stack::Stack;
+use super::{Flow, FlowId, Options, Received, Report, SubflowReport, Tag, newreno};
 use byway_control::Controller;
-use byway_wire::{Input, Instant, Machine, Out, Transmit};
+use byway_wire::{Input, Instant, Machine, Out, PathId, Transmit};
 
 /// How a host treats connections that others open.
 #[derive(Clone, Debug)]
@@ -25,77 +26,114 @@ impl Default for Serve {
 /// A TCP host. It accepts every connection, takes all data, and answers those that ask for an answer.
 #[derive(Debug)]
 pub struct Host {
-    seed: u64,
-    serve: Serve,
-    flows: Vec<Flow>,
+    stack: Stack,
+    flows: Vec<u32>,
 }
 
 impl Host {
     /// A host that serves with default options. `seed` is for what it draws by chance.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, serve: Serve::default(), flows: Vec::new() }
+        Self { stack: Stack::new(seed), flows: Vec::new() }
+    }
+
+    /// A host that serves in this manner.
+    #[must_use]
+    pub fn serving(seed: u64, serve: Serve) -> Self {
+        let mut host = Self::new(seed);
+        host.serve(serve);
+        host
     }
 
     /// Serves connections opened from now on in this manner.
     pub fn serve(&mut self, serve: Serve) {
-        self.serve = serve;
+        self.stack.serve = serve;
     }
 
     /// Opens a flow, before the world runs or while it does. A start in the past is now.
     pub fn open(&mut self, flow: Flow) -> FlowId {
-        self.flows.push(flow);
+        self.flows.push(self.stack.open(flow, 0));
         FlowId(self.flows.len() as u32 - 1)
     }
 
     /// Changes the rate at which the application of a flow writes, from `now` on: bits of payload per second; `None`:
     /// as much as possible.
     pub fn set_rate(&mut self, now: Instant, flow: FlowId, rate: Option<u64>) {
-        let _ = (now, flow, rate, self.seed);
+        self.change(flow, |bundle| {
+            bundle.supply.set_rate(now, rate, bundle.delivered);
+        });
     }
 
-    /// The application of a flow has nothing more.
+    /// The application of a flow has nothing more. What it has written is still delivered.
     pub fn stop(&mut self, now: Instant, flow: FlowId) {
-        let _ = (now, flow);
+        self.change(flow, |bundle| bundle.stop = now);
+    }
+
+    fn change(&mut self, flow: FlowId, change: impl FnOnce(&mut super::bundle::Bundle)) {
+        if let Some(&index) = self.flows.get(flow.0 as usize) {
+            self.stack.with_bundle(index, change);
+        }
     }
 
     /// What this host knows of a flow that it opened.
     #[must_use]
     pub fn report(&self, flow: FlowId) -> Option<Report> {
-        self.flows.get(flow.0 as usize).map(|_| Report::default())
+        let bundle = self.stack.bundle(*self.flows.get(flow.0 as usize)?)?;
+        let live = bundle.connections.iter().filter_map(|&slot| {
+            let connection = self.stack.connection(slot)?;
+            Some((connection.path, connection.report(bundle)))
+        });
+        let mut subflows: Vec<(PathId, SubflowReport)> = bundle.closed.iter().copied().chain(live).collect();
+        subflows.sort_by_key(|subflow| subflow.0);
+        Some(Report {
+            delivered: bundle.delivered,
+            written: bundle.supply.written(),
+            started: bundle.started,
+            finished: bundle.finished,
+            subflows: subflows.into_iter().map(|subflow| subflow.1).collect(),
+        })
+    }
+
+    /// Bytes of a flow that were acknowledged: the `delivered` of its [`report`](Self::report), at less cost.
+    #[must_use]
+    pub fn delivered(&self, flow: FlowId) -> u64 {
+        let index = self.flows.get(flow.0 as usize);
+        index.and_then(|&index| self.stack.bundle(index)).map_or(0, |bundle| bundle.delivered)
     }
 
     /// By what name the receiver knows a flow that this host opened; `None` before the host is in a world.
     #[must_use]
     pub fn tag(&self, flow: FlowId) -> Option<Tag> {
-        let _ = flow;
-        None
+        self.stack.tag(*self.flows.get(flow.0 as usize)?)
     }
 
-    /// What this host has received of a flow that another opened.
+    /// What this host has received of a flow that another opened; `None`: none of its connections has come.
     #[must_use]
     pub fn received(&self, tag: Tag) -> Option<Received> {
-        let _ = tag;
-        None
+        self.stack.received(tag)
     }
 
-    /// What this host has received in all.
+    /// Bytes that this host has received in all, in order.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
-        0
+        self.stack.received
     }
 }
 
 impl Machine for Host {
-    fn handle(&mut self, _: Instant, _: Input<'_>) {}
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        self.stack.handle(now, input);
+    }
 
-    fn wake(&mut self, _: Instant) {}
+    fn wake(&mut self, now: Instant) {
+        self.stack.wake(now);
+    }
 
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
-        None
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        self.stack.transmit(now, out)
     }
 
     fn deadline(&self) -> Option<Instant> {
-        None
+        self.stack.deadline()
     }
 }

@@ -7,10 +7,22 @@
 //! The host owns the facts: what is in flight, lost, delivered, and how long it took. The judgement is a
 //! [`Controller`](byway_control::Controller)'s, so every congestion control runs here as it does in a real transfer.
 
+mod acking;
+mod bundle;
 mod cbr;
+mod connection;
 mod flow;
 mod host;
 mod options;
+mod pace;
+mod ranges;
+mod receive;
+mod rtt;
+mod scoreboard;
+mod segment;
+mod sending;
+mod stack;
+mod supply;
 pub mod web;
 
 pub use cbr::Cbr;

@@ -1,8 +1,13 @@
 //! Web workloads: requests drawn in advance, so that the same list is replayed with and without other load.
 
-use super::Options;
+use super::flow::Flow;
+use super::stack::{Event, Stack};
+use super::{Demand, Options, newreno};
+use crate::random::Random;
+use byway_wire::time::nanos;
 use byway_wire::{Duration, Input, Instant, Machine, Out, Transmit};
 use core::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Bytes of a request.
 pub const REQUEST: u64 = 300;
@@ -14,7 +19,7 @@ pub struct Request {
     pub client: u32,
     /// When.
     pub when: When,
-    /// Bytes of the response.
+    /// Bytes of the response, at least 1.
     pub size: u64,
 }
 
@@ -36,7 +41,7 @@ pub struct Outcome {
     pub size: u64,
     /// When its SYN left.
     pub started: Option<Instant>,
-    /// When its last byte came.
+    /// When the end of the response came.
     pub finished: Option<Instant>,
 }
 
@@ -47,68 +52,78 @@ pub struct WebTrace {
     pub clients: u32,
     /// How many requests each of them has.
     pub requests: u32,
-    /// Mean size of a response in bytes.
-    pub mean: f64,
-    /// Largest response in bytes.
-    pub largest: u64,
+    /// Median of the log-normal body in bytes.
+    pub median: f64,
+    /// Standard deviation of the logarithm of the body.
+    pub sigma: f64,
+    /// The part of the responses that are of the tail.
+    pub tail: f64,
+    /// Exponent of the Pareto tail.
+    pub alpha: f64,
+    /// Where the tail begins, in bytes.
+    pub tail_from: f64,
     /// Smallest response in bytes.
     pub smallest: u64,
+    /// Largest response in bytes.
+    pub largest: u64,
     /// Mean of the exponential think time.
     pub think: Duration,
 }
 
-/// Clients that replay a list of requests against one server.
-#[derive(Debug)]
-pub struct Clients {
-    server: SocketAddr,
-    options: Options,
-    outcomes: Vec<Outcome>,
+impl Default for WebTrace {
+    /// Harp's trace as far as it is printed: sizes up to 1.7 MB with a mean of 7.8 KB. Body and tail are chosen to give
+    /// these; readings 1.1.
+    fn default() -> Self {
+        Self {
+            clients: 10,
+            requests: 300,
+            median: 2_000.0,
+            sigma: 1.2,
+            tail: 0.0622,
+            alpha: 1.1,
+            tail_from: 15_000.0,
+            smallest: 32,
+            largest: 1_700_000,
+            think: Duration::from_secs(1),
+        }
+    }
 }
 
-impl Clients {
-    /// Clients that begin at `start`.
-    #[must_use]
-    pub fn new(server: SocketAddr, requests: &[Request], start: Instant, options: Options) -> Self {
-        let _ = start;
-        let outcome = |(index, request): (usize, &Request)| Outcome {
-            index,
-            size: request.size,
-            started: None,
-            finished: None,
+impl WebTrace {
+    fn size(&self, random: &mut Random) -> u64 {
+        let (small, large) = (self.smallest.max(1), self.largest.max(self.smallest).max(1));
+        let size = if random.chance(self.tail) {
+            // A Pareto distribution cut off at the largest size, by inversion.
+            let least = libm::pow(self.tail_from / large as f64, self.alpha);
+            let unit = random.unit();
+            self.tail_from / libm::pow(1.0 - unit * (1.0 - least), 1.0 / self.alpha)
+        } else {
+            // Box and Muller.
+            let radius = libm::sqrt(-2.0 * libm::log(1.0 - random.unit()));
+            let normal = radius * libm::cos(2.0 * core::f64::consts::PI * random.unit());
+            self.median * libm::exp(self.sigma * normal)
         };
-        Self { server, options, outcomes: requests.iter().enumerate().map(outcome).collect() }
-    }
-
-    /// What became of each request, in the order of the list.
-    #[must_use]
-    pub fn outcomes(&self) -> &[Outcome] {
-        let _ = (&self.server, &self.options);
-        &self.outcomes
+        (size as u64).clamp(small, large)
     }
 }
 
-impl Machine for Clients {
-    fn handle(&mut self, _: Instant, _: Input<'_>) {}
-
-    fn wake(&mut self, _: Instant) {}
-
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
-        None
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-}
-
-/// So many clients' requests by `trace`.
+/// The requests of so many clients by `trace`: a function of the seed alone. A client's requests do not depend on how many
+/// clients there are.
 #[must_use]
 pub fn trace(seed: u64, trace: &WebTrace) -> Vec<Request> {
-    let _ = (seed, trace);
-    Vec::new()
+    let mut requests = Vec::new();
+    for client in 0..trace.clients {
+        let mut random = Random::component(seed, &format!("web client {client}"));
+        for _ in 0..trace.requests {
+            let when = When::After(random.exponential(trace.think));
+            requests.push(Request { client, when, size: trace.size(&mut random) });
+        }
+    }
+    requests
 }
 
-/// `count` fetches of `size` bytes over `time`: evenly, or as a Poisson process.
+/// `count` fetches of `size` bytes within `time` from `from` on: evenly, or each at a time of its own by chance as in a
+/// Poisson process.
 #[must_use]
 pub fn fetches(
     seed: u64,
@@ -118,6 +133,207 @@ pub fn fetches(
     time: Duration,
     poisson: bool,
 ) -> Vec<Request> {
-    let _ = (seed, count, size, from, time, poisson);
-    Vec::new()
+    let mut random = Random::component(seed, "fetches");
+    let mut requests: Vec<Request> = (0..count)
+        .map(|number| {
+            let offset = if poisson {
+                random.below(nanos(time))
+            } else {
+                let share = u128::from(nanos(time)) * u128::from(number) / u128::from(count);
+                u64::try_from(share).unwrap_or(u64::MAX)
+            };
+            let at = from + Duration::from_nanos(offset);
+            Request { client: 0, when: When::At(at), size: size.max(1) }
+        })
+        .collect();
+    requests.sort_by_key(|request| match request.when {
+        When::At(at) => at,
+        When::After(_) => Instant::ZERO,
+    });
+    requests
+}
+
+/// Clients that replay a list of requests against one server, which is a [`Host`](super::Host).
+#[derive(Debug)]
+pub struct Clients {
+    stack: Stack,
+    server: SocketAddr,
+    options: Options,
+    requests: Vec<Request>,
+    outcomes: Vec<Outcome>,
+    /// Requests whose time is known and has not come.
+    agenda: BTreeSet<(Instant, usize)>,
+    /// Requests of each client that wait for the one before, in order.
+    next: BTreeMap<u32, VecDeque<usize>>,
+    /// Requests under way, by their bundles.
+    under_way: BTreeMap<u32, usize>,
+}
+
+impl Clients {
+    /// Clients whose closed loops begin at `start`.
+    #[must_use]
+    pub fn new(server: SocketAddr, requests: &[Request], start: Instant, options: Options) -> Self {
+        let outcome = |(index, request): (usize, &Request)| Outcome {
+            index,
+            size: request.size,
+            started: None,
+            finished: None,
+        };
+        let mut stack = Stack::new(0);
+        stack.watched = true;
+        let mut clients = Self {
+            stack,
+            server,
+            options,
+            requests: requests.to_vec(),
+            outcomes: requests.iter().enumerate().map(outcome).collect(),
+            agenda: BTreeSet::new(),
+            next: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+        };
+        for (index, request) in requests.iter().enumerate() {
+            match request.when {
+                When::At(at) => drop(clients.agenda.insert((at, index))),
+                When::After(_) => clients.next.entry(request.client).or_default().push_back(index),
+            }
+        }
+        let all: Vec<u32> = clients.next.keys().copied().collect();
+        for client in all {
+            clients.plan_next(client, start);
+        }
+        clients
+    }
+
+    /// What became of each request, in the order of the list.
+    #[must_use]
+    pub fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+
+    /// Whether every request was answered.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.agenda.is_empty() && self.under_way.is_empty() && self.next.values().all(|next| next.is_empty())
+    }
+
+    fn plan_next(&mut self, client: u32, now: Instant) {
+        let Some(index) = self.next.get_mut(&client).and_then(VecDeque::pop_front) else {
+            return;
+        };
+        if let Some(Request { when: When::After(think), .. }) = self.requests.get(index) {
+            self.agenda.insert((now + *think, index));
+        }
+    }
+
+    fn begin(&mut self, now: Instant, index: usize) {
+        let Some(request) = self.requests.get(index) else { return };
+        let path = vec![super::Subflow::direct(self.server)];
+        let flow =
+            Flow::new(path, newreno()).demand(Demand::Size(REQUEST)).start(now).options(self.options.clone());
+        let bundle = self.stack.open(flow, request.size.max(1));
+        self.under_way.insert(bundle, index);
+        if let Some(outcome) = self.outcomes.get_mut(index) {
+            outcome.started = Some(now);
+        }
+    }
+
+    /// Takes note of what was answered or given up.
+    fn settle(&mut self, now: Instant) {
+        if self.stack.events.is_empty() {
+            return;
+        }
+        for event in core::mem::take(&mut self.stack.events) {
+            let (bundle, answered) = match event {
+                Event::Answered(bundle) => (bundle, true),
+                Event::Gone(bundle) => (bundle, false),
+            };
+            if let Some(index) = self.under_way.remove(&bundle) {
+                if let Some(outcome) = self.outcomes.get_mut(index) {
+                    outcome.finished = answered.then_some(now);
+                }
+                if let Some(Request { client, when: When::After(_), .. }) = self.requests.get(index).copied()
+                {
+                    self.plan_next(client, now);
+                }
+            }
+            if !answered {
+                self.stack.release(bundle);
+            }
+        }
+    }
+}
+
+impl Machine for Clients {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        self.stack.handle(now, input);
+        self.settle(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        while let Some(&(at, index)) = self.agenda.first()
+            && at <= now
+        {
+            self.agenda.pop_first();
+            self.begin(now, index);
+        }
+        self.stack.wake(now);
+        self.settle(now);
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        self.stack.transmit(now, out)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let planned = self.agenda.first().map(|&(at, _)| at);
+        match (planned, self.stack.deadline()) {
+            (Some(planned), Some(deadline)) => Some(planned.min(deadline)),
+            (planned, deadline) => planned.or(deadline),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_as_the_paper_prints() {
+        let many = WebTrace { clients: 100, requests: 10_000, ..WebTrace::default() };
+        let requests = trace(1, &many);
+        let sizes = requests.iter().map(|request| request.size as f64);
+        let mean = sizes.clone().sum::<f64>() / requests.len() as f64;
+        assert!((mean / 7_800.0 - 1.0).abs() < 0.03, "{mean}");
+        let most = sizes.fold(0.0, f64::max);
+        assert!(most > 1_500_000.0 && most <= 1_700_000.0, "{most}");
+        let think: Duration = requests
+            .iter()
+            .map(|request| match request.when {
+                When::After(think) => think,
+                When::At(_) => Duration::ZERO,
+            })
+            .sum();
+        assert!((think.as_secs_f64() / requests.len() as f64 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_client_asks_the_same_whoever_else_asks() {
+        let few = WebTrace { clients: 2, requests: 20, ..WebTrace::default() };
+        let many = WebTrace { clients: 7, ..few };
+        let (few, many) = (trace(5, &few), trace(5, &many));
+        assert_eq!(few[..], many[..40]);
+        assert_ne!(trace(6, &WebTrace { clients: 2, requests: 20, ..WebTrace::default() }), few);
+    }
+
+    #[test]
+    fn fetches_are_spread_over_the_time() {
+        let (from, time) = (Instant::from_millis(100), Duration::from_secs(10));
+        let even = fetches(1, 5, 20_000, from, time, false);
+        let times: Vec<_> = even.iter().map(|request| request.when).collect();
+        assert_eq!(times, [100, 2_100, 4_100, 6_100, 8_100].map(|ms| When::At(Instant::from_millis(ms))));
+        let by_chance = fetches(1, 500, 20_000, from, time, true);
+        let half = Instant::from_millis(5_100);
+        let before = by_chance.iter().filter(|request| matches!(request.when, When::At(at) if at < half));
+        assert!((200..300).contains(&before.count()));
+    }
 }

@@ -1,0 +1,129 @@
+//! What the paths of a flow share: the controller, the data, and the paths to open.
+
+use super::supply::Supply;
+use super::{Flow, Options, Subflow, SubflowReport};
+use byway_control::{Controller, Opened};
+use byway_wire::{Instant, PathId};
+
+/// A path that a flow may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub subflow: Subflow,
+    /// Whether it may be opened (again).
+    pub free: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Bundle {
+    pub controller: Box<dyn Controller>,
+    pub supply: Supply,
+    pub options: Options,
+    pub candidates: Vec<Candidate>,
+    /// How many candidates are opened at the start.
+    pub at_start: usize,
+    /// Slots of the connections that are not over.
+    pub connections: Vec<u32>,
+    /// What is left of those that are.
+    pub closed: Vec<(PathId, SubflowReport)>,
+    next_path: u32,
+    pub start: Instant,
+    pub stop: Instant,
+    pub tick_at: Instant,
+    window_steps: Vec<(Instant, u64)>,
+    /// Most bytes unacknowledged per path.
+    pub limit: u64,
+    steps_begun: usize,
+    pub tag: u64,
+    /// Bytes of the answer that is asked for.
+    pub answer: u64,
+    pub delivered: u64,
+    pub started: Option<Instant>,
+    pub finished: Option<Instant>,
+    /// A path found less data than it could send.
+    pub hungry: bool,
+    /// The earliest of its timers that stands in the queue.
+    pub scheduled: Instant,
+}
+
+impl Bundle {
+    pub(super) fn new(flow: Flow) -> Self {
+        let Flow { subflows, opened, controller, demand, start, stop, mut window_steps, options } = flow;
+        window_steps.sort_by_key(|step| step.0);
+        Self {
+            controller,
+            supply: Supply::new(demand, options.send_buffer),
+            options,
+            candidates: subflows.into_iter().map(|subflow| Candidate { subflow, free: true }).collect(),
+            at_start: opened,
+            connections: Vec::new(),
+            closed: Vec::new(),
+            next_path: 0,
+            start,
+            stop: stop.unwrap_or(Instant::FAR_FUTURE),
+            tick_at: Instant::FAR_FUTURE,
+            window_steps,
+            limit: u64::MAX,
+            steps_begun: 0,
+            tag: 0,
+            answer: 0,
+            delivered: 0,
+            started: None,
+            finished: None,
+            hungry: false,
+            scheduled: Instant::FAR_FUTURE,
+        }
+    }
+
+    /// A name for a new path: never one that was used before.
+    pub(super) fn name_path(&mut self) -> PathId {
+        self.next_path += 1;
+        PathId(self.next_path - 1)
+    }
+
+    /// The controller may govern `path` from now on.
+    pub(super) fn open_path(&mut self, path: PathId, opened: &Opened) {
+        self.controller.open(path, opened);
+        self.tick(opened.now);
+    }
+
+    pub(super) fn tick(&mut self, now: Instant) {
+        self.tick_at = self.controller.tick(now).unwrap_or(Instant::FAR_FUTURE);
+    }
+
+    /// Whether all that was and will be written has arrived.
+    pub(super) fn is_delivered(&self) -> bool {
+        self.supply.has_ended() && self.delivered >= self.supply.written()
+    }
+
+    /// When something is due that no path knows of.
+    pub(super) fn deadline(&self) -> Instant {
+        if self.started.is_none() {
+            return self.start;
+        }
+        let step = self.window_steps.get(self.steps_begun).map_or(Instant::FAR_FUTURE, |step| step.0);
+        let data =
+            if self.hungry { self.supply.ready_at(u64::from(self.options.mss)) } else { Instant::FAR_FUTURE };
+        self.tick_at.min(step).min(self.stop).min(data)
+    }
+
+    /// Does what is due.
+    pub(super) fn on_timer(&mut self, now: Instant) {
+        while let Some(&(at, limit)) = self.window_steps.get(self.steps_begun)
+            && at <= now
+        {
+            self.limit = limit;
+            self.steps_begun += 1;
+        }
+        if self.tick_at <= now {
+            self.tick(now);
+        }
+        if self.hungry {
+            self.supply.refresh(now, self.delivered);
+            self.hungry = false;
+        }
+        if self.stop <= now {
+            self.stop = Instant::FAR_FUTURE;
+            self.supply.stop(now, self.delivered);
+        }
+    }
+}

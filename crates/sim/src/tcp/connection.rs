@@ -1,0 +1,199 @@
+//! One TCP connection: its handshake, its two directions and its timers.
+
+use super::bundle::Bundle;
+use super::receive::{Reading, Receive};
+use super::rtt::Rtt;
+use super::scoreboard::Scoreboard;
+use super::segment::{Opening, Segment, stamp};
+use super::{Options, SubflowReport, SubflowState};
+use byway_wire::{Instant, Local, PathId};
+use core::net::SocketAddr;
+
+/// No bundle, no entry.
+pub(super) const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// This side has sent a SYN.
+    SynSent,
+    /// The other side has, and was answered.
+    SynReceived,
+    Open,
+    /// Both sides have ended; what the other repeats is answered for a while.
+    Lingering,
+    /// Over: the slot is free.
+    Closed,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub port: u32,
+    pub peer_port: u32,
+    pub local: Local,
+    pub remote: SocketAddr,
+    pub state: State,
+    /// Who governs what this side sends.
+    pub bundle: u32,
+    pub path: PathId,
+    /// Which candidate of the bundle it is.
+    pub place: usize,
+    /// Where the host counts what this side receives.
+    pub inbound: u32,
+    /// What the SYN said: ours, or the peer's.
+    pub opening: Opening,
+    pub opened: Instant,
+    pub mss: u64,
+    pub board: Scoreboard,
+    pub rtt: Rtt,
+    pub peer_shift: u8,
+    /// The peer takes nothing from here on.
+    pub peer_edge: u64,
+    pub receive: Receive,
+    /// Bytes that the application has taken.
+    pub received: u64,
+    /// Segments that may leave before the first ACK.
+    pub initial: u64,
+    /// A SYN or SYN-ACK is to be sent.
+    pub syn_due: bool,
+    /// Nothing new is sent; the end is, as soon as it can be.
+    pub closing: bool,
+    pub fin_sent: bool,
+    pub fin_acked: bool,
+    /// Whether the end of the other side was noted.
+    pub ended: bool,
+    /// What was not acknowledged goes another way; the peer is to be told, and has not said that it knows.
+    pub skip: bool,
+    pub skip_due: bool,
+    /// A segment found lost is sent again whatever the window (RFC 6675, section 5, 4.3).
+    pub must_resend: bool,
+    /// The peer's window is closed and there is data.
+    pub persist: bool,
+    pub choked: bool,
+    pub probe_due: bool,
+    /// When the probe was sent that was not answered.
+    pub probe_sent: Option<Instant>,
+    pub retransmission_at: Instant,
+    /// When a paced sender may send next, and the timer for it.
+    pub next_send: Instant,
+    pub pace_at: Instant,
+    pub probe_at: Instant,
+    pub linger_at: Instant,
+    /// The earliest of its timers that stands in the queue.
+    pub scheduled: Instant,
+    /// Whether it stands in the queue of those that may have something to send.
+    pub queued: bool,
+    pub tally: Tally,
+}
+
+/// Totals of what was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub acked: u64,
+    pub segments: u64,
+    pub losses: u64,
+    pub timeouts: u64,
+    pub retransmits: u64,
+}
+
+impl Connection {
+    pub(super) fn new(
+        now: Instant,
+        port: u32,
+        (local, remote): (Local, SocketAddr),
+        options: &Options,
+        reading: Reading,
+    ) -> Self {
+        let far = Instant::FAR_FUTURE;
+        Self {
+            port,
+            peer_port: 0,
+            local,
+            remote,
+            state: State::SynSent,
+            bundle: NONE,
+            path: PathId(0),
+            place: 0,
+            inbound: NONE,
+            opening: Opening::default(),
+            opened: now,
+            mss: u64::from(options.mss.max(1)),
+            board: Scoreboard::new(now, options.sack),
+            rtt: Rtt::new(options),
+            peer_shift: 0,
+            peer_edge: 0,
+            receive: Receive::new(options, reading),
+            received: 0,
+            initial: options.initial_window.map_or(u64::MAX, |segments| u64::from(segments.max(1))),
+            syn_due: true,
+            closing: false,
+            fin_sent: false,
+            fin_acked: false,
+            ended: false,
+            skip: false,
+            skip_due: false,
+            must_resend: false,
+            persist: false,
+            choked: false,
+            probe_due: false,
+            probe_sent: None,
+            retransmission_at: far,
+            next_send: now,
+            pace_at: far,
+            probe_at: far,
+            linger_at: far,
+            scheduled: far,
+            queued: false,
+            tally: Tally::default(),
+        }
+    }
+
+    /// When the first of its timers is due.
+    pub(super) fn deadline(&self) -> Instant {
+        self.retransmission_at
+            .min(self.receive.ack_at)
+            .min(self.pace_at)
+            .min(self.probe_at)
+            .min(self.linger_at)
+            .min(self.receive.reads_at())
+    }
+
+    /// A segment to the peer that says nothing yet.
+    pub(super) fn blank(&self, now: Instant, flags: u8) -> Segment {
+        Segment {
+            flags,
+            to: self.peer_port,
+            seq: self.board.next as u32,
+            stamp: stamp(now),
+            ..Segment::default()
+        }
+    }
+
+    /// Whether both directions have ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.fin_acked && self.receive.is_complete()
+    }
+
+    pub(super) fn report(&self, bundle: &Bundle) -> SubflowReport {
+        let state = match self.state {
+            State::SynSent | State::SynReceived => SubflowState::Opening,
+            State::Open if self.choked => SubflowState::Choked,
+            State::Open => SubflowState::Active,
+            State::Lingering | State::Closed => SubflowState::Closed,
+        };
+        SubflowReport {
+            place: self.place,
+            state,
+            acked: self.tally.acked,
+            window: bundle.controller.allowance(self.path).window,
+            in_flight: self.board.in_flight(),
+            srtt: self.rtt.smoothed,
+            min_rtt: self.rtt.min,
+            segments: self.tally.segments,
+            losses: self.tally.losses,
+            timeouts: self.tally.timeouts,
+            retransmits: self.tally.retransmits,
+            opened: self.opened,
+            closed: None,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! What a receiver has: data in order, data out of order, and what it owes the sender.
+
+use super::Options;
+use super::pace::Pace;
+use super::ranges::Ranges;
+use super::segment::{MOST_SACKS, Segment};
+use byway_wire::{Duration, Instant};
+
+/// How long an ACK waits for a second segment.
+const ACK_DELAY: Duration = Duration::from_millis(40);
+
+/// How the application takes what came.
+#[derive(Clone, Debug)]
+pub(super) enum Reading {
+    /// All at once.
+    All,
+    /// At a rate.
+    Paced(Pace),
+}
+
+#[derive(Debug)]
+pub(super) struct Receive {
+    /// All before has come.
+    pub next: u64,
+    early: Ranges,
+    /// Segments that came out of order, latest first: their ranges are told (RFC 2018, section 4).
+    recent: [u64; MOST_SACKS],
+    /// Where the sender's data ends, once its FIN has come.
+    end: Option<u64>,
+    /// Bytes in order that the application has not taken.
+    pub unread: u64,
+    pub reading: Reading,
+    capacity: u64,
+    mss: u64,
+    /// The edge of the window that was told: never taken back.
+    edge: u64,
+    pub shift: u8,
+    delayed: bool,
+    /// An ACK is to be sent now.
+    pub ack_now: bool,
+    /// When an ACK is to be sent at the latest.
+    pub ack_at: Instant,
+    /// Full segments since the last ACK.
+    unacked: u32,
+    /// The stamp of the latest segment, and when it came.
+    pub echo: u32,
+    pub arrived: u32,
+    sack: bool,
+    /// Whether the ACK answers a probe.
+    pub probed: bool,
+}
+
+impl Receive {
+    pub(super) fn new(options: &Options, reading: Reading) -> Self {
+        let capacity = options.receive_window.min(1 << 30);
+        let shift = (0..14).find(|shift| capacity >> shift <= 0xffff).unwrap_or(14);
+        Self {
+            next: 0,
+            early: Ranges::default(),
+            recent: [u64::MAX; MOST_SACKS],
+            end: None,
+            unread: 0,
+            reading,
+            capacity,
+            mss: u64::from(options.mss.max(1)),
+            edge: capacity,
+            shift,
+            delayed: options.delayed_ack,
+            ack_now: false,
+            ack_at: Instant::FAR_FUTURE,
+            unacked: 0,
+            echo: 0,
+            arrived: 0,
+            sack: options.sack,
+            probed: false,
+        }
+    }
+
+    /// The peer does not take SACK blocks.
+    pub(super) fn without_sack(&mut self) {
+        self.sack = false;
+    }
+
+    /// Takes `len` bytes from `seq` on, and perhaps the end. How many bytes are in order now that were not before.
+    pub(super) fn on_data(&mut self, now: Instant, seq: u64, len: u32, fin: bool) -> u64 {
+        let end = seq + u64::from(len);
+        if fin {
+            self.end = Some(end);
+            self.ack_now = true;
+        }
+        if end > self.edge {
+            // Beyond the window: as if it had not come.
+            self.ack_now = true;
+            return 0;
+        }
+        if seq <= self.next && self.early.is_empty() && end > self.next {
+            let fresh = end - self.next;
+            self.next = end;
+            self.unacked += 1;
+            if !self.delayed || self.unacked >= 2 {
+                self.ack_now = true;
+            } else if self.ack_at == Instant::FAR_FUTURE {
+                self.ack_at = now + ACK_DELAY;
+            }
+            return fresh;
+        }
+        // Out of order, a hole filled, or come twice: RFC 5681, 4.2 wants an ACK at once.
+        self.ack_now = true;
+        let before = self.next;
+        if end > self.next && len > 0 {
+            if seq > self.next {
+                self.early.insert(seq, end);
+                self.note_recent(seq);
+            } else {
+                self.next = end;
+                self.swallow();
+            }
+        }
+        self.next - before
+    }
+
+    /// Everything before `seq` is not waited for any more. How many bytes behind it are in order now.
+    pub(super) fn skip_to(&mut self, seq: u64) -> u64 {
+        self.ack_now = true;
+        if seq <= self.next || seq > self.edge {
+            return 0;
+        }
+        self.next = seq;
+        self.early.cut_below(seq);
+        self.swallow();
+        self.next - seq
+    }
+
+    fn swallow(&mut self) {
+        while let Some(end) = self.early.take_at(self.next) {
+            self.next = self.next.max(end);
+        }
+    }
+
+    fn note_recent(&mut self, seq: u64) {
+        let range = self.early.around(seq);
+        let [a, b, _] = self.recent;
+        let within = |number: u64| range.is_some_and(|(from, to)| (from..to).contains(&number));
+        self.recent = if within(a) {
+            [seq, b, self.recent[2]]
+        } else if within(b) {
+            [seq, a, self.recent[2]]
+        } else {
+            [seq, a, b]
+        };
+    }
+
+    /// Whether all of the sender's data has come, and its end.
+    pub(super) fn is_complete(&self) -> bool {
+        self.end == Some(self.next)
+    }
+
+    /// The cumulative acknowledgement: a FIN counts as a byte.
+    pub(super) fn cumulative(&self) -> u64 {
+        self.next + u64::from(self.is_complete())
+    }
+
+    /// Bytes in order come to the application: how many it takes now.
+    pub(super) fn read(&mut self, now: Instant, fresh: u64) -> u64 {
+        match &mut self.reading {
+            Reading::All => fresh,
+            Reading::Paced(pace) => {
+                let taken = pace.take(now, self.unread);
+                self.unread = self.unread - taken + fresh;
+                // What has just come may be read at once where there is no limit.
+                let more = if pace.is_unlimited() { self.unread } else { 0 };
+                self.unread -= more;
+                self.tell_if_wider();
+                taken + more
+            }
+        }
+    }
+
+    /// When the application will have read enough for the window to be told again, or all of the rest.
+    pub(super) fn reads_at(&self) -> Instant {
+        match &self.reading {
+            Reading::Paced(pace) if self.unread > 0 => {
+                pace.when(self.unread.min(self.worth_telling())).unwrap_or(Instant::FAR_FUTURE)
+            }
+            _ => Instant::FAR_FUTURE,
+        }
+    }
+
+    /// RFC 9293, 3.8.6.2.2: a window grows by a segment or half the buffer, or not at all.
+    fn worth_telling(&self) -> u64 {
+        self.mss.min(self.capacity / 2).max(1)
+    }
+
+    fn tell_if_wider(&mut self) {
+        let free = (self.next + self.capacity).saturating_sub(self.unread);
+        let told = self.edge.saturating_sub(self.next);
+        if free >= self.edge + self.worth_telling() && told < 2 * self.mss {
+            self.ack_now = true;
+        }
+    }
+
+    /// Writes what an ACK says into `segment`.
+    pub(super) fn acknowledge(&mut self, segment: &mut Segment) {
+        let free = (self.next + self.capacity).saturating_sub(self.unread);
+        if free >= self.edge + self.worth_telling() || self.edge < self.next {
+            self.edge = self.edge.max(free);
+        }
+        segment.ack = self.cumulative() as u32;
+        let window = self.edge.saturating_sub(self.next) >> self.shift;
+        segment.window = window.min(0xffff) as u16;
+        segment.echo = self.echo;
+        if self.sack && !self.early.is_empty() {
+            let mut count = 0;
+            for &seq in &self.recent {
+                let Some((from, to)) = self.early.around(seq) else { continue };
+                let block = (from as u32, to as u32);
+                let (told, free) = segment.sacks.split_at_mut(count);
+                if told.contains(&block) {
+                    continue;
+                }
+                if let Some(place) = free.first_mut() {
+                    *place = block;
+                    count += 1;
+                }
+            }
+            segment.sack_count = count;
+        }
+        (self.ack_now, self.ack_at, self.unacked) = (false, Instant::FAR_FUTURE, 0);
+    }
+}

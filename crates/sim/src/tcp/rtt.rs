@@ -1,0 +1,84 @@
+//! Round-trip time and retransmission timeout, RFC 6298.
+
+use super::Options;
+use byway_wire::Duration;
+use byway_wire::time::nanos;
+
+/// Before the first sample (RFC 6298, 2.1).
+const FIRST: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug)]
+pub(super) struct Rtt {
+    /// Zero: no sample yet.
+    pub smoothed: Duration,
+    pub min: Duration,
+    variation: u64,
+    base: u64,
+    /// Timeouts in a row.
+    pub backoff: u32,
+    least: u64,
+    most: u64,
+}
+
+impl Rtt {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            smoothed: Duration::ZERO,
+            min: Duration::ZERO,
+            variation: 0,
+            base: nanos(FIRST),
+            backoff: 0,
+            least: nanos(options.min_rto),
+            most: nanos(options.max_rto),
+        }
+    }
+
+    /// RFC 6298, 2.2 to 2.4.
+    pub(super) fn sample(&mut self, rtt: Duration) {
+        let sample = nanos(rtt).max(1);
+        let mut smoothed = nanos(self.smoothed);
+        if smoothed == 0 {
+            smoothed = sample;
+            self.variation = sample / 2;
+            self.min = rtt;
+        } else {
+            self.variation = self.variation - self.variation / 4 + smoothed.abs_diff(sample) / 4;
+            smoothed = smoothed - smoothed / 8 + sample / 8;
+            self.min = self.min.min(rtt);
+        }
+        self.smoothed = Duration::from_nanos(smoothed);
+        self.base = smoothed.saturating_add(self.variation.saturating_mul(4)).max(self.least);
+    }
+
+    /// The timeout, doubled for each in a row (5.5).
+    pub(super) fn timeout(&self) -> Duration {
+        let backed_off = self.base.saturating_mul(1 << self.backoff.min(16));
+        Duration::from_nanos(backed_off.min(self.most.max(self.base)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn follows_the_rfc() {
+        let ms = Duration::from_millis;
+        let mut rtt = Rtt::new(&Options { min_rto: ms(1), max_rto: ms(5_000), ..Options::default() });
+        assert_eq!(rtt.timeout(), ms(1_000));
+        rtt.sample(ms(100));
+        assert_eq!(rtt.timeout(), ms(300), "R + 4 R/2");
+        rtt.sample(ms(180));
+        // RTTVAR = 3/4 * 50 + 80/4 = 57.5, SRTT = 7/8 * 100 + 180/8 = 110.
+        assert_eq!((rtt.smoothed, rtt.timeout()), (ms(110), ms(340)));
+        rtt.backoff = 2;
+        assert_eq!(rtt.timeout(), ms(1_360));
+        rtt.backoff = 60;
+        assert_eq!(rtt.timeout(), ms(5_000));
+        let mut rtt = Rtt::new(&Options::default());
+        for _ in 0..100 {
+            rtt.sample(ms(20));
+        }
+        assert_eq!((rtt.timeout(), rtt.min), (ms(200), ms(20)), "the least timeout");
+    }
+}

@@ -1,0 +1,471 @@
+//! What a sender has in the network: what arrived, what was lost, what to send again.
+//!
+//! With SACK, a segment is lost when three that were sent after it have arrived: RFC 6675's rule, but by the order of
+//! sending, so that it holds for segments sent again as well (as in RFC 9002, 6.1.1). Without SACK, three duplicate ACKs
+//! and partial ACKs tell, as in RFC 6582. A timeout counts all as lost, and is taken back if the time stamps show that
+//! the segments had arrived (RFC 4015).
+
+use super::ranges::Ranges;
+use super::segment::stamp;
+use byway_wire::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// How many later arrivals make a loss.
+const THRESHOLD: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Outstanding,
+    Sacked,
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    seq: u64,
+    /// Number of its last transmission.
+    transmission: u64,
+    sent_at: Instant,
+    /// When it was sent for the first time.
+    first_sent_at: Instant,
+    /// What had been delivered when it was sent, and when the last of that was.
+    delivered: (u64, Instant),
+    /// Bytes of data.
+    len: u32,
+    state: State,
+    fin: bool,
+    app_limited: bool,
+    resent: bool,
+}
+
+impl Record {
+    fn end(&self) -> u64 {
+        self.seq + u64::from(self.len) + u64::from(self.fin)
+    }
+}
+
+/// A segment to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub seq: u64,
+    pub len: u32,
+    pub fin: bool,
+}
+
+/// What an ACK told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Segments with data that arrived.
+    pub packets: u32,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes that the cumulative acknowledgement moved over.
+    pub in_order: u64,
+    /// Whether the cumulative acknowledgement moved.
+    pub advanced: bool,
+    /// The latest transmission of those that arrived: when it was sent.
+    pub sent_at: Instant,
+    /// Whether the application limited it.
+    pub app_limited: bool,
+    /// Its round trip, if it is sure which transmission arrived.
+    pub rtt: Option<Duration>,
+    /// Bytes per second delivered over its round trip.
+    pub rate: Option<u64>,
+    latest: u64,
+    from: (u64, Instant),
+}
+
+/// Segments found lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    pub packets: u32,
+    pub bytes: u64,
+    pub first_sent_at: Instant,
+    pub last_sent_at: Instant,
+    /// Bytes in flight before.
+    pub in_flight: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Scoreboard {
+    /// Whether the receiver sends SACK blocks.
+    sack: bool,
+    records: VecDeque<Record>,
+    /// The number of the first record, of all there ever were.
+    base: u64,
+    /// All before is acknowledged.
+    pub una: u64,
+    /// The next new byte.
+    pub next: u64,
+    in_flight: u64,
+    transmissions: u64,
+    /// The latest three transmissions that arrived, latest first.
+    latest: [u64; THRESHOLD as usize],
+    /// Records before this number were judged as they were sent first.
+    judged: u64,
+    /// Transmissions of what was sent again, and the records' numbers.
+    resent: VecDeque<(u64, u64)>,
+    /// Numbers of records to be sent again; some may have arrived since.
+    lost: VecDeque<u64>,
+    sacked: Ranges,
+    delivered: (u64, Instant),
+    /// The last timeout, until an ACK tells whether it was one.
+    timeout_at: Option<Instant>,
+    /// Without SACK: duplicate ACKs, each a segment that left the network.
+    duplicates: u32,
+    /// Without SACK: recovery ends when this is acknowledged.
+    recover: Option<u64>,
+    /// Without SACK: no recovery begins before this is acknowledged.
+    guard: u64,
+}
+
+impl Scoreboard {
+    pub(super) fn new(now: Instant, sack: bool) -> Self {
+        Self {
+            sack,
+            records: VecDeque::new(),
+            base: 0,
+            una: 0,
+            next: 0,
+            in_flight: 0,
+            transmissions: 0,
+            latest: [0; THRESHOLD as usize],
+            judged: 0,
+            resent: VecDeque::new(),
+            lost: VecDeque::new(),
+            sacked: Ranges::default(),
+            delivered: (0, now),
+            timeout_at: None,
+            duplicates: 0,
+            recover: None,
+            guard: 0,
+        }
+    }
+
+    /// The receiver sends no SACK blocks.
+    pub(super) fn without_sack(&mut self) {
+        self.sack = false;
+    }
+
+    /// Bytes in flight.
+    pub(super) fn in_flight(&self) -> u64 {
+        if self.duplicates == 0 {
+            return self.in_flight;
+        }
+        let segment = self.records.front().map_or(0, |record| u64::from(record.len));
+        self.in_flight.saturating_sub(u64::from(self.duplicates) * segment)
+    }
+
+    /// Whether all that was sent is acknowledged.
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Bytes of data that are not acknowledged.
+    pub(super) fn unacknowledged(&self) -> u64 {
+        self.next - self.una
+    }
+
+    /// Enters new data.
+    pub(super) fn push(&mut self, now: Instant, len: u32, fin: bool, app_limited: bool) -> Piece {
+        if self.in_flight == 0 {
+            self.delivered.1 = now;
+        }
+        self.transmissions += 1;
+        let seq = self.next;
+        self.records.push_back(Record {
+            seq,
+            transmission: self.transmissions,
+            sent_at: now,
+            first_sent_at: now,
+            delivered: self.delivered,
+            len,
+            state: State::Outstanding,
+            fin,
+            app_limited,
+            resent: false,
+        });
+        self.next += u64::from(len) + u64::from(fin);
+        self.in_flight += u64::from(len);
+        Piece { seq, len, fin }
+    }
+
+    /// What is to be sent again next.
+    pub(super) fn next_lost(&mut self) -> Option<Piece> {
+        while let Some(&number) = self.lost.front() {
+            if let Some(record) = self.get(number)
+                && record.state == State::Lost
+            {
+                return Some(Piece { seq: record.seq, len: record.len, fin: record.fin });
+            }
+            self.lost.pop_front();
+        }
+        None
+    }
+
+    /// Enters that [`next_lost`](Self::next_lost) was sent again.
+    pub(super) fn resend(&mut self, now: Instant) {
+        let Some(number) = self.lost.pop_front() else { return };
+        self.transmissions += 1;
+        let (transmission, delivered) = (self.transmissions, self.delivered);
+        let Some(record) = self.get_mut(number) else { return };
+        (record.transmission, record.sent_at, record.delivered) = (transmission, now, delivered);
+        (record.state, record.resent) = (State::Outstanding, true);
+        let len = record.len;
+        self.in_flight += u64::from(len);
+        if self.sack {
+            self.resent.push_back((transmission, number));
+        }
+    }
+
+    /// Takes an ACK of all before `ack` and of `blocks`, sent on the arrival of a segment with the stamp `echo`. When
+    /// segments had been sent of which it was believed that they were lost, and were not, goes to `undone`.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Instant,
+        ack: u64,
+        blocks: impl Iterator<Item = (u64, u64)>,
+        echo: u32,
+        undone: &mut Vec<Instant>,
+    ) -> Progress {
+        let mut progress = Progress::default();
+        if let Some(at) = self.timeout_at
+            && (ack > self.una)
+        {
+            self.timeout_at = None;
+            if is_before(echo, at) {
+                self.take_back_losses();
+            }
+        }
+        while let Some(&record) = self.records.front()
+            && record.end() <= ack
+        {
+            self.records.pop_front();
+            self.base += 1;
+            progress.in_order += u64::from(record.len);
+            if record.state != State::Sacked {
+                self.deliver(&record, now, echo, &mut progress, undone);
+            }
+        }
+        if ack > self.una {
+            self.una = ack;
+            progress.advanced = true;
+            if !self.sacked.is_empty() {
+                self.sacked.cut_below(ack);
+            }
+        }
+        for (from, to) in blocks {
+            if from < self.una || to > self.next {
+                continue;
+            }
+            while let Some((gap, end)) = self.sacked.first_gap(from, to) {
+                self.sacked.insert(gap, end);
+                let first = self.records.partition_point(|record| record.seq < gap);
+                for place in first..self.records.len() {
+                    let Some(&record) = self.records.get(place) else { break };
+                    if record.end() > end {
+                        break;
+                    }
+                    if record.state != State::Sacked {
+                        self.deliver(&record, now, echo, &mut progress, undone);
+                        if let Some(record) = self.records.get_mut(place) {
+                            record.state = State::Sacked;
+                        }
+                    }
+                }
+            }
+        }
+        if progress.packets > 0 {
+            self.delivered = (self.delivered.0 + progress.bytes, now);
+            let (bytes, at) = progress.from;
+            let nanos = now.since(at).as_nanos().max(1);
+            let rate = u128::from(self.delivered.0 - bytes) * 1_000_000_000 / nanos;
+            progress.rate = u64::try_from(rate).ok().filter(|_| progress.latest > 0);
+        }
+        progress
+    }
+
+    fn deliver(
+        &mut self,
+        record: &Record,
+        now: Instant,
+        echo: u32,
+        progress: &mut Progress,
+        undone: &mut Vec<Instant>,
+    ) {
+        if record.state == State::Outstanding {
+            self.in_flight -= u64::from(record.len);
+        }
+        progress.packets += u32::from(record.len > 0);
+        progress.bytes += u64::from(record.len);
+        // The ACK was made before the segment was sent again: the first one has arrived.
+        let early = record.resent && is_before(echo, record.sent_at);
+        if early || record.state == State::Lost {
+            undone.push(record.first_sent_at);
+        }
+        if early {
+            if progress.sent_at == Instant::ZERO {
+                (progress.sent_at, progress.app_limited) = (record.first_sent_at, record.app_limited);
+            }
+            return;
+        }
+        let sent = record.transmission;
+        let [a, b, c] = self.latest;
+        self.latest = if sent > a {
+            [sent, a, b]
+        } else if sent > b {
+            [a, sent, b]
+        } else {
+            [a, b, c.max(sent)]
+        };
+        if sent > progress.latest {
+            progress.latest = sent;
+            progress.sent_at = record.sent_at;
+            progress.app_limited = record.app_limited;
+            progress.rtt = Some(now.since(record.sent_at));
+            progress.from = record.delivered;
+        }
+    }
+
+    /// What must be lost by what has arrived. `duplicate`: the ACK moved nothing and brought nothing else.
+    pub(super) fn find_losses(&mut self, progress: &Progress, duplicate: bool) -> Option<Losses> {
+        if !self.sack {
+            return self.find_losses_by_duplicates(progress, duplicate);
+        }
+        if self.sacked.is_empty() && self.resent.is_empty() {
+            return None;
+        }
+        let [.., latest] = self.latest;
+        let before = self.in_flight;
+        let mut losses = None;
+        self.judged = self.judged.max(self.base);
+        while let Some(&record) = self.get(self.judged) {
+            if !record.resent {
+                if record.transmission >= latest {
+                    break;
+                }
+                if record.state == State::Outstanding {
+                    self.lose(self.judged, before, &mut losses);
+                }
+            }
+            self.judged += 1;
+        }
+        while let Some(&(transmission, number)) = self.resent.front() {
+            let current = self.get(number).filter(|record| record.transmission == transmission);
+            if current.is_some_and(|record| record.state == State::Outstanding) {
+                if transmission >= latest {
+                    break;
+                }
+                self.lose(number, before, &mut losses);
+            }
+            self.resent.pop_front();
+        }
+        losses
+    }
+
+    /// The same without SACK.
+    fn find_losses_by_duplicates(&mut self, progress: &Progress, duplicate: bool) -> Option<Losses> {
+        let before = self.in_flight();
+        let mut losses = None;
+        if progress.advanced {
+            match self.recover {
+                Some(recover) if self.una < recover => {
+                    // A partial ACK: the segments behind the hole had been counted as they arrived; the next hole is here.
+                    self.duplicates = self.duplicates.saturating_sub(progress.packets.saturating_sub(1));
+                    self.lose_first(before, &mut losses);
+                }
+                _ => {
+                    self.recover = None;
+                    self.duplicates = 0;
+                }
+            }
+        } else if duplicate {
+            self.duplicates = (self.duplicates + 1).min((self.records.len() as u32).saturating_sub(1));
+            if self.duplicates >= THRESHOLD && self.recover.is_none() && self.una >= self.guard {
+                self.recover = Some(self.next);
+                self.guard = self.next;
+                self.lose_first(before, &mut losses);
+            }
+        }
+        losses
+    }
+
+    fn lose_first(&mut self, in_flight: u64, losses: &mut Option<Losses>) {
+        if self.records.front().is_some_and(|record| record.state == State::Outstanding) {
+            self.lose(self.base, in_flight, losses);
+        }
+    }
+
+    fn lose(&mut self, number: u64, in_flight: u64, losses: &mut Option<Losses>) {
+        let Some(record) = self.get_mut(number) else { return };
+        record.state = State::Lost;
+        let Record { len, sent_at, .. } = *record;
+        self.in_flight -= u64::from(len);
+        self.lost.push_back(number);
+        let none = Losses { packets: 0, bytes: 0, first_sent_at: sent_at, last_sent_at: sent_at, in_flight };
+        let losses = losses.get_or_insert(none);
+        losses.packets += 1;
+        losses.bytes += u64::from(len);
+        losses.first_sent_at = losses.first_sent_at.min(sent_at);
+        losses.last_sent_at = losses.last_sent_at.max(sent_at);
+    }
+
+    /// Nothing was heard for the timeout: all that has not arrived counts as lost.
+    pub(super) fn on_timeout(&mut self, now: Instant) -> Option<Losses> {
+        let before = self.in_flight();
+        self.duplicates = 0;
+        self.recover = None;
+        self.guard = self.next;
+        self.timeout_at.get_or_insert(now);
+        self.resent.clear();
+        let mut losses = None;
+        for number in self.base..self.base + self.records.len() as u64 {
+            if self.get(number).is_some_and(|record| record.state == State::Outstanding) {
+                self.lose(number, before, &mut losses);
+            }
+        }
+        // In the order of the data, what had been lost before among it.
+        let lost = |(place, record): (usize, &Record)| {
+            (record.state == State::Lost).then_some(self.base + place as u64)
+        };
+        self.lost = self.records.iter().enumerate().filter_map(lost).collect();
+        losses
+    }
+
+    /// The timeout was none: what was not sent again is on its way.
+    fn take_back_losses(&mut self) {
+        for record in self.records.iter_mut().filter(|record| record.state == State::Lost) {
+            record.state = State::Outstanding;
+            self.in_flight += u64::from(record.len);
+        }
+        self.lost.clear();
+        // They are judged anew, by what was sent after them.
+        self.judged = self.base;
+    }
+
+    /// Gives up all that is not acknowledged, what SACK blocks told of among it (RFC 2018, section 8): how many bytes of data that is. What comes next begins where it ended.
+    pub(super) fn abandon(&mut self) -> u64 {
+        let bytes = self.records.iter().map(|record| u64::from(record.len)).sum();
+        self.base += self.records.len() as u64;
+        self.records.clear();
+        self.lost.clear();
+        self.resent.clear();
+        self.sacked.clear();
+        (self.una, self.in_flight, self.duplicates) = (self.next, 0, 0);
+        (self.timeout_at, self.recover) = (None, None);
+        bytes
+    }
+
+    fn get(&self, number: u64) -> Option<&Record> {
+        self.records.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut Record> {
+        self.records.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+}
+
+/// Whether a stamp is of before `at`.
+fn is_before(echo: u32, at: Instant) -> bool {
+    (echo.wrapping_sub(stamp(at)) as i32) < 0
+}

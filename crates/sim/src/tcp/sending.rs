@@ -1,0 +1,235 @@
+//! What a connection sends next.
+
+use super::bundle::Bundle;
+use super::connection::{Connection, State};
+use super::scoreboard::Piece;
+use super::segment::{ACK, FIN, PROBE, REPLY, SKIP, SYN, Segment};
+use byway_control::Sent;
+use byway_wire::{Duration, Ecn, Instant, Out, Transmit};
+
+/// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
+const PROBE_EVERY: Duration = Duration::from_millis(500);
+
+impl Connection {
+    /// Writes the next segment, if there is one.
+    pub(super) fn transmit(
+        &mut self,
+        now: Instant,
+        bundle: Option<&mut Bundle>,
+        out: &mut Out<'_>,
+    ) -> Option<Transmit> {
+        match self.state {
+            State::SynSent | State::SynReceived => {
+                return core::mem::take(&mut self.syn_due).then(|| self.send_syn(now, bundle, out))?;
+            }
+            State::Open => {}
+            State::Lingering => return self.send_empty(now, out),
+            State::Closed => return None,
+        }
+        let piece = match bundle {
+            Some(bundle) => self.next_piece(now, bundle),
+            None => self.next_lost_end(now).or_else(|| self.end(now)),
+        };
+        let Some(piece) = piece else { return self.send_empty(now, out) };
+        if self.retransmission_at == Instant::FAR_FUTURE {
+            self.retransmission_at = now + self.rtt.timeout();
+        }
+        let mut segment = self.blank(now, if piece.fin { ACK | FIN } else { ACK });
+        segment.seq = piece.seq as u32;
+        if piece.fin && self.skip {
+            segment.flags |= SKIP;
+        }
+        self.receive.acknowledge(&mut segment);
+        self.write(&segment, piece.len, out)
+    }
+
+    fn write(&self, segment: &Segment, len: u32, out: &mut Out<'_>) -> Option<Transmit> {
+        let size = segment.encode(len as usize, out.buffer)?;
+        Some(Transmit {
+            local: self.local,
+            remote: self.remote,
+            ecn: Ecn::NotEct,
+            size,
+            segment: size,
+            phantom: len as usize,
+        })
+    }
+
+    fn send_syn(&mut self, now: Instant, bundle: Option<&mut Bundle>, out: &mut Out<'_>) -> Option<Transmit> {
+        let flags = if self.state == State::SynSent { SYN } else { SYN | ACK };
+        let mut segment = self.blank(now, flags);
+        segment.opening = self.opening;
+        self.receive.acknowledge(&mut segment);
+        self.retransmission_at = now + self.rtt.timeout();
+        if let Some(bundle) = bundle {
+            bundle.started.get_or_insert(now);
+        }
+        self.write(&segment, 0, out)
+    }
+
+    /// A segment without data, if one is due.
+    fn send_empty(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        let mut segment;
+        if self.skip_due {
+            self.skip_due = false;
+            segment = self.blank(now, ACK | SKIP);
+        } else if self.receive.ack_now {
+            segment = self.blank(now, ACK);
+            segment.stamp = self.receive.arrived;
+            if core::mem::take(&mut self.receive.probed) {
+                segment.flags |= REPLY;
+            }
+        } else if self.probe_due {
+            self.probe_due = false;
+            self.probe_sent = Some(now);
+            segment = self.blank(now, ACK | PROBE);
+        } else {
+            return None;
+        }
+        self.receive.acknowledge(&mut segment);
+        self.write(&segment, 0, out)
+    }
+
+    /// The end of a side that sends no data.
+    fn end(&mut self, now: Instant) -> Option<Piece> {
+        (self.closing && !self.fin_sent).then(|| {
+            self.fin_sent = true;
+            self.board.push(now, 0, true, true)
+        })
+    }
+
+    fn next_lost_end(&mut self, now: Instant) -> Option<Piece> {
+        let piece = self.board.next_lost()?;
+        self.board.resend(now);
+        Some(piece)
+    }
+
+    /// Data to be sent now: what was lost before what is new.
+    fn next_piece(&mut self, now: Instant, bundle: &mut Bundle) -> Option<Piece> {
+        if self.closing {
+            return self.next_lost_end(now).or_else(|| self.end(now));
+        }
+        if self.skip {
+            return None;
+        }
+        let allowance = bundle.controller.allowance(self.path);
+        if allowance.choked != self.choked {
+            self.choked = allowance.choked;
+            self.probe_at = if self.choked { now + self.probe_gap(0.5) } else { Instant::FAR_FUTURE };
+        }
+        let window = allowance.window.min(self.initial.saturating_mul(self.mss));
+        let flight = self.board.in_flight();
+        let rate = match allowance.rate {
+            Some(rate) => Some(rate.max(1)),
+            None if window < self.mss || bundle.options.paced => self.window_rate(window),
+            None => None,
+        };
+        if let Some(piece) = self.board.next_lost() {
+            let fits = flight + u64::from(piece.len) <= window || flight == 0 || self.must_resend;
+            if !fits || !self.may_send_at(now, rate) {
+                return None;
+            }
+            self.must_resend = false;
+            self.board.resend(now);
+            self.tally.retransmits += 1;
+            self.note_sent(now, bundle, piece.len, false, rate);
+            return Some(piece);
+        }
+        self.must_resend = false;
+        if self.choked || self.fin_sent {
+            return None;
+        }
+        let available = bundle.supply.available(bundle.delivered);
+        let ended = bundle.supply.has_ended();
+        let mut len = available.min(self.mss);
+        // An application that goes on writing is waited for until a segment is full.
+        if len < self.mss && !ended && len < bundle.options.send_buffer.unwrap_or(u64::MAX) {
+            bundle.hungry = true;
+            return None;
+        }
+        // Over several paths the end has to wait: what one of them loses may go another way.
+        let alone = bundle.connections.len() <= 1;
+        if len == 0 {
+            return (ended && alone).then(|| {
+                self.fin_sent = true;
+                self.board.push(now, 0, true, true)
+            });
+        }
+        if flight + len > window && flight > 0 {
+            return None;
+        }
+        let unacked = self.board.unacknowledged();
+        let room = self.peer_edge.saturating_sub(self.board.next).min(bundle.limit.saturating_sub(unacked));
+        if room < len {
+            // RFC 9293, 3.8.6.2.1: no small segments as long as others are under way.
+            if unacked > 0 {
+                return None;
+            }
+            if room == 0 {
+                if !self.persist && self.peer_edge <= self.board.next {
+                    self.persist = true;
+                    self.probe_at = now + self.rtt.timeout();
+                }
+                return None;
+            }
+            len = room;
+        }
+        if !self.may_send_at(now, rate) {
+            return None;
+        }
+        bundle.supply.take(len);
+        let left = available - len;
+        let fin = alone && ended && left == 0;
+        self.fin_sent = fin;
+        // The window has room for another, and something else has not.
+        let starved = left < if ended { 1 } else { self.mss } || room - len < self.mss;
+        let app_limited = starved && flight + len + self.mss <= window;
+        let piece = self.board.push(now, len as u32, fin, app_limited);
+        self.note_sent(now, bundle, piece.len, app_limited, rate);
+        Some(piece)
+    }
+
+    /// A window over a round trip, in bytes per second. A window of packets gets a quarter more, so that the pace does not
+    /// keep it from being used up (RFC 9002, 7.7). `None`: no round trip is known.
+    fn window_rate(&self, window: u64) -> Option<u64> {
+        let nanos = self.rtt.smoothed.as_nanos();
+        (nanos > 0).then(|| {
+            let quarters = if window < self.mss { 4 } else { 5 };
+            let rate = u128::from(window) * quarters * 250_000_000 / nanos;
+            u64::try_from(rate).unwrap_or(u64::MAX).max(1)
+        })
+    }
+
+    /// Whether the pace allows a segment now; if not, when.
+    fn may_send_at(&mut self, now: Instant, rate: Option<u64>) -> bool {
+        if rate.is_none() || now >= self.next_send {
+            self.pace_at = Instant::FAR_FUTURE;
+            return true;
+        }
+        self.pace_at = self.next_send;
+        false
+    }
+
+    fn note_sent(
+        &mut self,
+        now: Instant,
+        bundle: &mut Bundle,
+        len: u32,
+        app_limited: bool,
+        rate: Option<u64>,
+    ) {
+        self.tally.segments += 1;
+        if let Some(rate) = rate {
+            let nanos = u128::from(len) * 1_000_000_000 / u128::from(rate);
+            let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+            self.next_send = self.next_send.max(now) + gap;
+        }
+        let in_flight = self.board.in_flight();
+        bundle.controller.on_sent(self.path, &Sent { now, bytes: len, in_flight, app_limited });
+    }
+
+    /// Until the next probe of a choked path; `chance` in 0 to 1 moves it by up to a tenth.
+    pub(super) fn probe_gap(&self, chance: f64) -> Duration {
+        PROBE_EVERY.max(4 * self.rtt.smoothed).mul_f64(0.9 + chance / 5.0)
+    }
+}

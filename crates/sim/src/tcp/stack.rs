@@ -1,0 +1,473 @@
+//! Connections, bundles and their timers: the machine under hosts, web clients and relays.
+
+mod paths;
+
+use super::acking::{Fate, LINGER};
+use super::bundle::Bundle;
+use super::connection::{Connection, NONE, State};
+use super::host::Serve;
+use super::pace::Pace;
+use super::receive::Reading;
+use super::segment::{ACK, LONGEST, Opening, RST, SYN, Segment, nanos_between, stamp};
+use super::{Demand, Flow, Received, Tag};
+use crate::random::Random;
+use byway_control::Opened;
+use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Out, Transmit};
+use core::net::{IpAddr, SocketAddr};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+/// Ports are a slot and how often it was used before.
+const SLOTS: u32 = 1 << 16;
+/// Marks bundles among the subjects of timers.
+const BUNDLE: u32 = 1 << 31;
+
+/// What the owner of a stack wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The peer's data has come, all of it, on the connection of this bundle.
+    Answered(u32),
+    /// The bundle's last connection is gone.
+    Gone(u32),
+}
+
+/// A segment without a connection: where it goes and the port.
+type Refusal = (Local, SocketAddr, u32);
+
+#[derive(Debug)]
+pub(super) struct Stack {
+    pub serve: Serve,
+    random: Random,
+    /// What this host is called in tags, once it has an address.
+    name: Option<u64>,
+    connections: Vec<Connection>,
+    free: VecDeque<u32>,
+    /// Connections that others opened, by where they come from.
+    accepted: BTreeMap<(SocketAddr, u32), u32>,
+    bundles: Vec<Bundle>,
+    free_bundles: Vec<u32>,
+    inbound: Vec<Inbound>,
+    by_tag: BTreeMap<u64, u32>,
+    ready: VecDeque<u32>,
+    timers: BinaryHeap<Reverse<(Instant, u32)>>,
+    refusals: VecDeque<Refusal>,
+    undone: Vec<Instant>,
+    /// Whether the owner takes events.
+    pub watched: bool,
+    pub events: Vec<Event>,
+    pub received: u64,
+}
+
+#[derive(Debug, Default)]
+struct Inbound {
+    received: Received,
+    open: u32,
+}
+
+impl Stack {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            serve: Serve::default(),
+            random: Random::component(seed, "tcp"),
+            name: None,
+            connections: Vec::new(),
+            free: VecDeque::new(),
+            accepted: BTreeMap::new(),
+            bundles: Vec::new(),
+            free_bundles: Vec::new(),
+            inbound: Vec::new(),
+            by_tag: BTreeMap::new(),
+            ready: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            refusals: VecDeque::new(),
+            undone: Vec::new(),
+            watched: false,
+            events: Vec::new(),
+            received: 0,
+        }
+    }
+
+    // Flows.
+
+    /// Opens a flow that asks for an answer of so many bytes when it has ended: its bundle.
+    pub(super) fn open(&mut self, flow: Flow, answer: u64) -> u32 {
+        let mut bundle = Bundle::new(flow);
+        bundle.answer = answer;
+        let index = match self.free_bundles.pop() {
+            Some(index) => index,
+            None => self.bundles.len() as u32,
+        };
+        bundle.tag = self.name.unwrap_or(0) ^ u64::from(index);
+        match self.bundles.get_mut(index as usize) {
+            Some(place) => *place = bundle,
+            None => self.bundles.push(bundle),
+        }
+        self.schedule_bundle(index);
+        index
+    }
+
+    pub(super) fn bundle(&self, index: u32) -> Option<&Bundle> {
+        self.bundles.get(index as usize)
+    }
+
+    /// Lets `change` change a bundle; its paths then see whether they can send.
+    pub(super) fn with_bundle(&mut self, index: u32, change: impl FnOnce(&mut Bundle)) {
+        if let Some(bundle) = self.bundles.get_mut(index as usize) {
+            change(bundle);
+            self.settle_bundle(index);
+        }
+    }
+
+    /// Forgets a bundle that is over.
+    pub(super) fn release(&mut self, index: u32) {
+        self.free_bundles.push(index);
+    }
+
+    pub(super) fn connection(&self, slot: u32) -> Option<&Connection> {
+        self.connections.get(slot as usize)
+    }
+
+    pub(super) fn tag(&self, index: u32) -> Option<Tag> {
+        self.name.and(self.bundles.get(index as usize)).map(|bundle| Tag(bundle.tag))
+    }
+
+    pub(super) fn received(&self, tag: Tag) -> Option<Received> {
+        let &index = self.by_tag.get(&tag.0)?;
+        self.inbound.get(index as usize).map(|inbound| inbound.received)
+    }
+
+    // The machine.
+
+    pub(super) fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Datagram(datagram) => self.datagram(now, &datagram),
+            Input::Link(change) if self.name.is_none() => {
+                // High, for the low half is left to the flows' numbers. Hosts of different IPv4 addresses and equal ports
+                // never share a name.
+                let high = match change.address.ip() {
+                    IpAddr::V4(ip) => u32::from(ip),
+                    IpAddr::V6(ip) => ip.octets().iter().fold(0x811c_9dc5, |hash: u32, &byte| {
+                        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+                    }),
+                } ^ u32::from(change.address.port()) << 16;
+                let name = u64::from(high) << 32;
+                self.name = Some(name);
+                for bundle in &mut self.bundles {
+                    bundle.tag ^= name;
+                }
+            }
+            // A socket that went is a path that is silent.
+            Input::Link(_) | Input::SendError(_) => {}
+        }
+    }
+
+    pub(super) fn wake(&mut self, now: Instant) {
+        while let Some(&Reverse((at, subject))) = self.timers.peek()
+            && at <= now
+        {
+            self.timers.pop();
+            if subject & BUNDLE != 0 {
+                self.bundle_due(now, at, subject & !BUNDLE);
+            } else {
+                self.connection_due(now, at, subject);
+            }
+        }
+    }
+
+    pub(super) fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        while let Some(&slot) = self.ready.front() {
+            if let Some(connection) = self.connections.get_mut(slot as usize) {
+                let bundle = self.bundles.get_mut(connection.bundle as usize);
+                if let Some(transmit) = connection.transmit(now, bundle, out) {
+                    // Those that can send more take turns.
+                    if self.ready.len() > 1 {
+                        self.ready.rotate_left(1);
+                    }
+                    return Some(transmit);
+                }
+                connection.queued = false;
+                let deadline = connection.deadline();
+                if deadline < connection.scheduled {
+                    connection.scheduled = deadline;
+                    self.timers.push(Reverse((deadline, slot)));
+                }
+                let index = connection.bundle;
+                self.ready.pop_front();
+                self.schedule_bundle(index);
+            } else {
+                self.ready.pop_front();
+            }
+        }
+        let (local, remote, to) = self.refusals.pop_front()?;
+        let segment = Segment { flags: RST, to, stamp: stamp(now), ..Segment::default() };
+        let size = segment.encode(0, out.buffer)?;
+        Some(Transmit { local, remote, ecn: Ecn::NotEct, size, segment: size, phantom: 0 })
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    // What happens.
+
+    fn datagram(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        if datagram.payload.len() > LONGEST {
+            return;
+        }
+        let Some(segment) = Segment::decode(datagram.payload, datagram.phantom) else { return };
+        if segment.flags & (SYN | ACK) == SYN {
+            self.on_syn(now, datagram, &segment);
+            return;
+        }
+        let slot = segment.to & (SLOTS - 1);
+        let known = self.connections.get_mut(slot as usize).filter(|connection| {
+            connection.port == segment.to
+                && connection.remote == datagram.remote
+                && connection.state != State::Closed
+        });
+        let Some(connection) = known else {
+            if segment.flags & (SYN | RST) == SYN {
+                self.refusals.push_back((datagram.local, datagram.remote, segment.opening.port));
+            }
+            return;
+        };
+        if segment.has(RST) {
+            self.on_fate(now, slot, Fate::Dead);
+            return;
+        }
+        let index = connection.bundle;
+        let bundle = self.bundles.get_mut(index as usize);
+        if segment.has(SYN) {
+            // The answer to a SYN, perhaps not for the first time.
+            connection.receive.ack_now = true;
+            if connection.state == State::SynSent {
+                connection.state = State::Open;
+                connection.agree(&segment);
+                connection.retransmission_at = Instant::FAR_FUTURE;
+                let rtt = nanos_between(segment.echo, stamp(now)).max(0).unsigned_abs();
+                let rtt = Duration::from_nanos(rtt);
+                connection.rtt.sample(rtt);
+                connection.rtt.backoff = 0;
+                if let Some(bundle) = bundle {
+                    let packet_size = connection.mss as u32;
+                    let proxied =
+                        bundle.candidates.get(connection.place).is_some_and(|place| place.subflow.proxied);
+                    let opened = Opened { now, proxied, packet_size, rtt: Some(rtt) };
+                    bundle.open_path(connection.path, &opened);
+                }
+            }
+            self.ready(slot);
+            return;
+        }
+        if connection.state == State::SynReceived && segment.has(ACK) {
+            connection.state = State::Open;
+            connection.rtt.backoff = 0;
+            connection.retransmission_at = Instant::FAR_FUTURE;
+        }
+        let taken = connection.on_segment(now, &segment, datagram.phantom as u32, bundle, &mut self.undone);
+        let ended = connection.receive.is_complete() && !connection.ended;
+        let over = connection.is_over();
+        let inbound = connection.inbound;
+        connection.received += taken;
+        if taken > 0 {
+            self.received += taken;
+            self.note_received(now, inbound, taken);
+        }
+        if ended {
+            self.on_end(now, slot);
+        }
+        if over {
+            self.on_fate(now, slot, Fate::Over);
+        }
+        self.ready(slot);
+        if index != NONE {
+            self.after(now, index);
+        }
+    }
+
+    fn note_received(&mut self, now: Instant, inbound: u32, bytes: u64) {
+        if let Some(inbound) = self.inbound.get_mut(inbound as usize) {
+            inbound.received.bytes += bytes;
+            inbound.received.first.get_or_insert(now);
+            inbound.received.last = Some(now);
+        }
+    }
+
+    fn on_syn(&mut self, now: Instant, datagram: &Datagram<'_>, segment: &Segment) {
+        let key = (datagram.remote, segment.opening.port);
+        if let Some(&slot) = self.accepted.get(&key) {
+            if let Some(connection) = self.connections.get_mut(slot as usize)
+                && connection.state == State::SynReceived
+            {
+                connection.syn_due = true;
+                self.ready(slot);
+            }
+            return;
+        }
+        let reading = match self.serve.reading.as_slice() {
+            [] => Reading::All,
+            steps => Reading::Paced(Pace::new(steps.to_vec())),
+        };
+        let options = self.serve.options.clone();
+        let Some(slot) = self.claim(now, (datagram.local, datagram.remote), &options, reading) else {
+            return;
+        };
+        self.accepted.insert(key, slot);
+        let Opening { tag, answer, .. } = segment.opening;
+        let mut inbound = NONE;
+        if answer == 0 {
+            inbound = *self.by_tag.entry(tag).or_insert(self.inbound.len() as u32);
+            if inbound as usize == self.inbound.len() {
+                self.inbound.push(Inbound::default());
+            }
+            if let Some(inbound) = self.inbound.get_mut(inbound as usize) {
+                inbound.open += 1;
+            }
+        }
+        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        connection.inbound = inbound;
+        connection.state = State::SynReceived;
+        connection.opening.answer = answer;
+        connection.agree(segment);
+        connection.receive.echo = segment.stamp;
+        self.ready(slot);
+    }
+
+    /// The peer has ended: this side ends as well, or answers.
+    fn on_end(&mut self, now: Instant, slot: u32) {
+        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        connection.ended = true;
+        let (answer, index) = (connection.opening.answer, connection.bundle);
+        if let Some(inbound) = self.inbound.get_mut(connection.inbound as usize) {
+            inbound.open = inbound.open.saturating_sub(1);
+            if inbound.open == 0 {
+                inbound.received.finished.get_or_insert(now);
+            }
+        }
+        if index != NONE {
+            if self.watched {
+                self.events.push(Event::Answered(index));
+            }
+            return;
+        }
+        if answer == 0 {
+            connection.closing = true;
+            return;
+        }
+        let (path, rtt) = (connection.path, connection.rtt.smoothed);
+        let packet_size = connection.mss as u32;
+        let controller = (self.serve.controller)(self.random.next_u64());
+        let mut flow = Flow::new(Vec::new(), controller).demand(Demand::Size(answer)).start(now);
+        flow.options = self.serve.options.clone();
+        let index = self.open(flow, 0);
+        if let Some(bundle) = self.bundles.get_mut(index as usize) {
+            bundle.started = Some(now);
+            bundle.connections.push(slot);
+            let rtt = Some(rtt).filter(|rtt| !rtt.is_zero());
+            bundle.open_path(path, &Opened { now, proxied: false, packet_size, rtt });
+        }
+        if let Some(connection) = self.connections.get_mut(slot as usize) {
+            connection.bundle = index;
+        }
+    }
+
+    fn on_fate(&mut self, now: Instant, slot: u32, fate: Fate) {
+        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        match fate {
+            Fate::Lives => {}
+            Fate::Over if connection.state == State::Open => {
+                connection.state = State::Lingering;
+                connection.retransmission_at = Instant::FAR_FUTURE;
+                connection.linger_at = now + LINGER;
+                self.detach(now, slot);
+            }
+            Fate::Over if connection.linger_at > now => {}
+            Fate::Over | Fate::Dead => {
+                connection.state = State::Closed;
+                (connection.linger_at, connection.retransmission_at) =
+                    (Instant::FAR_FUTURE, Instant::FAR_FUTURE);
+                self.detach(now, slot);
+                let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+                let key = (connection.remote, connection.peer_port);
+                if self.accepted.get(&key) == Some(&slot) {
+                    self.accepted.remove(&key);
+                }
+                self.free.push_back(slot);
+            }
+        }
+    }
+
+    fn connection_due(&mut self, now: Instant, at: Instant, slot: u32) {
+        let chance = self.random.unit();
+        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        if connection.scheduled != at {
+            return;
+        }
+        connection.scheduled = Instant::FAR_FUTURE;
+        if connection.state == State::Closed {
+            return;
+        }
+        let index = connection.bundle;
+        let bundle = self.bundles.get_mut(index as usize);
+        let (taken, fate) = connection.on_timer(now, bundle, chance);
+        connection.received += taken;
+        let inbound = connection.inbound;
+        if taken > 0 {
+            self.received += taken;
+            self.note_received(now, inbound, taken);
+        }
+        self.on_fate(now, slot, fate);
+        self.ready(slot);
+        if index != NONE {
+            self.after(now, index);
+        }
+    }
+
+    fn bundle_due(&mut self, now: Instant, at: Instant, index: u32) {
+        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        if bundle.scheduled != at {
+            return;
+        }
+        bundle.scheduled = Instant::FAR_FUTURE;
+        if bundle.started.is_none() && bundle.start <= now {
+            bundle.started = Some(now);
+            for place in 0..bundle.at_start.min(bundle.candidates.len()) {
+                self.connect(now, index, place);
+            }
+        }
+        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        bundle.on_timer(now);
+        self.after(now, index);
+        self.settle_bundle(index);
+    }
+
+    fn ready(&mut self, slot: u32) {
+        if let Some(connection) = self.connections.get_mut(slot as usize)
+            && !connection.queued
+        {
+            connection.queued = true;
+            self.ready.push_back(slot);
+        }
+    }
+
+    /// All paths of a bundle see whether they can send.
+    fn settle_bundle(&mut self, index: u32) {
+        let Some(bundle) = self.bundles.get(index as usize) else { return };
+        for place in 0..bundle.connections.len() {
+            let slot = self.bundles.get(index as usize).and_then(|bundle| bundle.connections.get(place));
+            if let Some(&slot) = slot {
+                self.ready(slot);
+            }
+        }
+        self.schedule_bundle(index);
+    }
+
+    fn schedule_bundle(&mut self, index: u32) {
+        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        let deadline = bundle.deadline();
+        if deadline < bundle.scheduled {
+            bundle.scheduled = deadline;
+            self.timers.push(Reverse((deadline, BUNDLE | index)));
+        }
+    }
+}

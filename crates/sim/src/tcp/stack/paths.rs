@@ -1,0 +1,152 @@
+//! Paths of bundles: opened, dropped, ended.
+
+use super::{Event, SLOTS, Stack};
+use crate::tcp::connection::{Connection, NONE};
+use crate::tcp::receive::Reading;
+use crate::tcp::segment::Opening;
+use crate::tcp::{Options, SubflowState};
+use byway_wire::{Instant, Local, PathId};
+use core::net::SocketAddr;
+
+impl Stack {
+    /// Opens a path of a bundle.
+    pub(super) fn connect(&mut self, now: Instant, index: u32, place: usize) {
+        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        let Some(candidate) = bundle.candidates.get_mut(place).filter(|candidate| candidate.free) else {
+            return;
+        };
+        candidate.free = false;
+        let subflow = candidate.subflow;
+        let (options, path) = (bundle.options.clone(), bundle.name_path());
+        let (tag, answer) = (bundle.tag, bundle.answer);
+        let Some(slot) = self.claim(now, (subflow.local, subflow.remote), &options, Reading::All) else {
+            return;
+        };
+        if let Some(connection) = self.connections.get_mut(slot as usize) {
+            (connection.bundle, connection.path, connection.place) = (index, path, place);
+            (connection.opening.tag, connection.opening.answer) = (tag, answer);
+        }
+        if let Some(bundle) = self.bundles.get_mut(index as usize) {
+            bundle.connections.push(slot);
+        }
+        self.ready(slot);
+    }
+
+    /// A slot for a new connection. `None`: all are taken.
+    pub(super) fn claim(
+        &mut self,
+        now: Instant,
+        way: (Local, SocketAddr),
+        options: &Options,
+        reading: Reading,
+    ) -> Option<u32> {
+        let (slot, port) = match self.free.pop_front() {
+            Some(slot) => {
+                let port = self.connections.get(slot as usize)?.port;
+                (slot, port.wrapping_add(SLOTS) & 0xff_ffff)
+            }
+            None if (self.connections.len() as u32) < SLOTS => {
+                (self.connections.len() as u32, self.connections.len() as u32)
+            }
+            None => return None,
+        };
+        let mut connection = Connection::new(now, port, way, options, reading);
+        connection.opening =
+            Opening { port, shift: connection.receive.shift, sack: options.sack, tag: 0, answer: 0 };
+        match self.connections.get_mut(slot as usize) {
+            Some(place) => {
+                // It may still stand in the queue and among the timers.
+                (connection.queued, connection.scheduled) = (place.queued, place.scheduled);
+                *place = connection;
+            }
+            None => self.connections.push(connection),
+        }
+        Some(slot)
+    }
+
+    /// Takes a connection off its bundle: its report stays.
+    pub(super) fn detach(&mut self, now: Instant, slot: u32) {
+        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        let index = core::mem::replace(&mut connection.bundle, NONE);
+        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        let mut report = connection.report(bundle);
+        (report.state, report.closed) = (SubflowState::Closed, Some(now));
+        // What it still had goes another way.
+        bundle.supply.give_back(connection.board.abandon());
+        bundle.closed.push((connection.path, report));
+        bundle.controller.close(connection.path);
+        bundle.connections.retain(|&other| other != slot);
+        if bundle.connections.is_empty() {
+            if bundle.candidates.is_empty() {
+                self.free_bundles.push(index);
+            } else if self.watched {
+                self.events.push(Event::Gone(index));
+            }
+        } else {
+            self.settle_bundle(index);
+        }
+    }
+
+    /// After something happened to a path of a bundle: the end of its data, the wishes of its controller.
+    pub(super) fn after(&mut self, now: Instant, index: u32) {
+        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        if bundle.finished.is_none() && bundle.is_delivered() {
+            bundle.finished = Some(now);
+            for &slot in &bundle.connections {
+                if let Some(connection) = self.connections.get_mut(slot as usize) {
+                    connection.closing = true;
+                }
+            }
+            self.settle_bundle(index);
+            return;
+        }
+        if bundle.connections.len() > 1 {
+            self.settle_bundle(index);
+        }
+        self.fulfil(now, index);
+    }
+
+    /// Opens and drops paths as the controller wants.
+    fn fulfil(&mut self, now: Instant, index: u32) {
+        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        if bundle.candidates.len() < 2 || bundle.finished.is_some() {
+            return;
+        }
+        let wants = bundle.controller.wants();
+        let open = wants.open;
+        let leave: Vec<_> = wants
+            .drop
+            .iter()
+            .map(|&path| (path, true))
+            .chain(wants.forget.iter().map(|&path| (path, false)))
+            .collect();
+        for (path, again) in leave {
+            self.leave(path, again, index);
+        }
+        let Some(bundle) = self.bundles.get(index as usize) else { return };
+        let free = bundle.candidates.iter().enumerate().filter(|(_, candidate)| candidate.free);
+        let places: Vec<usize> = free.map(|(place, _)| place).take(open).collect();
+        for place in places {
+            self.connect(now, index, place);
+        }
+    }
+
+    /// Drops a path: what is on it goes another way.
+    fn leave(&mut self, path: PathId, again: bool, index: u32) {
+        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        let found = bundle.connections.iter().copied().find(|&slot| {
+            self.connections.get(slot as usize).is_some_and(|connection| connection.path == path)
+        });
+        let Some(connection) = found.and_then(|slot| self.connections.get_mut(slot as usize)) else { return };
+        if connection.closing {
+            return;
+        }
+        connection.abandon(bundle);
+        connection.closing = true;
+        bundle.controller.close(path);
+        if let Some(candidate) = bundle.candidates.get_mut(connection.place) {
+            candidate.free = again;
+        }
+        self.settle_bundle(index);
+    }
+}

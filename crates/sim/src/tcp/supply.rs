@@ -1,0 +1,114 @@
+//! What an application has written, and what of it was handed to paths.
+
+use super::Demand;
+use super::pace::Pace;
+use byway_wire::Instant;
+
+#[derive(Debug)]
+enum Kind {
+    Bulk,
+    Size,
+    Paced(Pace),
+}
+
+#[derive(Debug)]
+pub(super) struct Supply {
+    kind: Kind,
+    /// Bytes written, as far as they are counted before they leave.
+    written: u64,
+    /// Bytes handed to paths, less what they gave back.
+    taken: u64,
+    stopped: bool,
+    buffer: u64,
+}
+
+impl Supply {
+    pub(super) fn new(demand: Demand, buffer: Option<u64>) -> Self {
+        let (kind, written) = match demand {
+            Demand::Bulk => (Kind::Bulk, 0),
+            Demand::Size(bytes) => (Kind::Size, bytes),
+            Demand::Rate(steps) => (Kind::Paced(Pace::new(steps)), 0),
+        };
+        let stopped = matches!(kind, Kind::Size);
+        Self { kind, written, taken: 0, stopped, buffer: buffer.unwrap_or(u64::MAX) }
+    }
+
+    /// Nothing more is written.
+    pub(super) fn stop(&mut self, now: Instant, delivered: u64) {
+        self.refresh(now, delivered);
+        self.stopped = true;
+        if matches!(self.kind, Kind::Size) {
+            self.written = self.taken;
+        }
+    }
+
+    pub(super) fn set_rate(&mut self, now: Instant, rate: Option<u64>, delivered: u64) {
+        self.refresh(now, delivered);
+        match &mut self.kind {
+            Kind::Paced(pace) => pace.set(now, rate),
+            _ => self.kind = Kind::Paced(Pace::new(vec![(now, rate)])),
+        }
+        self.refresh(now, delivered);
+    }
+
+    fn is_unlimited(&self) -> bool {
+        !self.stopped
+            && match &self.kind {
+                Kind::Bulk => true,
+                Kind::Paced(pace) => pace.is_unlimited(),
+                Kind::Size => false,
+            }
+    }
+
+    /// Lets the application write until now; `delivered` bytes have left its buffer.
+    pub(super) fn refresh(&mut self, now: Instant, delivered: u64) {
+        if self.stopped {
+            return;
+        }
+        if let Kind::Paced(pace) = &mut self.kind {
+            let room = self.buffer.saturating_sub(self.written.saturating_sub(delivered));
+            let written = pace.take(now, room);
+            if !pace.is_unlimited() {
+                self.written += written;
+            }
+        }
+    }
+
+    /// Bytes that could be sent now.
+    pub(super) fn available(&self, delivered: u64) -> u64 {
+        let waiting = if self.is_unlimited() { u64::MAX } else { self.written - self.taken };
+        waiting.min(self.buffer.saturating_sub(self.taken.saturating_sub(delivered)))
+    }
+
+    pub(super) fn take(&mut self, bytes: u64) {
+        self.taken += bytes;
+        self.written = self.written.max(self.taken);
+    }
+
+    /// Bytes that a path did not bring there.
+    pub(super) fn give_back(&mut self, bytes: u64) {
+        self.taken = self.taken.saturating_sub(bytes);
+    }
+
+    /// Whether nothing more will be written.
+    pub(super) fn has_ended(&self) -> bool {
+        self.stopped
+    }
+
+    /// Bytes written.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// When `bytes` are likely to be available, if they are not.
+    pub(super) fn ready_at(&self, bytes: u64) -> Instant {
+        match &self.kind {
+            Kind::Paced(pace) if !self.stopped => {
+                let missing = bytes.saturating_sub(self.written - self.taken).max(1);
+                let at = if pace.is_unlimited() { pace.when(u64::MAX) } else { pace.when(missing) };
+                at.unwrap_or(Instant::FAR_FUTURE)
+            }
+            _ => Instant::FAR_FUTURE,
+        }
+    }
+}
