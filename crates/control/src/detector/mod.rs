@@ -1,10 +1,12 @@
 //! What one-way delays tell. All of it works on differences, so the clocks of both ends need not agree.
 
+mod average;
 mod base;
 mod drain;
 mod signal;
 mod tremble;
 
+pub use average::Average;
 pub use base::{Base, Extremes};
 pub use drain::Drain;
 pub use signal::{Run, Share, Smoothed};

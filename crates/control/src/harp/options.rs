@@ -28,6 +28,22 @@ pub enum DelayRule {
         /// theorem 2 supposes.
         range: Option<Duration>,
     },
+    /// HIR, 7.1: `mean > dmin + delta (dmax - dmin)`, where the mean is that of the latest delays, and the extremes are
+    /// those of this mean in the whole life of the path: what is averaged is not compared with what is not. The paper names
+    /// 50 packets and the extremes not at all. One mean beyond is a signal: it stands for many packets already.
+    Averaged {
+        /// The delta of HIR's evaluation is 0.3.
+        delta: f64,
+        /// Delays in a mean.
+        packets: u32,
+        /// No more of them than there are in a window, but at least four: or else a small window hears of a queue, and of
+        /// its end, many RTTs late. But a mean of
+        /// four trembles half as much as a single delay: under jitter as wide as `least_range` a window that is small once
+        /// stays so.
+        capped: bool,
+        /// No signal while `dmax - dmin` is less.
+        least_range: Duration,
+    },
     /// `delay > base + threshold`, with a [`Base`](crate::detector::Base) that forced drains keep honest.
     ///
     /// Beyond it by as much as three packets take on the line if that is longer, up to 20 ms, and by what the line's
@@ -102,6 +118,17 @@ impl Options {
         }
     }
 
+    /// Harp as HIR has it (HIR, 4 and 7.1): adaptive, with delta 0.3 and means of up to 50 delays; as published, or `capped`
+    /// by the window.
+    #[must_use]
+    pub const fn averaged(capped: bool) -> Self {
+        let least_range = Duration::from_millis(1);
+        Self {
+            delay: DelayRule::Averaged { delta: 0.3, packets: 50, capped, least_range },
+            ..Self::literal(Coupling::Adaptive)
+        }
+    }
+
     /// The class `background`.
     ///
     /// The threshold is 5 ms: four packets of 1500 bytes at 10 Mbit/s, which is what the bunches of aggregated ACKs and
@@ -125,7 +152,7 @@ impl Options {
     pub(super) fn tolerance(&self) -> Duration {
         match self.delay {
             DelayRule::Absolute { threshold } => threshold / 4,
-            DelayRule::Relative { .. } => Duration::ZERO,
+            DelayRule::Relative { .. } | DelayRule::Averaged { .. } => Duration::ZERO,
         }
     }
 }

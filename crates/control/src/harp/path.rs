@@ -203,7 +203,7 @@ impl Path {
                     / self.srtt.as_secs_f64().max(1e-9);
                 options.beta.min(3.0 * queue)
             }
-            DelayRule::Relative { .. } => options.beta,
+            DelayRule::Relative { .. } | DelayRule::Averaged { .. } => options.beta,
         }
     }
 

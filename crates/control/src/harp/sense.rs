@@ -2,7 +2,7 @@
 
 use super::options::{DelayRule, Options};
 use crate::Delay;
-use crate::detector::{Base, Extremes, Run, Share, Smoothed, Tremble};
+use crate::detector::{Average, Base, Extremes, Run, Share, Smoothed, Tremble};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
@@ -10,6 +10,8 @@ use byway_wire::{Duration, Instant};
 const IN_QUEUE: u32 = 3;
 /// But none for longer than this: a loss-based TCP keeps queues of 20 ms and more.
 const LONGEST: Duration = Duration::from_millis(20);
+/// Delays in a mean, at least: fewer are none.
+const LEAST_AVERAGED: f64 = 4.0;
 
 /// The delay side of one path: whether a queue stands, and how long.
 #[derive(Clone, Debug)]
@@ -21,6 +23,7 @@ pub(super) struct Sense {
     /// The time that one packet takes on the line, as far as known.
     serialisation: Duration,
     extremes: Option<Extremes>,
+    average: Average,
     share: Share,
     run: Run,
     waiting: Smoothed,
@@ -37,7 +40,11 @@ impl Sense {
     pub(super) fn new(options: &Options) -> Self {
         let fraction = match options.delay {
             DelayRule::Relative { fraction, .. } => fraction,
-            DelayRule::Absolute { .. } => 0.0,
+            DelayRule::Absolute { .. } | DelayRule::Averaged { .. } => 0.0,
+        };
+        let averaged = match options.delay {
+            DelayRule::Averaged { packets, .. } => packets,
+            DelayRule::Absolute { .. } | DelayRule::Relative { .. } => 1,
         };
         Self {
             rule: options.delay,
@@ -46,6 +53,7 @@ impl Sense {
             tremble: Tremble::default(),
             serialisation: Duration::ZERO,
             extremes: None,
+            average: Average::new(averaged),
             share: Share::new(fraction),
             run: Run::default(),
             waiting: Smoothed::default(),
@@ -63,13 +71,16 @@ impl Sense {
                 let late = as_i64(self.threshold(threshold)).saturating_add(self.tremble.spread());
                 Some(self.base.floor()?.saturating_add(late))
             }
-            DelayRule::Relative { delta, least_range, range, .. } => {
-                let Extremes { min, max } = self.extremes?;
-                let range = range.map_or(max.saturating_sub(min), as_i64);
-                // Delta_i = dmin_i + (dmax_i - dmin_i) * delta (Harp, III.D).
-                (range >= as_i64(least_range)).then(|| min.saturating_add((range as f64 * delta) as i64))
-            }
+            DelayRule::Relative { delta, least_range, range, .. } => self.within(delta, least_range, range),
+            DelayRule::Averaged { delta, least_range, .. } => self.within(delta, least_range, None),
         }
+    }
+
+    /// `Delta_i = dmin_i + (dmax_i - dmin_i) * delta` (Harp, III.D).
+    fn within(&self, delta: f64, least_range: Duration, range: Option<Duration>) -> Option<i64> {
+        let Extremes { min, max } = self.extremes?;
+        let range = range.map_or(max.saturating_sub(min), as_i64);
+        (range >= as_i64(least_range)).then(|| min.saturating_add((range as f64 * delta) as i64))
     }
 
     /// How long a packet may wait in a queue: `least`, but no less than some packets take to be sent, or a queue of one
@@ -92,8 +103,10 @@ impl Sense {
         if self.round_trips == Some(false) { self.limit() } else { None }
     }
 
-    /// Takes a delay into account. Whether it exceeds the limit.
-    fn above(&mut self, delay: i64, now: Instant, rtt: Duration) -> bool {
+    /// Takes a delay into account, under a window of `window` packets. Whether it, or the mean where means count, exceeds the
+    /// limit.
+    fn above(&mut self, delay: i64, now: Instant, rtt: Duration, window: f64) -> bool {
+        let mut counts = Some(delay);
         match self.rule {
             DelayRule::Absolute { threshold } => {
                 let waited = self.base.sample(delay, now, rtt);
@@ -110,8 +123,17 @@ impl Sense {
                 let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay);
                 self.waiting.sample(delay.saturating_sub(min));
             }
+            DelayRule::Averaged { packets, capped, .. } => {
+                self.average.sample(delay);
+                let fits = if capped { window.max(LEAST_AVERAGED) as usize } else { usize::MAX };
+                counts = self.average.mean(fits.min(packets as usize));
+                if let Some(mean) = counts {
+                    let Extremes { min, .. } = Extremes::sample(&mut self.extremes, mean);
+                    self.waiting.sample(mean.saturating_sub(min));
+                }
+            }
         }
-        let above = self.limit().is_some_and(|limit| delay > limit);
+        let above = self.limit().zip(counts).is_some_and(|(limit, counts)| counts > limit);
         self.calm = !above;
         above
     }
@@ -141,7 +163,7 @@ impl Sense {
         if self.round_trips != Some(false) {
             self.reset_scale(false);
         }
-        let above = self.above(delay.one_way, now, rtt);
+        let above = self.above(delay.one_way, now, rtt, window);
         if delay.sent_at < recover {
             self.run.reset();
             return false;
@@ -149,6 +171,7 @@ impl Sense {
         match self.rule {
             DelayRule::Absolute { .. } => self.run.count(above, window),
             DelayRule::Relative { .. } => self.share.count(above, delay.sent_at, now, window),
+            DelayRule::Averaged { .. } => above,
         }
     }
 
@@ -166,7 +189,7 @@ impl Sense {
             None => self.round_trips = Some(true),
             Some(true) => {}
         }
-        let above = self.above(as_i64(rtt), now, rtt);
+        let above = self.above(as_i64(rtt), now, rtt, window);
         // One sample stands for a whole ACK, so the rules for packets do not fit: two in a row.
         if sent_at < recover {
             self.run.reset();
@@ -175,12 +198,13 @@ impl Sense {
         self.run.count(above, window.min(8.0))
     }
 
-    /// A probe met `delay`. Whether the path is free.
+    /// A probe met `delay`. Whether the path is free: the probe tells it, not a mean of what was before it.
     pub(super) fn probe(&mut self, delay: Delay, now: Instant, rtt: Duration) -> bool {
         if self.round_trips != Some(false) {
             self.reset_scale(false);
         }
-        !self.above(delay.one_way, now, rtt)
+        self.above(delay.one_way, now, rtt, LEAST_AVERAGED);
+        self.limit().is_none_or(|limit| delay.one_way <= limit)
     }
 
     /// Whether a round trip of `rtt` shows no queue on a path whose smallest was `least`. Never by a relative threshold,
@@ -191,7 +215,7 @@ impl Sense {
                 let trembling = Duration::from_nanos(self.tremble.spread().unsigned_abs());
                 rtt <= least.saturating_add(self.threshold(threshold)).saturating_add(trembling)
             }
-            DelayRule::Relative { .. } => false,
+            DelayRule::Relative { .. } | DelayRule::Averaged { .. } => false,
         }
     }
 
@@ -210,6 +234,7 @@ impl Sense {
         self.base = Base::new(self.tolerance);
         self.tremble = Tremble::default();
         self.extremes = None;
+        self.average.clear();
         self.waiting = Smoothed::default();
     }
 }
