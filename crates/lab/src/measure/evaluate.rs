@@ -5,12 +5,9 @@ use super::records::{Chosen, Records, Selection};
 use super::series::{self, Window};
 use super::transfers::Transfers;
 use super::tree::{Argument, Call, Expr, Op, Over};
-use super::{Undefined, Why, requests, spelling};
+use super::{IT, Undefined, Why, requests, spelling};
 use crate::record::{LinkRecord, Record};
 use crate::stats;
-
-/// How the member is called that `members(group)` has come to.
-const IT: &str = "it";
 
 /// Where an expression is evaluated.
 #[derive(Clone)]
@@ -239,6 +236,9 @@ impl<'a> Arguments<'_, 'a> {
     fn link(&self) -> Result<(&'a Record, &'a LinkRecord), Undefined> {
         let record = self.scope.record()?;
         let (from, to) = (self.name(0), self.name(1));
+        if record.links.is_empty() {
+            return Err(Undefined::no_data("no link was noted"));
+        }
         let found = record.links.iter().find(|link| link.from == from && link.to == to);
         let wrong = || {
             let names: Vec<_> =

@@ -24,6 +24,9 @@ use tree::Expr;
 /// The longest measure, in bytes.
 pub const MOST_TEXT: usize = 4096;
 
+/// How the member is called that `members(group)` has come to.
+const IT: &str = "it";
+
 /// A measure that is ready to be evaluated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {

@@ -3,7 +3,7 @@
 use super::functions::{self, Function, Parameter, SIGNATURES, Signature};
 use super::lexer::{Lexer, Token};
 use super::tree::{Argument, Call, Choice, Expr, Op, Over};
-use super::{MOST_TEXT, MeasureError, spelling};
+use super::{IT, MOST_TEXT, MeasureError, spelling};
 
 /// How deep a tree may be, operators, brackets and calls together.
 const MOST_DEPTH: usize = 64;
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Expr, MeasureError> {
         let what = format!("{} bytes are more than anybody reads: expected at most {MOST_TEXT}", text.len());
         return Err(MeasureError { at: 0, what });
     }
-    let mut parser = Parser { lexer: Lexer::new(text), depth: 0, overs: Vec::new() };
+    let mut parser = Parser { lexer: Lexer::new(text), depth: 0, overs: Vec::new(), says_it: false };
     let (root, _) = parser.expression(0)?;
     match parser.lexer.peek()? {
         Token::End => Ok(root),
@@ -34,6 +34,8 @@ struct Parser<'a> {
     depth: usize,
     /// What the functions around run over.
     overs: Vec<Over>,
+    /// Whether the member that `members(…)` has come to was named since.
+    says_it: bool,
 }
 
 impl Parser<'_> {
@@ -131,6 +133,7 @@ impl Parser<'_> {
             return self.lexer.wrong(format!("expected `(`: {}, found {found}", signature.usage()));
         }
         let (mut arguments, mut height, runs_over) = (Vec::new(), 0, self.overs.len());
+        let said_it = core::mem::take(&mut self.says_it);
         if self.lexer.peek()? != Token::Sign(')') {
             loop {
                 let Some(parameter) = signature.parameter(arguments.len()) else {
@@ -149,14 +152,16 @@ impl Parser<'_> {
         }
         self.close(')', &signature.usage())?;
         self.overs.truncate(runs_over);
-        if matches!(
-            (signature.function, &*arguments),
-            (Function::Spearman, [Argument::Over(Over::Members(_)), _])
-        ) {
-            let what =
-                "members are no numbers: expected spearman(members(group), measure, measure)".to_owned();
+        let over_members = matches!(arguments.first(), Some(Argument::Over(Over::Members(_))));
+        if over_members && signature.function == Function::Spearman && arguments.len() == 2 {
+            let what = "members are no numbers: expected spearman(members(group), measure, measure)".to_owned();
             return Err(MeasureError { at: start, what });
         }
+        if over_members && !self.says_it {
+            let what = "never says which member: expected a function of `it`, such as goodput(it)".to_owned();
+            return Err(MeasureError { at: start, what });
+        }
+        self.says_it = said_it || self.says_it && !over_members;
         let place = start..self.lexer.behind();
         self.grown(Expr::Call(Call { function: signature.function, arguments, place }), height)
     }
@@ -169,7 +174,9 @@ impl Parser<'_> {
                 } else {
                     format!("a {what}")
                 };
-                (Argument::Name(self.lexer.name(&what, &[',', ')'])?), 0)
+                let name = self.lexer.name(&what, &[',', ')'])?;
+                self.says_it |= name == IT;
+                (Argument::Name(name), 0)
             }
             Parameter::Value(_) => {
                 let (value, height) = self.expression(0)?;

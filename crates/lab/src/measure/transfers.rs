@@ -71,6 +71,9 @@ impl<'r> Transfers<'r> {
     fn paths(&self, name: &str) -> Result<Vec<&'r PathRecord>, Undefined> {
         let all = || self.members.iter().flat_map(|transfer| &transfer.paths);
         let paths: Vec<_> = all().filter(|path| path.name == name).collect();
+        if all().next().is_none() {
+            return Err(Undefined::no_data("no path was ever open"));
+        }
         if paths.is_empty() {
             let names: Vec<&str> = all().map(|path| path.name.as_str()).collect();
             return Err(Undefined::wrong(spelling::unknown("path", name, names)));

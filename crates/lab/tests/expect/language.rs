@@ -39,6 +39,8 @@ fn what_is_wrong_is_said_with_its_place() {
     refused("mean_over(n, max_over(n, 1))", 22, "runs over `n` already");
     refused("mean_over(members(a), max_over(members(b), 1))", 31, "runs over members already");
     refused("spearman(members(a), goodput(it))", 0, "members are no numbers");
+    refused("1 + mean_over(members(a), goodput(a))", 4, "expected a function of `it`");
+    refused("mean_over(members(a), min_over(n, 1))", 0, "expected a function of `it`");
     refused("mean_over(members(a, 1)", 19, "expected `)` at the end of members(group)");
     refused("é", 0, "there is no function `é`");
     refused("1 + é", 4, "there is no function `é`");
@@ -48,6 +50,7 @@ fn what_is_wrong_is_said_with_its_place() {
 fn siblings_may_run_over_the_same_axis() {
     assert!(Measure::parse("mean_over(n, 1) / mean_over(n, 2)").is_ok());
     assert!(Measure::parse("mean_over(members, 1)").is_ok(), "an axis of that name");
+    assert!(Measure::parse("mean_over(members(a), min_over(n, goodput(it) / goodput(a)))").is_ok());
 }
 
 #[test]
