@@ -4,11 +4,13 @@
 //! `world` builds and runs one and yields a [`Record`]; `expect` holds claims against records; `figure` and
 //! `report` show them. What a plan may say stands in `docs/lab.md`.
 
+pub mod congestion;
 pub mod measure;
 pub mod plan;
 pub mod record;
 pub mod setup;
 pub mod stats;
+pub mod world;
 
 pub use record::Record;
 pub use setup::Setup;

@@ -1,6 +1,8 @@
 //! One variant of a plan, with nothing left to choose but the seed.
 
 use byway_sim::PipeConfig;
+use byway_sim::pipe::Bursts;
+use byway_sim::queue::{self, CodelConfig, RedConfig};
 use byway_wire::Duration;
 use std::collections::BTreeMap;
 
@@ -363,8 +365,28 @@ impl LineSpec {
         if let Some(jitter) = self.jitter {
             pipe.jitter = jitter;
         }
+        if let Some(discipline) = self.discipline {
+            pipe.discipline = discipline.of_pipe();
+        }
+        if let Some((share, length)) = self.burst_loss {
+            pipe.bursts = Some(Bursts::of(share, length));
+        }
         let zero = byway_wire::Instant::ZERO;
         pipe.partitions.extend(self.partitions.iter().map(|&(from, until)| (zero + from, zero + until)));
         pipe
+    }
+}
+
+impl Discipline {
+    /// The same as a pipe is told.
+    fn of_pipe(self) -> queue::Discipline {
+        match self {
+            Self::Red { min, max, max_p, weight, gentle } => {
+                queue::Discipline::Red(RedConfig { max_p, weight, gentle, ..RedConfig::new(min, max) })
+            }
+            Self::CoDel { target, interval } => {
+                queue::Discipline::Codel(CodelConfig { target, interval, ..CodelConfig::default() })
+            }
+        }
     }
 }

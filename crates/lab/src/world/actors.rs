@@ -1,0 +1,256 @@
+//! A plan's transfers, requests and cross traffic as nodes of a world.
+
+use super::RunError;
+use super::layout::{DIRECT, Layout, Placed};
+use super::relays::Relays;
+use super::session::{Manner, Receiver, Sender, Task, Ticket};
+use super::supply::Supply;
+use super::tcp;
+use crate::congestion;
+use crate::setup::{Carrier, Cross, Requests, SessionOptions, Setup, TcpOptions, Transfer};
+use byway_engine::Config;
+use byway_sim::tcp::web::Clients;
+use byway_sim::tcp::{Cbr, Flow, FlowId, Host, Serve, Subflow};
+use byway_sim::topology::Direction;
+use byway_sim::{Handle, Random, World};
+use byway_wire::{Instant, Local};
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+
+/// Ports, for who reads a trace.
+const SENDER: u16 = 5000;
+const RECEIVER: u16 = 4000;
+const RELAY: u16 = 4748;
+const HTTP: u16 = 80;
+
+/// All that acts in a world.
+#[derive(Debug)]
+pub(super) struct Actors {
+    pub(super) transfers: Vec<Moving>,
+    pub(super) requests: Vec<Asking>,
+    /// The links of each cross traffic.
+    pub(super) cross: Vec<Vec<Direction>>,
+    pub(super) relays: Relays,
+}
+
+/// A transfer in a world.
+#[derive(Debug)]
+pub(super) struct Moving {
+    pub(super) placed: Placed,
+    /// When it begins.
+    pub(super) start: Instant,
+    /// The links of each way, there.
+    pub(super) ways: Vec<Vec<Direction>>,
+    pub(super) ends: Ends,
+}
+
+/// The hosts of a transfer.
+#[derive(Clone, Debug)]
+pub(super) enum Ends {
+    /// byway's session; and which way it is by where its packets go first.
+    Session { sender: Handle<Sender>, receiver: Handle<Receiver>, firsts: BTreeMap<SocketAddr, usize> },
+    /// TCP, with segments of so many bytes.
+    Tcp { sender: Handle<Host>, receiver: Handle<Host>, flow: FlowId, mss: u32 },
+}
+
+/// Requests in a world.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) clients: Handle<Clients>,
+    /// How many clients at most are at it at once; `None`: whoever comes.
+    pub(super) most: Option<u32>,
+    /// The links from the server to the clients.
+    pub(super) way: Vec<Direction>,
+}
+
+impl Moving {
+    /// What a way is called.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.placed.ways.iter().map(|way| way.as_deref().unwrap_or(DIRECT))
+    }
+}
+
+/// Where actors are put.
+struct Stage<'a, 'b> {
+    seed: u64,
+    end: Instant,
+    layout: &'a mut Layout<'b>,
+    world: &'a mut World,
+    relays: Relays,
+}
+
+impl Actors {
+    /// Puts everybody into the world, and asks the layout for ways between them.
+    pub(super) fn new(
+        setup: &Setup,
+        seed: u64,
+        layout: &mut Layout<'_>,
+        world: &mut World,
+    ) -> Result<Self, RunError> {
+        let end = Instant::ZERO + setup.duration;
+        let mut stage = Stage { seed, end, layout, world, relays: Relays::default() };
+        let transfers =
+            setup.transfers.iter().map(|transfer| stage.transfer(transfer)).collect::<Result<_, _>>()?;
+        let requests =
+            setup.requests.iter().map(|requests| stage.requests(requests)).collect::<Result<_, _>>()?;
+        let cross = setup.cross.iter().map(|cross| stage.cross(cross)).collect::<Result<_, _>>()?;
+        let mut relays = stage.relays;
+        relays.add(world);
+        Ok(Self { transfers, requests, cross, relays })
+    }
+}
+
+impl Stage<'_, '_> {
+    fn random(&self, what: &str, name: &str) -> Random {
+        Random::component(self.seed, &format!("{what} of {name}"))
+    }
+
+    fn transfer(&mut self, transfer: &Transfer) -> Result<Moving, RunError> {
+        let placed = Placed::new(transfer, self.layout.graph(), self.seed)?;
+        let late = self.random("start", &transfer.name).up_to(transfer.start_jitter);
+        let start = Instant::ZERO + transfer.start + late;
+        let (ends, ways) = match &transfer.carrier {
+            Carrier::Session(options) => self.session(transfer, options, &placed, start)?,
+            Carrier::Tcp(options) => self.tcp(transfer, options, &placed, start)?,
+            Carrier::TcpRelays(_) => {
+                let why = "TCP to relays and on from there is not simulated yet";
+                return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
+            }
+        };
+        Ok(Moving { placed, start, ways, ends })
+    }
+
+    fn session(
+        &mut self,
+        transfer: &Transfer,
+        options: &SessionOptions,
+        placed: &Placed,
+        start: Instant,
+    ) -> Result<(Ends, Vec<Vec<Direction>>), RunError> {
+        let (from, to) = (placed.from.as_str(), placed.to.as_str());
+        let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
+        let (mut firsts, mut ways, mut direct) = (BTreeMap::new(), Vec::new(), None);
+        let mut words = BTreeMap::new();
+        for way in &placed.ways {
+            let Some(node) = way else {
+                firsts.insert(there, ways.len());
+                ways.push(self.layout.join((here, from), (there, to), None)?);
+                direct = Some(there);
+                continue;
+            };
+            let Self { layout, relays, seed, .. } = &mut *self;
+            let word = relays.word(node, *seed, || layout.address(RELAY));
+            let Some((relay, word)) = word.and_then(|word| Some((*word.relays().first()?, word))) else {
+                let why = "its relay gives no word";
+                return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
+            };
+            let mut links = self.layout.join((here, from), (relay, node), None)?;
+            links.extend(self.layout.join((relay, node), (there, to), None)?);
+            firsts.insert(relay, ways.len());
+            ways.push(links);
+            words.insert(relay, word);
+        }
+        let congestion = congestion::Carrier::Session;
+        let controller = congestion::controller(
+            &transfer.congestion,
+            congestion,
+            self.random("choices", &transfer.name).next_u64(),
+        )
+        .map_err(|error| RunError::Congestion { of: transfer.name.clone(), error })?;
+        let manner = Manner { config: config(transfer, options)?, real_bytes: options.real_bytes };
+        let ticket = Ticket::default();
+        let standing = words.values().cloned().collect();
+        let mut random = self.random("receiver", &transfer.name);
+        let receiver = Receiver::new(&manner, standing, ticket.clone(), &mut random);
+        let task = Task {
+            peer: receiver.key(),
+            direct,
+            words,
+            ticket,
+            supply: Supply::new(&transfer.demand),
+            controller,
+            start,
+            stop: transfer.stop.map(|stop| Instant::ZERO + stop),
+        };
+        let sender = Sender::new(&manner, task, &mut self.random("sender", &transfer.name));
+        let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
+        let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
+        Ok((Ends::Session { sender, receiver, firsts }, ways))
+    }
+
+    fn tcp(
+        &mut self,
+        transfer: &Transfer,
+        options: &TcpOptions,
+        placed: &Placed,
+        start: Instant,
+    ) -> Result<(Ends, Vec<Vec<Direction>>), RunError> {
+        let there = self.layout.address(RECEIVER);
+        let (mut subflows, mut locals, mut ways) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, way) in placed.ways.iter().enumerate() {
+            let here = self.layout.address(SENDER);
+            let through = way.as_deref();
+            ways.push(self.layout.join((here, &placed.from), (there, &placed.to), through)?);
+            subflows.push(Subflow { local: Local(number as u16), remote: there, proxied: way.is_some() });
+            locals.push(here);
+        }
+        let mut random = self.random("choices", &transfer.name);
+        let controller = tcp::controller(&transfer.name, options, &transfer.congestion, random.next_u64())?;
+        let (demand, send_buffer) = tcp::demand(&transfer.demand);
+        let mut flow = Flow::new(subflows, controller).demand(demand).start(start);
+        flow.options = tcp::options(options);
+        flow.options.send_buffer = send_buffer;
+        flow.stop = transfer.stop.map(|stop| Instant::ZERO + stop);
+        let mut receiver = Host::new(random.next_u64());
+        receiver.serve(Serve { options: tcp::options(options), ..Serve::default() });
+        let mut sender = Host::new(random.next_u64());
+        let flow = sender.open(flow);
+        let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
+        let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &locals);
+        Ok((Ends::Tcp { sender, receiver, flow, mss: options.mss }, ways))
+    }
+
+    fn requests(&mut self, requests: &Requests) -> Result<Asking, RunError> {
+        let (client, server) = (self.layout.address(SENDER), self.layout.address(HTTP));
+        let way = self.layout.join((server, &requests.server), (client, &requests.client), None)?;
+        let mut random = self.random("requests", &requests.name);
+        let list = tcp::list(requests, random.next_u64(), self.end);
+        let mut host = Host::new(random.next_u64());
+        host.serve(tcp::serve(requests)?);
+        let start = Instant::ZERO + requests.start;
+        let clients = Clients::new(server, &list, start, tcp::options(&requests.tcp));
+        self.world.add(&format!("server of {}", requests.name), host, &[server]);
+        let clients = self.world.add(&format!("clients of {}", requests.name), clients, &[client]);
+        let most = match requests.arrivals {
+            crate::setup::Arrivals::Closed { clients, .. } => Some(clients),
+            crate::setup::Arrivals::Open { .. } => None,
+        };
+        Ok(Asking { clients, most, way })
+    }
+
+    fn cross(&mut self, cross: &Cross) -> Result<Vec<Direction>, RunError> {
+        let (from, to) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
+        let way = self.layout.join((from, &cross.from), (to, &cross.to), None)?;
+        let headers = way.first().map_or(0, |link| self.layout.graph().config(*link).overhead);
+        let payload = cross.packet.saturating_sub(headers).max(1);
+        let rate = u128::from(cross.rate) * u128::from(payload) / u128::from(cross.packet.max(1));
+        let start = Instant::ZERO + cross.start;
+        let stop = cross.stop.map_or(Instant::FAR_FUTURE, |stop| Instant::ZERO + stop);
+        let mut source = Cbr::source(to, rate as u64, payload as usize, start, stop);
+        if cross.poisson {
+            source = source.poisson(self.random("gaps", &cross.name));
+        }
+        self.world.add(&format!("source of {}", cross.name), source, &[from]);
+        self.world.add(&format!("sink of {}", cross.name), Cbr::sink(), &[to]);
+        Ok(way)
+    }
+}
+
+/// What a session is made with.
+fn config(transfer: &Transfer, options: &SessionOptions) -> Result<Config, RunError> {
+    if options.pnack_first_gap || options.ack_direct || options.tau.is_some() {
+        let why = "sessions follow byway's own readings only";
+        return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
+    }
+    Ok(Config::default())
+}

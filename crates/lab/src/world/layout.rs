@@ -1,0 +1,149 @@
+//! Who sits where: addresses of hosts, and the ways between them.
+
+use super::RunError;
+use crate::setup::{End, Transfer, Way};
+use byway_sim::topology::{Built, Direction, Graph};
+use byway_sim::{Random, World};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::BTreeSet;
+
+/// The name of the way that routers choose.
+pub(super) const DIRECT: &str = "direct";
+
+/// Gives out addresses, and remembers which way leads from which to which.
+#[derive(Debug)]
+pub(super) struct Layout<'a> {
+    graph: &'a Graph,
+    given: u32,
+    routes: Vec<(IpAddr, IpAddr, Vec<Direction>)>,
+    used: BTreeSet<Direction>,
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn new(graph: &'a Graph) -> Self {
+        Self { graph, given: 0, routes: Vec::new(), used: BTreeSet::new() }
+    }
+
+    /// An address that nobody else has, in 10.0.0.0/8.
+    pub(super) fn address(&mut self, port: u16) -> SocketAddr {
+        self.given += 1;
+        let [_, a, b, c] = self.given.to_be_bytes();
+        ([10, a, b, c], port).into()
+    }
+
+    /// Lets the host `a` at one node and the host `b` at another reach each other, through a node perhaps; back as there.
+    pub(super) fn join(
+        &mut self,
+        (a, at): (SocketAddr, &str),
+        (b, to): (SocketAddr, &str),
+        through: Option<&str>,
+    ) -> Result<Vec<Direction>, RunError> {
+        let there = self.graph.way(at, to, through.as_slice())?;
+        let back: Vec<Direction> = there.iter().rev().map(|direction| direction.reversed()).collect();
+        self.used.extend(there.iter().chain(&back));
+        self.routes.push((a.ip(), b.ip(), there.clone()));
+        self.routes.push((b.ip(), a.ip(), back));
+        Ok(there)
+    }
+
+    /// The network.
+    pub(super) const fn graph(&self) -> &'a Graph {
+        self.graph
+    }
+
+    /// Every direction on a way.
+    pub(super) const fn used(&self) -> &BTreeSet<Direction> {
+        &self.used
+    }
+
+    /// Makes the links that are used, and the routes.
+    pub(super) fn build(&self, world: &mut World) -> Result<Built, RunError> {
+        let used = self.used.iter().copied();
+        let built =
+            self.graph.build_with(world, used, |world, name, config| world.link(name, config.clone()));
+        for (from, to, way) in &self.routes {
+            built.route(world, *from, *to, way)?;
+        }
+        Ok(built)
+    }
+}
+
+/// A transfer whose ends and ways are chosen.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) from: String,
+    pub(super) to: String,
+    /// The node of each way; `None`: as the routers route. No two are the same.
+    pub(super) ways: Vec<Option<String>>,
+}
+
+impl Placed {
+    /// Chooses by the seed what the plan leaves to chance.
+    pub(super) fn new(transfer: &Transfer, graph: &Graph, seed: u64) -> Result<Self, RunError> {
+        let mut random = Random::component(seed, &format!("ends of {}", transfer.name));
+        let taken = |end: &End| match end {
+            End::Node(node) => node.clone(),
+            End::Any(_) => String::new(),
+        };
+        let from = choose(&transfer.from, &taken(&transfer.to), graph, &mut random)
+            .ok_or_else(|| none(transfer, &transfer.from))?;
+        let to =
+            choose(&transfer.to, &from, graph, &mut random).ok_or_else(|| none(transfer, &transfer.to))?;
+        let mut placed = Self { from, to, ways: Vec::new() };
+        let mut random = Random::component(seed, &format!("ways of {}", transfer.name));
+        for way in &transfer.paths {
+            match way {
+                Way::Direct => placed.ways.push(None),
+                Way::Through(node) => {
+                    placed.check(transfer, graph, node)?;
+                    placed.ways.push(Some(node.clone()));
+                }
+                Way::Any(prefix, count) => {
+                    let free = |node: &&str| node.starts_with(prefix.as_str()) && placed.is_free(node);
+                    let mut nodes: Vec<String> = graph.nodes().filter(free).map(str::to_owned).collect();
+                    if nodes.len() < *count {
+                        return Err(RunError::TooFew {
+                            transfer: transfer.name.clone(),
+                            prefix: prefix.clone(),
+                            wanted: *count,
+                            there: nodes.len(),
+                        });
+                    }
+                    for _ in 0..*count {
+                        let chosen = random.below(nodes.len() as u64) as usize;
+                        placed.ways.push(Some(nodes.swap_remove(chosen)));
+                    }
+                }
+            }
+        }
+        Ok(placed)
+    }
+
+    fn check(&self, transfer: &Transfer, graph: &Graph, node: &str) -> Result<(), RunError> {
+        if self.is_free(node) {
+            // From a node to itself the way is empty; that there is such a node is found all the same.
+            return graph.way(node, node, &[]).map(drop).map_err(RunError::from);
+        }
+        Err(RunError::OwnRelay { transfer: transfer.name.clone(), node: node.to_owned() })
+    }
+
+    fn is_free(&self, node: &str) -> bool {
+        node != self.from && node != self.to && !self.ways.iter().flatten().any(|taken| taken == node)
+    }
+}
+
+fn choose(end: &End, other: &str, graph: &Graph, random: &mut Random) -> Option<String> {
+    match end {
+        End::Node(node) => Some(node.clone()),
+        End::Any(prefix) => {
+            let fits = |node: &&str| node.starts_with(prefix.as_str()) && *node != other;
+            let nodes: Vec<&str> = graph.nodes().filter(fits).collect();
+            nodes.get(random.below(nodes.len() as u64) as usize).map(|node| (*node).to_owned())
+        }
+    }
+}
+
+fn none(transfer: &Transfer, end: &End) -> RunError {
+    let (End::Node(prefix) | End::Any(prefix)) = end;
+    RunError::TooFew { transfer: transfer.name.clone(), prefix: prefix.clone(), wanted: 1, there: 0 }
+}

@@ -1,0 +1,160 @@
+//! One variant of a plan with one seed: the world is built, runs, and is recorded.
+//!
+//! * `network`: the graph of the variant; `layout`: who sits where, and the ways between them.
+//! * `session`, `supply`, `relays`: byway's engine and its relays; `tcp`: reference hosts.
+//! * `actors`: the plan's transfers, requests and cross traffic as nodes; `watch`: what is noted of them.
+//! * `memory`: what a world may need, before it runs; `flow`: what could be pushed through relays at best.
+
+mod actors;
+mod flow;
+mod layout;
+mod memory;
+mod network;
+mod relays;
+mod session;
+mod supply;
+mod tcp;
+mod watch;
+
+use crate::congestion::CongestionError;
+use crate::record::Record;
+use crate::setup::{Changed, Setup};
+use actors::Actors;
+use byway_sim::World;
+use byway_sim::topology::Error as TopologyError;
+use byway_wire::{Duration, Instant};
+use core::sync::atomic::{AtomicBool, Ordering};
+use layout::Layout;
+pub use memory::memory_bound;
+use watch::Watch;
+
+/// Why a variant does not run, or did not run to its end.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// The network cannot be made, or a way not be found in it.
+    #[error(transparent)]
+    Network(#[from] TopologyError),
+    /// A new link leads one way only.
+    #[error("a link leads from {from} to {to}, but none back: without `one_way`, it is one each way")]
+    OneWay {
+        /// Where it begins.
+        from: String,
+        /// Where it ends.
+        to: String,
+    },
+    /// Fewer nodes than a plan wants to choose among.
+    #[error(
+        "{transfer}: {wanted} nodes that begin with {prefix:?} are wanted, but only {there} can be chosen"
+    )]
+    TooFew {
+        /// The transfer.
+        transfer: String,
+        /// How their names should begin.
+        prefix: String,
+        /// How many are wanted.
+        wanted: usize,
+        /// How many there are.
+        there: usize,
+    },
+    /// A way through one of its own ends, or twice through the same node.
+    #[error("{transfer}: a way leads through {node}, which is one of its ends or stands there already")]
+    OwnRelay {
+        /// The transfer.
+        transfer: String,
+        /// The node.
+        node: String,
+    },
+    /// A relay is to crash where there is none.
+    #[error("at {node} there is no relay that could go down or come up: no session goes through there")]
+    NoRelay {
+        /// The node.
+        node: String,
+    },
+    /// What the plan says of a controller is wrong.
+    #[error("{of}: {error}")]
+    Congestion {
+        /// The transfer.
+        of: String,
+        /// What is wrong.
+        error: CongestionError,
+    },
+    /// A server of requests has fewer controllers to choose from.
+    #[error("{requests}: servers run newreno or cubic without options, not {name}")]
+    Server {
+        /// The requests.
+        requests: String,
+        /// The controller that was asked for.
+        name: String,
+    },
+    /// What the plan asks for cannot be done by this carrier.
+    #[error("{transfer}: {why}")]
+    Carrier {
+        /// The transfer.
+        transfer: String,
+        /// What cannot be done.
+        why: &'static str,
+    },
+    /// It could need more memory than the plan allows.
+    #[error("this may need {needed} MB of memory, and the plan allows {allowed} MB (`memory`)")]
+    Memory {
+        /// Megabytes, rounded up.
+        needed: u64,
+        /// Megabytes.
+        allowed: u64,
+    },
+    /// Somebody wanted it to end.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Runs a variant with a seed. The same two give the same record, on every machine. `cancel` is looked at once per sample.
+///
+/// # Errors
+/// [`RunError`]: what in the plan is wrong, or that it was cancelled.
+pub fn run(setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Record, RunError> {
+    let graph = network::graph(setup, seed)?;
+    let mut layout = Layout::new(&graph);
+    let mut world = World::new(seed);
+    let actors = Actors::new(setup, seed, &mut layout, &mut world)?;
+    let needed = memory::estimate(setup, &graph, &actors, &layout);
+    if needed > setup.memory {
+        let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+        return Err(RunError::Memory { needed: megabytes(needed), allowed: megabytes(setup.memory) });
+    }
+    let built = layout.build(&mut world)?;
+    let links = watch::links(&graph, &actors, &layout, &built)?;
+    let optimum = flow::optimum(setup, &graph, &actors)?;
+    let all = built.links(&layout.used().iter().copied().collect::<Vec<_>>())?;
+    let mut watch = Watch::new(setup, &actors, all, links);
+    let mut crashes = crashes(setup, &actors)?.into_iter().peekable();
+    let end = Instant::ZERO + setup.duration;
+    let mut at = Instant::ZERO;
+    while at <= end {
+        while let Some((when, node, up)) = crashes.next_if(|crash| crash.0 <= at) {
+            world.run_until(when);
+            actors.relays.set_up(&mut world, node, up);
+        }
+        world.run_until(at);
+        watch.sample(&world, &actors);
+        if cancel.load(Ordering::Relaxed) {
+            return Err(RunError::Cancelled);
+        }
+        at += setup.sample.max(Duration::from_nanos(1));
+    }
+    world.run_until(end);
+    Ok(watch.finish(setup, seed, &world, &actors, optimum))
+}
+
+/// When relays crash (false) and start again (true), in order of time.
+fn crashes<'a>(setup: &'a Setup, actors: &Actors) -> Result<Vec<(Instant, &'a str, bool)>, RunError> {
+    let mut crashes = Vec::new();
+    for change in &setup.changes {
+        let Changed::Relay { node, up } = &change.what else { continue };
+        if !actors.relays.is_at(node) {
+            return Err(RunError::NoRelay { node: node.clone() });
+        }
+        crashes.push((Instant::ZERO + change.at, node.as_str(), *up));
+    }
+    crashes.sort_by_key(|crash| crash.0);
+    Ok(crashes)
+}

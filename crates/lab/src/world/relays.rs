@@ -1,0 +1,99 @@
+//! Relays at nodes of the network, one for all sessions that go through there.
+
+use byway_relay::{Config, Network, Policy, Relay};
+use byway_sim::{Handle, Random, World};
+use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
+use byway_wire::{Instant, time::nanos};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::BTreeMap;
+
+/// What the relays' clocks show when the world begins, in Unix seconds. Some day; words are good for long after.
+const UNIX: u64 = 1_800_057_600;
+const GOOD_FOR: u64 = 365 * 86_400;
+/// Bytes on their way out of a relay between two rounds: no more than one machine sends at one instant.
+const QUEUE: usize = 1 << 20;
+
+/// The relays of a world, by node.
+#[derive(Debug, Default)]
+pub(super) struct Relays {
+    at: BTreeMap<String, Site>,
+}
+
+/// A relay at a node.
+#[derive(Clone, Debug)]
+struct Site {
+    address: SocketAddr,
+    key: [u8; 32],
+    /// How many grants it gave.
+    grants: u32,
+    handle: Option<Handle<Relay>>,
+}
+
+impl Site {
+    /// The relay as it is when it starts at `now`: with nothing in memory but its key.
+    fn relay(&self, now: Instant) -> Relay {
+        let mut config = Config::new(self.key, UNIX * 1_000 + nanos(now.since(Instant::ZERO)) / 1_000_000);
+        let ten = Network::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8);
+        config.policy = ten.map_or(Policy::public(), |ten| Policy::public().allow(ten));
+        config.accounts = (self.grants as usize * 2).next_power_of_two().max(16);
+        config.queue_bytes = QUEUE;
+        // In a simulation everybody greets at the same instant.
+        config.greetings_per_second = 1_000_000;
+        Relay::new(&config, now)
+    }
+}
+
+impl Relays {
+    /// A word for the relay at `node`, for a sender of its own. `address`: asked for where there is no relay yet.
+    pub(super) fn word(
+        &mut self,
+        node: &str,
+        seed: u64,
+        address: impl FnOnce() -> SocketAddr,
+    ) -> Option<Word> {
+        let site = self.at.entry(node.to_owned()).or_insert_with(|| {
+            let mut key = [0; 32];
+            Random::component(seed, &format!("relay at {node}")).fill(&mut key);
+            Site { address: address(), key, grants: 0, handle: None }
+        });
+        site.grants += 1;
+        let terms = Terms {
+            expiry: Minute::from_unix(UNIX + GOOD_FOR),
+            rate: RateClass::UNLIMITED,
+            quota: QuotaClass::UNLIMITED,
+            scope: Scope::ALL,
+        };
+        let grant = Grant { id: site.grants, terms };
+        site.relay(Instant::ZERO).issue(grant, vec![site.address]).ok()
+    }
+
+    /// Puts the relays into the world, once all words are given.
+    pub(super) fn add(&mut self, world: &mut World) {
+        for (node, site) in &mut self.at {
+            let relay = site.relay(Instant::ZERO);
+            site.handle = Some(world.add(&format!("relay at {node}"), relay, &[site.address]));
+        }
+    }
+
+    /// Whether there is a relay at `node`.
+    pub(super) fn is_at(&self, node: &str) -> bool {
+        self.at.contains_key(node)
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.at.len()
+    }
+
+    /// The relay at `node` crashes, or starts again with nothing in memory but its key.
+    pub(super) fn set_up(&self, world: &mut World, node: &str, up: bool) {
+        let Some(site) = self.at.get(node) else { return };
+        let Some(handle) = site.handle else { return };
+        if up {
+            let fresh = site.relay(world.now());
+            world.replace(handle, fresh);
+        } else {
+            world.freeze(handle, true);
+        }
+    }
+}

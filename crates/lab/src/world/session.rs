@@ -1,0 +1,362 @@
+//! byway's own session between two hosts: the engine, and an application that has bulk data.
+
+use super::supply::Supply;
+use byway_control::{Controller, by_name};
+use byway_engine::connection::Event;
+use byway_engine::connection::status::PathStatus;
+use byway_engine::data::{OutEvent, RangeSet};
+use byway_engine::handshake::{Identity, PublicKey};
+use byway_engine::seal::{Suite, Suites};
+use byway_engine::{
+    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload, Reach,
+};
+use byway_sim::{Node, Random};
+use byway_wire::relay::{Consent, Word};
+use byway_wire::{Duration, Instant, Machine, ObjectId};
+use core::net::SocketAddr;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// How often a sender looks whether its receiver can be reached through another relay, and for how long.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOK_FOR: Duration = Duration::from_secs(15);
+
+/// What a ticket would say: by which relays a receiver can be reached, where it was seen, and its consent. The plan hands
+/// it over, for in a simulation nobody types.
+pub(super) type Ticket = Rc<RefCell<Vec<(SocketAddr, SocketAddr, Consent)>>>;
+
+/// How both ends of a session are.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    /// What each connection is made with.
+    pub(super) config: Config,
+    /// Whether it carries and seals real bytes.
+    pub(super) real_bytes: bool,
+}
+
+impl Manner {
+    fn endpoint(&self, random: &mut Random, admission: Option<Box<dyn Admission>>) -> Endpoint {
+        let (mut secret, mut seed) = ([0; 32], [0; 32]);
+        random.fill(&mut secret);
+        random.fill(&mut seed);
+        Endpoint::new(EndpointConfig {
+            identity: Identity::from_secret(secret),
+            suites: if self.real_bytes {
+                Suites::only(Suite::Aes256Gcm)
+            } else {
+                Suites::INSECURE_SIMULATION
+            },
+            seed,
+            connection: Config {
+                payload: if self.real_bytes { Payload::Bytes } else { Payload::Length },
+                ..self.config.clone()
+            },
+            admission,
+            greeting: Vec::new(),
+        })
+    }
+}
+
+/// What a sender is to do.
+pub(super) struct Task {
+    /// The receiver's key.
+    pub(super) peer: PublicKey,
+    /// The receiver's address, if the direct way may be used.
+    pub(super) direct: Option<SocketAddr>,
+    /// The words for the relays that it may use.
+    pub(super) words: BTreeMap<SocketAddr, Word>,
+    /// How the receiver can be reached through them.
+    pub(super) ticket: Ticket,
+    /// What there is to send.
+    pub(super) supply: Supply,
+    /// Governs it.
+    pub(super) controller: Box<dyn Controller>,
+    /// When it begins.
+    pub(super) start: Instant,
+    /// When it ends at the latest.
+    pub(super) stop: Option<Instant>,
+}
+
+/// The host that sends.
+pub(super) struct Sender {
+    endpoint: Endpoint,
+    peer: PublicKey,
+    direct: Option<SocketAddr>,
+    words: BTreeMap<SocketAddr, Word>,
+    ticket: Ticket,
+    /// How many entries of the ticket are used.
+    met: usize,
+    supply: Supply,
+    controller: Option<Box<dyn Controller>>,
+    start: Instant,
+    stop: Option<Instant>,
+    look_at: Option<Instant>,
+    handle: Option<Handle>,
+    connected: bool,
+    /// The paths as they were at the end.
+    last: Vec<PathStatus>,
+    /// Distinct bytes that the receiver acknowledged.
+    pub(super) acked: u64,
+    /// When the last byte was acknowledged.
+    pub(super) finished: Option<Instant>,
+    /// Why it failed.
+    pub(super) failed: Option<String>,
+    over: bool,
+}
+
+impl Sender {
+    pub(super) fn new(manner: &Manner, task: Task, random: &mut Random) -> Self {
+        Self {
+            endpoint: manner.endpoint(random, None),
+            peer: task.peer,
+            direct: task.direct,
+            words: task.words,
+            ticket: task.ticket,
+            met: 0,
+            supply: task.supply,
+            controller: Some(task.controller),
+            start: task.start,
+            stop: task.stop,
+            look_at: Some(task.start),
+            handle: None,
+            connected: false,
+            last: Vec::new(),
+            acked: 0,
+            finished: None,
+            failed: None,
+            over: false,
+        }
+    }
+
+    /// The paths as they are, or were at the end; and whether that is over.
+    pub(super) fn paths(&self) -> (Vec<PathStatus>, bool) {
+        let connection =
+            self.handle.filter(|_| !self.over).and_then(|handle| self.endpoint.connection(handle));
+        (connection.map_or_else(|| self.last.clone(), |connection| connection.status().paths), self.over)
+    }
+
+    /// Connects as soon as there is a way, and takes up relays as they become known.
+    fn look(&mut self, now: Instant) {
+        if self.look_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let known = self.ticket.borrow().len();
+        if self.handle.is_none() && (self.direct.is_some() || known > 0) {
+            let Some(controller) = self.controller.take() else { return };
+            let addresses = self.direct.into_iter().collect();
+            let connect = Connect { peer: self.peer, addresses, application: Vec::new(), controller };
+            match self.endpoint.connect(now, connect) {
+                Ok(handle) => self.handle = Some(handle),
+                Err(error) => self.fail(error.to_string()),
+            }
+        }
+        if let Some(handle) = self.handle {
+            for (relay, destination, consent) in self.ticket.borrow().iter().skip(self.met) {
+                let Some(word) = self.words.get(relay) else { continue };
+                let reach = Reach { word: word.clone(), destination: *destination, consent: *consent };
+                self.endpoint.add_relay(now, handle, word, Some(&reach));
+            }
+            self.met = known;
+        }
+        let waits = !self.over && self.met < self.words.len() && now < self.start + LOOK_FOR;
+        self.look_at = waits.then_some(now + LOOK);
+        if !waits && self.handle.is_none() {
+            self.fail("no relay answers the receiver".to_owned());
+        }
+    }
+
+    fn fail(&mut self, why: String) {
+        self.failed.get_or_insert(why);
+        self.over = true;
+    }
+
+    fn feed(&mut self, now: Instant) {
+        if self.over {
+            return;
+        }
+        let Some(handle) = self.handle.filter(|_| self.connected) else { return };
+        let Some(connection) = self.endpoint.connection_mut(handle) else { return };
+        while let Some(event) = connection.next_event() {
+            if let Event::Closed { code, reason, .. } = event {
+                return self.fail(format!("closed with code {code}: {reason}"));
+            }
+        }
+        let out = connection.outgoing();
+        self.supply.fill(now, out);
+        self.acked = out.progress().acked;
+        while let Some(read) = out.next_read() {
+            out.provide(read.object, read.offset, vec![0; read.length]);
+        }
+        while let Some(OutEvent::ObjectAcked(_) | OutEvent::StreamAcked(_) | OutEvent::Writable) =
+            out.next_event()
+        {}
+        if !self.supply.is_over() {
+            return;
+        }
+        if out.all_acked() {
+            self.finished = Some(now);
+            self.end(now, handle);
+        } else {
+            connection.finishing();
+        }
+    }
+
+    fn end(&mut self, now: Instant, handle: Handle) {
+        self.last = self.paths().0;
+        self.over = true;
+        self.endpoint.close(now, handle, 0, "done");
+    }
+}
+
+impl Node for Sender {
+    fn machine(&mut self) -> &mut dyn Machine {
+        &mut self.endpoint
+    }
+
+    fn turn(&mut self, now: Instant) {
+        self.look(now);
+        while let Some(event) = self.endpoint.next_event() {
+            match event {
+                EndpointEvent::Connected(_) => {
+                    self.connected = true;
+                    self.supply.begin(now);
+                }
+                EndpointEvent::Failed(_, error) => self.fail(error.to_string()),
+                _ => {}
+            }
+        }
+        if self.stop.is_some_and(|stop| stop <= now) {
+            self.stop = None;
+            match self.handle.filter(|_| !self.over) {
+                Some(handle) => self.end(now, handle),
+                None => self.over = true,
+            }
+            self.look_at = None;
+        }
+        self.feed(now);
+    }
+
+    fn alarm(&self) -> Option<Instant> {
+        let supply = self.supply.due().filter(|_| self.connected && !self.over);
+        [self.look_at, self.stop, supply].into_iter().flatten().min()
+    }
+}
+
+/// Takes everybody. What it sends itself is ACKs.
+struct Everybody;
+
+impl Admission for Everybody {
+    fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
+        match by_name("newreno", 1) {
+            Some(controller) => Admit::Accept(controller),
+            None => Admit::Reject { code: 1, reason: "no controller".to_owned() },
+        }
+    }
+}
+
+/// The host that receives.
+pub(super) struct Receiver {
+    endpoint: Endpoint,
+    words: Vec<Word>,
+    ticket: Ticket,
+    stands: bool,
+    real_bytes: bool,
+    handle: Option<Handle>,
+    /// Distinct bytes that came.
+    pub(super) received: u64,
+    objects: BTreeMap<ObjectId, RangeSet>,
+    /// Bytes behind a hole.
+    held: u64,
+    /// Most bytes behind a hole at once.
+    pub(super) reorder: u64,
+}
+
+impl Receiver {
+    /// A host that can be reached through the relays of these words.
+    pub(super) fn new(manner: &Manner, words: Vec<Word>, ticket: Ticket, random: &mut Random) -> Self {
+        Self {
+            endpoint: manner.endpoint(random, Some(Box::new(Everybody))),
+            words,
+            ticket,
+            stands: false,
+            real_bytes: manner.real_bytes,
+            handle: None,
+            received: 0,
+            objects: BTreeMap::new(),
+            held: 0,
+            reorder: 0,
+        }
+    }
+
+    pub(super) fn key(&self) -> PublicKey {
+        self.endpoint.public_key()
+    }
+
+    fn note(&mut self, object: ObjectId, offset: u64, length: u64) {
+        self.received += length;
+        let ranges = self.objects.entry(object).or_default();
+        let before = ranges.prefix();
+        ranges.insert(offset, offset + length);
+        let released = ranges.prefix() - before;
+        self.held = self.held + length - released;
+        self.reorder = self.reorder.max(self.held);
+    }
+
+    fn take(&mut self, handle: Handle) {
+        let Some(connection) = self.endpoint.connection_mut(handle) else { return };
+        while connection.next_event().is_some() {}
+        let mut arrived = Vec::new();
+        let incoming = connection.incoming();
+        if self.real_bytes {
+            incoming.flush();
+            while let Some(write) = incoming.next_write() {
+                arrived.push((write.object, write.offset, write.data.len() as u64));
+                incoming.written(write.data);
+            }
+        } else {
+            while let Some(arrival) = incoming.next_arrival() {
+                arrived.push((arrival.object, arrival.offset, arrival.length));
+            }
+        }
+        let mut complete = Vec::new();
+        while let Some(event) = incoming.next_event() {
+            if let byway_engine::data::InEvent::ObjectComplete { id, .. } = event {
+                complete.push(id);
+            }
+        }
+        for (object, offset, length) in arrived {
+            self.note(object, offset, length);
+        }
+        for id in complete {
+            self.objects.remove(&id);
+        }
+    }
+}
+
+impl Node for Receiver {
+    fn machine(&mut self) -> &mut dyn Machine {
+        &mut self.endpoint
+    }
+
+    fn turn(&mut self, now: Instant) {
+        if !core::mem::replace(&mut self.stands, true) {
+            for word in &self.words {
+                // It has a socket of the relay's family, so it can.
+                let _ = self.endpoint.stand_at(now, word);
+            }
+        }
+        while let Some(event) = self.endpoint.next_event() {
+            match event {
+                EndpointEvent::Accepted(handle) => self.handle = Some(handle),
+                EndpointEvent::Reachable { relay, address, consent } => {
+                    self.ticket.borrow_mut().push((relay, address, consent));
+                }
+                _ => {}
+            }
+        }
+        if let Some(handle) = self.handle {
+            self.take(handle);
+        }
+    }
+}

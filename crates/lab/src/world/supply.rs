@@ -1,0 +1,178 @@
+//! What an application has to send over a session, as objects.
+
+use crate::setup::Demand;
+use byway_engine::data::Outgoing;
+use byway_wire::time::nanos;
+use byway_wire::{Duration, Instant, ObjectId};
+
+/// More than any simulation moves.
+const ENDLESS: u64 = 1 << 50;
+/// A source of some rate writes what has come up in so much time, but no less than about a packet.
+const CHUNK_TIME: Duration = Duration::from_millis(10);
+const LEAST_CHUNK: u64 = 1_400;
+/// A source of some rate whose last second is not acknowledged is blocked; what comes up meanwhile is never sent.
+const BACKLOG: u64 = 1;
+const LEAST_BACKLOG: u64 = 64 << 10;
+const BITS: u128 = 8 * 1_000_000_000;
+
+/// What there is to send.
+#[derive(Debug)]
+pub(super) enum Supply {
+    /// So many bytes, in one object.
+    Bulk { size: u64, given: bool },
+    /// A rate that follows the clock.
+    Source(Source),
+}
+
+/// A source of so many bits per second.
+#[derive(Debug)]
+pub(super) struct Source {
+    steps: Vec<(Instant, u64)>,
+    /// Steps that are in force, or have been.
+    past: usize,
+    rate: u64,
+    at: Instant,
+    /// What has come up and is not written, in billionths of a bit.
+    credit: u128,
+    objects: u32,
+    written: u64,
+}
+
+impl Supply {
+    /// What `demand` says.
+    pub(super) fn new(demand: &Demand) -> Self {
+        match demand {
+            Demand::Unlimited => Self::Bulk { size: ENDLESS, given: false },
+            Demand::Size(size) => Self::Bulk { size: *size, given: false },
+            Demand::Rate(steps) => Self::Source(Source {
+                steps: steps.iter().map(|(at, rate)| (Instant::ZERO + *at, *rate)).collect(),
+                past: 0,
+                rate: 0,
+                at: Instant::ZERO,
+                credit: 0,
+                objects: 0,
+                written: 0,
+            }),
+        }
+    }
+
+    /// The connection stands: what came up before is lost.
+    pub(super) fn begin(&mut self, now: Instant) {
+        if let Self::Source(source) = self {
+            source.advance(now);
+            source.credit = 0;
+        }
+    }
+
+    /// Adds what there is.
+    pub(super) fn fill(&mut self, now: Instant, out: &mut Outgoing) {
+        match self {
+            Self::Bulk { given: true, .. } => {}
+            Self::Bulk { size, given } => {
+                out.add_object(ObjectId(0), *size);
+                *given = true;
+            }
+            Self::Source(source) => source.fill(now, out),
+        }
+    }
+
+    /// Whether nothing more will come.
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self, Self::Bulk { given: true, .. })
+    }
+
+    /// When there is more.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Bulk { .. } => None,
+            Self::Source(source) => source.due(),
+        }
+    }
+}
+
+impl Source {
+    fn chunk(&self) -> u64 {
+        let bits = u128::from(self.rate) * u128::from(nanos(CHUNK_TIME));
+        u64::try_from(bits / BITS).unwrap_or(u64::MAX).max(LEAST_CHUNK)
+    }
+
+    fn advance(&mut self, now: Instant) {
+        while self.at < now {
+            let next = self.steps.get(self.past).map_or(Instant::FAR_FUTURE, |step| step.0);
+            let until = next.min(now).max(self.at);
+            self.credit += u128::from(self.rate) * u128::from(nanos(until.since(self.at)));
+            self.at = until;
+            self.step();
+        }
+        self.step();
+    }
+
+    fn step(&mut self) {
+        while let Some((at, rate)) = self.steps.get(self.past)
+            && *at <= self.at
+        {
+            self.rate = *rate;
+            self.past += 1;
+        }
+    }
+
+    fn fill(&mut self, now: Instant, out: &mut Outgoing) {
+        self.advance(now);
+        let chunk = self.chunk();
+        let backlog = (self.rate / 8 * BACKLOG).max(LEAST_BACKLOG);
+        while self.credit >= u128::from(chunk) * BITS {
+            self.credit -= u128::from(chunk) * BITS;
+            if self.written - out.progress().acked.min(self.written) + chunk <= backlog {
+                out.add_object(ObjectId(self.objects), chunk);
+                self.objects += 1;
+                self.written += chunk;
+            }
+        }
+    }
+
+    /// When the next chunk is whole, or the rate another.
+    fn due(&self) -> Option<Instant> {
+        let step = self.steps.get(self.past).map(|step| step.0);
+        let missing = (u128::from(self.chunk()) * BITS).saturating_sub(self.credit);
+        let wait = missing.div_ceil(u128::from(self.rate.max(1)));
+        let whole = (self.rate > 0)
+            .then(|| self.at + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX).max(1)));
+        [step, whole].into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_engine::data::OutgoingLimits;
+
+    #[test]
+    fn a_source_writes_what_its_steps_say() {
+        let at = Instant::from_millis;
+        let demand = Demand::Rate(vec![
+            (Duration::from_secs(1), 800_000),
+            (Duration::from_secs(2), 0),
+            (Duration::from_secs(3), 1_600_000),
+        ]);
+        let mut supply = Supply::new(&demand);
+        let mut out = Outgoing::new(OutgoingLimits::default());
+        supply.begin(Instant::ZERO);
+        let (mut now, mut turns) = (Instant::ZERO, 0);
+        let mut written_at_three = 0;
+        while let Some(due) = supply.due().filter(|due| *due <= at(3_500)) {
+            assert!(due > now, "{due:?} after {now:?}");
+            now = due;
+            supply.fill(now, &mut out);
+            let Supply::Source(source) = &supply else { unreachable!("a rate is a source") };
+            if now <= at(3_000) {
+                written_at_three = source.written;
+            }
+            turns += 1;
+        }
+        let Supply::Source(source) = supply else { unreachable!("a rate is a source") };
+        // Nothing is acknowledged, so at a backlog of a second (100 KB, then 200 KB) it ends.
+        assert!((98_600..=100_000).contains(&written_at_three), "{written_at_three}");
+        assert!((198_000..=200_000).contains(&source.written), "{}", source.written);
+        assert!(turns < 140, "{turns}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Reference TCP hosts of a plan: what they are told, and requests that people wait for.
+
+use super::RunError;
+use crate::congestion;
+use crate::setup::{Arrivals, Congestion, Demand, Requests, Sizes, TcpOptions};
+use byway_control::{Controller, by_name};
+use byway_sim::tcp::web::{self, Request, WebTrace};
+use byway_sim::tcp::{self, Options, Serve};
+use byway_wire::{Duration, Instant};
+
+/// As much as a source may have written that is not acknowledged: a second of it.
+const LEAST_BACKLOG: u64 = 64 << 10;
+
+/// How a host of `tcp` behaves.
+pub(super) fn options(tcp: &TcpOptions) -> Options {
+    let usual = Options::default();
+    Options {
+        mss: tcp.mss.max(1),
+        delayed_ack: tcp.delayed_ack,
+        initial_window: Some(tcp.initial_window),
+        min_rto: tcp.min_rto,
+        receive_window: tcp.receive_window.unwrap_or(usual.receive_window),
+        sack: tcp.sack,
+        ..usual
+    }
+}
+
+/// What a flow has to send, and what may wait.
+pub(super) fn demand(demand: &Demand) -> (tcp::Demand, Option<u64>) {
+    match demand {
+        Demand::Unlimited => (tcp::Demand::Bulk, None),
+        Demand::Size(size) => (tcp::Demand::Size(*size), None),
+        Demand::Rate(steps) => {
+            let most = steps.iter().map(|step| step.1).max().unwrap_or(0);
+            let steps = steps.iter().map(|(at, rate)| (Instant::ZERO + *at, Some(*rate)));
+            (tcp::Demand::Rate(steps.collect()), Some((most / 8).max(LEAST_BACKLOG)))
+        }
+    }
+}
+
+/// Who serves requests.
+pub(super) fn serve(requests: &Requests) -> Result<Serve, RunError> {
+    let Congestion { name, options: asked } = &requests.congestion;
+    let controller: fn(u64) -> Box<dyn Controller> = match name.as_str() {
+        "newreno" if asked.is_empty() => |_| tcp::newreno(),
+        "cubic" if asked.is_empty() => |seed| by_name("cubic", seed).unwrap_or_else(tcp::newreno),
+        _ => return Err(RunError::Server { requests: requests.name.clone(), name: name.clone() }),
+    };
+    Ok(Serve { options: options(&requests.tcp), controller, ..Serve::default() })
+}
+
+/// The list of requests: it follows from the seed and from what the plan says of these requests.
+pub(super) fn list(requests: &Requests, seed: u64, end: Instant) -> Vec<Request> {
+    let start = Instant::ZERO + requests.start;
+    let stop = requests.stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));
+    let time = stop.since(start);
+    let mut list = match requests.arrivals {
+        Arrivals::Closed { clients, think } => {
+            let requests = most_rounds(time, think);
+            web::trace(seed, &WebTrace { clients, requests, think, ..WebTrace::default() })
+        }
+        Arrivals::Open { count, every, poisson } => {
+            let rounds = time.as_nanos() / every.as_nanos().max(1);
+            let most = u32::try_from(rounds).unwrap_or(u32::MAX);
+            let count = if count == 0 { most } else { count };
+            web::fetches(seed, count, 0, start, every * count, poisson)
+        }
+    };
+    if let Sizes::Fixed(size) = requests.sizes {
+        list.iter_mut().for_each(|request| request.size = size);
+    }
+    list
+}
+
+/// More rounds than a client that thinks so long makes in `time`, but for one in a thousand.
+fn most_rounds(time: Duration, think: Duration) -> u32 {
+    let mean = time.as_secs_f64() / think.as_secs_f64().max(1e-3);
+    (mean + 4.0 * libm::sqrt(mean) + 8.0).min(1e6) as u32
+}
+
+/// The controller of a flow.
+pub(super) fn controller(
+    of: &str,
+    tcp: &TcpOptions,
+    asked: &Congestion,
+    seed: u64,
+) -> Result<Box<dyn Controller>, RunError> {
+    let host = congestion::Carrier::Tcp { initial_window: tcp.initial_window };
+    congestion::controller(asked, host, seed)
+        .map_err(|error| RunError::Congestion { of: of.to_owned(), error })
+}

@@ -1,0 +1,307 @@
+//! What is noted of a world while it runs, and what is told of it in the end.
+
+use super::RunError;
+use super::actors::{Actors, Ends, Moving};
+use super::layout::Layout;
+use crate::record::{LinkRecord, PathRecord, Record, RequestRecord, RequestsRecord, TransferRecord};
+use crate::setup::Setup;
+use byway_engine::connection::path::State;
+use byway_sim::pipe::OVERHEAD_IPV4;
+use byway_sim::tcp::SubflowState;
+use byway_sim::topology::{Built, Direction, Graph};
+use byway_sim::{LinkId, World};
+use byway_wire::{Duration, Instant, PathId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Links that are noted whatever they are; of more, only the slowest of each way.
+const LINKS: usize = 64;
+
+/// Which links are noted.
+pub(super) fn watched(graph: &Graph, actors: &Actors, layout: &Layout<'_>) -> BTreeSet<Direction> {
+    let ways = actors.transfers.iter().flat_map(|moving| &moving.ways);
+    let ways: Vec<_> = ways.chain(actors.requests.iter().map(|asking| &asking.way)).collect();
+    let all: BTreeSet<Direction> = ways.iter().copied().flatten().copied().collect();
+    if all.len() <= LINKS {
+        // And back, where the ACKs are.
+        let back = all.iter().map(|link| link.reversed()).filter(|link| layout.used().contains(link));
+        return all.iter().copied().chain(back).collect();
+    }
+    let slowest = |way: &&Vec<Direction>| {
+        let least = graph.bottleneck(way);
+        way.iter().copied().filter(move |link| graph.config(*link).rate == least).collect::<Vec<_>>()
+    };
+    ways.iter().flat_map(slowest).collect()
+}
+
+/// The links that are noted, and empty records of them.
+pub(super) fn links(
+    graph: &Graph,
+    actors: &Actors,
+    layout: &Layout<'_>,
+    built: &Built,
+) -> Result<Vec<(LinkId, LinkRecord)>, RunError> {
+    let record = |link: Direction| {
+        let (from, to) = graph.ends(link);
+        let record = LinkRecord {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            rate: graph.config(link).rate.unwrap_or(0),
+            ..LinkRecord::default()
+        };
+        Ok((built.link(from, to)?, record))
+    };
+    watched(graph, actors, layout).into_iter().map(record).collect()
+}
+
+/// Takes notes.
+#[derive(Debug)]
+pub(super) struct Watch {
+    all: Vec<LinkId>,
+    transfers: Vec<Notes>,
+    links: Vec<(LinkId, LinkRecord)>,
+}
+
+/// Notes of a transfer.
+#[derive(Debug)]
+struct Notes {
+    record: TransferRecord,
+    ways: Vec<Course>,
+    /// Of every path that there ever was, or TCP's subflows by number.
+    paths: BTreeMap<PathId, Tally>,
+    /// Bytes acknowledged at the last sample.
+    acked: u64,
+}
+
+/// A way over the whole run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Course {
+    /// Bytes of data acknowledged.
+    acked: u64,
+    /// Whether it was usable.
+    usable: bool,
+}
+
+/// A path as it was last seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    way: usize,
+    /// Bytes acknowledged, with headers where the path counts them.
+    bytes: u64,
+    lost: u64,
+}
+
+/// A way at a sample.
+#[derive(Clone, Copy, Debug, Default)]
+struct Glance {
+    window: f64,
+    rtt: Duration,
+    choked: bool,
+}
+
+impl Watch {
+    /// Notes `links`; counts what went over `all`.
+    pub(super) fn new(
+        setup: &Setup,
+        actors: &Actors,
+        all: Vec<LinkId>,
+        links: Vec<(LinkId, LinkRecord)>,
+    ) -> Self {
+        let notes = |(transfer, moving): (&crate::setup::Transfer, &Moving)| Notes {
+            record: TransferRecord {
+                name: transfer.name.clone(),
+                group: transfer.group.clone(),
+                started: moving.start.as_secs_f64(),
+                paths: moving
+                    .names()
+                    .map(|name| PathRecord { name: name.to_owned(), ..PathRecord::default() })
+                    .collect(),
+                ..TransferRecord::default()
+            },
+            ways: vec![Course::default(); moving.ways.len()],
+            paths: BTreeMap::new(),
+            acked: 0,
+        };
+        Self { all, transfers: setup.transfers.iter().zip(&actors.transfers).map(notes).collect(), links }
+    }
+
+    /// Notes how things are now.
+    pub(super) fn sample(&mut self, world: &World, actors: &Actors) {
+        for (notes, moving) in self.transfers.iter_mut().zip(&actors.transfers) {
+            notes.sample(world, moving);
+        }
+        for (link, record) in &mut self.links {
+            let books = world.counters(*link);
+            record.sent.push(books.delivered_bytes + u64::from(OVERHEAD_IPV4) * books.delivered);
+            record.queue.push(books.queued as u32);
+            record.dropped.push(books.dropped() as u32);
+        }
+    }
+
+    /// What is to be told of it all.
+    pub(super) fn finish(
+        self,
+        setup: &Setup,
+        seed: u64,
+        world: &World,
+        actors: &Actors,
+        optimum: Option<f64>,
+    ) -> Record {
+        let request = |outcome: &byway_sim::tcp::web::Outcome| RequestRecord {
+            size: outcome.size,
+            began: outcome.started.map(Instant::as_secs_f64),
+            took: outcome
+                .started
+                .and_then(|began| outcome.finished.map(|finished| finished.since(began).as_secs_f64())),
+        };
+        let requests = setup.requests.iter().zip(&actors.requests).map(|(requests, asking)| RequestsRecord {
+            name: requests.name.clone(),
+            list: world[asking.clients].outcomes().iter().map(request).collect(),
+        });
+        let transfers = self.transfers.into_iter().zip(&actors.transfers);
+        let links: Vec<LinkRecord> = self.links.into_iter().map(|(_, record)| record).collect();
+        Record {
+            axes: setup.axes.clone(),
+            seed,
+            trace: world.trace(),
+            sample: setup.sample.as_secs_f64(),
+            duration: setup.duration.as_secs_f64(),
+            cut: setup.cut.as_secs_f64(),
+            packets: self.all.iter().map(|link| world.counters(*link).delivered).sum(),
+            transfers: transfers.map(|(notes, moving)| notes.finish(world, moving)).collect(),
+            requests: requests.collect(),
+            links,
+            optimum,
+        }
+    }
+}
+
+impl Notes {
+    fn sample(&mut self, world: &World, moving: &Moving) {
+        let mut glances = vec![Glance::default(); moving.ways.len()];
+        // Bytes acknowledged on each way since the last sample.
+        let mut fresh = vec![0; moving.ways.len()];
+        match &moving.ends {
+            Ends::Session { sender, receiver, firsts } => {
+                let sender = &world[*sender];
+                self.record.received.push(world[*receiver].received);
+                let (paths, over) = sender.paths();
+                for path in paths {
+                    let Some(way) = firsts.get(&path.route.remote).copied() else { continue };
+                    let tally = Tally { way, bytes: path.totals.acked_bytes, lost: path.totals.lost };
+                    self.tally(path.id, tally, path.state != State::Probing, &mut fresh);
+                    if let Some(glance) = glances.get_mut(way)
+                        && !over
+                        && matches!(path.state, State::Active | State::Choked)
+                    {
+                        glance.window += path.window as f64 / path.datagram.max(1) as f64;
+                        glance.rtt = path.srtt;
+                        glance.choked = path.state == State::Choked;
+                    }
+                }
+                // A path counts its packets whole. What is new in them is shared among the paths by that.
+                let new = sender.acked - self.acked;
+                self.acked = sender.acked;
+                share(new, &mut fresh);
+            }
+            Ends::Tcp { sender, receiver, flow, mss } => {
+                let host = &world[*sender];
+                let received = host.tag(*flow).and_then(|tag| world[*receiver].received(tag));
+                let report = host.report(*flow).unwrap_or_default();
+                // What went out twice, over two subflows, is one thing to the application.
+                let bytes = received.map_or(0, |received| received.bytes).min(report.written);
+                self.record.received.push(bytes);
+                let subflows = report.subflows;
+                for (number, path) in subflows.into_iter().enumerate() {
+                    let usable = matches!(path.state, SubflowState::Active | SubflowState::Choked);
+                    let tally = Tally { way: path.place, bytes: path.acked, lost: path.losses };
+                    self.tally(PathId(number as u32), tally, usable, &mut fresh);
+                    if let Some(glance) = glances.get_mut(path.place)
+                        && usable
+                    {
+                        glance.window += path.window as f64 / f64::from(*mss);
+                        glance.rtt = path.srtt;
+                        glance.choked = path.state == SubflowState::Choked;
+                    }
+                }
+            }
+        }
+        let mut lost = vec![0; moving.ways.len()];
+        for tally in self.paths.values() {
+            if let Some(lost) = lost.get_mut(tally.way) {
+                *lost += tally.lost;
+            }
+        }
+        for (course, fresh) in self.ways.iter_mut().zip(fresh) {
+            course.acked += fresh;
+        }
+        let seen = self.ways.iter().zip(glances).zip(lost);
+        for (record, ((course, glance), lost)) in self.record.paths.iter_mut().zip(seen) {
+            record.acked.push(course.acked);
+            record.lost.push(lost as u32);
+            record.window.push(glance.window as f32);
+            record.rtt.push((glance.rtt.as_secs_f64() * 1e3) as f32);
+            record.choked.push(glance.choked);
+        }
+    }
+
+    /// Takes note of a path.
+    fn tally(&mut self, path: PathId, tally: Tally, usable: bool, fresh: &mut [u64]) {
+        let before = self.paths.insert(path, tally).unwrap_or_default();
+        if let (Some(course), Some(fresh)) = (self.ways.get_mut(tally.way), fresh.get_mut(tally.way)) {
+            course.usable |= usable;
+            *fresh += tally.bytes.saturating_sub(before.bytes);
+        }
+    }
+
+    fn finish(self, world: &World, moving: &Moving) -> TransferRecord {
+        let mut record = self.record;
+        record.opened = self.ways.iter().filter(|way| way.usable).count() as u64;
+        record.lost = self.paths.values().map(|path| path.lost).sum();
+        match &moving.ends {
+            Ends::Session { sender, receiver, .. } => {
+                let host = &world[*sender];
+                record.finished = host.finished.map(Instant::as_secs_f64);
+                record.failed = host.failed.clone();
+                record.reorder = world[*receiver].reorder;
+            }
+            Ends::Tcp { sender, flow, .. } => {
+                let report = world[*sender].report(*flow);
+                record.finished = report.and_then(|report| report.finished).map(Instant::as_secs_f64);
+            }
+        }
+        record
+    }
+}
+
+/// Replaces the parts by parts of `whole` in the same proportion. Nothing stays nothing.
+fn share(whole: u64, parts: &mut [u64]) {
+    let mut sum: u64 = parts.iter().sum();
+    let mut left = whole;
+    for part in parts {
+        // The last part that is something takes what rounding left.
+        let given =
+            if sum == 0 { 0 } else { (u128::from(left) * u128::from(*part) / u128::from(sum)) as u64 };
+        sum -= *part;
+        left -= given;
+        *part = given;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn shares_are_in_proportion_and_make_the_whole() {
+        for (whole, parts, expected) in [
+            (90, [50, 50, 0], [45, 45, 0]),
+            (100, [1, 1, 1], [33, 33, 34]),
+            (7, [0, 0, 3], [0, 0, 7]),
+            (7, [0, 0, 0], [0, 0, 0]),
+        ] {
+            let mut shared = parts;
+            share(whole, &mut shared);
+            assert_eq!(shared, expected);
+        }
+    }
+}
