@@ -282,8 +282,23 @@ fn two_paths(
 }
 
 #[test]
-fn every_controller_fills_two_paths() {
-    for (name, _) in byway_control::NAMES {
+fn controllers_fill_two_paths() {
+    // Published Harp, the delay-based ones and those that yield leave a little.
+    let names = [
+        ("harp", 14.0),
+        ("harp-adaptive", 12.0),
+        ("mpath", 14.0),
+        ("newreno", 14.0),
+        ("cubic", 14.0),
+        ("lia", 14.0),
+        ("olia", 14.0),
+        ("balia", 14.0),
+        ("bmc", 14.0),
+        ("wvegas", 12.5),
+        ("ledbat", 14.0),
+        ("tcp-lp", 12.0),
+    ];
+    for (name, least) in names {
         let (mut world, sender, receiver, _, flow) = two_paths(name, 1);
         let flow = world.act(sender, |host, _| host.open(flow));
         world.wake_spuriously(0.01);
@@ -295,7 +310,8 @@ fn every_controller_fills_two_paths() {
             report.subflows.iter().map(|s| s.acked * 8 / 60_000).collect::<Vec<_>>()
         );
         assert!(report.delivered <= world[receiver].received_bytes());
-        assert!(rate > 7.0 && rate < 14.5, "{name}: {rate}");
+        // 15 Mbit/s with 1448 bytes of payload in 1500.
+        assert!(rate > least && rate < 14.48, "{name}: {rate}");
     }
 }
 

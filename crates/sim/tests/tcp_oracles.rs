@@ -48,21 +48,37 @@ fn one_newreno_uses_what_the_buffer_lets_it() {
     }
 }
 
-/// O2: W = sqrt(1.5 / p) packets per round trip; htsim measured 1.03, 1.07, 1.03, .99 of it, ns-3 1.03 at 1e-3 and .98 at 3e-3.
+/// The window in packets over `seconds` at a loss of `p`, as a part of sqrt(1.5 / p).
+fn window_by_the_law(p: f64, seconds: u64) -> f64 {
+    let (options, serve) = prompt();
+    let there = PipeConfig::new(1_000_000_000, 50 * MS).queue(100_000).loss(p);
+    let mut pair = Pair::new(7, there, PipeConfig::delay_only(50 * MS), serve);
+    pair.open(Flow::tcp(address(2, 0)).options(options));
+    pair.world.run_until(at(20_000));
+    let before = pair.received();
+    pair.world.run_until(at(20_000 + seconds * 1_000));
+    let window = (pair.received() - before) as f64 / 1448.0 / (seconds as f64 / 0.1);
+    let ratio = window / libm::sqrt(1.5 / p);
+    println!("p {p}: {window:.2} packets, {ratio:.3} of the law");
+    ratio
+}
+
+/// O2: W = sqrt(1.5 / p) packets per round trip; htsim measured 1.03 of it at 1e-3 and .99 at 3e-3, ns-3 1.03 and .98. Here
+/// .987 and .997.
 #[test]
 fn the_window_follows_the_loss() {
-    for p in [1e-4, 3e-4, 1e-3, 3e-3] {
-        let (options, serve) = prompt();
-        let there = PipeConfig::new(1_000_000_000, 50 * MS).queue(100_000).loss(p);
-        let mut pair = Pair::new(7, there, PipeConfig::delay_only(50 * MS), serve);
-        pair.open(Flow::tcp(address(2, 0)).options(options));
-        pair.world.run_until(at(20_000));
-        let before = pair.received();
-        let seconds = if p < 2e-4 { 4_000 } else { 2_000 };
-        pair.world.run_until(at(20_000 + seconds * 1_000));
-        let window = (pair.received() - before) as f64 / 1448.0 / (seconds as f64 / 0.1);
-        let ratio = window / libm::sqrt(1.5 / p);
-        println!("p {p}: {window:.2} packets, {ratio:.3} of the law");
+    for p in [1e-3, 3e-3] {
+        let ratio = window_by_the_law(p, 2_000);
+        assert!((ratio - 1.0).abs() < 0.08, "p {p}: {ratio}");
+    }
+}
+
+/// The same where losses are rare; htsim: 1.03 at 1e-4 and 1.07 at 3e-4. Here 1.02 and 1.01.
+#[test]
+#[ignore = "six million packets"]
+fn the_window_follows_rare_losses() {
+    for (p, seconds) in [(1e-4, 4_000), (3e-4, 2_000)] {
+        let ratio = window_by_the_law(p, seconds);
         assert!((ratio - 1.0).abs() < 0.08, "p {p}: {ratio}");
     }
 }

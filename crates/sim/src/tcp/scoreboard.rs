@@ -278,9 +278,14 @@ impl Scoreboard {
         if progress.packets > 0 {
             self.delivered = (self.delivered.0 + progress.bytes, now);
             let (bytes, at) = progress.from;
-            let nanos = now.since(at).as_nanos().max(1);
-            let rate = u128::from(self.delivered.0 - bytes) * 1_000_000_000 / nanos;
-            progress.rate = u64::try_from(rate).ok().filter(|_| progress.latest > 0);
+            let nanos = (now.as_nanos() - at.as_nanos()).max(1);
+            let delivered = self.delivered.0 - bytes;
+            // The wide division is slow, and only needed beyond 18 GB in a round trip.
+            let rate = match delivered.checked_mul(1_000_000_000) {
+                Some(product) => product / nanos,
+                None => (u128::from(delivered) * 1_000_000_000 / u128::from(nanos)) as u64,
+            };
+            progress.rate = (progress.latest > 0).then_some(rate);
         }
         progress
     }
