@@ -197,11 +197,16 @@ impl Pipe {
         Some(Ok((begins, at)))
     }
 
-    /// The earliest time at which a packet that is offered at `now` can arrive, if the pipe is plain and takes time.
+    /// The earliest time at which a packet that is offered at `now` can arrive, if the pipe is plain and takes time, and the
+    /// packet fits.
     #[inline]
     pub(crate) fn soonest(&mut self, now: Instant, size: u32) -> Option<Instant> {
         let plain = self.plain.filter(|plain| plain.delay > 0)?;
         let bytes = u64::from(size) + plain.overhead;
+        if bytes > plain.largest {
+            // It takes no time, and what comes behind it may be there before it would have been.
+            return None;
+        }
         let time = if plain.rate > 0 { self.service_of(bytes, plain.rate).0 } else { 0 };
         Some(Instant::from_nanos(now.as_nanos().saturating_add(time).saturating_add(plain.delay)))
     }
