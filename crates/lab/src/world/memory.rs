@@ -15,7 +15,7 @@ const HEADERS: u64 = 128;
 /// What a session, a TCP connection and a relay keep beside packets.
 const SESSION: u64 = 2 << 20;
 const CONNECTION: u64 = 64 << 10;
-const RELAY: u64 = 2 << 20;
+const RELAY: u64 = 128 << 10;
 /// Clients that ask without waiting for answers may have so many requests open.
 const OPEN_REQUESTS: u64 = 1_000;
 /// Bytes of a sample: of a way, of a transfer, of a link.

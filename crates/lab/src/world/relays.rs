@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 /// What the relays' clocks show when the world begins, in Unix seconds. Some day; words are good for long after.
 const UNIX: u64 = 1_800_057_600;
 const GOOD_FOR: u64 = 365 * 86_400;
-/// Bytes on their way out of a relay between two rounds: no more than one machine sends at one instant.
-const QUEUE: usize = 1 << 20;
+/// Bytes and datagrams on their way out of a relay between two rounds. A world brings them one by one.
+const QUEUE: usize = 64 << 10;
+const QUEUED: usize = 64;
 
 /// The relays of a world, by node.
 #[derive(Debug, Default)]
@@ -36,7 +37,7 @@ impl Site {
         let ten = Network::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8);
         config.policy = ten.map_or(Policy::public(), |ten| Policy::public().allow(ten));
         config.accounts = (self.grants as usize * 2).next_power_of_two().max(16);
-        config.queue_bytes = QUEUE;
+        (config.queue_bytes, config.queue_datagrams) = (QUEUE, QUEUED);
         // In a simulation everybody greets at the same instant.
         config.greetings_per_second = 1_000_000;
         Relay::new(&config, now)
