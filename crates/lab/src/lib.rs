@@ -5,6 +5,7 @@
 //! `report` show them. What a plan may say stands in `docs/lab.md`.
 
 pub mod congestion;
+pub mod expect;
 pub mod measure;
 pub mod plan;
 pub mod record;

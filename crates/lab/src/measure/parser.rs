@@ -154,7 +154,8 @@ impl Parser<'_> {
         self.overs.truncate(runs_over);
         let over_members = matches!(arguments.first(), Some(Argument::Over(Over::Members(_))));
         if over_members && signature.function == Function::Spearman && arguments.len() == 2 {
-            let what = "members are no numbers: expected spearman(members(group), measure, measure)".to_owned();
+            let what =
+                "members are no numbers: expected spearman(members(group), measure, measure)".to_owned();
             return Err(MeasureError { at: start, what });
         }
         if over_members && !self.says_it {

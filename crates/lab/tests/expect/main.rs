@@ -2,5 +2,7 @@
 #![allow(clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod builder;
+mod claims;
+mod kept;
 mod language;
 mod measures;

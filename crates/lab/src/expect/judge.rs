@@ -1,0 +1,164 @@
+//! Holds claims against records.
+
+use super::{Claim, ClaimResult, Expectation, Judged, Measured, Missing, Shown, Verdict};
+use crate::measure::{Measure, Records, Selection, Why};
+use crate::plan::Mode;
+use crate::stats;
+
+/// A combination of which no seed was run, and why.
+struct NotRun(String);
+
+/// What was measured, and whether the question fitted: one that does not is a mistake of whoever asks, and no miss.
+struct Asked {
+    measured: Measured,
+    fits: bool,
+}
+
+impl Expectation {
+    /// Holds every claim against `records`, which were run in `mode`.
+    #[must_use]
+    pub fn judge(&self, records: &Records<'_>, mode: Mode) -> Judged {
+        let judged = |claim: &Claim| match &self.not_run {
+            None => claim.judge(records, mode),
+            Some(why) => ClaimResult { note: Some(why.clone()), ..claim.unjudged() },
+        };
+        let claims: Vec<ClaimResult> = self.claims.iter().map(judged).collect();
+        let shown = |show: &super::Show| Shown {
+            name: show.name.clone(),
+            unit: show.unit.clone(),
+            at: records
+                .variants()
+                .map(|variant| {
+                    let none = || Measured { variant: labels(records, &variant), ..Measured::default() };
+                    measured(&show.measure, records, &variant)
+                        .map_or_else(|NotRun(_)| none(), |asked| asked.measured)
+                })
+                .collect(),
+        };
+        Judged {
+            verdict: Verdict::worst(claims.iter().map(|claim| claim.verdict)),
+            shows: self.shows.iter().map(shown).collect(),
+            claims,
+        }
+    }
+}
+
+impl Claim {
+    /// As it stands, before anything is known.
+    fn unjudged(&self) -> ClaimResult {
+        ClaimResult {
+            id: self.id.clone(),
+            says: self.says.clone(),
+            paper: self.paper.clone(),
+            measure: self.measure.text().to_owned(),
+            unit: self.unit.clone(),
+            reading: self.reading,
+            at_least: self.at_least,
+            at_most: self.at_most,
+            known: self.known.clone(),
+            verdict: Verdict::NotRun,
+            note: None,
+            at: Vec::new(),
+            worst: None,
+        }
+    }
+
+    fn judge(&self, records: &Records<'_>, mode: Mode) -> ClaimResult {
+        let mut result = self.unjudged();
+        if !self.modes.contains(&mode) {
+            result.note = Some(format!("is not held in the mode {}", mode.name()));
+            return result;
+        }
+        let combinations = match self.combinations(records) {
+            Ok(combinations) => combinations,
+            Err(undefined) => {
+                result.note = Some(undefined.what);
+                result.verdict = Verdict::Fail;
+                return result;
+            }
+        };
+        let mut fits = true;
+        for combination in combinations {
+            match measured(&self.measure, records, &combination) {
+                Ok(asked) => {
+                    fits &= asked.fits;
+                    result.at.push(asked.measured);
+                }
+                Err(NotRun(why)) => result.note = result.note.or(Some(why)),
+            }
+        }
+        if result.at.is_empty() {
+            result.note = result.note.or_else(|| Some("nothing was run".to_owned()));
+            return result;
+        }
+        let margins = result.at.iter().map(|measured| self.margin(measured)).enumerate();
+        let worst = margins.min_by(|(_, one), (_, other)| one.total_cmp(other));
+        result.worst = worst.map(|(place, _)| place);
+        // What a part of the combinations lacks is no news beside what the others say.
+        result.note = None;
+        if self.is_report() {
+            result.verdict = Verdict::Report;
+        } else if worst.is_some_and(|(_, margin)| margin >= 0.0) {
+            result.verdict = Verdict::Pass;
+            if self.known.is_some() {
+                result.note = Some("known miss now passes: remove the mark `known`".to_owned());
+            }
+        } else if self.known.is_some() && fits {
+            result.verdict = Verdict::KnownMiss;
+        } else {
+            result.verdict = Verdict::Fail;
+        }
+        let missing = result.deciding().and_then(|measured| Some((measured, measured.missing.first()?)));
+        if let Some((measured, Missing { seed, why })) = missing {
+            let more = match measured.missing.len() - 1 {
+                0 => String::new(),
+                more => format!(" ({more} more like it)"),
+            };
+            result.note = Some(format!("seed {seed}: {why}{more}"));
+        }
+        result
+    }
+
+    /// How far the worst end of the interval lies within the bounds; negative: beyond them. A seed without a value is beyond
+    /// every bound.
+    fn margin(&self, measured: &Measured) -> f64 {
+        let Some(interval) = measured.interval.filter(|_| measured.missing.is_empty()) else {
+            return f64::NEG_INFINITY;
+        };
+        let above = self.at_least.map(|least| interval.low - least);
+        let below = self.at_most.map(|most| most - interval.high);
+        above.into_iter().chain(below).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The values of all seeds that were run; `Err`: none was.
+fn measured(measure: &Measure, records: &Records<'_>, at: &Selection) -> Result<Asked, NotRun> {
+    let mut fits = true;
+    let mut measured = Measured { variant: labels(records, at), ..Measured::default() };
+    let mut not_run = None;
+    for (seed, value) in measure.evaluate(records, at) {
+        match value {
+            Ok(value) => {
+                measured.seeds.push(seed);
+                measured.values.push(value);
+            }
+            Err(undefined) if undefined.why == Why::NotRun => not_run = not_run.or(Some(undefined.what)),
+            Err(undefined) => {
+                fits &= undefined.why != Why::Wrong;
+                measured.missing.push(Missing { seed, why: undefined.what });
+            }
+        }
+    }
+    if measured.values.is_empty() && measured.missing.is_empty() {
+        return Err(NotRun(not_run.unwrap_or_else(|| "nothing was run".to_owned())));
+    }
+    measured.median = stats::median(&measured.values);
+    measured.interval = stats::median_interval(&measured.values);
+    Ok(Asked { measured, fits })
+}
+
+/// The labels that `at` names, in the order of the axes.
+fn labels(records: &Records<'_>, at: &Selection) -> Vec<(String, String)> {
+    let axes = records.axes().iter();
+    axes.filter_map(|axis| at.get(&axis.name).map(|label| (axis.name.clone(), label.clone()))).collect()
+}

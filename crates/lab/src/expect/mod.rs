@@ -1,0 +1,154 @@
+//! Claims and whether they hold: `expect.toml` read with the place of every mistake, held against records, and what came out
+//! as data (`result.json`), as a table and as rows for other programs.
+
+mod check;
+mod judge;
+mod outcome;
+mod read;
+pub mod table;
+pub mod write;
+
+pub use outcome::{ClaimResult, Judged, Measured, Missing, Outcome, Shown, Verdict, trace_of};
+
+use crate::measure::{Measure, Records, Selection, Undefined};
+use crate::plan::Mode;
+use core::ops::Range;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What somebody claims about the answer of a plan.
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// What it is about, in a line.
+    pub title: Option<String>,
+    /// Where it was claimed: "Harp, figure 6(a)".
+    pub paper: Option<String>,
+    /// Words to choose experiments by.
+    pub tags: Vec<String>,
+    /// Why the experiment cannot be run here, if it cannot; then its claims stand for what would be asked.
+    pub not_run: Option<String>,
+    /// The claims, in the order of the file.
+    pub claims: Vec<Claim>,
+    /// Columns of the table.
+    pub shows: Vec<Show>,
+    /// What is drawn, each as its table in the file.
+    pub figures: Vec<toml::Table>,
+    file: String,
+    source: String,
+}
+
+/// A claim.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Unique within the file.
+    pub id: String,
+    /// In words.
+    pub says: String,
+    /// The paper's number, in its words.
+    pub paper: Option<String>,
+    /// What is measured.
+    pub measure: Measure,
+    /// It holds if the measure is no less.
+    pub at_least: Option<f64>,
+    /// It holds if the measure is no more.
+    pub at_most: Option<f64>,
+    /// Of the measure.
+    pub unit: String,
+    /// Which reading of the paper it concerns.
+    pub reading: Option<Reading>,
+    /// It must hold for every value of these axes.
+    pub each: Vec<String>,
+    /// Of some of those axes, only these values.
+    pub only: BTreeMap<String, Vec<String>>,
+    /// Why it is missed, where that is known.
+    pub known: Option<String>,
+    /// The modes in which it is held.
+    pub modes: Vec<Mode>,
+    /// Where the measure stands in the file.
+    span: Range<usize>,
+}
+
+impl Claim {
+    /// Whether it is only shown.
+    #[must_use]
+    pub const fn is_report(&self) -> bool {
+        self.at_least.is_none() && self.at_most.is_none()
+    }
+
+    /// The combinations of `each` that it speaks of.
+    fn combinations(&self, records: &Records<'_>) -> Result<Vec<Selection>, Undefined> {
+        let mut combinations = records.combinations(&self.each)?;
+        combinations.retain(|combination| {
+            let mut only = self.only.iter();
+            only.all(|(axis, labels)| combination.get(axis).is_some_and(|label| labels.contains(label)))
+        });
+        Ok(combinations)
+    }
+}
+
+/// A column of the table: evaluated for every variant.
+#[derive(Clone, Debug)]
+pub struct Show {
+    /// Above the column.
+    pub name: String,
+    /// What is measured.
+    pub measure: Measure,
+    /// Of the measure.
+    pub unit: String,
+    span: Range<usize>,
+}
+
+/// How a paper that leaves something open is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reading {
+    /// To the letter.
+    Literal,
+    /// As byway does it.
+    Recommended,
+}
+
+impl fmt::Display for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Literal => "literal",
+            Self::Recommended => "recommended",
+        })
+    }
+}
+
+/// What is wrong with an expectation, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The character of the line, from 1.
+    pub column: usize,
+    /// What was found and what was expected.
+    pub what: String,
+}
+
+impl fmt::Display for ExpectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.what)
+    }
+}
+
+impl std::error::Error for ExpectError {}
+
+impl ExpectError {
+    /// An error at a byte of `source`.
+    fn at(file: &str, source: &str, byte: usize, what: String) -> Self {
+        let before = source.get(..byte).unwrap_or(source);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Self {
+            file: file.to_owned(),
+            line: 1 + before.bytes().filter(|&byte| byte == b'\n').count(),
+            column: 1 + line.chars().count(),
+            what,
+        }
+    }
+}
