@@ -5,10 +5,10 @@
 //! per second of wall time, once all paths carry data. A packet through a relay crosses two links and three machines.
 //! Without words: over 1, 4 and 450 relays, with NewReno on every path (so that all of them carry data) and with both classes.
 //!
-//! Instructions per packet: `valgrind --tool=callgrind --toggle-collect='*steady*' target/release/deps/world-… 4 newreno 500`,
+//! Instructions per packet: `valgrind --tool=callgrind --toggle-collect='*measured_span*' target/release/deps/world-… 4 newreno 500`,
 //! divided by the packets printed.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
-#![expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "a bench looks at the clock")]
+#![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 
 use byway_control::by_name;
 use byway_engine::connection::path::State;
@@ -144,7 +144,7 @@ fn sent(world: &World, sender: byway_sim::Handle<Host>) -> (u64, usize) {
 }
 
 #[inline(never)]
-fn steady(world: &mut World, time: Duration) {
+fn measured_span(world: &mut World, time: Duration) {
     world.run_for(time);
 }
 
@@ -154,7 +154,7 @@ fn measure(relays: usize, congestion: &'static str, time: Duration) {
     let (before, _) = sent(&world, sender);
     let (received, events) = (world[receiver].received, world.events());
     let begun = Clock::now();
-    steady(&mut world, time);
+    measured_span(&mut world, time);
     let seconds = begun.elapsed().as_secs_f64();
     let (after, active) = sent(&world, sender);
     let packets = (after - before) as f64;

@@ -22,8 +22,47 @@ pub struct Config {
     pub repeat_tail: bool,
     /// Relays that are greeted on behalf of one peer: it must not make this host a source of datagrams to whomever it likes.
     pub relays_per_peer: usize,
+    /// When a hole in a path's numbers is reported as lost.
+    pub pnack: Pnack,
+    /// Which way ACKs take.
+    pub ack_way: AckWay,
+    /// When a hole in a stream or object is named to the sender.
+    pub tau: Tau,
+    /// State changes and congestion events that are kept until the owner takes them
+    /// ([`Connection::next_fact`](crate::Connection::next_fact)); 0: none.
+    pub facts: usize,
     /// What objects are made of.
     pub payload: Payload,
+}
+
+/// When a hole in a path's numbers is reported as lost (PNACK).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pnack {
+    /// After three later packets or a quarter RTT, and later where the path was seen to reorder.
+    #[default]
+    Patient,
+    /// With the first later packet (mPath, section 2.2).
+    FirstGap,
+}
+
+/// Which way ACKs take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckWay {
+    /// The fastest that lives.
+    #[default]
+    Fastest,
+    /// The direct path as long as there is one (mPath, section 2.2), else the fastest.
+    Direct,
+}
+
+/// τ: when a hole in a stream or object is named to the sender (SNACK).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tau {
+    /// After twice the RTT of the direct path, but not before what the slowest path in use explains, nor before 60 ms.
+    #[default]
+    Adaptive,
+    /// After so many percent of the RTT of the direct path (mPath, section 2.2: 200), whatever the other paths explain.
+    Direct(u32),
 }
 
 /// What objects are made of. Both ends of a connection must agree, or it closes with
@@ -50,6 +89,10 @@ impl Default for Config {
             probe_interval: Duration::from_millis(250),
             repeat_tail: true,
             relays_per_peer: 64,
+            pnack: Pnack::default(),
+            ack_way: AckWay::default(),
+            tau: Tau::default(),
+            facts: 0,
             payload: Payload::default(),
         }
     }

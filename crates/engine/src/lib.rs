@@ -19,7 +19,7 @@ mod random;
 pub mod route;
 pub mod seal;
 
-pub use config::{Config, Payload};
+pub use config::{AckWay, Config, Payload, Pnack, Tau};
 pub use connection::Connection;
 pub use endpoint::{
     Admission, Admit, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach,

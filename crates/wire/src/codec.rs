@@ -98,13 +98,12 @@ impl<'a> Reader<'a> {
     /// A variable-length integer. Longer encodings than needed are accepted, as in QUIC.
     pub fn varint(&mut self) -> Result<u64, DecodeError> {
         let first = *self.rest.first().ok_or(DecodeError::Truncated)?;
-        let length = 1usize << (first >> 6);
-        let bytes = self.bytes(length)?;
-        let mut value = u64::from(first & 0x3f);
-        for byte in bytes.iter().skip(1) {
-            value = (value << 8) | u64::from(*byte);
-        }
-        Ok(value)
+        Ok(match first >> 6 {
+            0 => u64::from(self.u8()?),
+            1 => u64::from(self.u16()? & 0x3fff),
+            2 => u64::from(self.u32()? & 0x3fff_ffff),
+            _ => self.u64()? & VARINT_MAX,
+        })
     }
 
     /// A variable-length integer that must fit 32 bits; `what` names it in the error.

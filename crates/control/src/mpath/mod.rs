@@ -1,5 +1,6 @@
 //! mPath's multipath AIMD with load aggregation (mPath, 2.3), literal and fit for use.
 
+mod aggregation;
 mod options;
 mod path;
 
@@ -28,6 +29,8 @@ pub struct MPath {
     name: &'static str,
     options: Options,
     paths: Paths<Path>,
+    /// W, kept by every change, so that an ACK costs the same however many paths there are.
+    total: f64,
     /// Growth earned and not yet handed out, in packets.
     earned: f64,
     /// Proxied paths wished for.
@@ -45,6 +48,7 @@ impl MPath {
             name,
             options,
             paths: Paths::default(),
+            total: 0.0,
             earned: 0.0,
             open: options.open_at_start,
             drop: Vec::new(),
@@ -55,8 +59,13 @@ impl MPath {
 
     /// W: the sum of all windows, in packets.
     #[must_use]
-    pub fn total(&self) -> f64 {
-        self.alive().map(|(_, path)| path.window).sum()
+    pub const fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// Sums up anew, after anything rarer than an ACK.
+    fn sum_up(&mut self) {
+        self.total = self.alive().map(|(_, path)| path.window).sum();
     }
 
     /// w_i of `path`, in packets.
@@ -76,7 +85,7 @@ impl MPath {
     /// "In congestion control mode, cumulative ACKs received will increase the congestion window of either the direct path
     /// or the proxied paths": each packet acknowledged earns 1/W, so that all together earn one packet per RTT.
     fn earn(&mut self, packets: f64, now: Instant, rtt: Duration) {
-        self.earned += packets / self.total().max(1.0);
+        self.earned += packets / self.total.max(1.0);
         // An ACK never stands for more than an RTT's worth; what claims to is not believed.
         let grants = self.earned.min(4.0) as u32;
         self.earned = (self.earned - f64::from(grants)).clamp(0.0, 1.0);
@@ -85,6 +94,9 @@ impl MPath {
                 Growth::Lot => self.grant_by_lot(now, rtt),
                 Growth::Shares => self.grant_in_shares(now, rtt),
             }
+        }
+        if grants > 0 {
+            self.sum_up();
         }
     }
 
@@ -188,63 +200,6 @@ impl MPath {
         }
     }
 
-    /// A proxied path has lost: does it share a bottleneck with the direct one?
-    fn compare_with_direct(&mut self, id: PathId) {
-        let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)).cloned() else { return };
-        let Some(path) = self.paths.get_mut(id) else { return };
-        if !path.coincides(&direct) {
-            path.coincident = path.coincident.saturating_sub(1);
-            return;
-        }
-        path.coincident = path.coincident.saturating_add(1);
-        // w0 before the direct path was halved; it has been, since its interval is of a loss.
-        self.aggregate(&[id], direct.window * 2.0);
-    }
-
-    /// The direct path has lost: which proxied paths lost at the same time?
-    fn compare_all(&mut self, direct_id: PathId) {
-        let Some(direct) = self.paths.get(direct_id).cloned() else { return };
-        let mut shared = Vec::new();
-        for (id, path) in self.paths.iter_mut().filter(|(_, path)| path.proxied && !path.dropped) {
-            if path.coincides(&direct) {
-                path.coincident = path.coincident.saturating_add(1);
-                shared.push(id);
-            }
-        }
-        self.aggregate(&shared, direct.window * 2.0);
-    }
-
-    /// Load aggregation: each of `shared` (halved already, w_j/2 is left) gives `min(alpha, w0 / sum w_j)` of what is left
-    /// to the direct path. The sum is of windows before halving, so all together move at most w0/2.
-    fn aggregate(&mut self, shared: &[PathId], direct_window: f64) {
-        let evidence = self.options.evidence;
-        let convinced = |path: &Path| path.coincident >= evidence;
-        let halved: f64 = shared
-            .iter()
-            .filter_map(|id| self.paths.get(*id))
-            .filter(|p| convinced(p))
-            .map(|p| p.window)
-            .sum();
-        if halved <= 0.0 {
-            return;
-        }
-        let fraction = self.options.alpha.min(direct_window / (2.0 * halved));
-        let mut moved = 0.0;
-        for id in shared {
-            if let Some(path) = self.paths.get_mut(*id).filter(|path| convinced(path)) {
-                moved += path.window * fraction;
-                path.window *= 1.0 - fraction;
-                path.threshold = path.threshold.min(path.window);
-                // Each pair of losses counts once.
-                path.interval = None;
-            }
-        }
-        if let Some(direct) = self.direct().and_then(|id| self.paths.get_mut(id)) {
-            direct.grow(moved);
-            direct.threshold = direct.threshold.min(direct.window);
-        }
-    }
-
     /// Drops proxied paths that have shrunk away, but never the last path.
     fn drop_smallest(&mut self) {
         let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < LEAST;
@@ -307,6 +262,7 @@ impl Controller for MPath {
         if opened.proxied {
             self.open = self.open.saturating_sub(1);
         }
+        self.sum_up();
     }
 
     fn close(&mut self, id: PathId) {
@@ -322,6 +278,7 @@ impl Controller for MPath {
             self.drop.clear();
             self.forget.clear();
         }
+        self.sum_up();
     }
 
     fn on_sent(&mut self, _: PathId, _: &Sent) {}
@@ -336,7 +293,9 @@ impl Controller for MPath {
         }
         let packets = acked.bytes as f64 / path.packet;
         if path.in_slow_start() {
+            let before = path.window;
             path.grow_slow_start(packets);
+            self.total += path.window - before;
             if options.start_everywhere {
                 path.sense_rise(acked);
             }
@@ -350,11 +309,13 @@ impl Controller for MPath {
             Trigger::Loss | Trigger::Ce => self.on_loss(id, congested),
             Trigger::Timeout => self.on_timeout(id, congested),
         }
+        self.sum_up();
     }
 
     fn on_undo(&mut self, id: PathId, undo: &Undo) {
         if let Some(path) = self.paths.get_mut(id) {
             path.on_undo(undo);
+            self.sum_up();
         }
     }
 
@@ -368,6 +329,7 @@ impl Controller for MPath {
             let window = path.window;
             *path = Path::new(&opened, &options);
             path.window = path.window.min(window);
+            self.sum_up();
         }
     }
 

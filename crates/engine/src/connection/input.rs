@@ -1,5 +1,6 @@
 //! Takes packets apart: opens them, reads their frames, and tells path, controller and data layer what they say.
 
+use super::facts::What;
 use super::path::{Address, State};
 use super::{Connection, Event, MOST_PATHS, Phase, Receiving, RelayNews, arrived, close, lost};
 use crate::config::Payload;
@@ -8,7 +9,6 @@ use crate::path::receive::{Arrival, ReceivePath};
 use crate::path::send::Losses;
 use crate::route::Source;
 use crate::seal::{OpenError, ReplayWindow};
-use alloc::boxed::Box;
 use byway_control::{Acked, Congested, ProbeResult, Trigger, Undo};
 use byway_wire::frame::ack::{AckEntries, AckEntry};
 use byway_wire::frame::{Frame, Frames, Ranges};
@@ -56,7 +56,7 @@ impl Connection {
     pub(crate) fn on_packet(&mut self, now: Instant, inbound: Inbound<'_>) -> Result<(), Rejected> {
         let Inbound { path: id, source, ecn, at, bytes, packet, phantom } = inbound;
         let header = Header::read(packet).map_err(|_| Rejected::Malformed)?;
-        let known = self.receive.get(&id);
+        let known = self.receive.get(id);
         if known.is_none()
             && (self.dropped.contains(&id) || self.receive.len() + self.dropped.len() >= MOST_PATHS)
         {
@@ -109,7 +109,7 @@ impl Connection {
                 return Ok(());
             }
         }
-        let Some(receiving) = self.receive.get_mut(&id) else { return Ok(()) };
+        let Some(receiving) = self.receive.get_mut(id) else { return Ok(()) };
         receiving.replay.accept(number);
         let newest = receiving.facts.on_packet(&Arrival { number, at, stamp, bytes, ecn, eliciting });
         if asked {
@@ -126,8 +126,11 @@ impl Connection {
         }
         self.queue_ack(now, id);
         // Nothing else that a packet brings makes the connection as a whole due earlier than it was.
-        if first || (eliciting && self.incoming.snack_deadline(Duration::ZERO).is_some()) {
+        if first {
             self.arm_whole(now);
+        } else if eliciting && self.incoming.snack_deadline(Duration::ZERO).is_some() {
+            let at = self.snack_at(now);
+            self.arm_whole_at(now, at);
         }
         Ok(())
     }
@@ -149,7 +152,7 @@ impl Connection {
 
     /// What came from an address may be answered there: as many bytes, until it is proven.
     fn credit_way(&mut self, now: Instant, id: PathId, source: &Source, bytes: usize) {
-        let Some(way) = self.receive.get(&id).and_then(|receiving| receiving.way) else { return };
+        let Some(way) = self.receive.get(id).and_then(|receiving| receiving.way) else { return };
         let Some(path) = self.paths.get_mut(way) else { return };
         if !source.is_end_of(&path.route) {
             return self.credit_move(now, way, source, bytes);
@@ -163,20 +166,20 @@ impl Connection {
 
     /// Makes sure that the peer's path is known, and a way back to it.
     fn enter(&mut self, now: Instant, id: PathId, source: &Source) {
-        if self.receive.contains_key(&id) {
+        if self.receive.get(id).is_some() {
             return;
         }
         let receiving = Receiving {
-            facts: ReceivePath::new(id, now),
+            facts: ReceivePath::new(id, now, self.config.pnack),
             replay: ReplayWindow::new(),
             source: *source,
             way: None,
             queued: false,
             armed: super::Armed::default(),
         };
-        self.receive.insert(id, Box::new(receiving));
+        self.receive.insert(id, receiving);
         let way = self.way_to(now, source);
-        if let Some(receiving) = self.receive.get_mut(&id) {
+        if let Some(receiving) = self.receive.get_mut(id) {
             receiving.way = way;
         }
         self.ack_way_until = Instant::ZERO;
@@ -198,7 +201,7 @@ impl Connection {
             Frame::StopSending { id, code } => self.out.on_stop_sending(id, code),
             Frame::Close { code, reason } => self.finish(code, reason, true),
             Frame::PathChallenge(token) => {
-                if let Some(way) = self.receive.get(&on).and_then(|receiving| receiving.way)
+                if let Some(way) = self.receive.get(on).and_then(|receiving| receiving.way)
                     && let Some(path) = self.paths.get_mut(way)
                     && path.pending.responses.len() < 2
                 {
@@ -209,7 +212,7 @@ impl Connection {
             Frame::PathResponse(token) => self.on_path_response(now, token),
             Frame::PathDropped(path) => self.on_path_dropped(path),
             Frame::PathHint(hint) => {
-                if let Some(receiving) = self.receive.get_mut(&hint.path) {
+                if let Some(receiving) = self.receive.get_mut(hint.path) {
                     receiving.facts.on_hint(hint);
                 }
             }
@@ -236,7 +239,7 @@ impl Connection {
 
     /// Returns `false` if the entry is a lie.
     fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
-        let Self { paths, out, incoming, farewells, controller, delays, .. } = self;
+        let Self { paths, out, incoming, farewells, controller, facts, delays, .. } = self;
         let id = entry.path;
         let Some(path) = paths.get_mut(id) else { return id < paths.next_id() };
         delays.clear();
@@ -282,6 +285,7 @@ impl Connection {
         // Each by itself: a controller takes a decrease back when all that it was told of has turned up.
         for sent_at in progress.undone {
             controller.on_undo(id, &Undo { now, sent_at });
+            facts.note(now, id, What::Undone);
         }
         if progress.ce > 0 {
             let in_flight = path.send.in_flight;
@@ -290,10 +294,13 @@ impl Connection {
             let marks =
                 Congested { trigger: Trigger::Ce, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
             controller.on_congested(id, &marks);
+            facts.congested(id, &marks);
             others = true;
         }
         if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, cargo)) {
-            controller.on_congested(id, &congested(now, Trigger::Loss, &losses));
+            let losses = congested(now, Trigger::Loss, &losses);
+            controller.on_congested(id, &losses);
+            facts.congested(id, &losses);
             others = true;
         }
         if progress.packets > 0 && path.state == State::Probing {
@@ -310,12 +317,14 @@ impl Connection {
     }
 
     fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
-        let Self { paths, out, incoming, farewells, controller, .. } = self;
+        let Self { paths, out, incoming, farewells, controller, facts, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
         if let Some(losses) =
             path.send.on_missing(now, missing.iter(), |cargo| lost(out, incoming, farewells, cargo))
         {
-            controller.on_congested(id, &congested(now, Trigger::Loss, &losses));
+            let losses = congested(now, Trigger::Loss, &losses);
+            controller.on_congested(id, &losses);
+            facts.congested(id, &losses);
             self.refresh_all(now);
         }
     }
@@ -336,7 +345,7 @@ impl Connection {
             _ => None,
         });
         if let Some(id) = proven {
-            self.ack_way_until = Instant::ZERO;
+            (self.ack_way_until, self.may_open) = (Instant::ZERO, true);
             self.proven(now, id);
         } else {
             self.move_proven(now, token);
@@ -346,7 +355,7 @@ impl Connection {
     /// The peer's path is no more, whether or not anything of it ever arrived: its numbers must not begin again, and ids above
     /// it are expected from now on.
     fn on_path_dropped(&mut self, id: PathId) {
-        if self.receive.remove(&id).is_some() {
+        if self.receive.remove(id).is_some() {
             self.dropped.insert(id);
             self.ack_way_until = Instant::ZERO;
         } else if id.0 < self.receive_ids_wanted && self.receive.len() + self.dropped.len() < MOST_PATHS {

@@ -1,6 +1,7 @@
 //! The life of paths: candidates are probed, what works becomes available, what the controller wants becomes active, what
 //! it chokes is probed until it breathes, and what is of no use is dropped.
 
+use super::facts::What;
 use super::path::{Address, Origin, Path, State};
 use super::probing::Candidate;
 use super::{Connection, Event, Phase, lost};
@@ -66,7 +67,8 @@ impl Connection {
         if origin == Origin::Return {
             path.address = Address::Unproven { token: self.random.token(), credit: 0 };
         }
-        self.paths.push(path);
+        self.paths.insert(id, path);
+        self.facts.note(now, id, What::State(state));
         id
     }
 
@@ -78,12 +80,13 @@ impl Connection {
         }
         path.state = State::Available;
         path.probe_at = None;
+        self.facts.note(now, id, What::State(State::Available));
         if let Origin::Candidate(index) = path.origin
             && let Some(candidate) = self.candidates.get_mut(index)
         {
             candidate.failures = 0;
         }
-        self.ack_way_until = Instant::ZERO;
+        (self.ack_way_until, self.may_open) = (Instant::ZERO, true);
         self.consult(now);
         self.arm_path(id);
     }
@@ -99,6 +102,7 @@ impl Connection {
             rtt: Some(path.send.rtt.smoothed()),
         };
         self.controller.open(id, &opened);
+        self.facts.note(now, id, What::State(State::Active));
         self.raise(Event::PathUp(id));
         self.refresh(now, id);
         self.make_ready(id);
@@ -129,6 +133,9 @@ impl Connection {
 
     /// The available path to open next: those near the direct path's RTT first, among them any.
     fn best_available(&mut self) -> Option<PathId> {
+        if !self.may_open {
+            return None;
+        }
         let direct =
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
         let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
@@ -139,7 +146,10 @@ impl Connection {
             let chosen = self.random.below(count as u64) as usize;
             return self.paths.iter().filter(usable).filter(|path| near(path)).nth(chosen).map(Path::id);
         }
-        self.paths.iter().filter(usable).min_by_key(|path| path.send.rtt.smoothed()).map(Path::id)
+        let nearest =
+            self.paths.iter().filter(usable).min_by_key(|path| path.send.rtt.smoothed()).map(Path::id);
+        self.may_open = nearest.is_some();
+        nearest
     }
 
     /// Gives a path up. Its data goes out again elsewhere; its name is never used again.
@@ -161,13 +171,14 @@ impl Connection {
         if let Some(candidate) = index.and_then(|index| self.candidates.get_mut(index)) {
             candidate.on_dropped(now, path.send.is_proven(), forget);
         }
-        for receiving in self.receive.values_mut() {
+        for receiving in self.receive.iter_mut() {
             if receiving.way == Some(id) {
                 receiving.way = None;
             }
         }
         self.farewells.due.push_back(id);
         self.ack_way_until = Instant::ZERO;
+        self.facts.note(now, id, What::Dropped(reason));
         self.raise(Event::PathDown { path: id, reason });
         self.arm_whole(now);
     }
@@ -196,9 +207,11 @@ impl Connection {
             (State::Active, true) => {
                 path.state = State::Choked;
                 path.probe_at = Some(now + path.choke_interval(self.random.next()));
+                self.facts.note(now, id, What::State(State::Choked));
             }
             (State::Choked, false) => {
                 path.state = State::Active;
+                self.facts.note(now, id, What::State(State::Active));
                 (path.probe_at, path.probe) = (None, None);
             }
             _ => {}
@@ -222,13 +235,15 @@ impl Connection {
     }
 
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
-        let Self { paths, out, incoming, farewells, controller, .. } = self;
+        let Self { paths, out, incoming, farewells, controller, facts, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
         let (mut trouble, mut asked) = (false, false);
         if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, cargo))
             && path.state == State::Active
         {
-            controller.on_congested(id, &super::input::congested(now, Trigger::Loss, &losses));
+            let losses = super::input::congested(now, Trigger::Loss, &losses);
+            controller.on_congested(id, &losses);
+            facts.congested(id, &losses);
             trouble = true;
         }
         if path.send.timeout_deadline().is_some_and(|at| at <= now) {
@@ -255,6 +270,7 @@ impl Connection {
                     let congested = losses
                         .map_or(empty, |losses| super::input::congested(now, Trigger::Timeout, &losses));
                     controller.on_congested(id, &congested);
+                    facts.congested(id, &congested);
                     asked = true;
                     trouble = true;
                 }

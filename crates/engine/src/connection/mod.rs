@@ -7,12 +7,15 @@
 //! Rooms: `input` takes packets apart, `output` puts them together, `life` leads paths
 //! through theirs, `probing` tries routes, `ways` finds the ways back.
 
+pub mod facts;
 mod input;
 mod life;
 mod output;
 pub mod path;
 mod probing;
 pub mod status;
+mod table;
+mod tau;
 pub mod timers;
 mod ways;
 
@@ -25,7 +28,7 @@ use crate::random::Random;
 use crate::route::Source;
 use crate::seal::{Opener, ReplayWindow, Sealer, connection_id};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::{Controller, Delay};
@@ -33,9 +36,11 @@ use byway_wire::frame::{RelayConsent, RelayOffer};
 use byway_wire::relay::Reason;
 use byway_wire::{ConnectionId, Duration, Instant, PathId};
 use core::net::SocketAddr;
+use facts::Facts;
 pub(crate) use input::{Inbound, Rejected};
-use path::Paths;
+use path::Path;
 use probing::{Candidate, Farewells};
+use table::Table;
 use timers::{Armed, Owner, Timers};
 
 /// How far above the highest path id that it has seen a receiver expects new ones.
@@ -176,8 +181,8 @@ pub struct Connection {
     controller: Box<dyn Controller>,
     out: Outgoing,
     incoming: Incoming,
-    paths: Paths,
-    receive: BTreeMap<PathId, Box<Receiving>>,
+    paths: Table<Path>,
+    receive: Table<Receiving>,
     /// Paths that the peer dropped: their numbers must not begin again.
     dropped: BTreeSet<PathId>,
     /// What the peer knows of our path ids.
@@ -191,6 +196,10 @@ pub struct Connection {
     ack_way: Option<PathId>,
     ack_way_until: Instant,
     snack_due: bool,
+    /// τ, and until when it need not be worked out anew.
+    tau: (Duration, Instant),
+    /// Whether a path may have become available since the controller was last offered one.
+    may_open: bool,
     /// What is left of a run of which datagrams leave one by one.
     rest: Option<output::Rest>,
     /// A path of the peer's whose ACK goes by another way as well.
@@ -210,6 +219,7 @@ pub struct Connection {
     events: VecDeque<Event>,
     /// Whether the owner has nothing more to add.
     finishing: bool,
+    facts: Facts,
     /// Whether the endpoint told its owner that this is over.
     pub(crate) farewell: bool,
     /// Whether the owner did not want it, and so was never told of it.
@@ -266,8 +276,8 @@ impl Connection {
             out,
             incoming: Incoming::new(config.incoming).made_of(config.payload),
             rest: None,
-            paths: Paths::default(),
-            receive: BTreeMap::new(),
+            paths: Table::default(),
+            receive: Table::default(),
             dropped: BTreeSet::new(),
             farewells: Farewells::default(),
             receive_ids_wanted: 0,
@@ -279,6 +289,8 @@ impl Connection {
             ack_way: None,
             ack_way_until: Instant::ZERO,
             snack_due: false,
+            tau: (Duration::ZERO, Instant::ZERO),
+            may_open: true,
             echo: None,
             data_came: false,
             timers: Timers::default(),
@@ -293,6 +305,7 @@ impl Connection {
             relay_news: VecDeque::new(),
             events: VecDeque::new(),
             finishing: false,
+            facts: Facts::new(config.facts),
             farewell: false,
             rejected: false,
             delays: Vec::new(),
@@ -405,7 +418,7 @@ impl Connection {
 
     /// Connection ids by which this side receives that the endpoint does not know yet.
     pub(crate) fn next_receive_id(&mut self) -> Option<(ConnectionId, PathId)> {
-        let highest = self.receive.last_key_value().map_or(0, |(id, _)| id.0 + 1);
+        let highest = self.receive.next_id().0;
         let dropped = self.dropped.last().map_or(0, |id| id.0 + 1);
         if self.receive_ids_wanted >= highest.max(dropped).saturating_add(PATH_LOOKAHEAD) {
             return None;
@@ -459,7 +472,7 @@ impl Connection {
                     }
                 }
                 Owner::Receive(id) => {
-                    if let Some(receiving) = self.receive.get_mut(&id)
+                    if let Some(receiving) = self.receive.get_mut(id)
                         && timers::claim(&mut receiving.armed, at)
                     {
                         receiving.facts.wake(now);
@@ -485,7 +498,8 @@ impl Connection {
             self.refresh_all(now);
             self.consult(now);
         }
-        if self.incoming.snack_deadline(self.reorder_time(now)).is_some_and(|at| at <= now) {
+        let tau = self.tau(now);
+        if self.incoming.snack_deadline(tau).is_some_and(|at| at <= now) {
             self.snack_due = true;
         }
         self.keep_alive(now);
@@ -495,7 +509,7 @@ impl Connection {
 
     pub(crate) fn arm_whole(&mut self, now: Instant) {
         let idle = self.last_heard + self.config.idle_timeout;
-        let snack = if self.snack_due { None } else { self.incoming.snack_deadline(self.reorder_time(now)) };
+        let snack = self.snack_at(now);
         let keep_alive = self.keep_alive_at();
         let probe = self.next_candidate_at().map(|at| at.max(self.next_probe_at));
         let unconfirmed = (!self.confirmed).then(|| self.born + UNCONFIRMED);
@@ -503,21 +517,13 @@ impl Connection {
             .into_iter()
             .flatten()
             .min();
-        // What is due already is looked at in a moment, never in a loop that cannot end.
-        let next = next.map(|at| at.max(now + Duration::from_micros(100)));
-        self.timers.arm(Owner::Whole, &mut self.armed, next);
+        self.arm_whole_at(now, next);
     }
 
-    /// How long a hole in a stream or object may be explained by paths of different length: mPath's τ (section 2.2), twice the RTT of
-    /// the direct path, but at least what the slowest path in use explains.
-    fn reorder_time(&self, now: Instant) -> Duration {
-        const RECENT: Duration = Duration::from_secs(2);
-        let recent = self.receive.values().filter(|receiving| receiving.facts.last_arrival + RECENT > now);
-        let slowest = recent.filter_map(|receiving| receiving.facts.round_trip()).max();
-        let direct = self.receive.values().next().and_then(|first| first.facts.round_trip());
-        (direct.unwrap_or_default() * 2)
-            .max(slowest.unwrap_or_default() * 3 / 2)
-            .max(Duration::from_millis(60))
+    /// What is due already is looked at in a moment, never in a loop that cannot end.
+    fn arm_whole_at(&mut self, now: Instant, at: Option<Instant>) {
+        let at = at.map(|at| at.max(now + Duration::from_micros(100)));
+        self.timers.arm(Owner::Whole, &mut self.armed, at);
     }
 
     fn arm_path(&mut self, id: PathId) {
@@ -529,7 +535,7 @@ impl Connection {
 
     /// Puts a path's ACK in the queue if it is due, else wakes for it.
     fn queue_ack(&mut self, now: Instant, id: PathId) {
-        let Some(receiving) = self.receive.get_mut(&id) else { return };
+        let Some(receiving) = self.receive.get_mut(id) else { return };
         if receiving.facts.ack_due(now) {
             if !receiving.queued {
                 receiving.queued = true;

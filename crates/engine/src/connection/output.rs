@@ -3,7 +3,7 @@
 use super::path::{Address, State};
 use super::timers::Owner;
 use super::{Connection, Phase};
-use crate::config::Payload;
+use crate::config::{AckWay, Payload};
 use crate::data::Carried;
 use crate::path::ledger::Cargo;
 use crate::path::send::Outbound;
@@ -162,8 +162,8 @@ impl Connection {
 
     /// The ACK of a path whose sender asks, once more by another way: where its packets come from, or else the fastest.
     fn send_echo(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        let id = self.echo.take()?;
-        let own = self.receive.get(&id)?.way;
+        let id = self.echo.take().filter(|_| self.config.ack_way == AckWay::Fastest)?;
+        let own = self.receive.get(id)?.way;
         let others = self.paths.iter().filter(|path| Some(path.id()) != self.ack_way);
         let usable = others.filter(|path| path.credit() >= MOST_ECHO as u64 && path.send.rtt.is_sampled());
         let way = usable.min_by_key(|path| (Some(path.id()) != own, path.send.rtt.smoothed()))?.id();
@@ -236,6 +236,8 @@ impl Connection {
         purpose: Purpose,
     ) -> Option<Transmit> {
         let mut written = 0;
+        // With more sent, deadlines that there are already only move later.
+        let idle = self.paths.get(id).is_none_or(|path| path.send.outstanding() == 0);
         for made in 1..=most {
             let Some(buffer) = out.buffer.get_mut(written..written + size) else { break };
             let Some(Made { length, phantom }) = self.packet(now, id, buffer, purpose) else { break };
@@ -244,14 +246,18 @@ impl Connection {
             if self.config.payload == Payload::Length {
                 self.rest =
                     (!last && made < most).then_some(Rest { path: id, size, most: most - made, purpose });
-                self.arm_path(id);
+                if idle {
+                    self.arm_path(id);
+                }
                 return self.transmission(id, written, written, phantom);
             }
             if last {
                 break;
             }
         }
-        self.arm_path(id);
+        if idle {
+            self.arm_path(id);
+        }
         self.transmission(id, written, size, 0)
     }
 
@@ -369,7 +375,7 @@ impl Connection {
             Purpose::Control => self.write_control(now, writer, cargo),
             Purpose::Echo(id) => {
                 let mut ack = AckWriter::begin(writer);
-                if let Some(receiving) = self.receive.get_mut(&id) {
+                if let Some(receiving) = self.receive.get_mut(id) {
                     receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
                 }
                 ack.finish(writer);
@@ -440,7 +446,7 @@ impl Connection {
     fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, cargo: &mut Cargo) -> bool {
         let mut eliciting = false;
         for _ in 0..self.ack_queue.len() {
-            let Some(receiving) = self.ack_queue.front().and_then(|id| self.receive.get_mut(id)) else {
+            let Some(receiving) = self.ack_queue.front().and_then(|id| self.receive.get_mut(*id)) else {
                 self.ack_queue.pop_front();
                 continue;
             };
@@ -481,7 +487,7 @@ impl Connection {
             eliciting = true;
         }
         if core::mem::take(&mut self.snack_due) {
-            let tau = self.reorder_time(now);
+            let tau = self.tau(now);
             self.incoming.write_snacks(now, tau, writer);
             self.arm_whole(now);
         }

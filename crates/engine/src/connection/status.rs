@@ -21,6 +21,8 @@ pub struct PathStatus {
     pub srtt: Duration,
     /// Smallest recent RTT.
     pub min_rtt: Duration,
+    /// How long the newest packet of which that is known waited in queues on the way there: its one-way delay less the smallest.
+    pub queueing: Option<Duration>,
     /// Bytes in flight.
     pub in_flight: u64,
     /// Congestion window in bytes.
@@ -56,6 +58,7 @@ impl Connection {
             state: path.state,
             srtt: path.send.rtt.smoothed(),
             min_rtt: path.send.rtt.minimum(),
+            queueing: path.send.queueing(),
             in_flight: path.send.in_flight,
             window: path.allowance.window,
             rate: path.send.delivery_rate(),

@@ -3,6 +3,7 @@
 
 use super::path::{Address, Moving, Origin, Path, State};
 use super::{Connection, Receiving, Role};
+use crate::config::AckWay;
 use crate::route::{Route, Source};
 use alloc::boxed::Box;
 use alloc::vec;
@@ -38,7 +39,7 @@ impl Connection {
 
     /// The newest packet of a peer's path came from somewhere else than the one before.
     pub(super) fn source_changed(&mut self, now: Instant, id: PathId, source: Source) {
-        let Some(receiving) = self.receive.get_mut(&id) else { return };
+        let Some(receiving) = self.receive.get_mut(id) else { return };
         receiving.source = source;
         let old = receiving.way;
         let existing = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
@@ -52,7 +53,7 @@ impl Connection {
             }
             _ => self.way_to(now, &source),
         };
-        if let Some(receiving) = self.receive.get_mut(&id) {
+        if let Some(receiving) = self.receive.get_mut(id) {
             receiving.way = way.or(old);
         }
         self.ack_way_until = Instant::ZERO;
@@ -101,7 +102,7 @@ impl Connection {
         let id = path.id();
         let newest =
             |receiving: &Receiving| receiving.way == Some(id) && receiving.source.is_end_of(&moving.route);
-        if self.receive.values().any(|receiving| newest(receiving)) {
+        if self.receive.iter().any(newest) {
             path.route = moving.route;
             path.pending.ask = false;
             path.pending.ping = true;
@@ -127,10 +128,10 @@ impl Connection {
             return self.ack_way;
         }
         self.ack_way_until = now + WAY_HOLDS;
-        let newest = self.receive.values().map(|receiving| receiving.facts.last_arrival).max()?;
+        let newest = self.receive.iter().map(|receiving| receiving.facts.last_arrival).max()?;
         // When a packet last came by each way, in one pass over the peer's paths.
         let mut heard = vec![None; self.paths.next_id().0 as usize];
-        for receiving in self.receive.values() {
+        for receiving in self.receive.iter() {
             if let Some(at) = receiving.way.and_then(|way| heard.get_mut(way.0 as usize)) {
                 *at = (*at).max(Some(receiving.facts.last_arrival));
             }
@@ -149,7 +150,11 @@ impl Connection {
             let slowness = path.send.rtt.smoothed() * handicap;
             (path.send.timeouts() > 0, unproven, silence(path), unmeasured, slowness, path.id())
         });
-        self.ack_way = best.map(Path::id);
+        let direct = || self.paths.iter().find(|path| !path.route.is_proxied());
+        self.ack_way = match self.config.ack_way {
+            AckWay::Fastest => best.map(Path::id),
+            AckWay::Direct => direct().or(best).map(Path::id),
+        };
         let chosen = self.ack_way;
         for index in 0..self.paths.next_id().0 {
             let id = PathId(index);

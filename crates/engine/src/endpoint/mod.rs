@@ -340,10 +340,10 @@ impl Endpoint {
         {
             self.on_relay_news(now, handle, news);
         }
-        let relays = relays::awaited_by(&self.relays, handle);
         let Some(entry) = self.entries.get_mut(&handle) else { return };
         match &mut entry.slot {
             Slot::Attempt(attempt) => {
+                let relays = relays::awaited_by(&self.relays, handle);
                 if let Some(error) = attempt.failure(now, relays) {
                     self.remove(handle);
                     self.events.push_back(EndpointEvent::Failed(handle, error));
@@ -393,7 +393,10 @@ impl Endpoint {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        [self.timers.next(), self.relays_at].into_iter().flatten().min()
+        match (self.timers.next(), self.relays_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The receiving end of a path: what arrived and when, what is missing, and when to say so.
 
 use super::send::MOST_REORDER_TIME;
+use crate::config::Pnack;
 use alloc::vec::Vec;
 use byway_wire::frame::PathHint;
 use byway_wire::frame::ack::{AckWriter, EntryParts};
@@ -39,6 +40,7 @@ struct Hole {
 pub struct ReceivePath {
     /// The name that the peer gave it.
     pub id: PathId,
+    pnack: Pnack,
     /// When anything last arrived.
     pub last_arrival: Instant,
     /// Packets and bytes (UDP payload) that arrived.
@@ -83,9 +85,10 @@ pub struct Arrival {
 impl ReceivePath {
     /// A path on which nothing arrived yet.
     #[must_use]
-    pub const fn new(id: PathId, now: Instant) -> Self {
+    pub const fn new(id: PathId, now: Instant, pnack: Pnack) -> Self {
         Self {
             id,
+            pnack,
             last_arrival: now,
             packets: 0,
             bytes: 0,
@@ -261,22 +264,30 @@ impl ReceivePath {
             return;
         }
         let (expected, patience, packets) = (self.expected(), self.patience(), self.reorder_packets);
-        let memory = Duration::from_secs(4);
-        let mut found = false;
-        for index in 0..self.holes.len() {
+        // An older hole is judged no later than a younger one: those that are open stand at the end.
+        let open = self.first_open();
+        for index in open..self.holes.len() {
             let Some(hole) = self.holes.get_mut(index) else { break };
-            let due = expected >= hole.end + packets || hole.seen_at + patience <= now;
-            if !hole.lost && due {
-                hole.lost = true;
-                let hole = *hole;
-                self.count_lost(hole);
-                found = true;
+            let due = self.pnack == Pnack::FirstGap
+                || expected >= hole.end + packets
+                || hole.seen_at + patience <= now;
+            if !due {
+                break;
             }
-        }
-        self.holes.retain(|hole| !hole.lost || hole.seen_at + memory > now);
-        if found {
+            hole.lost = true;
+            let hole = *hole;
+            self.count_lost(hole);
             self.ack_at = Some(now);
         }
+        let memory = Duration::from_secs(4);
+        if self.holes.first().is_some_and(|hole| hole.lost && hole.seen_at + memory <= now) {
+            self.holes.retain(|hole| !hole.lost || hole.seen_at + memory > now);
+        }
+    }
+
+    /// Where the holes begin that are not judged yet.
+    fn first_open(&self) -> usize {
+        self.holes.partition_point(|hole| hole.lost)
     }
 
     fn ack_delay(&self) -> Duration {
@@ -300,7 +311,7 @@ impl ReceivePath {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let patience = self.patience();
-        let hole = self.holes.iter().find(|hole| !hole.lost).map(|hole| hole.seen_at + patience);
+        let hole = self.holes.get(self.first_open()).map(|hole| hole.seen_at + patience);
         match (self.ack_at, hole) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -404,7 +415,7 @@ mod tests {
     }
 
     fn path_after(numbers: &[u64]) -> ReceivePath {
-        let mut path = ReceivePath::new(PathId(0), Instant::ZERO);
+        let mut path = ReceivePath::new(PathId(0), Instant::ZERO, Pnack::Patient);
         for (index, number) in numbers.iter().enumerate() {
             path.on_packet(&arrival(*number, 1000 + index as u64));
         }
@@ -422,6 +433,22 @@ mod tests {
         path.take_missing(&mut missing);
         assert_eq!(missing, [(2, 3)]);
         assert_eq!(path.lost, 1);
+    }
+
+    #[test]
+    fn a_gap_is_a_loss_at_once_for_who_wants_it_so() {
+        let mut path = ReceivePath::new(PathId(0), Instant::ZERO, Pnack::FirstGap);
+        let mut missing = Vec::new();
+        for number in [0, 1, 3] {
+            path.on_packet(&arrival(number, 1000 + number));
+        }
+        path.take_missing(&mut missing);
+        assert_eq!((missing.as_slice(), path.lost), ([(2, 3)].as_slice(), 1));
+        // A packet that comes late teaches no patience.
+        path.on_packet(&arrival(2, 1010));
+        path.on_packet(&arrival(5, 1020));
+        path.take_missing(&mut missing);
+        assert_eq!((missing.as_slice(), path.lost), ([(4, 5)].as_slice(), 1));
     }
 
     #[test]
@@ -502,7 +529,7 @@ mod tests {
         /// eventually either filled or counted.
         #[test]
         fn ranges_and_losses_agree_with_a_set(numbers in prop::collection::vec(0u64..60, 1..80)) {
-            let mut path = ReceivePath::new(PathId(0), Instant::ZERO);
+            let mut path = ReceivePath::new(PathId(0), Instant::ZERO, Pnack::Patient);
             let mut seen = BTreeSet::new();
             for (index, number) in numbers.iter().enumerate() {
                 if seen.insert(*number) {

@@ -39,6 +39,8 @@ pub struct SendPath {
     /// Totals for people and figures.
     pub totals: Totals,
     delay: DelayClock,
+    /// The latest one-way delay and the smallest since the route is what it is, on the same scale.
+    one_way: Option<(i64, i64)>,
     ledger: Ledger,
     largest_acked: Option<u64>,
     /// Packets the receiver says were lost; CE marks it says it saw.
@@ -59,10 +61,14 @@ pub struct Totals {
     pub packets: u64,
     /// Bytes sent.
     pub bytes: u64,
+    /// Packets acknowledged.
+    pub acked: u64,
     /// Bytes acknowledged.
     pub acked_bytes: u64,
     /// Packets believed lost, less those that came after all.
     pub lost: u64,
+    /// Their bytes.
+    pub lost_bytes: u64,
     /// Timeouts.
     pub timeouts: u64,
 }
@@ -129,6 +135,7 @@ impl SendPath {
             mtu,
             totals: Totals::default(),
             delay: DelayClock::default(),
+            one_way: None,
             ledger: Ledger::default(),
             largest_acked: None,
             reported: (0, 0),
@@ -174,6 +181,13 @@ impl SendPath {
     #[must_use]
     pub const fn delivery_rate(&self) -> Option<u64> {
         self.rate
+    }
+
+    /// By how much the latest one-way delay exceeds the smallest on this route, if any was measured: what waits in queues.
+    #[must_use]
+    pub fn queueing(&self) -> Option<Duration> {
+        let (latest, least) = self.one_way?;
+        Some(Duration::from_nanos(latest.abs_diff(least)))
     }
 
     /// A delay on the controller's scale as the receiver will see it.
@@ -244,6 +258,8 @@ impl SendPath {
                     Fate::Lost if packet.counted => {
                         progress.undone.push(packet.sent_at);
                         self.totals.lost = self.totals.lost.saturating_sub(1);
+                        self.totals.lost_bytes =
+                            self.totals.lost_bytes.saturating_sub(u64::from(packet.bytes));
                         let late = now.since(packet.sent_at).saturating_sub(expected);
                         if late <= most_late {
                             self.reorder_time = self.reorder_time.max(late + late / 4).min(most_late);
@@ -280,6 +296,8 @@ impl SendPath {
                     sampled = Some(stamp);
                     let rtt = if number == entry.largest { progress.rtt } else { None };
                     if let Some(one_way) = self.delay.sample(now, packet.sent_at, stamp, rtt) {
+                        let least = self.one_way.map_or(one_way, |(_, least)| least.min(one_way));
+                        self.one_way = Some((one_way, least));
                         delays.push(Delay { sent_at: packet.sent_at, one_way });
                     }
                 }
@@ -292,6 +310,7 @@ impl SendPath {
         }
         if progress.packets > 0 {
             self.timeouts = 0;
+            self.totals.acked += u64::from(progress.packets);
             self.totals.acked_bytes += progress.bytes;
             self.delivered = (self.delivered.0 + progress.bytes, now);
             self.rate = rate_from.and_then(|(_, (bytes, at))| {
@@ -389,6 +408,7 @@ impl SendPath {
         }
         self.in_flight -= u64::from(packet.bytes);
         self.totals.lost += 1;
+        self.totals.lost_bytes += u64::from(packet.bytes);
         let sum = losses.get_or_insert(Losses {
             packets: 0,
             bytes: 0,
@@ -451,6 +471,7 @@ impl SendPath {
     pub fn route_changed(&mut self) {
         self.rtt.reset();
         self.delay = DelayClock::default();
+        self.one_way = None;
         self.reorder_time = Duration::ZERO;
         self.timeouts = 0;
     }

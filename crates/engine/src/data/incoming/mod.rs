@@ -163,6 +163,8 @@ pub struct Incoming {
     /// Bytes that the owner is writing.
     with_owner: u64,
     holes: Holes,
+    /// Bytes that arrived beyond a hole of their stream or object, and the most that there ever were.
+    beyond: (u64, u64),
     events: VecDeque<InEvent>,
     datagrams: VecDeque<Vec<u8>>,
     datagrams_dropped: u64,
@@ -196,6 +198,7 @@ impl Incoming {
             ready: VecDeque::new(),
             with_owner: 0,
             holes: Holes::default(),
+            beyond: (0, 0),
             events: VecDeque::new(),
             datagrams: VecDeque::new(),
             datagrams_dropped: 0,
@@ -221,6 +224,13 @@ impl Incoming {
     #[must_use]
     pub const fn held(&self) -> u64 {
         self.account.held()
+    }
+
+    /// Bytes that wait now for a hole before them in their stream or object to be filled, and the most that ever did: what a
+    /// receiver needs that hands everything on in order (one stream or object at a time).
+    #[must_use]
+    pub const fn out_of_order(&self) -> (u64, u64) {
+        self.beyond
     }
 
     /// Bytes of memory that data take: at most four times the limit. A scan over all streams.

@@ -129,6 +129,7 @@ impl Incoming {
         let mut forgotten = Forgotten::default();
         if let Some(object) = self.objects.remove(&id) {
             self.account.take(OBJECT_COST);
+            self.beyond.0 -= super::receive::beyond(&object.received).min(self.beyond.0);
             for block in object.blocks.into_values() {
                 self.open.remove(&block.serial);
                 self.gathered -= block.filled;

@@ -35,13 +35,21 @@ fn check_end(size: &mut Option<u64>, highest: u64, end: u64, fin: bool) -> Resul
     }
 }
 
-/// Adds a frame's bytes to what is known; returns the new runs and keeps `total` ranges.
-fn add(received: &mut RangeSet, total: &mut usize, start: u64, end: u64) -> Runs {
+/// Adds a frame's bytes to what is known; returns the new runs, and keeps `total` ranges and the bytes `beyond` holes.
+fn add(received: &mut RangeSet, total: &mut usize, beyond: &mut (u64, u64), start: u64, end: u64) -> Runs {
     let mut runs = Runs::new();
+    let in_order = received.prefix();
     *total -= received.count();
-    received.insert_each(start, end, |from, to| runs.push((from, to)));
+    let new = received.insert_each(start, end, |from, to| runs.push((from, to)));
     *total += received.count();
+    beyond.0 = (beyond.0 + new).saturating_sub(received.prefix() - in_order);
+    beyond.1 = beyond.1.max(beyond.0);
     runs
+}
+
+/// Bytes beyond holes in what arrived of something that is no more waited for.
+pub(super) fn beyond(received: &RangeSet) -> u64 {
+    received.iter().map(|(start, end)| end - start).sum::<u64>() - received.prefix()
 }
 
 fn length(runs: &Runs) -> u64 {
@@ -65,7 +73,7 @@ impl Incoming {
             return Err(ProtocolError::new(ProtocolError::FLOW_CONTROL, "more data than the stream's limit"));
         }
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
-        let runs = add(&mut stream.received, &mut self.ranges, start, end);
+        let runs = add(&mut stream.received, &mut self.ranges, &mut self.beyond, start, end);
         self.account.receive(length(&runs), 0)?;
         if stream.interest == Interest::Wanted {
             for run in &runs {
@@ -135,7 +143,7 @@ impl Incoming {
         let Some(object) = self.objects.get_mut(&id) else { return Ok(()) };
         let highest = object.received.end();
         check_end(&mut object.size, highest, end, frame.fin)?;
-        let runs = add(&mut object.received, &mut self.ranges, start, end);
+        let runs = add(&mut object.received, &mut self.ranges, &mut self.beyond, start, end);
         self.account.receive(length(&runs), 0)?;
         for run in &runs {
             match self.payload {
@@ -211,7 +219,7 @@ impl Incoming {
         let Some(object) = forgotten.get_mut(&frame.id) else { return Ok(()) };
         let end = frame.offset + frame.data.len() as u64;
         check_end(&mut object.size, object.received.end(), end, frame.fin)?;
-        let runs = add(&mut object.received, ranges, frame.offset, end);
+        let runs = add(&mut object.received, ranges, &mut (0, 0), frame.offset, end);
         let cost = if object.begun { 0 } else { OBJECT_COST };
         object.begun = true;
         account.receive(length(&runs), cost)?;

@@ -357,3 +357,40 @@ fn holes_that_do_not_fit_stay_due() {
     assert_eq!(named, holes);
     assert_eq!(inc.snack_deadline(TAU), Some(at(80)));
 }
+
+#[test]
+fn what_waits_for_a_hole_is_counted() {
+    let mut inc = Incoming::new(IncomingLimits::default());
+    object(&mut inc, 0, 0, &[0; 100], false).unwrap();
+    object(&mut inc, 0, 300, &[0; 100], false).unwrap();
+    stream(&mut inc, 0, 50, &[0; 10], false).unwrap();
+    assert_eq!(inc.out_of_order(), (110, 110));
+    object(&mut inc, 0, 200, &[0; 150], false).unwrap();
+    assert_eq!(inc.out_of_order(), (210, 210));
+    stream(&mut inc, 0, 0, &[0; 50], false).unwrap();
+    object(&mut inc, 0, 100, &[0; 100], false).unwrap();
+    assert_eq!(inc.out_of_order(), (0, 210));
+    object(&mut inc, 0, 500, &[0; 70], false).unwrap();
+    inc.forget_object(ObjectId(0));
+    assert_eq!(inc.out_of_order(), (0, 210));
+}
+
+#[test]
+fn an_object_that_is_only_a_length_is_told_and_credited_as_it_is_asked_for() {
+    let mut inc = Incoming::new(IncomingLimits::default()).made_of(Payload::Length);
+    object(&mut inc, 0, 0, &[0; 100], false).unwrap();
+    object(&mut inc, 0, 50, &[0; 100], false).unwrap();
+    object(&mut inc, 0, 200, &[0; 100], true).unwrap();
+    object(&mut inc, 1, 0, &[0; 30], true).unwrap();
+    assert_eq!(inc.held(), 280 + 2 * OBJECT_COST);
+    let arrivals: Vec<_> =
+        core::iter::from_fn(|| inc.next_arrival()).map(|a| (a.object.0, a.offset, a.length)).collect();
+    assert_eq!(arrivals, [(0, 0, 150), (0, 200, 100), (1, 0, 30)]);
+    assert_eq!(inc.held(), 2 * OBJECT_COST);
+    assert_eq!(inc.next_event(), Some(InEvent::ObjectComplete { id: ObjectId(1), size: 30 }));
+    object(&mut inc, 0, 150, &[0; 50], false).unwrap();
+    assert_eq!(inc.next_event(), None, "not before its last bytes were told");
+    assert_eq!(inc.next_arrival().map(|a| (a.offset, a.length)), Some((150, 50)));
+    assert_eq!(inc.next_event(), Some(InEvent::ObjectComplete { id: ObjectId(0), size: 300 }));
+    assert_eq!(inc.held(), 0);
+}

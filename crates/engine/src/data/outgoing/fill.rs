@@ -218,8 +218,7 @@ impl Outgoing {
         {
             let (start, begun) = (object.track.sent, object.begun);
             let cost = if begun { 0 } else { OBJECT_COST };
-            let wanted = (object.size - start).min(self.credit() - cost).min(writer.room() as u64) as usize;
-            let available = object.available(start, wanted).min((self.credit() - cost) as usize);
+            let available = object.available(start).min(self.credit() - cost) as usize;
             let Some(length) = self.write_object(id, start, available, writer, carried) else { return };
             if let Some(object) = self.objects.get_mut(&id) {
                 object.begun = true;

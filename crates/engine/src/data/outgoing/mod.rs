@@ -487,7 +487,7 @@ impl Outgoing {
         if self.credit() < cost || (!object.begun && self.objects_begun >= self.limits.objects) {
             return Err(Blocked::PeerLimit);
         }
-        if object.size > 0 && object.available(object.track.sent, 1) == 0 {
+        if object.size > 0 && object.available(object.track.sent) == 0 {
             return Err(Blocked::Reading);
         }
         Ok(())

@@ -33,6 +33,8 @@ pub(super) struct OutObject {
     chunk_size: u64,
     /// How much the owner was asked to read.
     asked: u64,
+    /// All below this was provided.
+    here: u64,
     chunks: VecDeque<Chunk>,
     /// How many chunks at the front are gone altogether.
     dropped: u64,
@@ -51,6 +53,7 @@ impl OutObject {
             size,
             chunk_size: chunk_size.max(1) as u64,
             asked: 0,
+            here: 0,
             chunks: VecDeque::new(),
             dropped: 0,
             abandoned: false,
@@ -91,9 +94,20 @@ impl OutObject {
         match self.index(offset).and_then(|index| self.chunks.get_mut(index)) {
             Some(chunk @ Chunk::Asked) => {
                 *chunk = Chunk::Held { length: bytes.len(), unacked: bytes.len(), data: bytes };
+                self.arrived();
                 true
             }
             _ => false,
+        }
+    }
+
+    /// The owner may answer in any order: what follows what is here, and was provided before, is here now.
+    fn arrived(&mut self) {
+        while self.here < self.size
+            && let Some(Chunk::Held { length, .. }) =
+                self.index(self.here).and_then(|index| self.chunks.get(index))
+        {
+            self.here += *length as u64;
         }
     }
 
@@ -101,6 +115,7 @@ impl OutObject {
     pub fn provide_length(&mut self, length: usize) {
         if let Some(chunk @ Chunk::Asked) = self.chunks.back_mut() {
             *chunk = Chunk::Held { data: Vec::new(), length, unacked: length };
+            self.arrived();
         }
     }
 
@@ -114,24 +129,9 @@ impl OutObject {
         }
     }
 
-    /// How many bytes are held from `offset` to the end of their chunk.
-    fn held_length(&self, offset: u64) -> usize {
-        match self.index(offset).and_then(|index| self.chunks.get(index)) {
-            Some(Chunk::Held { length, .. }) => length.saturating_sub((offset % self.chunk_size) as usize),
-            _ => 0,
-        }
-    }
-
-    /// How many bytes are here from `offset` on, as far as anybody who wants `most` cares.
-    pub fn available(&self, offset: u64, most: usize) -> usize {
-        let mut found = self.held_length(offset);
-        while found < most {
-            match self.held_length(offset + found as u64) {
-                0 => break,
-                more => found += more,
-            }
-        }
-        found
+    /// How many bytes that were not sent yet are here from `offset` on.
+    pub const fn available(&self, offset: u64) -> u64 {
+        self.here.saturating_sub(offset)
     }
 
     /// Puts `length` held bytes from `offset` on into the packet.
