@@ -199,6 +199,31 @@ fn real_bytes_come_as_fast() {
     assert!(rates[0] > 17.0 && (rates[0] - rates[1]).abs() < 0.5, "{rates:?}");
 }
 
+/// Each of the papers' readings changes what is sent, and still moves the data.
+#[test]
+fn sessions_can_follow_the_papers() {
+    let with = |options: SessionOptions| {
+        let mut setup = setup(6.0, detour());
+        setup.network.links[0].spec.jitter = Some(Duration::from_millis(2));
+        setup.transfers.push(Transfer {
+            carrier: Carrier::Session(options),
+            ..session("bulk", "S", "D", &[Way::Direct, through("R")], "newreno")
+        });
+        let record = go(&setup, 1);
+        (record.trace, goodput(&record, &record.transfers[0], 2.0, 6.0))
+    };
+    let usual = with(SessionOptions::default());
+    for (name, options) in [
+        ("pnack", SessionOptions { pnack_first_gap: true, ..SessionOptions::default() }),
+        ("ack_path", SessionOptions { ack_direct: true, ..SessionOptions::default() }),
+        ("tau", SessionOptions { tau: Some(1.0), ..SessionOptions::default() }),
+    ] {
+        let (trace, rate) = with(options);
+        println!("{name}: {rate:.2} of {:.2} Mbit/s, another trace: {}", usual.1, trace != usual.0);
+        assert!(rate > 10.0 && trace != usual.0, "{name}: {rate}");
+    }
+}
+
 #[test]
 fn a_relay_crashes_and_starts_again() {
     let mut setup = setup(40.0, detour());

@@ -9,6 +9,7 @@ use super::tcp;
 use crate::congestion;
 use crate::setup::{Carrier, Cross, Requests, SessionOptions, Setup, TcpOptions, Transfer};
 use byway_engine::Config;
+use byway_engine::config::{AckWay, Pnack, Tau};
 use byway_sim::tcp::web::Clients;
 use byway_sim::tcp::{Cbr, Flow, FlowId, Host, Serve, Subflow};
 use byway_sim::topology::Direction;
@@ -157,7 +158,7 @@ impl Stage<'_, '_> {
             self.random("choices", &transfer.name).next_u64(),
         )
         .map_err(|error| RunError::Congestion { of: transfer.name.clone(), error })?;
-        let manner = Manner { config: config(transfer, options)?, real_bytes: options.real_bytes };
+        let manner = Manner { config: config(options), real_bytes: options.real_bytes };
         let ticket = Ticket::default();
         let standing = words.values().cloned().collect();
         let mut random = self.random("receiver", &transfer.name);
@@ -247,10 +248,11 @@ impl Stage<'_, '_> {
 }
 
 /// What a session is made with.
-fn config(transfer: &Transfer, options: &SessionOptions) -> Result<Config, RunError> {
-    if options.pnack_first_gap || options.ack_direct || options.tau.is_some() {
-        let why = "sessions follow byway's own readings only";
-        return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
+fn config(options: &SessionOptions) -> Config {
+    Config {
+        pnack: if options.pnack_first_gap { Pnack::FirstGap } else { Pnack::default() },
+        ack_way: if options.ack_direct { AckWay::Direct } else { AckWay::default() },
+        tau: options.tau.map_or(Tau::default(), |tau| Tau::Direct(libm::round(tau * 100.0) as u32)),
+        ..Config::default()
     }
-    Ok(Config::default())
 }
