@@ -3,6 +3,7 @@
 //! Precedence: flag, then `BYWAY_*` in the environment, then the default. Tickets and relay words are secrets: wherever
 //! one is taken, `@FILE` reads it from a file, and the environment works too, so that none need stand in the process list.
 
+pub mod lab;
 pub mod verbs;
 pub mod words;
 
@@ -19,7 +20,8 @@ Examples:
   byway send ~/photos TICKET     send a directory over every path there is
   tar c data | byway send - TICKET
   byway relay                    print the word that a sender passes to --relay
-  byway id                       the key that peers know this host by";
+  byway id                       the key that peers know this host by
+  byway lab run harp-6a          hold a paper's claim against the simulator";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -77,6 +79,8 @@ pub enum Command {
     Id(verbs::Id),
     /// See whether a receiver is there, over which paths, and how far away
     Ping(verbs::Ping),
+    /// Ask questions about networks in a simulator, and hold the papers' claims against it
+    Lab(lab::Lab),
 }
 
 impl Command {
@@ -90,6 +94,7 @@ impl Command {
             Self::Relay(_) => "relay",
             Self::Id(_) => "id",
             Self::Ping(_) => "ping",
+            Self::Lab(_) => "lab",
         }
     }
 }

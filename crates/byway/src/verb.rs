@@ -2,6 +2,7 @@
 
 mod demo;
 mod id;
+mod lab;
 mod ping;
 mod recv;
 mod relay;
@@ -21,6 +22,7 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
         Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
         Command::Ping(arguments) => ping::run(&cli.global, arguments, output),
+        Command::Lab(arguments) => lab::run(arguments, output),
         Command::Recv(arguments) => recv::run(&cli.global, arguments, output),
     }
 }

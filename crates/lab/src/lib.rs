@@ -4,13 +4,20 @@
 //! `world` builds and runs one and yields a [`Record`]; `expect` holds claims against records; `figure` and
 //! `report` show them. What a plan may say stands in `docs/lab.md`.
 
+pub mod bench;
 pub mod congestion;
 pub mod expect;
+pub mod experiment;
+pub mod figure;
+pub mod fuzz;
 pub mod measure;
 pub mod plan;
 pub mod record;
+pub mod report;
+pub mod runner;
 pub mod setup;
 pub mod stats;
+pub mod trace;
 pub mod world;
 
 pub use record::Record;

@@ -64,6 +64,12 @@ pub struct LineSpec {
     pub loss: Option<f64>,
     /// Most jitter.
     pub jitter: Option<Duration>,
+    /// Probability that bits flip.
+    pub corruption: Option<f64>,
+    /// Probability that a packet arrives twice.
+    pub duplication: Option<f64>,
+    /// Probability that a packet is held up, and for how long.
+    pub reordering: Option<(f64, Duration)>,
     /// RED or CoDel instead of drop-tail.
     pub discipline: Option<Discipline>,
     /// Lost share and mean burst in packets (Gilbert-Elliott).
@@ -364,6 +370,15 @@ impl LineSpec {
         }
         if let Some(jitter) = self.jitter {
             pipe.jitter = jitter;
+        }
+        if let Some(corruption) = self.corruption {
+            pipe.corruption = corruption;
+        }
+        if let Some(duplication) = self.duplication {
+            pipe.duplication = duplication;
+        }
+        if let Some((probability, delay)) = self.reordering {
+            pipe = pipe.reordering(probability, delay);
         }
         if let Some(discipline) = self.discipline {
             pipe.discipline = discipline.of_pipe();

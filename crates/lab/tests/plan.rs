@@ -1,4 +1,5 @@
 //! What a plan may say, and what is said about one that may not.
+#![allow(clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::setup::{Arrivals, Carrier, Changed, Demand, End, Queue, Sizes, Way};
@@ -137,6 +138,32 @@ fn modes_and_the_command_line_narrow_it() {
     assert!(error.what.contains("congestion, rival, ways, factor"), "{error}");
     let without = PLAN.replace("[mode.quick]", "[mode.full]");
     assert!(Plan::read("p", &without, Mode::Quick, &Overrides::default()).expect("a plan").is_none());
+}
+
+#[test]
+fn the_value_of_an_axis_may_have_fields() {
+    let source = r#"
+title = "T"
+duration = "1 s"
+[sweep.who]
+reno = { carrier = "tcp", paths = ["direct"], scale = 2 }
+harp = { carrier = "session", paths = ["direct", "R"], scale = 3 }
+[[link]]
+between = ["S", "D"]
+rate = "$who.scale Mbit/s"
+[[transfer]]
+name = "t"
+from = "S"
+to = "D"
+carrier = "$who.carrier"
+paths = "$who.paths"
+"#;
+    let plan = read(source);
+    let paths: Vec<_> = plan.variants.iter().map(|variant| variant.transfers[0].paths.len()).collect();
+    let rates: Vec<_> = plan.variants.iter().map(|variant| variant.network.links[0].spec.rate).collect();
+    assert_eq!((paths, rates), (vec![1, 2], vec![Some(2_000_000), Some(3_000_000)]));
+    assert_eq!(plan.axes[0].labels, ["reno", "harp"]);
+    assert!(refused(&source.replace("$who.paths", "$who.path")).1.contains("has no `path`"));
 }
 
 #[test]

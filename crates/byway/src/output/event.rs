@@ -28,6 +28,32 @@ pub enum Event {
     Path(PathChange),
     /// What a relay did so far.
     Counters(RelayCounters),
+    /// What came of an experiment of the lab.
+    Experiment(Experiment),
+    /// How fast the simulator ran a bench.
+    Bench {
+        /// The bench.
+        id: String,
+        /// Packets of 1500 bytes over its bottlenecks per second of wall time.
+        packets_per_second: f64,
+        /// Packets over all links, ACKs included, per second of wall time.
+        hops_per_second: f64,
+        /// Goodput of all its transfers together, Mbit/s of simulated time.
+        goodput_mbps: f64,
+        /// Packets over its bottlenecks.
+        packets: u64,
+        /// Wall time of the best run.
+        seconds: f64,
+        /// Hash of all that happened, the same on every machine.
+        trace: String,
+    },
+    /// A random world that broke a law.
+    Finding {
+        /// Its seed.
+        seed: u64,
+        /// The law.
+        what: String,
+    },
     /// The end; the last event of every verb but a `recv` or `relay` that goes on.
     Result(ResultEvent),
 }
@@ -218,6 +244,31 @@ pub enum Outcome {
     },
     /// `relay`.
     Relay(RelayCounters),
+    /// `lab run`, `lab list` and `lab report`.
+    Lab {
+        /// Experiments that were run or listed.
+        experiments: usize,
+        /// Claims that hold.
+        passed: usize,
+        /// Claims that are missed for a reason that is known.
+        known: usize,
+        /// Claims that are missed.
+        failed: usize,
+    },
+    /// `lab fuzz`.
+    Fuzz {
+        /// Worlds that were run.
+        worlds: u64,
+        /// Packets in them.
+        packets: u64,
+        /// How many broke a law.
+        found: u64,
+    },
+    /// `lab topologies` and `lab controllers`.
+    Known {
+        /// What a plan can name.
+        names: Vec<String>,
+    },
     /// Nothing: it failed before there was anything.
     Nothing {},
 }
@@ -253,6 +304,41 @@ impl fmt::Display for RelayCounters {
         }
         Ok(())
     }
+}
+
+/// What came of an experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Experiment {
+    /// Its name.
+    pub id: String,
+    /// The worst of its claims: pass, known, fail, not-run.
+    pub verdict: String,
+    /// Of the claim that decides: what was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+    /// Of the claim that decides: the bound.
+    pub bound: String,
+    /// Every claim.
+    pub claims: Vec<Claim>,
+}
+
+/// What came of a claim.
+#[derive(Clone, Debug, Serialize)]
+pub struct Claim {
+    /// Its name.
+    pub id: String,
+    /// pass, known, fail, report or not-run.
+    pub verdict: String,
+    /// The median of what was measured, at the worst value of the axes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+    /// The bound.
+    pub bound: String,
+    /// What the paper says.
+    pub paper: String,
+    /// Why it is missed or not run, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// What one path did for a transfer.

@@ -59,6 +59,8 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
         Event::Result(result) => summary(result),
         Event::Counters(counters) => Some(counters.to_string()),
         Event::Progress(_) | Event::Path(_) => None,
+        // The lab answers with tables.
+        Event::Experiment(_) | Event::Bench { .. } | Event::Finding { .. } => None,
     }
 }
 

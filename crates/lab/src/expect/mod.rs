@@ -10,6 +10,7 @@ pub mod write;
 
 pub use outcome::{ClaimResult, Judged, Measured, Missing, Outcome, Shown, Verdict, trace_of};
 
+use crate::figure::FigureSpec;
 use crate::measure::{Measure, Records, Selection, Undefined};
 use crate::plan::Mode;
 use core::ops::Range;
@@ -32,8 +33,8 @@ pub struct Expectation {
     pub claims: Vec<Claim>,
     /// Columns of the table.
     pub shows: Vec<Show>,
-    /// What is drawn, each as its table in the file.
-    pub figures: Vec<toml::Table>,
+    /// What is drawn.
+    pub figures: Vec<FigureSpec>,
     file: String,
     source: String,
 }

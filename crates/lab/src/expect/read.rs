@@ -1,6 +1,7 @@
 //! Reads `expect.toml`.
 
 use super::{Claim, ExpectError, Expectation, Reading, Show};
+use crate::figure::FigureSpec;
 use crate::measure::Measure;
 use crate::plan::Mode;
 use core::ops::Range;
@@ -21,7 +22,7 @@ struct File {
     #[serde(default)]
     show: Vec<RawShow>,
     #[serde(default)]
-    figure: Vec<toml::Table>,
+    figure: Vec<Spanned<FigureSpec>>,
 }
 
 #[derive(Deserialize)]
@@ -119,6 +120,11 @@ fn expectation(file: &str, source: &str) -> Result<Expectation, Wrong> {
         }
         shows.push(show);
     }
+    for figure in &raw.figure {
+        if let Some(text) = &figure.get_ref().measure {
+            Measure::parse(text).map_err(|error| (figure.span().start, format!("`{text}`: {error}")))?;
+        }
+    }
     Ok(Expectation {
         title: raw.title,
         paper: raw.paper,
@@ -126,7 +132,7 @@ fn expectation(file: &str, source: &str) -> Result<Expectation, Wrong> {
         not_run: raw.not_run,
         claims,
         shows,
-        figures: raw.figure,
+        figures: raw.figure.into_iter().map(Spanned::into_inner).collect(),
         file: file.to_owned(),
         source: source.to_owned(),
     })

@@ -26,6 +26,11 @@ impl<'a> Reader<'a> {
         Self { table, axes, span, used: RefCell::new(Vec::new()) }
     }
 
+    /// These keys are read by somebody else.
+    pub(super) fn knows(&self, keys: &[&str]) {
+        self.used.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
+    }
+
     /// The value of `key` with the variant's values in it.
     pub(super) fn node(&self, key: &str) -> Result<Option<Node>, Wrong> {
         self.used.borrow_mut().push(key.to_owned());
@@ -237,19 +242,14 @@ fn quantity(node: &Node, key: &str, kinds: &[Kind]) -> Result<(Kind, f64), Wrong
     }
 }
 
-/// Puts the values of the variant in the place of `$axis`.
+/// Puts the values of the variant in the place of `$axis` and `$axis.field`.
 fn resolve(node: &Node, axes: &Axes<'_>) -> Result<Node, Wrong> {
     let wrong = |what: String| (node.span.clone(), what);
     let value = match &node.value {
-        Value::Text(text) if text.contains('$') => {
-            if let Some(name) = text.strip_prefix('$')
-                && let Some(value) = axes.get(name)
-            {
-                value.value.clone()
-            } else {
-                Value::Text(substitute(text, axes).map_err(wrong)?)
-            }
-        }
+        Value::Text(text) if text.contains('$') => match text.strip_prefix('$') {
+            Some(name) if name_length(name) == name.len() => lookup(name, axes).map_err(wrong)?.value.clone(),
+            _ => Value::Text(substitute(text, axes).map_err(wrong)?),
+        },
         Value::List(list) => {
             Value::List(list.iter().map(|inner| resolve(inner, axes)).collect::<Result<_, _>>()?)
         }
@@ -258,17 +258,45 @@ fn resolve(node: &Node, axes: &Axes<'_>) -> Result<Node, Wrong> {
     Ok(Node { value, span: node.span.clone() })
 }
 
+/// How many bytes of `text` are the name of an axis, perhaps with a field of its value.
+fn name_length(text: &str) -> usize {
+    let mut dotted = false;
+    let end = text.char_indices().find(|&(at, c)| {
+        let field =
+            !dotted && text.get(at + 1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_alphabetic()));
+        if c == '.' && field {
+            dotted = true;
+            return false;
+        }
+        !(c.is_alphanumeric() || c == '_')
+    });
+    end.map_or(text.len(), |(at, _)| at)
+}
+
+fn lookup<'a>(name: &str, axes: &Axes<'a>) -> Result<&'a Node, String> {
+    let (axis, field) = name.split_once('.').map_or((name, None), |(axis, field)| (axis, Some(field)));
+    let value = axes.get(axis).copied().ok_or_else(|| {
+        let known: Vec<_> = axes.keys().copied().collect();
+        format!("`${axis}` is no axis of [sweep]: there are {known:?}")
+    })?;
+    match (field, &value.value) {
+        (None, _) => Ok(value),
+        (Some(field), Value::Table(table)) => table
+            .get(field)
+            .ok_or_else(|| format!("the value of axis `{axis}` in this variant has no `{field}`")),
+        (Some(field), other) => Err(format!(
+            "`${name}`: the value of axis `{axis}` is {}, which has no `{field}`",
+            other.describe()
+        )),
+    }
+}
+
 fn substitute(text: &str, axes: &Axes<'_>) -> Result<String, String> {
     let mut pieces = text.split('$');
     let mut out = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let end = piece.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(piece.len());
-        let (name, rest) = piece.split_at(end);
-        let value = axes.get(name).ok_or_else(|| {
-            let known: Vec<_> = axes.keys().copied().collect();
-            format!("`${name}` is no axis of [sweep]: there are {known:?}")
-        })?;
-        out += &value.value.label();
+        let (name, rest) = piece.split_at(name_length(piece));
+        out += &lookup(name, axes)?.value.label();
         out += rest;
     }
     Ok(out)

@@ -20,10 +20,8 @@ pub(super) struct Top {
 }
 
 pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<Top, Wrong> {
-    // Read before.
-    for key in ["sweep", "skip"] {
-        reader.node(key).map(drop).or_else(|_| Ok::<(), Wrong>(()))?;
-    }
+    // Read before, since they make the variants.
+    reader.knows(&["sweep", "skip"]);
     let title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
     let seeds = reader.count("seeds", 100_000)?.unwrap_or(10);
     if seeds == 0 {
@@ -139,6 +137,13 @@ fn line(reader: &Reader<'_>) -> Result<LineSpec, Wrong> {
         queue,
         loss: reader.share("loss")?,
         jitter: reader.time("jitter")?,
+        corruption: reader.share("corruption")?,
+        duplication: reader.share("duplication")?,
+        reordering: reader.table("reordering", |held| {
+            let share = held.needed("share", Kind::Share.expected(), held.share("share")?)?;
+            let delay = held.needed("delay", Kind::Time.expected(), held.time("delay")?)?;
+            Ok((share, delay))
+        })?,
         discipline: reader.table("discipline", discipline)?,
         burst_loss: reader.table("burst_loss", |burst| {
             let rate = burst.needed("rate", Kind::Share.expected(), burst.share("rate")?)?;
@@ -357,10 +362,28 @@ fn transfer(reader: &Reader<'_>) -> Result<Vec<Transfer>, Wrong> {
     }
     Ok(match count {
         None => vec![one],
-        Some(count) => {
-            (1..=count).map(|number| Transfer { name: format!("{group}.{number}"), ..one.clone() }).collect()
-        }
+        Some(count) => (1..=count).map(|number| numbered(&one, number)).collect(),
     })
+}
+
+/// The copy of this number; `#` in the names of its nodes is the number.
+fn numbered(one: &Transfer, number: u32) -> Transfer {
+    let own = |name: &str| name.replace('#', &number.to_string());
+    let at = |end: &End| match end {
+        End::Node(node) => End::Node(own(node)),
+        any @ End::Any(_) => any.clone(),
+    };
+    let paths = one.paths.iter().map(|way| match way {
+        Way::Through(node) => Way::Through(own(node)),
+        way => way.clone(),
+    });
+    Transfer {
+        name: format!("{}.{number}", one.group),
+        from: at(&one.from),
+        to: at(&one.to),
+        paths: paths.collect(),
+        ..one.clone()
+    }
 }
 
 fn requests(reader: &Reader<'_>) -> Result<Requests, Wrong> {

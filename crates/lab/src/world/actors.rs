@@ -14,6 +14,7 @@ use byway_sim::tcp::web::Clients;
 use byway_sim::tcp::{Cbr, Flow, FlowId, Host, Serve, Subflow};
 use byway_sim::topology::Direction;
 use byway_sim::{Handle, Random, World};
+use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Instant, Local};
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -253,6 +254,8 @@ fn config(options: &SessionOptions) -> Config {
         pnack: if options.pnack_first_gap { Pnack::FirstGap } else { Pnack::default() },
         ack_way: if options.ack_direct { AckWay::Direct } else { AckWay::default() },
         tau: options.tau.map_or(Tau::default(), |tau| Tau::Direct(libm::round(tau * 100.0) as u32)),
+        // All packets are of one size, as in the papers: none is discovered that would make later ones seem to wait.
+        max_datagram: BASE_DATAGRAM,
         ..Config::default()
     }
 }

@@ -19,13 +19,16 @@ mod watch;
 use crate::congestion::CongestionError;
 use crate::record::Record;
 use crate::setup::{Changed, Setup};
+use crate::trace::pcapng::Pcapng;
 use actors::Actors;
-use byway_sim::World;
 use byway_sim::topology::Error as TopologyError;
+use byway_sim::world::{Way, World};
 use byway_wire::{Duration, Instant};
 use core::sync::atomic::{AtomicBool, Ordering};
 use layout::Layout;
 pub use memory::memory_bound;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 use watch::Watch;
 
 /// Why a variant does not run, or did not run to its end.
@@ -102,6 +105,9 @@ pub enum RunError {
         /// Megabytes.
         allowed: u64,
     },
+    /// The packets could not be written.
+    #[error("cannot write the packets: {0}")]
+    Capture(String),
     /// Somebody wanted it to end.
     #[error("cancelled")]
     Cancelled,
@@ -112,9 +118,45 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`]: what in the plan is wrong, or that it was cancelled.
 pub fn run(setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Record, RunError> {
+    run_in(World::new(seed), setup, seed, cancel)
+}
+
+/// The same, and every datagram that leaves a host is written to `packets` as pcapng.
+///
+/// # Errors
+/// [`RunError`], also if `packets` cannot be written.
+pub fn run_captured(
+    setup: &Setup,
+    seed: u64,
+    cancel: &AtomicBool,
+    packets: Box<dyn Write + Send>,
+) -> Result<Record, RunError> {
+    let file = Arc::new(Mutex::new((Pcapng::new(packets), None)));
+    let mut world = World::new(seed);
+    let shared = Arc::clone(&file);
+    world.capture(move |seen| {
+        if let Ok(mut file) = shared.lock()
+            && let (Ok(packets), failed @ None) = &mut *file
+            && seen.way == Way::Sent
+        {
+            let ends = (seen.from, seen.to);
+            *failed = packets.datagram(seen.at, ends, seen.ecn, seen.payload, seen.phantom).err();
+        }
+    });
+    let record = run_in(world, setup, seed, cancel)?;
+    let unwritten = |error: io::Error| RunError::Capture(error.to_string());
+    // The world is gone, and with it the other owner.
+    match Arc::into_inner(file).and_then(|file| file.into_inner().ok()) {
+        Some((Ok(packets), None)) => packets.finish().map_err(unwritten)?,
+        Some((Err(error), _) | (_, Some(error))) => return Err(unwritten(error)),
+        None => {}
+    }
+    Ok(record)
+}
+
+fn run_in(mut world: World, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Record, RunError> {
     let graph = network::graph(setup, seed)?;
     let mut layout = Layout::new(&graph);
-    let mut world = World::new(seed);
     let actors = Actors::new(setup, seed, &mut layout, &mut world)?;
     let needed = memory::estimate(setup, &graph, &actors, &layout);
     if needed > setup.memory {

@@ -1,0 +1,26 @@
+//! `byway lab`: questions about networks, asked in a simulator.
+
+mod bench;
+mod fuzz;
+mod known;
+mod place;
+mod run;
+mod show;
+
+use crate::args::lab::{Lab, LabCommand};
+use crate::exit::Exit;
+use crate::output::Output;
+use anyhow::Result;
+
+/// Does what the lab was asked for.
+pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
+    match &lab.command {
+        LabCommand::List(arguments) => show::list(arguments, output),
+        LabCommand::Run(arguments) => run::run(arguments, output),
+        LabCommand::Report(arguments) => show::report(arguments, output),
+        LabCommand::Fuzz(arguments) => fuzz::run(arguments, output),
+        LabCommand::Bench(arguments) => bench::run(arguments, output),
+        LabCommand::Topologies => known::topologies(output),
+        LabCommand::Controllers => known::controllers(output),
+    }
+}

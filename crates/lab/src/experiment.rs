@@ -1,0 +1,83 @@
+//! Experiments: a folder each, with what is claimed, where, and how to see whether it holds.
+
+use include_dir::{Dir, include_dir};
+use std::path::Path;
+use std::{fs, io};
+
+/// The experiments that travel in the program.
+static EMBEDDED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments");
+
+/// One folder of `experiments/`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Experiment {
+    /// The folder's name.
+    pub id: String,
+    /// `README.md`: the claim, its source, what was reconstructed.
+    pub readme: String,
+    /// `plan.toml`; `None`: it cannot be run here, and the expectation says why.
+    pub plan: Option<String>,
+    /// `expect.toml`.
+    pub expect: String,
+    /// `result.json`: what came out the last time that it was run and kept.
+    pub result: Option<String>,
+}
+
+impl Experiment {
+    fn read(id: &str, file: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        Some(Self {
+            id: id.to_owned(),
+            readme: file("README.md").unwrap_or_default(),
+            plan: file("plan.toml"),
+            expect: file("expect.toml")?,
+            result: file("result.json"),
+        })
+    }
+}
+
+/// The experiments in the program, by name.
+#[must_use]
+pub fn embedded() -> Vec<Experiment> {
+    let mut found: Vec<Experiment> = EMBEDDED
+        .dirs()
+        .filter_map(|folder| {
+            let id = folder.path().file_name()?.to_str()?;
+            Experiment::read(id, |name| {
+                folder.get_file(folder.path().join(name))?.contents_utf8().map(str::to_owned)
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    found
+}
+
+/// The experiments in a directory, by name.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn in_directory(directory: &Path) -> io::Result<Vec<Experiment>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if let Some(id) = path.file_name().and_then(|name| name.to_str()) {
+            found.extend(Experiment::read(id, |name| fs::read_to_string(path.join(name)).ok()));
+        }
+    }
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_travels_is_what_stands_in_the_folder() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        let there = in_directory(&folder).expect("readable");
+        assert!(!there.is_empty());
+        assert_eq!(embedded(), there);
+        for experiment in there {
+            assert!(experiment.readme.starts_with(&format!("# {}: ", experiment.id)), "{}", experiment.id);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Draws lines and bars as SVG: axes with units, one colour a series, a legend that does not cover the data.
+
+use plotters::prelude::*;
+use plotters::series::LineSeries;
+
+/// Width and height of a figure in pixels.
+const SIZE: (u32, u32) = (860, 400);
+/// Colours that people who see colours differently tell apart (Okabe and Ito).
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(110, 110, 110),
+    RGBColor(0, 0, 0),
+];
+const GRID: RGBColor = RGBColor(228, 228, 228);
+const INK: RGBColor = RGBColor(60, 60, 60);
+/// The legend stands to the right of the data, in so many pixels.
+const LEGEND: i32 = 190;
+/// The longest name in the legend, in characters.
+const LONGEST_NAME: usize = 27;
+
+/// A line: its name and its points in order of x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// For the legend.
+    pub name: String,
+    /// Points.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Bars of one colour: a value for each category, perhaps with an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// For the legend.
+    pub name: String,
+    /// Value, and its interval.
+    pub values: Vec<Option<(f64, f64, f64)>>,
+}
+
+/// Why a figure could not be drawn.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot draw {title:?}: {why}")]
+pub struct DrawError {
+    title: String,
+    why: String,
+}
+
+impl DrawError {
+    /// `why` the figure called `title` cannot be drawn.
+    #[must_use]
+    pub fn new(title: &str, why: String) -> Self {
+        Self { title: title.to_owned(), why }
+    }
+}
+
+fn failed(title: &str) -> impl Fn(String) -> DrawError + '_ {
+    |why| DrawError::new(title, why)
+}
+
+fn colour(index: usize) -> RGBColor {
+    COLOURS.get(index % COLOURS.len()).copied().unwrap_or(INK)
+}
+
+/// A round number at or above `most`, for the end of an axis.
+fn ceiling(most: f64) -> f64 {
+    if !(most > 0.0 && most.is_finite()) {
+        return 1.0;
+    }
+    let power = libm::pow(10.0, libm::floor(libm::log10(most)));
+    [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0]
+        .into_iter()
+        .map(|step| step * power)
+        .find(|end| *end >= most * 1.02)
+        .unwrap_or(12.0 * power)
+}
+
+fn short(name: &str) -> String {
+    if name.chars().count() <= LONGEST_NAME {
+        return name.to_owned();
+    }
+    name.chars().take(LONGEST_NAME - 1).chain(['…']).collect()
+}
+
+/// Numbers on an axis, without digits that say nothing.
+fn tick(value: f64) -> String {
+    let text = if value.abs() >= 100.0 || libm::trunc(value) == value {
+        format!("{value:.0}")
+    } else if value.abs() >= 1.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    };
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// Lines over a common x axis. What is missing or not finite is left out.
+///
+/// # Errors
+/// If there is no point, or the backend cannot draw.
+pub fn lines(title: &str, x: &str, y: &str, series: &[Line]) -> Result<String, DrawError> {
+    let wrong = failed(title);
+    let points =
+        || series.iter().flat_map(|line| &line.points).filter(|(x, y)| x.is_finite() && y.is_finite());
+    if points().next().is_none() {
+        return Err(wrong("there is nothing to show".into()));
+    }
+    let left = points().map(|point| point.0).fold(f64::INFINITY, f64::min).min(0.0);
+    let right = points().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
+    let right = if right > left { right } else { left + 1.0 };
+    let low = points().map(|point| point.1).fold(0.0, f64::min);
+    let top = ceiling(points().map(|point| point.1).fold(0.0, f64::max));
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        area.fill(&WHITE).map_err(|error| wrong(error.to_string()))?;
+        let (plot, legend) = area.split_horizontally(SIZE.0 as i32 - LEGEND);
+        let mut chart = ChartBuilder::on(&plot)
+            .caption(title, ("sans-serif", 17).into_font().color(&INK))
+            .margin(10)
+            .x_label_area_size(42)
+            .y_label_area_size(58)
+            .build_cartesian_2d(left..right, low..top)
+            .map_err(|error| wrong(error.to_string()))?;
+        chart
+            .configure_mesh()
+            .x_desc(x)
+            .y_desc(y)
+            .x_label_formatter(&|value| tick(*value))
+            .y_label_formatter(&|value| tick(*value))
+            .label_style(("sans-serif", 12).into_font().color(&INK))
+            .axis_desc_style(("sans-serif", 13).into_font().color(&INK))
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .axis_style(INK)
+            .draw()
+            .map_err(|error| wrong(error.to_string()))?;
+        for (index, line) in series.iter().enumerate() {
+            let finite = line.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite());
+            chart
+                .draw_series(LineSeries::new(finite, colour(index).stroke_width(2)))
+                .map_err(|error| wrong(error.to_string()))?;
+            // Few points are marked, so that one alone is seen too.
+            if line.points.len() <= 24 {
+                let finite = line.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite());
+                chart
+                    .draw_series(finite.map(|point| Circle::new(point, 3, colour(index).filled())))
+                    .map_err(|error| wrong(error.to_string()))?;
+            }
+        }
+        let names: Vec<&str> = series.iter().map(|line| line.name.as_str()).collect();
+        draw_legend(&legend, &names).map_err(wrong)?;
+        area.present().map_err(|error| failed(title)(error.to_string()))?;
+    }
+    Ok(svg)
+}
+
+/// Groups of bars, one group a category, with intervals.
+///
+/// # Errors
+/// If there is no bar, or the backend cannot draw.
+pub fn bars(
+    title: &str,
+    x: &str,
+    y: &str,
+    categories: &[String],
+    series: &[Bars],
+) -> Result<String, DrawError> {
+    let wrong = failed(title);
+    let values = || series.iter().flat_map(|bars| bars.values.iter().flatten());
+    if values().next().is_none() {
+        return Err(wrong("there is nothing to show".into()));
+    }
+    let top = ceiling(values().map(|value| value.0.max(value.2)).fold(0.0, f64::max));
+    let low = values().map(|value| value.0.min(value.1)).fold(0.0, f64::min);
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        area.fill(&WHITE).map_err(|error| wrong(error.to_string()))?;
+        let (plot, legend) = area.split_horizontally(SIZE.0 as i32 - LEGEND);
+        let groups = categories.len().max(1);
+        let mut chart = ChartBuilder::on(&plot)
+            .caption(title, ("sans-serif", 17).into_font().color(&INK))
+            .margin(10)
+            .x_label_area_size(42)
+            .y_label_area_size(58)
+            .build_cartesian_2d(0.0..groups as f64, low..top)
+            .map_err(|error| wrong(error.to_string()))?;
+        let name_of = |value: &f64| {
+            let index = libm::floor(*value);
+            // Labels stand in the middle of a group.
+            let middle = (value - index - 0.5).abs() < 0.26;
+            if middle {
+                categories.get(index as usize).map(|name| short(name)).unwrap_or_default()
+            } else {
+                String::new()
+            }
+        };
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .x_labels(2 * groups + 1)
+            .x_label_formatter(&name_of)
+            .y_label_formatter(&|value| tick(*value))
+            .x_desc(x)
+            .y_desc(y)
+            .label_style(("sans-serif", 12).into_font().color(&INK))
+            .axis_desc_style(("sans-serif", 13).into_font().color(&INK))
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .axis_style(INK)
+            .draw()
+            .map_err(|error| wrong(error.to_string()))?;
+        let width = 0.8 / series.len().max(1) as f64;
+        for (index, bars) in series.iter().enumerate() {
+            for (group, value) in bars.values.iter().enumerate() {
+                let Some((value, low, high)) = *value else { continue };
+                let from = group as f64 + 0.1 + width * index as f64;
+                let middle = from + width * 0.46;
+                let bar = Rectangle::new(
+                    [(from, 0.0), (from + width * 0.92, value)],
+                    colour(index).mix(0.85).filled(),
+                );
+                let whisker = PathElement::new(vec![(middle, low), (middle, high)], INK);
+                chart.draw_series([bar]).map_err(|error| wrong(error.to_string()))?;
+                chart.draw_series([whisker]).map_err(|error| wrong(error.to_string()))?;
+            }
+        }
+        let names: Vec<&str> = series.iter().map(|bars| bars.name.as_str()).collect();
+        draw_legend(&legend, &names).map_err(wrong)?;
+        area.present().map_err(|error| failed(title)(error.to_string()))?;
+    }
+    Ok(svg)
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+fn draw_legend(area: &Area<'_>, names: &[&str]) -> Result<(), String> {
+    for (index, name) in names.iter().enumerate() {
+        let y = 46 + 19 * index as i32;
+        area.draw(&PathElement::new(vec![(4, y), (24, y)], colour(index).stroke_width(3)))
+            .map_err(|error| error.to_string())?;
+        area.draw(&Text::new(short(name), (30, y - 7), ("sans-serif", 12).into_font().color(&INK)))
+            .map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_end_on_round_numbers() {
+        for (most, end) in [(9.6, 10.0), (10.0, 12.0), (0.13, 0.15), (0.0, 1.0), (731.0, 800.0)] {
+            assert!((ceiling(most) - end).abs() < 1e-9, "{most}: {}", ceiling(most));
+        }
+        assert_eq!(
+            (tick(0.25), tick(2.0), tick(1.5), tick(1200.0)),
+            ("0.25".into(), "2".into(), "1.5".into(), "1200".into())
+        );
+    }
+
+    #[test]
+    fn lines_name_their_axes_and_series() {
+        let line = Line { name: "harp <&>".into(), points: vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0)] };
+        let svg = lines("Goodput", "time (s)", "Mbit/s", &[line]).expect("a figure");
+        for text in ["Goodput", "time (s)", "Mbit/s", "harp &lt;&amp;&gt;"] {
+            assert!(svg.contains(text), "{text}");
+        }
+        assert!(!svg.contains("NaN"));
+        assert!(lines("Nothing", "x", "y", &[]).is_err());
+    }
+
+    #[test]
+    fn bars_stand_beside_each_other() {
+        let series = [
+            Bars { name: "a".into(), values: vec![Some((1.0, 0.9, 1.1)), None] },
+            Bars { name: "b".into(), values: vec![Some((2.0, 2.0, 2.0)), Some((3.0, 2.5, 3.5))] },
+        ];
+        let svg = bars("T", "n", "s", &["one".into(), "two".into()], &series).expect("a figure");
+        for text in ["one", "two", ">\na", ">\nb"] {
+            assert!(svg.contains(text), "{text}: {svg}");
+        }
+    }
+}

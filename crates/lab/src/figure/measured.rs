@@ -1,0 +1,78 @@
+//! Figures of a measure over an axis: the axis from left to right, the other axes as lines or bars.
+
+use super::chart::{self, Bars, DrawError, Line};
+use super::{FigureSpec, Kind};
+use crate::measure::{Measure, Records, Selection};
+use crate::plan::units::leading_number;
+use crate::stats;
+use std::collections::BTreeMap;
+
+/// What is shown at one place: median and interval.
+type Point = (f64, f64, f64);
+
+/// Draws `spec`, whose measure and axis must be given.
+///
+/// # Errors
+/// If the measure is none, the axis does not exist, or nothing was measured.
+pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawError> {
+    let wrong = |why: String| DrawError::new(&spec.title, why);
+    let text = spec.measure.as_deref().ok_or_else(|| wrong("`measure` is missing".into()))?;
+    let axis =
+        spec.x.as_deref().ok_or_else(|| wrong("`x`, the axis from left to right, is missing".into()))?;
+    let measure = Measure::parse(text).map_err(|error| wrong(error.to_string()))?;
+    let known = records.axes().iter().find(|known| known.name == axis);
+    let labels = &known.ok_or_else(|| wrong(format!("`{axis}` is no axis")))?.labels;
+    let mut series: BTreeMap<(usize, String), Vec<Option<Point>>> = BTreeMap::new();
+    for variant in records.variants() {
+        if spec.at.iter().any(|(axis, label)| variant.get(axis) != Some(label)) {
+            continue;
+        }
+        let Some(place) = variant.get(axis).and_then(|label| labels.iter().position(|known| known == label))
+        else {
+            continue;
+        };
+        let name = name_of(spec, axis, &variant, records);
+        let order = series.keys().find(|(_, known)| *known == name).map_or(series.len(), |(order, _)| *order);
+        let points = series.entry((order, name)).or_insert_with(|| vec![None; labels.len()]);
+        if let Some(slot) = points.get_mut(place) {
+            *slot = point(&measure, records, &variant);
+        }
+    }
+    let numbers: Option<Vec<f64>> = labels.iter().map(|label| leading_number(label)).collect();
+    match numbers {
+        Some(numbers) if spec.kind == Kind::Measure => {
+            let lines: Vec<Line> = series
+                .into_iter()
+                .map(|((_, name), points)| {
+                    let there = numbers.iter().zip(points).filter_map(|(x, point)| Some((*x, point?.0)));
+                    let mut points: Vec<_> = there.collect();
+                    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    Line { name, points }
+                })
+                .collect();
+            chart::lines(&spec.title, axis, &spec.unit, &lines)
+        }
+        _ => {
+            let bars: Vec<Bars> =
+                series.into_iter().map(|((_, name), values)| Bars { name, values }).collect();
+            chart::bars(&spec.title, axis, &spec.unit, labels, &bars)
+        }
+    }
+}
+
+/// The labels of the axes that the figure leaves open and that have more than one value.
+fn name_of(spec: &FigureSpec, x: &str, variant: &Selection, records: &Records<'_>) -> String {
+    let open = records
+        .axes()
+        .iter()
+        .filter(|axis| axis.name != x && axis.labels.len() > 1 && !spec.at.contains_key(&axis.name));
+    let labels: Vec<_> = open.filter_map(|axis| variant.get(&axis.name).cloned()).collect();
+    if labels.is_empty() { spec.measure.clone().unwrap_or_default() } else { labels.join(" ") }
+}
+
+fn point(measure: &Measure, records: &Records<'_>, variant: &Selection) -> Option<Point> {
+    let values: Vec<f64> = measure.evaluate(records, variant).into_values().filter_map(Result::ok).collect();
+    let median = stats::median(&values)?;
+    let interval = stats::median_interval(&values);
+    Some(interval.map_or((median, median, median), |interval| (median, interval.low, interval.high)))
+}

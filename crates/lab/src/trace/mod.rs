@@ -1,0 +1,4 @@
+//! What happened, for other tools: every path by sample as JSON lines, every datagram as pcapng.
+
+pub mod jsonl;
+pub mod pcapng;
