@@ -31,7 +31,8 @@ impl Network {
         for &link in links {
             let known = self.edge(link).feeder;
             if known != before && known != Feeder::Nobody {
-                self.look_closely(link);
+                // What leaves it still leaves in order: who looks late at what this link leads to may go on.
+                self.stop_ahead(link.0);
                 before = Feeder::Many;
             }
             self.edge_mut(link).feeder = before;

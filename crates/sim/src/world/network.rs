@@ -118,6 +118,8 @@ pub(super) struct Edge {
     pub(super) body: Body,
     pub(super) may_reorder: bool,
     pub(super) books: Counters,
+    /// Packets dropped: the sum of the books', counted apart from them.
+    lost: u64,
     /// Packets that are held or on the line, loose or not: counted apart from the books, so that they can disagree.
     pub(super) outstanding: u64,
     /// Arrivals in order of time. Only the first of them stands among the events.
@@ -197,6 +199,7 @@ impl Network {
             body,
             may_reorder,
             books: Counters::default(),
+            lost: 0,
             outstanding: 0,
             line: VecDeque::new(),
             last_at: Instant::ZERO,
@@ -424,8 +427,10 @@ impl Network {
 
     /// A packet that was offered at `now` will not arrive.
     fn lose(&mut self, now: Instant, id: u32, slot: u32, reason: DropReason) {
+        let edge = &mut self.edges[id as usize];
+        edge.lost += 1;
         if self.traced {
-            let trace = &mut self.edges[id as usize].trace;
+            let trace = &mut edge.trace;
             trace.number(now.as_nanos());
             trace.number(1 << 40 | reason as u64);
         }
@@ -589,6 +594,13 @@ impl Network {
                 edge.name,
                 edge.outstanding
             );
+            assert!(
+                edge.lost == edge.books.dropped(),
+                "law broken: link {} lost {} packets: {:?}",
+                edge.name,
+                edge.lost,
+                edge.books
+            );
         }
         let under_way = injected + found.iter().sum::<u64>();
         assert!(
@@ -623,9 +635,12 @@ impl Edge {
         }
     }
 
+    /// As [`Counters::balance_with`], at every event: so without a sum over all reasons.
+    #[inline]
     fn balance(&self, now: Instant) {
+        let Counters { sent, duplicated, delivered, .. } = self.books;
         assert!(
-            self.books.balance_with(self.outstanding),
+            sent + duplicated == delivered + self.lost + self.outstanding,
             "law broken: link {} does not balance at {now:?}: {:?}, {} outstanding",
             self.name,
             self.books,
