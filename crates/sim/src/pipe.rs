@@ -153,9 +153,12 @@ impl Pipe {
     /// or why it does not. `None`: the pipe does more, and nothing happened. As [`offer`](Link::offer) with less ado.
     #[inline]
     pub(crate) fn pass(&mut self, now: Instant, size: u32) -> Option<Result<(Instant, Instant), DropReason>> {
-        let plain = self.plain?;
+        if self.plain.is_none() {
+            return None;
+        }
         self.advance(now);
         let now = self.now;
+        let plain = self.plain.as_ref()?;
         let bytes = u64::from(size) + plain.overhead;
         if bytes > plain.largest {
             return Some(Err(DropReason::TooLarge));
@@ -178,7 +181,7 @@ impl Pipe {
         }
         let mut ends = begins.as_nanos();
         if plain.rate > 0 {
-            let (time, left) = self.service_of(bytes, plain.rate);
+            let (time, left) = service_of(&mut self.service, bytes, plain.rate);
             ends = ends.saturating_add(time);
             self.carry += left;
             if self.carry >= plain.rate {
@@ -201,30 +204,20 @@ impl Pipe {
     /// packet fits.
     #[inline]
     pub(crate) fn soonest(&mut self, now: Instant, size: u32) -> Option<Instant> {
-        let plain = self.plain.filter(|plain| plain.delay > 0)?;
+        let plain = self.plain.as_ref().filter(|plain| plain.delay > 0)?;
         let bytes = u64::from(size) + plain.overhead;
         if bytes > plain.largest {
             // It takes no time, and what comes behind it may be there before it would have been.
             return None;
         }
-        let time = if plain.rate > 0 { self.service_of(bytes, plain.rate).0 } else { 0 };
+        let time = if plain.rate > 0 { service_of(&mut self.service, bytes, plain.rate).0 } else { 0 };
         Some(Instant::from_nanos(now.as_nanos().saturating_add(time).saturating_add(plain.delay)))
-    }
-
-    /// The service time of a packet in whole nanoseconds, and what is left of it in billionths of a bit.
-    #[inline]
-    fn service_of(&mut self, bytes: u64, rate: u64) -> (u64, u64) {
-        if self.service.0 != bytes {
-            let scaled = bytes.saturating_mul(8 * 1_000_000_000);
-            self.service = (bytes, scaled / rate, scaled % rate);
-        }
-        (self.service.1, self.service.2)
     }
 
     /// Whether more waits in a plain pipe than may, since the last offer.
     #[inline]
     pub(crate) fn overfull(&self) -> bool {
-        self.plain.is_some_and(|plain| {
+        self.plain.as_ref().is_some_and(|plain| {
             self.total.packets > plain.queue_packets || self.total.bytes > plain.queue_bytes
         })
     }
@@ -273,6 +266,7 @@ impl Pipe {
         self.simplify();
     }
 
+    #[inline]
     fn advance(&mut self, now: Instant) {
         // A real clock is read by more than one hand: an earlier reading counts as the latest.
         self.now = self.now.max(now);
@@ -400,6 +394,17 @@ impl Pipe {
         self.carry = carry;
         begins + Duration::from_nanos(time)
     }
+}
+
+/// The service time of a packet in whole nanoseconds, and what is left of it in billionths of a bit. Most packets have the
+/// size of the one before, whose time is `known`.
+#[inline]
+fn service_of(known: &mut (u64, u64, u64), bytes: u64, rate: u64) -> (u64, u64) {
+    if known.0 != bytes {
+        let scaled = bytes.saturating_mul(8 * 1_000_000_000);
+        *known = (bytes, scaled / rate, scaled % rate);
+    }
+    (known.1, known.2)
 }
 
 impl Link for Pipe {

@@ -60,13 +60,12 @@ impl Network {
     }
 
     /// A packet will reach this link at `flight.at`.
+    #[inline]
     pub(super) fn come(&mut self, id: u32, flight: Flight) {
         let edge = &mut self.edges[id as usize];
+        let alone = edge.coming.is_empty() && edge.line.is_empty();
         edge.coming.push_back(flight);
-        if edge.coming.len() == 1
-            && edge.line.is_empty()
-            && let Some(at) = edge.next_arrival()
-        {
+        if alone && let Some(at) = edge.next_arrival() {
             self.events.push(Event::line(at, id));
         }
     }

@@ -25,8 +25,8 @@ pub(super) enum Subject {
     Decision(u32),
     /// The first packet in line reaches the end of its link.
     Line(u32),
-    /// A packet that overtakes, or none that is on a link, reaches its end: its place among the loose ones.
-    Loose(u32),
+    /// A packet that overtakes, or none that is on a link, reaches its end: its event's order.
+    Loose(u64),
     /// A node wanted to be woken.
     Wake(u32),
 }
@@ -35,12 +35,11 @@ pub(super) enum Subject {
 /// before its arrivals, arrivals in the order of acceptance), injected packets, wakes by node. It does not depend on when
 /// an event was scheduled: a wake more or less (they may be spurious), or a packet that was looked at later, changes
 /// nobody's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Event {
-    /// Time, then order: one number, so that a comparison has no branch.
-    key: u128,
-    pub(super) subject: Subject,
-}
+///
+/// Time, then order, in one number, so that a comparison has no branch and the heap moves as little as can be. Kept upside
+/// down: the earliest is the greatest, for the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Event(u128);
 
 const INJECTED: u64 = 1 << 62;
 const WAKE: u64 = 2 << 62;
@@ -48,53 +47,56 @@ const LINE: u64 = 1 << 30;
 const LOOSE: u64 = 2 << 30;
 
 impl Event {
-    fn new(at: Instant, order: u64, subject: Subject) -> Self {
-        Self { key: u128::from(at.as_nanos()) << 64 | u128::from(order), subject }
+    fn new(at: Instant, order: u64) -> Self {
+        Self(!(u128::from(at.as_nanos()) << 64 | u128::from(order)))
     }
 
     pub(super) fn at(&self) -> Instant {
-        Instant::from_nanos((self.key >> 64) as u64)
+        Instant::from_nanos(!((self.0 >> 64) as u64))
+    }
+
+    /// Its place among those of its time.
+    pub(super) fn order(&self) -> u64 {
+        !(self.0 as u64)
+    }
+
+    pub(super) fn subject(&self) -> Subject {
+        let order = self.order();
+        let link = (order >> 32) as u32;
+        match order & (LINE | LOOSE) {
+            _ if order >= WAKE => Subject::Wake(order as u32),
+            _ if order >= INJECTED => Subject::Loose(order),
+            LINE => Subject::Line(link),
+            LOOSE => Subject::Loose(order),
+            _ => Subject::Decision(link),
+        }
     }
 
     /// The same at another time.
     fn moved(self, at: Instant) -> Self {
-        Self::new(at, self.key as u64, self.subject)
+        Self::new(at, self.order())
     }
 
     pub(super) fn decision(at: Instant, link: u32) -> Self {
-        Self::new(at, u64::from(link) << 32, Subject::Decision(link))
+        Self::new(at, u64::from(link) << 32)
     }
 
     pub(super) fn line(at: Instant, link: u32) -> Self {
-        Self::new(at, u64::from(link) << 32 | LINE, Subject::Line(link))
+        Self::new(at, u64::from(link) << 32 | LINE)
     }
 
     /// The `count`-th packet of this link that overtakes.
-    pub(super) fn loose(at: Instant, link: u32, count: u64, place: u32) -> Self {
-        let order = u64::from(link) << 32 | LOOSE | (count & (LINE - 1));
-        Self::new(at, order, Subject::Loose(place))
+    pub(super) fn loose(at: Instant, link: u32, count: u64) -> Self {
+        Self::new(at, u64::from(link) << 32 | LOOSE | (count & (LINE - 1)))
     }
 
     /// The `count`-th injected packet.
-    pub(super) fn injected(at: Instant, count: u64, place: u32) -> Self {
-        Self::new(at, INJECTED | count, Subject::Loose(place))
+    pub(super) fn injected(at: Instant, count: u64) -> Self {
+        Self::new(at, INJECTED | count)
     }
 
     pub(super) fn wake(at: Instant, node: u32) -> Self {
-        Self::new(at, WAKE | u64::from(node), Subject::Wake(node))
-    }
-}
-
-impl Ord for Event {
-    /// The earliest is the greatest, for the heap.
-    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        other.key.cmp(&self.key)
-    }
-}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
-        Some(self.cmp(other))
+        Self::new(at, WAKE | u64::from(node))
     }
 }
 
@@ -143,35 +145,45 @@ mod tests {
                 0 => Event::decision(at, number),
                 1 => Event::line(at, number),
                 2 => Event::wake(at, number),
-                _ => Event::injected(at, u64::from(number), 0),
+                _ => Event::injected(at, u64::from(number)),
             };
             events.push(event);
-            expected.push(event.key);
+            expected.push(event);
             if random.below(3) == 0 {
                 // The first once more, later.
                 let first = *events.peek().unwrap();
                 let later = first.at() + byway_wire::Duration::from_nanos(random.below(30));
                 events.again(Some(later));
-                let place = expected.iter().position(|&key| key == first.key).unwrap();
-                expected[place] = first.moved(later).key;
+                let place = expected.iter().position(|&event| event == first).unwrap();
+                expected[place] = first.moved(later);
             }
         }
-        expected.sort_unstable();
+        expected.sort_unstable_by(|a, b| b.cmp(a));
         let mut found = Vec::new();
         while let Some(first) = events.peek() {
-            found.push(first.key);
+            found.push(*first);
             events.again(None);
         }
         assert_eq!(found, expected);
         let kinds = [
             Event::decision(Instant::ZERO, 3),
             Event::line(Instant::ZERO, 3),
-            Event::loose(Instant::ZERO, 3, 1, 9),
-            Event::loose(Instant::ZERO, 3, 2, 8),
+            Event::loose(Instant::ZERO, 3, 1),
+            Event::loose(Instant::ZERO, 3, 2),
             Event::decision(Instant::ZERO, 4),
-            Event::injected(Instant::ZERO, 1, 0),
+            Event::injected(Instant::ZERO, 1),
             Event::wake(Instant::ZERO, 0),
         ];
-        assert!(kinds.is_sorted_by_key(|event| event.key));
+        assert!(kinds.is_sorted_by(|a, b| a > b));
+        let subjects = [
+            Subject::Decision(3),
+            Subject::Line(3),
+            Subject::Loose(3 << 32 | LOOSE | 1),
+            Subject::Loose(3 << 32 | LOOSE | 2),
+            Subject::Decision(4),
+            Subject::Loose(INJECTED | 1),
+            Subject::Wake(0),
+        ];
+        assert_eq!(kinds.map(|event| event.subject()), subjects);
     }
 }

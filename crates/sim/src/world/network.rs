@@ -162,8 +162,8 @@ pub(super) struct Network {
     by_address: BTreeMap<(IpAddr, IpAddr), u32>,
     pub(super) events: Events,
     injected: u64,
-    loose: Vec<Flight>,
-    free_loose: Vec<u32>,
+    /// Packets on no line, by the order of their events.
+    loose: BTreeMap<u64, Flight>,
     parcels: Vec<Parcel>,
     free: Vec<u32>,
     pub(super) stray: Stray,
@@ -254,25 +254,18 @@ impl Network {
         self.by_local.get(&(node, local, to)).or_else(|| self.by_address.get(&(from, to))).copied()
     }
 
-    /// When the next event is.
-    pub(super) fn next_at(&self) -> Option<Instant> {
-        self.events.peek().map(Event::at)
+    /// The next event.
+    pub(super) fn next(&self) -> Option<Event> {
+        self.events.peek().copied()
     }
 
-    /// Takes the next event and does what the network has to do about it.
-    pub(super) fn step(&mut self) -> Happening {
-        let Some(&event) = self.events.peek() else { return Happening::Quiet };
-        let (at, subject) = (event.at(), event.subject);
-        match subject {
+    /// Takes the next event, which is at `at`, and does what the network has to do about it.
+    #[inline]
+    pub(super) fn step(&mut self, event: Event) -> Happening {
+        let at = event.at();
+        match event.subject() {
             Subject::Line(id) => {
-                if self.edges[id as usize].ahead {
-                    while self.edges[id as usize].line.is_empty() && self.catch_up(id, at) {}
-                }
-                let edge = &mut self.edges[id as usize];
-                let first = edge.line.pop_front_if(|first| first.at <= at);
-                if edge.ahead {
-                    while self.edges[id as usize].line.is_empty() && self.catch_up(id, at) {}
-                }
+                let first = self.first_in_line(id, at);
                 let next = self.edges[id as usize].next_arrival();
                 self.events.again(next);
                 match first {
@@ -280,10 +273,11 @@ impl Network {
                     None => Happening::Quiet,
                 }
             }
-            Subject::Loose(place) => {
+            Subject::Loose(order) => {
                 self.events.again(None);
-                self.free_loose.push(place);
-                let flight = self.loose[place as usize];
+                let Some(flight) = self.loose.remove(&order) else {
+                    panic!("law broken: an arrival without a packet at {at:?}")
+                };
                 match self.places[flight.place as usize] {
                     END => Happening::Arrived(flight),
                     id => self.delivered(id, flight),
@@ -299,6 +293,19 @@ impl Network {
                 Happening::Wake(node)
             }
         }
+    }
+
+    /// The packet that reaches the end of this link at `at`, if there is one. What is first in line then is known.
+    #[inline]
+    fn first_in_line(&mut self, id: u32, at: Instant) -> Option<Flight> {
+        let edge = &mut self.edges[id as usize];
+        if !edge.ahead {
+            return edge.line.pop_front_if(|first| first.at <= at);
+        }
+        while self.edges[id as usize].line.is_empty() && self.catch_up(id, at) {}
+        let first = self.edges[id as usize].line.pop_front_if(|first| first.at <= at);
+        while self.edges[id as usize].line.is_empty() && self.catch_up(id, at) {}
+        first
     }
 
     pub(super) fn schedule_wake(&mut self, at: Instant, node: u32) {
@@ -329,20 +336,16 @@ impl Network {
     /// Lets a packet arrive at `at` without any link.
     pub(super) fn inject(&mut self, at: Instant, slot: u32, size: u32, ecn: Ecn) {
         self.injected += 1;
-        let place = self.put_loose(Flight { at, slot, place: 0, size, ecn });
-        self.events.push(Event::injected(at, self.injected, place));
+        self.put_loose(Event::injected(at, self.injected), Flight { at, slot, place: 0, size, ecn });
     }
 
-    fn put_loose(&mut self, flight: Flight) -> u32 {
-        if let Some(place) = self.free_loose.pop() {
-            self.loose[place as usize] = flight;
-            return place;
-        }
-        self.loose.push(flight);
-        self.loose.len() as u32 - 1
+    fn put_loose(&mut self, event: Event, flight: Flight) {
+        self.loose.insert(event.order(), flight);
+        self.events.push(event);
     }
 
     /// Offers the packet, which is as far as `flight.place` at `flight.at`, to its next link, if there is one.
+    #[inline]
     pub(super) fn offer(&mut self, flight: Flight) -> Happening {
         let id = self.places[flight.place as usize];
         if id == END {
@@ -350,8 +353,8 @@ impl Network {
         }
         let now = flight.at;
         let edge = &mut self.edges[id as usize];
-        if let Body::Pipe(pipe) = &mut edge.body
-            && edge.observers.is_empty()
+        if edge.observers.is_empty()
+            && let Body::Pipe(pipe) = &mut edge.body
             && let Some(passed) = pipe.pass(now, flight.size)
         {
             assert!(!pipe.overfull(), "law broken: link {} queues more than it may at {now:?}", edge.name);
@@ -360,16 +363,27 @@ impl Network {
             match passed {
                 Ok((begins, at)) => {
                     edge.books.note_wait(now, begins);
+                    edge.outstanding += 1;
+                    edge.balance(now);
                     self.launch(now, id, Flight { at, ..flight });
                 }
                 Err(reason) => {
                     edge.books.note_drop(reason);
                     self.lose(now, id, flight.slot, reason);
+                    self.edges[id as usize].balance(now);
                 }
             }
-            self.edges[id as usize].balance(now);
             return Happening::Quiet;
         }
+        self.offer_to_any(id, flight);
+        Happening::Quiet
+    }
+
+    /// Offers a packet to a link of whatever kind.
+    #[inline(never)]
+    fn offer_to_any(&mut self, id: u32, flight: Flight) {
+        let now = flight.at;
+        let edge = &mut self.edges[id as usize];
         let offer = Offer { size: flight.size as usize, ecn: flight.ecn };
         let fate = edge.body.offer(now, &offer);
         edge.books.note(now, &offer, &fate);
@@ -390,7 +404,6 @@ impl Network {
             self.tell(now, id, &flight, event);
         }
         self.apply(now, id, flight, fate);
-        Happening::Quiet
     }
 
     /// Lets a fate, told at `now`, come true.
@@ -422,10 +435,12 @@ impl Network {
         if let Some(corruption) = delivery.corruption {
             corruption.apply(&mut self.parcels[flight.slot as usize].payload);
         }
+        self.edges[id as usize].outstanding += 1;
         self.launch(now, id, flight);
     }
 
     /// A packet that was offered at `now` will not arrive.
+    #[inline(never)]
     fn lose(&mut self, now: Instant, id: u32, slot: u32, reason: DropReason) {
         let edge = &mut self.edges[id as usize];
         edge.lost += 1;
@@ -438,29 +453,15 @@ impl Network {
     }
 
     /// A packet that was offered at `now` will arrive at `flight.at`.
+    #[inline]
     fn launch(&mut self, now: Instant, id: u32, mut flight: Flight) {
+        if self.traced {
+            self.trace_launch(now, id, &flight);
+        }
         let edge = &mut self.edges[id as usize];
         assert!(flight.at >= now, "law broken: link {} delivers before it is offered", edge.name);
-        edge.outstanding += 1;
-        if self.traced {
-            edge.trace.number(now.as_nanos());
-            edge.trace.number(flight.at.as_nanos());
-            edge.trace.number(u64::from(flight.size) << 8 | flight.ecn as u64);
-            let payload = &self.parcels[flight.slot as usize].payload;
-            if !payload.is_empty() {
-                edge.trace.bytes(payload);
-            }
-        }
         if flight.at < edge.last_at {
-            assert!(
-                edge.may_reorder,
-                "law broken: link {} reorders, though it may not: at {now:?} it says {:?}, after {:?}",
-                edge.name, flight.at, edge.last_at
-            );
-            edge.overtaking += 1;
-            let count = edge.overtaking;
-            let place = self.put_loose(flight);
-            self.events.push(Event::loose(flight.at, id, count, place));
+            self.overtake(now, id, flight);
             return;
         }
         edge.last_at = flight.at;
@@ -473,13 +474,41 @@ impl Network {
             }
         }
         let edge = &mut self.edges[id as usize];
+        let alone = edge.line.is_empty() && !edge.ahead;
         edge.line.push_back(flight);
-        if edge.line.len() == 1 && !edge.ahead {
+        if alone {
             self.events.push(Event::line(flight.at, id));
         }
     }
 
+    #[inline(never)]
+    fn trace_launch(&mut self, now: Instant, id: u32, flight: &Flight) {
+        let edge = &mut self.edges[id as usize];
+        edge.trace.number(now.as_nanos());
+        edge.trace.number(flight.at.as_nanos());
+        edge.trace.number(u64::from(flight.size) << 8 | flight.ecn as u64);
+        let payload = &self.parcels[flight.slot as usize].payload;
+        if !payload.is_empty() {
+            edge.trace.bytes(payload);
+        }
+    }
+
+    /// A packet will arrive before one that was accepted before it.
+    #[inline(never)]
+    fn overtake(&mut self, now: Instant, id: u32, flight: Flight) {
+        let edge = &mut self.edges[id as usize];
+        assert!(
+            edge.may_reorder,
+            "law broken: link {} reorders, though it may not: at {now:?} it says {:?}, after {:?}",
+            edge.name, flight.at, edge.last_at
+        );
+        edge.overtaking += 1;
+        let event = Event::loose(flight.at, id, edge.overtaking);
+        self.put_loose(event, flight);
+    }
+
     /// The packet has come to the end of its link.
+    #[inline]
     fn delivered(&mut self, id: u32, mut flight: Flight) -> Happening {
         let edge = &mut self.edges[id as usize];
         edge.note_arrival(&flight);
@@ -580,8 +609,8 @@ impl Network {
         }
         let mut injected = 0;
         for event in self.events.iter() {
-            let Subject::Loose(place) = event.subject else { continue };
-            let flight = self.loose[place as usize];
+            let Subject::Loose(order) = event.subject() else { continue };
+            let flight = self.loose[&order];
             match self.places[flight.place as usize] {
                 END => injected += 1,
                 id => found[id as usize] += 1,
@@ -613,6 +642,7 @@ impl Network {
 }
 
 impl Edge {
+    #[inline]
     pub(super) fn note_arrival(&mut self, flight: &Flight) {
         self.books.note_arrival(flight.size as usize);
         self.outstanding -= 1;
@@ -620,6 +650,7 @@ impl Edge {
     }
 
     /// When there is something to do about what is on its way; not later than the next arrival.
+    #[inline]
     pub(super) fn next_arrival(&mut self) -> Option<Instant> {
         if let Some(first) = self.line.front() {
             return Some(first.at);
@@ -628,6 +659,7 @@ impl Edge {
         Some(self.soonest(at, size).unwrap_or(at).max(self.last_at))
     }
 
+    #[inline]
     pub(super) fn soonest(&mut self, at: Instant, size: u32) -> Option<Instant> {
         match &mut self.body {
             Body::Pipe(pipe) => pipe.soonest(at, size),

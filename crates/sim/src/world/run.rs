@@ -1,6 +1,6 @@
 //! The loop: one event after the other, and the laws that it asserts.
 
-use super::events::Flight;
+use super::events::{Event, Flight};
 use super::network::{Happening, Owner};
 use super::{Captured, NodeId, Route, SCRATCH, Seen, Slot, Verdict, Way, World};
 use byway_wire::{
@@ -18,8 +18,8 @@ const EVENTS_PER_INSTANT: u64 = 1 << 20;
 impl World {
     /// Runs all that happens up to and including `end`; then it is `end`.
     pub fn run_until(&mut self, end: Instant) {
-        while self.network.next_at().is_some_and(|at| at <= end) {
-            self.step();
+        while let Some(event) = self.network.next().filter(|event| event.at() <= end) {
+            self.step(event);
         }
         self.advance(end.max(self.now));
         self.network.catch_up_all(self.now);
@@ -42,17 +42,17 @@ impl World {
                 self.network.audit();
                 return true;
             }
-            if self.network.next_at().is_none_or(|at| at > limit) {
+            let Some(event) = self.network.next().filter(|event| event.at() <= limit) else {
                 self.run_until(limit);
                 return !condition(self);
-            }
-            self.step();
+            };
+            self.step(event);
         }
     }
 
-    /// Runs one event.
-    fn step(&mut self) {
-        let Some(at) = self.network.next_at() else { return };
+    /// Runs the next event.
+    fn step(&mut self, event: Event) {
+        let at = event.at();
         if self.spurious.is_some() {
             self.maybe_wake_early(at);
         }
@@ -64,7 +64,7 @@ impl World {
             "law broken: {EVENTS_PER_INSTANT} events at {:?} and no end: a loop without delay",
             self.now
         );
-        match self.network.step() {
+        match self.network.step(event) {
             Happening::Arrived(flight) => self.arrive(flight),
             Happening::Wake(node) => self.due(node, at),
             Happening::Quiet => {}
