@@ -16,6 +16,8 @@ pub(super) enum Reading {
     All,
     /// At a rate.
     Paced(Pace),
+    /// When it says so: [`Receive::take`].
+    ByHand,
 }
 
 #[derive(Debug)]
@@ -82,6 +84,7 @@ impl Receive {
     }
 
     /// Takes `len` bytes from `seq` on, and perhaps the end. How many bytes are in order now that were not before.
+    #[inline]
     pub(super) fn on_data(&mut self, now: Instant, seq: u64, len: u32, fin: bool) -> u64 {
         let end = seq + u64::from(len);
         if fin {
@@ -164,6 +167,10 @@ impl Receive {
     pub(super) fn read(&mut self, now: Instant, fresh: u64) -> u64 {
         match &mut self.reading {
             Reading::All => fresh,
+            Reading::ByHand => {
+                self.unread += fresh;
+                0
+            }
             Reading::Paced(pace) => {
                 let taken = pace.take(now, self.unread);
                 self.unread = self.unread - taken + fresh;
@@ -174,6 +181,12 @@ impl Receive {
                 taken + more
             }
         }
+    }
+
+    /// The application takes so many bytes by hand.
+    pub(super) fn take(&mut self, bytes: u64) {
+        self.unread = self.unread.saturating_sub(bytes);
+        self.tell_if_wider();
     }
 
     /// When the application will have read enough for the window to be told again, or all of the rest.
@@ -200,6 +213,7 @@ impl Receive {
     }
 
     /// Writes what an ACK says into `segment`.
+    #[inline]
     pub(super) fn acknowledge(&mut self, segment: &mut Segment) {
         let free = (self.next + self.capacity).saturating_sub(self.unread);
         if free >= self.edge + self.worth_telling() || self.edge < self.next {

@@ -1,5 +1,6 @@
 //! Connections, bundles and their timers: the machine under hosts, web clients and relays.
 
+mod onward;
 mod paths;
 
 use super::acking::{Fate, LINGER};
@@ -14,6 +15,7 @@ use crate::random::Random;
 use byway_control::Opened;
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Out, Transmit};
 use core::net::{IpAddr, SocketAddr};
+pub(super) use onward::Onward;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
@@ -55,6 +57,8 @@ pub(super) struct Stack {
     /// Whether the owner takes events.
     pub watched: bool,
     pub events: Vec<Event>,
+    /// Where a relay sends what it takes; `None`: data stays here.
+    pub onward: Option<Onward>,
     pub received: u64,
 }
 
@@ -83,6 +87,7 @@ impl Stack {
             undone: Vec::new(),
             watched: false,
             events: Vec::new(),
+            onward: None,
             received: 0,
         }
     }
@@ -305,6 +310,7 @@ impl Stack {
             return;
         }
         let reading = match self.serve.reading.as_slice() {
+            _ if self.onward.is_some() => Reading::ByHand,
             [] => Reading::All,
             steps => Reading::Paced(Pace::new(steps.to_vec())),
         };
@@ -331,6 +337,7 @@ impl Stack {
         connection.agree(segment);
         connection.receive.echo = segment.stamp;
         self.ready(slot);
+        self.carry_on(now, slot);
     }
 
     /// The peer has ended: this side ends as well, or answers.

@@ -61,6 +61,7 @@ impl Supply {
     }
 
     /// Lets the application write until now; `delivered` bytes have left its buffer.
+    #[inline]
     pub(super) fn refresh(&mut self, now: Instant, delivered: u64) {
         if self.stopped {
             return;
@@ -83,6 +84,11 @@ impl Supply {
     pub(super) fn take(&mut self, bytes: u64) {
         self.taken += bytes;
         self.written = self.written.max(self.taken);
+    }
+
+    /// The application writes `bytes` by hand.
+    pub(super) fn write(&mut self, bytes: u64) {
+        self.written += bytes;
     }
 
     /// Bytes that a path did not bring there.
