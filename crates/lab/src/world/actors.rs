@@ -6,16 +6,17 @@ use super::relays::Relays;
 use super::session::{Manner, Receiver, Sender, Task, Ticket};
 use super::supply::Supply;
 use super::tcp;
+use super::wang::{Hops, Source, Wanted};
 use crate::congestion;
 use crate::setup::{Carrier, Cross, Requests, SessionOptions, Setup, TcpOptions, Transfer};
 use byway_engine::Config;
 use byway_engine::config::{AckWay, Pnack, Tau};
 use byway_sim::tcp::web::Clients;
-use byway_sim::tcp::{Cbr, Flow, FlowId, Host, Serve, Subflow};
+use byway_sim::tcp::{self as sim, Cbr, Flow, FlowId, Host, Serve, Subflow, newreno};
 use byway_sim::topology::Direction;
 use byway_sim::{Handle, Random, World};
 use byway_wire::packet::BASE_DATAGRAM;
-use byway_wire::{Instant, Local};
+use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
@@ -33,6 +34,8 @@ pub(super) struct Actors {
     /// The links of each cross traffic.
     pub(super) cross: Vec<Vec<Direction>>,
     pub(super) relays: Relays,
+    /// Of the transfers over TCP to relays.
+    pub(super) sources: Vec<Source>,
 }
 
 /// A transfer in a world.
@@ -53,6 +56,8 @@ pub(super) enum Ends {
     Session { sender: Handle<Sender>, receiver: Handle<Receiver>, firsts: BTreeMap<SocketAddr, usize> },
     /// TCP, with segments of so many bytes.
     Tcp { sender: Handle<Host>, receiver: Handle<Host>, flow: FlowId, mss: u32 },
+    /// TCP to relays, and on from there.
+    Relayed(Hops),
 }
 
 /// Requests in a world.
@@ -79,6 +84,7 @@ struct Stage<'a, 'b> {
     layout: &'a mut Layout<'b>,
     world: &'a mut World,
     relays: Relays,
+    sources: Vec<Source>,
 }
 
 impl Actors {
@@ -90,15 +96,15 @@ impl Actors {
         world: &mut World,
     ) -> Result<Self, RunError> {
         let end = Instant::ZERO + setup.duration;
-        let mut stage = Stage { seed, end, layout, world, relays: Relays::default() };
+        let mut stage = Stage { seed, end, layout, world, relays: Relays::default(), sources: Vec::new() };
         let transfers =
             setup.transfers.iter().map(|transfer| stage.transfer(transfer)).collect::<Result<_, _>>()?;
         let requests =
             setup.requests.iter().map(|requests| stage.requests(requests)).collect::<Result<_, _>>()?;
         let cross = setup.cross.iter().map(|cross| stage.cross(cross)).collect::<Result<_, _>>()?;
-        let mut relays = stage.relays;
+        let (mut relays, sources) = (stage.relays, stage.sources);
         relays.add(world);
-        Ok(Self { transfers, requests, cross, relays })
+        Ok(Self { transfers, requests, cross, relays, sources })
     }
 }
 
@@ -114,10 +120,7 @@ impl Stage<'_, '_> {
         let (ends, ways) = match &transfer.carrier {
             Carrier::Session(options) => self.session(transfer, options, &placed, start)?,
             Carrier::Tcp(options) => self.tcp(transfer, options, &placed, start)?,
-            Carrier::TcpRelays(_) => {
-                let why = "TCP to relays and on from there is not simulated yet";
-                return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
-            }
+            Carrier::TcpRelays(options) => self.relayed(transfer, options, &placed, start)?,
         };
         Ok(Moving { placed, start, ways, ends })
     }
@@ -210,6 +213,54 @@ impl Stage<'_, '_> {
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &locals);
         Ok((Ends::Tcp { sender, receiver, flow, mss: options.mss }, ways))
+    }
+
+    fn relayed(
+        &mut self,
+        transfer: &Transfer,
+        options: &TcpOptions,
+        placed: &Placed,
+        start: Instant,
+    ) -> Result<(Ends, Vec<Vec<Direction>>), RunError> {
+        let wanted = Wanted::new(transfer, options)?;
+        let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
+        let mut random = self.random("choices", &transfer.name);
+        let mut sender = Host::new(random.next_u64());
+        let (mut flows, mut relays, mut ways, mut delay) =
+            (Vec::new(), Vec::new(), Vec::new(), Duration::ZERO);
+        for (number, way) in placed.ways.iter().enumerate() {
+            let Some(node) = way else {
+                let why = "over TCP to relays all its ways go through relays";
+                return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
+            };
+            let between = self.layout.address(RELAY);
+            let mut links = self.layout.join((here, &placed.from), (between, node), None)?;
+            let back: Vec<Direction> = links.iter().map(|link| link.reversed()).collect();
+            let rtt = self.layout.graph().base_rtt(&links, &back);
+            links.extend(self.layout.join((between, node), (there, &placed.to), None)?);
+            delay = delay.max(self.layout.graph().base_rtt(&links, &[]));
+            ways.push(links);
+            let demand = sim::Demand::paced(wanted.initial(number) as u64);
+            let mut flow = Flow::new(vec![Subflow::direct(between)], newreno()).demand(demand).start(start);
+            flow.options = tcp::options(options);
+            flow.options.send_buffer = Some(wanted.backlog(options, rtt));
+            flow.stop = transfer.stop.map(|stop| Instant::ZERO + stop);
+            flows.push(sender.open(flow));
+            let onward = Subflow::direct(there);
+            let relay =
+                sim::Relay::new(random.next_u64(), onward, options.relay_packets, &tcp::options(options));
+            let name = format!("relay of {} at {node}", transfer.name);
+            relays.push(self.world.add(&name, relay, &[between]));
+        }
+        let mut receiver = Host::new(random.next_u64());
+        receiver.serve(Serve { options: tcp::options(options), ..Serve::default() });
+        let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
+        let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
+        let hops = Hops { sender, receiver, flows, relays, mss: options.mss };
+        // Sources do not keep time with each other.
+        let first = start + random.up_to(wanted.interval());
+        self.sources.push(Source::new(hops.clone(), &wanted, delay, first, random.next_u64()));
+        Ok((Ends::Relayed(hops), ways))
     }
 
     fn requests(&mut self, requests: &Requests) -> Result<Asking, RunError> {

@@ -48,6 +48,7 @@ pub(super) fn estimate(setup: &Setup, graph: &Graph, actors: &Actors, layout: &L
         let host = match moving.ends {
             Ends::Session { .. } => SESSION + ways * CONNECTION,
             Ends::Tcp { .. } => ways * CONNECTION,
+            Ends::Relayed(_) => 3 * ways * CONNECTION,
         };
         host + samples * (TRANSFER_SAMPLE + ways * WAY_SAMPLE)
     });

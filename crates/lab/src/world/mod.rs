@@ -1,7 +1,7 @@
 //! One variant of a plan with one seed: the world is built, runs, and is recorded.
 //!
 //! * `network`: the graph of the variant; `layout`: who sits where, and the ways between them.
-//! * `session`, `supply`, `relays`: byway's engine and its relays; `tcp`: reference hosts.
+//! * `session`, `supply`, `relays`: byway's engine and its relays; `tcp`: reference hosts; `wang`: those whose rates to relays are set.
 //! * `actors`: the plan's transfers, requests and cross traffic as nodes; `watch`: what is noted of them.
 //! * `memory`: what a world may need, before it runs; `flow`: what could be pushed through relays at best.
 
@@ -14,6 +14,7 @@ mod relays;
 mod session;
 mod supply;
 mod tcp;
+mod wang;
 mod watch;
 
 use crate::congestion::CongestionError;
@@ -157,7 +158,7 @@ pub fn run_captured(
 fn run_in(mut world: World, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Record, RunError> {
     let graph = network::graph(setup, seed)?;
     let mut layout = Layout::new(&graph);
-    let actors = Actors::new(setup, seed, &mut layout, &mut world)?;
+    let mut actors = Actors::new(setup, seed, &mut layout, &mut world)?;
     let needed = memory::estimate(setup, &graph, &actors, &layout);
     if needed > setup.memory {
         let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
@@ -173,17 +174,17 @@ fn run_in(mut world: World, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Re
     let mut at = Instant::ZERO;
     while at <= end {
         while let Some((when, node, up)) = crashes.next_if(|crash| crash.0 <= at) {
-            world.run_until(when);
+            wang::run_until(&mut world, &mut actors.sources, when);
             actors.relays.set_up(&mut world, node, up);
         }
-        world.run_until(at);
+        wang::run_until(&mut world, &mut actors.sources, at);
         watch.sample(&world, &actors);
         if cancel.load(Ordering::Relaxed) {
             return Err(RunError::Cancelled);
         }
         at += setup.sample.max(Duration::from_nanos(1));
     }
-    world.run_until(end);
+    wang::run_until(&mut world, &mut actors.sources, end);
     Ok(watch.finish(setup, seed, &world, &actors, optimum))
 }
 

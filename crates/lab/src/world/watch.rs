@@ -224,6 +224,23 @@ impl Notes {
                     }
                 }
             }
+            Ends::Relayed(hops) => {
+                let arrived = hops.arrived(world);
+                self.record.received.push(arrived.iter().sum());
+                for (way, (flow, bytes)) in hops.flows.iter().zip(arrived).enumerate() {
+                    let report = world[hops.sender].report(*flow).unwrap_or_default();
+                    let Some(path) = report.subflows.first() else { continue };
+                    let usable = path.state == SubflowState::Active;
+                    let tally = Tally { way, bytes, lost: path.losses };
+                    self.tally(PathId(way as u32), tally, usable, &mut fresh);
+                    if let Some(glance) = glances.get_mut(way)
+                        && usable
+                    {
+                        glance.window = path.window as f64 / f64::from(hops.mss);
+                        glance.rtt = path.srtt;
+                    }
+                }
+            }
         }
         let mut lost = vec![0; moving.ways.len()];
         for tally in self.paths.values() {
@@ -268,6 +285,8 @@ impl Notes {
                 let report = world[*sender].report(*flow);
                 record.finished = report.and_then(|report| report.finished).map(Instant::as_secs_f64);
             }
+            // It has a rate, and no end.
+            Ends::Relayed(_) => {}
         }
         record
     }
