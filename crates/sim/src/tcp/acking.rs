@@ -49,6 +49,7 @@ impl Connection {
         taken
     }
 
+    #[inline]
     fn on_data(&mut self, now: Instant, segment: &Segment, len: u32) -> u64 {
         let Some(seq) = widen(self.receive.next, segment.seq) else { return 0 };
         let mut fresh = 0;
@@ -61,6 +62,7 @@ impl Connection {
         self.receive.read(now, fresh)
     }
 
+    #[inline]
     fn on_ack(
         &mut self,
         now: Instant,
@@ -111,7 +113,7 @@ impl Connection {
                 self.rtt.sample(rtt);
             }
             self.retransmission_at =
-                if self.board.is_empty() { Instant::FAR_FUTURE } else { now + self.rtt.timeout() };
+                if self.board.is_empty() { Instant::FAR_FUTURE } else { self.rtt.times_out(now) };
             self.fin_acked = self.fin_sent && self.board.is_empty();
         }
         self.tally.acked += progress.in_order;
@@ -208,7 +210,7 @@ impl Connection {
             self.probe_due = true;
             if self.persist {
                 self.rtt.backoff += 1;
-                self.probe_at = now + self.rtt.timeout();
+                self.probe_at = self.rtt.times_out(now);
             } else {
                 self.probe_at = now + self.probe_gap(chance);
                 if let (Some(_), Some(bundle)) = (self.probe_sent.take(), bundle.as_deref_mut()) {
@@ -229,7 +231,7 @@ impl Connection {
     }
 
     fn on_timeout(&mut self, now: Instant, bundle: Option<&mut Bundle>) {
-        self.retransmission_at = now + self.rtt.timeout();
+        self.retransmission_at = self.rtt.times_out(now);
         if self.state != State::Open {
             self.syn_due = true;
             return;

@@ -96,6 +96,7 @@ impl Bundle {
     }
 
     /// When something is due that no path knows of.
+    #[inline]
     pub(super) fn deadline(&self) -> Instant {
         if self.started.is_none() {
             return self.start;

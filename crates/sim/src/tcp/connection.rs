@@ -148,6 +148,7 @@ impl Connection {
     }
 
     /// When the first of its timers is due.
+    #[inline]
     pub(super) fn deadline(&self) -> Instant {
         self.retransmission_at
             .min(self.receive.ack_at)

@@ -1,8 +1,8 @@
 //! Round-trip time and retransmission timeout, RFC 6298.
 
 use super::Options;
-use byway_wire::Duration;
 use byway_wire::time::nanos;
+use byway_wire::{Duration, Instant};
 
 /// Before the first sample (RFC 6298, 2.1).
 const FIRST: Duration = Duration::from_secs(1);
@@ -12,6 +12,8 @@ pub(super) struct Rtt {
     /// Zero: no sample yet.
     pub smoothed: Duration,
     pub min: Duration,
+    /// `smoothed` in nanoseconds, so that no sample has to convert it.
+    nanos: u64,
     variation: u64,
     base: u64,
     /// Timeouts in a row.
@@ -25,6 +27,7 @@ impl Rtt {
         Self {
             smoothed: Duration::ZERO,
             min: Duration::ZERO,
+            nanos: 0,
             variation: 0,
             base: nanos(FIRST),
             backoff: 0,
@@ -36,7 +39,7 @@ impl Rtt {
     /// RFC 6298, 2.2 to 2.4.
     pub(super) fn sample(&mut self, rtt: Duration) {
         let sample = nanos(rtt).max(1);
-        let mut smoothed = nanos(self.smoothed);
+        let mut smoothed = self.nanos;
         if smoothed == 0 {
             smoothed = sample;
             self.variation = sample / 2;
@@ -46,14 +49,22 @@ impl Rtt {
             smoothed = smoothed - smoothed / 8 + sample / 8;
             self.min = self.min.min(rtt);
         }
+        self.nanos = smoothed;
         self.smoothed = Duration::from_nanos(smoothed);
         self.base = smoothed.saturating_add(self.variation.saturating_mul(4)).max(self.least);
     }
 
-    /// The timeout, doubled for each in a row (5.5).
-    pub(super) fn timeout(&self) -> Duration {
+    /// The timeout, doubled for each in a row (5.5), in nanoseconds.
+    #[inline]
+    fn timeout_nanos(&self) -> u64 {
         let backed_off = self.base.saturating_mul(1 << self.backoff.min(16));
-        Duration::from_nanos(backed_off.min(self.most.max(self.base)))
+        backed_off.min(self.most.max(self.base))
+    }
+
+    /// When what is sent at `now` times out.
+    #[inline]
+    pub(super) fn times_out(&self, now: Instant) -> Instant {
+        Instant::from_nanos(now.as_nanos().saturating_add(self.timeout_nanos()))
     }
 }
 
@@ -61,24 +72,28 @@ impl Rtt {
 mod tests {
     use super::*;
 
+    fn timeout(rtt: &Rtt) -> Duration {
+        rtt.times_out(Instant::ZERO).since(Instant::ZERO)
+    }
+
     #[test]
     fn follows_the_rfc() {
         let ms = Duration::from_millis;
         let mut rtt = Rtt::new(&Options { min_rto: ms(1), max_rto: ms(5_000), ..Options::default() });
-        assert_eq!(rtt.timeout(), ms(1_000));
+        assert_eq!(timeout(&rtt), ms(1_000));
         rtt.sample(ms(100));
-        assert_eq!(rtt.timeout(), ms(300), "R + 4 R/2");
+        assert_eq!(timeout(&rtt), ms(300), "R + 4 R/2");
         rtt.sample(ms(180));
         // RTTVAR = 3/4 * 50 + 80/4 = 57.5, SRTT = 7/8 * 100 + 180/8 = 110.
-        assert_eq!((rtt.smoothed, rtt.timeout()), (ms(110), ms(340)));
+        assert_eq!((rtt.smoothed, timeout(&rtt)), (ms(110), ms(340)));
         rtt.backoff = 2;
-        assert_eq!(rtt.timeout(), ms(1_360));
+        assert_eq!(timeout(&rtt), ms(1_360));
         rtt.backoff = 60;
-        assert_eq!(rtt.timeout(), ms(5_000));
+        assert_eq!(timeout(&rtt), ms(5_000));
         let mut rtt = Rtt::new(&Options::default());
         for _ in 0..100 {
             rtt.sample(ms(20));
         }
-        assert_eq!((rtt.timeout(), rtt.min), (ms(200), ms(20)), "the least timeout");
+        assert_eq!((timeout(&rtt), rtt.min), (ms(200), ms(20)), "the least timeout");
     }
 }

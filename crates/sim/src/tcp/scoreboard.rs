@@ -148,6 +148,7 @@ impl Scoreboard {
     }
 
     /// Bytes in flight.
+    #[inline]
     pub(super) fn in_flight(&self) -> u64 {
         if self.duplicates == 0 {
             return self.in_flight;
@@ -167,6 +168,7 @@ impl Scoreboard {
     }
 
     /// Enters new data.
+    #[inline]
     pub(super) fn push(&mut self, now: Instant, len: u32, fin: bool, app_limited: bool) -> Piece {
         if self.in_flight == 0 {
             self.delivered.1 = now;
@@ -191,6 +193,7 @@ impl Scoreboard {
     }
 
     /// What is to be sent again next.
+    #[inline]
     pub(super) fn next_lost(&mut self) -> Option<Piece> {
         while let Some(&number) = self.lost.front() {
             if let Some(record) = self.get(number)
@@ -220,6 +223,7 @@ impl Scoreboard {
 
     /// Takes an ACK of all before `ack` and of `blocks`, sent on the arrival of a segment with the stamp `echo`. When
     /// segments had been sent of which it was believed that they were lost, and were not, goes to `undone`.
+    #[inline]
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
@@ -333,6 +337,7 @@ impl Scoreboard {
     }
 
     /// What must be lost by what has arrived. `duplicate`: the ACK moved nothing and brought nothing else.
+    #[inline]
     pub(super) fn find_losses(&mut self, progress: &Progress, duplicate: bool) -> Option<Losses> {
         if !self.sack {
             return self.find_losses_by_duplicates(progress, duplicate);
@@ -340,6 +345,12 @@ impl Scoreboard {
         if self.sacked.is_empty() && self.resent.is_empty() {
             return None;
         }
+        self.find_losses_by_arrivals()
+    }
+
+    /// The same with SACK, where some have arrived that were sent after others.
+    #[inline(never)]
+    fn find_losses_by_arrivals(&mut self) -> Option<Losses> {
         let [.., latest] = self.latest;
         let before = self.in_flight;
         let mut losses = None;
@@ -369,6 +380,7 @@ impl Scoreboard {
     }
 
     /// The same without SACK.
+    #[inline(never)]
     fn find_losses_by_duplicates(&mut self, progress: &Progress, duplicate: bool) -> Option<Losses> {
         let before = self.in_flight();
         let mut losses = None;

@@ -73,6 +73,7 @@ impl Segment {
     }
 
     /// Writes it before `data` bytes that are only a length. How many bytes it took; `None`: `out` is too short.
+    #[inline]
     pub(super) fn encode(&self, data: usize, out: &mut [u8]) -> Option<usize> {
         let mut size = HEADER;
         let [_, flags, to0, to1, to2] =
@@ -111,6 +112,7 @@ impl Segment {
     }
 
     /// Reads one. `None`: it is not one, or was corrupted.
+    #[inline]
     pub(super) fn decode(bytes: &[u8], data: usize) -> Option<Self> {
         let (head, rest) = bytes.split_first_chunk::<HEADER>()?;
         let (words, _) = head.as_chunks::<8>();

@@ -32,7 +32,7 @@ impl Connection {
         };
         let Some(piece) = piece else { return self.send_empty(now, out) };
         if self.retransmission_at == Instant::FAR_FUTURE {
-            self.retransmission_at = now + self.rtt.timeout();
+            self.retransmission_at = self.rtt.times_out(now);
         }
         let mut segment = self.blank(now, if piece.fin { ACK | FIN } else { ACK });
         segment.seq = piece.seq as u32;
@@ -60,7 +60,7 @@ impl Connection {
         let mut segment = self.blank(now, flags);
         segment.opening = self.opening;
         self.receive.acknowledge(&mut segment);
-        self.retransmission_at = now + self.rtt.timeout();
+        self.retransmission_at = self.rtt.times_out(now);
         if let Some(bundle) = bundle {
             bundle.started.get_or_insert(now);
         }
@@ -168,7 +168,7 @@ impl Connection {
             if room == 0 {
                 if !self.persist && self.peer_edge <= self.board.next {
                     self.persist = true;
-                    self.probe_at = now + self.rtt.timeout();
+                    self.probe_at = self.rtt.times_out(now);
                 }
                 return None;
             }
@@ -210,6 +210,7 @@ impl Connection {
         false
     }
 
+    #[inline]
     fn note_sent(
         &mut self,
         now: Instant,

@@ -71,14 +71,22 @@ impl Network {
     }
 
     /// Offers the link the next packet that has reached it by `now`. Whether there was one.
+    #[inline]
     pub(super) fn catch_up(&mut self, id: u32, now: Instant) -> bool {
+        let due = self.edges[id as usize].coming.front().is_some_and(|first| first.at <= now);
+        if due {
+            self.offer_first_coming(id);
+        }
+        due
+    }
+
+    fn offer_first_coming(&mut self, id: u32) {
         let edge = &mut self.edges[id as usize];
-        let Some(flight) = edge.coming.pop_front_if(|first| first.at <= now) else { return false };
+        let Some(flight) = edge.coming.pop_front() else { return };
         if let Feeder::Link(feeder) = edge.feeder {
             self.edges[feeder as usize].note_arrival(&flight);
         }
         let _ = self.offer(flight);
-        true
     }
 
     /// Lets every link catch up with `now`.

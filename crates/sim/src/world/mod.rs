@@ -10,6 +10,7 @@
 //! * a machine writes what [`Transmit`](byway_wire::Transmit) does not allow.
 
 mod ahead;
+mod audit;
 mod events;
 mod meddle;
 mod network;

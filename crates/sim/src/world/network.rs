@@ -98,7 +98,7 @@ impl Body {
         }
     }
 
-    fn waiting(&self, now: Instant) -> Occupancy {
+    pub(super) fn waiting(&self, now: Instant) -> Occupancy {
         match self {
             Self::Pipe(pipe) => pipe.waiting(now),
             Self::Other(link) => link.waiting(now),
@@ -119,7 +119,7 @@ pub(super) struct Edge {
     pub(super) may_reorder: bool,
     pub(super) books: Counters,
     /// Packets dropped: the sum of the books', counted apart from them.
-    lost: u64,
+    pub(super) lost: u64,
     /// Packets that are held or on the line, loose or not: counted apart from the books, so that they can disagree.
     pub(super) outstanding: u64,
     /// Arrivals in order of time. Only the first of them stands among the events.
@@ -129,10 +129,10 @@ pub(super) struct Edge {
     /// Packets that overtake, ever.
     overtaking: u64,
     /// Packets without a fate, in the order in which they were offered; `at` is when that was.
-    held: VecDeque<Flight>,
+    pub(super) held: VecDeque<Flight>,
     /// When the link decides next, as the events know it.
     decision: Option<Instant>,
-    trace: Trace,
+    pub(super) trace: Trace,
     pub(super) observers: Vec<Observer>,
     /// Which link it is that leads here, of all chains.
     pub(super) feeder: Feeder,
@@ -151,23 +151,23 @@ impl fmt::Debug for Edge {
 }
 
 /// The end of every chain.
-const END: u32 = u32::MAX;
+pub(super) const END: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(super) struct Network {
     pub(super) edges: Vec<Edge>,
     /// The links of all chains, one chain after the other, each closed by [`END`]; the first is empty.
-    places: Vec<u32>,
+    pub(super) places: Vec<u32>,
     by_local: BTreeMap<(u32, u16, IpAddr), u32>,
     by_address: BTreeMap<(IpAddr, IpAddr), u32>,
     pub(super) events: Events,
     injected: u64,
     /// Packets on no line, by the order of their events.
-    loose: BTreeMap<u64, Flight>,
-    parcels: Vec<Parcel>,
-    free: Vec<u32>,
+    pub(super) loose: BTreeMap<u64, Flight>,
+    pub(super) parcels: Vec<Parcel>,
+    pub(super) free: Vec<u32>,
     pub(super) stray: Stray,
-    traced: bool,
+    pub(super) traced: bool,
     /// Whether links may be looked at late ([`super::ahead`]).
     pub(super) may_look_ahead: bool,
 }
@@ -563,82 +563,6 @@ impl Network {
             observer(&fact);
         }
     }
-
-    /// The books of a link, with what waits and what is in flight.
-    pub(super) fn counters(&self, now: Instant, id: LinkId) -> Counters {
-        let edge = self.edge(id);
-        let queued = edge.body.waiting(now).deliveries;
-        assert!(
-            queued <= edge.outstanding,
-            "law broken: link {} says that {queued} packets wait, {} are outstanding at {now:?}",
-            edge.name,
-            edge.outstanding
-        );
-        Counters { queued, in_flight: edge.outstanding - queued, ..edge.books }
-    }
-
-    /// What waits before a link.
-    pub(super) fn waiting(&self, now: Instant, id: LinkId) -> Occupancy {
-        self.edge(id).body.waiting(now)
-    }
-
-    pub(super) fn stop_trace(&mut self) {
-        self.traced = false;
-    }
-
-    /// The traces of all links in one number; 0 if stopped.
-    pub(super) fn trace(&self) -> u64 {
-        if !self.traced {
-            return 0;
-        }
-        let mut all = Trace::new();
-        for edge in &self.edges {
-            all.number(edge.trace.value());
-        }
-        all.value()
-    }
-
-    /// Counts every packet under way and every free buffer: what the books say must be what is there.
-    pub(super) fn audit(&self) {
-        let mut found: Vec<u64> =
-            self.edges.iter().map(|edge| (edge.line.len() + edge.held.len()) as u64).collect();
-        for edge in &self.edges {
-            if let Feeder::Link(feeder) = edge.feeder {
-                found[feeder as usize] += edge.coming.len() as u64;
-            }
-        }
-        let mut injected = 0;
-        for event in self.events.iter() {
-            let Subject::Loose(order) = event.subject() else { continue };
-            let flight = self.loose[&order];
-            match self.places[flight.place as usize] {
-                END => injected += 1,
-                id => found[id as usize] += 1,
-            }
-        }
-        for (edge, &found) in self.edges.iter().zip(&found) {
-            assert!(
-                edge.outstanding == found,
-                "law broken: link {} has {found} packets under way, its books say {}",
-                edge.name,
-                edge.outstanding
-            );
-            assert!(
-                edge.lost == edge.books.dropped(),
-                "law broken: link {} lost {} packets: {:?}",
-                edge.name,
-                edge.lost,
-                edge.books
-            );
-        }
-        let under_way = injected + found.iter().sum::<u64>();
-        assert!(
-            under_way + self.free.len() as u64 == self.parcels.len() as u64,
-            "law broken: {under_way} packets under way and {} free buffers, but {} buffers",
-            self.free.len(),
-            self.parcels.len()
-        );
-    }
 }
 
 impl Edge {
@@ -665,18 +589,5 @@ impl Edge {
             Body::Pipe(pipe) => pipe.soonest(at, size),
             Body::Other(_) => None,
         }
-    }
-
-    /// As [`Counters::balance_with`], at every event: so without a sum over all reasons.
-    #[inline]
-    fn balance(&self, now: Instant) {
-        let Counters { sent, duplicated, delivered, .. } = self.books;
-        assert!(
-            sent + duplicated == delivered + self.lost + self.outstanding,
-            "law broken: link {} does not balance at {now:?}: {:?}, {} outstanding",
-            self.name,
-            self.books,
-            self.outstanding
-        );
     }
 }
