@@ -153,9 +153,7 @@ impl Pipe {
     /// or why it does not. `None`: the pipe does more, and nothing happened. As [`offer`](Link::offer) with less ado.
     #[inline]
     pub(crate) fn pass(&mut self, now: Instant, size: u32) -> Option<Result<(Instant, Instant), DropReason>> {
-        if self.plain.is_none() {
-            return None;
-        }
+        self.plain.as_ref()?;
         self.advance(now);
         let now = self.now;
         let plain = self.plain.as_ref()?;
