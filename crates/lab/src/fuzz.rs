@@ -22,7 +22,8 @@ const TROUBLED: u64 = 30;
 const PATIENCE: u64 = 1_200;
 /// Algorithms that measure queues from the least delay of a path's whole life, as published: once the way is longer they yield for
 /// ever to nobody. They need not end, but must go on.
-const YIELDING: [&str; 7] = ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
+const YIELDING: [&str; 7] =
+    ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
 /// Going on means that something arrived within so many seconds: where packets are lost in bursts, and a timeout waits a minute,
 /// a burst takes that long.
 const STANDSTILL: usize = 400;
@@ -56,7 +57,10 @@ pub fn judge(seed: u64) -> Result<Record, Finding> {
             return Err(wrong(format!("{} failed: {why}", transfer.name)));
         }
         let before = transfer.received.iter().rev().nth(STANDSTILL).copied().unwrap_or_default();
-        if transfer.finished.is_none() && YIELDING.contains(&asked.congestion.name.as_str()) && received > before {
+        if transfer.finished.is_none()
+            && YIELDING.contains(&asked.congestion.name.as_str())
+            && received > before
+        {
             continue;
         }
         if transfer.finished.is_none() {

@@ -65,7 +65,7 @@ fn a_full_buffer_holds_the_source_back() {
         assert!(sent <= arrived + ROOM, "{sent} acknowledged to the source, {arrived} arrived");
     }
     // It is used up, and never more. What goes makes room that is filled a round trip later, 20 ms, while a packet goes every 12.
-    assert!(most <= ROOM && most >= ROOM - 2 * 1_448, "{most} of {ROOM}");
+    assert!((ROOM - 2 * 1_448..=ROOM).contains(&most), "{most} of {ROOM}");
     let report = hops.world[hops.source].report(flow).unwrap();
     assert_eq!((report.subflows[0].losses, report.subflows[0].timeouts), (0, 0));
     // The second hop is never idle: it holds 10 packets of 12 ms, and a round trip is 20 ms.
