@@ -103,8 +103,14 @@ impl Host {
     }
 
     fn hear(&mut self, now: Instant, from: SocketAddr, mut datagram: Vec<u8>) {
-        let datagram =
-            Datagram { local: Local(0), remote: from, ecn: Ecn::Ect0, arrival: now, payload: &mut datagram, phantom: 0 };
+        let datagram = Datagram {
+            local: Local(0),
+            remote: from,
+            ecn: Ecn::Ect0,
+            arrival: now,
+            payload: &mut datagram,
+            phantom: 0,
+        };
         self.endpoint.handle(now, Input::Datagram(datagram));
     }
 }
