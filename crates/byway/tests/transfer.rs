@@ -197,7 +197,7 @@ fn what_cannot_work_is_said_before_anything_is_sent() {
     let place = Place::new();
     let (receiver, ticket) = place.recv(&["in"]);
     place.run("sender", &["send", "nothing", &ticket]).failed(3, "nothing does not exist");
-    place.run("sender", &["send", "in", &ticket, "--congestion", "best"]).failed(2, "choose one of harp");
+    place.run("sender", &["send", "in", &ticket, "--congestion", "best"]).failed(2, "choose one of balia, ");
     place.run("sender", &["send", "in"]).failed(2, "give the ticket after `in`");
     place.run("sender", &["send", "in", "@absent"]).failed(3, "cannot read absent");
     place.run("sender", &["send", "-n", "in", &ticket]).succeeded();
