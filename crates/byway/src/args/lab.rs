@@ -79,7 +79,7 @@ pub struct LabRun {
     /// Their quick form: minutes for all together
     #[arg(long, conflicts_with_all = ["all", "full"])]
     pub quick: bool,
-    /// The plans as they stand [default]
+    /// The plans as they stand: what is run without --quick and --full
     #[arg(long, conflicts_with = "full")]
     pub all: bool,
     /// At the scale of the papers: hours

@@ -1,4 +1,4 @@
-//! Reads a plan: TOML with units becomes variants, each a [`Setup`](crate::Setup) with nothing left to choose but the seed.
+//! Reads a plan: TOML with units becomes variants, each a [`Setup`] with nothing left to choose but the seed.
 //!
 //! `docs/lab.md` says what a plan may say. Everything wrong in it is an error with file, line and what was expected.
 

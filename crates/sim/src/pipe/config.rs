@@ -11,7 +11,7 @@ pub const OVERHEAD_IPV4: u32 = 28;
 /// Header bytes per packet: IPv6 and UDP.
 pub const OVERHEAD_IPV6: u32 = 48;
 
-/// What a [`Pipe`] is like. The default is a perfect line: no limit of rate, no delay, no fault.
+/// What a [`Pipe`](super::Pipe) is like. The default is a perfect line: no limit of rate, no delay, no fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipeConfig {
     /// Bits per second, headers included. `None`: no limit, so nothing ever queues. Zero counts as one.
