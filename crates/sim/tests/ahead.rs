@@ -221,3 +221,19 @@ fn a_dumbbell_needs_two_events_for_four_links() {
     assert_eq!(many, 4 * (300 * 8 + 300 + 1));
     assert!((4 * (300 * 4 + 300)..4 * (300 * 4 + 300) + 400).contains(&few), "{few}");
 }
+
+/// A link that was looked at early, and is then empty though it is still waited for, is not waited for twice: as long as
+/// packets come without a pause, each look would leave one event more.
+#[test]
+fn looking_often_costs_no_events() {
+    let access = PipeConfig::new(100_000_000, Duration::from_millis(1));
+    let first = PipeConfig::new(100_000_000, Duration::from_micros(100));
+    let bottleneck = PipeConfig::new(15_000_000, Duration::from_millis(8)).queue(2_000);
+    let lines = [access.clone(), first, bottleneck, access];
+    let (_, undisturbed) = dumbbell(true, 1, 4, &lines, 1, &[]);
+    // Neither even nor a multiple of three: only the books are read.
+    let stops: Vec<u64> = (0..60).map(|look| 6_001 + 6 * 900 * look).collect();
+    let (_, watched) = dumbbell(true, 1, 4, &lines, 1, &stops);
+    // A look at a packet on its way may cost the event that would have been saved, once.
+    assert!(watched < undisturbed + 60 * 8, "{watched} events, {undisturbed} undisturbed");
+}

@@ -9,7 +9,7 @@
 //! and the trace are the same with and without it.
 
 use super::LinkId;
-use super::events::{Event, Flight};
+use super::events::Flight;
 use super::network::Network;
 use byway_wire::Instant;
 
@@ -66,7 +66,7 @@ impl Network {
         let alone = edge.coming.is_empty() && edge.line.is_empty();
         edge.coming.push_back(flight);
         if alone && let Some(at) = edge.next_arrival() {
-            self.events.push(Event::line(at, id));
+            self.expect(at, id);
         }
     }
 
@@ -130,16 +130,16 @@ impl Network {
             return;
         }
         let coming = core::mem::take(&mut edge.coming);
-        if let Some(first) = edge.line.front() {
-            // It may have been waited for at an earlier time, which is then for nothing.
-            self.events.push(Event::line(first.at, id));
+        // It may be waited for at an earlier time, which is then for nothing.
+        if let Some(at) = edge.line.front().map(|first| first.at) {
+            self.expect(at, id);
         }
         let Feeder::Link(feeder) = self.edges[id as usize].feeder else { return };
         let line = &mut self.edges[feeder as usize].line;
         line.extend(coming.into_iter().map(|flight| Flight { place: flight.place - 1, ..flight }));
         line.make_contiguous().sort_by_key(|flight| flight.at);
-        if let Some(first) = self.edges[feeder as usize].line.front() {
-            self.events.push(Event::line(first.at, feeder));
+        if let Some(at) = self.edges[feeder as usize].line.front().map(|first| first.at) {
+            self.expect(at, feeder);
         }
     }
 }

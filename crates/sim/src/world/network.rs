@@ -124,6 +124,8 @@ pub(super) struct Edge {
     pub(super) outstanding: u64,
     /// Arrivals in order of time. Only the first of them stands among the events.
     pub(super) line: VecDeque<Flight>,
+    /// When the link is looked at next for arrivals: its one event that counts. What else stands among the events is stale.
+    expected: Instant,
     /// When the last of them that was ever put in line arrives.
     last_at: Instant,
     /// Packets that overtake, ever.
@@ -202,6 +204,7 @@ impl Network {
             lost: 0,
             outstanding: 0,
             line: VecDeque::new(),
+            expected: Instant::FAR_FUTURE,
             last_at: Instant::ZERO,
             overtaking: 0,
             held: VecDeque::new(),
@@ -265,8 +268,14 @@ impl Network {
         let at = event.at();
         match event.subject() {
             Subject::Line(id) => {
+                if self.edges[id as usize].expected != at {
+                    self.events.again(None);
+                    return Happening::Quiet;
+                }
                 let first = self.first_in_line(id, at);
-                let next = self.edges[id as usize].next_arrival();
+                let edge = &mut self.edges[id as usize];
+                let next = edge.next_arrival();
+                edge.expected = next.unwrap_or(Instant::FAR_FUTURE);
                 self.events.again(next);
                 match first {
                     Some(flight) => self.delivered(id, flight),
@@ -306,6 +315,16 @@ impl Network {
         let first = self.edges[id as usize].line.pop_front_if(|first| first.at <= at);
         while self.edges[id as usize].line.is_empty() && self.catch_up(id, at) {}
         first
+    }
+
+    /// Has the link looked at for arrivals at `at`, unless that is before.
+    #[inline]
+    pub(super) fn expect(&mut self, at: Instant, id: u32) {
+        let edge = &mut self.edges[id as usize];
+        if at < edge.expected {
+            edge.expected = at;
+            self.events.push(Event::line(at, id));
+        }
     }
 
     pub(super) fn schedule_wake(&mut self, at: Instant, node: u32) {
@@ -477,7 +496,7 @@ impl Network {
         let alone = edge.line.is_empty() && !edge.ahead;
         edge.line.push_back(flight);
         if alone {
-            self.events.push(Event::line(flight.at, id));
+            self.expect(flight.at, id);
         }
     }
 
