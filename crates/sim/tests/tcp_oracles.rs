@@ -75,7 +75,6 @@ fn the_window_follows_the_loss() {
 
 /// The same where losses are rare; htsim: 1.03 at 1e-4 and 1.07 at 3e-4. Here 1.02 and 1.01.
 #[test]
-#[ignore = "six million packets"]
 fn the_window_follows_rare_losses() {
     for (p, seconds) in [(1e-4, 4_000), (3e-4, 2_000)] {
         let ratio = window_by_the_law(p, seconds);

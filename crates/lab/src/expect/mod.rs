@@ -27,7 +27,7 @@ pub struct Expectation {
     pub paper: Option<String>,
     /// Words to choose experiments by.
     pub tags: Vec<String>,
-    /// Why the experiment cannot be run here, if it cannot; then its claims stand for what would be asked.
+    /// Why the experiment is not run, if it is not: a few words, a colon, and more. Then its claims stand for what would be asked.
     pub not_run: Option<String>,
     /// The claims, in the order of the file.
     pub claims: Vec<Claim>,

@@ -50,7 +50,8 @@ pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
     ]);
     for entry in &entries {
         let verdict = match (&entry.outcome, &entry.not_run) {
-            (_, Some(_)) => "cannot be run here".to_owned(),
+            // The clause before the colon says it in short.
+            (_, Some(why)) => why.split(':').next().unwrap_or(why).to_owned(),
             (None, None) => "never run".to_owned(),
             (Some(outcome), None) => {
                 format!("{} ({}, {})", report::word(outcome.verdict).0, outcome.mode.name(), outcome.date)
