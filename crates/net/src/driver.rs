@@ -2,8 +2,9 @@
 
 use crate::clock::Clock;
 use crate::control::Control;
+use crate::outbox::Outbox;
 use crate::receive::{Inbox, Received};
-use crate::send::{Obstacle, Run, Sent};
+use crate::send::{Obstacle, Progress as Left, Sent};
 use crate::socket::Socket;
 use crate::wait::Waiter;
 use byway_wire::{
@@ -65,8 +66,6 @@ pub enum DriverError {
     },
 }
 
-/// Room for what a machine writes: the longest UDP payload there could be, or a run of as many bytes.
-const OUT_BYTES: usize = 65_535;
 /// Receive calls per socket before the machine may send again; each brings up to 32 buffers of coalesced datagrams.
 const RECEIVE_CALLS: usize = 2;
 /// Runs sent before the driver looks at its sockets again: about a millisecond of work, as for the bytes below.
@@ -94,8 +93,8 @@ pub fn run<O: Owner>(
         control,
         links: sockets.into_iter().map(|socket| Link { socket, failures: 0 }).collect(),
         inbox: Inbox::new(),
-        out: vec![0; OUT_BYTES],
-        held: None,
+        outbox: Outbox::new(),
+        blocked: None,
     };
     let outcome = driver.run();
     let sockets = driver.links.into_iter().map(|link| link.socket).collect();
@@ -109,9 +108,9 @@ struct Driver<'a, O: Owner> {
     control: &'a Control,
     links: Vec<Link>,
     inbox: Inbox,
-    /// What the machine wrote last. Its content matters only while `held` speaks of it.
-    out: Vec<u8>,
-    held: Option<Held>,
+    /// What the machine wrote and the system has not taken yet.
+    outbox: Outbox,
+    blocked: Option<Blocked>,
 }
 
 struct Link {
@@ -119,11 +118,10 @@ struct Link {
     failures: u32,
 }
 
-/// A run that met a full socket or device: it stays in the out buffer, and the machine writes nothing else, until it left.
+/// The first run of the outbox met a full socket or device: the machine writes nothing else until it left.
 #[derive(Clone, Copy)]
-struct Held {
-    transmit: Transmit,
-    sent: usize,
+struct Blocked {
+    local: Local,
     /// When to try again if the socket itself will not tell.
     retry: Option<Instant>,
 }
@@ -135,7 +133,7 @@ enum Progress {
     Done,
     /// It may have; its share of this round is used up.
     More,
-    /// A run is held.
+    /// A socket or device is full.
     Blocked,
 }
 
@@ -189,16 +187,16 @@ impl<O: Owner> Driver<'_, O> {
     /// Until when to wait (`None`: for as long as it takes) and which socket must have room first.
     fn patience(&self, progress: Progress) -> (Option<Instant>, Option<usize>) {
         let deadline = self.machine.deadline();
-        match (progress, &self.held) {
+        match (progress, &self.blocked) {
             (Progress::More, _) => (Some(Instant::ZERO), None),
             (_, None) => (deadline, None),
-            (_, Some(held)) => {
+            (_, Some(blocked)) => {
                 // A machine that may not send cannot move a deadline that only sending would move; it was woken in this
                 // round, and is again when the obstacle is gone.
                 let now = self.clock.now();
                 let deadline = deadline.filter(|deadline| *deadline > now);
-                let until = [deadline, held.retry].into_iter().flatten().min();
-                (until, held.retry.is_none().then_some(usize::from(held.transmit.local.0)))
+                let until = [deadline, blocked.retry].into_iter().flatten().min();
+                (until, blocked.retry.is_none().then_some(usize::from(blocked.local.0)))
             }
         }
     }
@@ -228,56 +226,62 @@ impl<O: Owner> Driver<'_, O> {
         Ok(())
     }
 
-    /// Sends what is held, then what the machine has to say, for one round.
+    /// Sends what is left from before, then what the machine has to say, for one round.
     fn transmit(&mut self) -> Progress {
-        if let Some(held) = self.held.take()
-            && !self.send(held.transmit, held.sent)
-        {
-            return Progress::Blocked;
-        }
         let max_segments = self.links.iter().map(|link| link.socket.max_segments()).max().unwrap_or(1);
-        let mut bytes = 0;
-        for _ in 0..BURST_RUNS {
-            let mut out = Out { buffer: &mut self.out, max_segments };
-            let Some(transmit) = self.machine.transmit(self.clock.now(), &mut out) else {
-                return Progress::Done;
-            };
-            if !self.send(transmit, 0) {
-                return Progress::Blocked;
+        let (mut runs, mut bytes) = (0, 0);
+        while self.flush() {
+            if runs >= BURST_RUNS || bytes >= BURST_BYTES {
+                return Progress::More;
             }
-            bytes += transmit.size;
-            if bytes >= BURST_BYTES {
-                break;
+            while let Some(buffer) = self.outbox.room() {
+                let mut out = Out { buffer, max_segments };
+                let Some(transmit) = self.machine.transmit(self.clock.now(), &mut out) else {
+                    return if self.flush() { Progress::Done } else { Progress::Blocked };
+                };
+                (runs, bytes) = (runs + 1, bytes + transmit.size);
+                self.outbox.push(transmit);
             }
         }
-        Progress::More
+        Progress::Blocked
     }
 
-    /// Sends the out buffer as `transmit` says, from byte `start` on. `false`: it is held.
-    fn send(&mut self, transmit: Transmit, start: usize) -> bool {
+    /// Sends what is in the outbox. `false`: some of it has to wait.
+    fn flush(&mut self) -> bool {
         let counters = self.control.counters();
-        let Transmit { local, remote, ecn, size, segment, phantom } = transmit;
-        debug_assert_eq!(phantom, 0, "a length alone cannot be sent");
-        debug_assert!(size <= self.out.len(), "a machine wrote {size} bytes into {}", self.out.len());
-        let bytes = self.out.get(..size).unwrap_or(&self.out);
-        let sent = match self.links.get_mut(usize::from(local.0)) {
-            Some(link) => link.socket.send(&Run { remote, ecn, segment, bytes }, start, counters),
-            None => Sent::Failed(SendErrorKind::Unreachable),
-        };
-        match sent {
-            Sent::All => true,
-            Sent::Blocked(sent, obstacle) => {
-                counters.blocked.add(1);
-                let retry = (obstacle == Obstacle::Device).then(|| self.clock.now() + DEVICE_PAUSE);
-                self.held = Some(Held { transmit, sent, retry });
-                false
-            }
-            Sent::Failed(kind) => {
-                counters.failed(kind);
-                let error = SendError { local, remote, size: segment.min(size), kind };
-                self.machine.handle(self.clock.now(), Input::SendError(error));
-                true
+        self.blocked = None;
+        while let Some((local, left)) = self.send_next() {
+            match left.then {
+                Sent::All => self.outbox.advance(left.done, 0),
+                Sent::Blocked(sent, obstacle) => {
+                    counters.blocked.add(1);
+                    let retry = (obstacle == Obstacle::Device).then(|| self.clock.now() + DEVICE_PAUSE);
+                    self.outbox.advance(left.done, sent);
+                    self.blocked = Some(Blocked { local, retry });
+                    return false;
+                }
+                Sent::Failed(kind) => {
+                    counters.failed(kind);
+                    self.outbox.advance(left.done, 0);
+                    if let Some(Transmit { local, remote, segment, size, .. }) = self.outbox.first().copied()
+                    {
+                        self.outbox.advance(1, 0);
+                        let error = SendError { local, remote, size: segment.min(size), kind };
+                        self.machine.handle(self.clock.now(), Input::SendError(error));
+                    }
+                }
             }
         }
+        true
+    }
+
+    /// Sends what leaves next by one socket, as far as that goes.
+    fn send_next(&mut self) -> Option<(Local, Left)> {
+        let (local, runs, start) = self.outbox.next()?;
+        let left = match self.links.get_mut(usize::from(local.0)) {
+            Some(link) => link.socket.send(&runs, start, self.control.counters()),
+            None => Left { done: 0, then: Sent::Failed(SendErrorKind::Unreachable) },
+        };
+        Some((local, left))
     }
 }

@@ -42,6 +42,7 @@ mod control;
 mod driver;
 mod entropy;
 mod interfaces;
+mod outbox;
 mod receive;
 mod send;
 mod socket;

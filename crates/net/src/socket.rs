@@ -1,6 +1,7 @@
 //! A UDP socket that asks the system for all it offers: segmentation and coalescing of runs, ECN marks, the don't-fragment
 //! bit (larger datagrams than the interface takes are refused, not cut), kernel receive stamps and large buffers.
 
+use byway_wire::Ecn;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Type};
@@ -20,8 +21,12 @@ pub struct Socket {
     pub(crate) state: UdpSocketState,
     address: SocketAddr,
     buffers: Buffers,
-    /// Most datagrams in one call; 1 once segmentation offload has failed.
+    /// Most datagrams in one message; 1 once segmentation offload has failed.
     pub(crate) max_segments: usize,
+    /// The ECN mark that was set for what is sent, once one was.
+    pub(crate) mark: Option<Ecn>,
+    /// The size into which messages are cut, as it was set; 0: they are not.
+    pub(crate) segment: usize,
 }
 
 impl Socket {
@@ -55,7 +60,7 @@ impl Socket {
         let state = state(&io)?;
         let address = io.local_addr()?;
         let max_segments = state.max_gso_segments().max(1);
-        Ok(Self { io: Arc::new(io), state, address, buffers, max_segments })
+        Ok(Self { io: Arc::new(io), state, address, buffers, max_segments, mark: None, segment: 0 })
     }
 
     /// The address it is bound to, with the port that the system chose.
@@ -70,7 +75,7 @@ impl Socket {
         self.buffers
     }
 
-    /// Most datagrams that leave in one system call; 1 if the system cannot segment, or can no longer.
+    /// Most datagrams that leave in one message; 1 if the system cannot segment, or can no longer.
     #[must_use]
     pub fn max_segments(&self) -> usize {
         self.max_segments

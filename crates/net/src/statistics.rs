@@ -33,7 +33,7 @@ statistics! {
     sent_bytes,
     /// System calls that sent something.
     send_calls,
-    /// Of these, calls that sent more than one datagram (segmentation offload).
+    /// Runs of more than one datagram that the system cut itself (segmentation offload).
     gso_runs,
     /// Datagrams handed to the machine.
     received_datagrams,

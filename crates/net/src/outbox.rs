@@ -1,0 +1,123 @@
+//! What a machine wrote and the system has not taken yet. A few runs are gathered, so that they leave in one call.
+
+use crate::send::{MESSAGES, Run};
+use byway_wire::{Local, Transmit};
+use smallvec::SmallVec;
+
+/// Room for what a machine writes at once: the longest UDP payload there could be, or a run of as many bytes.
+const WRITE_BYTES: usize = 65_535;
+/// Room in all: enough for many small runs or a few long ones, and not so much that it leaves the processor's cache.
+const BYTES: usize = 4 * WRITE_BYTES;
+
+/// Runs in the order in which they were written.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    filled: usize,
+    /// Each with where its bytes begin.
+    runs: Vec<(Transmit, usize)>,
+    /// How many of them left.
+    done: usize,
+    /// Bytes of the next that left.
+    sent: usize,
+}
+
+impl Outbox {
+    pub(crate) fn new() -> Self {
+        Self { bytes: vec![0; BYTES], filled: 0, runs: Vec::with_capacity(MESSAGES), done: 0, sent: 0 }
+    }
+
+    /// Where the machine may write its next run; `None`: send first.
+    pub(crate) fn room(&mut self) -> Option<&mut [u8]> {
+        if self.runs.len() >= MESSAGES {
+            return None;
+        }
+        self.bytes.get_mut(self.filled..self.filled + WRITE_BYTES)
+    }
+
+    /// What the machine wrote there.
+    pub(crate) fn push(&mut self, transmit: Transmit) {
+        debug_assert_eq!(transmit.phantom, 0, "a length alone cannot be sent");
+        debug_assert!(
+            transmit.size <= WRITE_BYTES,
+            "a machine wrote {} bytes into {WRITE_BYTES}",
+            transmit.size
+        );
+        self.runs.push((transmit, self.filled));
+        self.filled += transmit.size.min(WRITE_BYTES);
+    }
+
+    /// The run that leaves next.
+    pub(crate) fn first(&self) -> Option<&Transmit> {
+        self.runs.get(self.done).map(|(transmit, _)| transmit)
+    }
+
+    /// The runs that leave next by one socket, and how many bytes of the first left already.
+    pub(crate) fn next(&self) -> Option<(Local, SmallVec<[Run<'_>; MESSAGES]>, usize)> {
+        let local = self.first()?.local;
+        let waiting = self.runs.iter().skip(self.done).take_while(|(transmit, _)| transmit.local == local);
+        let runs = waiting.map(|(transmit, from)| {
+            let Transmit { remote, ecn, segment, size, .. } = *transmit;
+            Run { remote, ecn, segment, bytes: self.bytes.get(*from..from + size).unwrap_or_default() }
+        });
+        Some((local, runs.collect(), self.sent))
+    }
+
+    /// So many runs are done with, and `sent` bytes of the next one.
+    pub(crate) fn advance(&mut self, runs: usize, sent: usize) {
+        (self.done, self.sent) = (self.done + runs, sent);
+        if self.done >= self.runs.len() {
+            self.runs.clear();
+            (self.filled, self.done) = (0, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_wire::Ecn;
+
+    fn run(local: u16, size: usize) -> Transmit {
+        let remote = "127.0.0.1:9".parse().unwrap();
+        Transmit { local: Local(local), remote, ecn: Ecn::NotEct, size, segment: size, phantom: 0 }
+    }
+
+    #[test]
+    fn runs_leave_by_socket_in_order_and_keep_their_bytes() {
+        let mut outbox = Outbox::new();
+        for (number, local) in [0, 0, 1, 0].into_iter().enumerate() {
+            outbox.room().unwrap()[..3].fill(number as u8);
+            outbox.push(run(local, 3));
+        }
+        let next = |outbox: &Outbox| {
+            let (local, runs, sent) = outbox.next()?;
+            Some((local.0, runs.iter().map(|run| run.bytes.to_vec()).collect::<Vec<_>>(), sent))
+        };
+        assert_eq!(next(&outbox), Some((0, vec![vec![0; 3], vec![1; 3]], 0)));
+        outbox.advance(1, 2);
+        assert_eq!(next(&outbox), Some((0, vec![vec![1; 3]], 2)));
+        outbox.advance(1, 0);
+        assert_eq!(next(&outbox), Some((1, vec![vec![2; 3]], 0)));
+        outbox.advance(1, 0);
+        assert_eq!(next(&outbox), Some((0, vec![vec![3; 3]], 0)));
+        outbox.advance(1, 0);
+        assert_eq!(next(&outbox), None);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_sent_first() {
+        let mut outbox = Outbox::new();
+        for _ in 0..4 {
+            assert_eq!(outbox.room().unwrap().len(), WRITE_BYTES);
+            outbox.push(run(0, WRITE_BYTES));
+        }
+        assert!(outbox.room().is_none());
+        outbox.advance(4, 0);
+        for _ in 0..MESSAGES {
+            assert!(outbox.room().is_some());
+            outbox.push(run(0, 1));
+        }
+        assert!(outbox.room().is_none());
+    }
+}
