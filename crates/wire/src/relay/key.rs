@@ -85,12 +85,11 @@ impl MacKey {
     /// passing for another; the full time keeps a packet from passing again when its sixteen bits come round.
     #[must_use]
     pub(super) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
-        let mut hasher = SipHasher24::new_with_key(&self.0);
         // 16 bytes first, so that the long part starts on a word of the hash.
-        hasher.write(&[kind, 0, 0, 0, 0, 0, 0, 0]);
-        hasher.write(&time.to_be_bytes());
-        hasher.write(bytes);
-        hasher.finish()
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        hasher.write_u64(u64::from(kind).to_le());
+        hasher.write_u64(time.to_be());
+        hasher.hash(bytes)
     }
 }
 
@@ -235,32 +234,37 @@ impl RelayKey {
         self.salt
     }
 
+    // Each message is written whole and hashed in one go: fed in pieces, the hash costs twice as much.
+
     fn consent_tag(&self, grant: u32, address: SocketAddr, units: u64) -> u64 {
-        let mut hasher = SipHasher24::new_with_key(&self.consent);
-        hasher.write(&grant.to_be_bytes());
-        hasher.write(&units.to_be_bytes());
-        hasher.write(&address_bytes(address));
-        hasher.finish()
+        SipHasher24::new_with_key(&self.consent).hash(&of_address(grant, units, address))
     }
 
     fn cookie_of_day(&self, grant: u32, address: SocketAddr, day: u64) -> u64 {
-        let mut hasher = SipHasher24::new_with_key(&self.consent);
-        hasher.write(&grant.to_be_bytes());
-        hasher.write(&day.to_be_bytes());
-        hasher.write(&address_bytes(address));
-        hasher.write(&[1]); // one byte longer than a consent, so that neither passes for the other
-        hasher.finish()
+        let mut message = [1; 31]; // one byte longer than a consent, so that neither passes for the other
+        let (head, _) = message.split_at_mut(30);
+        head.copy_from_slice(&of_address(grant, day, address));
+        SipHasher24::new_with_key(&self.consent).hash(&message)
     }
 
     fn tag_back(&self, account: (u32, u8), sender: SocketAddr, receiver: SocketAddr, units: u64) -> u64 {
-        let mut hasher = SipHasher24::new_with_key(&self.back);
-        hasher.write(&account.0.to_be_bytes());
-        hasher.write(&[account.1]);
-        hasher.write(&units.to_be_bytes());
-        hasher.write(&address_bytes(sender));
-        hasher.write(&address_bytes(receiver));
-        hasher.finish()
+        let mut message = [0; 49];
+        message[..4].copy_from_slice(&account.0.to_be_bytes());
+        message[4] = account.1;
+        message[5..13].copy_from_slice(&units.to_be_bytes());
+        message[13..31].copy_from_slice(&address_bytes(sender));
+        message[31..].copy_from_slice(&address_bytes(receiver));
+        SipHasher24::new_with_key(&self.back).hash(&message)
     }
+}
+
+/// What consents and cookies are over: the grant, a time in the unit of either, the address.
+fn of_address(grant: u32, time: u64, address: SocketAddr) -> [u8; 30] {
+    let mut message = [0; 30];
+    message[..4].copy_from_slice(&grant.to_be_bytes());
+    message[4..12].copy_from_slice(&time.to_be_bytes());
+    message[12..].copy_from_slice(&address_bytes(address));
+    message
 }
 
 impl fmt::Debug for RelayKey {
@@ -298,8 +302,8 @@ fn address_bytes(address: SocketAddr) -> [u8; 18] {
         IpAddr::V6(ip) => ip,
     };
     let mut bytes = [0; 18];
-    let port = address.port().to_be_bytes();
-    bytes.iter_mut().zip(ip.octets().iter().chain(&port)).for_each(|(to, from)| *to = *from);
+    bytes[..16].copy_from_slice(&ip.octets());
+    bytes[16..].copy_from_slice(&address.port().to_be_bytes());
     bytes
 }
 
