@@ -1,4 +1,5 @@
-//! byway beside its rivals: the same bulk transfer, on the same machine, in the same run.
+//! byway beside its rivals: the same bulk transfer, on the same machine, in the same run; and its relay beside a forwarder
+//! that only copies ([`forward`]).
 //!
 //! `cargo bench -p byway-rivals` moves bytes from memory to nowhere over the loopback, through real sockets, a sender and a
 //! receiver on a thread each: byway in both its classes, quinn, and kernel TCP, which does not encrypt, for scale. Rounds
@@ -11,6 +12,7 @@
 //! * Bytes count when the receiving application has them.
 
 pub mod byway;
+pub mod forward;
 pub mod quic;
 pub mod tcp;
 
