@@ -18,7 +18,7 @@ const FLOORS: [(&str, &[&str]); 10] = [
     ("byway-engine", &["byway-wire", "byway-control"]),
     ("byway-files", &["byway-wire", "byway-engine"]),
     ("byway-lab", &["byway-wire", "byway-control", "byway-relay", "byway-sim", "byway-engine"]),
-    ("byway-rivals", &["byway-wire", "byway-control", "byway-net", "byway-engine"]),
+    ("byway-rivals", &["byway-wire", "byway-control", "byway-relay", "byway-net", "byway-engine"]),
     (
         "byway",
         &[
