@@ -1,4 +1,5 @@
-//! One account per grant in use: what it used today, how fast, and its MAC key so that it is not derived per packet.
+//! One account per grant in use: what it used today, how fast, its MAC key so that it is not derived per packet, and what its
+//! last packet was found to be.
 //!
 //! The table is as large as it ever gets when it is made. Only who has a genuine word gets an account, so forgers cannot
 //! fill it, and one word gets at most 255 branches. When a newcomer finds its set of [`WAYS`] full, an account that owes
@@ -8,6 +9,7 @@
 //! worth more than one more word.
 
 use crate::limit::Meter;
+use crate::recent::Recent;
 use alloc::vec::Vec;
 use byway_wire::Instant;
 use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
@@ -42,6 +44,7 @@ pub(crate) struct Account {
     used: u64,
     /// When its holder was last told about a limit, Unix seconds.
     noticed: u64,
+    recent: Option<Recent>,
 }
 
 impl Account {
@@ -68,11 +71,17 @@ impl Account {
             day: 0,
             used: 0,
             noticed: 0,
+            recent: None,
         }
     }
 
     pub(crate) fn terms(&self) -> &Terms {
         self.caveat.as_ref().map_or(&self.grant.terms, |caveat| &caveat.terms)
+    }
+
+    /// What its last packet was found to be.
+    pub(crate) const fn recent(&self) -> Option<&Recent> {
+        self.recent.as_ref()
     }
 
     fn branch(&self) -> u8 {
@@ -193,6 +202,13 @@ impl Accounts {
         Ok(())
     }
 
+    /// Keeps what the last packet of an account was found to be, in place of what was kept before.
+    pub(crate) fn remember(&mut self, index: usize, recent: Recent) {
+        if let Some(Some(account)) = self.slots.get_mut(index) {
+            account.recent = Some(recent);
+        }
+    }
+
     /// Whether the holder may be told about a limit: once a second.
     pub(crate) fn may_notice(&mut self, index: usize, unix: u64) -> bool {
         match self.slots.get_mut(index) {
@@ -224,6 +240,6 @@ mod tests {
 
     #[test]
     fn an_account_is_as_small_as_the_configuration_says() {
-        assert!(size_of::<Option<Account>>() <= 150, "{}", size_of::<Option<Account>>());
+        assert!(size_of::<Option<Account>>() <= 288, "{}", size_of::<Option<Account>>());
     }
 }

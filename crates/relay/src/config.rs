@@ -18,7 +18,7 @@ pub struct Config {
     pub rate_cap: Option<u64>,
     /// The most bytes per UTC day for one grant, whatever its word says.
     pub quota_cap: Option<u64>,
-    /// Accounts kept, at about 150 bytes each; rounded up to a power of two of at least 8.
+    /// Accounts kept, at less than 300 bytes each; rounded up to a power of two of at least 8.
     pub accounts: usize,
     /// Bytes on their way out between two rounds of the driver. What finds no room is dropped.
     pub queue_bytes: usize,

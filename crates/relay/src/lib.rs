@@ -18,6 +18,7 @@ mod config;
 mod limit;
 mod policy;
 mod queue;
+mod recent;
 mod relay;
 mod report;
 

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::limit::Limiter;
 use crate::policy::Policy;
 use crate::queue::{Queue, Way};
+use crate::recent::{Moment, Recent, Said};
 use crate::report::{Counters, Dropped, Event};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -55,8 +56,10 @@ pub struct Relay {
 struct Holder {
     key: MacKey,
     generation: u32,
-    /// The sender showed that it receives where it sends from.
-    reachable: bool,
+    /// Where the account stands, if it is this word's already.
+    place: Option<usize>,
+    /// The sender's cookie, found good; 0: it did not show that it receives where it sends from.
+    cookie: u64,
 }
 
 impl Relay {
@@ -127,6 +130,10 @@ impl Relay {
 
     fn unix(&self, now: Instant) -> u64 {
         self.millis(now) / 1_000
+    }
+
+    const fn moment(&self, unix: u64) -> Moment {
+        Moment { generation: self.generation, unix }
     }
 
     /// The keys that hold, with their generations.
@@ -204,28 +211,29 @@ impl Relay {
     /// Who made the packet. The account knows its key; only the first packet of a word, and a forged one, cost more.
     fn holder(&self, forward: &Forward, packet: &[u8], from: SocketAddr, unix: u64) -> Option<Holder> {
         let (id, said) = (forward.grant.id, forward.unix(unix));
-        let reachable = |cookie| match cookie {
-            0 => Some(false),
-            _ => self.keys().any(|(_, key)| key.check_cookie(cookie, id, from, unix)).then_some(true),
-        };
-        let account = self.accounts.find(id, forward.branch()).and_then(|place| self.accounts.get(place));
-        let known = account.filter(|account| {
+        let good =
+            |cookie| cookie == 0 || self.keys().any(|(_, key)| key.check_cookie(cookie, id, from, unix));
+        let place = self.accounts.find(id, forward.branch());
+        let known = place.and_then(|place| self.accounts.get(place)).filter(|account| {
             let age = self.generation.wrapping_sub(account.generation);
             let holds = age == 0 || (age == 1 && self.previous.is_some());
             holds && account.grant == forward.grant && account.caveat == forward.caveat
         });
-        if let Some(account) = known
-            && let Some(reachable) = reachable(forward.cookie(packet, &account.key, said))
-        {
-            return Some(Holder { key: account.key.clone(), generation: account.generation, reachable });
+        if let Some(account) = known {
+            let cookie = forward.cookie(packet, &account.key, said);
+            let again = |recent: &Recent| recent.knows_sender(self.moment(unix), from, cookie);
+            if account.recent().is_some_and(again) || good(cookie) {
+                let (key, generation) = (account.key.clone(), account.generation);
+                return Some(Holder { key, generation, place, cookie });
+            }
         }
         self.keys().find_map(|(generation, key)| {
             if known.is_some_and(|account| account.generation == generation) {
                 return None; // it was just tried
             }
             let key = key.mac_key(&forward.grant, forward.caveat.as_ref());
-            let reachable = reachable(forward.cookie(packet, &key, said))?;
-            Some(Holder { key, generation, reachable })
+            let cookie = forward.cookie(packet, &key, said);
+            good(cookie).then_some(Holder { key, generation, place: None, cookie })
         })
     }
 
@@ -256,11 +264,16 @@ impl Relay {
         if !self.allows(to) {
             return refuse(Reason::Destination);
         }
-        let consent = &forward.consent;
-        match self.keys().find_map(|(_, key)| key.check_consent(consent, forward.grant.id, to, unix)) {
-            None => return refuse(Reason::NoConsent),
-            Some(end) if end <= unix => return refuse(Reason::ConsentExpired),
-            Some(_) => {}
+        let (moment, cookie, consent) = (self.moment(unix), holder.cookie, forward.consent);
+        let said = Said { moment, from, cookie, to, consent };
+        let recent = holder.place.and_then(|place| self.accounts.get(place)?.recent());
+        let known = recent.and_then(|recent| recent.ticket(&said));
+        if known.is_none() {
+            match self.keys().find_map(|(_, key)| key.check_consent(&consent, forward.grant.id, to, unix)) {
+                None => return refuse(Reason::NoConsent),
+                Some(end) if end <= unix => return refuse(Reason::ConsentExpired),
+                Some(_) => {}
+            }
         }
         let Some(way) = self.way(to, datagram) else { return refuse(Reason::Unreachable) };
         let length = size(datagram);
@@ -272,12 +285,16 @@ impl Relay {
             .charge(places, now, unix, length)
             .map_err(|(reason, retry)| (Dropped::Refused(reason), retry))?;
 
-        let tag = if holder.reachable && terms.scope.contains(Scope::BACK) {
-            self.key.return_tag((forward.grant.id, forward.branch()), from, to, unix + RETURN_LIFE)
-        } else {
-            // No ticket for who may not be answered, or may not be who he says.
-            ReturnTag { grant: forward.grant.id, branch: forward.branch(), expiry: 0, tag: 0 }
-        };
+        let account = (forward.grant.id, forward.branch());
+        let ticket = known.unwrap_or_else(|| {
+            let may_answer = cookie != 0 && terms.scope.contains(Scope::BACK);
+            let ticket = may_answer.then(|| self.key.return_tag(account, from, to, unix + RETURN_LIFE));
+            self.accounts.remember(places.0, Recent { said, ticket });
+            ticket
+        });
+        // No ticket for who may not be answered, or may not be who he says.
+        let none = ReturnTag { grant: account.0, branch: account.1, expiry: 0, tag: 0 };
+        let tag = ticket.unwrap_or(none);
         let written = Delivered { from, tag, inner: forward.inner }.write(datagram.payload);
         if written && self.queue.push(way, datagram.payload, datagram.phantom) {
             self.counters.forwarded_packets += 1;
@@ -295,7 +312,10 @@ impl Relay {
         holder: &Holder,
     ) -> Option<(usize, Option<usize>)> {
         let Forward { grant, caveat, .. } = *forward;
-        let own = self.place(now, unix, (grant, caveat), holder.generation, Some(&holder.key), None)?;
+        let own = match holder.place {
+            Some(place) => place,
+            None => self.place(now, unix, (grant, caveat), holder.generation, Some(&holder.key), None)?,
+        };
         if caveat.is_none() {
             return Some((own, None));
         }
@@ -351,12 +371,16 @@ impl Relay {
     ) -> Result<(), Dropped> {
         let unix = self.unix(now);
         let refuse = |reason| Err(Dropped::Refused(reason));
-        let end = self.keys().find_map(|(_, key)| key.check_return(&back.tag, back.to, from, unix));
-        if end.is_none_or(|end| end <= unix) {
-            return Err(Dropped::BadReturn);
-        }
         let ReturnTag { grant: id, branch, .. } = back.tag;
-        let own = self.accounts.find(id, branch).ok_or(Dropped::UnknownAccount)?;
+        let own = self.accounts.find(id, branch);
+        let recent = own.and_then(|place| self.accounts.get(place)?.recent());
+        if !recent.is_some_and(|recent| recent.gave(self.moment(unix), &back.tag, back.to, from)) {
+            let end = self.keys().find_map(|(_, key)| key.check_return(&back.tag, back.to, from, unix));
+            if end.is_none_or(|end| end <= unix) {
+                return Err(Dropped::BadReturn);
+            }
+        }
+        let own = own.ok_or(Dropped::UnknownAccount)?;
         let above =
             if branch == 0 { None } else { Some(self.accounts.find(id, 0).ok_or(Dropped::UnknownAccount)?) };
         let terms = *self.accounts.get(own).ok_or(Dropped::UnknownAccount)?.terms();
