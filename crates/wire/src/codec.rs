@@ -96,14 +96,32 @@ impl<'a> Reader<'a> {
     }
 
     /// A variable-length integer. Longer encodings than needed are accepted, as in QUIC.
+    #[inline]
     pub fn varint(&mut self) -> Result<u64, DecodeError> {
-        let first = *self.rest.first().ok_or(DecodeError::Truncated)?;
-        Ok(match first >> 6 {
-            0 => u64::from(self.u8()?),
-            1 => u64::from(self.u16()? & 0x3fff),
-            2 => u64::from(self.u32()? & 0x3fff_ffff),
-            _ => self.u64()? & VARINT_MAX,
-        })
+        match self.rest.split_first() {
+            Some((&first, tail)) if first < 0x40 => {
+                self.rest = tail;
+                Ok(u64::from(first))
+            }
+            Some((&first, _)) => self.long_varint(first),
+            None => Err(DecodeError::Truncated),
+        }
+    }
+
+    /// One of two, four or eight bytes, `first` being the first of them.
+    fn long_varint(&mut self, first: u8) -> Result<u64, DecodeError> {
+        let length = 1 << (first >> 6);
+        // In the middle of a packet eight bytes are there whatever the length: one load and a shift.
+        let word = match self.rest.first_chunk::<8>() {
+            Some(bytes) => u64::from_be_bytes(*bytes),
+            None => {
+                let mut bytes = [0; 8];
+                bytes.iter_mut().zip(self.rest).for_each(|(to, from)| *to = *from);
+                u64::from_be_bytes(bytes)
+            }
+        };
+        self.rest = self.rest.get(length..).ok_or(DecodeError::Truncated)?;
+        Ok((word & VARINT_MAX) >> (64 - 8 * length))
     }
 
     /// A variable-length integer that must fit 32 bits; `what` names it in the error.
@@ -270,6 +288,26 @@ mod tests {
             assert_eq!(writer.written(), bytes);
         }
         assert_eq!(Reader::new(&[0x40, 0x25]).varint(), Ok(37));
+    }
+
+    #[test]
+    fn a_varint_ends_where_its_first_byte_says_whatever_follows() {
+        let bytes = [0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c];
+        for (first, length) in [(0x02, 1), (0x42, 2), (0x82, 4), (0xc2, 8)] {
+            let mut buffer = [0xff; 16];
+            buffer[..8].copy_from_slice(&bytes);
+            buffer[0] = first;
+            let whole = Reader::new(&buffer[..length]).varint();
+            for end in 0..16 {
+                let mut reader = Reader::new(&buffer[..end]);
+                if end < length {
+                    assert_eq!(reader.varint(), Err(DecodeError::Truncated));
+                    assert_eq!(reader.remaining(), end, "nothing is taken");
+                } else {
+                    assert_eq!((reader.varint(), reader.remaining()), (whole, end - length));
+                }
+            }
+        }
     }
 
     #[test]

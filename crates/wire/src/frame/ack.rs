@@ -23,6 +23,9 @@ pub const MAX_ENTRIES: u64 = 256;
 pub struct AckEntries<'a> {
     count: u64,
     bytes: &'a [u8],
+    /// The first entry as it was checked, and the bytes of the others: most ACKs have one, which is so read once.
+    first: AckEntry<'a>,
+    others: &'a [u8],
 }
 
 /// What arrived on one path.
@@ -40,10 +43,9 @@ pub struct AckEntry<'a> {
     pub arrival: u32,
     /// µs between that arrival and the making of this ACK, to be taken off an RTT sample.
     pub held_micros: u64,
+    /// Numbers below the largest in its range.
     first: u64,
-    more: u64,
     ranges: &'a [u8],
-    runs: u64,
     stamps: &'a [u8],
 }
 
@@ -54,11 +56,13 @@ impl<'a> AckEntries<'a> {
             return Err(DecodeError::Range("ACK entry count"));
         }
         let whole = reader.clone();
-        for _ in 0..count {
+        let first = AckEntry::read(reader)?;
+        let begun = whole.remaining() - reader.remaining();
+        for _ in 1..count {
             AckEntry::read(reader)?;
         }
-        let used = whole.remaining() - reader.remaining();
-        Ok(Self { count, bytes: whole.clone().bytes(used)? })
+        let bytes = whole.clone().bytes(whole.remaining() - reader.remaining())?;
+        Ok(Self { count, bytes, first, others: bytes.get(begun..).unwrap_or_default() })
     }
 
     pub(super) fn write(&self, writer: &mut Writer<'_>) {
@@ -68,8 +72,9 @@ impl<'a> AckEntries<'a> {
 
     /// The entries.
     pub fn iter(&self) -> impl Iterator<Item = AckEntry<'a>> + 'a {
-        let mut reader = Reader::new(self.bytes);
-        core::iter::from_fn(move || AckEntry::read(&mut reader).ok())
+        let mut reader = Reader::new(self.others);
+        let others = core::iter::from_fn(move || AckEntry::read(&mut reader).ok());
+        core::iter::once(self.first.clone()).chain(others)
     }
 }
 
@@ -106,7 +111,7 @@ impl<'a> AckEntry<'a> {
             };
         }
         let stamps = at.clone().bytes(at.remaining() - reader.remaining())?;
-        Ok(Self { path, largest, lost, ce, arrival, held_micros, first, more, ranges, runs, stamps })
+        Ok(Self { path, largest, lost, ce, arrival, held_micros, first, ranges, stamps })
     }
 
     /// The ranges of numbers that arrived, from the largest down: first, and one past the last.
@@ -263,4 +268,44 @@ fn affordable<T>(
         (count, bytes) = (count + 1, next);
     }
     (count, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Frame, Frames};
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn every_entry_of_a_frame_is_read_and_the_frame_after_it() {
+        for count in [1, 2, 63] {
+            let mut buffer = [0; 2000];
+            let mut writer = Writer::new(&mut buffer);
+            let mut ack = AckWriter::begin(&mut writer);
+            for path in 0..count {
+                let (end, at) = (100 + u64::from(path), 7 * path);
+                let ranges = [(end - 3, end), (end - 20, end - 10)];
+                let parts = EntryParts {
+                    path: PathId(path),
+                    lost: 300,
+                    ce: 0,
+                    arrival: at,
+                    held_micros: 70_000,
+                    ranges: &ranges[..1 + path as usize % 2],
+                    stamps: &[(3, at)],
+                };
+                assert!(ack.entry(&mut writer, &parts));
+            }
+            assert!(ack.finish(&mut writer));
+            writer.u8(super::super::PING);
+            let mut frames = Frames::new(writer.written());
+            let Some(Ok(Frame::Ack(entries))) = frames.next() else { panic!("no ACK") };
+            assert_eq!(frames.next(), Some(Ok(Frame::Ping)));
+            let got: Vec<_> =
+                entries.iter().map(|entry| (entry.path.0, entry.largest, entry.ranges().count())).collect();
+            let expected: Vec<_> =
+                (0..count).map(|path| (path, 99 + u64::from(path), 1 + path as usize % 2)).collect();
+            assert_eq!(got, expected);
+        }
+    }
 }
