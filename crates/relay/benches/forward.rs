@@ -1,7 +1,10 @@
-//! Packets per second through a relay, beside a forwarder that only copies: each datagram once into a queue and once out
-//! of it. 1200-byte packets arrive in batches of 64, interleaved from 1, 16 or 64 senders; what `handle` rewrites is
-//! restored by a copy that both sides pay for.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)] // criterion's macros, and setup that must not fail
+//! What a packet costs a relay, beside a forwarder that only copies: each datagram once into a queue and once out of it.
+//!
+//! `cargo bench -p byway-relay` prints, for packets of 1200 bytes in memory, packets per second of processor time (medians of
+//! rounds that alternate), their ratio to copying, and instructions per packet if `valgrind` is there. What `handle` rewrites
+//! is restored by a copy that all pay for. On sockets, where the system costs more than either: `cargo bench -p byway-rivals
+//! --bench relay`.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -9,75 +12,146 @@ mod common;
 use byway_relay::Config;
 use byway_wire::{Datagram, Ecn, Input, Instant, Local, Machine, Out};
 use common::{World, at, config, seal, terms};
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
+use std::net::SocketAddr;
+use std::process::Command;
 
+const PACKET: usize = 1200;
+/// Packets that arrive between two looks at what is to leave.
 const BATCH: usize = 64;
+const ROUNDS: usize = 15;
+/// Batches of a round, and of a count of instructions.
+const BATCHES: usize = 2_000;
+const COUNTED: usize = 100;
 
-fn forward(c: &mut Criterion) {
-    let mut group = c.benchmark_group("forward");
-    group.throughput(Throughput::Elements(BATCH as u64));
-    let mut buffer = vec![0u8; 65_535];
-    let mut payload = vec![0u8; 1200];
-    for senders in [1u16, 16, 64] {
+/// How packets come: in turns of `run` from each of `senders`, under a word of their own or under one for all.
+struct Load {
+    name: &'static str,
+    senders: usize,
+    run: usize,
+    own_words: bool,
+    /// Packets between two looks at what is to leave.
+    batch: usize,
+}
+
+const LOADS: [Load; 5] = [
+    Load { name: "runs of 16", senders: 4, run: 16, own_words: true, batch: BATCH },
+    Load { name: "64 interleaved senders", senders: 64, run: 1, own_words: true, batch: BATCH },
+    Load { name: "64 senders of one word", senders: 64, run: 1, own_words: false, batch: BATCH },
+    Load { name: "one by one", senders: 1, run: 1, own_words: true, batch: 1 },
+    Load { name: "only copying", senders: 0, run: 1, own_words: false, batch: BATCH },
+];
+
+/// What a load needs to run again and again.
+struct Bench {
+    world: World,
+    packets: Vec<(SocketAddr, Vec<u8>)>,
+    batch: usize,
+    payload: Vec<u8>,
+    queue: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl Bench {
+    fn new(load: &Load) -> Self {
         let mut world = World::new(&Config { accounts: 4096, ..config() });
-        let packets: Vec<_> = (0..BATCH as u16)
-            .map(|number| {
-                let port = 1000 + number % senders;
-                let (from, to) = (at(&format!("8.8.8.8:{port}")), at(&format!("9.9.9.9:{port}")));
-                let word = world.word(port.into(), terms());
-                let hop = world.hop(&word, from, to);
-                (from, seal(&hop, Instant::ZERO, &vec![0; 1200 - hop.room()]))
-            })
-            .collect();
-        group.bench_function(format!("relay, {senders} senders"), |b| {
-            b.iter(|| {
-                for (remote, packet) in &packets {
-                    payload.copy_from_slice(packet);
-                    let (local, ecn, arrival) = (Local(0), Ecn::NotEct, Instant::ZERO);
-                    let datagram =
-                        Datagram { local, remote: *remote, ecn, arrival, payload: &mut payload, phantom: 0 };
-                    world.relay.handle(Instant::ZERO, Input::Datagram(datagram));
-                }
-                let mut out = Out { buffer: &mut buffer, max_segments: 64 };
-                while let Some(sent) = world.relay.transmit(Instant::ZERO, &mut out) {
-                    black_box(sent);
-                }
-            });
-        });
-        assert_eq!(world.relay.counters().dropped_in_all(), 0);
+        let mut packet = |number: usize| {
+            let port = 1000 + (number / load.run % load.senders) as u16;
+            let (from, to) = (at(&format!("8.8.8.8:{port}")), at(&format!("9.9.9.9:{port}")));
+            let word = world.word(if load.own_words { port.into() } else { 1 }, terms());
+            let hop = world.hop(&word, from, to);
+            (from, seal(&hop, Instant::ZERO, &vec![0; PACKET - hop.room()]))
+        };
+        let packets = if load.senders == 0 { Vec::new() } else { (0..BATCH).map(&mut packet).collect() };
+        let (payload, buffer) = (vec![0; PACKET], vec![0; 65_535]);
+        Self { world, packets, batch: load.batch, payload, queue: vec![0; BATCH * PACKET], buffer }
     }
-    // The sender's side, which is little but the MAC over the packet: what of the above is SipHash.
-    let mut world = World::new(&config());
-    let word = world.word(1, terms());
-    let hop = world.hop(&word, at("8.8.8.8:1"), at("9.9.9.9:1"));
-    group.bench_function("sealing alone", |b| {
-        b.iter(|| {
-            for _ in 0..BATCH {
-                assert!(hop.seal(Instant::ZERO, black_box(&mut payload)));
+
+    fn run(&mut self, batches: usize) {
+        for _ in 0..batches {
+            if self.packets.is_empty() { self.copy() } else { self.forward() }
+        }
+        assert_eq!(self.world.relay.counters().dropped_in_all(), 0);
+    }
+
+    #[inline(never)]
+    fn forward(&mut self) {
+        for packets in self.packets.chunks(self.batch) {
+            for (remote, packet) in packets {
+                self.payload.copy_from_slice(packet);
+                let (local, ecn, arrival, payload) =
+                    (Local(0), Ecn::NotEct, Instant::ZERO, self.payload.as_mut_slice());
+                let datagram = Datagram { local, remote: *remote, ecn, arrival, payload, phantom: 0 };
+                self.world.relay.handle(Instant::ZERO, Input::Datagram(datagram));
             }
-        });
-    });
-    let packet = vec![7u8; 1200];
-    let mut queue = vec![0u8; BATCH * 1200];
-    group.bench_function("only copying", |b| {
-        b.iter(|| {
-            for room in queue.chunks_exact_mut(1200) {
-                payload.copy_from_slice(black_box(&packet));
-                room.copy_from_slice(black_box(&payload));
+            let mut out = Out { buffer: &mut self.buffer, max_segments: 64 };
+            while let Some(sent) = self.world.relay.transmit(Instant::ZERO, &mut out) {
+                black_box(sent);
             }
-            for run in queue.chunks(54 * 1200) {
-                buffer[..run.len()].copy_from_slice(run);
-                black_box(&mut buffer);
-            }
-        });
-    });
-    group.finish();
+        }
+    }
+
+    #[inline(never)]
+    fn copy(&mut self) {
+        let packet = [7; PACKET];
+        for room in self.queue.chunks_exact_mut(PACKET) {
+            self.payload.copy_from_slice(black_box(&packet));
+            room.copy_from_slice(black_box(&self.payload));
+        }
+        for run in self.queue.chunks(54 * PACKET) {
+            self.buffer[..run.len()].copy_from_slice(run);
+            black_box(&mut self.buffer);
+        }
+    }
 }
 
-criterion_group! {
-    name = benches;
-    config = Criterion::default().sample_size(20).warm_up_time(std::time::Duration::from_millis(500)).measurement_time(std::time::Duration::from_secs(2));
-    targets = forward
+/// Processor time of this thread in seconds.
+fn cpu() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
-criterion_main!(benches);
+
+/// Instructions per packet, counted in another process; `None` without `valgrind`.
+fn instructions(load: usize) -> Option<f64> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    let only = if LOADS.get(load)?.senders == 0 { "*Bench*copy*" } else { "*Bench*forward*" };
+    valgrind.arg(format!("--toggle-collect={only}"));
+    valgrind.arg(std::env::current_exe().ok()?).args(["count", &load.to_string()]);
+    let output = valgrind.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let collected = text.lines().find_map(|line| line.split_once("Collected : "))?.1;
+    Some(collected.trim().parse::<f64>().ok()? / (COUNTED * BATCH) as f64)
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if let [count, load] = words.as_slice()
+        && count == "count"
+    {
+        let load = LOADS.get(load.parse::<usize>().unwrap()).unwrap();
+        return Bench::new(load).run(COUNTED);
+    }
+    let mut benches: Vec<Bench> = LOADS.iter().map(Bench::new).collect();
+    let mut rates = vec![Vec::new(); LOADS.len()];
+    for _ in 0..ROUNDS {
+        for (bench, rates) in benches.iter_mut().zip(&mut rates) {
+            let begun = cpu();
+            bench.run(BATCHES);
+            rates.push((BATCHES * BATCH) as f64 / (cpu() - begun));
+        }
+    }
+    let median = |rates: &mut Vec<f64>| {
+        rates.sort_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    };
+    let medians: Vec<f64> = rates.iter_mut().map(median).collect();
+    let copying = medians.last().copied().unwrap();
+    println!("in memory, packets of {PACKET} bytes, {BATCH} at a time, medians of {ROUNDS} rounds");
+    println!("{:<24} {:>15} {:>11} {:>14}", "", "packets/CPU s", "to copying", "instructions");
+    for (index, (load, rate)) in LOADS.iter().zip(medians).enumerate() {
+        let instructions = instructions(index).map_or("-".to_owned(), |count| format!("{count:.0}"));
+        println!("{:<24} {rate:>15.0} {:>11.2} {instructions:>14}", load.name, rate / copying);
+    }
+}
