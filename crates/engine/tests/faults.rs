@@ -29,7 +29,7 @@ fn arrives(mut world: Parallel, limit: u64, object: u64, stream: u64) -> (Durati
     let took = world.finish(seconds(limit));
     let receiver = &world.world[world.receiver];
     assert_eq!((receiver.received, receiver.stream), (object, stream));
-    assert!(stream == 0 || receiver.stream_finished);
+    assert!(stream == 0 || receiver.streams_finished == 1);
     (took, world)
 }
 

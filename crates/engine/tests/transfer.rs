@@ -36,7 +36,7 @@ fn a_stream_arrives_in_order_over_paths_of_different_length() {
     let mut world = parallel(3, plan, &pipes);
     world.finish(Duration::from_secs(20));
     let receiver = &world.world[world.receiver];
-    assert_eq!((receiver.stream, receiver.stream_finished), (6 * MIB, true));
+    assert_eq!((receiver.stream, receiver.streams_finished), (6 * MIB, 1));
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub const PATH_LOOKAHEAD: u32 = 64;
 /// The most paths of a peer that are remembered, dropped ones included.
 const MOST_PATHS: usize = 8192;
 /// A responder keeps a connection this long for a peer that never shows that it has the keys.
-const UNCONFIRMED: Duration = Duration::from_secs(10);
+const UNCONFIRMED: Duration = Duration::from_secs(30);
 /// Events that wait for the owner at most; an owner that never looks loses the oldest.
 const MOST_EVENTS: usize = 1024;
 

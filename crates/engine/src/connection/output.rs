@@ -280,7 +280,8 @@ impl Connection {
         }
         let path = self.paths.get_mut(id)?;
         path.spend((size + phantom) as u64);
-        let ecn = if path.send.timeouts() == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+        let capable = path.send.timeouts() == 0 && path.send.ecn.is_used();
+        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
         Some(Transmit {
             local: path.route.local,
             remote: path.route.remote,

@@ -2,6 +2,7 @@
 //! What to make of them is the controller's and the scheduler's business.
 
 pub mod delay;
+pub mod ecn;
 pub mod ledger;
 pub mod mtu;
 pub mod pacer;

@@ -1,6 +1,7 @@
 //! The sending end of a path: its numbers, what is in flight, what ACKs and silences say about it.
 
 use super::delay::DelayClock;
+use super::ecn::Validation;
 use super::ledger::{Cargo, Entry, Fate, Ledger};
 use super::mtu::Mtu;
 use super::pacer::Pacer;
@@ -34,6 +35,8 @@ pub struct SendPath {
     pub rtt: Rtt,
     /// Size of datagrams.
     pub mtu: Mtu,
+    /// Whether its marks mean anything.
+    pub ecn: Validation,
     /// When packets may leave.
     pub pacer: Pacer,
     /// Totals for people and figures.
@@ -133,6 +136,7 @@ impl SendPath {
             rtt: Rtt::new(rtt),
             pacer: Pacer::new(now, mtu.current() as u64),
             mtu,
+            ecn: Validation::default(),
             totals: Totals::default(),
             delay: DelayClock::default(),
             one_way: None,
@@ -322,7 +326,8 @@ impl SendPath {
         if self.largest_acked.is_none_or(|largest| largest <= entry.largest) {
             self.largest_acked = Some(entry.largest);
             let marks = entry.ce.saturating_sub(self.reported.1);
-            progress.ce = u32::try_from(marks).unwrap_or(u32::MAX);
+            let marks = u32::try_from(marks).unwrap_or(u32::MAX);
+            progress.ce = self.ecn.on_ack(progress.packets, marks);
             self.reported = (entry.lost, self.reported.1.max(entry.ce));
         }
         self.trim(now);
@@ -473,6 +478,7 @@ impl SendPath {
         self.delay = DelayClock::default();
         self.one_way = None;
         self.reorder_time = Duration::ZERO;
+        self.ecn = Validation::default();
         self.timeouts = 0;
     }
 

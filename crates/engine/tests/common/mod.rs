@@ -3,6 +3,8 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
 pub mod detours;
+pub mod shared;
+pub mod strangers;
 
 use byway_control::by_name;
 use byway_engine::connection::Event;
@@ -16,6 +18,7 @@ use byway_engine::{
 use byway_sim::{Node, NodeId, PipeConfig, World};
 use byway_wire::relay::{Consent, Word};
 use byway_wire::{Duration, Instant, Machine, ObjectId, StreamId};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 pub const MS: Duration = Duration::from_millis(1);
@@ -28,6 +31,16 @@ pub fn pattern(object: u32, offset: u64) -> u8 {
 
 pub fn pattern_bytes(object: u32, offset: u64, length: usize) -> Vec<u8> {
     (offset..offset + length as u64).map(|at| pattern(object, at)).collect()
+}
+
+/// The initiator's `index`th stream.
+pub fn stream_id(index: u32) -> StreamId {
+    StreamId(2 * index)
+}
+
+/// What the bytes of a stream are made of.
+fn stream_pattern(id: StreamId) -> u32 {
+    u32::MAX - id.0
 }
 
 pub fn identity(seed: u8) -> Identity {
@@ -51,7 +64,9 @@ impl Admission for Everybody {
 pub struct Plan {
     pub congestion: &'static str,
     pub objects: Vec<u64>,
+    /// Bytes of each stream; 0: none is opened.
     pub stream: u64,
+    pub streams: u32,
     pub start: Duration,
     pub said: &'static [u8],
     pub addresses: Vec<SocketAddr>,
@@ -67,6 +82,7 @@ impl Plan {
             congestion,
             objects: objects.to_vec(),
             stream: 0,
+            streams: 1,
             start: Duration::ZERO,
             said: b"",
             addresses: to.to_vec(),
@@ -74,6 +90,15 @@ impl Plan {
             suites: Suites::SECURE,
             relays: Vec::new(),
         }
+    }
+}
+
+impl Plan {
+    /// Headers only, and no cipher: for what takes long.
+    pub fn lengths(mut self) -> Self {
+        self.config.payload = Payload::Length;
+        self.suites = Suites::INSECURE_SIMULATION;
+        self
     }
 }
 
@@ -88,7 +113,8 @@ pub struct Sender {
     pub failed: Option<ConnectError>,
     pub closed: Option<(u64, String)>,
     pub events: Vec<Event>,
-    stream_sent: u64,
+    /// Bytes written to each stream that is not yet written to its end.
+    writing: BTreeMap<u32, u64>,
     pub acked: Vec<ObjectId>,
     pub keep_open: bool,
     pub troubles: Vec<(SocketAddr, RelayTrouble)>,
@@ -96,6 +122,7 @@ pub struct Sender {
 
 impl Sender {
     pub fn new(seed: u8, peer: PublicKey, plan: Plan) -> Self {
+        let streams = if plan.stream > 0 { plan.streams } else { 0 };
         let endpoint = Endpoint::new(EndpointConfig {
             identity: identity(seed),
             suites: plan.suites,
@@ -114,7 +141,7 @@ impl Sender {
             failed: None,
             closed: None,
             events: Vec::new(),
-            stream_sent: 0,
+            writing: (0..streams).map(|index| (index, 0)).collect(),
             acked: Vec::new(),
             keep_open: false,
             troubles: Vec::new(),
@@ -148,23 +175,26 @@ impl Sender {
             let bytes = pattern_bytes(read.object.0, read.offset, read.length);
             out.provide(read.object, read.offset, bytes);
         }
-        while self.stream_sent < self.plan.stream {
-            let chunk = (self.plan.stream - self.stream_sent).min(8192) as usize;
-            let taken = out.write(StreamId(0), &pattern_bytes(u32::MAX, self.stream_sent, chunk));
-            self.stream_sent += taken as u64;
-            if self.stream_sent == self.plan.stream {
-                out.finish(StreamId(0));
+        let size = self.plan.stream;
+        self.writing.retain(|index, sent| {
+            let id = stream_id(*index);
+            while *sent < size {
+                let chunk = (size - *sent).min(8192) as usize;
+                let taken = out.write(id, &pattern_bytes(stream_pattern(id), *sent, chunk));
+                *sent += taken as u64;
+                if taken < chunk {
+                    return true;
+                }
             }
-            if taken < chunk {
-                break;
-            }
-        }
+            out.finish(id);
+            false
+        });
         while let Some(event) = out.next_event() {
             if let OutEvent::ObjectAcked(id) = event {
                 self.acked.push(id);
             }
         }
-        if self.stream_sent == self.plan.stream && out.all_acked() && self.done_at.is_none() {
+        if self.writing.is_empty() && out.all_acked() && self.done_at.is_none() {
             self.done_at = Some(now);
             if !self.keep_open {
                 let handle = self.handle.expect("connected");
@@ -203,8 +233,8 @@ impl Node for Sender {
                     for (index, size) in self.plan.objects.iter().enumerate() {
                         out.add_object(ObjectId(index as u32), *size);
                     }
-                    if self.plan.stream > 0 {
-                        out.open_stream(StreamId(0));
+                    for index in self.writing.keys() {
+                        out.open_stream(stream_id(*index));
                     }
                 }
                 EndpointEvent::Failed(_, error) => self.failed = Some(error),
@@ -226,8 +256,10 @@ pub struct Receiver {
     pub handles: Vec<Handle>,
     pub received: u64,
     pub complete: Vec<(ObjectId, u64)>,
+    /// Bytes read from streams, and how many of them ended.
     pub stream: u64,
-    pub stream_finished: bool,
+    pub streams_finished: u32,
+    reading: BTreeMap<StreamId, u64>,
     pub closed: Vec<(u64, String)>,
     /// (time, bytes received so far), a mark each 100 ms.
     pub marks: Vec<(Instant, u64)>,
@@ -256,7 +288,8 @@ impl Receiver {
             received: 0,
             complete: Vec::new(),
             stream: 0,
-            stream_finished: false,
+            streams_finished: 0,
+            reading: BTreeMap::new(),
             closed: Vec::new(),
             marks: Vec::new(),
             payload,
@@ -293,11 +326,13 @@ impl Receiver {
                 InEvent::ObjectComplete { id, size } => self.complete.push((id, size)),
                 InEvent::StreamReadable(id) | InEvent::StreamOpened(id) => {
                     let mut buffer = [0; 4096];
+                    let at = self.reading.entry(id).or_default();
                     while let Some(read) = incoming.read(id, &mut buffer) {
-                        let expected = pattern_bytes(u32::MAX, self.stream, read.length);
-                        assert_eq!(buffer[..read.length], expected[..], "stream at {}", self.stream);
+                        let expected = pattern_bytes(stream_pattern(id), *at, read.length);
+                        assert_eq!(buffer[..read.length], expected[..], "{id:?} at {at}");
+                        *at += read.length as u64;
                         self.stream += read.length as u64;
-                        self.stream_finished |= read.finished;
+                        self.streams_finished += u32::from(read.finished);
                         if read.finished || read.length == 0 {
                             break;
                         }

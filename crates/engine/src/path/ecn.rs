@@ -1,0 +1,77 @@
+//! Whether a path's ECN marks mean anything (RFC 9000 section 13.4.2).
+
+/// Packets whose marks are watched before any is believed: as many as RFC 9000, appendix A.4, sends for a trial.
+const TRIAL: u64 = 10;
+
+/// The validation of ECN on one path.
+///
+/// There are routers that set CE on whatever they carry. A sender that takes it for congestion goes on at its smallest window
+/// for ever. So if none of the first packets comes without a mark, marks are passed over and packets leave as not capable.
+/// A queue that really marks all of them then drops some, or delays them, and is noticed so.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Validation {
+    acked: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// All marked so far.
+    #[default]
+    Trial,
+    /// Some came unmarked.
+    Capable,
+    /// The path marks everything.
+    Mangled,
+}
+
+impl Validation {
+    /// Whether packets should leave as capable of ECN.
+    #[must_use]
+    pub fn is_used(self) -> bool {
+        self.state != State::Mangled
+    }
+
+    /// `packets` were acknowledged, and `marks` new marks counted. Those of them that tell of congestion.
+    pub fn on_ack(&mut self, packets: u32, marks: u32) -> u32 {
+        if self.state == State::Capable {
+            return marks;
+        }
+        if self.state == State::Trial {
+            self.acked += u64::from(packets);
+            if marks < packets {
+                self.state = State::Capable;
+                return marks;
+            }
+            if self.acked >= TRIAL {
+                self.state = State::Mangled;
+            }
+        }
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_count_once_one_packet_came_without() {
+        let mut ecn = Validation::default();
+        assert_eq!(ecn.on_ack(3, 3), 0);
+        assert_eq!(ecn.on_ack(3, 1), 1);
+        assert_eq!(ecn.on_ack(100, 100), 100);
+        assert!(ecn.is_used());
+    }
+
+    #[test]
+    fn a_path_that_marks_everything_is_not_believed() {
+        let mut ecn = Validation::default();
+        for _ in 0..3 {
+            assert!(ecn.is_used());
+            assert_eq!(ecn.on_ack(4, 4), 0);
+        }
+        assert!(!ecn.is_used());
+        assert_eq!(ecn.on_ack(4, 1), 0, "marks of before");
+    }
+}
