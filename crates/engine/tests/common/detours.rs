@@ -24,7 +24,7 @@ pub fn receiver_address() -> SocketAddr {
 }
 
 pub fn relay_address(index: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, 2, index as u8], 4748))
+    SocketAddr::from(([10, 0, 2 + (index >> 8) as u8, index as u8], 4748))
 }
 
 pub fn relay(now: Instant) -> Relay {
