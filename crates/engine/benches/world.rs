@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p byway-engine --bench world [-- RELAYS CONGESTION MILLISECONDS]` prints the data packets that the sender made
 //! per second of wall time, once all paths carry data. A packet through a relay crosses two links and three machines.
-//! Without words: over 1, 4 and 450 relays, with NewReno on every path (so that all of them carry data) and with both classes.
+//! Without words: over 3 and 255 relays (4 and 256 paths), and over 4 and 450, with NewReno on every path (so that all of
+//! them carry data) and with both classes.
 //!
 //! Instructions per packet: `valgrind --tool=callgrind --toggle-collect='*measured_span*' target/release/deps/world-… 4 newreno 500`,
 //! divided by the packets printed.
@@ -173,7 +174,7 @@ fn main() {
     let time = words.get(2).map(|word| Duration::from_millis(word.parse().expect("milliseconds")));
     let wanted = |index: usize, word: &str| words.get(index).is_none_or(|only| only == word);
     for congestion in ["newreno", "mpath", "harp"] {
-        for (relays, millis) in [(1, 40_000), (4, 20_000), (450, 2_000)] {
+        for (relays, millis) in [(3, 20_000), (4, 20_000), (255, 2_000), (450, 2_000)] {
             if wanted(0, &relays.to_string()) && wanted(1, congestion) {
                 measure(relays, congestion, time.unwrap_or(Duration::from_millis(millis)));
             }

@@ -33,6 +33,9 @@ pub struct Config {
     pub facts: usize,
     /// What objects are made of.
     pub payload: Payload,
+    /// Bytes per second of data (UDP payload) that are sent at most, over all paths together; `None`: as fast as they carry. See
+    /// [`set_cap`](crate::Connection::set_cap).
+    pub cap: Option<u64>,
 }
 
 /// When a hole in a path's numbers is reported as lost (PNACK).
@@ -94,6 +97,7 @@ impl Default for Config {
             tau: Tau::default(),
             facts: 0,
             payload: Payload::default(),
+            cap: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 //! Rooms: `input` takes packets apart, `output` puts them together, `life` leads paths
 //! through theirs, `probing` tries routes, `ways` finds the ways back.
 
+mod cap;
 pub mod facts;
 mod input;
 mod life;
@@ -35,6 +36,7 @@ use byway_control::{Controller, Delay};
 use byway_wire::frame::{RelayConsent, RelayOffer};
 use byway_wire::relay::Reason;
 use byway_wire::{ConnectionId, Duration, Instant, PathId};
+use cap::Cap;
 use core::net::SocketAddr;
 use facts::Facts;
 pub(crate) use input::{Inbound, Rejected};
@@ -200,6 +202,8 @@ pub struct Connection {
     tau: (Duration, Instant),
     /// Whether a path may have become available since the controller was last offered one.
     may_open: bool,
+    /// What may be sent at most.
+    cap: Cap,
     /// What is left of a run of which datagrams leave one by one.
     rest: Option<output::Rest>,
     /// A path of the peer's whose ACK goes by another way as well.
@@ -291,6 +295,7 @@ impl Connection {
             snack_due: false,
             tau: (Duration::ZERO, Instant::ZERO),
             may_open: true,
+            cap: Cap::new(now, config.cap),
             echo: None,
             data_came: false,
             timers: Timers::default(),
@@ -504,6 +509,7 @@ impl Connection {
         }
         self.keep_alive(now);
         self.probe_candidates(now);
+        self.cap.wake(now);
         self.arm_whole(now);
     }
 
@@ -513,7 +519,7 @@ impl Connection {
         let keep_alive = self.keep_alive_at();
         let probe = self.next_candidate_at().map(|at| at.max(self.next_probe_at));
         let unconfirmed = (!self.confirmed).then(|| self.born + UNCONFIRMED);
-        let next = [Some(idle), unconfirmed, snack, Some(keep_alive), probe, self.tick_at]
+        let next = [Some(idle), unconfirmed, snack, Some(keep_alive), probe, self.tick_at, self.cap.until]
             .into_iter()
             .flatten()
             .min();

@@ -192,6 +192,7 @@ impl Connection {
             let (in_flight, window) = (path.send.in_flight, path.allowance.window);
             let room = (window.saturating_sub(in_flight) / size as u64).max(u64::from(in_flight == 0));
             if room == 0 {
+                self.cap.yields();
                 continue; // an ACK brings it back
             }
             if path.send.timeouts() > 0 && in_flight > 0 {
@@ -199,6 +200,7 @@ impl Connection {
             }
             let tokens = path.send.pacer.available(now) / size as u64;
             if tokens == 0 {
+                self.cap.yields();
                 path.paced = true;
                 self.arm_path(id);
                 continue;
@@ -206,7 +208,13 @@ impl Connection {
             if path.send.timeouts() > 0 && self.has_other(id) {
                 continue; // silent: its pings will tell; others carry the data
             }
-            let most = room.min(tokens).min(out.max_segments as u64).max(1);
+            let capped = self.cap.allows(now, size as u64);
+            if capped == 0 {
+                self.make_ready(id);
+                self.arm_whole_at(now, self.cap.until);
+                return None;
+            }
+            let most = room.min(tokens).min(capped).min(out.max_segments as u64).max(1);
             let sent = self.run(now, id, out, size, usize::try_from(most).unwrap_or(1), purpose);
             self.make_ready(id);
             if sent.is_some() {
@@ -311,7 +319,7 @@ impl Connection {
         }
         let (sealed, phantom) = (writer.len() + TAG_LEN, writer.phantom());
         debug_assert_eq!(HEADER_LEN + STAMP_LEN, start);
-        let app_limited = purpose != Purpose::Data || !self.out.wants_to_send();
+        let app_limited = purpose != Purpose::Data || self.cap.holds() || !self.out.wants_to_send();
         let packet = buffer.get_mut(envelope..envelope + sealed)?;
         if self.sealer.seal(id, number, packet, HEADER_LEN).is_err() {
             self.finish(super::close::WORN_OUT, "the keys are worn out", false);
@@ -327,6 +335,7 @@ impl Connection {
             Purpose::Size => path.send.mtu.sent(length, number),
             Purpose::Data | Purpose::Tail => {
                 path.send.pacer.spend(u64::from(bytes));
+                self.cap.spend(u64::from(bytes));
                 let sent = byway_control::Sent { now, bytes, in_flight: path.send.in_flight, app_limited };
                 self.controller.on_sent(id, &sent);
             }

@@ -44,6 +44,8 @@ pub struct Status {
     pub paths: Vec<PathStatus>,
     /// Why nothing more is sent, if that is not for want of window.
     pub blocked: Option<Blocked>,
+    /// Whether [`set_cap`](Connection::set_cap) is what holds it back.
+    pub capped: bool,
     /// The controller's name.
     pub congestion: &'static str,
 }
@@ -66,6 +68,11 @@ impl Connection {
             silent: path.send.timeouts(),
             totals: path.send.totals,
         });
-        Status { paths: paths.collect(), blocked: self.out.blocked_by(), congestion: self.controller.name() }
+        Status {
+            paths: paths.collect(),
+            blocked: self.out.blocked_by(),
+            capped: self.cap.holds(),
+            congestion: self.controller.name(),
+        }
     }
 }

@@ -38,9 +38,14 @@ impl Pacer {
 
     /// Sets the rate (bytes per second) and the size of a full packet.
     pub fn set_rate(&mut self, now: Instant, rate: u64, packet: u64) {
+        self.set_rate_with(now, rate, packet, BURST);
+    }
+
+    /// The same with another length of a burst.
+    pub fn set_rate_with(&mut self, now: Instant, rate: u64, packet: u64, burst: Duration) {
         self.fill(now);
         self.rate = rate;
-        let burst = u64::try_from(u128::from(rate) * BURST.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX);
+        let burst = u64::try_from(u128::from(rate) * burst.as_nanos() / 1_000_000_000).unwrap_or(u64::MAX);
         self.capacity = burst.clamp(packet * BURST_PACKETS, 1 << 20);
         self.tokens = self.tokens.min(self.capacity << SCALE);
     }
