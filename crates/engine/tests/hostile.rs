@@ -2,23 +2,20 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
 mod common;
+#[path = "common/liar.rs"]
+mod liar;
 
-use byway_engine::config::Params;
-use byway_engine::connection::{Event, close};
+use byway_engine::Config;
+use byway_engine::connection::close;
 use byway_engine::data::ProtocolError;
-use byway_engine::handshake::{Established, Initiator, Progress};
-use byway_engine::seal::{Suites, connection_id};
-use byway_engine::{Config, Endpoint, EndpointEvent, Handle};
 use byway_sim::{Random, Verdict};
 use byway_wire::frame::ack::{AckWriter, EntryParts};
-use byway_wire::frame::{self, Frame, Frames, Object, RelayOffer, Stream};
-use byway_wire::packet::{HEADER_LEN, Handshake, Header, STAMP_LEN, TAG_LEN};
+use byway_wire::frame::{self, Frame, Object, RelayOffer, Stream};
+use byway_wire::packet::Handshake;
 use byway_wire::relay::Kind;
-use byway_wire::{
-    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out, PathId, StreamId,
-    Writer,
-};
-use common::{MS, Plan, Receiver, address, both, identity, line, parallel};
+use byway_wire::{Duration, Ecn, Instant, Machine, ObjectId, PathId, StreamId, Writer};
+use common::{MS, Plan, address, both, line, parallel};
+use liar::{Bench, drain, liar, put};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,145 +25,6 @@ use std::rc::Rc;
 type Recorded = (Instant, SocketAddr, SocketAddr, Vec<u8>);
 
 const MIB: u64 = 1 << 20;
-
-/// An honest endpoint, and a peer that has valid keys and may seal whatever it likes.
-struct Bench {
-    honest: Endpoint,
-    handle: Handle,
-    keys: Established,
-    now: Instant,
-    numbers: BTreeMap<u32, u64>,
-    /// Packets of the honest side by path, to restore their numbers.
-    heard: BTreeMap<PathId, u64>,
-}
-
-fn liar() -> SocketAddr {
-    address("10.0.0.1:5000")
-}
-
-fn put(endpoint: &mut Endpoint, now: Instant, from: SocketAddr, bytes: &[u8]) -> Vec<(SocketAddr, Vec<u8>)> {
-    let mut payload = bytes.to_vec();
-    let datagram = Datagram {
-        local: Local(0),
-        remote: from,
-        ecn: Ecn::NotEct,
-        arrival: now,
-        payload: &mut payload,
-        phantom: 0,
-    };
-    endpoint.handle(now, Input::Datagram(datagram));
-    drain(endpoint, now)
-}
-
-fn drain(endpoint: &mut Endpoint, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
-    let mut sent = Vec::new();
-    let mut buffer = vec![0; 65_536];
-    while let Some(transmit) = endpoint.transmit(now, &mut Out { buffer: &mut buffer, max_segments: 16 }) {
-        for datagram in buffer[..transmit.size].chunks(transmit.segment) {
-            sent.push((transmit.remote, datagram.to_vec()));
-        }
-        assert!(sent.len() < 100_000, "it sends without end");
-    }
-    sent
-}
-
-impl Bench {
-    fn new(config: Config) -> Self {
-        let mut honest = Receiver::new(9, config.clone(), Suites::SECURE).endpoint;
-        let now = Instant::from_millis(1_000);
-        let link = LinkChange { local: Local(0), address: address("10.0.1.1:4000"), up: true };
-        honest.handle(now, Input::Link(link));
-        let said = Params::of(&config).payload(b"");
-        let mut initiator =
-            Initiator::new(&identity(7), identity(9).public(), &said, Suites::SECURE, [3; 32]).unwrap();
-        let answers = put(&mut honest, now, liar(), &initiator.hello());
-        let [(to, answer)] = &answers[..] else { panic!("{} answers", answers.len()) };
-        assert_eq!(*to, liar());
-        let Ok(Progress::Established(keys)) = initiator.on_packet(&Handshake::read(answer).unwrap()) else {
-            panic!("no session")
-        };
-        let handle = honest.handles().next().unwrap();
-        let mut bench =
-            Self { honest, handle, keys: *keys, now, numbers: BTreeMap::new(), heard: BTreeMap::new() };
-        bench.say(0, |writer| Frame::Ping.write(writer));
-        let accepted = std::iter::from_fn(|| bench.honest.next_event()).collect::<Vec<_>>();
-        assert_eq!(accepted, [EndpointEvent::Accepted(bench.handle)]);
-        bench
-    }
-
-    /// A packet with these frames, sealed with valid keys.
-    fn packet(&mut self, path: u32, frames: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-        let number = self.numbers.entry(path).or_default();
-        let path = PathId(path);
-        let mut packet = vec![0; 1472];
-        let mut writer = Writer::new(&mut packet[..1472 - TAG_LEN]);
-        let connection = connection_id(&self.keys.send_ids, path);
-        let epoch = self.keys.sealer.epoch(self.now);
-        Header { connection, number: *number as u32, epoch }.write(&mut writer);
-        writer.u32(self.now.as_micros() as u32);
-        frames(&mut writer);
-        let length = writer.len() + TAG_LEN;
-        packet.truncate(length);
-        self.keys.sealer.seal(path, *number, &mut packet, HEADER_LEN).unwrap();
-        *number += 1;
-        packet
-    }
-
-    fn say(&mut self, path: u32, frames: impl FnOnce(&mut Writer<'_>)) -> Vec<(SocketAddr, Vec<u8>)> {
-        let packet = self.packet(path, frames);
-        put(&mut self.honest, self.now, liar(), &packet)
-    }
-
-    /// What `find` finds among the frames of a packet that the honest side sent.
-    fn frame_in<T>(&mut self, packet: &[u8], find: impl Fn(Frame<'_>) -> Option<T>) -> Option<T> {
-        let mut packet = packet.to_vec();
-        let header = Header::read(&packet).ok()?;
-        let path = (0..64)
-            .map(PathId)
-            .find(|path| connection_id(&self.keys.receive_ids, *path) == header.connection)?;
-        let number = self.heard.entry(path).or_default();
-        *number = u64::from(header.number);
-        let plain =
-            self.keys.opener.open(self.now, path, *number, header.epoch, &mut packet, HEADER_LEN).ok()?;
-        Frames::new(&plain[STAMP_LEN..]).find_map(|frame| find(frame.ok()?))
-    }
-
-    /// The code of the CLOSE among what the honest side sent.
-    fn close_in(&mut self, sent: &[(SocketAddr, Vec<u8>)]) -> Option<u64> {
-        let code = |frame: Frame<'_>| match frame {
-            Frame::Close { code, .. } => Some(code),
-            _ => None,
-        };
-        sent.iter().find_map(|(_, packet)| self.frame_in(packet, code))
-    }
-
-    /// The token of a packet's PATH_CHALLENGE.
-    fn challenge_in(&mut self, packet: &[u8]) -> [u8; 8] {
-        let token = |frame: Frame<'_>| match frame {
-            Frame::PathChallenge(token) => Some(token),
-            _ => None,
-        };
-        self.frame_in(packet, token).expect("a challenge")
-    }
-
-    /// Asserts that the honest side closed with this code, said so, and told its owner.
-    fn closed_with(&mut self, sent: &[(SocketAddr, Vec<u8>)], expected: u64) {
-        assert_eq!(self.close_in(sent), Some(expected));
-        let connection = self.honest.connection_mut(self.handle).unwrap();
-        let told = std::iter::from_fn(|| connection.next_event())
-            .any(|event| matches!(event, Event::Closed { code, by_peer: false, .. } if code == expected));
-        assert!(told, "the owner was not told");
-    }
-
-    fn is_open(&self) -> bool {
-        self.honest.connection(self.handle).is_some_and(|connection| !connection.is_closing())
-    }
-
-    fn state(&self) -> String {
-        let connection = self.honest.connection(self.handle).unwrap();
-        format!("{:?} {:?}", connection.status(), connection.deadline())
-    }
-}
 
 #[test]
 fn garbage_changes_nothing() {

@@ -1,6 +1,7 @@
 //! Tells apart what comes in: answers to attempts, HELLOs, and packets of connections.
 
 use super::attempt::Success;
+use super::effort::Care;
 use super::{Admit, COOKIES_ABOVE, Endpoint, EndpointEvent, Handle, MOST_ANSWERS, MOST_UNCONFIRMED, Slot};
 use crate::config::Params;
 use crate::connection::{Connection, Inbound, Rejected, Role, close};
@@ -162,8 +163,18 @@ impl Endpoint {
             return;
         }
         let greeting = Params::of(&self.config).payload(&self.greeting);
-        let demand_cookie = self.unconfirmed >= COOKIES_ABOVE;
-        match self.responder.on_hello(now, source.remote, packet, demand_cookie, &greeting) {
+        let care = self.effort.care(now);
+        if care == Care::Drop {
+            self.dropped.hellos += 1;
+            return;
+        }
+        let demand_cookie = self.unconfirmed >= COOKIES_ABOVE || care == Care::Cookie;
+        let computed = self.responder.computed();
+        let answer = self.responder.on_hello(now, source.remote, packet, demand_cookie, &greeting);
+        if self.responder.computed() != computed {
+            self.effort.spend(now);
+        }
+        match answer {
             Answer::Retry(bytes) | Answer::Refuse { bytes, .. } => {
                 self.answers.push_back((route.clone(), bytes))
             }

@@ -3,6 +3,7 @@
 
 mod attempt;
 mod demux;
+mod effort;
 mod relays;
 mod steady;
 
@@ -24,6 +25,7 @@ use core::net::SocketAddr;
 
 use attempt::Attempt;
 pub use attempt::ConnectError;
+use effort::Effort;
 pub use relays::{Reach, RelayTrouble};
 use steady::Steady;
 
@@ -168,6 +170,7 @@ pub struct Endpoint {
     attempts: BTreeMap<ConnectionId, Handle>,
     answered: BTreeMap<HelloDigest, Vec<u8>>,
     unconfirmed: usize,
+    effort: Effort,
     relays: Vec<relays::Relay>,
     next_relay: u32,
     relays_at: Option<Instant>,
@@ -202,6 +205,7 @@ impl Endpoint {
             attempts: BTreeMap::new(),
             answered: BTreeMap::new(),
             unconfirmed: 0,
+            effort: Effort::default(),
             relays: Vec::new(),
             next_relay: 0,
             relays_at: None,

@@ -53,6 +53,7 @@ pub struct Responder {
     cookies: Cookies,
     seed: Secret,
     answered: u64,
+    computed: u64,
 }
 
 impl Responder {
@@ -61,7 +62,13 @@ impl Responder {
     #[must_use]
     pub fn new(identity: Identity, suites: Suites, cookie_key: [u8; 16], seed: [u8; 32]) -> Self {
         let seed = Secret::new(seed);
-        Self { identity, suites, cookies: Cookies::new(cookie_key), seed, answered: 0 }
+        Self { identity, suites, cookies: Cookies::new(cookie_key), seed, answered: 0, computed: 0 }
+    }
+
+    /// HELLOs so far that took multiplications on the curve, answered or not.
+    #[must_use]
+    pub const fn computed(&self) -> u64 {
+        self.computed
     }
 
     /// Takes a HELLO that came from `remote`, as a whole datagram. With `demand_cookie` (as under load) nothing is computed
@@ -115,6 +122,7 @@ impl Responder {
         digest: &HelloDigest,
         payload: &[u8],
     ) -> Result<(Vec<u8>, Box<Established>), HandshakeError> {
+        self.computed += 1;
         // A counter and the HELLO both go into the ephemeral key: a replay meets another key, and so another session.
         let parts =
             [self.seed.bytes().as_slice(), self.identity.secret(), &self.answered.to_be_bytes(), digest];
