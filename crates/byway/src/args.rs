@@ -81,6 +81,10 @@ pub enum Command {
     Ping(verbs::Ping),
     /// Ask questions about networks in a simulator, and hold the papers' claims against it
     Lab(lab::Lab),
+    /// Print the completions for a shell
+    Completions(verbs::Completions),
+    /// Write the manual pages
+    Man(verbs::Man),
 }
 
 impl Command {
@@ -95,6 +99,8 @@ impl Command {
             Self::Id(_) => "id",
             Self::Ping(_) => "ping",
             Self::Lab(_) => "lab",
+            Self::Completions(_) => "completions",
+            Self::Man(_) => "man",
         }
     }
 }

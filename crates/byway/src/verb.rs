@@ -3,6 +3,7 @@
 mod demo;
 mod id;
 mod lab;
+mod manual;
 mod ping;
 mod recv;
 mod relay;
@@ -23,6 +24,8 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
         Command::Ping(arguments) => ping::run(&cli.global, arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),
+        Command::Completions(arguments) => manual::completions(arguments),
+        Command::Man(arguments) => manual::man(arguments),
         Command::Recv(arguments) => recv::run(&cli.global, arguments, output),
     }
 }

@@ -4,7 +4,7 @@ use super::words::{Endpoint, Network, Word};
 use crate::exit::{Exit, Failure};
 use crate::identity::PublicKey;
 use crate::ticket::{Ticket, looks_like_ticket};
-use crate::units::{parse_duration, parse_size};
+use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
 use byway_wire::relay;
 use clap::{Args, ValueEnum};
@@ -59,6 +59,7 @@ Examples:
   byway send ~/photos TICKET --relay R1 --relay R2 --priority normal
   byway send a.iso b.iso @ticket.txt             the ticket from a file, so that `ps` does not show it
   BYWAY_TICKET=... byway send a.iso              or from the environment
+  byway send ~/photos TICKET --bwlimit 2M        no faster than 2 MiB/s
   tar c data | byway send - TICKET               a stream
   byway send -n ~/photos TICKET                  what would be sent")]
 pub struct Send {
@@ -80,6 +81,9 @@ pub struct Send {
     /// Local address to send from; repeatable, each adds paths [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
+    /// Bytes per second to send at most over all paths together, K/M/G binary, `off`, or UP:DOWN of which a sender heeds UP
+    #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
+    pub bwlimit: BandwidthLimit,
     /// List what would be sent, and send nothing [default: off]
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -185,6 +189,30 @@ pub struct Demo {
     /// File or directory to send [default: a generated tree of mixed files]
     #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,
+}
+
+/// `byway completions`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway completions bash > ~/.local/share/bash-completion/completions/byway
+  byway completions fish > ~/.config/fish/completions/byway.fish")]
+pub struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// `byway man`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway man | man -l -                       read the page of the program
+  byway man --out ~/.local/share/man/man1    a page for the program and for every verb")]
+pub struct Man {
+    /// Directory to write all pages into [default: the page of the program, to standard output]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 
 mod feed;
 mod gate;
+mod holdup;
 mod mailbox;
 mod names;
 mod ping;

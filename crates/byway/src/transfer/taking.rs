@@ -123,7 +123,7 @@ impl Taking {
         let bytes = connection.incoming().received();
         let tally = self.counter.look(now, connection, locals, bytes, None);
         // What this side sends are acknowledgements: nobody waits for them, nor wants to see them.
-        Some(Tally { blocked: None, paths: Vec::new(), ..tally })
+        Some(Tally { pause: None, paths: Vec::new(), ..tally })
     }
 
     /// How it ended.

@@ -1,9 +1,10 @@
 //! How far a transfer is, path by path, for those who look on.
 
+use super::holdup;
 use super::names::route_name;
+use crate::output::Pause;
 use byway_engine::Connection;
 use byway_engine::connection::path::State;
-use byway_engine::data::Blocked;
 use byway_engine::route::Route;
 use byway_wire::{Duration, Instant, PathId};
 use std::collections::BTreeMap;
@@ -23,8 +24,8 @@ pub struct Tally {
     pub total: Option<u64>,
     /// Payload bits per second since the last look.
     pub rate_bps: f64,
-    /// What other than the paths holds it up.
-    pub blocked: Option<Blocked>,
+    /// Why it is not as fast as it could be.
+    pub pause: Option<Pause>,
     /// Every path that there is now.
     pub paths: Vec<PathTally>,
 }
@@ -48,6 +49,8 @@ pub struct PathTally {
     pub rtt: Duration,
     /// Packets lost.
     pub lost: u64,
+    /// Why it carries less than it could.
+    pub pause: Option<Pause>,
 }
 
 /// Keeps count between two looks.
@@ -86,10 +89,12 @@ impl Counter {
         let passed = self.looked.map_or(0.0, |at| now.since(at).as_secs_f64());
         let rate = |more: u64| if passed > 0.0 { more as f64 * 8.0 / passed } else { 0.0 };
         let status = connection.status();
+        let pause = holdup::of_transfer(&status);
         let mut paths = Vec::with_capacity(status.paths.len());
         for path in status.paths {
             let sent = path.totals.bytes;
             let before = self.paths.get(&path.id).map_or(0, |before| before.bytes);
+            let pause = holdup::of_path(&path, status.congestion);
             let tally = PathTally {
                 path: path.id.0,
                 name: route_name(&path.route, locals),
@@ -99,13 +104,14 @@ impl Counter {
                 rate_bps: rate(sent.saturating_sub(before)),
                 rtt: path.srtt,
                 lost: path.totals.lost,
+                pause,
             };
             self.paths.insert(path.id, tally.clone());
             paths.push(tally);
         }
         let rate_bps = rate(bytes.saturating_sub(self.bytes));
         (self.looked, self.bytes) = (Some(now), bytes);
-        Tally { seconds: self.seconds(now), bytes, total, rate_bps, blocked: status.blocked, paths }
+        Tally { seconds: self.seconds(now), bytes, total, rate_bps, pause, paths }
     }
 
     /// Payload bytes at the last look.

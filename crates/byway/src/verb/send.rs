@@ -57,7 +57,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
         relays,
         payload,
         controller,
-        config: Config::default(),
+        config: Config { cap: arguments.bwlimit.up, ..Config::default() },
     };
     let sending = Sending::start(plan)?;
     let waker = sending.control().waker().clone();

@@ -1,8 +1,7 @@
 //! What happens in a transfer, as events.
 
-use crate::output::{Event, Output, PathChange, PathProgress, PathTotal, Pause, Progress};
+use crate::output::{Event, Output, PathChange, PathProgress, PathTotal, Progress};
 use crate::transfer::{News, PathTally, Tally};
-use byway_engine::data::Blocked;
 
 /// Seconds between two events of progress.
 const EVERY: f64 = 1.0;
@@ -40,10 +39,6 @@ impl Show {
 }
 
 fn progress(tally: Tally) -> Progress {
-    let pause = tally.blocked.map(|blocked| match blocked {
-        Blocked::PeerLimit => Pause::ReceiverLimited,
-        Blocked::Application | Blocked::Reading => Pause::ApplicationLimited,
-    });
     let paths = tally.paths.into_iter().map(|path| PathProgress {
         path: path.path,
         name: path.name,
@@ -52,14 +47,14 @@ fn progress(tally: Tally) -> Progress {
         rate_bps: path.rate_bps,
         rtt_ms: Some(path.rtt.as_secs_f64() * 1e3),
         lost: path.lost,
-        pause: None,
+        pause: path.pause,
     });
     Progress {
         seconds: tally.seconds,
         bytes: tally.bytes,
         total: tally.total,
         rate_bps: tally.rate_bps,
-        pause,
+        pause: tally.pause,
         paths: paths.collect(),
     }
 }

@@ -1,0 +1,100 @@
+//! Why a transfer, or one of its paths, carries less than it could: a pure reading of what the engine tells.
+
+use crate::output::Pause;
+use byway_control::Class;
+use byway_engine::connection::path::State;
+use byway_engine::connection::status::{PathStatus, Status};
+use byway_engine::data::Blocked;
+use byway_wire::Duration;
+
+/// A queue that a background path without data in it does not make itself.
+const QUEUE: Duration = Duration::from_millis(5);
+/// A window of so many datagrams is as small as one gets.
+const LEAST_WINDOW: u64 = 4;
+/// Packets after which one-way delays should have been heard of.
+const HEARD: u64 = 200;
+
+/// Why the whole transfer is held up, if it is not for want of what its paths carry.
+pub(super) fn of_transfer(status: &Status) -> Option<Pause> {
+    if status.capped {
+        return Some(Pause::BandwidthLimit);
+    }
+    match status.blocked {
+        Some(Blocked::PeerLimit) => return Some(Pause::ReceiverLimited),
+        Some(Blocked::Application | Blocked::Reading) => return Some(Pause::ApplicationLimited),
+        None => {}
+    }
+    let mut used = status.paths.iter().filter(|path| matches!(path.state, State::Active | State::Choked));
+    let first = used.next().and_then(|path| of_path(path, status.congestion))?;
+    used.all(|path| of_path(path, status.congestion) == Some(first)).then_some(first)
+}
+
+/// Why a path is held up.
+pub(super) fn of_path(path: &PathStatus, congestion: &str) -> Option<Pause> {
+    let background = congestion == Class::Background.default_name();
+    match path.state {
+        State::Choked => Some(Pause::Yielding),
+        State::Active if background => match path.queueing {
+            None if path.totals.packets > HEARD => Some(Pause::CannotSense),
+            Some(queue) if queue >= QUEUE && path.window <= LEAST_WINDOW * path.datagram as u64 => {
+                Some(Pause::Yielding)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_engine::path::send::Totals;
+    use byway_engine::route::Route;
+    use byway_wire::{Local, PathId};
+
+    fn path(state: State, queueing: Option<u64>, window: u64) -> PathStatus {
+        PathStatus {
+            id: PathId(0),
+            route: Route::direct(Local(0), "127.0.0.1:1".parse().unwrap()),
+            state,
+            srtt: Duration::ZERO,
+            min_rtt: Duration::ZERO,
+            queueing: queueing.map(Duration::from_millis),
+            in_flight: 0,
+            window: window * 1_200,
+            rate: None,
+            datagram: 1_200,
+            silent: 0,
+            totals: Totals { packets: 1_000, ..Totals::default() },
+        }
+    }
+
+    fn status(paths: Vec<PathStatus>) -> Status {
+        Status { paths, blocked: None, capped: false, congestion: Class::Background.default_name() }
+    }
+
+    #[test]
+    fn the_reason_is_what_holds_it_up_first() {
+        let fast = || path(State::Active, Some(1), 50);
+        assert_eq!(of_transfer(&status(vec![fast()])), None);
+        let capped = Status { capped: true, blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
+        assert_eq!(of_transfer(&capped), Some(Pause::BandwidthLimit));
+        let full = Status { blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
+        assert_eq!(of_transfer(&full), Some(Pause::ReceiverLimited));
+        let idle = Status { blocked: Some(Blocked::Reading), ..status(vec![fast()]) };
+        assert_eq!(of_transfer(&idle), Some(Pause::ApplicationLimited));
+    }
+
+    #[test]
+    fn a_transfer_yields_if_all_its_paths_do() {
+        let choked = || path(State::Choked, Some(0), 2);
+        let squeezed = || path(State::Active, Some(20), 2);
+        assert_eq!(of_transfer(&status(vec![choked(), squeezed()])), Some(Pause::Yielding));
+        assert_eq!(of_transfer(&status(vec![choked(), path(State::Active, Some(20), 9)])), None);
+        assert_eq!(of_transfer(&status(vec![path(State::Probing, None, 2)])), None);
+        let normal = Status { congestion: "mpath", ..status(vec![squeezed()]) };
+        assert_eq!(of_transfer(&normal), None);
+        let deaf = status(vec![path(State::Active, None, 9)]);
+        assert_eq!(of_transfer(&deaf), Some(Pause::CannotSense));
+    }
+}

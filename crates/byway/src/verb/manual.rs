@@ -1,0 +1,84 @@
+//! `byway completions` and `byway man`: what the definitions of the arguments say, for shells and for `man`.
+
+use crate::args::Cli;
+use crate::args::verbs::{Completions, Man};
+use crate::exit::Exit;
+use anyhow::{Context as _, Result};
+use clap::CommandFactory;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Prints the completions for a shell.
+pub(super) fn completions(arguments: &Completions) -> Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "byway", &mut script);
+    print(&script)
+}
+
+/// Prints the page of the program, or writes all pages into a directory.
+pub(super) fn man(arguments: &Man) -> Result<Exit> {
+    let mut command = Cli::command();
+    command.build();
+    let Some(directory) = &arguments.out else { return print(&page(command)?) };
+    fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    write_pages(directory, &command)?;
+    Ok(Exit::Ok)
+}
+
+/// The page of a command, and those of its verbs (`byway-lab-run.1`).
+fn write_pages(directory: &Path, command: &clap::Command) -> Result<()> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let file = directory.join(format!("{name}.1"));
+    fs::write(&file, page(command.clone())?).with_context(|| file.display().to_string())?;
+    command
+        .get_subcommands()
+        .filter(|verb| !verb.is_hide_set())
+        .try_for_each(|verb| write_pages(directory, verb))
+}
+
+fn page(command: clap::Command) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page)?;
+    Ok(page)
+}
+
+/// A reader that went away has seen enough.
+fn print(bytes: &[u8]) -> Result<Exit> {
+    match io::stdout().lock().write_all(bytes) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(Exit::Ok),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_has_a_page_that_says_what_it_does() {
+        let directory = tempfile::tempdir().unwrap();
+        man(&Man { out: Some(directory.path().join("man1")) }).unwrap();
+        for (page, says) in [
+            ("byway.1", "Moves bulk data over many paths at once"),
+            ("byway-send.1", "\\-\\-bwlimit"),
+            ("byway-lab-run.1", "\\-\\-sweep"),
+        ] {
+            let text = fs::read_to_string(directory.path().join("man1").join(page)).unwrap();
+            assert!(text.contains(says), "{page} does not say {says}: {text}");
+        }
+    }
+
+    #[test]
+    fn every_shell_completes_every_verb() {
+        use clap::ValueEnum;
+        for shell in clap_complete::Shell::value_variants() {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "byway", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for verb in Cli::command().get_subcommands() {
+                assert!(script.contains(verb.get_name()), "{shell} does not know {}", verb.get_name());
+            }
+        }
+    }
+}
