@@ -279,6 +279,9 @@ impl Connection {
     ) -> Option<Transmit> {
         let buffer = out.buffer.get_mut(..size.min(out.buffer.len()))?;
         let Made { length, phantom } = self.packet(now, id, buffer, purpose)?;
+        if self.paths.get(id).is_some_and(|path| path.send.is_crowded()) {
+            self.arm_path(id); // an ACK asks for no timeout, but too many do
+        }
         self.transmission(id, length, length, phantom)
     }
 

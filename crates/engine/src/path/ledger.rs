@@ -57,7 +57,17 @@ pub struct Ledger {
 /// Lost packets remembered at most; then the oldest is lost for good.
 const MOST_LOST: usize = 1 << 15;
 
+/// Packets that nothing is heard of and that ask for nothing, kept behind one that does: with more of them, it is given up.
+const MOST_SILENT: usize = 1 << 16;
+
 impl Ledger {
+    /// Whether so many silent packets wait behind one of which nothing was heard that they are kept for its sake alone: a peer
+    /// that makes a host send ACKs, and never acknowledges anything, must not decide how much memory they take.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.entries.len() >= MOST_SILENT && self.outstanding <= self.entries.len() / 16
+    }
+
     /// The number that the next packet gets.
     #[must_use]
     pub fn next_number(&self) -> u64 {

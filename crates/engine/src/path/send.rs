@@ -441,11 +441,20 @@ impl SendPath {
         (number < largest).then(|| oldest.sent_at + self.patience())
     }
 
+    /// Whether more ACKs were sent behind one packet of which nothing was heard than are kept for its sake.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.ledger.is_crowded()
+    }
+
     /// When silence on this path is a timeout.
     #[must_use]
     pub fn timeout_deadline(&self) -> Option<Instant> {
         if self.ledger.outstanding() == 0 {
             return None;
+        }
+        if self.is_crowded() {
+            return Some(self.last_sent_at);
         }
         let timeout = self.rtt.probe_timeout(ACK_DELAY);
         let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10));
