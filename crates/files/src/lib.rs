@@ -15,15 +15,22 @@
 //! [`Sink`] calls [`Sink::records`], [`Sink::write`] and, when an object has all its bytes, [`Sink::finish`]; then
 //! [`Sink::work`] while it returns true, and sends what [`Sink::reports`] gives.
 //!
+//! A transfer that broke off is taken up again: the sender keeps [`Journals`], and says so at the start; the receiver
+//! offers the hashes of the chunks that it has ([`Report::Have`], [`Source::have`]), and only what differs travels.
+//!
 //! What the receiver promises: no name, link or order of records makes it write outside its directory or through a
 //! symbolic link; nothing stands under its final name before its BLAKE3 hash was found right.
 
 mod beneath;
+mod chunks;
 mod compare;
 mod error;
 mod generate;
+mod journal;
+mod journals;
 mod name;
 mod open_files;
+mod parts;
 pub mod record;
 pub mod report;
 mod sink;
@@ -34,6 +41,7 @@ mod walk;
 pub use compare::{Difference, compare};
 pub use error::{SinkError, SourceError};
 pub use generate::{Generated, generate};
+pub use journals::Journals;
 pub use name::{MAX_COMPONENT, MAX_PATH, NameError, PARTIAL_DIRECTORY, Shown, check_name};
 pub use record::{Counts, Metadata, Timestamp};
 pub use report::{Reason, Report, Reports};

@@ -12,12 +12,16 @@
 //! | 04 | HASH | object, BLAKE3 of the contents (32) |
 //! | 05 | WITHDRAWN | object, reason |
 //! | 06 | END | files, directories, symlinks, bytes; last in the stream, once |
+//! | 07 | PARTS | object, ranges of chunks that the receiver keeps: distance from the end of the range before, length - 1 |
+//! | 08 | RESUME | right after START: every FILE with bytes is answered by HAVE ([`crate::report`]) and followed by PARTS |
 //!
 //! Paths are bytes, relative, components joined by one slash. A directory's record comes before those of what it holds.
 //! Objects are numbered from 0 without a gap in the order of their FILE records. Each is settled by one HASH or one
 //! WITHDRAWN, which may come any time later: the first byte of a file does not wait for its hash.
 
+use crate::chunks;
 use crate::name::MAX_PATH;
+use byway_engine::data::RangeSet;
 use byway_wire::codec::{unzigzag, zigzag};
 use byway_wire::{DecodeError, ObjectId, Reader, Writer, frame};
 
@@ -39,6 +43,8 @@ const SYMLINK: u8 = 0x03;
 const HASH: u8 = 0x04;
 const WITHDRAWN: u8 = 0x05;
 const END: u8 = 0x06;
+const PARTS: u8 = 0x07;
+const RESUME: u8 = 0x08;
 
 /// A time of modification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,6 +137,68 @@ pub enum Record<'a> {
     },
     /// The stream ends; every object was settled.
     End(Counts),
+    /// What the receiver has of a file and keeps; the object is the rest.
+    Parts {
+        /// The object.
+        object: ObjectId,
+        /// Chunks by their index.
+        kept: Kept<'a>,
+    },
+    /// This is another try of a transfer that was begun.
+    Resume,
+}
+
+/// Ranges of chunks, ascending, that do not touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept<'a>(&'a [u8]);
+
+/// The most ranges in one record; each takes at most two integers of four bytes.
+pub(crate) const KEPT_MAX: usize = MAX_PATH / 4;
+
+impl<'a> Kept<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let (mut end, mut count) = (0, 0);
+        while !reader.is_empty() {
+            let (gap, length) = (reader.varint()?, reader.varint()?);
+            end += gap + length + 1;
+            count += 1;
+            if end > chunks::MOST || gap == 0 && count > 1 || count > KEPT_MAX {
+                return Err(DecodeError::Range("chunks kept"));
+            }
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The bytes for `kept`, of which the first [`KEPT_MAX`] ranges are told; the set of them.
+    pub(crate) fn write(kept: &RangeSet) -> (Vec<u8>, RangeSet) {
+        let (mut bytes, mut told, mut at) = (vec![0; 2 * MAX_PATH], RangeSet::new(), 0);
+        let mut writer = Writer::new(&mut bytes);
+        for (start, end) in kept.iter().take(KEPT_MAX) {
+            writer.varint(start - at);
+            writer.varint(end - start - 1);
+            told.insert(start, end);
+            at = end;
+        }
+        let written = writer.len();
+        bytes.truncate(written);
+        (bytes, told)
+    }
+
+    /// From the bytes of [`Kept::write`].
+    pub(crate) const fn written(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The chunks.
+    pub(crate) fn set(self) -> RangeSet {
+        let (mut reader, mut set, mut at) = (Reader::new(self.0), RangeSet::new(), 0);
+        while let (Ok(gap), Ok(length)) = (reader.varint(), reader.varint()) {
+            set.insert(at + gap, at + gap + length + 1);
+            at += gap + length + 1;
+        }
+        set
+    }
 }
 
 impl<'a> Record<'a> {
@@ -178,6 +246,8 @@ impl<'a> Record<'a> {
                 symlinks: reader.varint()?,
                 bytes: reader.varint()?,
             }),
+            PARTS => Self::Parts { object: read_object(&mut reader)?, kept: Kept::read(reader.take_rest())? },
+            RESUME => Self::Resume,
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
         if reader.is_empty() { Ok(record) } else { Err(DecodeError::Range("record length")) }
@@ -188,6 +258,7 @@ impl<'a> Record<'a> {
         let variable = match self {
             Self::Directory { path, .. } | Self::File { path, .. } => path.len(),
             Self::Symlink { path, target, .. } => path.len() + target.len(),
+            Self::Parts { kept, .. } => kept.0.len(),
             _ => 0,
         };
         append(out, variable, |writer| match *self {
@@ -233,6 +304,12 @@ impl<'a> Record<'a> {
                     writer.varint(count);
                 }
             }
+            Self::Parts { object, kept } => {
+                writer.u8(PARTS);
+                writer.varint(object.0.into());
+                writer.bytes(kept.0);
+            }
+            Self::Resume => writer.u8(RESUME),
         });
     }
 }
@@ -361,11 +438,19 @@ mod tests {
         assert_eq!(hex(&withdrawn), "0003050101");
         let end = Record::End(Counts { files: 1, directories: 2, symlinks: 3, bytes: 64 });
         assert_eq!(hex(&end), "0006060102034040");
+        let mut set = RangeSet::new();
+        set.insert(0, 3);
+        set.insert(70, 71);
+        let (kept, told) = Kept::write(&set);
+        assert_eq!((told, Kept::written(&kept).set()), (set.clone(), set));
+        let parts = Record::Parts { object: ObjectId(1), kept: Kept::written(&kept) };
+        assert_eq!(hex(&parts), "0007 07 01 00 02 4043 00".replace(' ', ""));
+        assert_eq!(hex(&Record::Resume), "000108");
     }
 
     #[test]
     fn values_out_of_range_are_refused() {
-        let bad: [&[u8]; 9] = [
+        let bad: [&[u8]; 13] = [
             b"",
             b"\x00\x01\x00",                                          // left over
             b"\x01\x50\x00\x00\x00a",                                 // mode 0o10000
@@ -375,6 +460,10 @@ mod tests {
             b"\x03\x00\x00\x05ab",                                    // path longer than the body
             b"\x05\x01\x02",                                          // reason nobody knows
             b"\x07",
+            b"\x07\x01\x00",                 // half a range
+            b"\x07\x01\x00\x00\x00\x00",     // ranges that touch
+            b"\x07\x01\x00\x80\x01\x00\x00", // chunk 65536
+            b"\x08\x00",
         ];
         for body in bad {
             assert!(Record::decode(body).is_err(), "{body:?}");
@@ -402,6 +491,9 @@ mod tests {
             cuts in vec(1..900usize, 1..40),
         ) {
             let object = ObjectId(object);
+            let mut set = RangeSet::new();
+            path.iter().map(|byte| u64::from(*byte) * 99).for_each(|at| _ = set.insert(at, at + 7));
+            let (kept, _) = Kept::write(&set);
             let records = [
                 Record::Start { version: size },
                 Record::Directory { metadata, path: &path },
@@ -410,6 +502,8 @@ mod tests {
                 Record::Hash { object, hash },
                 Record::Withdrawn { object, why: Withdrawal::Changed },
                 Record::End(Counts { files: size, directories: 0, symlinks: size, bytes: size }),
+                Record::Parts { object, kept: Kept::written(&kept) },
+                Record::Resume,
             ];
             let mut bytes = Vec::new();
             records.iter().for_each(|record| record.encode(&mut bytes));

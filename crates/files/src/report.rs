@@ -6,7 +6,12 @@
 //! | 01 | FAILED | object, reason (1), detail (UTF-8) |
 //! | 02 | REFUSED | reason (1), path length, path, detail (UTF-8): a directory or link that could not be made |
 //! | 03 | DONE | files, bytes, failed; last, once |
+//! | 04 | HAVE | object, flags (1), first chunk, BLAKE3 hashes of it and those that follow (32 each) |
+//!
+//! A file is answered by any number of HAVE, with chunks ascending. Flags: 1, the last of them; 2, the file is under
+//! its final name, so that it is kept whole or not at all.
 
+use crate::chunks;
 use crate::name::{MAX_PATH, Shown};
 use crate::record::{Framer, append, read_object, read_path};
 use byway_wire::{DecodeError, ObjectId, Reader};
@@ -16,6 +21,11 @@ const VERIFIED: u8 = 0x00;
 const FAILED: u8 = 0x01;
 const REFUSED: u8 = 0x02;
 const DONE: u8 = 0x03;
+const HAVE: u8 = 0x04;
+const LAST: u8 = 0x01;
+const PLACED: u8 = 0x02;
+/// Hashes in one HAVE at most.
+pub(crate) const HAVE_MAX: usize = 240;
 /// The longest detail, in bytes.
 pub const MAX_DETAIL: usize = 512;
 
@@ -109,6 +119,19 @@ pub enum Report {
         /// Entries that failed or were refused.
         failed: u64,
     },
+    /// What the receiver has of a file that an earlier try began.
+    Have {
+        /// The object.
+        object: ObjectId,
+        /// The chunk that the first hash is of.
+        first: u32,
+        /// Hashes of chunks that follow each other; may be none.
+        hashes: Vec<[u8; 32]>,
+        /// The file is under its final name.
+        placed: bool,
+        /// Nothing more is said of this object.
+        last: bool,
+    },
 }
 
 impl Report {
@@ -145,6 +168,15 @@ impl Report {
                     writer.varint(count);
                 }
             }),
+            Self::Have { object, first, hashes, placed, last } => {
+                append(out, hashes.len() * 32, |writer| {
+                    writer.u8(HAVE);
+                    writer.varint(object.0.into());
+                    writer.u8(if *last { LAST } else { 0 } | if *placed { PLACED } else { 0 });
+                    writer.varint((*first).into());
+                    hashes.iter().for_each(|hash| writer.bytes(hash));
+                });
+            }
         }
     }
 
@@ -165,6 +197,19 @@ impl Report {
                 Self::Refused { path, reason, detail: read_detail(reader.take_rest())? }
             }
             DONE => Self::Done { files: reader.varint()?, bytes: reader.varint()?, failed: reader.varint()? },
+            HAVE => {
+                let (object, flags) = (read_object(&mut reader)?, reader.u8()?);
+                let first = reader.varint_u32("chunk")?;
+                let mut hashes = Vec::new();
+                while !reader.is_empty() {
+                    hashes.push(reader.array()?);
+                }
+                if flags > LAST | PLACED || u64::from(first) + hashes.len() as u64 > chunks::MOST {
+                    return Err(DecodeError::Range("chunk"));
+                }
+                let (placed, last) = (flags & PLACED != 0, flags & LAST != 0);
+                Self::Have { object, first, hashes, placed, last }
+            }
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
         if reader.is_empty() { Ok(report) } else { Err(DecodeError::Range("record length")) }
@@ -223,6 +268,7 @@ mod tests {
             Report::Failed { object: ObjectId(64), reason: Reason::Integrity, detail: "no".into() },
             Report::Refused { path: b"a/\xff".to_vec(), reason: Reason::Link, detail: String::new() },
             Report::Done { files: 1, bytes: 16_384, failed: 2 },
+            Report::Have { object: ObjectId(1), first: 70, hashes: vec![[9; 32]], placed: false, last: true },
         ]
     }
 
@@ -231,7 +277,9 @@ mod tests {
         let mut bytes = Vec::new();
         examples().iter().for_each(|report| report.encode(&mut bytes));
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002".replace(' ', ""));
+        let have = format!("0025 04 01 01 4046 {}", "09".repeat(32));
+        let all = format!("00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002 {have}");
+        assert_eq!(hex, all.replace(' ', ""));
         let codes: Vec<u8> = Reason::ALL.iter().map(|reason| reason.code()).collect();
         assert_eq!(codes, (1..=11).collect::<Vec<u8>>());
     }

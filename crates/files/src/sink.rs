@@ -1,10 +1,13 @@
 //! Writes a tree that another host sends, and trusts that host with nothing: see the [crate documentation](crate).
 //!
-//! A file grows under a name of its own (`sink/partial.rs`), is read back and hashed, and only then moved under its final
-//! name. Symbolic links, and the modes and times of directories, wait until every file is in place: nothing can be
+//! A file grows under a name of its own (`sink/partial.rs`), is hashed chunk by chunk (`sink/contents.rs`), and only when the
+//! hash of all is right moved under its final name. What an earlier try left is read back and offered to the sender
+//! (`sink/recall.rs`). Symbolic links, and the modes and times of directories, wait until every file is in place: nothing can be
 //! written through a link that this transfer made, and no file's arrival changes a directory's time again.
 
+mod contents;
 mod partial;
+mod recall;
 mod settle;
 
 use crate::beneath::Beneath;
@@ -15,19 +18,18 @@ use crate::report::{Reason, Report};
 use crate::walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
 use byway_wire::{DecodeError, ObjectId};
+use contents::Incoming;
 use partial::{Key, Partials};
+use recall::Recall;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use settle::{Later, Verifying};
+use settle::Later;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Problems kept until [`Sink::problems`] takes them; later ones are only counted.
 const PROBLEMS_MAX: usize = 1_024;
-/// Files up to this many bytes are verified by [`Sink::finish`] itself.
-const AT_ONCE: u64 = 256 * 1_024;
 
 /// What may be chosen about receiving.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +38,11 @@ pub struct SinkOptions {
     pub transfer: [u8; 16],
     /// Set setuid, setgid and sticky bits that were sent. Off unless asked: they give rights away.
     pub special_modes: bool,
-    /// Have each file on stable storage before it gets its name. Slow; without it, a crash of the whole machine may
-    /// leave a file empty that was just received.
+    /// Have each file on stable storage before it gets its name. Slow; without it, a crash of the whole machine before
+    /// the end may leave a file empty that was just received. Another try finds and replaces it.
     pub durable: bool,
+    /// Have all of the tree on stable storage before it is reported complete.
+    pub sync: bool,
     /// Files held open at a time.
     pub open_files: usize,
     /// Memory for directories and links, which wait until the end, in bytes.
@@ -47,7 +51,14 @@ pub struct SinkOptions {
 
 impl Default for SinkOptions {
     fn default() -> Self {
-        Self { transfer: [0; 16], special_modes: false, durable: false, open_files: 64, memory: 256 << 20 }
+        Self {
+            transfer: [0; 16],
+            special_modes: false,
+            durable: false,
+            sync: true,
+            open_files: 64,
+            memory: 256 << 20,
+        }
     }
 }
 
@@ -56,7 +67,7 @@ impl Default for SinkOptions {
 pub enum Written {
     /// They are in the partial file.
     Stored,
-    /// The object was not announced yet: keep them, and write them again after more records.
+    /// The object was not announced yet, or not how much of it comes: keep them, and write them again after more records.
     Pending,
     /// The object is settled, verified or failed: they are not needed.
     Ignored,
@@ -69,7 +80,7 @@ pub enum Finish {
     Verified,
     /// Not in place, and will not be.
     Failed(Reason),
-    /// Waits for its hash, or for [`Sink::work`].
+    /// Waits for its hash.
     Waiting,
     /// The object was not announced yet: finish it again after more records.
     Pending,
@@ -99,6 +110,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Entries that failed.
     pub failed: u64,
+    /// Bytes of files in place that an earlier try had brought.
+    pub kept: u64,
 }
 
 /// A tree being received.
@@ -114,9 +127,11 @@ pub struct Sink {
     next_object: u32,
     objects: BTreeMap<ObjectId, Incoming>,
     keys: BTreeSet<Key>,
-    /// Objects with all bytes and a hash, to be verified in this order.
-    ready: VecDeque<ObjectId>,
-    verifying: Option<Verifying>,
+    /// The sender said that this is another try.
+    resuming: bool,
+    /// Objects of which the sender is to be told what is there, in this order.
+    asked: VecDeque<ObjectId>,
+    recall: Option<Recall>,
     later: Later,
     out: Vec<u8>,
     problems: VecDeque<Problem>,
@@ -137,20 +152,6 @@ enum Stage {
     Complete,
     /// The manifest is not valid; nothing more is done.
     Broken,
-}
-
-/// A file that is neither in place nor failed.
-#[derive(Debug)]
-struct Incoming {
-    path: Vec<u8>,
-    size: u64,
-    metadata: Metadata,
-    key: Key,
-    hash: Option<[u8; 32]>,
-    /// The owner said that all bytes were written.
-    finished: bool,
-    /// The partial file was made.
-    created: bool,
 }
 
 impl Sink {
@@ -182,8 +183,9 @@ impl Sink {
             next_object: 0,
             objects: BTreeMap::new(),
             keys: BTreeSet::new(),
-            ready: VecDeque::new(),
-            verifying: None,
+            resuming: false,
+            asked: VecDeque::new(),
+            recall: None,
             later: Later::default(),
             out: Vec::new(),
             problems: VecDeque::new(),
@@ -210,50 +212,7 @@ impl Sink {
         fed
     }
 
-    /// Writes bytes of an object where they belong. The same bytes may come again.
-    ///
-    /// # Errors
-    /// The disk is full or cannot be used any more. What concerns the one file is reported, not returned.
-    pub fn write(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) -> Result<Written, SinkError> {
-        let Some(incoming) = self.objects.get_mut(&object) else {
-            let known = object.0 < self.next_object;
-            return Ok(if known { Written::Ignored } else { Written::Pending });
-        };
-        if self.stage == Stage::Broken {
-            return Ok(Written::Ignored);
-        }
-        let end = offset.checked_add(bytes.len() as u64);
-        if end.is_none_or(|end| end > incoming.size) {
-            self.fail(object, Reason::Protocol, "bytes past the end".to_owned());
-            return Ok(Written::Ignored);
-        }
-        // A finished file may be under its hash: what comes again is the same, or is not wanted.
-        if incoming.finished || bytes.is_empty() {
-            return Ok(Written::Stored);
-        }
-        let key = incoming.key;
-        let created = incoming.created || {
-            let size = incoming.size;
-            let made = self.partials.create(object, key, size);
-            incoming.created = made.is_ok();
-            made.map_err(io::Error::from).or_else(|error| self.fail_io(object, error))?;
-            self.objects.contains_key(&object)
-        };
-        if !created {
-            return Ok(Written::Ignored);
-        }
-        let file = self.partials.file(object, key).map_err(io::Error::from);
-        match file.and_then(|file| file.write_all_at(bytes, offset)) {
-            Ok(()) => Ok(Written::Stored),
-            Err(error) => {
-                self.fail_io(object, error)?;
-                Ok(Written::Ignored)
-            }
-        }
-    }
-
-    /// Says that every byte of an object was written. A small file whose hash is known is verified and put in place at
-    /// once; others wait for [`Self::work`].
+    /// Says that every byte of an object was written. If its hash is known it is put in place, or fails.
     ///
     /// # Errors
     /// The disk is full or cannot be used any more.
@@ -262,17 +221,13 @@ impl Sink {
             let known = object.0 < self.next_object;
             return Ok(if known { Finish::Settled } else { Finish::Pending });
         };
+        if !incoming.is_open() {
+            return Ok(Finish::Pending);
+        }
         if self.stage == Stage::Broken || std::mem::replace(&mut incoming.finished, true) {
             return Ok(Finish::Waiting);
         }
-        if incoming.hash.is_none() {
-            return Ok(Finish::Waiting);
-        }
-        if incoming.size > AT_ONCE {
-            self.ready.push_back(object);
-            return Ok(Finish::Waiting);
-        }
-        self.verify_at_once(object)
+        if incoming.hash.is_none() { Ok(Finish::Waiting) } else { self.conclude(object) }
     }
 
     /// Takes the bytes to send on the stream of reports.
@@ -311,7 +266,10 @@ impl Sink {
 
     fn entry(&mut self, record: Record<'_>) -> Result<(), SinkError> {
         match record {
-            Record::Start { .. } => return Err(DecodeError::Range("order of records").into()),
+            Record::Resume if self.summary.announced == Counts::default() => self.resuming = true,
+            Record::Start { .. } | Record::Resume => {
+                return Err(DecodeError::Range("order of records").into());
+            }
             Record::Directory { metadata, path } => {
                 self.summary.announced.directories += 1;
                 let metadata = self.masked(metadata);
@@ -344,10 +302,17 @@ impl Sink {
                     if incoming.hash.replace(hash).is_some() {
                         return Err(DecodeError::Range("second hash").into());
                     }
+                    if !incoming.is_open() {
+                        return Err(DecodeError::Range("order of records").into());
+                    }
                     if incoming.finished {
-                        self.ready.push_back(object);
+                        self.conclude(object)?;
                     }
                 }
+            }
+            Record::Parts { object, kept } => {
+                self.announced(object)?;
+                self.take_parts(object, &kept.set())?;
             }
             Record::Withdrawn { object, .. } => {
                 self.announced(object)?;
@@ -369,15 +334,8 @@ impl Sink {
     /// Begins to receive a file, or says at once why not: nothing of it need be sent then.
     fn announce(&mut self, object: ObjectId, size: u64, metadata: Metadata, path: &[u8]) {
         let key = Key::new(path, size, &metadata);
-        let incoming = Incoming {
-            path: path.to_vec(),
-            size,
-            metadata,
-            key,
-            hash: None,
-            finished: size == 0,
-            created: false,
-        };
+        let asked = self.resuming && size > 0;
+        let incoming = Incoming::new(path.to_vec(), size, metadata, key, asked);
         let refused = match check_name(path) {
             Err(error) => Some((Reason::Name, error.to_string())),
             Ok(()) if self.keys.contains(&key) => Some((Reason::Protocol, "named twice".to_owned())),
@@ -389,6 +347,9 @@ impl Sink {
             None => {
                 self.keys.insert(key);
                 self.objects.insert(object, incoming);
+                if asked {
+                    self.asked.push_back(object);
+                }
             }
         }
     }
@@ -405,8 +366,8 @@ impl Sink {
     /// Fails one object, and leaves nothing of it.
     fn fail(&mut self, object: ObjectId, reason: Reason, detail: String) {
         let Some(incoming) = self.objects.remove(&object) else { return };
-        if incoming.created {
-            self.partials.discard(object, incoming.key);
+        if incoming.is_created() {
+            self.partials.discard(object, incoming.key, &incoming.hashes.layout);
         }
         self.keys.remove(&incoming.key);
         self.report_failure(object, incoming.path, reason, detail);

@@ -1,21 +1,21 @@
 //! Reads a tree for sending: the manifest as a stream, contents on demand, hashes as a by-product of reading.
 
+mod contents;
+
 use crate::error::SourceError;
+use crate::journals::Journals;
 use crate::open_files::OpenFiles;
 use crate::record::{Counts, Record, VERSION, Withdrawal};
-use crate::walk::{Entry, Status, Walk, Warning, WarningKind};
+use crate::walk::{Entry, Walk, Warning, WarningKind};
 use crate::{MAX_OUTSTANDING, NameError, check_name};
 use byway_wire::codec::VARINT_MAX;
 use byway_wire::{ObjectId, frame};
+use contents::Outgoing;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Warnings kept until [`Source::warnings`] takes them; later ones are only counted.
 const WARNINGS_MAX: usize = 1_024;
-/// Bytes that one call of [`Source::next_records`] reads to bring hashes up to date that skipped over a hole.
-const CATCH_UP: usize = 1 << 20;
 /// Entries that one call of [`Source::next_records`] looks at, whatever room there is.
 const ENTRIES_MAX: usize = 4_096;
 
@@ -73,6 +73,14 @@ pub struct Source {
     counts: Counts,
     warnings: VecDeque<Warning>,
     unsent: u64,
+    /// What is kept of the transfer for another try.
+    journals: Option<Journals>,
+    /// Whether the receiver is asked what it has.
+    resuming: bool,
+    /// Objects of which it became known what travels.
+    divided: VecDeque<NewObject>,
+    /// Bytes that do not travel, since the receiver has them.
+    kept: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,19 +89,6 @@ enum Stage {
     Walking,
     Walked,
     Ended,
-}
-
-#[derive(Debug)]
-struct Outgoing {
-    base: usize,
-    path: Vec<u8>,
-    status: Status,
-    /// How far the hash has come.
-    hashed: u64,
-    hasher: Option<Box<blake3::Hasher>>,
-    /// Its verdict was given: a hash, or that it is withdrawn.
-    settled: bool,
-    withdrawn: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -124,16 +119,45 @@ impl Source {
             counts: Counts::default(),
             warnings: VecDeque::new(),
             unsent: 0,
+            journals: None,
+            resuming: false,
+            divided: VecDeque::new(),
+            kept: 0,
         })
     }
 
-    /// The next bytes of the manifest, at most `limit`, and the objects that they announce, at most `objects`. Hashes
+    /// Keeps journals, so that another run can take the transfer up. If an earlier run did, the receiver is asked what it
+    /// has: every file waits for its answer ([`Self::have`]).
+    #[must_use]
+    pub fn with_journals(mut self, journals: Journals) -> Self {
+        self.resuming = journals.was_begun();
+        self.journals = Some(journals);
+        self
+    }
+
+    /// The receiver has all of the tree: there is nothing to take up again.
+    pub fn forget_journals(&mut self) {
+        if let Some(journals) = self.journals.take() {
+            journals.remove();
+        }
+    }
+
+    /// Bytes that do not travel, since the receiver has them from an earlier try.
+    #[must_use]
+    pub const fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// The next bytes of the manifest, at most `limit`, and the objects that they announce, about `objects` at most. Hashes
     /// of objects that were read go first. An empty batch means that nothing can be said now: every object announced
     /// is waiting to be read, or the stream [has ended](Self::is_finished).
     pub fn next_records(&mut self, limit: usize, objects: usize) -> Batch {
         let mut batch = Batch::default();
         if self.stage == Stage::Begun {
             Record::Start { version: VERSION }.encode(&mut self.out);
+            if self.resuming {
+                Record::Resume.encode(&mut self.out);
+            }
             self.stage = Stage::Walking;
         }
         self.catch_up();
@@ -158,6 +182,12 @@ impl Source {
         }
         let rest = self.out.split_off(limit.min(self.out.len()));
         batch.bytes = std::mem::replace(&mut self.out, rest);
+        // Not before what announces them, or their bytes would wait at the receiver for a record that waits for room.
+        if self.out.is_empty() {
+            let objects = &self.objects;
+            let wanted = |new: &NewObject| objects.get(&new.id).is_some_and(|it| !it.withdrawn);
+            batch.objects.extend(self.divided.drain(..).filter(wanted));
+        }
         batch
     }
 
@@ -180,7 +210,7 @@ impl Source {
         buffer: &mut [u8],
     ) -> Result<usize, SourceError> {
         let outgoing = self.objects.get(&object).ok_or(SourceError::NoSuchObject(object))?;
-        let left = outgoing.status.size.saturating_sub(offset);
+        let left = outgoing.size().saturating_sub(offset);
         let length = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let buffer = buffer.get_mut(..length).unwrap_or_default();
         if buffer.is_empty() {
@@ -190,12 +220,9 @@ impl Source {
             buffer.fill(0);
             return Ok(length);
         }
-        match self.fill(object, offset, buffer) {
-            Ok(()) => self.hash(object, offset, buffer),
-            Err(error) => {
-                buffer.fill(0);
-                self.withdraw(object, error);
-            }
+        if let Err(error) = self.fill(object, offset, buffer) {
+            buffer.fill(0);
+            self.withdraw(object, error);
         }
         Ok(length)
     }
@@ -205,7 +232,7 @@ impl Source {
     /// # Errors
     /// [`SourceError::NoSuchObject`].
     pub fn read(&mut self, object: ObjectId, offset: u64, length: usize) -> Result<Vec<u8>, SourceError> {
-        let size = self.objects.get(&object).map_or(0, |outgoing| outgoing.status.size);
+        let size = self.objects.get(&object).map_or(0, Outgoing::size);
         let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let mut buffer = vec![0; length.min(left)];
         let read = self.read_into(object, offset, &mut buffer)?;
@@ -219,6 +246,9 @@ impl Source {
         let Some(outgoing) = self.objects.remove(&object) else { return };
         self.open.remove(object);
         self.behind.remove(&object);
+        if let Some(journals) = &mut self.journals {
+            journals.close(object);
+        }
         if !outgoing.settled {
             self.unsettled = self.unsettled.saturating_sub(1);
             self.settled.push_back((object, Verdict::Withdrawn(Withdrawal::Unreadable)));
@@ -277,17 +307,11 @@ impl Source {
                 let mut metadata = status.metadata;
                 metadata.mode &= mask;
                 Record::File { object, size: status.size, metadata, path: &path }.encode(&mut self.out);
-                batch.objects.push(NewObject { id: object, size: status.size });
-                let outgoing = Outgoing {
-                    base,
-                    path,
-                    status,
-                    hashed: 0,
-                    hasher: None,
-                    settled: status.size == 0,
-                    withdrawn: false,
-                };
-                self.objects.insert(object, outgoing);
+                let asked = self.resuming && status.size > 0;
+                if !asked {
+                    batch.objects.push(NewObject { id: object, size: status.size });
+                }
+                self.objects.insert(object, Outgoing::new(base, path, status, asked));
                 if status.size == 0 {
                     self.settled.push_back((object, Verdict::Hash(*blake3::hash(&[]).as_bytes())));
                 } else {
@@ -310,92 +334,6 @@ impl Source {
                 }
             }
         }
-    }
-
-    /// Reads all of `buffer`. An end of file before that is an error of kind `UnexpectedEof`.
-    fn fill(&mut self, object: ObjectId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        if self.open.get(object).is_none() {
-            let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
-            let file = self.walk.reopen(outgoing.base, &outgoing.path)?;
-            if outgoing.status.differs(&Status::of(&file)?) {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            self.open.insert(object, file);
-        }
-        let file = self.open.get(object).ok_or(io::ErrorKind::NotFound)?;
-        file.read_exact_at(buffer, offset)
-    }
-
-    /// Feeds the part of `bytes` that continues what was hashed. At the last byte the object is settled.
-    fn hash(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) {
-        let Some(outgoing) = self.objects.get_mut(&object) else { return };
-        let size = outgoing.status.size;
-        let end = offset + bytes.len() as u64;
-        if outgoing.hashed == size {
-            return;
-        }
-        if offset <= outgoing.hashed && end > outgoing.hashed {
-            let known = usize::try_from(outgoing.hashed - offset).unwrap_or(usize::MAX);
-            let hasher = outgoing.hasher.get_or_insert_with(Box::default);
-            hasher.update(bytes.get(known..).unwrap_or_default());
-            outgoing.hashed = end;
-        }
-        if outgoing.hashed < size {
-            if end == size {
-                self.behind.insert(object);
-            }
-            return;
-        }
-        let hash = outgoing.hasher.take().map(|hasher| *hasher.finalize().as_bytes());
-        let status = outgoing.status;
-        self.behind.remove(&object);
-        match self.open.get(object).map(Status::of) {
-            Some(Ok(now)) if !status.differs(&now) => {
-                if let Some(hash) = hash
-                    && let Some(outgoing) = self.objects.get_mut(&object)
-                {
-                    outgoing.settled = true;
-                    self.unsettled = self.unsettled.saturating_sub(1);
-                    self.settled.push_back((object, Verdict::Hash(hash)));
-                }
-            }
-            Some(Err(error)) => self.withdraw(object, error),
-            _ => self.withdraw(object, io::ErrorKind::UnexpectedEof.into()),
-        }
-    }
-
-    fn withdraw(&mut self, object: ObjectId, error: io::Error) {
-        let Some(outgoing) = self.objects.get_mut(&object) else { return };
-        if outgoing.withdrawn {
-            return;
-        }
-        outgoing.withdrawn = true;
-        outgoing.hasher = None;
-        let path = crate::walk::to_path(outgoing.path.clone());
-        // A file that is gone, or of another size, changed; only what the system refuses to read is unreadable.
-        let changed = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound);
-        let (why, kind) = if changed {
-            (Withdrawal::Changed, WarningKind::Changed)
-        } else {
-            (Withdrawal::Unreadable, WarningKind::Unreadable(error.to_string()))
-        };
-        let was_settled = std::mem::replace(&mut outgoing.settled, true);
-        self.open.remove(object);
-        self.behind.remove(&object);
-        if !was_settled {
-            self.unsettled = self.unsettled.saturating_sub(1);
-            self.settled.push_back((object, Verdict::Withdrawn(why)));
-        }
-        self.warn(Warning { path, kind });
-    }
-
-    /// Hashes what reads in another order than the file's left out.
-    fn catch_up(&mut self) {
-        let Some(object) = self.behind.first().copied() else { return };
-        let mut buffer = vec![0; CATCH_UP];
-        let Some(hashed) = self.objects.get(&object).map(|outgoing| outgoing.hashed) else { return };
-        // Errors cannot occur: the object is known.
-        let _ = self.read_into(object, hashed, &mut buffer);
     }
 
     fn warn(&mut self, warning: Warning) {

@@ -84,8 +84,10 @@ pub(crate) enum Entry {
 pub(crate) struct Status {
     pub size: u64,
     pub metadata: Metadata,
-    device: u64,
-    inode: u64,
+    /// When contents or metadata were changed last.
+    pub changed: Timestamp,
+    pub device: u64,
+    pub inode: u64,
 }
 
 impl Status {
@@ -93,6 +95,10 @@ impl Status {
         Self {
             size: u64::try_from(stat.st_size).unwrap_or(0),
             metadata: metadata(stat),
+            changed: Timestamp {
+                seconds: stat.st_ctime,
+                nanoseconds: u32::try_from(stat.st_ctime_nsec).unwrap_or(0),
+            },
             device: stat.st_dev,
             inode: stat.st_ino,
         }

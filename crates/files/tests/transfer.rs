@@ -1,137 +1,19 @@
 //! Whole transfers without a network: a source, its objects cut into pieces and shuffled, a sink, and reports back.
 #![allow(clippy::unwrap_used, reason = "a test that fails says so")]
 
-use byway_files::{
-    Difference, Finish, Reason, Report, Reports, Sink, SinkOptions, Source, SourceOptions, WarningKind,
-    Written, compare, generate,
-};
+mod common;
+
+use byway_files::{Reason, Sink, SinkOptions, Source, SourceOptions, WarningKind, compare, generate};
 use byway_wire::ObjectId;
+use common::{Cut, PLAIN, same, transfer, untouched};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
-
-/// How a transfer is cut up.
-#[derive(Clone, Copy, Debug)]
-struct Cut {
-    /// Bytes of a manifest batch.
-    batch: usize,
-    /// Objects announced per batch.
-    objects: usize,
-    /// Bytes of a piece of an object.
-    piece: usize,
-    /// Pieces held to be shuffled.
-    window: usize,
-    seed: u64,
-}
-
-const PLAIN: Cut = Cut { batch: 16 << 10, objects: 64, piece: 64 << 10, window: 1, seed: 1 };
-
-/// What may be done to a piece on its way.
-type Meddle<'a> = &'a mut dyn FnMut(ObjectId, u64, &mut Vec<u8>);
-
-#[derive(Debug, Default)]
-struct Outcome {
-    verified: usize,
-    failed: Vec<(ObjectId, Reason)>,
-    done: Option<(u64, u64, u64)>,
-    warnings: Vec<WarningKind>,
-    unsent: u64,
-}
-
-fn transfer(paths: &[PathBuf], into: &Path, cut: Cut, meddle: Meddle<'_>) -> Outcome {
-    let mut source =
-        Source::open(paths, SourceOptions { open_files: 4, ..SourceOptions::default() }).unwrap();
-    let mut sink = Sink::open(into, SinkOptions { open_files: 4, ..SinkOptions::default() }).unwrap();
-    let (mut reports, mut outcome) = (Reports::new(), Outcome::default());
-    let mut seed = cut.seed | 1;
-    let mut random = |below: usize| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed as usize % below
-    };
-    // Pieces to be sent: object, offset, length, and whether the object was told finished after its last one.
-    let mut pieces: Vec<(ObjectId, u64, usize)> = Vec::new();
-    let mut left: std::collections::BTreeMap<ObjectId, u64> = std::collections::BTreeMap::new();
-    for _ in 0..1_000_000 {
-        let batch = source.next_records(cut.batch, cut.objects);
-        for object in batch.objects {
-            left.insert(object.id, object.size);
-            let mut offset = 0;
-            while offset < object.size {
-                let length = (object.size - offset).min(cut.piece as u64);
-                pieces.push((object.id, offset, length as usize));
-                offset += length;
-            }
-        }
-        // Some pieces overtake the records that announce them.
-        for early in [true, false] {
-            while !pieces.is_empty() && (!early || random(3) == 0) {
-                let chosen = random(pieces.len().min(cut.window));
-                let (object, offset, length) = pieces[chosen];
-                let mut bytes = source.read(object, offset, length).unwrap();
-                meddle(object, offset, &mut bytes);
-                match sink.write(object, offset, &bytes).unwrap() {
-                    Written::Pending => {
-                        // Its record is not there yet, or only in part: a batch ends wherever its limit falls.
-                        assert_eq!(sink.finish(object).unwrap(), Finish::Pending);
-                        break;
-                    }
-                    Written::Stored | Written::Ignored => {}
-                }
-                pieces.remove(chosen);
-                let missing = left.get_mut(&object).unwrap();
-                *missing -= length as u64;
-                if *missing == 0 {
-                    sink.finish(object).unwrap();
-                }
-                if pieces.len() < cut.window {
-                    break;
-                }
-            }
-            if early {
-                for piece in batch.bytes.chunks(1 + random(700)) {
-                    sink.records(piece).unwrap();
-                }
-            }
-        }
-        while sink.work(100_000).unwrap() {}
-        for report in reports.feed(&sink.reports()).unwrap() {
-            match report {
-                Report::Verified { object } => {
-                    outcome.verified += 1;
-                    source.release(object);
-                }
-                Report::Failed { object, reason, .. } => {
-                    outcome.failed.push((object, reason));
-                    pieces.retain(|piece| piece.0 != object);
-                    source.release(object);
-                }
-                Report::Refused { .. } => panic!("{report:?}"),
-                Report::Done { files, bytes, failed } => outcome.done = Some((files, bytes, failed)),
-            }
-        }
-        if sink.is_complete() {
-            assert!(source.is_finished());
-            assert!(!into.join(".byway-partial").exists());
-            outcome.warnings = source.warnings().into_iter().map(|warning| warning.kind).collect();
-            outcome.unsent = source.unsent();
-            return outcome;
-        }
-    }
-    panic!("no end: {outcome:?}");
-}
-
-fn untouched(_: ObjectId, _: u64, _: &mut Vec<u8>) {}
-
-fn same(a: &Path, b: &Path) {
-    assert_eq!(compare(a, b).unwrap(), Vec::<Difference>::new());
-}
 
 #[test]
 fn a_mixed_tree_arrives_whole_whatever_the_order_of_its_pieces() {

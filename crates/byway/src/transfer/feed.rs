@@ -72,7 +72,7 @@ impl Feed {
             Self::Tree(tree) => {
                 let total = Some(tree.total.load(Ordering::Acquire)).filter(|total| *total != UNKNOWN);
                 // The manifest is acknowledged too; it goes first, mostly.
-                let bytes = acked.saturating_sub(tree.manifest_sent);
+                let bytes = acked.saturating_sub(tree.manifest_sent) + tree.kept;
                 (bytes.min(total.unwrap_or(u64::MAX)), total)
             }
             Self::Pipe(_) => (acked, None),
@@ -112,6 +112,8 @@ pub(super) struct TreeFeed {
     /// Objects that the engine has and the receiver has not.
     objects: usize,
     manifest_sent: u64,
+    /// Bytes that the receiver has from an earlier try.
+    kept: u64,
     ending: Option<Result<TreeDone, Failure>>,
 }
 
@@ -130,6 +132,7 @@ impl TreeFeed {
             reports: 0,
             objects: 0,
             manifest_sent: 0,
+            kept: 0,
             ending: None,
         }
     }
@@ -179,8 +182,9 @@ impl TreeFeed {
                 self.quiet = None;
                 out.provide(object, offset, bytes);
             }
-            Answer::Records { batch, finished } => {
+            Answer::Records { batch, finished, kept } => {
                 self.asked = false;
+                self.kept = kept;
                 self.quiet = (batch.bytes.is_empty() && batch.objects.is_empty()).then_some(now);
                 self.finished = finished;
                 let (bytes, objects, withdrawn) = (batch.bytes, batch.objects, batch.withdrawn);

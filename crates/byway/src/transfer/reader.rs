@@ -4,7 +4,7 @@ use super::News;
 use crate::exit::{Exit, Failure};
 use byway_files::{Batch, Reason, Report, Reports, Source, Totals};
 use byway_net::Waker;
-use byway_wire::ObjectId;
+use byway_wire::{DecodeError, ObjectId};
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub(super) enum Answer {
     Records {
         batch: Batch,
         finished: bool,
+        /// Bytes so far that do not travel, since the receiver has them from an earlier try.
+        kept: u64,
     },
     /// Reports were taken in; these objects failed at the receiver, and nothing more of them is of use.
     Reports {
@@ -57,6 +59,8 @@ pub(super) enum Answer {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TreeDone {
     pub bytes: u64,
+    /// How many of them did not travel, since an earlier try had brought them.
+    pub kept: u64,
     pub entries: u64,
     pub failed: u64,
     pub unsent: u64,
@@ -89,23 +93,25 @@ impl TreeReader {
                 }
                 Ask::Records => {
                     let batch = self.source.next_records(BATCH_BYTES, BATCH_OBJECTS);
-                    Answer::Records { batch, finished: self.source.is_finished() }
+                    Answer::Records { batch, finished: self.source.is_finished(), kept: self.source.kept() }
                 }
-                Ask::Reports(bytes) => match reports.feed(&bytes) {
-                    Ok(reports) => {
-                        let mut failed = Vec::new();
-                        for report in reports {
-                            self.settle(report, &mut failed, &mut damaged, &mut warned, &mut done);
+                Ask::Reports(bytes) => {
+                    let mut failed = Vec::new();
+                    let taken = reports.feed(&bytes).and_then(|reports| {
+                        reports.into_iter().try_for_each(|report| {
+                            self.settle(report, &mut failed, &mut damaged, &mut warned, &mut done)
+                        })
+                    });
+                    match taken {
+                        Ok(()) => Answer::Reports { failed },
+                        Err(error) => {
+                            let sentence = format!(
+                                "the receiver's reports make no sense ({error}): compare the versions of byway"
+                            );
+                            Answer::Failed(Failure::new(Exit::Error, sentence))
                         }
-                        Answer::Reports { failed }
                     }
-                    Err(error) => {
-                        let sentence = format!(
-                            "the receiver's reports make no sense ({error}): compare the versions of byway"
-                        );
-                        Answer::Failed(Failure::new(Exit::Error, sentence))
-                    }
-                },
+                }
             };
             for warning in self.source.warnings() {
                 self.warn(&mut warned, || warning.to_string());
@@ -127,8 +133,11 @@ impl TreeReader {
         damaged: &mut bool,
         warned: &mut u64,
         done: &mut Option<TreeDone>,
-    ) {
+    ) -> Result<(), DecodeError> {
         match report {
+            Report::Have { object, first, hashes, placed, last } => {
+                self.source.have(object, first, &hashes, placed, last)?;
+            }
             Report::Verified { object } => self.source.release(object),
             Report::Failed { object, reason, detail } => {
                 *damaged |= reason == Reason::Integrity;
@@ -146,13 +155,18 @@ impl TreeReader {
                 let announced = counts.files + counts.directories + counts.symlinks;
                 *done = Some(TreeDone {
                     bytes,
+                    kept: self.source.kept(),
                     entries: announced.saturating_sub(failed),
                     failed,
                     unsent: self.source.unsent(),
                     damaged: *damaged,
                 });
+                if failed == 0 && self.source.unsent() == 0 {
+                    self.source.forget_journals();
+                }
             }
         }
+        Ok(())
     }
 
     fn warn(&self, warned: &mut u64, text: impl FnOnce() -> String) {

@@ -68,6 +68,8 @@ pub struct Sent {
     pub outcome: Result<(), Failure>,
     /// Payload bytes that the receiver verified.
     pub bytes: u64,
+    /// How many of them did not travel, since an earlier try had brought them.
+    pub kept: u64,
     /// Files, directories and links in place.
     pub entries: u64,
     /// Entries that the receiver refused, or that were found damaged.
@@ -152,9 +154,9 @@ impl Sending {
             done: TreeDone::default(),
             seconds: 0.0,
         });
-        let TreeDone { bytes, entries, failed, unsent, damaged } = ending.done;
+        let TreeDone { bytes, kept, entries, failed, unsent, damaged } = ending.done;
         let (outcome, seconds, paths) = (ending.outcome, ending.seconds, owner.counter.paths());
-        Ok(Sent { outcome, bytes, entries, failed, unsent, damaged, seconds, paths })
+        Ok(Sent { outcome, bytes, kept, entries, failed, unsent, damaged, seconds, paths })
     }
 }
 

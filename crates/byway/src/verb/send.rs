@@ -196,6 +196,7 @@ mod tests {
         Sent {
             outcome: Ok(()),
             bytes,
+            kept: 0,
             entries,
             failed: 0,
             unsent: 0,

@@ -1,17 +1,21 @@
-//! Where contents grow until they are verified: `.byway-partial/TRANSFER/KEY` below the sink.
+//! Where contents grow until they are verified: `.byway-partial/TRANSFER/KEY` below the sink, and beside a file of several
+//! chunks its [journal](crate::journal), `KEY.journal`.
 //!
 //! The transfer's name is its id, the key is made of path, size and time, so the files of an interrupted transfer can be
 //! found again by whoever receives the same manifest. The transfer's directory is locked while it is in use.
 
 use crate::beneath::times;
+use crate::chunks::Layout;
+use crate::journal::Journal;
 use crate::name::PARTIAL_DIRECTORY;
 use crate::open_files::OpenFiles;
 use crate::record::{Metadata, Timestamp};
 use byway_wire::ObjectId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, Result};
 use std::fs::File;
+use std::io;
 
 /// Times to make the directory again that another transfer, just complete, took away.
 const TRIES: u32 = 8;
@@ -38,6 +42,15 @@ impl Key {
     fn name(self) -> String {
         hex(&self.0)
     }
+
+    fn journal(self) -> String {
+        hex(&self.0) + ".journal"
+    }
+
+    /// What its journal is the journal of.
+    fn identity(self) -> [u8; 32] {
+        *blake3::hash(&self.0).as_bytes()
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -52,6 +65,7 @@ pub(super) struct Partials {
     transfer: String,
     directory: OwnedFd,
     open: OpenFiles,
+    journals: OpenFiles,
 }
 
 impl Partials {
@@ -73,7 +87,8 @@ impl Partials {
                 Err(Errno::NOENT) => {}
                 Ok(directory) if rustix::fs::fstat(&directory)?.st_nlink == 0 => {}
                 Ok(directory) => {
-                    return Ok(Self { root, transfer, directory, open: OpenFiles::new(open_files) });
+                    let (open, journals) = (OpenFiles::new(open_files), OpenFiles::new(open_files));
+                    return Ok(Self { root, transfer, directory, open, journals });
                 }
                 Err(error) => return Err(error),
             }
@@ -81,24 +96,63 @@ impl Partials {
         Err(Errno::NOENT)
     }
 
-    /// Makes the file of `key` anew with `size` bytes, all of them holes.
-    pub(super) fn create(&mut self, object: ObjectId, key: Key, size: u64) -> Result<()> {
-        // What an earlier run left goes, together with any link that somebody gave it.
-        self.discard(object, key);
+    /// Makes the file of `key` anew with all of its bytes, all of them holes.
+    pub(super) fn create(&mut self, object: ObjectId, key: Key, layout: &Layout) -> Result<()> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.directory, key.name(), flags, Mode::RUSR | Mode::WUSR)?;
-        if let Err(error) = rustix::fs::ftruncate(&file, size) {
-            self.discard(object, key);
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = match rustix::fs::openat(&self.directory, key.name(), flags, mode) {
+            // What an earlier run left goes, together with any link that somebody gave it.
+            Err(Errno::EXIST) => {
+                self.discard(object, key, layout);
+                rustix::fs::openat(&self.directory, key.name(), flags, mode)?
+            }
+            opened => opened?,
+        };
+        if let Err(error) = rustix::fs::ftruncate(&file, layout.size) {
+            self.discard(object, key, layout);
             return Err(error);
         }
         self.open.insert(object, File::from(file));
         Ok(())
     }
 
+    /// Whether an earlier run left the file of `key`, as byway leaves one; it is [there](Self::file) then.
+    pub(super) fn reopen(&mut self, object: ObjectId, key: Key, layout: &Layout) -> bool {
+        let Ok(file) = self.file(object, key) else { return false };
+        let ours = rustix::fs::fstat(file).is_ok_and(|stat| {
+            FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                && stat.st_nlink == 1
+                && u64::try_from(stat.st_size) == Ok(layout.size)
+        });
+        if !ours {
+            self.open.remove(object);
+        }
+        ours
+    }
+
+    /// The journal of the file of `key`, made if it is missing or not that, and whether it was there.
+    pub(super) fn journal(
+        &mut self,
+        object: ObjectId,
+        key: Key,
+        layout: Layout,
+    ) -> io::Result<(Journal<'_>, bool)> {
+        let mut was = true;
+        if self.journals.get(object).is_none() {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mode = Mode::RUSR | Mode::WUSR;
+            let file = File::from(rustix::fs::openat(&self.directory, key.journal(), flags, mode)?);
+            was = Journal::open(&file, &key.identity(), layout)?.1;
+            self.journals.insert(object, file);
+        }
+        let file = self.journals.get(object).ok_or(io::ErrorKind::NotFound)?;
+        Ok((Journal::known(file, layout), was))
+    }
+
     /// The file of `key`, made before.
     pub(super) fn file(&mut self, object: ObjectId, key: Key) -> Result<&File> {
         if self.open.get(object).is_none() {
-            let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&self.directory, key.name(), flags, Mode::empty())?;
             self.open.insert(object, File::from(file));
         }
@@ -109,7 +163,7 @@ impl Partials {
     pub(super) fn place(
         &mut self,
         object: ObjectId,
-        key: Key,
+        (key, layout): (Key, &Layout),
         metadata: &Metadata,
         durable: bool,
         directory: BorrowedFd<'_>,
@@ -124,7 +178,15 @@ impl Partials {
         rustix::fs::renameat(&self.directory, key.name(), directory, leaf)?;
         // Nothing writes to it from here on.
         self.open.remove(object);
+        self.forget_journal(object, key, layout);
         Ok(())
+    }
+
+    fn forget_journal(&mut self, object: ObjectId, key: Key, layout: &Layout) {
+        if layout.is_divided() {
+            self.journals.remove(object);
+            let _ = rustix::fs::unlinkat(&self.directory, key.journal(), AtFlags::empty());
+        }
     }
 
     /// Makes a symbolic link at `leaf` in `directory` in one step, over a file or link that is there.
@@ -135,6 +197,10 @@ impl Partials {
         directory: BorrowedFd<'_>,
         leaf: &[u8],
     ) -> Result<()> {
+        // One that an earlier try made may stand in a directory that has got its final mode, and cannot be replaced.
+        if rustix::fs::readlinkat(directory, leaf, Vec::new()).is_ok_and(|now| now.as_bytes() == target) {
+            return rustix::fs::utimensat(directory, leaf, &times(mtime), AtFlags::SYMLINK_NOFOLLOW);
+        }
         let _ = rustix::fs::unlinkat(&self.directory, LINK, AtFlags::empty());
         rustix::fs::symlinkat(target, &self.directory, LINK)?;
         rustix::fs::utimensat(&self.directory, LINK, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
@@ -142,9 +208,15 @@ impl Partials {
     }
 
     /// Removes the file of `key`, if there is one.
-    pub(super) fn discard(&mut self, object: ObjectId, key: Key) {
+    pub(super) fn discard(&mut self, object: ObjectId, key: Key, layout: &Layout) {
         self.open.remove(object);
         let _ = rustix::fs::unlinkat(&self.directory, key.name(), AtFlags::empty());
+        self.forget_journal(object, key, layout);
+    }
+
+    /// Has all that was written to this file system on stable storage.
+    pub(super) fn sync(&self) -> Result<()> {
+        rustix::fs::syncfs(&self.directory)
     }
 
     /// Removes all that is left of this transfer, and the common directory if no other transfer uses it.

@@ -1,6 +1,7 @@
-//! From bytes to a tree: verification of contents, moving into place, and what waits until every file is there.
+//! From bytes to a tree: judging contents, moving into place, and what waits until every file is there.
 
-use super::{Finish, Incoming, Sink, Stage};
+use super::contents::{Contents, Incoming};
+use super::{Finish, Sink, Stage};
 use crate::beneath::times;
 use crate::error::SinkError;
 use crate::name::{check_name, split};
@@ -11,22 +12,11 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
-use std::os::unix::fs::FileExt;
 
-/// Bytes read at a time for verification.
-const CHUNK: usize = 128 * 1_024;
 /// What a rename, a link or a directory counts for in the budget of [`Sink::work`], in bytes.
 const ENTRY_COST: u64 = 16 * 1_024;
 /// Reports that may wait to be taken before [`Sink::work`] rests, in bytes.
 const REPORTS_HIGH: usize = 1 << 20;
-
-/// A file being read back.
-#[derive(Debug)]
-pub(super) struct Verifying {
-    object: ObjectId,
-    hasher: Box<blake3::Hasher>,
-    offset: u64,
-}
 
 /// What waits until every file is in place.
 #[derive(Debug, Default)]
@@ -87,7 +77,7 @@ impl Later {
 }
 
 impl Sink {
-    /// Does up to about `budget` bytes worth of disk work: reads files back, moves them into place, and at the end sets
+    /// Does up to about `budget` bytes worth of disk work: reads back what an earlier try left, and at the end sets
     /// what waits. Whether there is more to do now; if not, records, bytes or a call of [`Self::reports`] are awaited.
     ///
     /// # Errors
@@ -98,8 +88,8 @@ impl Sink {
             if self.out.len() > REPORTS_HIGH || matches!(self.stage, Stage::Broken | Stage::Complete) {
                 return Ok(false);
             }
-            let spent = if self.verifying.is_some() || self.next_ready() {
-                self.verify(left)?
+            let spent = if self.is_recalling() {
+                self.recall(left)?
             } else if self.stage == Stage::Ended && self.objects.is_empty() {
                 self.settle_one()?;
                 ENTRY_COST
@@ -109,19 +99,6 @@ impl Sink {
             left = left.saturating_sub(spent);
         }
         Ok(!matches!(self.stage, Stage::Complete))
-    }
-
-    /// Verifies a small file without waiting for its turn.
-    pub(super) fn verify_at_once(&mut self, object: ObjectId) -> Result<Finish, SinkError> {
-        let other = self.verifying.replace(Verifying::new(object));
-        let failed = self.summary.failed;
-        let verified = self.verify(u64::MAX);
-        self.verifying = other;
-        verified?;
-        if self.summary.failed == failed {
-            return Ok(Finish::Verified);
-        }
-        Ok(Finish::Failed(self.last_failure))
     }
 
     /// Makes a directory now, open to its owner only, and remembers what it shall be at the end.
@@ -142,82 +119,32 @@ impl Sink {
         Ok(())
     }
 
-    /// Takes up the next file to verify, if there is one.
-    fn next_ready(&mut self) -> bool {
-        while let Some(object) = self.ready.pop_front() {
-            // It may have failed while it waited.
-            if self.objects.contains_key(&object) {
-                self.verifying = Some(Verifying::new(object));
-                return true;
+    /// Judges a file of which every byte is there and the hash is known, and puts it in place, or fails it.
+    pub(super) fn conclude(&mut self, object: ObjectId) -> Result<Finish, SinkError> {
+        let Some(incoming) = self.objects.get_mut(&object) else { return Ok(Finish::Settled) };
+        let failed = self.summary.failed;
+        if incoming.hash.is_none() || incoming.hashes.root() != incoming.hash {
+            self.fail(object, Reason::Integrity, String::new());
+        } else if matches!(incoming.stage, Contents::Placed) {
+            self.put_right(object)?;
+        } else {
+            match incoming.create(object, &mut self.partials) {
+                Ok(()) => self.put_in_place(object)?,
+                Err(errno) => self.fail_io(object, errno.into())?,
             }
         }
-        false
-    }
-
-    /// Reads on in the file being verified, up to `budget` bytes and one chunk; returns what it spent. At the end of the
-    /// file it is put in place, or failed.
-    fn verify(&mut self, budget: u64) -> Result<u64, SinkError> {
-        let Some(mut verifying) = self.verifying.take() else { return Ok(0) };
-        let object = verifying.object;
-        // It may have failed while it was read.
-        let Some(incoming) = self.objects.get_mut(&object) else { return Ok(ENTRY_COST) };
-        if !incoming.created {
-            // An empty file, or one of which no byte was written.
-            match self.partials.create(object, incoming.key, incoming.size) {
-                Ok(()) => incoming.created = true,
-                Err(errno) => {
-                    self.fail_io(object, errno.into())?;
-                    return Ok(ENTRY_COST);
-                }
-            }
-        }
-        let (size, key, hash) = (incoming.size, incoming.key, incoming.hash);
-        let read = self.partials.file(object, key).map_err(io::Error::from).and_then(|file| {
-            let mut buffer = vec![0; CHUNK.min(usize::try_from(size).unwrap_or(CHUNK))];
-            let mut spent = 0;
-            while verifying.offset < size && spent < budget {
-                let left = usize::try_from(size - verifying.offset).unwrap_or(CHUNK);
-                let chunk = buffer.get_mut(..left.min(CHUNK)).unwrap_or_default();
-                file.read_exact_at(chunk, verifying.offset)?;
-                verifying.hasher.update(chunk);
-                verifying.offset += chunk.len() as u64;
-                spent += chunk.len() as u64;
-            }
-            // Longer than announced is as wrong as shorter; nobody but us should have written to it.
-            Ok((spent, file.metadata()?.len() == size))
-        });
-        match read {
-            Ok((spent, _)) if verifying.offset < size => {
-                self.verifying = Some(verifying);
-                Ok(spent)
-            }
-            Ok((spent, right_size)) => {
-                if right_size && hash.is_some_and(|hash| verifying.hasher.finalize() == hash) {
-                    self.put_in_place(object)?;
-                } else {
-                    self.fail(object, Reason::Integrity, String::new());
-                }
-                Ok(spent + ENTRY_COST)
-            }
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                self.fail(object, Reason::Integrity, String::new());
-                Ok(ENTRY_COST)
-            }
-            Err(error) => {
-                self.fail_io(object, error)?;
-                Ok(ENTRY_COST)
-            }
-        }
+        let verified = self.summary.failed == failed;
+        Ok(if verified { Finish::Verified } else { Finish::Failed(self.last_failure) })
     }
 
     fn put_in_place(&mut self, object: ObjectId) -> Result<(), SinkError> {
-        let Some(Incoming { path, size, metadata, key, .. }) = self.objects.get(&object) else {
+        let Some(Incoming { path, metadata, key, hashes, .. }) = self.objects.get(&object) else {
             return Ok(());
         };
-        let (size, key, durable, partials) = (*size, *key, self.options.durable, &mut self.partials);
+        let (name, durable, partials) = ((*key, &hashes.layout), self.options.durable, &mut self.partials);
         let (directory, leaf) = split(path);
         let mut place =
-            |directory: BorrowedFd<'_>| partials.place(object, key, metadata, durable, directory, leaf);
+            |directory: BorrowedFd<'_>| partials.place(object, name, metadata, durable, directory, leaf);
         let placed = match self.tree.make_directory(directory).and_then(&mut place) {
             // The directory held open was removed by somebody: look again.
             Err(Errno::NOENT) => {
@@ -226,15 +153,39 @@ impl Sink {
             }
             placed => placed,
         };
-        if let Err(errno) = placed {
-            return self.fail_io(object, errno.into());
+        match placed {
+            Ok(()) => self.verified(object),
+            Err(errno) => return self.fail_io(object, errno.into()),
         }
-        self.objects.remove(&object);
-        self.keys.remove(&key);
+        Ok(())
+    }
+
+    /// A file that was in place before has the right contents and time; its mode may have changed.
+    fn put_right(&mut self, object: ObjectId) -> Result<(), SinkError> {
+        let Some(Incoming { path, metadata, .. }) = self.objects.get(&object) else { return Ok(()) };
+        let mode = Mode::from_raw_mode(metadata.mode.into());
+        let right = self.tree.stat(path).and_then(|stat| {
+            if Mode::from_raw_mode(stat.st_mode) == mode {
+                return Ok(());
+            }
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+            rustix::fs::fchmod(self.tree.open(path, flags)?, mode)
+        });
+        match right {
+            Ok(()) => self.verified(object),
+            Err(errno) => return self.fail_io(object, errno.into()),
+        }
+        Ok(())
+    }
+
+    fn verified(&mut self, object: ObjectId) {
+        let Some(incoming) = self.objects.remove(&object) else { return };
+        let size = incoming.hashes.layout.size;
+        self.keys.remove(&incoming.key);
         self.summary.files += 1;
         self.summary.bytes = self.summary.bytes.saturating_add(size);
+        self.summary.kept = self.summary.kept.saturating_add(size - incoming.parts.size());
         Report::Verified { object }.encode(&mut self.out);
-        Ok(())
     }
 
     /// One link, or one directory, or the end.
@@ -263,6 +214,9 @@ impl Sink {
                 Err(errno) => self.refuse_io(directory.path, errno.into()),
             };
         }
+        if self.options.sync {
+            self.partials.sync().map_err(|errno| SinkError::from_io(&self.path, errno.into()))?;
+        }
         // Leftovers that cannot be removed harm nobody: the tree is complete.
         let _ = self.partials.clean();
         let summary = self.summary;
@@ -270,11 +224,5 @@ impl Sink {
             .encode(&mut self.out);
         self.stage = Stage::Complete;
         Ok(())
-    }
-}
-
-impl Verifying {
-    fn new(object: ObjectId) -> Self {
-        Self { object, hasher: Box::default(), offset: 0 }
     }
 }

@@ -1,0 +1,78 @@
+//! Which part of a file an object carries: all of it, or what the receiver does not have yet.
+
+use crate::chunks::Layout;
+use byway_engine::data::RangeSet;
+
+/// The stretches of a file that travel, one after the other, as an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// Where each begins in the object, where in the file, and how long it is; none is empty.
+    stretches: Vec<(u64, u64, u64)>,
+    size: u64,
+}
+
+impl Parts {
+    /// All of a file.
+    pub fn whole(size: u64) -> Self {
+        let stretches = if size > 0 { vec![(0, 0, size)] } else { Vec::new() };
+        Self { stretches, size }
+    }
+
+    /// All but the chunks that are `kept`.
+    pub fn without(layout: &Layout, kept: &RangeSet) -> Self {
+        let (mut stretches, mut size) = (Vec::new(), 0);
+        for (first, past) in kept.gaps(0, layout.count().into()) {
+            // Both are below the number of chunks.
+            let (start, end) = (layout.range(first as u32).0, layout.range(past as u32 - 1).1);
+            stretches.push((size, start, end - start));
+            size += end - start;
+        }
+        Self { stretches, size }
+    }
+
+    /// Bytes of the object.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Where in the file up to `length` bytes from `offset` of the object on stand: offsets and lengths.
+    pub fn pieces(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let first = self.stretches.partition_point(|(at, _, long)| at + long <= offset);
+        let end = offset.saturating_add(length);
+        self.stretches.iter().skip(first).take_while(move |(at, ..)| *at < end).map(
+            move |(at, start, long)| {
+                let from = offset.max(*at);
+                (start + (from - at), end.min(at + long) - from)
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunks::SMALLEST;
+
+    fn kept(ranges: &[(u64, u64)]) -> RangeSet {
+        let mut kept = RangeSet::new();
+        ranges.iter().for_each(|(start, end)| _ = kept.insert(*start, *end));
+        kept
+    }
+
+    #[test]
+    fn what_is_kept_does_not_travel() {
+        let layout = Layout::new(5 * SMALLEST + 10);
+        let parts = |ranges| Parts::without(&layout, &kept(ranges));
+        assert_eq!(parts(&[]), Parts::whole(layout.size));
+        assert_eq!(parts(&[(0, 6)]), Parts::whole(0));
+        let some = parts(&[(0, 1), (3, 5)]);
+        assert_eq!(some.size(), 2 * SMALLEST + 10);
+        let pieces = |offset, length| some.pieces(offset, length).collect::<Vec<_>>();
+        assert_eq!(pieces(0, 5), [(SMALLEST, 5)]);
+        assert_eq!(pieces(2 * SMALLEST - 1, 5), [(3 * SMALLEST - 1, 1), (5 * SMALLEST, 4)]);
+        assert_eq!(pieces(2 * SMALLEST + 9, 5), [(5 * SMALLEST + 9, 1)]);
+        assert_eq!(pieces(2 * SMALLEST + 10, 5), []);
+        assert_eq!(pieces(0, u64::MAX), [(SMALLEST, 2 * SMALLEST), (5 * SMALLEST, 10)]);
+        assert_eq!(Parts::whole(0).pieces(0, 9).count(), 0);
+    }
+}

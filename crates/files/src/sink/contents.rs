@@ -1,0 +1,210 @@
+//! The contents of files on their way in: written where they belong, hashed as they come, noted in the journal.
+
+use super::partial::{Key, Partials};
+use super::{Sink, Stage, Written};
+use crate::chunks::{Hash, Hashes, Hashing, Layout};
+use crate::error::SinkError;
+use crate::parts::Parts;
+use crate::record::Metadata;
+use crate::report::Reason;
+use byway_engine::data::RangeSet;
+use byway_wire::ObjectId;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Bytes read back at a time.
+pub(super) const READ: usize = 128 << 10;
+
+/// A file that is neither in place nor failed.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub path: Vec<u8>,
+    pub metadata: Metadata,
+    pub key: Key,
+    /// What the sender says of all of it.
+    pub hash: Option<Hash>,
+    /// Every byte that travels is here.
+    pub finished: bool,
+    pub stage: Contents,
+    /// Which part of it travels.
+    pub parts: Parts,
+    /// What is in the partial file, by offsets in the file. What came is never written again, so that what was hashed stays
+    /// what it was.
+    pub received: RangeSet,
+    pub hashes: Hashes,
+}
+
+/// Where the contents of a file stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contents {
+    /// The sender is to be told what an earlier try left.
+    Asked,
+    /// It was told, and is to say what it sends.
+    Offered {
+        /// What there is is under the final name.
+        placed: bool,
+    },
+    /// They are coming; there is no partial file yet.
+    Coming,
+    /// They are coming into a partial file.
+    Growing {
+        /// It was made by this try: where nothing was written there are zeros.
+        fresh: bool,
+    },
+    /// They are under the final name.
+    Placed,
+}
+
+impl Incoming {
+    pub fn new(path: Vec<u8>, size: u64, metadata: Metadata, key: Key, asked: bool) -> Self {
+        Self {
+            path,
+            metadata,
+            key,
+            hash: None,
+            finished: size == 0,
+            stage: if asked { Contents::Asked } else { Contents::Coming },
+            parts: Parts::whole(size),
+            received: RangeSet::new(),
+            hashes: Hashes::new(Layout::new(size)),
+        }
+    }
+
+    /// Whether it is known which part of it travels.
+    pub const fn is_open(&self) -> bool {
+        !matches!(self.stage, Contents::Asked | Contents::Offered { .. })
+    }
+
+    /// Whether this try made or took up its partial file.
+    pub const fn is_created(&self) -> bool {
+        matches!(self.stage, Contents::Growing { .. })
+    }
+
+    /// Makes the partial file, unless it is there.
+    pub fn create(&mut self, object: ObjectId, partials: &mut Partials) -> rustix::io::Result<()> {
+        if self.stage == Contents::Coming {
+            partials.create(object, self.key, &self.hashes.layout)?;
+            self.stage = Contents::Growing { fresh: true };
+        }
+        Ok(())
+    }
+
+    /// Writes bytes that stand at `offset` of the object, as far as they are new, and hashes the chunks that they complete.
+    fn store(
+        &mut self,
+        object: ObjectId,
+        offset: u64,
+        bytes: &[u8],
+        partials: &mut Partials,
+    ) -> io::Result<()> {
+        let holes = self.stage == Contents::Growing { fresh: true };
+        let Self { parts, received, hashes, key, .. } = self;
+        let (layout, mut rest) = (hashes.layout, bytes);
+        let mut complete: Vec<(u32, Hash)> = Vec::new();
+        for (start, length) in parts.pieces(offset, bytes.len() as u64) {
+            let (piece, after) = rest.split_at(usize::try_from(length).unwrap_or(usize::MAX).min(rest.len()));
+            rest = after;
+            let mut new = Vec::new();
+            received.insert_each(start, start + length, |from, to| new.push((from, to)));
+            let file = partials.file(object, *key)?;
+            for (from, to) in new {
+                let run = piece.get((from - start) as usize..(to - start) as usize).unwrap_or_default();
+                if !(holes && is_zero(run)) {
+                    file.write_all_at(run, from)?;
+                }
+                hashes.feed(from, run, |index, hash| complete.push((index, *hash)));
+                for index in layout.index(from)..=layout.index(to - 1) {
+                    let (first, past) = layout.range(index);
+                    if !hashes.knows(index) && received.covers(first, past) {
+                        let hash = read_back(file, &layout, index)?;
+                        hashes.set(index, hash);
+                        complete.push((index, hash));
+                    }
+                }
+            }
+        }
+        if layout.is_divided() && !complete.is_empty() {
+            let (journal, _) = partials.journal(object, *key, layout)?;
+            for (index, hash) in complete {
+                journal.note(index, &hash)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is nothing but zeros: a hole in the file says the same.
+fn is_zero(bytes: &[u8]) -> bool {
+    let (head, words, tail) = {
+        let (words, tail) = bytes.as_chunks::<64>();
+        (words.first().is_none_or(|first| *first == [0; 64]), words, tail)
+    };
+    head && words.iter().all(|word| *word == [0; 64]) && tail.iter().all(|byte| *byte == 0)
+}
+
+fn read_back(file: &File, layout: &Layout, index: u32) -> io::Result<Hash> {
+    let mut hashing = Hashing::new(layout, index);
+    let mut buffer = vec![0; READ];
+    loop {
+        let length = usize::try_from(hashing.left()).unwrap_or(READ).min(READ);
+        let piece = buffer.get_mut(..length).unwrap_or_default();
+        file.read_exact_at(piece, hashing.at)?;
+        if let Some(hash) = hashing.update(piece) {
+            return Ok(hash);
+        }
+    }
+}
+
+impl Sink {
+    /// Writes bytes of an object where they belong. The same bytes may come again.
+    ///
+    /// # Errors
+    /// The disk is full or cannot be used any more. What concerns the one file is reported, not returned.
+    pub fn write(&mut self, object: ObjectId, offset: u64, bytes: &[u8]) -> Result<Written, SinkError> {
+        let Some(incoming) = self.objects.get_mut(&object) else {
+            let known = object.0 < self.next_object;
+            return Ok(if known { Written::Ignored } else { Written::Pending });
+        };
+        if self.stage == Stage::Broken {
+            return Ok(Written::Ignored);
+        }
+        if !incoming.is_open() {
+            return Ok(Written::Pending);
+        }
+        let end = offset.checked_add(bytes.len() as u64);
+        if end.is_none_or(|end| end > incoming.parts.size()) {
+            self.fail(object, Reason::Protocol, "bytes past the end".to_owned());
+            return Ok(Written::Ignored);
+        }
+        // What comes after the end was told is the same again, or is not wanted.
+        if incoming.finished || bytes.is_empty() {
+            return Ok(Written::Stored);
+        }
+        let stored = incoming.create(object, &mut self.partials).map_err(io::Error::from);
+        match stored.and_then(|()| incoming.store(object, offset, bytes, &mut self.partials)) {
+            Ok(()) => Ok(Written::Stored),
+            Err(error) => {
+                self.fail_io(object, error)?;
+                Ok(Written::Ignored)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_told_from_anything_else() {
+        for length in [0, 1, 63, 64, 65, 1_000] {
+            assert!(is_zero(&vec![0; length]));
+            for at in 0..length {
+                let mut bytes = vec![0; length];
+                bytes[at] = 1;
+                assert!(!is_zero(&bytes), "{at} of {length}");
+            }
+        }
+    }
+}

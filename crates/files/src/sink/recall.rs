@@ -1,0 +1,191 @@
+//! What an earlier try of a transfer left: read back, offered to the sender by the hashes of its chunks, and taken up.
+//!
+//! The partial file is looked at first, then whatever stands under the final name with the size and the time of the version
+//! that the sender announced. The disk is what counts: the journal only says which chunks are worth reading.
+
+use super::Sink;
+use super::contents::{Contents, READ};
+use crate::chunks::{Hash, Hashing};
+use crate::error::SinkError;
+use crate::parts::Parts;
+use crate::record::Timestamp;
+use crate::report::{HAVE_MAX, Reason, Report};
+use byway_engine::data::RangeSet;
+use byway_wire::{DecodeError, ObjectId};
+use rustix::fs::{FileType, OFlags, SeekFrom};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// What looking for one file costs of the budget of [`Sink::work`], in bytes.
+const LOOK: u64 = 16 * 1_024;
+
+/// A file being read back.
+#[derive(Debug)]
+pub(super) struct Recall {
+    object: ObjectId,
+    left: Left,
+    /// The next chunk to look at.
+    next: u32,
+    hashing: Option<(u32, Hashing)>,
+    /// Hashes to tell of chunks that follow each other, and the first of these.
+    first: u32,
+    run: Vec<Hash>,
+}
+
+/// What an earlier try left of a file.
+#[derive(Debug)]
+enum Left {
+    Nothing,
+    /// The partial file; whether its journal says which chunks are in it.
+    Partial {
+        journaled: bool,
+    },
+    Placed(File),
+}
+
+impl Sink {
+    /// Whether [`Self::recall`] has something to do.
+    pub(super) fn is_recalling(&self) -> bool {
+        self.recall.is_some() || !self.asked.is_empty()
+    }
+
+    /// Reads on in the file being read back, up to about `budget` bytes; returns what it spent.
+    pub(super) fn recall(&mut self, budget: u64) -> Result<u64, SinkError> {
+        let Some(mut recall) = self.recall.take().or_else(|| self.look()) else { return Ok(LOOK) };
+        // It may have been withdrawn meanwhile.
+        if !self.objects.contains_key(&recall.object) {
+            return Ok(LOOK);
+        }
+        let mut spent = 0;
+        let mut buffer = vec![0; READ];
+        while spent < budget {
+            match self.read_on(&mut recall, &mut buffer) {
+                Ok(0) => {
+                    self.offer(&mut recall, true);
+                    return Ok(spent + LOOK);
+                }
+                Ok(read) => spent += read,
+                // What cannot be read is not there.
+                Err(_) => {
+                    (recall.next, recall.hashing) = (u32::MAX, None);
+                }
+            }
+        }
+        self.recall = Some(recall);
+        Ok(spent)
+    }
+
+    /// Finds what there is of the next file that the sender is to be told of.
+    fn look(&mut self) -> Option<Recall> {
+        let object = self.asked.pop_front()?;
+        let incoming = self.objects.get(&object)?;
+        let (key, layout) = (incoming.key, incoming.hashes.layout);
+        let left = if self.partials.reopen(object, key, &layout) {
+            let journaled =
+                layout.is_divided() && self.partials.journal(object, key, layout).is_ok_and(|(_, was)| was);
+            Left::Partial { journaled }
+        } else {
+            let (size, mtime) = (layout.size, incoming.metadata.mtime);
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let found = self.tree.open(&incoming.path, flags).ok().filter(|file| {
+                rustix::fs::fstat(file).is_ok_and(|stat| {
+                    let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or(u32::MAX);
+                    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+                        && u64::try_from(stat.st_size) == Ok(size)
+                        && mtime == Timestamp { seconds: stat.st_mtime, nanoseconds }
+                })
+            });
+            found.map_or(Left::Nothing, |file| Left::Placed(File::from(file)))
+        };
+        Some(Recall { object, left, next: 0, hashing: None, first: 0, run: Vec::new() })
+    }
+
+    /// Reads one piece; 0 at the end.
+    fn read_on(&mut self, recall: &mut Recall, buffer: &mut [u8]) -> io::Result<u64> {
+        let object = recall.object;
+        let Some((key, layout)) = self.objects.get(&object).map(|it| (it.key, it.hashes.layout)) else {
+            return Ok(0);
+        };
+        if recall.hashing.is_none() {
+            let next = match recall.left {
+                Left::Nothing => None,
+                Left::Placed(_) => Some(recall.next),
+                Left::Partial { journaled: true } => {
+                    let (journal, _) = self.partials.journal(object, key, layout)?;
+                    (recall.next..layout.count()).find(|index| matches!(journal.read(*index), Ok(Some(_))))
+                }
+                Left::Partial { journaled: false } => {
+                    let from = SeekFrom::Data(layout.range(recall.next).0);
+                    let file = self.partials.file(object, key)?;
+                    rustix::fs::seek(file, from).ok().map(|data| layout.index(data))
+                }
+            };
+            let Some(index) = next.filter(|index| *index < layout.count()) else { return Ok(0) };
+            recall.hashing = Some((index, Hashing::new(&layout, index)));
+        }
+        let Some((index, hashing)) = &mut recall.hashing else { return Ok(0) };
+        let index = *index;
+        let file = match &recall.left {
+            Left::Placed(file) => file,
+            _ => self.partials.file(object, key)?,
+        };
+        let length = usize::try_from(hashing.left()).unwrap_or(READ).min(buffer.len());
+        let piece = buffer.get_mut(..length).unwrap_or_default();
+        file.read_exact_at(piece, hashing.at)?;
+        if let Some(hash) = hashing.update(piece) {
+            (recall.hashing, recall.next) = (None, index + 1);
+            if let Some(incoming) = self.objects.get_mut(&object) {
+                incoming.hashes.set(index, hash);
+            }
+            if recall.first + recall.run.len() as u32 != index || recall.run.len() >= HAVE_MAX {
+                self.offer(recall, false);
+                recall.first = index;
+            }
+            recall.run.push(hash);
+        }
+        Ok(length as u64)
+    }
+
+    /// Tells the sender of the chunks that were read since the last time.
+    fn offer(&mut self, recall: &mut Recall, last: bool) {
+        let placed = matches!(recall.left, Left::Placed(_));
+        let hashes = std::mem::take(&mut recall.run);
+        if last && let Some(incoming) = self.objects.get_mut(&recall.object) {
+            incoming.stage = Contents::Offered { placed };
+        }
+        if last || !hashes.is_empty() {
+            let (object, first) = (recall.object, recall.first);
+            Report::Have { object, first, hashes, placed, last }.encode(&mut self.out);
+        }
+    }
+
+    /// The sender says which of the offered chunks are kept; the others come.
+    pub(super) fn take_parts(&mut self, object: ObjectId, kept: &RangeSet) -> Result<(), SinkError> {
+        let Some(incoming) = self.objects.get_mut(&object) else { return Ok(()) };
+        let Contents::Offered { placed } = incoming.stage else {
+            return Err(DecodeError::Range("order of records").into());
+        };
+        let (layout, hashes) = (incoming.hashes.layout, &mut incoming.hashes);
+        let is_kept = |index: u32| kept.covers(index.into(), u64::from(index) + 1);
+        let known = kept.iter().all(|(start, end)| (start..end).all(|index| hashes.knows(index as u32)));
+        let whole = kept.covers(0, layout.count().into());
+        if !known || placed && !whole && !kept.is_empty() {
+            self.fail(object, Reason::Protocol, "keeps what is not there".to_owned());
+            return Ok(());
+        }
+        incoming.stage = match (kept.is_empty(), placed) {
+            (true, _) => Contents::Coming,
+            (false, true) => Contents::Placed,
+            (false, false) => Contents::Growing { fresh: false },
+        };
+        hashes.retain(is_kept);
+        incoming.parts = Parts::without(&layout, kept);
+        incoming.finished = incoming.parts.size() == 0;
+        for (start, end) in kept.iter() {
+            let (from, to) = (layout.range(start as u32).0, layout.range(end as u32 - 1).1);
+            incoming.received.insert(from, to);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! The contents of files on their way out: read, hashed chunk by chunk, noted in the journals.
+
+use super::{NewObject, Source, Verdict};
+use crate::chunks::{Hash, Hashes, Hashing, Layout};
+use crate::parts::Parts;
+use crate::record::{Kept, Record, Withdrawal};
+use crate::walk::{Status, Warning, WarningKind};
+use byway_engine::data::RangeSet;
+use byway_wire::{DecodeError, ObjectId};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// Bytes read at a time to bring hashes up to date that skipped over a hole, or to compare.
+const READ: usize = 256 << 10;
+
+/// A file that was announced and is not settled at the receiver.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub base: usize,
+    pub path: Vec<u8>,
+    pub status: Status,
+    /// Which part of it travels; `None` while the receiver is asked what it has.
+    pub parts: Option<Parts>,
+    /// Chunks that the receiver has.
+    kept: RangeSet,
+    /// The first chunk that it may tell of next.
+    told: u32,
+    hashes: Hashes,
+    /// Its verdict was given: a hash, or that it is withdrawn.
+    pub settled: bool,
+    pub withdrawn: bool,
+}
+
+impl Outgoing {
+    pub fn new(base: usize, path: Vec<u8>, status: Status, asked: bool) -> Self {
+        Self {
+            base,
+            path,
+            status,
+            parts: (!asked).then(|| Parts::whole(status.size)),
+            kept: RangeSet::new(),
+            told: 0,
+            hashes: Hashes::new(Layout::new(status.size)),
+            settled: status.size == 0,
+            withdrawn: false,
+        }
+    }
+
+    /// Bytes that travel, as far as it is known that they do.
+    pub fn size(&self) -> u64 {
+        self.parts.as_ref().map_or(0, Parts::size)
+    }
+}
+
+impl Source {
+    /// Fills `buffer` with the bytes from `offset` of the object on, which it has.
+    pub(super) fn fill(&mut self, object: ObjectId, offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
+        let Some(outgoing) = self.objects.get(&object) else { return Ok(()) };
+        let (size, length) = (outgoing.size(), buffer.len() as u64);
+        let pieces: Vec<(u64, u64)> =
+            outgoing.parts.iter().flat_map(|parts| parts.pieces(offset, length)).collect();
+        for (at, length) in pieces {
+            let rest = std::mem::take(&mut buffer);
+            let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest.len());
+            let (piece, after) = rest.split_at_mut(length);
+            self.opened(object)?.read_exact_at(piece, at)?;
+            self.feed(object, at, piece);
+            buffer = after;
+        }
+        self.settle(object)?;
+        if offset + length == size && self.objects.get(&object).is_some_and(|outgoing| !outgoing.settled) {
+            self.behind.insert(object);
+        }
+        Ok(())
+    }
+
+    /// The file of an object, opened again if it was closed meanwhile. `UnexpectedEof` if it is no longer what was announced.
+    fn opened(&mut self, object: ObjectId) -> io::Result<&File> {
+        if self.open.get(object).is_none() {
+            let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
+            let file = self.walk.reopen(outgoing.base, &outgoing.path)?;
+            if outgoing.status.differs(&Status::of(&file)?) {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.open.insert(object, file);
+        }
+        Ok(self.open.get(object).ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    /// Hashes bytes of a file that were read.
+    fn feed(&mut self, object: ObjectId, at: u64, bytes: &[u8]) {
+        let Some(outgoing) = self.objects.get_mut(&object).filter(|outgoing| !outgoing.settled) else {
+            return;
+        };
+        let mut complete: Vec<(u32, Hash)> = Vec::new();
+        outgoing.hashes.feed(at, bytes, |index, hash| complete.push((index, *hash)));
+        self.note(object, &complete);
+    }
+
+    /// Notes hashes in the file's journal. A journal that cannot be written is done without.
+    fn note(&mut self, object: ObjectId, complete: &[(u32, Hash)]) {
+        let (Some(journals), Some(outgoing)) = (&mut self.journals, self.objects.get(&object)) else {
+            return;
+        };
+        let layout = outgoing.hashes.layout;
+        if !layout.is_divided() || complete.is_empty() {
+            return;
+        }
+        let noted = journals.of(object, &outgoing.path, &outgoing.status, layout).and_then(|(journal, _)| {
+            complete.iter().try_for_each(|(index, hash)| journal.note(*index, hash))
+        });
+        if noted.is_err() {
+            self.journals = None;
+        }
+    }
+
+    /// Gives the hash of an object of which every chunk's is known, if its file is still what was announced.
+    fn settle(&mut self, object: ObjectId) -> io::Result<()> {
+        let Some(outgoing) = self.objects.get(&object).filter(|outgoing| !outgoing.settled) else {
+            return Ok(());
+        };
+        let (Some(hash), status) = (outgoing.hashes.root(), outgoing.status) else { return Ok(()) };
+        if status.differs(&Status::of(self.opened(object)?)?) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.behind.remove(&object);
+        if let Some(journals) = &mut self.journals {
+            journals.close(object);
+        }
+        if let Some(outgoing) = self.objects.get_mut(&object) {
+            outgoing.settled = true;
+            outgoing.hashes.retain(|_| false);
+            self.unsettled = self.unsettled.saturating_sub(1);
+            self.settled.push_back((object, Verdict::Hash(hash)));
+        }
+        Ok(())
+    }
+
+    /// Hashes what reads in another order than the file's left out: one chunk per call.
+    pub(super) fn catch_up(&mut self) {
+        let Some(object) = self.behind.first().copied() else { return };
+        let unknown = self.objects.get(&object).and_then(|outgoing| outgoing.hashes.first_unknown());
+        let caught = match unknown {
+            Some(index) => self.hash_chunk(object, index).map(|hash| {
+                if let Some(outgoing) = self.objects.get_mut(&object) {
+                    outgoing.hashes.set(index, hash);
+                }
+                self.note(object, &[(index, hash)]);
+            }),
+            None => Ok(()),
+        };
+        if let Err(error) = caught.and_then(|()| self.settle(object)) {
+            self.withdraw(object, error);
+        }
+    }
+
+    /// Reads a chunk for its hash alone.
+    fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
+        let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
+        let mut hashing = Hashing::new(&outgoing.hashes.layout, index);
+        let file = self.opened(object)?;
+        let mut buffer = vec![0; READ];
+        loop {
+            let length = usize::try_from(hashing.left()).unwrap_or(READ).min(READ);
+            let piece = buffer.get_mut(..length).unwrap_or_default();
+            file.read_exact_at(piece, hashing.at)?;
+            if let Some(hash) = hashing.update(piece) {
+                return Ok(hash);
+            }
+        }
+    }
+
+    /// The hash of a chunk: from the journal if that can be believed, else from the file.
+    fn own_hash(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
+        let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
+        let layout = outgoing.hashes.layout;
+        if let Some(journals) = self.journals.as_mut().filter(|_| layout.is_divided())
+            && let Ok((journal, true)) = journals.of(object, &outgoing.path, &outgoing.status, layout)
+            && let Ok(Some(hash)) = journal.read(index)
+        {
+            return Ok(hash);
+        }
+        let hash = self.hash_chunk(object, index)?;
+        self.note(object, &[(index, hash)]);
+        Ok(hash)
+    }
+
+    /// Takes in what the receiver has of an object: hashes of the chunks from `first` on. Equal ones do not travel.
+    ///
+    /// # Errors
+    /// The receiver was not asked, or tells of chunks that are none.
+    pub fn have(
+        &mut self,
+        object: ObjectId,
+        first: u32,
+        hashes: &[[u8; 32]],
+        placed: bool,
+        last: bool,
+    ) -> Result<(), DecodeError> {
+        // One that was withdrawn or released meanwhile.
+        let Some(outgoing) = self.objects.get_mut(&object).filter(|it| !it.withdrawn) else { return Ok(()) };
+        let past = u64::from(first) + hashes.len() as u64;
+        if outgoing.parts.is_some() || first < outgoing.told || past > outgoing.hashes.layout.count().into() {
+            return Err(DecodeError::Range("chunk"));
+        }
+        outgoing.told = past as u32;
+        for (index, theirs) in (first..).zip(hashes) {
+            match self.own_hash(object, index) {
+                Ok(own) if own == *theirs => {
+                    if let Some(outgoing) = self.objects.get_mut(&object) {
+                        outgoing.kept.insert(index.into(), u64::from(index) + 1);
+                        outgoing.hashes.set(index, own);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    self.withdraw(object, error);
+                    return Ok(());
+                }
+            }
+        }
+        if last && let Err(error) = self.divide(object, placed) {
+            self.withdraw(object, error);
+        }
+        Ok(())
+    }
+
+    /// Says what of an object travels, and lets that go.
+    fn divide(&mut self, object: ObjectId, placed: bool) -> io::Result<()> {
+        let Some(outgoing) = self.objects.get_mut(&object) else { return Ok(()) };
+        let layout = outgoing.hashes.layout;
+        if placed && !outgoing.kept.covers(0, layout.count().into()) {
+            outgoing.kept.clear();
+        }
+        let (bytes, kept) = Kept::write(&outgoing.kept);
+        outgoing.hashes.retain(|index| kept.covers(index.into(), u64::from(index) + 1));
+        let parts = Parts::without(&layout, &kept);
+        let size = parts.size();
+        (outgoing.kept, outgoing.parts) = (RangeSet::new(), Some(parts));
+        Record::Parts { object, kept: Kept::written(&bytes) }.encode(&mut self.out);
+        self.kept += layout.size - size;
+        self.divided.push_back(NewObject { id: object, size });
+        self.settle(object)
+    }
+
+    pub(super) fn withdraw(&mut self, object: ObjectId, error: io::Error) {
+        let Some(outgoing) = self.objects.get_mut(&object) else { return };
+        if outgoing.withdrawn {
+            return;
+        }
+        outgoing.withdrawn = true;
+        outgoing.hashes.retain(|_| false);
+        let path = crate::walk::to_path(outgoing.path.clone());
+        // A file that is gone, or of another size, changed; only what the system refuses to read is unreadable.
+        let changed = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::NotFound);
+        let (why, kind) = if changed {
+            (Withdrawal::Changed, WarningKind::Changed)
+        } else {
+            (Withdrawal::Unreadable, WarningKind::Unreadable(error.to_string()))
+        };
+        let was_settled = std::mem::replace(&mut outgoing.settled, true);
+        self.open.remove(object);
+        self.behind.remove(&object);
+        if !was_settled {
+            self.unsettled = self.unsettled.saturating_sub(1);
+            self.settled.push_back((object, Verdict::Withdrawn(why)));
+        }
+        self.warn(Warning { path, kind });
+    }
+}

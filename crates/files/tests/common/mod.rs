@@ -1,0 +1,164 @@
+//! Whole transfers without a network: a source, its objects cut into pieces and shuffled, a sink, and reports back.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "a test that fails says so; each test binary uses its part"
+)]
+
+use byway_files::{
+    Difference, Finish, Journals, Reason, Report, Reports, Sink, SinkOptions, Source, SourceOptions,
+    WarningKind, Written, compare,
+};
+use byway_wire::ObjectId;
+use std::path::{Path, PathBuf};
+
+/// How a transfer is cut up.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// Bytes of a manifest batch.
+    pub batch: usize,
+    /// Objects announced per batch.
+    pub objects: usize,
+    /// Bytes of a piece of an object.
+    pub piece: usize,
+    /// Pieces held to be shuffled.
+    pub window: usize,
+    pub seed: u64,
+}
+
+pub const PLAIN: Cut = Cut { batch: 16 << 10, objects: 64, piece: 64 << 10, window: 1, seed: 1 };
+
+/// What may be done to a piece on its way.
+pub type Meddle<'a> = &'a mut dyn FnMut(ObjectId, u64, &mut Vec<u8>);
+
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub verified: usize,
+    pub failed: Vec<(ObjectId, Reason)>,
+    pub done: Option<(u64, u64, u64)>,
+    pub warnings: Vec<WarningKind>,
+    pub unsent: u64,
+    /// Bytes of objects that travelled, and that the sender says did not have to.
+    pub travelled: u64,
+    pub kept: u64,
+}
+
+/// A whole transfer.
+pub fn transfer(paths: &[PathBuf], into: &Path, cut: Cut, meddle: Meddle<'_>) -> Outcome {
+    attempt(paths, into, cut, None, u64::MAX, meddle)
+}
+
+/// A transfer that is broken off once about `stop` bytes travelled, as if both processes were killed; with journals of the
+/// sender in a directory.
+pub fn attempt(
+    paths: &[PathBuf],
+    into: &Path,
+    cut: Cut,
+    journals: Option<&Path>,
+    stop: u64,
+    meddle: Meddle<'_>,
+) -> Outcome {
+    let mut source =
+        Source::open(paths, SourceOptions { open_files: 4, ..SourceOptions::default() }).unwrap();
+    if let Some(path) = journals {
+        source = source.with_journals(Journals::open(path).unwrap());
+    }
+    let mut sink = Sink::open(into, SinkOptions { open_files: 4, ..SinkOptions::default() }).unwrap();
+    let (mut reports, mut outcome) = (Reports::new(), Outcome::default());
+    let mut seed = cut.seed | 1;
+    let mut random = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed as usize % below
+    };
+    // Pieces to be sent: object, offset, length, and whether the object was told finished after its last one.
+    let mut pieces: Vec<(ObjectId, u64, usize)> = Vec::new();
+    let mut left: std::collections::BTreeMap<ObjectId, u64> = std::collections::BTreeMap::new();
+    for _ in 0..1_000_000 {
+        let batch = source.next_records(cut.batch, cut.objects);
+        for object in batch.objects {
+            left.insert(object.id, object.size);
+            let mut offset = 0;
+            while offset < object.size {
+                let length = (object.size - offset).min(cut.piece as u64);
+                pieces.push((object.id, offset, length as usize));
+                offset += length;
+            }
+        }
+        // Some pieces overtake the records that announce them.
+        for early in [true, false] {
+            while !pieces.is_empty() && (!early || random(3) == 0) {
+                let chosen = random(pieces.len().min(cut.window));
+                let (object, offset, length) = pieces[chosen];
+                let mut bytes = source.read(object, offset, length).unwrap();
+                meddle(object, offset, &mut bytes);
+                match sink.write(object, offset, &bytes).unwrap() {
+                    Written::Pending => {
+                        // Its record is not there yet, or only in part: a batch ends wherever its limit falls.
+                        assert_eq!(sink.finish(object).unwrap(), Finish::Pending);
+                        break;
+                    }
+                    Written::Stored | Written::Ignored => {}
+                }
+                pieces.remove(chosen);
+                outcome.travelled += length as u64;
+                if outcome.travelled >= stop {
+                    return outcome;
+                }
+                let missing = left.get_mut(&object).unwrap();
+                *missing -= length as u64;
+                if *missing == 0 {
+                    sink.finish(object).unwrap();
+                }
+                if pieces.len() < cut.window {
+                    break;
+                }
+            }
+            if early {
+                for piece in batch.bytes.chunks(1 + random(700)) {
+                    sink.records(piece).unwrap();
+                }
+            }
+        }
+        while sink.work(100_000).unwrap() {}
+        for report in reports.feed(&sink.reports()).unwrap() {
+            match report {
+                Report::Verified { object } => {
+                    outcome.verified += 1;
+                    source.release(object);
+                }
+                Report::Failed { object, reason, .. } => {
+                    outcome.failed.push((object, reason));
+                    pieces.retain(|piece| piece.0 != object);
+                    source.release(object);
+                }
+                Report::Refused { .. } => panic!("{report:?}"),
+                Report::Have { object, first, hashes, placed, last } => {
+                    source.have(object, first, &hashes, placed, last).unwrap();
+                }
+                Report::Done { files, bytes, failed } => outcome.done = Some((files, bytes, failed)),
+            }
+        }
+        if sink.is_complete() {
+            assert!(source.is_finished());
+            assert!(!into.join(".byway-partial").exists());
+            outcome.warnings = source.warnings().into_iter().map(|warning| warning.kind).collect();
+            outcome.unsent = source.unsent();
+            outcome.kept = source.kept();
+            assert_eq!(sink.summary().kept, outcome.kept);
+            if outcome.failed.is_empty() {
+                source.forget_journals();
+            }
+            return outcome;
+        }
+    }
+    panic!("no end: {outcome:?}");
+}
+
+pub fn untouched(_: ObjectId, _: u64, _: &mut Vec<u8>) {}
+
+#[track_caller]
+pub fn same(a: &Path, b: &Path) {
+    assert_eq!(compare(a, b).unwrap(), Vec::<Difference>::new());
+}
