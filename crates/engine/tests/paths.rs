@@ -227,3 +227,24 @@ fn a_thousand_candidate_relays() {
         assert!(first > 8.8 && late > 20.0 && active == 4, "{congestion}: {first} {late} {active}");
     }
 }
+
+/// The route gets 30 ms longer each way under a background transfer: that is no queue, and known as such within a second.
+#[test]
+fn a_longer_route_is_no_queue() {
+    for (mbit, delay) in [(10, 5), (10, 10), (10, 50), (50, 10)] {
+        for paths in [1, 2] {
+            let queue = (mbit * 8) as usize;
+            let steady = line(mbit, delay * MS).queue(queue.max(50));
+            let longer = steady.clone().then(at(6), Change::Delay((delay + 30) * MS));
+            let pipes = [longer, steady];
+            let mut world = over("harp", 1 << 40, &pipes[..paths]);
+            world.world.stop_trace();
+            world.world.run_until(at(22));
+            let (before, soon, after) = (rate(&world, 3, 6), rate(&world, 6, 9), rate(&world, 11, 22));
+            println!(
+                "{mbit} Mbit/s, {delay} ms, {paths} paths: {before:.1}, {soon:.1}, then {after:.1} Mbit/s"
+            );
+            assert!(soon > 0.3 * before && after > 0.95 * before, "{before} {soon} {after}");
+        }
+    }
+}

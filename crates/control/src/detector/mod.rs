@@ -3,11 +3,13 @@
 mod average;
 mod base;
 mod drain;
+mod leap;
 mod signal;
 mod tremble;
 
 pub use average::Average;
 pub use base::{Base, Extremes};
 pub use drain::Drain;
+pub use leap::{Leap, Line};
 pub use signal::{Run, Share, Smoothed};
 pub use tremble::Tremble;

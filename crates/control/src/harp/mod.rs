@@ -26,7 +26,8 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 /// - **Start**: twice per RTT until the first delay signal, then the window that would have delivered what was
 ///   delivered. After eight RTTs without a queue growth doubles, up to a quarter per RTT, so that what others leave is
 ///   found within seconds.
-/// - **Base**: see [`Base`](crate::detector::Base); paths drain in turn, one at a time.
+/// - **Base**: see [`Base`](crate::detector::Base); paths drain in turn, one at a time. Where delays leap as no queue does
+///   ([`Leap`](crate::detector::Leap)), the route got longer: the window is what it was before.
 /// - **Loss** is judged by the delays at the time. Beyond twice the threshold a queue has overflowed: the path loses half
 ///   of its window, and no path more than half of its own (`W/2` leaves one packet on each of three equal paths).
 ///   Between one threshold and two it counts as a delay signal. Below, no queue stood and the loss was chance: it takes

@@ -69,6 +69,8 @@ pub(super) struct Path {
     /// Packets sent before are of an RTT that has been answered.
     recover: Instant,
     memento: Option<Memento<Before>>,
+    /// What was before the delays leapt.
+    before_leap: Option<Before>,
     /// Packets sent from here on belong to the next round.
     round: Instant,
     delivered: f64,
@@ -98,6 +100,7 @@ impl Path {
             threshold: LARGEST_WINDOW,
             recover: opened.now,
             memento: None,
+            before_leap: None,
             round: opened.now,
             delivered: 0.0,
             delivered_before: 0.0,
@@ -128,7 +131,8 @@ impl Path {
         if let Some(rate) = acked.delivery_rate {
             self.sense.delivers(self.packet, rate);
         }
-        let signal = self.sense_delays(acked);
+        let delayed = self.sense_delays(acked);
+        let signal = !self.follow_leap(acked.now) && delayed;
         if acked.sent_at >= self.round {
             (self.delivered_before, self.delivered) = (self.delivered, 0.0);
             self.round = acked.now;
@@ -152,6 +156,33 @@ impl Path {
             signal |= self.sense.round_trip(rtt, acked.sent_at, acked.now, self.window, self.recover);
         }
         signal
+    }
+
+    /// Remembers the window when the delays leap, and takes back what it lost since if the base has leapt. Whether it has.
+    fn follow_leap(&mut self, now: Instant) -> bool {
+        if self.sense.has_leapt() {
+            if let Some(before) = self.before_leap.take() {
+                self.window = self.window.max(before.window);
+                self.largest = self.largest.max(before.largest);
+                self.recover = now;
+            }
+            return true;
+        }
+        if !self.sense.doubts() {
+            self.before_leap = None;
+        } else if self.before_leap.is_none() {
+            self.before_leap = Some(self.before());
+        }
+        false
+    }
+
+    fn before(&self) -> Before {
+        Before {
+            window: self.window,
+            largest: self.largest,
+            slow_start: self.slow_start,
+            threshold: self.threshold,
+        }
     }
 
     fn grow(&mut self, packets: f64, options: &Options) {
@@ -218,13 +249,7 @@ impl Path {
     }
 
     pub fn remember(&mut self, congested: &Congested) {
-        let before = Before {
-            window: self.window,
-            largest: self.largest,
-            slow_start: self.slow_start,
-            threshold: self.threshold,
-        };
-        self.memento = Some(Memento::new(before, congested, self.packet));
+        self.memento = Some(Memento::new(self.before(), congested, self.packet));
     }
 
     pub fn on_more_lost(&mut self, congested: &Congested) {

@@ -2,7 +2,7 @@
 
 use super::options::{DelayRule, Options};
 use crate::Delay;
-use crate::detector::{Average, Base, Extremes, Run, Share, Smoothed, Tremble};
+use crate::detector::{Average, Base, Extremes, Leap, Line, Run, Share, Smoothed, Tremble};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
@@ -19,6 +19,9 @@ pub(super) struct Sense {
     rule: DelayRule,
     tolerance: Duration,
     base: Base,
+    leap: Leap,
+    /// The base has leapt since somebody asked.
+    leapt: bool,
     tremble: Tremble,
     /// The time that one packet takes on the line, as far as known.
     serialisation: Duration,
@@ -50,6 +53,8 @@ impl Sense {
             rule: options.delay,
             tolerance: options.tolerance(),
             base: Base::new(options.tolerance()),
+            leap: Leap::default(),
+            leapt: false,
             tremble: Tremble::default(),
             serialisation: Duration::ZERO,
             extremes: None,
@@ -105,10 +110,11 @@ impl Sense {
 
     /// Takes a delay into account, under a window of `window` packets. Whether it, or the mean where means count, exceeds the
     /// limit.
-    fn above(&mut self, delay: i64, now: Instant, rtt: Duration, window: f64) -> bool {
+    fn above(&mut self, delay: i64, sent_at: Instant, now: Instant, rtt: Duration, window: f64) -> bool {
         let mut counts = Some(delay);
         match self.rule {
             DelayRule::Absolute { threshold } => {
+                self.look_for_leap(delay, sent_at, now, rtt);
                 let waited = self.base.sample(delay, now, rtt);
                 let step = as_i64(self.serialisation.saturating_mul(2));
                 self.tremble.sample(waited, self.base.tolerance(), step, now, rtt);
@@ -138,6 +144,27 @@ impl Sense {
         above
     }
 
+    fn look_for_leap(&mut self, delay: i64, sent_at: Instant, now: Instant, rtt: Duration) {
+        let Some(floor) = self.base.floor() else { return };
+        let line = Line { floor, tolerance: self.base.tolerance(), spread: self.tremble.spread() };
+        if let Some(floor) = self.leap.sample(delay, sent_at, now, rtt, line) {
+            self.base.adopt(floor, now);
+            self.waiting = Smoothed::default();
+            self.run.reset();
+            self.leapt = true;
+        }
+    }
+
+    /// Whether delays have leapt and it is not known yet whether the base has.
+    pub(super) fn doubts(&self) -> bool {
+        self.leap.is_open()
+    }
+
+    /// Whether the base has leapt since this was last asked.
+    pub(super) fn has_leapt(&mut self) -> bool {
+        core::mem::take(&mut self.leapt)
+    }
+
     /// A round is over. Whether it was quiet: no more than a quarter of its packets waited noticeably.
     pub(super) fn end_round(&mut self) -> bool {
         let quiet = self.packets > 0 && self.waited <= self.packets / 4;
@@ -163,7 +190,7 @@ impl Sense {
         if self.round_trips != Some(false) {
             self.reset_scale(false);
         }
-        let above = self.above(delay.one_way, now, rtt, window);
+        let above = self.above(delay.one_way, delay.sent_at, now, rtt, window);
         if delay.sent_at < recover {
             self.run.reset();
             return false;
@@ -189,7 +216,7 @@ impl Sense {
             None => self.round_trips = Some(true),
             Some(true) => {}
         }
-        let above = self.above(as_i64(rtt), now, rtt, window);
+        let above = self.above(as_i64(rtt), sent_at, now, rtt, window);
         // One sample stands for a whole ACK, so the rules for packets do not fit: two in a row.
         if sent_at < recover {
             self.run.reset();
@@ -203,7 +230,7 @@ impl Sense {
         if self.round_trips != Some(false) {
             self.reset_scale(false);
         }
-        self.above(delay.one_way, now, rtt, LEAST_AVERAGED);
+        self.above(delay.one_way, delay.sent_at, now, rtt, LEAST_AVERAGED);
         self.limit().is_none_or(|limit| delay.one_way <= limit)
     }
 
@@ -232,6 +259,7 @@ impl Sense {
     fn reset_scale(&mut self, round_trips: bool) {
         self.round_trips = Some(round_trips);
         self.base = Base::new(self.tolerance);
+        self.leap = Leap::default();
         self.tremble = Tremble::default();
         self.extremes = None;
         self.average.clear();

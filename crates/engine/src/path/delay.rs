@@ -4,7 +4,9 @@
 //! matter, for only differences are ever used; a drifting one does: 50 ppm are 30 ms in ten minutes, more than any delay threshold.
 //! The skew is taken out by a comparison with the RTT of the same packet: a queue on the way forward adds the same to both,
 //! so their difference moves only with the clocks and with the way back, and its maximum over a second (the way back at
-//! its emptiest) only with the clocks. A slow loop follows that maximum, no faster than clocks can drift.
+//! its emptiest) only with the clocks. A slow loop follows that maximum, no faster than clocks can drift. What moves faster than
+//! any clock, and then stays, is a longer or shorter way back: it is taken out at once, or the loop would follow it for minutes
+//! and every delay with it.
 //!
 //! Stamps are modulo 2^32 µs. A clock that steps shows as a jump that no queue explains: the scale is then anchored anew
 //! and the sample is dropped.
@@ -19,6 +21,10 @@ const MAX_SKEW_PPM: i64 = 100;
 const LEVEL_GAIN: f64 = 0.2;
 /// Share of the remaining error that goes into the skew, per second.
 const SKEW_GAIN: f64 = 0.03;
+/// What no clock does in a window: a difference that moves by more than this has another way back.
+const ANOTHER_WAY: i64 = 5_000_000;
+/// In so many windows one after the other, by as much.
+const WINDOWS_ANOTHER: u32 = 3;
 /// A jump beyond this, and beyond what the RTT explains, is a clock step and not a queue.
 const STEP_NANOS: i64 = 500_000_000;
 
@@ -38,6 +44,8 @@ pub struct DelayClock {
     /// What to add to such a maximum since the way back changed.
     bias: i64,
     rebias: bool,
+    /// Windows in a row that were off by more than clocks can explain, and by how much the latest was.
+    off: (u32, i64),
 }
 
 impl DelayClock {
@@ -114,6 +122,9 @@ impl DelayClock {
         self.window_began = now;
         let seconds = elapsed.as_secs_f64().min(10.0);
         let predicted = self.level_now(now);
+        if self.is_another_way(measured - predicted, elapsed) {
+            return;
+        }
         let limit = (MAX_SKEW_PPM * 1000) as f64 * seconds;
         let error = ((measured - predicted) as f64).clamp(-limit, limit);
         self.windows = self.windows.saturating_add(1);
@@ -122,6 +133,23 @@ impl DelayClock {
         self.level_at = now;
         let most = (MAX_SKEW_PPM * 1000) as f64;
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
+    }
+
+    /// Whether a window that is off by `error` tells of the way back and not of the clocks. If it stays so, takes it out.
+    fn is_another_way(&mut self, error: i64, elapsed: Duration) -> bool {
+        let drift = (elapsed.as_secs_f64() * (MAX_SKEW_PPM * 1000) as f64) as i64;
+        if error.abs() <= ANOTHER_WAY.saturating_add(drift) {
+            self.off = (0, 0);
+            return false;
+        }
+        let (windows, before) = self.off;
+        let windows = if (error - before).abs() <= error.abs() / 4 { windows + 1 } else { 1 };
+        self.off = (windows, error);
+        if windows >= WINDOWS_ANOTHER {
+            self.bias -= error;
+            self.off = (0, 0);
+        }
+        true
     }
 }
 
@@ -202,6 +230,24 @@ mod tests {
             last = model.sample(&mut clock, step * 10_000, 10_000, 150_000).unwrap();
         }
         assert!((last - first).abs() < 1_000_000, "{first} became {last}");
+    }
+
+    /// 30 ms more each way, and a drift that is followed all the same: on the scale of before, the delay is 30 ms more and stays
+    /// so.
+    #[test]
+    fn a_longer_way_back_that_nobody_tells_of_is_not_followed() {
+        let mut clock = DelayClock::default();
+        let model = Model { ppm: 30, offset: 5 };
+        let mut before = 0;
+        for step in 0..18_000 {
+            before = model.sample(&mut clock, step * 10_000, 10_000, 10_000).unwrap();
+        }
+        let mut worst = 0;
+        for step in 18_000..48_000 {
+            let now = model.sample(&mut clock, step * 10_000, 40_000, 40_000).unwrap();
+            worst = worst.max((now - before - 30_000_000).abs());
+        }
+        assert!(worst < 1_000_000, "{worst} ns off");
     }
 
     #[test]
