@@ -139,6 +139,12 @@ pub struct LabBench {
     /// Seconds of wall time for each
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     pub seconds: f64,
+    /// Also count the instructions of a packet-hop, which no other program disturbs (needs valgrind; a minute or two)
+    #[arg(long)]
+    pub instructions: bool,
+    /// Run once for so many simulated seconds, and only say how many hops that were
+    #[arg(long, hide = true, value_name = "SECONDS")]
+    pub once: Option<u32>,
 }
 
 fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {

@@ -44,6 +44,9 @@ pub enum Event {
         packets: u64,
         /// Wall time of the best run.
         seconds: f64,
+        /// Instructions of a packet on one link, as callgrind counts them, if that was asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        instructions_per_hop: Option<f64>,
         /// Hash of all that happened, the same on every machine.
         trace: String,
     },
