@@ -9,7 +9,7 @@ use crate::identity::Identity;
 use crate::secret::Secret;
 use crate::ticket::Ticket;
 use crate::transfer::{
-    Destination, Gate, Kind, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent,
+    Destination, Gate, Kind, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent, Taken,
 };
 use anyhow::{Context as _, Result};
 use byway_control::Class;
@@ -21,7 +21,6 @@ use lines::Line;
 use network::RelayLine;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Time between two looks at progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -81,7 +80,7 @@ pub fn transfer(
     };
     let receiving = Receiving::start(ReceivingPlan {
         identity: receiver,
-        gate: Gate { permission, allow: Vec::new(), kind: Kind::Tree, full: Arc::default(), seed: 0 },
+        gate: Gate { permission, allow: Vec::new(), kind: Kind::Tree, taken: Taken::default(), seed: 0 },
         destination: Destination::Directory(sink.to_owned()),
         once: true,
         relays: Vec::new(),
@@ -93,6 +92,7 @@ pub fn transfer(
         ticket,
         relays: if detours { network.words() } else { Vec::new() },
         payload: Payload::Tree(vec![source.to_owned()]),
+        journals: None,
         controller: Class::Normal.controller(u64::from_be_bytes(byway_net::seed()?)),
         sockets: vec![Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?],
         config: Config::default(),

@@ -1,7 +1,12 @@
-//! What byway keeps between runs: its keys, in files that only their owner can read.
+//! What byway keeps between runs, for its owner alone: its keys, what is needed to take up transfers again
+//! ([`byway_files::Journals`]), and what a receiver's ticket says ([`Standing`]).
 //!
 //! A key file holds one line: a word (see [`crate::word`]) with the 32 secret bytes, so that a damaged file is noticed and
 //! an identity is not taken for a relay key.
+
+mod standing;
+
+pub use standing::Standing;
 
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
@@ -11,6 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroize;
@@ -18,7 +24,7 @@ use zeroize::Zeroize;
 const IDENTITY: KeyFile = KeyFile { prefix: "byway-identity-secret-", what: "identity" };
 const RELAY: KeyFile = KeyFile { prefix: "byway-relay-secret-", what: "relay key" };
 
-/// The directory that holds the keys.
+/// The directory that holds it all.
 #[derive(Clone, Debug)]
 pub struct StateDir {
     root: PathBuf,
@@ -44,6 +50,21 @@ impl StateDir {
     pub fn identity(&self) -> Result<Identity> {
         let secret = IDENTITY.open(&self.root.join("identity"))?;
         Identity::new(secret).context("this build of byway lacks Curve25519")
+    }
+
+    /// Where a sender keeps what it needs in order to go on with transfers that are not complete.
+    #[must_use]
+    pub fn sending(&self) -> PathBuf {
+        self.root.join("sending")
+    }
+
+    /// What a receiver into `directory` keeps between runs: what makes the ticket that it printed good for the next.
+    pub fn receiving(&self, directory: &Path) -> Result<Standing> {
+        let full =
+            fs::canonicalize(directory).with_context(|| format!("cannot find {}", directory.display()))?;
+        let name = blake3::hash(full.as_os_str().as_bytes()).to_hex();
+        let path = self.root.join("receiving").join(name.get(..32).unwrap_or_default());
+        Standing::open(&path).with_context(|| format!("cannot keep a ticket in {}", path.display()))
     }
 
     /// Where [`StateDir::relay_key`] keeps its key unless told otherwise.

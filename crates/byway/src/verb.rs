@@ -1,5 +1,6 @@
 //! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what happens.
 
+mod again;
 mod demo;
 mod id;
 mod lab;

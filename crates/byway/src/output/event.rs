@@ -196,6 +196,9 @@ pub enum Outcome {
     Transfer {
         /// Payload bytes.
         bytes: u64,
+        /// How many of them an earlier try had brought, so that they did not travel.
+        #[serde(rename = "kept_bytes")]
+        kept: u64,
         /// Files, directories and links.
         entries: u64,
         /// From the first byte to the receiver's confirmation.

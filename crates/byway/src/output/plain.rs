@@ -65,13 +65,17 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
 }
 
 fn summary(result: &ResultEvent) -> Option<String> {
-    let Outcome::Transfer { bytes, entries, seconds, goodput_bps, verified, paths } = &result.outcome else {
+    let Outcome::Transfer { bytes, kept, entries, seconds, goodput_bps, verified, paths } = &result.outcome
+    else {
         return None;
     };
     let (bytes, rate, span) = (Bytes(*bytes), Rate(*goodput_bps), Span(*seconds));
     let verified = if *verified { "verified" } else { "NOT verified" };
     let noun = if *entries == 1 { "entry" } else { "entries" };
     let mut text = format!("{bytes} in {entries} {noun}, {span}, {rate}, {verified}");
+    if *kept > 0 {
+        let _ = write!(text, "; {} of it had arrived before", Bytes(*kept));
+    }
     for path in paths {
         let _ = write!(text, "\n  {}: {}, {} packets lost", path.route, Bytes(path.bytes), path.lost);
     }

@@ -64,6 +64,7 @@ fn progress(seconds: f64) -> Event {
 fn transfer() -> Outcome {
     Outcome::Transfer {
         bytes: 1 << 20,
+        kept: 0,
         entries: 2,
         seconds: 4.0,
         goodput_bps: 2_097_152.0,

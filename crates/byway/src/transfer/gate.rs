@@ -8,8 +8,7 @@ use crate::secret::Secret;
 use byway_control::Class;
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Admission, Admit};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Lets in who holds the ticket, and is on the list if there is one. It remembers nothing of whom it let in: what it saw
 /// may have been a replay.
@@ -20,10 +19,29 @@ pub struct Gate {
     pub allow: Vec<identity::PublicKey>,
     /// What is taken: a tree or a pipe.
     pub kind: Kind,
-    /// Whether no more transfers are taken.
-    pub full: Arc<AtomicBool>,
+    /// The only transfer that is taken, if there is one.
+    pub taken: Taken,
     /// For the controllers of what is sent back.
     pub seed: u64,
+}
+
+/// The transfer of a receiver that takes one and no more, once it has come. Another try of it is let in: its sender may
+/// have been killed, which nobody hears of here.
+#[derive(Clone, Debug, Default)]
+pub struct Taken(Arc<Mutex<Option<(PublicKey, [u8; 16])>>>);
+
+impl Taken {
+    /// Takes no other from now on, or any if `None`.
+    pub fn set(&self, transfer: Option<(PublicKey, [u8; 16])>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = transfer;
+    }
+
+    /// Whether this one is not taken.
+    #[must_use]
+    pub fn shuts_out(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.is_some_and(|taken| taken != (peer, transfer))
+    }
 }
 
 impl Gate {
@@ -56,7 +74,7 @@ impl Gate {
             }
             _ => {}
         }
-        if self.full.load(Ordering::Acquire) {
+        if self.taken.shuts_out(peer, preamble.transfer) {
             return Err((Exit::Error, "the receiver takes one transfer only, and has it".into()));
         }
         Ok(())
@@ -85,7 +103,7 @@ mod tests {
             permission: Secret::new([1; 16]),
             allow: Vec::new(),
             kind: Kind::Tree,
-            full: Arc::default(),
+            taken: Taken::default(),
             seed: 0,
         }
     }
@@ -114,8 +132,10 @@ mod tests {
     fn the_other_kind_and_one_too_many_are_told_so() {
         let mut gate = gate();
         assert_eq!(exit(&gate, &said(Kind::Pipe, 1)), Some(Exit::Usage));
-        gate.full.store(true, Ordering::Release);
+        gate.taken.set(Some((PublicKey([5; 32]), [9; 16])));
         assert_eq!(exit(&gate, &said(Kind::Tree, 1)), Some(Exit::Error));
+        gate.taken.set(Some((PublicKey([5; 32]), [0; 16])));
+        assert_eq!(exit(&gate, &said(Kind::Tree, 1)), None, "another try of the same");
         assert_eq!(exit(&gate, &said(Kind::Ping, 1)), None);
         gate.kind = Kind::Pipe;
         assert_eq!(exit(&gate, &said(Kind::Tree, 1)), Some(Exit::Usage));

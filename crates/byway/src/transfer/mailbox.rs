@@ -24,6 +24,11 @@ impl<T> Outbox<T> {
         self.held.is_none()
     }
 
+    /// Hangs up: what did not fit comes back, the rest will still be read.
+    pub fn into_held(self) -> Option<T> {
+        self.held
+    }
+
     /// Sends, or holds, a message.
     pub fn post(&mut self, message: T) {
         debug_assert!(self.held.is_none(), "ask for room first");

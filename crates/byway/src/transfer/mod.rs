@@ -31,7 +31,7 @@ mod taking;
 mod tally;
 mod writer;
 
-pub use gate::Gate;
+pub use gate::{Gate, Taken};
 pub use names::route_name;
 pub use ping::{PingPlan, Pinged, Pings, ping};
 pub use preamble::{Kind, Preamble};
@@ -94,17 +94,21 @@ fn failure_of(code: u64, reason: &str, by_peer: bool) -> Failure {
     match code {
         close::IDLE => Failure::new(
             Exit::Network,
-            "the connection was lost: nothing was heard from the other side for a minute; send again",
+            "the connection was lost: nothing was heard from the other side for a minute; what arrived is kept, the same command goes on from there",
         ),
         130 | 143 if !by_peer => Failure::new(Exit::Interrupted, "stopped before the transfer was complete"),
         _ if !by_peer => Failure::new(Exit::Error, format!("the connection broke: {reason}")),
         2 => Failure::new(Exit::Usage, reason),
         6 => Failure::new(Exit::NotAuthorised, reason),
         7 => peer(Exit::Integrity),
-        130 | 143 => Failure::new(Exit::Network, "the other side was interrupted: send again"),
-        close::DONE => {
-            Failure::new(Exit::Network, "the other side closed before the transfer was complete: send again")
-        }
+        130 | 143 => Failure::new(
+            Exit::Network,
+            "the other side was interrupted; what arrived is kept, the same command goes on from there",
+        ),
+        close::DONE => Failure::new(
+            Exit::Network,
+            "the other side closed before the transfer was complete: the same command goes on from there",
+        ),
         _ => peer(Exit::Error),
     }
 }

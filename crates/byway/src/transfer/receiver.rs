@@ -1,6 +1,6 @@
 //! The receiving end: an owner that serves any number of senders, and the handle by which a program runs it.
 
-use super::gate::Gate;
+use super::gate::{Gate, Taken};
 use super::preamble::{Kind, Preamble};
 use super::running::Running;
 use super::taking::Taking;
@@ -10,7 +10,7 @@ use crate::identity::Identity;
 use anyhow::{Context as _, Result};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::{self, PublicKey};
-use byway_engine::{Config, Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_engine::{Config, Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_net::{Clock, Control, Flow, Owner, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
 /// Events that wait for the program.
 const NEWS: usize = 1024;
@@ -27,6 +27,8 @@ const NEWS: usize = 1024;
 const LINGER: Duration = Duration::from_millis(200);
 /// How long to wait for a sender to say goodbye that has been told everything.
 const GOODBYE: Duration = Duration::from_secs(3);
+/// How long to wait for what has arrived to be written.
+const SAVING: Duration = Duration::from_secs(10);
 /// Transfers taken at once.
 const MOST: usize = 64;
 
@@ -62,10 +64,14 @@ pub struct ReceivingPlan {
 pub struct Received {
     /// `Ok`: complete, but for what failed.
     pub outcome: Result<(), Failure>,
+    /// Whether the sender knows that it is complete.
+    pub confirmed: bool,
     /// Who sent it.
     pub peer: crate::identity::PublicKey,
     /// Payload bytes in place.
     pub bytes: u64,
+    /// How many of them did not travel, since an earlier try had brought them.
+    pub kept: u64,
     /// Files, directories and links in place.
     pub entries: u64,
     /// Entries that are not in place.
@@ -85,7 +91,7 @@ impl Receiving {
     pub fn start(plan: ReceivingPlan) -> Result<Self> {
         let control = Control::new().context("cannot make an event descriptor")?;
         let (news, inbox) = sync_channel(NEWS);
-        let full = Arc::clone(&plan.gate.full);
+        let taken = plan.gate.taken.clone();
         let endpoint = Endpoint::new(EndpointConfig {
             identity: handshake::Identity::from_secret(*plan.identity.secret().expose()),
             suites: super::sender::suites(),
@@ -99,11 +105,12 @@ impl Receiving {
             relays: plan.relays,
             destination: plan.destination,
             once: plan.once,
-            full,
+            taken,
             news,
             waker: control.waker().clone(),
             cancel: Arc::clone(&cancel),
             taking: BTreeMap::new(),
+            leaving: Vec::new(),
             complete: 0,
             leave_at: None,
             relays_known: BTreeSet::new(),
@@ -129,11 +136,13 @@ pub struct Server {
     relays: Vec<Word>,
     destination: Destination,
     once: bool,
-    full: Arc<AtomicBool>,
+    taken: Taken,
     news: SyncSender<News>,
     waker: Waker,
     cancel: Arc<AtomicBool>,
     taking: BTreeMap<Handle, Taking>,
+    /// Writers of transfers that ended early, which still write what had arrived.
+    leaving: Vec<Receiver<()>>,
     /// Transfers that are over and were complete.
     complete: u64,
     leave_at: Option<Instant>,
@@ -159,15 +168,21 @@ impl Owner for Server {
         for handle in handles {
             self.drive(endpoint, handle, now);
         }
+        self.leaving.retain(|ended| ended.try_recv() == Err(TryRecvError::Empty));
         let stop = self.cancel.load(Ordering::Acquire);
         if stop || self.complete > 0 && self.is_single() && self.taking.is_empty() {
             let leave_at = *self.leave_at.get_or_insert_with(|| {
                 for handle in endpoint.handles().collect::<Vec<_>>() {
+                    if let Some(taking) = self.taking.remove(&handle) {
+                        let incoming = endpoint.connection_mut(handle).map(Connection::incoming);
+                        self.leaving.push(taking.leave(incoming));
+                    }
                     endpoint.close(now, handle, code_of(Exit::Interrupted), "the receiver was stopped");
                 }
                 now + LINGER
             });
-            if endpoint.handles().next().is_none() || now >= leave_at {
+            let gone = endpoint.handles().next().is_none() || now >= leave_at;
+            if gone && (self.leaving.is_empty() || now >= leave_at + SAVING) {
                 return Flow::Stop;
             }
         }
@@ -209,12 +224,15 @@ impl Server {
         let Ok(preamble) = Preamble::read(connection.application()) else { return };
         let PublicKey(peer) = connection.peer();
         let peer = crate::identity::PublicKey(peer);
+        // Another try of a transfer ends the one before: its sender was killed, or has given up.
+        let before = self.taking.iter().find(|(_, taking)| taking.is(peer, preamble.transfer));
+        let before = before.map(|(handle, _)| *handle);
         let refused = match preamble.kind {
             Kind::Ping => return,
-            _ if self.full.load(Ordering::Acquire) => {
+            _ if self.taken.shuts_out(PublicKey(peer.0), preamble.transfer) => {
                 Some("the receiver takes one transfer only, and has it")
             }
-            _ if self.taking.len() >= MOST => {
+            _ if self.taking.len() >= MOST && before.is_none() => {
                 Some("the receiver has as many transfers as it takes: try again later")
             }
             _ => None,
@@ -223,12 +241,22 @@ impl Server {
             endpoint.close(now, handle, code_of(Exit::Error), reason);
             return;
         }
-        let started = Taking::start(&self.destination, preamble.transfer, peer, now, &self.news, &self.waker);
+        let again = before.is_some();
+        let before = before.and_then(|old| {
+            let taking = self.taking.remove(&old)?;
+            let ended = taking.leave(endpoint.connection_mut(old).map(Connection::incoming));
+            endpoint.close(now, old, code_of(Exit::Error), "the same transfer was begun again by its sender");
+            Some(ended)
+        });
+        let transfer = preamble.transfer;
+        let started = Taking::start(&self.destination, transfer, peer, before, now, &self.news, &self.waker);
         match started {
             Ok(taking) => {
                 self.taking.insert(handle, taking);
-                self.full.store(self.is_single(), Ordering::Release);
-                self.tell(News::Begun);
+                self.taken.set(self.is_single().then_some((PublicKey(peer.0), transfer)));
+                if !again {
+                    self.tell(News::Begun);
+                }
             }
             Err(error) => endpoint.close(now, handle, code_of(Exit::Error), &error.to_string()),
         }
@@ -249,6 +277,7 @@ impl Server {
         if let Some(tally) = taking.look(connection, &self.locals, now) {
             let _ = self.news.try_send(News::Progress(tally));
         }
+        let confirmed = matches!(closed, Some((close::DONE, _, true)));
         let outcome = match (taking.done_at(), closed, taking.failure()) {
             // All is in place: however the sender left, or if it does not, nothing is missing.
             (Some(_), Some(_), _) => Ok(()),
@@ -261,14 +290,15 @@ impl Server {
             Ok(()) => (close::DONE, String::from("done")),
             Err(failure) => (code_of(failure.exit()), failure.to_string()),
         };
-        endpoint.close(now, handle, code, &reason);
         if let Some(taking) = self.taking.remove(&handle) {
-            let received = taking.end(outcome, now);
+            let received = taking.end(outcome, confirmed, now);
+            self.leaving.push(taking.leave(endpoint.connection_mut(handle).map(Connection::incoming)));
+            endpoint.close(now, handle, code, &reason);
             // A pipe that broke cannot be taken up again: its beginning is gone down the pipe.
             let counts = received.outcome.is_ok() || matches!(self.destination, Destination::Stdout);
             self.complete += u64::from(counts);
             if !counts {
-                self.full.store(false, Ordering::Release);
+                self.taken.set(None);
             }
             self.tell(News::Received(received));
         }

@@ -16,14 +16,14 @@ use byway_engine::connection::{Event, close};
 use byway_engine::handshake::{self, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach};
-use byway_files::{Source, SourceOptions};
+use byway_files::{Journals, Source, SourceOptions};
 use byway_net::{Clock, Control, Flow, Owner, Socket};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant, PathId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -53,6 +53,8 @@ pub struct SendingPlan {
     pub relays: Vec<Word>,
     /// What to send.
     pub payload: Payload,
+    /// Where to keep what another run needs in order to go on with a tree; `None`: nowhere.
+    pub journals: Option<PathBuf>,
     /// Governs all paths.
     pub controller: Box<dyn Controller>,
     /// To send from: each adds paths.
@@ -95,7 +97,8 @@ impl Sending {
     pub fn start(plan: SendingPlan) -> Result<Self> {
         let control = Control::new().context("cannot make an event descriptor")?;
         let (news, inbox) = sync_channel(NEWS);
-        let (feed, kind, transfer) = start_feed(plan.payload, &plan.identity, &control, &news)?;
+        let journals = plan.journals.as_deref().map(|directory| (directory, &plan.ticket));
+        let (feed, kind, transfer) = start_feed(plan.payload, &plan.identity, journals, &control, &news)?;
         let locals = plan.sockets.iter().map(Socket::address).collect();
         let endpoint = Endpoint::new(EndpointConfig {
             identity: handshake::Identity::from_secret(*plan.identity.secret().expose()),
@@ -168,14 +171,33 @@ pub(super) fn suites() -> Suites {
 fn start_feed(
     payload: Payload,
     identity: &Identity,
+    journals: Option<(&Path, &Ticket)>,
     control: &Control,
     news: &SyncSender<News>,
 ) -> Result<(Feed, Kind, [u8; 16])> {
     let waker = control.waker().clone();
     match payload {
         Payload::Tree(paths) => {
-            let source = Source::open(&paths, SourceOptions::default())?;
+            let mut source = Source::open(&paths, SourceOptions::default())?;
             let transfer = transfer_of(identity, &paths);
+            if let Some((directory, ticket)) = journals {
+                let hash = blake3::hash(&[&transfer[..], &ticket.key.0].concat());
+                match Journals::open(&directory.join(hash.to_hex().get(..32).unwrap_or_default())) {
+                    Ok(journals) => source = source.with_journals(journals),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        let sentence = "another `byway send` is sending the same to the same receiver: \
+                                        wait for it or stop it";
+                        return Err(Failure::new(Exit::Error, sentence).into());
+                    }
+                    Err(error) => {
+                        let directory = directory.display();
+                        let sentence = format!(
+                            "cannot keep notes in {directory} ({error}): a transfer that breaks off will begin anew"
+                        );
+                        let _ = news.try_send(News::Warning(sentence));
+                    }
+                }
+            }
             let (asks, inbox) = mailbox(MAILBOX);
             let (answers, answered) = sync_channel(MAILBOX + 1);
             let reader = TreeReader { source, inbox, answers, news: news.clone(), waker };

@@ -9,15 +9,19 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 const MOST: usize = 8;
 
 /// Sockets to receive on: those asked for, or else one per address family, for all of the host's addresses, on one port
-/// as far as that is free.
+/// as far as that is free. Where any port will do, the one that tickets named `before` is tried first.
 ///
 /// # Errors
 /// An address that was asked for cannot be bound, or the system has no port left.
-pub fn listening(asked: &[Endpoint]) -> Result<Vec<Socket>> {
+pub fn listening(asked: &[Endpoint], before: Option<u16>) -> Result<Vec<Socket>> {
+    let bind = |address: SocketAddr| {
+        let again = before.filter(|_| address.port() == 0).map(|port| SocketAddr::new(address.ip(), port));
+        again.and_then(|again| Socket::bind(again).ok()).map_or_else(|| Socket::bind(address), Ok)
+    };
     if !asked.is_empty() {
-        return bind_all(asked, 0);
+        return asked.iter().map(|endpoint| Ok(bind(endpoint.or_port(0))?)).collect();
     }
-    let v4 = Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0));
+    let v4 = bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0));
     let port = v4.as_ref().map_or(0, |socket| socket.address().port());
     let any = |port| Socket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port));
     let v6 = any(port).or_else(|_| any(0));
@@ -132,15 +136,21 @@ mod tests {
 
     #[test]
     fn what_is_told_to_others_can_be_reached() {
-        for address in reachable_at(&listening(&[]).unwrap()) {
+        for address in reachable_at(&listening(&[], None).unwrap()) {
             assert!(!address.ip().is_unspecified() && address.port() != 0, "{address}");
         }
         let asked: Endpoint = "127.0.0.1:0".parse().unwrap();
-        let sockets = listening(&[asked]).unwrap();
+        let sockets = listening(&[asked], None).unwrap();
         assert_eq!(reachable_at(&sockets), [sockets[0].address()]);
+        // A port that somebody else has by now is not worth failing for; one that is free is the same again.
+        let port = sockets[0].address().port();
+        assert_ne!(listening(&[asked], Some(port)).unwrap()[0].address().port(), port);
+        drop(sockets);
+        let sockets = listening(&[asked], Some(port)).unwrap();
+        assert_eq!(sockets[0].address().port(), port);
         let any: Endpoint = "0.0.0.0:0".parse().unwrap();
-        assert!(!reachable_at(&listening(&[any]).unwrap()).is_empty());
+        assert!(!reachable_at(&listening(&[any], None).unwrap()).is_empty());
         let taken: Endpoint = sockets[0].address().to_string().parse().unwrap();
-        assert!(listening(&[taken]).unwrap_err().to_string().contains("is in use"));
+        assert!(listening(&[taken], None).unwrap_err().to_string().contains("is in use"));
     }
 }

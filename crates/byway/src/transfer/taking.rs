@@ -9,13 +9,13 @@ use super::{BACK, FORTH, News};
 use crate::exit::{Exit, Failure};
 use crate::identity::PublicKey;
 use byway_engine::Connection;
-use byway_engine::data::{InEvent, Incoming, Outgoing};
+use byway_engine::data::{InEvent, Incoming, Outgoing, WriteRequest};
 use byway_files::Summary;
 use byway_net::Waker;
 use byway_wire::Instant;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::thread::Builder;
 
 /// Bytes of a stream handed over at once.
@@ -26,7 +26,12 @@ const REPORTS: usize = 1 << 20;
 /// A transfer on its way in.
 pub(super) struct Taking {
     peer: PublicKey,
+    transfer: [u8; 16],
     is_pipe: bool,
+    /// Takes what was not handed over when this ends early.
+    rest: Sender<Vec<WriteRequest>>,
+    /// Hung up when the thread that writes has come to its end.
+    writer: Receiver<()>,
     tasks: Outbox<Task>,
     back: Receiver<Back>,
     reports: Vec<u8>,
@@ -47,13 +52,17 @@ impl Taking {
         destination: &Destination,
         transfer: [u8; 16],
         peer: PublicKey,
+        before: Option<Receiver<()>>,
         now: Instant,
         news: &SyncSender<News>,
         waker: &Waker,
     ) -> io::Result<Self> {
         let (tasks, inbox) = mailbox(MAILBOX);
         let (give, back) = sync_channel(2 * MAILBOX);
-        let desk = Desk { tasks: inbox, back: give, news: news.clone(), waker: waker.clone() };
+        let (rest, left) = channel();
+        let (end, writer) = sync_channel(0);
+        let (news, waker) = (news.clone(), waker.clone());
+        let desk = Desk { tasks: inbox, rest: left, before, ended: end, back: give, news, waker };
         let thread = Builder::new().name("byway write".into());
         let is_pipe = match destination {
             Destination::Directory(directory) => {
@@ -70,7 +79,10 @@ impl Taking {
         counter.begin(now);
         Ok(Self {
             peer,
+            transfer,
             is_pipe,
+            rest,
+            writer,
             tasks,
             back,
             reports: Vec::new(),
@@ -126,10 +138,32 @@ impl Taking {
         Some(Tally { pause: None, paths: Vec::new(), ..tally })
     }
 
+    /// Whether this is a try of the same transfer.
+    pub fn is(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
+        !self.is_pipe && (self.peer, self.transfer) == (peer, transfer)
+    }
+
+    /// Ends it early: what has arrived is written by the thread that writes, whose end can be waited for.
+    pub fn leave(self, incoming: Option<&mut Incoming>) -> Receiver<()> {
+        if let Some(incoming) = incoming.filter(|_| !self.is_pipe) {
+            incoming.flush();
+            let held = self.tasks.into_held().and_then(|task| match task {
+                Task::Write(write) => Some(write),
+                _ => None,
+            });
+            // Whoever does not take it has failed, and said so.
+            let _ = self
+                .rest
+                .send(held.into_iter().chain(std::iter::from_fn(|| incoming.next_write())).collect());
+        }
+        self.writer
+    }
+
     /// How it ended.
-    pub fn end(self, outcome: Result<(), Failure>, now: Instant) -> Received {
+    pub fn end(&self, outcome: Result<(), Failure>, confirmed: bool, now: Instant) -> Received {
         let summary = self.summary.unwrap_or_default();
         let announced = summary.announced;
+        let (bytes, kept, failed) = (summary.bytes, summary.kept, summary.failed);
         let entries = match self.is_pipe {
             true => summary.files,
             false => {
@@ -137,7 +171,7 @@ impl Taking {
             }
         };
         let seconds = self.done_at.map_or_else(|| self.counter.seconds(now), |at| self.counter.seconds(at));
-        Received { outcome, peer: self.peer, bytes: summary.bytes, entries, failed: summary.failed, seconds }
+        Received { outcome, confirmed, peer: self.peer, bytes, kept, entries, failed, seconds }
     }
 
     /// What the disk thread gives back.

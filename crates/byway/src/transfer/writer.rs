@@ -44,6 +44,12 @@ pub(super) enum Back {
 /// The ends of the channels to and from the owner.
 pub(super) struct Desk {
     pub tasks: Receiver<Task>,
+    /// When the owner has gone: what it had not handed over.
+    pub rest: Receiver<Vec<WriteRequest>>,
+    /// Ends when another writer of the same transfer, that this one follows, has come to its end.
+    pub before: Option<Receiver<()>>,
+    /// Held until this writer has come to its end.
+    pub ended: SyncSender<()>,
     pub back: SyncSender<Back>,
     pub news: SyncSender<News>,
     pub waker: Waker,
@@ -62,6 +68,10 @@ impl Desk {
 
 /// Writes a tree until it is complete or the owner has gone.
 pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
+    if let Some(before) = &desk.before {
+        // Nothing is ever said: it is hung up.
+        let _ = before.recv();
+    }
     let options = SinkOptions { transfer, ..SinkOptions::default() };
     match Sink::open(directory, options) {
         Ok(sink) => {
@@ -73,8 +83,9 @@ pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
                 own: Reports::new(),
                 warned: 0,
             };
-            // The owner has gone: there is nobody to tell.
-            let _ = writer.run();
+            if let Err(Gone) = writer.run() {
+                writer.save();
+            }
         }
         Err(error) => {
             let _ = desk.give(Back::Failed(sink_failure(&error)));
@@ -123,6 +134,26 @@ impl TreeWriter {
             };
             if let Err(error) = self.take(task)? {
                 return self.desk.give(Back::Failed(sink_failure(&error)));
+            }
+        }
+    }
+
+    /// The owner has gone, and nobody is to be told any more: what it had received is written, for another try.
+    fn save(&mut self) {
+        while let Ok(task) = self.desk.tasks.try_recv() {
+            let saved = match task {
+                Task::Bytes(bytes) => self.sink.records(&bytes),
+                Task::Write(write) => self.sink.write(write.object, write.offset, &write.data).map(drop),
+                Task::Complete(object) => self.sink.finish(object).map(drop),
+                Task::End => Ok(()),
+            };
+            if saved.is_err() {
+                return;
+            }
+        }
+        for write in self.desk.rest.try_iter().flatten() {
+            if self.sink.write(write.object, write.offset, &write.data).is_err() {
+                return;
             }
         }
     }

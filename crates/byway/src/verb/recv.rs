@@ -5,11 +5,10 @@ use crate::args::Global;
 use crate::args::verbs::Recv;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, Ready, ResultEvent};
-use crate::secret::Secret;
 use crate::signals::Signals;
-use crate::state::StateDir;
+use crate::state::{Standing, StateDir};
 use crate::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
-use crate::transfer::{Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, sockets};
+use crate::transfer::{Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, sockets};
 use anyhow::{Context as _, Result};
 use byway_engine::Config;
 use byway_files::{Sink, SinkOptions};
@@ -17,7 +16,6 @@ use byway_net::{Clock, Socket};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// Time between two looks at signals and progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -42,16 +40,18 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     }
     let words: Vec<Word> =
         arguments.relay.iter().map(|word| word.value().context("--relay")).collect::<Result<_>>()?;
-    let identity =
-        StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?.identity()?;
-    let sockets = sockets::listening(&arguments.listen)?;
+    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
+    let identity = state.identity()?;
+    let mut standing = if piped { Standing::passing()? } else { state.receiving(&arguments.directory)? };
+    let sockets = sockets::listening(&arguments.listen, standing.port())?;
+    let mut troubles = hold(&mut standing, &sockets);
     let listen: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
     for clipped in sockets.iter().map(Socket::buffers).filter(|buffers| buffers.clipped()).take(1) {
         output.say(&clipped.to_string());
     }
     let mut ticket = Ticket {
         key: identity.public(),
-        permission: Secret::new(byway_net::seed()?),
+        permission: standing.permission().clone(),
         addresses: sockets::reachable_at(&sockets),
         relays: Vec::new(),
     };
@@ -62,7 +62,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             permission: ticket.permission.clone(),
             allow: arguments.allow.clone(),
             kind: if piped { Kind::Pipe } else { Kind::Tree },
-            full: Arc::default(),
+            taken: Taken::default(),
             seed: u64::from_be_bytes(byway_net::seed()?),
         },
         destination: if piped {
@@ -76,7 +76,8 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         config: Config::default(),
     })?;
     let signals = Signals::install(|| {}).context("cannot take over signals")?;
-    let (relays, mut troubles) = stand(&receiving, &words);
+    let (relays, unreachable) = stand(&receiving, &words);
+    troubles.extend(unreachable);
     if arguments.listen.is_empty() && ticket.addresses.iter().all(|address| address.ip().is_loopback()) {
         troubles.push("no network interface is up: only this host can send here".into());
     }
@@ -87,9 +88,29 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     for message in troubles {
         output.emit(&Event::Warning { message });
     }
-    let exit = serve(&receiving, &signals, arguments.once || piped, output)?;
+    let exit = serve(&receiving, &signals, arguments.once || piped, &mut standing, output)?;
     receiving.join()?;
     Ok(exit)
+}
+
+/// Keeps the ticket for the next run, and says what speaks against it.
+fn hold(standing: &mut Standing, sockets: &[Socket]) -> Vec<String> {
+    let before = standing.port().filter(|_| standing.is_known());
+    let mut ports = sockets.iter().map(|socket| socket.address().port());
+    let mut troubles = Vec::new();
+    if let Some(before) = before
+        && !ports.clone().any(|port| port == before)
+    {
+        troubles.push(format!(
+            "port {before} is in use by another program: the ticket printed before does not lead here any more"
+        ));
+    }
+    if let Some(port) = ports.next()
+        && let Err(error) = standing.keep(port)
+    {
+        troubles.push(format!("the ticket cannot be kept ({error}): it is good until this process ends"));
+    }
+    troubles
 }
 
 /// Waits for the relays to answer: those that did, and what to say of the others.
@@ -123,16 +144,39 @@ fn stand(receiving: &Receiving, words: &[Word]) -> (Vec<GreetedRelay>, Vec<Strin
 }
 
 /// Takes what comes until there is a reason to stop.
-fn serve(receiving: &Receiving, signals: &Signals, once: bool, output: &mut Output) -> Result<Exit> {
+fn serve(
+    receiving: &Receiving,
+    signals: &Signals,
+    once: bool,
+    standing: &mut Standing,
+    output: &mut Output,
+) -> Result<Exit> {
     let mut show = Show::new(output);
+    let mut running = 0u32;
     let mut stop = None;
     let mut last = Exit::Ok;
     loop {
         let news = receiving.next(TICK);
         let idle = news.is_none();
         match news {
-            Some(News::Received(received)) => last = conclude(received, output),
-            Some(news) => show.news(news, output),
+            Some(News::Received(received)) => {
+                running = running.saturating_sub(1);
+                // Its sender would need the ticket again, if it does not know that all is there.
+                if received.outcome.is_ok() && received.failed == 0 && received.confirmed && running == 0 {
+                    standing.forget();
+                }
+                last = conclude(received, output);
+            }
+            Some(news) => {
+                if matches!(news, News::Begun) {
+                    running += 1;
+                    if let (false, Some(port)) = (standing.is_kept(), standing.port()) {
+                        // It was said at the start if it cannot be kept.
+                        let _ = standing.keep(port);
+                    }
+                }
+                show.news(news, output);
+            }
             None => {}
         }
         if stop.is_none()
@@ -148,7 +192,10 @@ fn serve(receiving: &Receiving, signals: &Signals, once: bool, output: &mut Outp
     match stop {
         // Nothing was lost by stopping a receiver that goes on until it is stopped.
         Some(exit) => {
-            output.say("stopped");
+            output.say(&match standing.is_kept() {
+                true => format!("stopped; to go on, with the same ticket: {}", super::again::command()),
+                false => "stopped".into(),
+            });
             Ok(exit)
         }
         None if once => Ok(last),
@@ -169,6 +216,7 @@ fn conclude(received: Received, output: &mut Output) -> Exit {
     };
     let outcome = Outcome::Transfer {
         bytes,
+        kept: received.kept,
         entries: received.entries,
         seconds,
         goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },

@@ -52,6 +52,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     }
     let plan = SendingPlan {
         identity: state.identity()?,
+        journals: Some(state.sending()),
         sockets: sockets::sending(&arguments.bind, &destinations(&ticket, &relays))?,
         ticket,
         relays,
@@ -98,7 +99,8 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
 fn conclude(sent: Sent, stop: Option<Exit>, output: &mut Output) -> Result<Exit> {
     let (bytes, seconds) = (sent.bytes, sent.seconds);
     if let (Err(_), Some(exit)) = (&sent.outcome, stop) {
-        let sentence = format!("stopped with {} sent: the same command sends it again", Bytes(bytes));
+        let again = super::again::command();
+        let sentence = format!("stopped with {} sent; to go on: {again}", Bytes(bytes));
         return Err(Failure::new(exit, sentence).into());
     }
     sent.outcome?;
@@ -111,6 +113,7 @@ fn conclude(sent: Sent, stop: Option<Exit>, output: &mut Output) -> Result<Exit>
     };
     let outcome = Outcome::Transfer {
         bytes,
+        kept: sent.kept,
         entries: sent.entries,
         seconds,
         goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },

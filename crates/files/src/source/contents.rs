@@ -11,8 +11,11 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes read at a time to bring hashes up to date that skipped over a hole, or to compare.
+/// Bytes read at a time for a hash alone.
 const READ: usize = 256 << 10;
+
+/// Chunks read by one call of [`Source::next_records`] to bring hashes up to date.
+const CATCH_UP: usize = 4;
 
 /// A file that was announced and is not settled at the receiver.
 #[derive(Debug)]
@@ -137,9 +140,15 @@ impl Source {
         Ok(())
     }
 
-    /// Hashes what reads in another order than the file's left out: one chunk per call.
+    /// Hashes what reads in another order than the file's left out: a few chunks per call.
     pub(super) fn catch_up(&mut self) {
-        let Some(object) = self.behind.first().copied() else { return };
+        for _ in 0..CATCH_UP {
+            let Some(object) = self.behind.first().copied() else { return };
+            self.catch_up_on(object);
+        }
+    }
+
+    fn catch_up_on(&mut self, object: ObjectId) {
         let unknown = self.objects.get(&object).and_then(|outgoing| outgoing.hashes.first_unknown());
         let caught = match unknown {
             Some(index) => self.hash_chunk(object, index).map(|hash| {

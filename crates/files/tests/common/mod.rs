@@ -63,7 +63,8 @@ pub fn attempt(
     if let Some(path) = journals {
         source = source.with_journals(Journals::open(path).unwrap());
     }
-    let mut sink = Sink::open(into, SinkOptions { open_files: 4, ..SinkOptions::default() }).unwrap();
+    let mut sink =
+        Sink::open(into, SinkOptions { open_files: 4, sync: false, ..SinkOptions::default() }).unwrap();
     let (mut reports, mut outcome) = (Reports::new(), Outcome::default());
     let mut seed = cut.seed | 1;
     let mut random = |below: usize| {

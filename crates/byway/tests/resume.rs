@@ -1,0 +1,187 @@
+//! Transfers whose processes are killed, and the same commands again.
+#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+
+mod common;
+
+use common::{Ended, Place, Running, assert_same};
+use serde_json::Value;
+use std::fs;
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+/// What may be on its way, or in a chunk that is not complete, when a process is killed at the rates used here.
+const SLACK: u64 = 4 * MIB;
+
+/// A file of which no two chunks are equal.
+fn big(place: &Place, size: u64) {
+    let contents: Vec<u8> = (0..size as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    fs::write(place.path("big"), contents).unwrap();
+}
+
+fn send(place: &Place, what: &str, ticket: &str, rate: &str) -> Running {
+    Running::start(place.command("sender", &["send", what, ticket, "--bwlimit", rate, "--json"]))
+}
+
+/// Reads events until at least `bytes` are there; how many.
+fn until(sender: &mut Running, bytes: u64) -> u64 {
+    loop {
+        let event: Value = serde_json::from_str(&sender.line()).unwrap();
+        assert_ne!(event["event"], "result", "it came to its end before it could be stopped");
+        match event["bytes"].as_u64() {
+            Some(there) if there >= bytes => return there,
+            _ => {}
+        }
+    }
+}
+
+fn kept(ended: &Ended) -> u64 {
+    ended.succeeded();
+    ended.result()["kept_bytes"].as_u64().unwrap()
+}
+
+#[track_caller]
+fn arrived(place: &Place) {
+    assert!(fs::read(place.path("big")).unwrap() == fs::read(place.path("in/big")).unwrap());
+}
+
+/// Bytes that the paths carried, headers and repetitions included.
+fn travelled(ended: &Ended) -> u64 {
+    ended.result()["paths"].as_array().unwrap().iter().map(|path| path["bytes"].as_u64().unwrap()).sum()
+}
+
+/// That no more travelled than was missing.
+#[track_caller]
+fn only_the_rest(ended: &Ended, total: u64, there: u64) {
+    let kept = kept(ended);
+    assert!(kept <= total && kept + SLACK >= there, "{kept} of {there}");
+    let most = (total - kept) + (total - kept) / 8 + MIB;
+    assert!(travelled(ended) <= most, "{} travelled, {kept} of {total} were there", travelled(ended));
+}
+
+#[test]
+fn a_receiver_that_was_killed_goes_on_with_the_same_ticket() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let mut sender = send(&place, "big", &ticket, "8M");
+    let there = until(&mut sender, 8 * MIB);
+    drop(receiver); // kills it
+    sender.interrupt();
+    let stopped = sender.end();
+    stopped.failed(130, "to go on: byway send big TICKET --bwlimit 8M --json");
+    assert!(!place.path("in/big").exists());
+    let (receiver, again) = place.recv(&["in", "--once"]);
+    assert_eq!(again, ticket);
+    let sent = send(&place, "big", &ticket, "off").end();
+    only_the_rest(&sent, 24 * MIB, there);
+    receiver.end().succeeded();
+    arrived(&place);
+    assert!(!place.path("in/.byway-partial").exists());
+    // It was good for that transfer.
+    let (_receiver, other) = place.recv(&["in", "--once"]);
+    assert_ne!(other, ticket);
+}
+
+#[test]
+fn a_sender_that_was_killed_is_not_waited_for() {
+    for once in [&["in", "--once"][..], &["in"]] {
+        let place = Place::new();
+        big(&place, 24 * MIB);
+        let (receiver, ticket) = place.recv(once);
+        let mut sender = send(&place, "big", &ticket, "8M");
+        let there = until(&mut sender, 8 * MIB);
+        drop(sender);
+        let sent = send(&place, "big", &ticket, "off").end();
+        only_the_rest(&sent, 24 * MIB, there);
+        arrived(&place);
+        if once.len() == 1 {
+            receiver.interrupt();
+            assert_eq!(receiver.end().code, Some(130));
+        } else {
+            receiver.end().succeeded();
+        }
+        let kept = place.path("sender/.local/share/byway/sending");
+        assert_eq!(fs::read_dir(kept).unwrap().count(), 0, "nothing is kept of what is complete");
+    }
+}
+
+#[test]
+fn a_receiver_that_is_interrupted_writes_what_it_has_and_says_how_to_go_on() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let (receiver, ticket) = place.recv(&["in"]);
+    let mut sender = send(&place, "big", &ticket, "8M");
+    let there = until(&mut sender, 8 * MIB);
+    receiver.interrupt();
+    let stopped = receiver.end();
+    assert_eq!(stopped.code, Some(130));
+    let says = "stopped; to go on, with the same ticket: byway recv --listen 127.0.0.1:0 in";
+    assert!(stopped.stderr.contains(says), "{}", stopped.stderr);
+    sender.end().failed(5, "the same command goes on from there");
+    let (receiver, again) = place.recv(&["in"]);
+    assert_eq!(again, ticket);
+    let sent = send(&place, "big", &ticket, "off").end();
+    only_the_rest(&sent, 24 * MIB, there);
+    arrived(&place);
+    drop(receiver);
+}
+
+#[test]
+fn the_same_twice_at_once_is_refused() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let (_receiver, ticket) = place.recv(&["in"]);
+    let mut sender = send(&place, "big", &ticket, "8M");
+    until(&mut sender, 1);
+    place.run("sender", &["send", "big", &ticket]).failed(1, "another `byway send` is sending the same");
+    drop(sender);
+}
+
+#[test]
+fn killed_at_any_moment_a_tree_arrives_as_it_is() {
+    let place = Place::new();
+    byway_files::generate(&place.path("tree"), 5, 30_000_000).unwrap();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let mut tickets = Vec::new();
+    let mut receiver = None;
+    for round in 0..10 {
+        let running = receiver.take().unwrap_or_else(|| {
+            let (running, ticket) = place.recv(&["in"]);
+            tickets.push(ticket);
+            running
+        });
+        let sender = send(&place, "tree", &tickets[0], "4M");
+        // The moment of the kill: nothing is waited for. All of them together are not enough for the whole tree.
+        std::thread::sleep(Duration::from_millis(random(700)));
+        match (round, random(3)) {
+            // A receiver that lives sees its sender go.
+            (_, 0) => receiver = Some(running),
+            (_, 1) => {
+                drop(running);
+                sender.interrupt();
+                sender.end();
+                continue;
+            }
+            _ => drop(running),
+        }
+        drop(sender);
+    }
+    assert!(tickets.len() > 3 && tickets.iter().all(|ticket| *ticket == tickets[0]), "{}", tickets.len());
+    let running = receiver.unwrap_or_else(|| {
+        let (running, ticket) = place.recv(&["in"]);
+        assert_eq!(ticket, tickets[0]);
+        running
+    });
+    let sent = send(&place, "tree", &tickets[0], "off").end();
+    assert!(kept(&sent) > 2_000_000, "{}", kept(&sent));
+    assert_eq!(sent.result()["bytes"], 30_000_000);
+    assert_same(&place.path("tree"), &place.path("in/tree"));
+    assert!(!place.path("in/.byway-partial").exists());
+    drop(running);
+}
