@@ -82,6 +82,19 @@ fn the_window_follows_rare_losses() {
     }
 }
 
+/// O2 where losses are frequent, against the formula of Padhye, Firoiu, Towsley and Kurose (1998, equation 30): packets per
+/// round trip with an ACK per packet, and timeouts, which are of `timeout` seconds.
+#[test]
+fn the_window_follows_frequent_losses() {
+    let p = 1e-2;
+    let (rtt, timeout): (f64, f64) = (0.1, 0.2);
+    let often = 1.0_f64.min(3.0 * libm::sqrt(3.0 * p / 8.0));
+    let expected = rtt / (rtt * libm::sqrt(2.0 * p / 3.0) + timeout * often * p * (1.0 + 32.0 * p * p));
+    let window = window_by_the_law(p, 4_000) * libm::sqrt(1.5 / p);
+    println!("{window:.2} packets, {expected:.2} expected");
+    assert!((window / expected - 1.0).abs() < 0.1, "{window}, not {expected}");
+}
+
 /// O9: where losses fall by chance, the rates are nearly as the round trips the other way round: twice as long, queue
 /// left out, 1.7 to 2.4 times less.
 #[test]
