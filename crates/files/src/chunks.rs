@@ -57,6 +57,19 @@ impl Layout {
     }
 }
 
+/// The hash of a chunk of zeros.
+pub(crate) fn hash_of_zeros(layout: &Layout, index: u32) -> Hash {
+    let mut hashing = Hashing::new(layout, index);
+    loop {
+        let left = usize::try_from(hashing.left()).unwrap_or(usize::MAX);
+        if let Some(hash) = hashing.update(ZEROS.get(..left).unwrap_or(&ZEROS)) {
+            return hash;
+        }
+    }
+}
+
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
 /// A chunk being hashed from its start on.
 #[derive(Debug)]
 pub(crate) struct Hashing {
@@ -244,6 +257,14 @@ mod tests {
             assert_eq!(hashes.root(), Some(*blake3::hash(&contents).as_bytes()), "{size}");
             assert_eq!(hashes.first_unknown(), None);
         }
+    }
+
+    #[test]
+    fn zeros_have_the_hash_of_zeros() {
+        let layout = Layout::new(2 * SMALLEST + 100_001);
+        let mut hashes = Hashes::new(layout);
+        (0..layout.count()).for_each(|index| hashes.set(index, hash_of_zeros(&layout, index)));
+        assert_eq!(hashes.root(), Some(*blake3::hash(&vec![0; layout.size as usize]).as_bytes()));
     }
 
     proptest! {

@@ -12,16 +12,12 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// All of a file.
-    pub fn whole(size: u64) -> Self {
-        let stretches = if size > 0 { vec![(0, 0, size)] } else { Vec::new() };
-        Self { stretches, size }
-    }
-
-    /// All but the chunks that are `kept`.
-    pub fn without(layout: &Layout, kept: &RangeSet) -> Self {
+    /// All but the chunks that are `kept` and those that are `holes`.
+    pub fn without(layout: &Layout, kept: &RangeSet, holes: &RangeSet) -> Self {
         let (mut stretches, mut size) = (Vec::new(), 0);
-        for (first, past) in kept.gaps(0, layout.count().into()) {
+        let mut left_out = kept.clone();
+        holes.iter().for_each(|(start, end)| _ = left_out.insert(start, end));
+        for (first, past) in left_out.gaps(0, layout.count().into()) {
             // Both are below the number of chunks.
             let (start, end) = (layout.range(first as u32).0, layout.range(past as u32 - 1).1);
             stretches.push((size, start, end - start));
@@ -53,6 +49,10 @@ mod tests {
     use super::*;
     use crate::chunks::SMALLEST;
 
+    fn whole(size: u64) -> Parts {
+        Parts::without(&Layout::new(size), &RangeSet::new(), &RangeSet::new())
+    }
+
     fn kept(ranges: &[(u64, u64)]) -> RangeSet {
         let mut kept = RangeSet::new();
         ranges.iter().for_each(|(start, end)| _ = kept.insert(*start, *end));
@@ -62,9 +62,10 @@ mod tests {
     #[test]
     fn what_is_kept_does_not_travel() {
         let layout = Layout::new(5 * SMALLEST + 10);
-        let parts = |ranges| Parts::without(&layout, &kept(ranges));
-        assert_eq!(parts(&[]), Parts::whole(layout.size));
-        assert_eq!(parts(&[(0, 6)]), Parts::whole(0));
+        let parts = |ranges| Parts::without(&layout, &kept(ranges), &RangeSet::new());
+        assert_eq!(parts(&[]), whole(layout.size));
+        assert_eq!(whole(9).pieces(0, 99).collect::<Vec<_>>(), [(0, 9)]);
+        assert_eq!(parts(&[(0, 6)]), whole(0));
         let some = parts(&[(0, 1), (3, 5)]);
         assert_eq!(some.size(), 2 * SMALLEST + 10);
         let pieces = |offset, length| some.pieces(offset, length).collect::<Vec<_>>();
@@ -73,6 +74,8 @@ mod tests {
         assert_eq!(pieces(2 * SMALLEST + 9, 5), [(5 * SMALLEST + 9, 1)]);
         assert_eq!(pieces(2 * SMALLEST + 10, 5), []);
         assert_eq!(pieces(0, u64::MAX), [(SMALLEST, 2 * SMALLEST), (5 * SMALLEST, 10)]);
-        assert_eq!(Parts::whole(0).pieces(0, 9).count(), 0);
+        assert_eq!(whole(0).pieces(0, 9).count(), 0);
+        assert_eq!(Parts::without(&layout, &kept(&[(0, 1)]), &kept(&[(3, 5)])), some);
+        assert_eq!(Parts::without(&layout, &kept(&[(0, 1), (4, 5)]), &kept(&[(3, 5)])), some);
     }
 }

@@ -14,6 +14,7 @@
 //! | 06 | END | files, directories, symlinks, bytes; last in the stream, once |
 //! | 07 | PARTS | object, ranges of chunks that the receiver keeps: distance from the end of the range before, length - 1 |
 //! | 08 | RESUME | right after START: every FILE with bytes is answered by HAVE ([`crate::report`]) and followed by PARTS |
+//! | 09 | HOLES | ranges of chunks of nothing but zeros that do not travel, of the FILE right after it; as in PARTS |
 //!
 //! Paths are bytes, relative, components joined by one slash. A directory's record comes before those of what it holds.
 //! Objects are numbered from 0 without a gap in the order of their FILE records. Each is settled by one HASH or one
@@ -45,6 +46,7 @@ const WITHDRAWN: u8 = 0x05;
 const END: u8 = 0x06;
 const PARTS: u8 = 0x07;
 const RESUME: u8 = 0x08;
+const HOLES: u8 = 0x09;
 
 /// A time of modification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -146,6 +148,8 @@ pub enum Record<'a> {
     },
     /// This is another try of a transfer that was begun.
     Resume,
+    /// What of the file that comes next is nothing but zeros, and does not travel.
+    Holes(Kept<'a>),
 }
 
 /// Ranges of chunks, ascending, that do not touch.
@@ -248,6 +252,7 @@ impl<'a> Record<'a> {
             }),
             PARTS => Self::Parts { object: read_object(&mut reader)?, kept: Kept::read(reader.take_rest())? },
             RESUME => Self::Resume,
+            HOLES => Self::Holes(Kept::read(reader.take_rest())?),
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
         if reader.is_empty() { Ok(record) } else { Err(DecodeError::Range("record length")) }
@@ -258,7 +263,7 @@ impl<'a> Record<'a> {
         let variable = match self {
             Self::Directory { path, .. } | Self::File { path, .. } => path.len(),
             Self::Symlink { path, target, .. } => path.len() + target.len(),
-            Self::Parts { kept, .. } => kept.0.len(),
+            Self::Parts { kept, .. } | Self::Holes(kept) => kept.0.len(),
             _ => 0,
         };
         append(out, variable, |writer| match *self {
@@ -310,6 +315,10 @@ impl<'a> Record<'a> {
                 writer.bytes(kept.0);
             }
             Self::Resume => writer.u8(RESUME),
+            Self::Holes(holes) => {
+                writer.u8(HOLES);
+                writer.bytes(holes.0);
+            }
         });
     }
 }
@@ -446,6 +455,7 @@ mod tests {
         let parts = Record::Parts { object: ObjectId(1), kept: Kept::written(&kept) };
         assert_eq!(hex(&parts), "0007 07 01 00 02 4043 00".replace(' ', ""));
         assert_eq!(hex(&Record::Resume), "000108");
+        assert_eq!(hex(&Record::Holes(Kept::written(&kept))), "0006 09 00 02 4043 00".replace(' ', ""));
     }
 
     #[test]
@@ -504,6 +514,7 @@ mod tests {
                 Record::End(Counts { files: size, directories: 0, symlinks: size, bytes: size }),
                 Record::Parts { object, kept: Kept::written(&kept) },
                 Record::Resume,
+                Record::Holes(Kept::written(&kept)),
             ];
             let mut bytes = Vec::new();
             records.iter().for_each(|record| record.encode(&mut bytes));

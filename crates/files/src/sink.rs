@@ -11,12 +11,14 @@ mod recall;
 mod settle;
 
 use crate::beneath::Beneath;
+use crate::chunks::Layout;
 use crate::error::SinkError;
 use crate::name::check_name;
 use crate::record::{Counts, Framer, MODE_MASK, Metadata, Record, VERSION};
 use crate::report::{Reason, Report};
 use crate::walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
+use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
 use contents::Incoming;
 use partial::{Key, Partials};
@@ -30,6 +32,9 @@ use std::path::{Path, PathBuf};
 
 /// Problems kept until [`Sink::problems`] takes them; later ones are only counted.
 const PROBLEMS_MAX: usize = 1_024;
+
+/// Ranges of holes remembered at most, of all files together: 16 MiB.
+const HOLES_MOST: usize = 1 << 20;
 
 /// What may be chosen about receiving.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +137,12 @@ pub struct Sink {
     /// Objects of which the sender is to be told what is there, in this order.
     asked: VecDeque<ObjectId>,
     recall: Option<Recall>,
+    /// What of the file announced next is holes.
+    holes: Option<RangeSet>,
+    /// Objects with holes whose hashes are to be found, in this order.
+    hollow: VecDeque<ObjectId>,
+    /// Ranges of holes remembered, of all objects together.
+    holes_held: usize,
     later: Later,
     out: Vec<u8>,
     problems: VecDeque<Problem>,
@@ -186,6 +197,9 @@ impl Sink {
             resuming: false,
             asked: VecDeque::new(),
             recall: None,
+            holes: None,
+            hollow: VecDeque::new(),
+            holes_held: 0,
             later: Later::default(),
             out: Vec::new(),
             problems: VecDeque::new(),
@@ -227,7 +241,7 @@ impl Sink {
         if self.stage == Stage::Broken || std::mem::replace(&mut incoming.finished, true) {
             return Ok(Finish::Waiting);
         }
-        if incoming.hash.is_none() { Ok(Finish::Waiting) } else { self.conclude(object) }
+        if incoming.is_ready() { self.conclude(object) } else { Ok(Finish::Waiting) }
     }
 
     /// Takes the bytes to send on the stream of reports.
@@ -265,7 +279,11 @@ impl Sink {
     }
 
     fn entry(&mut self, record: Record<'_>) -> Result<(), SinkError> {
+        if self.holes.is_some() && !matches!(record, Record::File { .. }) {
+            return Err(DecodeError::Range("order of records").into());
+        }
         match record {
+            Record::Holes(holes) => self.holes = Some(holes.set()),
             Record::Resume if self.summary.announced == Counts::default() => self.resuming = true,
             Record::Start { .. } | Record::Resume => {
                 return Err(DecodeError::Range("order of records").into());
@@ -294,7 +312,11 @@ impl Sink {
                 self.summary.announced.files += 1;
                 self.summary.announced.bytes = self.summary.announced.bytes.saturating_add(size);
                 let metadata = self.masked(metadata);
-                self.announce(object, size, metadata, path);
+                let holes = self.holes.take().unwrap_or_default();
+                if holes.end() > Layout::new(size).count().into() {
+                    return Err(DecodeError::Range("holes").into());
+                }
+                self.announce(object, size, metadata, path, holes)?;
             }
             Record::Hash { object, hash } => {
                 self.announced(object)?;
@@ -305,7 +327,7 @@ impl Sink {
                     if !incoming.is_open() {
                         return Err(DecodeError::Range("order of records").into());
                     }
-                    if incoming.finished {
+                    if incoming.is_ready() {
                         self.conclude(object)?;
                     }
                 }
@@ -332,10 +354,17 @@ impl Sink {
     }
 
     /// Begins to receive a file, or says at once why not: nothing of it need be sent then.
-    fn announce(&mut self, object: ObjectId, size: u64, metadata: Metadata, path: &[u8]) {
+    fn announce(
+        &mut self,
+        object: ObjectId,
+        size: u64,
+        metadata: Metadata,
+        path: &[u8],
+        holes: RangeSet,
+    ) -> Result<(), SinkError> {
         let key = Key::new(path, size, &metadata);
         let asked = self.resuming && size > 0;
-        let incoming = Incoming::new(path.to_vec(), size, metadata, key, asked);
+        let incoming = Incoming::new(path.to_vec(), size, metadata, key, holes, asked);
         let refused = match check_name(path) {
             Err(error) => Some((Reason::Name, error.to_string())),
             Ok(()) if self.keys.contains(&key) => Some((Reason::Protocol, "named twice".to_owned())),
@@ -345,13 +374,20 @@ impl Sink {
             // Not by way of `fail`: the key, and the file of that key, may be another object's.
             Some((reason, detail)) => self.report_failure(object, incoming.path, reason, detail),
             None => {
-                self.keys.insert(key);
-                self.objects.insert(object, incoming);
+                self.holes_held += incoming.holes.count();
+                if self.holes_held > HOLES_MOST {
+                    return Err(SinkError::TooMany("holes"));
+                }
                 if asked {
                     self.asked.push_back(object);
+                } else if !incoming.hollow.is_empty() {
+                    self.hollow.push_back(object);
                 }
+                self.keys.insert(key);
+                self.objects.insert(object, incoming);
             }
         }
+        Ok(())
     }
 
     fn announced(&self, object: ObjectId) -> Result<(), SinkError> {
@@ -370,6 +406,7 @@ impl Sink {
             self.partials.discard(object, incoming.key, &incoming.hashes.layout);
         }
         self.keys.remove(&incoming.key);
+        self.holes_held -= incoming.holes.count();
         self.report_failure(object, incoming.path, reason, detail);
     }
 

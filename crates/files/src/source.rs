@@ -5,7 +5,7 @@ mod contents;
 use crate::error::SourceError;
 use crate::journals::Journals;
 use crate::open_files::OpenFiles;
-use crate::record::{Counts, Record, VERSION, Withdrawal};
+use crate::record::{Counts, Kept, Record, VERSION, Withdrawal};
 use crate::walk::{Entry, Walk, Warning, WarningKind};
 use crate::{MAX_OUTSTANDING, NameError, check_name};
 use byway_wire::codec::VARINT_MAX;
@@ -255,6 +255,12 @@ impl Source {
         }
     }
 
+    /// Whether [`Self::next_records`] has contents to hash, so that it is worth calling again at once.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
     /// The path of an object in the manifest, until it is released.
     #[must_use]
     pub fn path(&self, object: ObjectId) -> Option<&[u8]> {
@@ -306,12 +312,21 @@ impl Source {
                 self.counts.bytes = self.counts.bytes.saturating_add(status.size);
                 let mut metadata = status.metadata;
                 metadata.mode &= mask;
+                let holes = contents::holes(&file, &status);
+                if !holes.is_empty() {
+                    let (bytes, _) = Kept::write(&holes);
+                    Record::Holes(Kept::written(&bytes)).encode(&mut self.out);
+                }
                 Record::File { object, size: status.size, metadata, path: &path }.encode(&mut self.out);
                 let asked = self.resuming && status.size > 0;
+                let outgoing = Outgoing::new(base, path, status, holes, asked);
                 if !asked {
-                    batch.objects.push(NewObject { id: object, size: status.size });
+                    batch.objects.push(NewObject { id: object, size: outgoing.size() });
+                    if outgoing.size() == 0 && status.size > 0 {
+                        self.behind.insert(object);
+                    }
                 }
-                self.objects.insert(object, Outgoing::new(base, path, status, asked));
+                self.objects.insert(object, outgoing);
                 if status.size == 0 {
                     self.settled.push_back((object, Verdict::Hash(*blake3::hash(&[]).as_bytes())));
                 } else {

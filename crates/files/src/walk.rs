@@ -88,6 +88,8 @@ pub(crate) struct Status {
     pub changed: Timestamp,
     pub device: u64,
     pub inode: u64,
+    /// Whether less is stored than its size says.
+    pub is_sparse: bool,
 }
 
 impl Status {
@@ -101,6 +103,8 @@ impl Status {
             },
             device: stat.st_dev,
             inode: stat.st_ino,
+            is_sparse: u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512)
+                < u64::try_from(stat.st_size).unwrap_or(0),
         }
     }
 

@@ -185,3 +185,31 @@ fn a_sender_without_its_journals_still_resumes_and_two_at_once_do_not() {
     assert_eq!(outcome.travelled, 2 * MIB);
     place.same();
 }
+
+#[test]
+fn holes_do_not_travel_nor_do_they_hide_what_somebody_put_there() {
+    let place = Place::new();
+    let file = File::create(place.at("from/disk")).unwrap();
+    file.set_len(64 * MIB).unwrap();
+    for at in [0, 20 * MIB, 63 * MIB] {
+        file.write_all_at(&vec![at as u8 | 1; MIB as usize], at).unwrap();
+    }
+    File::create(place.at("from/empty")).unwrap().set_len(32 * MIB + 1).unwrap();
+    assert!(place.attempt(PLAIN, 2 * MIB).done.is_none());
+    let disk = fs::read_dir(partial(&place.at("into")).parent().unwrap()).unwrap();
+    let disk =
+        disk.map(|entry| entry.unwrap().path()).find(|path| path.metadata().unwrap().len() == 64 * MIB);
+    let tampered = File::options().write(true).open(disk.unwrap()).unwrap();
+    tampered.write_all_at(b"evil", 40 * MIB).unwrap();
+    let outcome = place.attempt(PLAIN, u64::MAX);
+    assert_eq!((outcome.travelled, outcome.kept, outcome.verified), (MIB, 2 * MIB, 2));
+    for name in ["disk", "empty"] {
+        let stored = std::os::unix::fs::MetadataExt::blocks(&place.at("into").join(name).metadata().unwrap());
+        assert!(stored * 512 <= 4 * MIB, "{name} takes {stored} blocks");
+    }
+    place.same();
+    // In place, and asked about again.
+    drop(Journals::open(&place.at("state/journals")).unwrap());
+    let outcome = place.attempt(PLAIN, u64::MAX);
+    assert_eq!((outcome.travelled, outcome.kept), (0, 96 * MIB + 1));
+}

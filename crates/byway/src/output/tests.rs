@@ -93,7 +93,7 @@ fn events_are_lines_of_versioned_json() {
     let expected = r#"{"v":1,"event":"ready","ticket":"byway1-x","listen":["[::]:1"]}
 {"v":1,"event":"warning","message":"a \"quoted\" word"}
 {"v":1,"event":"path","path":1,"name":"r1","state":"choked"}
-{"v":1,"event":"result","verb":"send","exit":0,"bytes":1048576,"entries":2,"seconds":4.0,"goodput_bps":2097152.0,"verified":true,"paths":[{"route":"direct","bytes":1048576,"lost":3}]}
+{"v":1,"event":"result","verb":"send","exit":0,"bytes":1048576,"kept_bytes":0,"entries":2,"seconds":4.0,"goodput_bps":2097152.0,"verified":true,"paths":[{"route":"direct","bytes":1048576,"lost":3}]}
 "#;
     assert_eq!(stdout.text(), expected);
     assert_eq!(stderr.text(), "");

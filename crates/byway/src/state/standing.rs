@@ -194,6 +194,7 @@ mod tests {
         ];
         for damage in damages {
             fs::write(&path, &good).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
             assert!(Standing::open(&path).unwrap().is_known());
             damage(&path, &good);
             let standing = Standing::open(&path).unwrap();

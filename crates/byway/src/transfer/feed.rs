@@ -182,10 +182,11 @@ impl TreeFeed {
                 self.quiet = None;
                 out.provide(object, offset, bytes);
             }
-            Answer::Records { batch, finished, kept } => {
+            Answer::Records { batch, finished, busy, kept } => {
                 self.asked = false;
                 self.kept = kept;
-                self.quiet = (batch.bytes.is_empty() && batch.objects.is_empty()).then_some(now);
+                let empty = batch.bytes.is_empty() && batch.objects.is_empty();
+                self.quiet = (empty && !busy).then_some(now);
                 self.finished = finished;
                 let (bytes, objects, withdrawn) = (batch.bytes, batch.objects, batch.withdrawn);
                 self.batch = Waiting { bytes, written: 0, objects, withdrawn };

@@ -38,6 +38,8 @@ pub(super) enum Answer {
     Records {
         batch: Batch,
         finished: bool,
+        /// There is more to do for the next piece: it is worth asking for at once.
+        busy: bool,
         /// Bytes so far that do not travel, since the receiver has them from an earlier try.
         kept: u64,
     },
@@ -93,7 +95,8 @@ impl TreeReader {
                 }
                 Ask::Records => {
                     let batch = self.source.next_records(BATCH_BYTES, BATCH_OBJECTS);
-                    Answer::Records { batch, finished: self.source.is_finished(), kept: self.source.kept() }
+                    let (finished, busy) = (self.source.is_finished(), self.source.is_behind());
+                    Answer::Records { batch, finished, busy, kept: self.source.kept() }
                 }
                 Ask::Reports(bytes) => {
                     let mut failed = Vec::new();

@@ -49,6 +49,7 @@ pub(super) struct Desk {
     /// Ends when another writer of the same transfer, that this one follows, has come to its end.
     pub before: Option<Receiver<()>>,
     /// Held until this writer has come to its end.
+    #[expect(dead_code, reason = "what counts is when it is dropped")]
     pub ended: SyncSender<()>,
     pub back: SyncSender<Back>,
     pub news: SyncSender<News>,

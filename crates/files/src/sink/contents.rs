@@ -2,7 +2,7 @@
 
 use super::partial::{Key, Partials};
 use super::{Sink, Stage, Written};
-use crate::chunks::{Hash, Hashes, Hashing, Layout};
+use crate::chunks::{Hash, Hashes, Hashing, Layout, hash_of_zeros};
 use crate::error::SinkError;
 use crate::parts::Parts;
 use crate::record::Metadata;
@@ -32,6 +32,11 @@ pub(super) struct Incoming {
     /// What is in the partial file, by offsets in the file. What came is never written again, so that what was hashed stays
     /// what it was.
     pub received: RangeSet,
+    /// Bytes of it that an earlier try had brought.
+    pub kept: u64,
+    /// Chunks of nothing but zeros, which do not travel, and those of them whose hash is to be found.
+    pub holes: RangeSet,
+    pub hollow: RangeSet,
     pub hashes: Hashes,
 }
 
@@ -57,17 +62,22 @@ pub(super) enum Contents {
 }
 
 impl Incoming {
-    pub fn new(path: Vec<u8>, size: u64, metadata: Metadata, key: Key, asked: bool) -> Self {
+    pub fn new(path: Vec<u8>, size: u64, metadata: Metadata, key: Key, holes: RangeSet, asked: bool) -> Self {
+        let layout = Layout::new(size);
+        let parts = Parts::without(&layout, &RangeSet::new(), &holes);
         Self {
             path,
             metadata,
             key,
             hash: None,
-            finished: size == 0,
+            finished: parts.size() == 0 && !asked,
             stage: if asked { Contents::Asked } else { Contents::Coming },
-            parts: Parts::whole(size),
+            parts,
             received: RangeSet::new(),
-            hashes: Hashes::new(Layout::new(size)),
+            kept: 0,
+            hollow: holes.clone(),
+            holes,
+            hashes: Hashes::new(layout),
         }
     }
 
@@ -79,6 +89,11 @@ impl Incoming {
     /// Whether this try made or took up its partial file.
     pub const fn is_created(&self) -> bool {
         matches!(self.stage, Contents::Growing { .. })
+    }
+
+    /// Whether nothing is missing to judge it.
+    pub fn is_ready(&self) -> bool {
+        self.finished && self.hash.is_some() && self.hollow.is_empty()
     }
 
     /// Makes the partial file, unless it is there.
@@ -157,6 +172,28 @@ fn read_back(file: &File, layout: &Layout, index: u32) -> io::Result<Hash> {
 }
 
 impl Sink {
+    /// Finds the hashes of holes, up to about `budget` bytes; returns what it spent.
+    pub(super) fn hash_holes(&mut self, budget: u64) -> Result<u64, SinkError> {
+        let Some(object) = self.hollow.pop_front() else { return Ok(1) };
+        let Some(incoming) = self.objects.get_mut(&object).filter(|incoming| incoming.is_open()) else {
+            return Ok(1);
+        };
+        let (layout, mut spent) = (incoming.hashes.layout, 0);
+        while spent < budget
+            && let Some((index, _)) = incoming.hollow.take_first(1)
+        {
+            let (start, end) = layout.range(index as u32);
+            incoming.hashes.set(index as u32, hash_of_zeros(&layout, index as u32));
+            spent += end - start;
+        }
+        if !incoming.hollow.is_empty() {
+            self.hollow.push_front(object);
+        } else if incoming.is_ready() {
+            self.conclude(object)?;
+        }
+        Ok(spent.max(1))
+    }
+
     /// Writes bytes of an object where they belong. The same bytes may come again.
     ///
     /// # Errors

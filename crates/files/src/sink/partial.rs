@@ -12,7 +12,7 @@ use crate::open_files::OpenFiles;
 use crate::record::{Metadata, Timestamp};
 use byway_wire::ObjectId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, Result};
 use std::fs::File;
 use std::io;
@@ -128,6 +128,12 @@ impl Partials {
             self.open.remove(object);
         }
         ours
+    }
+
+    /// Makes a stretch of the file of `key` a hole.
+    pub(super) fn empty(&mut self, object: ObjectId, key: Key, from: u64, length: u64) -> Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(self.file(object, key)?, flags, from, length)
     }
 
     /// The journal of the file of `key`, made if it is missing or not that, and whether it was there.

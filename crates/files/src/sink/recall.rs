@@ -174,18 +174,38 @@ impl Sink {
             self.fail(object, Reason::Protocol, "keeps what is not there".to_owned());
             return Ok(());
         }
+        if placed && whole {
+            incoming.hollow.clear();
+            self.holes_held -= incoming.holes.count();
+            incoming.holes.clear();
+        }
         incoming.stage = match (kept.is_empty(), placed) {
             (true, _) => Contents::Coming,
             (false, true) => Contents::Placed,
             (false, false) => Contents::Growing { fresh: false },
         };
         hashes.retain(is_kept);
-        incoming.parts = Parts::without(&layout, kept);
+        incoming.parts = Parts::without(&layout, kept, &incoming.holes);
         incoming.finished = incoming.parts.size() == 0;
+        let bytes = |start: u64, end: u64| (layout.range(start as u32).0, layout.range(end as u32 - 1).1);
         for (start, end) in kept.iter() {
-            let (from, to) = (layout.range(start as u32).0, layout.range(end as u32 - 1).1);
+            let (from, to) = bytes(start, end);
             incoming.received.insert(from, to);
+            incoming.kept += to - from;
+            incoming.hollow.remove(start, end);
         }
-        Ok(())
+        // The file was there before: nobody promises that there are zeros.
+        let key = incoming.key;
+        let mut emptied = Ok(());
+        if incoming.is_created() {
+            for (start, end) in incoming.hollow.iter() {
+                let (from, to) = bytes(start, end);
+                emptied = emptied.and_then(|()| self.partials.empty(object, key, from, to - from));
+            }
+        }
+        if !incoming.hollow.is_empty() {
+            self.hollow.push_back(object);
+        }
+        emptied.or_else(|errno| self.fail_io(object, errno.into()))
     }
 }

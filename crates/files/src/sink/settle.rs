@@ -90,6 +90,8 @@ impl Sink {
             }
             let spent = if self.is_recalling() {
                 self.recall(left)?
+            } else if !self.hollow.is_empty() {
+                self.hash_holes(left)?
             } else if self.stage == Stage::Ended && self.objects.is_empty() {
                 self.settle_one()?;
                 ENTRY_COST
@@ -180,11 +182,13 @@ impl Sink {
 
     fn verified(&mut self, object: ObjectId) {
         let Some(incoming) = self.objects.remove(&object) else { return };
-        let size = incoming.hashes.layout.size;
+        let layout = incoming.hashes.layout;
+        let size = layout.size;
         self.keys.remove(&incoming.key);
+        self.holes_held -= incoming.holes.count();
         self.summary.files += 1;
         self.summary.bytes = self.summary.bytes.saturating_add(size);
-        self.summary.kept = self.summary.kept.saturating_add(size - incoming.parts.size());
+        self.summary.kept = self.summary.kept.saturating_add(incoming.kept);
         Report::Verified { object }.encode(&mut self.out);
     }
 

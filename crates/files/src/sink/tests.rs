@@ -395,6 +395,14 @@ fn a_sender_cannot_keep_what_is_not_there_nor_skip_the_question() {
     host.parts(ObjectId(0), &[]).unwrap();
     assert!(host.parts(ObjectId(0), &[]).is_err(), "twice");
     let mut host = Host::new();
+    let holes = Record::Holes(Kept::written(&[0, 0]));
+    host.say(&holes).unwrap();
+    assert!(host.say(&holes).is_err(), "holes of no file");
+    let mut host = Host::new();
+    host.say(&Record::Holes(Kept::written(&[0, 1]))).unwrap();
+    let file = Record::File { object: ObjectId(0), size: CHUNK as u64, metadata: META, path: b"f" };
+    assert!(host.say(&file).is_err(), "holes past the end");
+    let mut host = Host::new();
     let object = host.file(b"f", b"x");
     assert!(host.parts(object, &[]).is_err(), "in a first try");
     assert!(host.say(&Record::Resume).is_err(), "later than at the start");

@@ -7,6 +7,7 @@ use crate::record::{Kept, Record, Withdrawal};
 use crate::walk::{Status, Warning, WarningKind};
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
+use rustix::fs::SeekFrom;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -15,7 +16,10 @@ use std::os::unix::fs::FileExt;
 const READ: usize = 256 << 10;
 
 /// Chunks read by one call of [`Source::next_records`] to bring hashes up to date.
-const CATCH_UP: usize = 4;
+const CATCH_UP: usize = 16;
+
+/// Ranges of holes told of one file at most; what is left is sent as zeros.
+const HOLES_MOST: usize = 256;
 
 /// A file that was announced and is not settled at the receiver.
 #[derive(Debug)]
@@ -25,6 +29,8 @@ pub(super) struct Outgoing {
     pub status: Status,
     /// Which part of it travels; `None` while the receiver is asked what it has.
     pub parts: Option<Parts>,
+    /// Chunks of nothing but zeros, of which nothing is stored nor sent.
+    holes: RangeSet,
     /// Chunks that the receiver has.
     kept: RangeSet,
     /// The first chunk that it may tell of next.
@@ -36,15 +42,17 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub fn new(base: usize, path: Vec<u8>, status: Status, asked: bool) -> Self {
+    pub fn new(base: usize, path: Vec<u8>, status: Status, holes: RangeSet, asked: bool) -> Self {
+        let layout = Layout::new(status.size);
         Self {
             base,
             path,
             status,
-            parts: (!asked).then(|| Parts::whole(status.size)),
+            parts: (!asked).then(|| Parts::without(&layout, &RangeSet::new(), &holes)),
+            holes,
             kept: RangeSet::new(),
             told: 0,
-            hashes: Hashes::new(Layout::new(status.size)),
+            hashes: Hashes::new(layout),
             settled: status.size == 0,
             withdrawn: false,
         }
@@ -54,6 +62,34 @@ impl Outgoing {
     pub fn size(&self) -> u64 {
         self.parts.as_ref().map_or(0, Parts::size)
     }
+}
+
+/// Chunks of a file of which nothing is stored: so many ranges as can be told.
+pub(super) fn holes(file: &File, status: &Status) -> RangeSet {
+    let (layout, mut data) = (Layout::new(status.size), RangeSet::new());
+    let mut holes = RangeSet::new();
+    if !layout.is_divided() || !status.is_sparse {
+        return holes;
+    }
+    let mut at = 0;
+    // Every chunk holds some data, or is one of the holes: more steps than twice their number tell nothing new.
+    for _ in 0..2 * layout.count() {
+        let Ok(start) = rustix::fs::seek(file, SeekFrom::Data(at)) else { break };
+        let Ok(end) = rustix::fs::seek(file, SeekFrom::Hole(start)) else { return holes };
+        let last = layout.index(end.clamp(start + 1, status.size.max(start + 1)) - 1);
+        data.insert(layout.index(start).into(), u64::from(last) + 1);
+        // Nothing more is to be learnt of the chunk in which the data end.
+        at = end.max(layout.range(last).1);
+        if at >= status.size {
+            break;
+        }
+    }
+    if at < status.size && rustix::fs::seek(file, SeekFrom::Data(at)).is_ok() {
+        return holes;
+    }
+    let gaps = data.gaps(0, layout.count().into()).take(HOLES_MOST);
+    gaps.for_each(|(start, end)| _ = holes.insert(start, end));
+    holes
 }
 
 impl Source {
@@ -244,12 +280,19 @@ impl Source {
         }
         let (bytes, kept) = Kept::write(&outgoing.kept);
         outgoing.hashes.retain(|index| kept.covers(index.into(), u64::from(index) + 1));
-        let parts = Parts::without(&layout, &kept);
+        let kept_bytes: u64 = kept
+            .iter()
+            .map(|(start, end)| layout.range(end as u32 - 1).1 - layout.range(start as u32).0)
+            .sum();
+        let parts = Parts::without(&layout, &kept, &outgoing.holes);
         let size = parts.size();
         (outgoing.kept, outgoing.parts) = (RangeSet::new(), Some(parts));
         Record::Parts { object, kept: Kept::written(&bytes) }.encode(&mut self.out);
-        self.kept += layout.size - size;
+        self.kept += kept_bytes;
         self.divided.push_back(NewObject { id: object, size });
+        if size == 0 {
+            self.behind.insert(object);
+        }
         self.settle(object)
     }
 

@@ -1,0 +1,203 @@
+//! Files as people have them: changing while they are sent, full of holes, in directories and on disks that refuse.
+//! Says *ignored* by name of what needs mounts that this machine does not give.
+#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
+
+mod common;
+
+use common::{Place, Running, assert_same};
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+const MIB: u64 = 1 << 20;
+/// Set where this program has mounts of its own.
+const OWN_MOUNTS: &str = "BYWAY_TEST_OWN_MOUNTS";
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let root = rustix::process::geteuid().is_root();
+    if root && std::env::var_os(OWN_MOUNTS).is_none() {
+        // With mounts of its own, which are gone with the process, however it ends.
+        let mut again = Command::new("unshare");
+        again.args(["-m", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
+        // Returns only if there is no such program: then the tests say what they cannot do.
+        let _ = again.args(std::env::args_os().skip(1)).env(OWN_MOUNTS, "1").exec();
+    }
+    let place = Place::new();
+    let mounts = std::env::var_os(OWN_MOUNTS).is_some() && small_disk(&place.path("probe"), MIB).is_some();
+    drop(place);
+    if !mounts {
+        eprintln!("tests on small and read-only disks are ignored: they need root and leave to mount");
+    }
+    let test = |name: &str, possible: bool, test: fn()| {
+        let run = move || -> Result<(), Failed> {
+            test();
+            Ok(())
+        };
+        Trial::test(name.to_owned(), run).with_ignored_flag(!possible)
+    };
+    let tests = vec![
+        test("a_file_that_changes_or_goes_is_left_out_and_said_so", true, changing),
+        test("holes_do_not_travel_and_are_holes_again", true, holes),
+        test("two_senders_at_once_share_a_directory", true, two_at_once),
+        test("a_full_disk_is_said_and_with_room_the_rest_goes_on", mounts, full_disk),
+        test("a_read_only_disk_is_said_before_anybody_sends", mounts, read_only_disk),
+        test("a_directory_that_refuses_is_said_before_anybody_sends", !root, refusing_directory),
+    ];
+    libtest_mimic::run(&arguments, tests).exit();
+}
+
+fn contents(size: u64, seed: u32) -> Vec<u8> {
+    (0..size as u32).map(|at| ((at ^ seed).wrapping_mul(2_654_435_761) >> 11) as u8).collect()
+}
+
+/// Reads events until at least `bytes` are there.
+fn until(sender: &mut Running, bytes: u64) {
+    while serde_json::from_str::<Value>(&sender.line()).unwrap()["bytes"].as_u64() < Some(bytes) {}
+}
+
+fn changing() {
+    let place = Place::new();
+    fs::create_dir(place.path("tree")).unwrap();
+    fs::write(place.path("tree/a"), "good").unwrap();
+    // More than is read ahead, and more files than are held open.
+    fs::write(place.path("tree/b"), contents(48 * MIB, 0)).unwrap();
+    fs::create_dir(place.path("tree/c")).unwrap();
+    for index in 0..100 {
+        fs::write(place.path(&format!("tree/c/{index:02}")), "small").unwrap();
+    }
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let mut sender =
+        Running::start(place.command("sender", &["send", "tree", &ticket, "--bwlimit", "8M", "--json"]));
+    until(&mut sender, 4 * MIB);
+    File::options().write(true).open(place.path("tree/b")).unwrap().set_len(5 * MIB).unwrap();
+    fs::remove_dir_all(place.path("tree/c")).unwrap();
+    let sent = sender.end();
+    sent.failed(4, "not everything was transferred");
+    let warned = String::from_utf8(sent.stdout.clone()).unwrap();
+    for name in ["tree/b", "tree/c/00"] {
+        let words = format!("{name}: not sent, it changed while it was read");
+        assert!(warned.contains(&words), "{warned}");
+    }
+    assert_eq!(receiver.end().code, Some(4));
+    assert_eq!(fs::read(place.path("in/tree/a")).unwrap(), b"good");
+    assert!(!place.path("in/tree/b").exists() && !place.path("in/tree/c/00").exists());
+    // At rest the same commands send what is missing.
+    let (receiver, again) = place.recv(&["in", "--once"]);
+    assert_eq!(again, ticket);
+    place.run("sender", &["send", "tree", &ticket]).succeeded();
+    receiver.end().succeeded();
+    // What has gone since is not taken away.
+    fs::remove_dir_all(place.path("in/tree/c")).unwrap();
+    assert!(fs::read(place.path("tree/b")).unwrap() == fs::read(place.path("in/tree/b")).unwrap());
+}
+
+fn holes() {
+    let place = Place::new();
+    let file = File::create(place.path("disk.img")).unwrap();
+    file.set_len(512 * MIB).unwrap();
+    for at in [0, 100 * MIB + 5, 511 * MIB] {
+        std::os::unix::fs::FileExt::write_all_at(&file, b"something", at).unwrap();
+    }
+    drop(file);
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let sent = place.run("sender", &["send", "disk.img", &ticket, "--json"]);
+    sent.succeeded();
+    receiver.end().succeeded();
+    let result = sent.result();
+    assert_eq!(result["bytes"], 512 * MIB);
+    let travelled: u64 =
+        result["paths"].as_array().unwrap().iter().map(|path| path["bytes"].as_u64().unwrap()).sum();
+    assert!(travelled < 4 * MIB, "{result}");
+    let arrived = place.path("in/disk.img");
+    assert!(arrived.metadata().unwrap().blocks() * 512 < 4 * MIB);
+    assert!(fs::read(place.path("disk.img")).unwrap() == fs::read(arrived).unwrap());
+}
+
+fn two_at_once() {
+    let place = Place::new();
+    for (host, seed) in [("one", 1), ("two", 2)] {
+        byway_files::generate(&place.path(host).join(format!("own-{host}")), seed.into(), 3_000_000).unwrap();
+        fs::write(place.path(host).join("same"), contents(6 * MIB, seed)).unwrap();
+    }
+    let (receiver, ticket) = place.recv(&["in"]);
+    let start = |host: &str| {
+        let (own, same) = (format!("{host}/own-{host}"), format!("{host}/same"));
+        Running::start(place.command(host, &["send", &own, &same, &ticket]))
+    };
+    let (one, two) = (start("one"), start("two"));
+    one.end().succeeded();
+    two.end().succeeded();
+    for host in ["one", "two"] {
+        let own = format!("own-{host}");
+        assert_same(&place.path(host).join(&own), &place.path("in").join(&own));
+    }
+    // Of one name there is one file, and it is one of theirs.
+    let same = fs::read(place.path("in/same")).unwrap();
+    assert!(["one", "two"].iter().any(|host| fs::read(place.path(host).join("same")).unwrap() == same));
+    assert!(!place.path("in/.byway-partial").exists());
+    drop(receiver);
+}
+
+/// A disk that goes away with its guard.
+struct Mounted(std::path::PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+fn small_disk(at: &Path, bytes: u64) -> Option<Mounted> {
+    fs::create_dir_all(at).unwrap();
+    let size = format!("size={bytes}");
+    let mount =
+        Command::new("mount").args(["-t", "tmpfs", "-o", &size, "byway-test"]).arg(at).output().ok()?;
+    mount.status.success().then(|| Mounted(at.to_owned()))
+}
+
+fn full_disk() {
+    let place = Place::new();
+    let _disk = small_disk(&place.path("in"), 24 * MIB).unwrap();
+    fs::write(place.path("in/ballast"), contents(16 * MIB, 9)).unwrap();
+    fs::write(place.path("big"), contents(20 * MIB, 1)).unwrap();
+    let (receiver, ticket) = place.recv(&["in", "--once", "--json"]);
+    let ticket = serde_json::from_str::<Value>(&ticket).unwrap()["ticket"].as_str().unwrap().to_owned();
+    let mut sender = place.command("sender", &["send", "big", &ticket]);
+    sender.stdin(std::process::Stdio::null());
+    let sent = Running::start(sender).end();
+    sent.failed(1, "is full: free some space and start again, what has arrived is kept");
+    receiver.interrupt();
+    let ended = receiver.end();
+    assert!(ended.stderr.contains("is full"), "{}", ended.stderr);
+    assert!(!place.path("in/big").exists());
+    fs::remove_file(place.path("in/ballast")).unwrap();
+    let (receiver, again) = place.recv(&["in", "--once"]);
+    assert_eq!(again, ticket);
+    let sent = place.run("sender", &["send", "big", &ticket, "--json"]);
+    sent.succeeded();
+    assert!(sent.result()["kept_bytes"].as_u64().unwrap() >= 4 * MIB, "{}", sent.result());
+    receiver.end().succeeded();
+    assert!(fs::read(place.path("big")).unwrap() == fs::read(place.path("in/big")).unwrap());
+}
+
+fn read_only_disk() {
+    let place = Place::new();
+    let _disk = small_disk(&place.path("in"), MIB).unwrap();
+    let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(place.path("in")).status().unwrap();
+    assert!(remounted.success());
+    place
+        .run("receiver", &["recv", "in"])
+        .failed(1, "in is on a read-only file system: name another directory");
+}
+
+fn refusing_directory() {
+    let place = Place::new();
+    fs::create_dir(place.path("in")).unwrap();
+    fs::set_permissions(place.path("in"), std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
+    place.run("receiver", &["recv", "in"]).failed(1, "in cannot be written to: change its permissions");
+}
