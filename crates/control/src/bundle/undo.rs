@@ -29,7 +29,8 @@ impl<T: Copy> Memento<T> {
     /// More was lost of the same epoch.
     pub fn extend(&mut self, congested: &Congested, packet_size: f64) {
         if congested.trigger != Trigger::Timeout {
-            self.missing += libm::ceil(congested.bytes as f64 / packet_size).max(1.0) as u64;
+            let more = libm::ceil(congested.bytes as f64 / packet_size).max(1.0) as u64;
+            self.missing = self.missing.saturating_add(more);
         }
         self.first = self.first.min(congested.first_sent_at);
         self.last = self.last.max(congested.sent_at);
@@ -70,5 +71,12 @@ mod tests {
     fn a_timeout_is_undone_by_the_first() {
         let mut memento = Memento::new(8, &congested(Trigger::Timeout, 9_000), 1_000.0);
         assert_eq!(memento.undone(&undo(15)), Some(8));
+    }
+    #[test]
+    fn losses_beyond_all_counting_are_not_undone_by_accident() {
+        let all = congested(Trigger::Loss, u64::MAX);
+        let mut memento = Memento::new(8, &all, 1.0);
+        memento.extend(&all, 1.0);
+        assert_eq!(memento.undone(&undo(15)), None);
     }
 }
