@@ -28,11 +28,14 @@ pub struct Gate {
 /// The transfer of a receiver that takes one and no more, once it has come. Another try of it is let in: its sender may
 /// have been killed, which nobody hears of here.
 #[derive(Clone, Debug, Default)]
-pub struct Taken(Arc<Mutex<Option<(PublicKey, [u8; 16])>>>);
+pub struct Taken(Arc<Mutex<Option<Transfer>>>);
+
+/// Who sends, and what he calls it.
+type Transfer = (PublicKey, [u8; 16]);
 
 impl Taken {
     /// Takes no other from now on, or any if `None`.
-    pub fn set(&self, transfer: Option<(PublicKey, [u8; 16])>) {
+    pub fn set(&self, transfer: Option<Transfer>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = transfer;
     }
 
