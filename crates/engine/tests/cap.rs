@@ -1,4 +1,5 @@
 //! A cap on what a connection sends: never exceeded, nearly reached, and told as the reason.
+#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 mod common;
 
