@@ -248,3 +248,24 @@ fn a_longer_route_is_no_queue() {
         }
     }
 }
+
+/// Corners of `cargo bench -p byway-engine --bench grids best`: a minute over two paths carries no less than the better alone.
+#[test]
+fn two_paths_are_no_worse_than_the_better() {
+    let of = |congestion, pipes: &[PipeConfig]| {
+        let mut world = over(congestion, 1 << 40, pipes);
+        world.world.stop_trace();
+        world.world.run_until(at(62));
+        rate(&world, 1, 61)
+    };
+    for congestion in CLASSES {
+        for (ratio, fast, slow) in [(1, 10, 300), (20, 10, 300), (20, 300, 10), (5, 100, 100)] {
+            let fast = line(20, MS * fast / 2).queue(100);
+            let slow = PipeConfig::new(20_000_000 / ratio, MS * slow / 2).queue(100);
+            let together = of(congestion, &[fast.clone(), slow.clone()]);
+            let best = of(congestion, &[fast]).max(of(congestion, &[slow]));
+            println!("{congestion}, 1:{ratio}: {together:.1} Mbit/s, {best:.1} alone");
+            assert!(together > 0.95 * best, "{congestion}, 1:{ratio}: {together} of {best}");
+        }
+    }
+}

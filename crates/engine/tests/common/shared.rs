@@ -35,13 +35,13 @@ impl Shared {
         Self { world, there, back, sessions: Vec::new(), flows: Vec::new(), hosts: 0 }
     }
 
-    fn pair(&mut self) -> (SocketAddr, SocketAddr) {
+    pub fn pair(&mut self) -> (SocketAddr, SocketAddr) {
         self.hosts += 1;
         let (from, to) = ([10, 1, 0, self.hosts], [10, 2, 0, self.hosts]);
         (SocketAddr::from((from, 5_000)), SocketAddr::from((to, 4_000)))
     }
 
-    fn connect(&mut self, from: SocketAddr, to: SocketAddr) {
+    pub fn connect(&mut self, from: SocketAddr, to: SocketAddr) {
         self.world.route(from, to.ip(), &[self.there]);
         self.world.route(to, from.ip(), &[self.back]);
     }

@@ -1,0 +1,166 @@
+//! What transfers get out of their paths, over grids that take too long for tests: headers only, no cipher, simulated, so anybody
+//! gets the same. `cargo bench -p byway-engine --bench grids [best|idle|ten|shares]`.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a bench says so when it cannot go on")]
+#![allow(clippy::print_stdout, reason = "what a bench is for")]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use byway_sim::PipeConfig;
+use byway_sim::tcp::{Demand, Flow, FlowId, Host};
+use byway_wire::{Duration, Instant};
+use common::shared::Shared;
+use common::{MS, Plan, both, line, parallel};
+
+/// Both classes.
+const CLASSES: [&str; 2] = ["harp", "mpath"];
+/// More than is ever sent.
+const ENDLESS: u64 = 1 << 40;
+/// Of a packet of 1500 bytes on the line, these are the object's.
+const PAYLOAD: f64 = 1424.0 / 1500.0;
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn endless(congestion: &'static str) -> Plan {
+    Plan::new(congestion, &[ENDLESS], &[]).lengths()
+}
+
+/// Mbit/s of object bytes over these lines between two times in seconds.
+fn rate(seed: u64, congestion: &'static str, pipes: &[PipeConfig], from: u64, until: u64) -> f64 {
+    let pipes: Vec<_> = pipes.iter().cloned().map(both).collect();
+    let mut world = parallel(seed, endless(congestion), &pipes);
+    world.world.stop_trace();
+    world.world.run_until(Instant::ZERO + seconds(until + 1));
+    world.world[world.receiver].goodput(seconds(from), seconds(until)) / 1e6
+}
+
+/// Two paths, and the better of them alone, for a minute. Rates 1:1 to 1:20, RTTs 10 to 300 ms.
+fn best() {
+    let mut worst = f64::MAX;
+    for congestion in CLASSES {
+        for ratio in [1, 2, 5, 10, 20] {
+            for (fast, slow) in [
+                (10, 10),
+                (10, 50),
+                (50, 10),
+                (100, 100),
+                (10, 150),
+                (150, 10),
+                (10, 300),
+                (300, 10),
+                (300, 300),
+            ] {
+                let fast_line = line(20, MS * fast / 2).queue(100);
+                let slow_line = PipeConfig::new(20_000_000 / ratio, MS * slow / 2).queue(100);
+                let of = |pipes: &[PipeConfig]| rate(1, congestion, pipes, 1, 61);
+                let together = of(&[fast_line.clone(), slow_line.clone()]);
+                let best = of(&[fast_line]).max(of(&[slow_line]));
+                let share = together / best;
+                worst = worst.min(share);
+                println!(
+                    "{congestion:6} 1:{ratio:<2} RTT {fast:3} and {slow:3} ms: {together:6.2} Mbit/s, best alone {best:6.2}: {share:.3}"
+                );
+            }
+        }
+    }
+    println!("worst: {worst:.3} (at least 0.95 is wanted)");
+}
+
+/// One background transfer on an idle line of 10 Mbit/s: its share of the line from 8 s to 10 s, and in the 30 s after.
+fn idle() {
+    for rtt in [5, 10, 20, 30, 50, 100, 150, 200, 300] {
+        for loss in [0.0, 0.001, 0.0025, 0.005] {
+            let of = |from, until| {
+                let mut shares: Vec<f64> = (1..=5)
+                    .map(|seed| {
+                        let pipe = line(10, MS * rtt / 2).loss(loss);
+                        rate(seed, "harp", &[pipe], from, until) / 10.0 / PAYLOAD
+                    })
+                    .collect();
+                shares.sort_by(f64::total_cmp);
+                shares
+            };
+            let (soon, later) = (of(8, 10), of(10, 40));
+            println!(
+                "RTT {rtt:3} ms, loss {loss:.4}: {:.3} at 10 s, {:.3} after (worst of 5: {:.3}, {:.3}; 0.9 is wanted)",
+                soon[2], later[2], soon[0], later[0]
+            );
+        }
+    }
+}
+
+/// Fetches of 500 kB over TCP, one each two seconds, beside no, one and ten background transfers: how long they take.
+fn ten() {
+    for (mbit, delay) in [(10, 10), (10, 50), (50, 10)] {
+        let mut alone = None;
+        for others in [0, 1, 10] {
+            let mut world = Shared::new(1, &line(mbit, delay * MS).queue(100));
+            for other in 0..others {
+                world.session(other + 1, endless("harp"));
+            }
+            let (from, to) = world.pair();
+            let mut host = Host::new(77);
+            let flows: Vec<FlowId> = (0..60)
+                .map(|fetch| {
+                    // Not in step with anything that happens once a second.
+                    let start = Instant::ZERO + seconds(20) + Duration::from_millis(2_037) * fetch;
+                    host.open(Flow::tcp(to).demand(Demand::Size(500_000)).start(start))
+                })
+                .collect();
+            let client = world.world.add("foreground", host, &[from]);
+            world.world.add("server", Host::new(78), &[to]);
+            world.connect(from, to);
+            world.rates(seconds(160));
+            let mut took: Vec<f64> = flows
+                .iter()
+                .map(|flow| {
+                    let report = world.world[client].report(*flow).unwrap_or_default();
+                    let took = report.finished.zip(report.started).map(|(end, start)| end.since(start));
+                    took.map_or(f64::INFINITY, |took| took.as_secs_f64())
+                })
+                .collect();
+            took.sort_by(f64::total_cmp);
+            let (median, p90) = (took[30], took[54]);
+            let (one, one_p90) = *alone.get_or_insert((median, p90));
+            if others == 1 {
+                alone = Some((median, p90));
+            }
+            println!(
+                "{mbit} Mbit/s, {delay} ms, {others:2} background: median {median:.3} s ({:.3}), p90 {p90:.3} s ({:.3})",
+                median / one,
+                p90 / one_p90
+            );
+        }
+    }
+}
+
+/// Two background transfers from different hosts, the second ten seconds later: what each gets, minute by minute.
+fn shares() {
+    for (mbit, delay) in [(10, 5), (10, 10), (10, 50), (50, 10), (20, 100)] {
+        let mut world = Shared::new(1, &line(mbit, delay * MS).queue(100));
+        world.session(1, endless("harp"));
+        let mut later = endless("harp");
+        later.start = seconds(10);
+        world.session(2, later);
+        world.rates(seconds(20));
+        let minutes: Vec<String> = (0..3)
+            .map(|minute| {
+                let rates = world.rates(seconds(80 + 60 * minute));
+                format!("{:.1}/{:.1}", rates[0], rates[1])
+            })
+            .collect();
+        println!("{mbit} Mbit/s, {delay} ms: {}", minutes.join(", "));
+    }
+}
+
+fn main() {
+    let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    for (name, grid) in [("best", best as fn()), ("idle", idle), ("ten", ten), ("shares", shares)] {
+        if named.is_empty() || named.iter().any(|wanted| wanted == name) {
+            println!("{name}:");
+            grid();
+        }
+    }
+}
