@@ -83,7 +83,9 @@ impl Side {
                     continue;
                 }
                 Entry::Directory { path, metadata } => (path, What::Directory(metadata)),
-                Entry::File { path, status, file, .. } => {
+                // This walk opens them.
+                Entry::File { file: None, .. } => continue,
+                Entry::File { path, status, file: Some(file), .. } => {
                     (path, What::File(status.size, status.metadata, file))
                 }
                 Entry::Symlink { path, mtime, target } => {

@@ -20,6 +20,11 @@ impl OpenFiles {
         Self { limit: limit.max(1), files: BTreeMap::new(), turns: BTreeMap::new(), turn: 0 }
     }
 
+    /// Whether another file can be taken in without closing one.
+    pub(crate) fn has_room(&self) -> bool {
+        self.files.len() < self.limit
+    }
+
     /// The open file of `object`, if it is open still.
     pub(crate) fn get(&mut self, object: ObjectId) -> Option<&File> {
         let (turn, file) = self.files.get_mut(&object)?;

@@ -61,7 +61,8 @@ impl Default for SinkOptions {
             special_modes: false,
             durable: false,
             sync: true,
-            open_files: 64,
+            // Small files wait for their hash, which comes a piece of the manifest later.
+            open_files: 256,
             memory: 256 << 20,
         }
     }

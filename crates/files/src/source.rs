@@ -170,6 +170,8 @@ impl Source {
             && entries > 0
         {
             entries -= 1;
+            // One that would be closed again before it is read need not be opened.
+            self.walk.opens = self.open.has_room();
             match self.walk.step() {
                 Some(entry) => self.announce(entry, &mut batch),
                 None => self.stage = Stage::Walked,
@@ -312,7 +314,7 @@ impl Source {
                 self.counts.bytes = self.counts.bytes.saturating_add(status.size);
                 let mut metadata = status.metadata;
                 metadata.mode &= mask;
-                let holes = contents::holes(&file, &status);
+                let holes = contents::holes(file.as_ref(), &status);
                 if !holes.is_empty() {
                     let (bytes, _) = Kept::write(&holes);
                     Record::Holes(Kept::written(&bytes)).encode(&mut self.out);
@@ -331,7 +333,7 @@ impl Source {
                     self.settled.push_back((object, Verdict::Hash(*blake3::hash(&[]).as_bytes())));
                 } else {
                     self.unsettled += 1;
-                    self.open.insert(object, file);
+                    file.into_iter().for_each(|file| self.open.insert(object, file));
                 }
             }
         }

@@ -19,7 +19,9 @@ impl Totals {
     /// # Errors
     /// As for [`crate::Source::open`].
     pub fn new(paths: &[PathBuf]) -> Result<Self, SourceError> {
-        Ok(Self { walk: Walk::open(paths)?, counts: Counts::default(), unsent: 0 })
+        let mut walk = Walk::open(paths)?;
+        walk.opens = false;
+        Ok(Self { walk, counts: Counts::default(), unsent: 0 })
     }
 
     /// Looks at up to `entries` more; whether there are more.

@@ -9,7 +9,7 @@ use crate::error::SourceError;
 use crate::name::{NameError, Shown, check_name, join, split};
 use crate::record::{Metadata, Timestamp};
 use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -72,9 +72,22 @@ impl fmt::Display for Warning {
 /// What a walk meets.
 #[derive(Debug)]
 pub(crate) enum Entry {
-    Directory { path: Vec<u8>, metadata: Metadata },
-    File { path: Vec<u8>, base: usize, status: Status, file: File },
-    Symlink { path: Vec<u8>, mtime: Timestamp, target: Vec<u8> },
+    Directory {
+        path: Vec<u8>,
+        metadata: Metadata,
+    },
+    /// With the file, where the walk opens them.
+    File {
+        path: Vec<u8>,
+        base: usize,
+        status: Status,
+        file: Option<File>,
+    },
+    Symlink {
+        path: Vec<u8>,
+        mtime: Timestamp,
+        target: Vec<u8>,
+    },
     Warning(Warning),
 }
 
@@ -146,6 +159,8 @@ pub(crate) struct Walk {
     levels: Vec<Level>,
     /// What is to be said of a directory after the directory itself.
     afterthought: Option<Warning>,
+    /// Whether files are opened, or only found to be readable: that takes fewer calls.
+    pub opens: bool,
 }
 
 impl Walk {
@@ -154,8 +169,14 @@ impl Walk {
         if paths.is_empty() {
             return Err(SourceError::Nothing);
         }
-        let mut walk =
-            Self { bases: Vec::new(), starts: Vec::new(), base: 0, levels: Vec::new(), afterthought: None };
+        let mut walk = Self {
+            bases: Vec::new(),
+            starts: Vec::new(),
+            base: 0,
+            levels: Vec::new(),
+            afterthought: None,
+            opens: true,
+        };
         // One descriptor per directory, however many of its files a shell's pattern names.
         let mut known: BTreeMap<PathBuf, usize> = BTreeMap::new();
         let mut names: BTreeMap<Vec<u8>, &PathBuf> = BTreeMap::new();
@@ -243,13 +264,26 @@ impl Walk {
                 self.afterthought = self.list(path.to_vec()).err();
                 Entry::Directory { path: path.to_vec(), metadata: metadata(&stat) }
             }
+            FileType::RegularFile if !self.opens => {
+                match rustix::fs::accessat(directory, leaf, Access::READ_OK, AtFlags::EACCESS) {
+                    // Without the call (Linux 5.8) it is found when the file is opened.
+                    Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => {}
+                    Err(errno) => return Err(errno),
+                }
+                Entry::File { path: path.to_vec(), base: self.base, status: Status::new(&stat), file: None }
+            }
             FileType::RegularFile => {
                 let file = open_file(directory, leaf)?;
                 let stat = rustix::fs::fstat(&file)?;
                 if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
                     return Ok(warning(path, WarningKind::Changed));
                 }
-                Entry::File { path: path.to_vec(), base: self.base, status: Status::new(&stat), file }
+                Entry::File {
+                    path: path.to_vec(),
+                    base: self.base,
+                    status: Status::new(&stat),
+                    file: Some(file),
+                }
             }
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(directory, leaf, Vec::new())?.into_bytes();

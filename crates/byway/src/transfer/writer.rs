@@ -1,6 +1,7 @@
 //! The receiver's disk thread: writes, verifies and puts in place, or writes to standard output.
 
 use super::News;
+use super::feed::MAILBOX;
 use crate::exit::{Exit, Failure};
 use byway_engine::data::WriteRequest;
 use byway_files::{Finish, Report, Reports, Sink, SinkError, SinkOptions, Summary, Written};
@@ -8,10 +9,12 @@ use byway_net::Waker;
 use byway_wire::ObjectId;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
 
 /// Bytes verified between two looks at what arrived.
 const WORK: u64 = 4 << 20;
+/// Buffers given back before the owner is woken: a fraction of what it may have handed over.
+const QUIET: usize = MAILBOX / 4;
 /// Problems with single entries that a person gets to read; the rest is counted.
 const WARNINGS: u64 = 100;
 
@@ -60,6 +63,31 @@ pub(super) struct Desk {
 struct Gone;
 
 impl Desk {
+    /// Gives a buffer back. The owner is not woken for each: it takes what is there when it is woken for something else, or
+    /// when nothing is left to do here.
+    fn hand_back(&self, buffer: Vec<u8>, quiet: &mut usize) -> Result<(), Gone> {
+        *quiet += 1;
+        match self.back.try_send(Back::Buffer(buffer)) {
+            Ok(()) if *quiet < QUIET => Ok(()),
+            Ok(()) => {
+                self.wake(quiet);
+                Ok(())
+            }
+            Err(TrySendError::Full(back)) => {
+                self.wake(quiet);
+                self.give(back)
+            }
+            Err(TrySendError::Disconnected(_)) => Err(Gone),
+        }
+    }
+
+    /// Wakes the owner if it was given something since it was woken last.
+    fn wake(&self, quiet: &mut usize) {
+        if std::mem::take(quiet) > 0 {
+            self.waker.wake();
+        }
+    }
+
     fn give(&self, back: Back) -> Result<(), Gone> {
         let given = self.back.send(back).map_err(|_| Gone);
         self.waker.wake();
@@ -83,6 +111,7 @@ pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
                 finishing: Vec::new(),
                 own: Reports::new(),
                 warned: 0,
+                quiet: 0,
             };
             if let Err(Gone) = writer.run() {
                 writer.save();
@@ -108,6 +137,8 @@ struct TreeWriter {
     /// Reads this side's own reports: which objects failed.
     own: Reports,
     warned: u64,
+    /// Buffers given back since the owner was woken.
+    quiet: usize,
 }
 
 impl TreeWriter {
@@ -127,11 +158,20 @@ impl TreeWriter {
             let task = if more {
                 match self.desk.tasks.try_recv() {
                     Ok(task) => task,
-                    Err(TryRecvError::Empty) => continue,
+                    Err(TryRecvError::Empty) => {
+                        self.desk.wake(&mut self.quiet);
+                        continue;
+                    }
                     Err(TryRecvError::Disconnected) => return Err(Gone),
                 }
             } else {
-                self.desk.tasks.recv().map_err(|_| Gone)?
+                match self.desk.tasks.try_recv() {
+                    Ok(task) => task,
+                    Err(_) => {
+                        self.desk.wake(&mut self.quiet);
+                        self.desk.tasks.recv().map_err(|_| Gone)?
+                    }
+                }
             };
             if let Err(error) = self.take(task)? {
                 return self.desk.give(Back::Failed(sink_failure(&error)));
@@ -187,7 +227,7 @@ impl TreeWriter {
                 Ok(Ok(()))
             }
             Ok(Written::Stored | Written::Ignored) => {
-                self.desk.give(Back::Buffer(write.data))?;
+                self.desk.hand_back(write.data, &mut self.quiet)?;
                 Ok(Ok(()))
             }
             Err(error) => Ok(Err(error)),

@@ -15,6 +15,7 @@ use byway_files::{Sink, SinkOptions};
 use byway_net::{Clock, Socket};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::SocketAddr;
 
 /// Time between two looks at signals and progress.
@@ -40,6 +41,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     }
     let words: Vec<Word> =
         arguments.relay.iter().map(|word| word.value().context("--relay")).collect::<Result<_>>()?;
+    raise_file_limit();
     let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
     let identity = state.identity()?;
     let mut standing = if piped { Standing::passing()? } else { state.receiving(&arguments.directory)? };
@@ -91,6 +93,13 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let exit = serve(&receiving, &signals, arguments.once || piped, &mut standing, output)?;
     receiving.join()?;
     Ok(exit)
+}
+
+/// Lets this process hold as many files open as it may ask for: many transfers at once hold many.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is not granted, fewer transfers at once get along.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Keeps the ticket for the next run, and says what speaks against it.

@@ -87,7 +87,8 @@ impl Partials {
                 Err(Errno::NOENT) => {}
                 Ok(directory) if rustix::fs::fstat(&directory)?.st_nlink == 0 => {}
                 Ok(directory) => {
-                    let (open, journals) = (OpenFiles::new(open_files), OpenFiles::new(open_files));
+                    // Few files have journals, and those are written now and then.
+                    let (open, journals) = (OpenFiles::new(open_files), OpenFiles::new(open_files / 8));
                     return Ok(Self { root, transfer, directory, open, journals });
                 }
                 Err(error) => return Err(error),

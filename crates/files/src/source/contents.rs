@@ -65,12 +65,10 @@ impl Outgoing {
 }
 
 /// Chunks of a file of which nothing is stored: so many ranges as can be told.
-pub(super) fn holes(file: &File, status: &Status) -> RangeSet {
+pub(super) fn holes(file: Option<&File>, status: &Status) -> RangeSet {
     let (layout, mut data) = (Layout::new(status.size), RangeSet::new());
     let mut holes = RangeSet::new();
-    if !layout.is_divided() || !status.is_sparse {
-        return holes;
-    }
+    let Some(file) = file.filter(|_| layout.is_divided() && status.is_sparse) else { return holes };
     let mut at = 0;
     // Every chunk holds some data, or is one of the holes: more steps than twice their number tell nothing new.
     for _ in 0..2 * layout.count() {
@@ -164,6 +162,8 @@ impl Source {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.behind.remove(&object);
+        // Nothing more is read of it, unless somebody asks for it twice.
+        self.open.remove(object);
         if let Some(journals) = &mut self.journals {
             journals.close(object);
         }

@@ -394,3 +394,16 @@ fn an_object_that_is_only_a_length_is_told_and_credited_as_it_is_asked_for() {
     assert_eq!(inc.next_event(), Some(InEvent::ObjectComplete { id: ObjectId(0), size: 300 }));
     assert_eq!(inc.held(), 0);
 }
+
+#[test]
+fn small_objects_that_wait_for_the_disk_leave_memory_to_gather_the_next() {
+    let mut inc = Incoming::new(IncomingLimits { memory: 4 << 20, ..IncomingLimits::default() });
+    // Each in ten packets, so that its size is not known at the first; nobody writes meanwhile.
+    for id in 0..200 {
+        for packet in 0..10u64 {
+            object(&mut inc, id, packet * 1_000, &[7; 1_000], packet == 9).unwrap();
+        }
+    }
+    let writes = writes(&mut inc);
+    assert_eq!(writes, (0..200).map(|id| (id, 0, 10_000)).collect::<Vec<_>>());
+}
