@@ -20,6 +20,7 @@ pub const RELAY_PORT: u16 = 4748;
 #[command(before_help = "\
 Examples:
   byway recv ~/in                          print a ticket, then take what is sent until stopped
+  byway recv ~/in                          after a stop or a crash: the same ticket, and what is missing
   byway recv ~/in --once                   end after one transfer
   byway recv - --once | tar x              a stream to standard output; the ticket is on standard error
   byway recv ~/in --relay @relay.word      be reachable through a relay, also from behind a NAT")]
@@ -56,6 +57,7 @@ pub enum Priority {
 #[command(before_help = "\
 Examples:
   byway send ~/photos TICKET                     a directory, over every path there is
+  byway send ~/photos TICKET                     after a stop or a crash: what is missing
   byway send ~/photos TICKET --relay R1 --relay R2 --priority normal
   byway send a.iso b.iso @ticket.txt             the ticket from a file, so that `ps` does not show it
   BYWAY_TICKET=... byway send a.iso              or from the environment
