@@ -17,7 +17,7 @@ const READS: usize = 64;
 pub(super) const MAILBOX: usize = READS + 16;
 /// Reports that may wait for the disk thread.
 const REPORTS: usize = 8;
-/// Objects that are announced and not yet with the receiver; beyond so many the manifest waits.
+/// Objects that are announced and not yet with the receiver; beyond so many no others are.
 const AHEAD: usize = 4096;
 /// After an empty piece of the manifest, the next is asked for after so long even if nothing happened.
 const QUIET: Duration = Duration::from_millis(100);
@@ -162,9 +162,9 @@ impl TreeFeed {
         // A walk over very many things that cannot be sent gives empty pieces too.
         let quiet = self.quiet.is_some_and(|since| now.since(since) < QUIET);
         let idle = !self.asked && !quiet && !self.finished && self.batch.is_empty();
-        if idle && self.objects < AHEAD && self.asks.has_room() {
+        if idle && self.asks.has_room() {
             self.asked = true;
-            self.asks.post(Ask::Records);
+            self.asks.post(Ask::Records { announce: self.objects < AHEAD });
         }
         while self.reads < READS
             && self.asks.has_room()

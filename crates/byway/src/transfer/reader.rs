@@ -23,8 +23,15 @@ pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// What the owner asks for. Each is answered once.
 pub(super) enum Ask {
-    Read { object: ObjectId, offset: u64, length: usize },
-    Records,
+    Read {
+        object: ObjectId,
+        offset: u64,
+        length: usize,
+    },
+    /// The next piece of the manifest, with no new objects unless `announce`: hashes need not wait for those.
+    Records {
+        announce: bool,
+    },
     Reports(Vec<u8>),
 }
 
@@ -93,8 +100,9 @@ impl TreeReader {
                     let _ = self.source.read_into(object, offset, &mut bytes);
                     Answer::Bytes { object, offset, bytes }
                 }
-                Ask::Records => {
-                    let batch = self.source.next_records(BATCH_BYTES, BATCH_OBJECTS);
+                Ask::Records { announce } => {
+                    let objects = if announce { BATCH_OBJECTS } else { 0 };
+                    let batch = self.source.next_records(BATCH_BYTES, objects);
                     let (finished, busy) = (self.source.is_finished(), self.source.is_behind());
                     Answer::Records { batch, finished, busy, kept: self.source.kept() }
                 }

@@ -92,15 +92,18 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     while let Some(news) = sending.next(Duration::ZERO) {
         show.news(news, output);
     }
-    conclude(sending.join()?, stop, output)
+    conclude(sending.join()?, stop, piped, output)
 }
 
 /// Tells how it ended.
-fn conclude(sent: Sent, stop: Option<Exit>, output: &mut Output) -> Result<Exit> {
+fn conclude(sent: Sent, stop: Option<Exit>, piped: bool, output: &mut Output) -> Result<Exit> {
     let (bytes, seconds) = (sent.bytes, sent.seconds);
     if let (Err(_), Some(exit)) = (&sent.outcome, stop) {
-        let again = super::again::command();
-        let sentence = format!("stopped with {} sent; to go on: {again}", Bytes(bytes));
+        let how = match piped {
+            true => ": a stream is not taken up, the same command sends it again".into(),
+            false => format!("; to go on: {}", super::again::command()),
+        };
+        let sentence = format!("stopped with {} sent{how}", Bytes(bytes));
         return Err(Failure::new(exit, sentence).into());
     }
     sent.outcome?;
@@ -212,7 +215,7 @@ mod tests {
     fn exit(sent: Sent, stop: Option<Exit>) -> Exit {
         let global = Global { quiet: true, ..Global::default() };
         let mut output = Output::to(Box::new(io::sink()), Box::new(io::sink()), &global);
-        conclude(sent, stop, &mut output).unwrap_or_else(|error| Exit::of(&error))
+        conclude(sent, stop, false, &mut output).unwrap_or_else(|error| Exit::of(&error))
     }
 
     #[test]

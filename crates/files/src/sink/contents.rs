@@ -113,7 +113,7 @@ impl Incoming {
         bytes: &[u8],
         partials: &mut Partials,
     ) -> io::Result<()> {
-        let holes = self.stage == Contents::Growing { fresh: true };
+        let holes = self.stage == Contents::Growing { fresh: true } && self.hashes.layout.is_divided();
         let Self { parts, received, hashes, key, .. } = self;
         let (layout, mut rest) = (hashes.layout, bytes);
         let mut complete: Vec<(u32, Hash)> = Vec::new();

@@ -97,7 +97,7 @@ impl Partials {
         Err(Errno::NOENT)
     }
 
-    /// Makes the file of `key` anew with all of its bytes, all of them holes.
+    /// Makes the file of `key` anew; one of several chunks with all of its bytes, all of them holes.
     pub(super) fn create(&mut self, object: ObjectId, key: Key, layout: &Layout) -> Result<()> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
@@ -109,7 +109,10 @@ impl Partials {
             }
             opened => opened?,
         };
-        if let Err(error) = rustix::fs::ftruncate(&file, layout.size) {
+        // A file of one chunk is written whole, and has its size then.
+        if layout.is_divided()
+            && let Err(error) = rustix::fs::ftruncate(&file, layout.size)
+        {
             self.discard(object, key, layout);
             return Err(error);
         }
