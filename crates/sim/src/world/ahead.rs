@@ -10,7 +10,7 @@
 
 use super::LinkId;
 use super::events::Flight;
-use super::network::Network;
+use super::network::{Body, Edge, Network};
 use byway_wire::Instant;
 
 /// What leads to a link, over all chains.
@@ -44,7 +44,7 @@ impl Network {
         for &link in links {
             let Feeder::Link(feeder) = self.edge(link).feeder else { continue };
             let feeding = self.edge(LinkId(feeder));
-            let quiet = |edge: &super::network::Edge| {
+            let quiet = |edge: &Edge| {
                 edge.outstanding == 0
                     && edge.coming.is_empty()
                     && edge.observers.is_empty()
@@ -140,6 +140,26 @@ impl Network {
         line.make_contiguous().sort_by_key(|flight| flight.at);
         if let Some(at) = self.edges[feeder as usize].line.front().map(|first| first.at) {
             self.expect(at, feeder);
+        }
+    }
+}
+
+impl Edge {
+    /// When there is something to do about what is on its way; not later than the next arrival.
+    #[inline]
+    pub(super) fn next_arrival(&mut self) -> Option<Instant> {
+        if let Some(first) = self.line.front() {
+            return Some(first.at);
+        }
+        let &Flight { at, size, .. } = self.coming.front()?;
+        Some(self.soonest(at, size).unwrap_or(at).max(self.last_at))
+    }
+
+    #[inline]
+    pub(super) fn soonest(&mut self, at: Instant, size: u32) -> Option<Instant> {
+        match &mut self.body {
+            Body::Pipe(pipe) => pipe.soonest(at, size),
+            Body::Other(_) => None,
         }
     }
 }

@@ -127,7 +127,7 @@ pub(super) struct Edge {
     /// When the link is looked at next for arrivals: its one event that counts. What else stands among the events is stale.
     expected: Instant,
     /// When the last of them that was ever put in line arrives.
-    last_at: Instant,
+    pub(super) last_at: Instant,
     /// Packets that overtake, ever.
     overtaking: u64,
     /// Packets without a fate, in the order in which they were offered; `at` is when that was.
@@ -590,23 +590,5 @@ impl Edge {
         self.books.note_arrival(flight.size as usize);
         self.outstanding -= 1;
         self.balance(flight.at);
-    }
-
-    /// When there is something to do about what is on its way; not later than the next arrival.
-    #[inline]
-    pub(super) fn next_arrival(&mut self) -> Option<Instant> {
-        if let Some(first) = self.line.front() {
-            return Some(first.at);
-        }
-        let &Flight { at, size, .. } = self.coming.front()?;
-        Some(self.soonest(at, size).unwrap_or(at).max(self.last_at))
-    }
-
-    #[inline]
-    pub(super) fn soonest(&mut self, at: Instant, size: u32) -> Option<Instant> {
-        match &mut self.body {
-            Body::Pipe(pipe) => pipe.soonest(at, size),
-            Body::Other(_) => None,
-        }
     }
 }
