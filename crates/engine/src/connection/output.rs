@@ -244,8 +244,7 @@ impl Connection {
         purpose: Purpose,
     ) -> Option<Transmit> {
         let mut written = 0;
-        // With more sent, deadlines that there are already only move later.
-        let idle = self.paths.get(id).is_none_or(|path| path.send.outstanding() == 0);
+        let idle = self.is_idle(id);
         for made in 1..=most {
             let Some(buffer) = out.buffer.get_mut(written..written + size) else { break };
             let Some(Made { length, phantom }) = self.packet(now, id, buffer, purpose) else { break };
@@ -269,6 +268,12 @@ impl Connection {
         self.transmission(id, written, size, 0)
     }
 
+    /// Whether nothing is outstanding on a path, so that what is sent next arms its timer: with more sent, deadlines that there
+    /// are already only move later.
+    fn is_idle(&self, id: PathId) -> bool {
+        self.paths.get(id).is_none_or(|path| path.send.outstanding() == 0)
+    }
+
     fn single(
         &mut self,
         now: Instant,
@@ -278,9 +283,11 @@ impl Connection {
         purpose: Purpose,
     ) -> Option<Transmit> {
         let buffer = out.buffer.get_mut(..size.min(out.buffer.len()))?;
+        let idle = self.is_idle(id);
         let Made { length, phantom } = self.packet(now, id, buffer, purpose)?;
-        if self.paths.get(id).is_some_and(|path| path.send.is_crowded()) {
-            self.arm_path(id); // an ACK asks for no timeout, but too many do
+        // An ACK asks for no timeout, but too many do.
+        if idle || self.paths.get(id).is_some_and(|path| path.send.is_crowded()) {
+            self.arm_path(id);
         }
         self.transmission(id, length, length, phantom)
     }
@@ -290,6 +297,7 @@ impl Connection {
             return None;
         }
         let path = self.paths.get_mut(id)?;
+        debug_assert!(path.armed.covers(path.send.deadline()), "what was sent is waited for");
         path.spend((size + phantom) as u64);
         let capable = path.send.timeouts() == 0 && path.send.ecn.is_used();
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };

@@ -20,6 +20,14 @@ pub enum Owner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Armed(Instant);
 
+impl Armed {
+    /// Whether its owner wakes by `at`.
+    #[must_use]
+    pub fn covers(self, at: Option<Instant>) -> bool {
+        at.is_none_or(|at| self.0 <= at)
+    }
+}
+
 impl Default for Armed {
     fn default() -> Self {
         Self(Instant::FAR_FUTURE)

@@ -120,6 +120,7 @@ impl Connection {
         }
         self.ack_way_until = Instant::ZERO;
         self.make_urgent(id);
+        self.arm_path(id); // what is under way is waited for as on a new route
     }
 
     /// The path over which ACKs go now: the fastest that lives.
