@@ -1,0 +1,23 @@
+//! Unmodified hosts' background flows in and out of a session: IP packets, TCP flows, and the rules that choose them.
+#![no_std]
+
+extern crate alloc;
+
+pub mod checksum;
+pub mod ip;
+pub mod key;
+pub mod pass;
+pub mod prefix;
+pub mod rules;
+pub mod segment;
+pub mod tcp;
+
+#[cfg(test)]
+mod testing;
+
+pub use checksum::State;
+pub use key::FlowKey;
+pub use pass::{Pass, Passed};
+pub use prefix::{Ports, Prefix};
+pub use rules::{Origin, Rules, Verdict, classify};
+pub use segment::Segment;
