@@ -193,6 +193,12 @@ impl Source {
         batch
     }
 
+    /// Bytes of all files, once every one was met.
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        matches!(self.stage, Stage::Walked | Stage::Ended).then_some(self.counts.bytes)
+    }
+
     /// Whether the manifest has been given out to its end.
     #[must_use]
     pub fn is_finished(&self) -> bool {

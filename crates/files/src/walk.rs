@@ -161,6 +161,8 @@ pub(crate) struct Walk {
     afterthought: Option<Warning>,
     /// Whether files are opened, or only found to be readable: that takes fewer calls.
     pub opens: bool,
+    /// Whose files can be read without asking, if their owner may.
+    user: u32,
 }
 
 impl Walk {
@@ -176,6 +178,7 @@ impl Walk {
             levels: Vec::new(),
             afterthought: None,
             opens: true,
+            user: rustix::process::geteuid().as_raw(),
         };
         // One descriptor per directory, however many of its files a shell's pattern names.
         let mut known: BTreeMap<PathBuf, usize> = BTreeMap::new();
@@ -265,7 +268,10 @@ impl Walk {
                 Entry::Directory { path: path.to_vec(), metadata: metadata(&stat) }
             }
             FileType::RegularFile if !self.opens => {
-                match rustix::fs::accessat(directory, leaf, Access::READ_OK, AtFlags::EACCESS) {
+                // Nothing but a missing bit takes it from its owner.
+                let own = stat.st_uid == self.user && stat.st_mode & Mode::RUSR.bits() != 0;
+                let access = || rustix::fs::accessat(directory, leaf, Access::READ_OK, AtFlags::EACCESS);
+                match if own { Ok(()) } else { access() } {
                     // Without the call (Linux 5.8) it is found when the file is opened.
                     Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => {}
                     Err(errno) => return Err(errno),

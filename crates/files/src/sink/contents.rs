@@ -1,6 +1,6 @@
 //! The contents of files on their way in: written where they belong, hashed as they come, noted in the journal.
 
-use super::partial::{Key, Partials};
+use super::partial::{Key, Partials, is_early};
 use super::{Sink, Stage, Written};
 use crate::chunks::{Hash, Hashes, Hashing, Layout, hash_of_zeros};
 use crate::error::SinkError;
@@ -27,6 +27,8 @@ pub(super) struct Incoming {
     /// Every byte that travels is here.
     pub finished: bool,
     pub stage: Contents,
+    /// How far its partial file is from what it shall be.
+    pub dress: Dress,
     /// Which part of it travels.
     pub parts: Parts,
     /// What is in the partial file, by offsets in the file. What came is never written again, so that what was hashed stays
@@ -38,6 +40,17 @@ pub(super) struct Incoming {
     pub holes: RangeSet,
     pub hollow: RangeSet,
     pub hashes: Hashes,
+}
+
+/// What a partial file has of its metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dress {
+    /// Nothing.
+    Bare,
+    /// The mode.
+    Mode,
+    /// All: it only needs to be moved.
+    Full,
 }
 
 /// Where the contents of a file stand.
@@ -72,6 +85,7 @@ impl Incoming {
             hash: None,
             finished: parts.size() == 0 && !asked,
             stage: if asked { Contents::Asked } else { Contents::Coming },
+            dress: Dress::Bare,
             parts,
             received: RangeSet::new(),
             kept: 0,
@@ -99,10 +113,35 @@ impl Incoming {
     /// Makes the partial file, unless it is there.
     pub fn create(&mut self, object: ObjectId, partials: &mut Partials) -> rustix::io::Result<()> {
         if self.stage == Contents::Coming {
-            partials.create(object, self.key, &self.hashes.layout)?;
+            let has_mode = partials.create(object, self.key, &self.hashes.layout, self.metadata.mode)?;
+            self.dress = if has_mode { Dress::Mode } else { Dress::Bare };
             self.stage = Contents::Growing { fresh: true };
         }
         Ok(())
+    }
+
+    /// Gives the partial file its mode and time, unless it has them.
+    pub fn dress(
+        &mut self,
+        object: ObjectId,
+        partials: &mut Partials,
+        durable: bool,
+    ) -> rustix::io::Result<()> {
+        if self.dress != Dress::Full {
+            partials.dress(object, self.key, &self.metadata, self.dress == Dress::Mode, durable)?;
+            self.dress = Dress::Full;
+        }
+        Ok(())
+    }
+
+    /// Whether a small file is all there and may have its metadata at once, while it is open: most wait for their hash, and
+    /// would have to be opened again for it.
+    fn is_to_be_dressed(&self) -> bool {
+        let layout = &self.hashes.layout;
+        self.dress != Dress::Full
+            && !layout.is_divided()
+            && is_early(self.metadata.mode)
+            && self.received.covers(0, layout.size)
     }
 
     /// Writes bytes that stand at `offset` of the object, as far as they are new, and hashes the chunks that they complete.
@@ -122,6 +161,9 @@ impl Incoming {
             rest = after;
             let mut new = Vec::new();
             received.insert_each(start, start + length, |from, to| new.push((from, to)));
+            if new.is_empty() {
+                continue;
+            }
             let file = partials.file(object, *key)?;
             for (from, to) in new {
                 let run = piece.get((from - start) as usize..(to - start) as usize).unwrap_or_default();
@@ -219,7 +261,13 @@ impl Sink {
             return Ok(Written::Stored);
         }
         let stored = incoming.create(object, &mut self.partials).map_err(io::Error::from);
-        match stored.and_then(|()| incoming.store(object, offset, bytes, &mut self.partials)) {
+        let stored = stored.and_then(|()| incoming.store(object, offset, bytes, &mut self.partials));
+        let durable = self.options.durable;
+        let stored = stored.and_then(|()| match incoming.is_to_be_dressed() {
+            true => Ok(incoming.dress(object, &mut self.partials, durable)?),
+            false => Ok(()),
+        });
+        match stored {
             Ok(()) => Ok(Written::Stored),
             Err(error) => {
                 self.fail_io(object, error)?;

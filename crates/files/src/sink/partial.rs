@@ -14,6 +14,7 @@ use byway_wire::ObjectId;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FallocateFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, Result};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
@@ -54,7 +55,8 @@ impl Key {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// The partial files of one transfer.
@@ -66,6 +68,9 @@ pub(super) struct Partials {
     directory: OwnedFd,
     open: OpenFiles,
     journals: OpenFiles,
+    /// Modes that files get which are made with them. `None` where others could look into the directory: there only the owner
+    /// may read what is not in place.
+    modes: Option<BTreeMap<u16, bool>>,
 }
 
 impl Partials {
@@ -85,11 +90,16 @@ impl Partials {
             match opened {
                 // Taken away between two calls; also when it was locked just after.
                 Err(Errno::NOENT) => {}
-                Ok(directory) if rustix::fs::fstat(&directory)?.st_nlink == 0 => {}
                 Ok(directory) => {
+                    let stat = rustix::fs::fstat(&directory)?;
+                    if stat.st_nlink == 0 {
+                        continue;
+                    }
+                    let closed = stat.st_mode & 0o077 == 0;
+                    let modes = closed.then(BTreeMap::new);
                     // Few files have journals, and those are written now and then.
                     let (open, journals) = (OpenFiles::new(open_files), OpenFiles::new(open_files / 8));
-                    return Ok(Self { root, transfer, directory, open, journals });
+                    return Ok(Self { root, transfer, directory, open, journals, modes });
                 }
                 Err(error) => return Err(error),
             }
@@ -97,10 +107,13 @@ impl Partials {
         Err(Errno::NOENT)
     }
 
-    /// Makes the file of `key` anew; one of several chunks with all of its bytes, all of them holes.
-    pub(super) fn create(&mut self, object: ObjectId, key: Key, layout: &Layout) -> Result<()> {
+    /// Makes the file of `key` anew; one of several chunks with all of its bytes, all of them holes. Whether it has its final
+    /// `mode` already.
+    pub(super) fn create(&mut self, object: ObjectId, key: Key, layout: &Layout, mode: u16) -> Result<bool> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
+        let early = self.modes.as_ref().filter(|_| is_early(mode)).map(|modes| modes.get(&mode).copied());
+        let made_so = early.is_some_and(|known| known != Some(false));
+        let (last, mode) = (mode, if made_so { Mode::from_raw_mode(mode.into()) } else { OWNER });
         let file = match rustix::fs::openat(&self.directory, key.name(), flags, mode) {
             // What an earlier run left goes, together with any link that somebody gave it.
             Err(Errno::EXIST) => {
@@ -116,7 +129,34 @@ impl Partials {
             self.discard(object, key, layout);
             return Err(error);
         }
+        // The user's mask and the directory's defaults take bits away: of each mode the first file shows.
+        let mut dressed = made_so;
+        if made_so && early == Some(None) {
+            dressed = Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == mode;
+            self.modes.iter_mut().for_each(|modes| _ = modes.insert(last, dressed));
+        }
         self.open.insert(object, File::from(file));
+        Ok(dressed)
+    }
+
+    /// A file that is complete gets its mode, unless it has it, and its time, and is closed: all that is left to do is to move it.
+    pub(super) fn dress(
+        &mut self,
+        object: ObjectId,
+        key: Key,
+        metadata: &Metadata,
+        has_mode: bool,
+        durable: bool,
+    ) -> Result<()> {
+        let file = self.file(object, key)?;
+        if !has_mode {
+            rustix::fs::fchmod(file, Mode::from_raw_mode(metadata.mode.into()))?;
+        }
+        rustix::fs::futimens(file, &times(metadata.mtime))?;
+        if durable {
+            rustix::fs::fsync(file)?;
+        }
+        self.open.remove(object);
         Ok(())
     }
 
@@ -169,22 +209,14 @@ impl Partials {
         self.open.get(object).ok_or(Errno::NOENT)
     }
 
-    /// Gives the file its mode and time, and moves it to `leaf` in `directory` in one step, over a file that is there.
+    /// Moves the file, [dressed](Self::dress), to `leaf` in `directory` in one step, over a file that is there.
     pub(super) fn place(
         &mut self,
         object: ObjectId,
         (key, layout): (Key, &Layout),
-        metadata: &Metadata,
-        durable: bool,
         directory: BorrowedFd<'_>,
         leaf: &[u8],
     ) -> Result<()> {
-        let file = self.file(object, key)?;
-        rustix::fs::fchmod(file, Mode::from_raw_mode(metadata.mode.into()))?;
-        rustix::fs::futimens(file, &times(metadata.mtime))?;
-        if durable {
-            rustix::fs::fsync(file)?;
-        }
         rustix::fs::renameat(&self.directory, key.name(), directory, leaf)?;
         // Nothing writes to it from here on.
         self.open.remove(object);
@@ -255,6 +287,14 @@ impl Drop for Partials {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+/// What unfinished files have whose final mode has to wait.
+const OWNER: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Whether an unfinished file may have `mode`: it can be opened again, and gives nothing away but to be read and written.
+pub(super) fn is_early(mode: u16) -> bool {
+    mode & !0o777 == 0 && mode & 0o600 == 0o600
 }
 
 fn make(directory: impl AsFd, name: &str) -> Result<()> {

@@ -130,7 +130,9 @@ impl Sink {
         } else if matches!(incoming.stage, Contents::Placed) {
             self.put_right(object)?;
         } else {
-            match incoming.create(object, &mut self.partials) {
+            let created = incoming.create(object, &mut self.partials);
+            let durable = self.options.durable;
+            match created.and_then(|()| incoming.dress(object, &mut self.partials, durable)) {
                 Ok(()) => self.put_in_place(object)?,
                 Err(errno) => self.fail_io(object, errno.into())?,
             }
@@ -140,13 +142,12 @@ impl Sink {
     }
 
     fn put_in_place(&mut self, object: ObjectId) -> Result<(), SinkError> {
-        let Some(Incoming { path, metadata, key, hashes, .. }) = self.objects.get(&object) else {
+        let Some(Incoming { path, key, hashes, .. }) = self.objects.get(&object) else {
             return Ok(());
         };
-        let (name, durable, partials) = ((*key, &hashes.layout), self.options.durable, &mut self.partials);
+        let (name, partials) = ((*key, &hashes.layout), &mut self.partials);
         let (directory, leaf) = split(path);
-        let mut place =
-            |directory: BorrowedFd<'_>| partials.place(object, name, metadata, durable, directory, leaf);
+        let mut place = |directory: BorrowedFd<'_>| partials.place(object, name, directory, leaf);
         let placed = match self.tree.make_directory(directory).and_then(&mut place) {
             // The directory held open was removed by somebody: look again.
             Err(Errno::NOENT) => {

@@ -10,6 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 const META: Metadata = Metadata { mode: 0o644, mtime: Timestamp { seconds: 1_000, nanoseconds: 1 } };
@@ -336,7 +337,8 @@ fn unfinished_files_are_their_owners_alone_and_outlive_the_process() {
     let transfer = top.path().join("sink/.byway-partial").join("00".repeat(16));
     let partials: Vec<_> = fs::read_dir(&transfer).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(partials.len(), 1);
-    assert_eq!(fs::metadata(&partials[0]).unwrap().permissions().mode() & 0o7777, 0o600);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(&transfer), mode(&partials[0])), (0o700, META.mode.into()));
     assert_eq!(fs::read(&partials[0]).unwrap(), b"\0\0\0\0\x0056789");
     // Whoever leads the name elsewhere meanwhile gains nothing: the file is made anew.
     fs::remove_file(&partials[0]).unwrap();
@@ -346,6 +348,51 @@ fn unfinished_files_are_their_owners_alone_and_outlive_the_process() {
     host.say(&Record::Start { version: VERSION }).unwrap();
     assert_eq!(host.send(b"secret", b"0123456789"), Finish::Verified);
     assert_eq!(host.end().0, []);
+}
+
+#[test]
+fn modes_that_cannot_be_had_at_once_come_at_the_end() {
+    // Which a file may be given when it is made; which the user's mask would cut; which cannot be opened again; which give
+    // rights away.
+    for (index, mode) in [0o600, 0o644, 0o666, 0o777, 0o444, 0o000, 0o200, 0o4755].into_iter().enumerate() {
+        for planted in [false, true] {
+            let mut host = Host::new();
+            if planted {
+                // A directory that others can look into.
+                let Host { top, sink, counts } = host;
+                drop(sink);
+                let directory = top.path().join("sink/.byway-partial").join("00".repeat(16));
+                fs::create_dir_all(&directory).unwrap();
+                fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+                let sink = Sink::open(&top.path().join("sink"), SinkOptions::default()).unwrap();
+                host = Host { top, sink, counts };
+                host.say(&Record::Start { version: VERSION }).unwrap();
+            }
+            let partial = |host: &Host| {
+                let all = fs::read_dir(host.at(".byway-partial").join("00".repeat(16))).unwrap();
+                let file = all.into_iter().map(|entry| entry.unwrap().path()).next().unwrap();
+                fs::metadata(file).unwrap().permissions().mode() & 0o7777
+            };
+            // Two of each: what the first one showed, the second is made by.
+            for name in ["a", "b"] {
+                let metadata = Metadata { mode, ..META };
+                let object = ObjectId(host.counts.files as u32);
+                host.counts.files += 1;
+                host.counts.bytes += 5;
+                host.say(&Record::File { object, size: 5, metadata, path: name.as_bytes() }).unwrap();
+                host.sink.write(object, 0, b"ri").unwrap();
+                let early = partial(&host);
+                assert!(!planted || early == 0o600, "{early:o}");
+                assert_eq!(early & !0o777, 0);
+                host.sink.write(object, 2, b"ght").unwrap();
+                host.say(&Record::Hash { object, hash: *blake3::hash(b"right").as_bytes() }).unwrap();
+                assert_eq!(host.sink.finish(object).unwrap(), Finish::Verified, "{index}");
+                let placed = fs::metadata(host.at(name)).unwrap();
+                assert_eq!(placed.permissions().mode() & 0o7777, u32::from(mode) & 0o777, "{mode:o}");
+                assert_eq!(placed.modified().unwrap(), SystemTime::UNIX_EPOCH + Duration::new(1_000, 1));
+            }
+        }
+    }
 }
 
 #[test]

@@ -95,13 +95,15 @@ impl Source {
     pub(super) fn fill(&mut self, object: ObjectId, offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
         let Some(outgoing) = self.objects.get(&object) else { return Ok(()) };
         let (size, length) = (outgoing.size(), buffer.len() as u64);
+        // What is read whole, at once, is looked at after that: once is enough.
+        let whole = offset == 0 && length == outgoing.status.size;
         let pieces: Vec<(u64, u64)> =
             outgoing.parts.iter().flat_map(|parts| parts.pieces(offset, length)).collect();
         for (at, length) in pieces {
             let rest = std::mem::take(&mut buffer);
             let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest.len());
             let (piece, after) = rest.split_at_mut(length);
-            self.opened(object)?.read_exact_at(piece, at)?;
+            self.opened(object, !whole)?.read_exact_at(piece, at)?;
             self.feed(object, at, piece);
             buffer = after;
         }
@@ -112,12 +114,13 @@ impl Source {
         Ok(())
     }
 
-    /// The file of an object, opened again if it was closed meanwhile. `UnexpectedEof` if it is no longer what was announced.
-    fn opened(&mut self, object: ObjectId) -> io::Result<&File> {
+    /// The file of an object, opened again if it was closed meanwhile. `UnexpectedEof` if it is no longer what was announced,
+    /// as far as is `looked` at.
+    fn opened(&mut self, object: ObjectId, looked: bool) -> io::Result<&File> {
         if self.open.get(object).is_none() {
             let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
             let file = self.walk.reopen(outgoing.base, &outgoing.path)?;
-            if outgoing.status.differs(&Status::of(&file)?) {
+            if looked && outgoing.status.differs(&Status::of(&file)?) {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             self.open.insert(object, file);
@@ -158,7 +161,7 @@ impl Source {
             return Ok(());
         };
         let (Some(hash), status) = (outgoing.hashes.root(), outgoing.status) else { return Ok(()) };
-        if status.differs(&Status::of(self.opened(object)?)?) {
+        if status.differs(&Status::of(self.opened(object, true)?)?) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.behind.remove(&object);
@@ -204,7 +207,7 @@ impl Source {
     fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
         let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
         let mut hashing = Hashing::new(&outgoing.hashes.layout, index);
-        let file = self.opened(object)?;
+        let file = self.opened(object, true)?;
         let mut buffer = vec![0; READ];
         loop {
             let length = usize::try_from(hashing.left()).unwrap_or(READ).min(READ);
