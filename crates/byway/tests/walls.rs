@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 11] = [
+const FLOORS: [(&str, &[&str]); 12] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -22,6 +22,7 @@ const FLOORS: [(&str, &[&str]); 11] = [
         "byway-lab",
         &["byway-wire", "byway-control", "byway-relay", "byway-sim", "byway-engine", "byway-gateway"],
     ),
+    ("byway-emulate", &["byway-wire", "byway-net", "byway-sim"]),
     ("byway-rivals", &["byway-wire", "byway-control", "byway-relay", "byway-net", "byway-engine"]),
     (
         "byway",
@@ -35,6 +36,7 @@ const FLOORS: [(&str, &[&str]); 11] = [
             "byway-files",
             "byway-gateway",
             "byway-lab",
+            "byway-emulate",
         ],
     ),
 ];

@@ -61,14 +61,14 @@ impl Counters {
     }
 
     /// Notes what a link said to an offer.
-    pub(crate) fn note(&mut self, now: Instant, offer: &Offer, fate: &Fate) {
+    pub fn note(&mut self, now: Instant, offer: &Offer, fate: &Fate) {
         self.sent += 1;
         self.sent_bytes += offer.size as u64;
         self.note_fate(now, offer.ecn, fate);
     }
 
     /// Notes the fate of a packet that was offered, with the mark `ecn`, at `offered`.
-    pub(crate) fn note_fate(&mut self, offered: Instant, ecn: Ecn, fate: &Fate) {
+    pub fn note_fate(&mut self, offered: Instant, ecn: Ecn, fate: &Fate) {
         match fate {
             Fate::Dropped(reason) => self.note_drop(*reason),
             Fate::Delivered(delivery) => self.note_served(offered, ecn, delivery),
@@ -104,7 +104,7 @@ impl Counters {
     }
 
     /// Notes a packet that arrived at the far end.
-    pub(crate) fn note_arrival(&mut self, size: usize) {
+    pub fn note_arrival(&mut self, size: usize) {
         self.delivered += 1;
         self.delivered_bytes += size as u64;
     }

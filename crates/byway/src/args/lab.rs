@@ -1,6 +1,7 @@
 //! The arguments of `byway lab`.
 
 use clap::{Args, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// `byway lab`
@@ -13,7 +14,10 @@ Examples:
   byway lab run my-plan.toml --sweep congestion=harp,mpath,lia,cubic --seeds 20 --csv out.csv
   byway lab report                        one HTML page of everything that was run and kept
   byway lab fuzz --seeds 1000             random worlds and faults; prints the seed that fails
-  byway lab bench                         how fast the simulator is on this machine")]
+  byway lab bench                         how fast the simulator is on this machine
+  byway lab up twosites.toml              a plan's network on this machine: hosts become network namespaces
+  byway lab exec alice -- iperf3 -c bob   a program on one of its hosts
+  byway lab down                          everything gone")]
 pub struct Lab {
     /// What to do.
     #[command(subcommand)]
@@ -37,6 +41,98 @@ pub enum LabCommand {
     Topologies,
     /// List the congestion controllers that a plan can name, with their options
     Controllers,
+    /// Build the network of a plan on this machine, with real kernels and the simulator's links
+    Up(LabUp),
+    /// Run a program on a host of a lab that is up
+    Exec(LabExec),
+    /// Say how labs that are up are doing
+    Status(LabStatus),
+    /// Take a lab down, with all that runs in it
+    Down(LabDown),
+    /// Be a lab (what `up` starts)
+    #[command(hide = true)]
+    Keep(LabUp),
+    /// Be a program on a host (what `exec` starts)
+    #[command(hide = true)]
+    Inside(LabInside),
+}
+
+/// `byway lab up`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway lab up twosites.toml
+  byway lab up harp-8b --sweep set=A --sweep congestion=harp --sweep ways=three
+  byway lab up harp-t1 --set mbit=20 --set queue=100
+
+Every node becomes a host whose name resolves on all of them, every link what the plan says of it: rate, delay, queue, RED,
+CoDel, loss, jitter, and what changes over time, counted from now. Needs root, or a system with user namespaces.")]
+pub struct LabUp {
+    /// A plan (a file that ends in .toml), an experiment or a topology by name
+    #[arg(value_name = "PLAN|EXPERIMENT|TOPOLOGY")]
+    pub what: String,
+    /// Call it so [default: after the plan]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The seed of all that is random about the links
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
+    /// Of a plan with a sweep: which variant, as AXIS=VALUE; repeatable
+    #[arg(long, value_name = "AXIS=VALUE", value_parser = parse_sweep)]
+    pub sweep: Vec<(String, Vec<String>)>,
+    /// Of a topology: a parameter, as NAME=NUMBER; repeatable
+    #[arg(long, value_name = "NAME=NUMBER", value_parser = parse_parameter)]
+    pub set: Vec<(String, f64)>,
+    /// Where experiments are [default: those that came with the program]
+    #[arg(long, value_name = "DIR", env = "BYWAY_EXPERIMENTS")]
+    pub experiments: Option<PathBuf>,
+}
+
+/// `byway lab exec`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway lab exec alice -- iperf3 -c bob
+  byway lab exec --lab twosites bob -- bash
+
+Ends with the program's exit code. What the program leaves behind ends with the lab.")]
+pub struct LabExec {
+    /// The host
+    #[arg(value_name = "HOST")]
+    pub host: String,
+    /// The lab [default: the only one that is up]
+    #[arg(long, value_name = "NAME")]
+    pub lab: Option<String>,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub program: Vec<OsString>,
+}
+
+/// `byway lab status`
+#[derive(Clone, Debug, Args)]
+pub struct LabStatus {
+    /// The lab [default: all that are up]
+    #[arg(value_name = "NAME")]
+    pub lab: Option<String>,
+}
+
+/// `byway lab down`
+#[derive(Clone, Debug, Args)]
+pub struct LabDown {
+    /// The lab [default: the only one that is up]
+    #[arg(value_name = "NAME")]
+    pub lab: Option<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "lab")]
+    pub all: bool,
+}
+
+/// `byway lab inside`
+#[derive(Clone, Debug, Args)]
+pub struct LabInside {
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub program: Vec<OsString>,
 }
 
 /// Where experiments are.
@@ -156,9 +252,25 @@ fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
     }
 }
 
+fn parse_parameter(text: &str) -> Result<(String, f64), String> {
+    let number =
+        text.split_once('=').and_then(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?)));
+    number
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| format!("`{text}`: expected for example queue=50"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_parameter_is_a_name_and_a_number() {
+        assert_eq!(parse_parameter("queue=50"), Ok(("queue".into(), 50.0)));
+        for wrong in ["queue", "=5", "queue=many", "queue="] {
+            assert!(parse_parameter(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_sweep_is_an_axis_and_values() {

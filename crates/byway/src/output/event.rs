@@ -275,8 +275,28 @@ pub enum Outcome {
         /// What a plan can name.
         names: Vec<String>,
     },
+    /// `lab up`, `lab status` and `lab down`.
+    Emulated {
+        /// The labs concerned, by name.
+        labs: Vec<EmulatedLab>,
+    },
     /// Nothing: it failed before there was anything.
     Nothing {},
+}
+
+/// A network of the lab on this machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct EmulatedLab {
+    /// Its name.
+    pub lab: String,
+    /// Whether it is up.
+    pub up: bool,
+    /// What was built, if that is still known: the plan, the seed of its links, the keeper's process, the hosts.
+    #[serde(flatten)]
+    pub record: Option<byway_emulate::Record>,
+    /// How it is, or was right before it was taken down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<byway_emulate::Status>,
 }
 
 /// What a relay did since it began. Bytes are those of UDP payloads.

@@ -1,11 +1,13 @@
-//! `byway lab`: questions about networks, asked in a simulator.
+//! `byway lab`: questions about networks, asked in a simulator, or of real kernels.
 
 mod bench;
+mod emulated;
 mod fuzz;
 mod known;
 mod place;
 mod run;
 mod show;
+mod site;
 
 use crate::args::lab::{Lab, LabCommand};
 use crate::exit::Exit;
@@ -22,5 +24,11 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::Bench(arguments) => bench::run(arguments, output),
         LabCommand::Topologies => known::topologies(output),
         LabCommand::Controllers => known::controllers(output),
+        LabCommand::Up(arguments) => emulated::up(arguments, output),
+        LabCommand::Exec(arguments) => emulated::exec(arguments),
+        LabCommand::Status(arguments) => emulated::status(arguments, output),
+        LabCommand::Down(arguments) => emulated::down(arguments, output),
+        LabCommand::Keep(arguments) => emulated::keep(arguments),
+        LabCommand::Inside(arguments) => emulated::inside(arguments),
     }
 }

@@ -107,12 +107,31 @@ impl Plan {
             }
             expand(&table, overrides).map(Some)
         };
-        read().map_err(|(span, what): Wrong| PlanError {
-            file: file.to_owned(),
-            line: 1 + source.bytes().take(span.start).filter(|&byte| byte == b'\n').count(),
-            what,
-        })
+        read().map_err(|wrong| placed(file, source, wrong))
     }
+
+    /// Reads the plan in `source` for the sake of its network: what is only needed for a run may be missing.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn read_network(file: &str, source: &str, overrides: &Overrides) -> Result<Self, PlanError> {
+        let read = || {
+            let mut table = node::parse(source)?;
+            apply_mode(&mut table, Mode::All)?;
+            for (key, usual) in [("title", "a network"), ("duration", "1 h")] {
+                if table.get(key).is_none() {
+                    table.set(key, Node { value: Value::Text(usual.to_owned()), span: 0..0 });
+                }
+            }
+            expand(&table, overrides)
+        };
+        read().map_err(|wrong| placed(file, source, wrong))
+    }
+}
+
+fn placed(file: &str, source: &str, (span, what): Wrong) -> PlanError {
+    let line = 1 + source.bytes().take(span.start).filter(|&byte| byte == b'\n').count();
+    PlanError { file: file.to_owned(), line, what }
 }
 
 /// Puts what `[mode.NAME]` says in the place of what the plan says; false if there is no such mode and one is needed.

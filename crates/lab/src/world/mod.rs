@@ -28,6 +28,7 @@ use byway_wire::{Duration, Instant};
 use core::sync::atomic::{AtomicBool, Ordering};
 use layout::Layout;
 pub use memory::memory_bound;
+pub use network::graph;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use watch::Watch;

@@ -8,8 +8,11 @@ use byway_sim::topology::{Graph, Parameters, named};
 use byway_wire::Instant;
 use std::collections::BTreeMap;
 
-/// The network of `setup`. What is random in a named topology follows from `seed`.
-pub(super) fn graph(setup: &Setup, seed: u64) -> Result<Graph, RunError> {
+/// The network of `setup`, with what changes about its links. What is random in a named topology follows from `seed`.
+///
+/// # Errors
+/// [`RunError::Network`] and [`RunError::OneWay`].
+pub fn graph(setup: &Setup, seed: u64) -> Result<Graph, RunError> {
     let mut graph = match &setup.network.named {
         Some((name, values)) => {
             let mut parameters = Parameters::new(seed);

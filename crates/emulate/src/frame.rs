@@ -1,0 +1,151 @@
+//! What has to be known of an Ethernet frame, and what is changed in it: its size on the line and its ECN mark.
+
+use byway_wire::Ecn;
+
+/// Bytes of an Ethernet header. The lines of the lab count from the IP header on, as those of the simulator do.
+pub const ETHERNET: usize = 14;
+
+const IPV4: [u8; 2] = [0x08, 0x00];
+const IPV6: [u8; 2] = [0x86, 0xdd];
+
+/// Bytes that a frame has on the line.
+#[must_use]
+pub fn size(frame: &[u8]) -> usize {
+    frame.len().saturating_sub(ETHERNET)
+}
+
+/// The ECN mark of a frame; what is not IP has none.
+#[must_use]
+pub fn ecn(frame: &[u8]) -> Ecn {
+    let bits = match kind(frame) {
+        Some(IPV4) => frame.get(ETHERNET + 1).copied().unwrap_or(0),
+        // The traffic class lies across two bytes: its last two bits are bits 4 and 5 of the second.
+        Some(IPV6) => frame.get(ETHERNET + 1).copied().unwrap_or(0) >> 4,
+        _ => 0,
+    };
+    match bits & 3 {
+        0 => Ecn::NotEct,
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
+}
+
+/// Marks a frame CE, if it is IP and ECN-capable.
+pub fn mark(frame: &mut [u8]) {
+    if matches!(ecn(frame), Ecn::NotEct | Ecn::Ce) {
+        return;
+    }
+    match kind(frame) {
+        Some(IPV4) => {
+            let before = word(frame, ETHERNET);
+            if let Some(byte) = frame.get_mut(ETHERNET + 1) {
+                *byte |= 3;
+            }
+            let (after, sum) = (word(frame, ETHERNET), word(frame, ETHERNET + 10));
+            let sum = updated(sum, before, after).to_be_bytes();
+            if let Some(place) = frame.get_mut(ETHERNET + 10..ETHERNET + 12) {
+                place.copy_from_slice(&sum);
+            }
+        }
+        // Nothing sums up an IPv6 header.
+        Some(IPV6) => {
+            if let Some(byte) = frame.get_mut(ETHERNET + 1) {
+                *byte |= 3 << 4;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The part of a frame that a line can corrupt: all but the Ethernet header, which stands for the line itself.
+pub fn on_the_line(frame: &mut [u8]) -> &mut [u8] {
+    frame.get_mut(ETHERNET..).unwrap_or_default()
+}
+
+fn kind(frame: &[u8]) -> Option<[u8; 2]> {
+    frame.get(12..14)?.try_into().ok()
+}
+
+fn word(frame: &[u8], at: usize) -> u16 {
+    frame.get(at..at + 2).and_then(|two| two.try_into().ok()).map_or(0, u16::from_be_bytes)
+}
+
+/// RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
+fn updated(sum: u16, before: u16, after: u16) -> u16 {
+    let mut total = u32::from(!sum) + u32::from(!before) + u32::from(after);
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    !(total as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An Ethernet frame with an IPv4 header (and its sum) and no more.
+    fn v4(tos: u8) -> Vec<u8> {
+        let mut frame = vec![0; ETHERNET];
+        frame[12..14].copy_from_slice(&IPV4);
+        frame.extend([0x45, tos, 0, 20, 0x12, 0x34, 0x40, 0, 64, 17, 0, 0, 10, 66, 0, 1, 10, 66, 0, 2]);
+        let sum = !sum(&frame[ETHERNET..]);
+        frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&sum.to_be_bytes());
+        frame
+    }
+
+    fn v6(class: u8) -> Vec<u8> {
+        let mut frame = vec![0; ETHERNET];
+        frame[12..14].copy_from_slice(&IPV6);
+        frame.extend([0x60 | class >> 4, class << 4, 0, 0, 0, 0, 17, 64]);
+        frame.extend([0; 32]);
+        frame
+    }
+
+    fn sum(header: &[u8]) -> u16 {
+        let total: u32 = header.chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
+        ((total & 0xffff) + (total >> 16)) as u16
+    }
+
+    #[test]
+    fn marks_are_read_and_set_and_sums_stay_right() {
+        for (bits, before) in [(0, Ecn::NotEct), (1, Ecn::Ect1), (2, Ecn::Ect0), (3, Ecn::Ce)] {
+            let after = if bits == 0 { Ecn::NotEct } else { Ecn::Ce };
+            for (kind, mut frame) in [("IPv4", v4(0xb8 | bits)), ("IPv6", v6(0xb8 | bits))] {
+                assert_eq!(ecn(&frame), before, "{kind}");
+                mark(&mut frame);
+                assert_eq!(ecn(&frame), after, "{kind}");
+                if kind == "IPv4" {
+                    assert_eq!(sum(&frame[ETHERNET..]), 0xffff, "the header's sum");
+                    assert_eq!(frame[ETHERNET + 1] & 0xfc, 0xb8, "DSCP stays");
+                } else {
+                    assert_eq!(
+                        frame[ETHERNET..ETHERNET + 2],
+                        [0x6b, (8 | if bits == 0 { 0 } else { 3 }) << 4]
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_ip_is_left_alone() {
+        for length in 0..40 {
+            let mut frame = vec![0xff; length];
+            assert_eq!(ecn(&frame), Ecn::NotEct);
+            mark(&mut frame);
+            assert_eq!(frame, vec![0xff; length]);
+            assert_eq!(size(&frame), length.saturating_sub(ETHERNET));
+        }
+    }
+
+    #[test]
+    fn a_truncated_header_does_no_harm() {
+        for length in ETHERNET..ETHERNET + 20 {
+            let mut frame = v4(2);
+            frame.truncate(length);
+            mark(&mut frame);
+            assert_eq!(frame.len(), length);
+        }
+    }
+}

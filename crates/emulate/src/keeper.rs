@@ -1,0 +1,246 @@
+//! The process that is a lab: it holds the namespaces, carries the packets, and takes everything with it when it ends.
+
+use crate::blueprint::Blueprint;
+use crate::carry::Carrier;
+use crate::lateness::Lateness;
+use crate::line::Line;
+use crate::place::{HostRecord, Lab, Record};
+use crate::status::{LinkStatus, Status};
+use crate::{devices, spaces};
+use byway_net::Clock;
+use byway_sim::Random;
+use byway_wire::{Duration, Instant};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, setpriority_process, setsid, wait};
+use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::num::NonZeroU64;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Command, Stdio};
+
+/// Why there is no lab.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// A lab of this name is alive.
+    #[error("a lab of this name is up")]
+    Alive,
+    /// No leave to make namespaces.
+    #[error(
+        "this system does not let us make network namespaces ({0}): run as root, or allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone)"
+    )]
+    Forbidden(io::Error),
+    /// No `ip`.
+    #[error("the program `ip` cannot be run ({0}): install iproute2")]
+    NoIp(io::Error),
+    /// `ip` refused.
+    #[error("`ip {command}`: {said}")]
+    Ip {
+        /// What it was to do.
+        command: String,
+        /// What it said.
+        said: String,
+    },
+    /// Offloads stay on.
+    #[error(
+        "the offloads of a virtual Ethernet cannot be turned off ({0}), and with them packets are none that a line has"
+    )]
+    Offload(io::Error),
+    /// A setting of the kernel that nothing works without.
+    #[error("{path} cannot be written: {source}")]
+    Setting {
+        /// Which.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A device that does not come up.
+    #[error("device {device} of {host} does not come up")]
+    Down {
+        /// The host.
+        host: String,
+        /// The device.
+        device: String,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Lets the next child of this process be a lab's keeper: the first process of a PID namespace, in a user namespace of its own
+/// where we are not root. To be called while this process has one thread, and once.
+///
+/// # Errors
+/// [`KeeperError::Forbidden`].
+pub fn prepare() -> Result<(), KeeperError> {
+    spaces::prepare().map_err(KeeperError::Forbidden)
+}
+
+/// Is the keeper of a lab until somebody ends it by SIGTERM, or by any other way. `ready` is called when the lab can be entered.
+/// How late packets were is the answer.
+///
+/// # Errors
+/// See [`KeeperError`]; then nothing is left.
+pub fn keep(
+    lab: &Lab,
+    plan: &str,
+    seed: u64,
+    blueprint: &Blueprint,
+    ready: impl FnOnce(),
+) -> Result<Lateness, KeeperError> {
+    // Terminals and their owners come and go; signals for those who sit there are not for us.
+    let _ = setsid();
+    let _lock = lab.take()?.ok_or(KeeperError::Alive)?;
+    // What others call us can be seen only before /proc is our own.
+    let this = fs::read_link("/proc/self")?.to_string_lossy().parse().map_err(io::Error::other)?;
+    spaces::own_mounts()?;
+    let _ = spaces::own_proc();
+    let names = lab.file("hosts");
+    fs::write(&names, blueprint.hosts_file())?;
+    rustix::mount::mount_bind(&names, "/etc/hosts").map_err(io::Error::from)?;
+    let core = spaces::new_network()?;
+    let networks = blueprint.hosts.iter().map(|_| spaces::new_network()).collect::<io::Result<Vec<_>>>()?;
+    let ports = devices::build(blueprint, &core, &networks)?;
+    let clock = Clock::new();
+    let lines = (0..ports.len()).filter_map(|index| {
+        let (wire, end) = (index / 2, index % 2);
+        let config = blueprint.wires.get(wire)?.pipes.get(end)?.clone();
+        Some(Line::new(config, Random::component(seed, &blueprint.direction_name(wire, end))))
+    });
+    let carrier = Carrier::new(clock, &ports, lines.collect());
+    let mut loop_ = Loop::new(lab, blueprint, clock, carrier)?;
+    lab.write(&record(this, plan, seed, blueprint, &networks))?;
+    ready();
+    loop_.run(&ports)?;
+    Ok(loop_.carrier.lateness())
+}
+
+fn record(process: u32, plan: &str, seed: u64, blueprint: &Blueprint, networks: &[OwnedFd]) -> Record {
+    let hosts = blueprint.hosts.iter().zip(networks).map(|(host, network)| HostRecord {
+        name: host.name.clone(),
+        v4: host.v4,
+        v6: host.v6,
+        network: network.as_raw_fd(),
+    });
+    Record { process, plan: plan.to_owned(), seed, hosts: hosts.collect() }
+}
+
+/// All that the keeper waits for: packets, what is due, whoever asks how things are, and signals.
+struct Loop<'a> {
+    blueprint: &'a Blueprint,
+    clock: Clock,
+    carrier: Carrier<'a>,
+    listener: UnixListener,
+    stop: UnixStream,
+    children: UnixStream,
+}
+
+impl<'a> Loop<'a> {
+    fn new(lab: &Lab, blueprint: &'a Blueprint, clock: Clock, carrier: Carrier<'a>) -> io::Result<Self> {
+        let listener = UnixListener::bind(lab.file("socket"))?;
+        let (stop, stopping) = UnixStream::pair()?;
+        let (children, ended) = UnixStream::pair()?;
+        pipe::register(SIGINT, stopping.try_clone()?)?;
+        pipe::register(SIGTERM, stopping)?;
+        pipe::register(SIGCHLD, ended)?;
+        children.set_nonblocking(true)?;
+        listener.set_nonblocking(true)?;
+        hurry();
+        // Waits end when they should, and not up to 50 µs later to save power.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        Ok(Self { blueprint, clock, carrier, listener, stop, children })
+    }
+
+    fn run(&mut self, ports: &[impl std::os::fd::AsFd]) -> io::Result<()> {
+        let (stop, children, listener) =
+            (self.stop.try_clone()?, self.children.try_clone()?, self.listener.try_clone()?);
+        let mut watched = vec![
+            PollFd::new(&stop, PollFlags::IN),
+            PollFd::new(&children, PollFlags::IN),
+            PollFd::new(&listener, PollFlags::IN),
+        ];
+        let others = watched.len();
+        watched.extend(ports.iter().map(|port| PollFd::new(port, PollFlags::IN)));
+        loop {
+            let sleep = self.carrier.deadline().map(|deadline| timespec(deadline.since(self.clock.now())));
+            match poll(&mut watched, sleep.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let readable = |watched: &[PollFd<'_>], index: usize| {
+                watched.get(index).is_some_and(|watched| !watched.revents().is_empty())
+            };
+            if readable(&watched, 0) {
+                return Ok(());
+            }
+            if readable(&watched, 1) {
+                reap(&self.children);
+            }
+            for port in others..watched.len() {
+                if readable(&watched, port) {
+                    self.carrier.fetch(port - others)?;
+                }
+            }
+            self.carrier.deliver();
+            if readable(&watched, 2) {
+                self.tell();
+            }
+        }
+    }
+
+    /// Tells one who asks how things are.
+    fn tell(&self) {
+        let Ok((mut asker, _)) = self.listener.accept() else { return };
+        // Somebody who does not read must not hold up the packets: what does not fit is lost to them.
+        let _ = asker.set_nonblocking(true);
+        if let Ok(text) = serde_json::to_vec(&self.status(self.clock.now())) {
+            let _ = asker.write_all(&text);
+        }
+    }
+
+    fn status(&self, now: Instant) -> Status {
+        let lateness = self.carrier.lateness();
+        let lines = self.carrier.lines().iter().enumerate();
+        Status {
+            seconds: now.as_secs_f64(),
+            accurate: lateness.accurate(),
+            lateness,
+            links: lines
+                .map(|(index, line)| {
+                    LinkStatus::of(self.blueprint.direction_name(index / 2, index % 2), line, now)
+                })
+                .collect(),
+        }
+    }
+}
+
+/// What runs on hosts, or beside the lab, must not keep packets waiting: real-time scheduling where we may have it, else what
+/// we may. By util-linux' `chrt`, since no crate here wraps the call. The kernel leaves others a twentieth of each second.
+fn hurry() {
+    let this = std::process::id().to_string();
+    let mut chrt = Command::new("chrt");
+    chrt.args(["--rr", "--reset-on-fork", "--pid", "10", &this])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    if !chrt.status().is_ok_and(|status| status.success()) {
+        let _ = setpriority_process(None, -20);
+    }
+}
+
+/// Whoever lost their parents on a host is our child, and is to be buried by us.
+fn reap(mut children: &UnixStream) {
+    let mut noted = [0; 64];
+    while children.read(&mut noted).is_ok_and(|count| count == noted.len()) {}
+    while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
