@@ -4,12 +4,15 @@
 extern crate alloc;
 
 pub mod checksum;
+pub mod flow;
 pub mod ip;
 pub mod key;
+mod lists;
 pub mod pass;
 pub mod prefix;
 pub mod rules;
 pub mod segment;
+pub mod serves;
 pub mod tcp;
 
 #[cfg(test)]

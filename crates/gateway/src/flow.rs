@@ -1,0 +1,406 @@
+//! The flows that are carried: found by their addresses, led from SYN to the end, bounded.
+//!
+//! Only flows whose first SYN was seen, and which the rules chose, are in the table. Everything else is
+//! [`PassThrough`](Seen::PassThrough) and costs no memory: without the SYNs nobody knows the scale of the windows, and a flow
+//! that began on the plain route stays there.
+//!
+//! A flood of SYNs fills its own part of the table and pushes out its own oldest; flows that were opened (the opener has
+//! acknowledged the other side's number, so it receives at its address) are never pushed out by it.
+
+mod side;
+
+pub use side::{End, Side};
+
+use crate::key::FlowKey;
+use crate::lists::Lists;
+use crate::segment::Segment;
+use crate::tcp::Flags;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use byway_wire::{Duration, Instant};
+
+/// How much a table holds, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Flows at most.
+    pub flows: usize,
+    /// Of these, flows that are not open yet at most.
+    pub opening: usize,
+    /// A flow that does not open is forgotten after this long.
+    pub opening_for: Duration,
+    /// An open flow without a packet is forgotten after this long (RFC 5382: not before 2 h 4 min).
+    pub idle_for: Duration,
+    /// An open flow without a packet for this long makes room for others when the table is full.
+    pub spare_after: Duration,
+    /// A flow that has ended is kept for its last packets this long.
+    pub closed_for: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            flows: 16_384,
+            opening: 2_048,
+            opening_for: Duration::from_secs(75),
+            idle_for: Duration::from_secs(7_440),
+            spare_after: Duration::from_secs(300),
+            closed_for: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The name of a flow in a table. Not used again for another flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId {
+    index: u32,
+    generation: u32,
+}
+
+impl FlowId {
+    /// A small number that no other flow of the table has now, below [`Limits::flows`].
+    #[must_use]
+    pub const fn slot(self) -> u32 {
+        self.index
+    }
+}
+
+/// Where in its life a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// SYNs go to and fro.
+    Opening,
+    /// The opener has acknowledged the SYN of the other side.
+    Open,
+    /// Both sides have sent FIN, or one a RST.
+    Closed,
+}
+
+/// A flow that is carried.
+#[derive(Clone, Debug)]
+pub struct Flow<T> {
+    /// Its name: the direction in which it was opened.
+    pub key: FlowKey,
+    /// Where in its life it is.
+    pub phase: Phase,
+    /// When its last packet was seen.
+    pub last: Instant,
+    /// What the owner keeps with it.
+    pub data: T,
+    sides: [Side; 2],
+    generation: u32,
+}
+
+impl<T> Flow<T> {
+    /// What is known of one of its ends.
+    #[must_use]
+    pub const fn side(&self, end: End) -> &Side {
+        match end {
+            End::Opener => &self.sides[0],
+            End::Acceptor => &self.sides[1],
+        }
+    }
+
+    const fn both(&mut self, end: End) -> (&mut Side, &mut Side) {
+        let [opener, acceptor] = &mut self.sides;
+        match end {
+            End::Opener => (opener, acceptor),
+            End::Acceptor => (acceptor, opener),
+        }
+    }
+
+    /// By how much windows that `end` advertises are to be shifted left (not those in its SYN, which are never scaled; RFC
+    /// 7323, section 2.2). `None` until both SYNs were seen.
+    #[must_use]
+    pub const fn scale(&self, end: End) -> Option<u8> {
+        let (own, other) = (self.side(end), self.side(end.other()));
+        match (own.isn, other.isn, own.scale, other.scale) {
+            (Some(_), Some(_), Some(scale), Some(_)) => Some(scale),
+            (Some(_), Some(_), _, _) => Some(0),
+            _ => None,
+        }
+    }
+}
+
+/// Why a segment is none of a flow that is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Its flow was under way when it was first seen, or is none at all.
+    MidLife,
+    /// The owner did not want it.
+    Unwanted,
+    /// The table is full of open flows.
+    Full,
+}
+
+/// What the table makes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It is of this flow.
+    Carried {
+        /// The flow.
+        flow: FlowId,
+        /// Who sent the segment.
+        from: End,
+        /// Whether the flow is new.
+        new: bool,
+    },
+    /// It goes by the plain route.
+    PassThrough(Why),
+}
+
+/// What happened in a table, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Flows taken in.
+    pub taken: u64,
+    /// Flows pushed out before they were open, to make room.
+    pub pushed_out: u64,
+    /// Open flows that were idle and made room.
+    pub made_room: u64,
+    /// Flows that found the table full.
+    pub refused: u64,
+    /// Flows forgotten for their age.
+    pub expired: u64,
+}
+
+/// The table.
+#[derive(Debug)]
+pub struct FlowTable<T> {
+    limits: Limits,
+    by_key: BTreeMap<FlowKey, u32>,
+    slots: Vec<Option<Flow<T>>>,
+    generations: Vec<u32>,
+    free: Vec<u32>,
+    /// One list per phase, the longest idle first.
+    ages: Lists<3>,
+    opening: usize,
+    gone: Vec<(FlowId, T)>,
+    counters: Counters,
+}
+
+impl<T> FlowTable<T> {
+    /// An empty table.
+    #[must_use]
+    pub const fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            by_key: BTreeMap::new(),
+            slots: Vec::new(),
+            generations: Vec::new(),
+            free: Vec::new(),
+            ages: Lists::new(),
+            opening: 0,
+            gone: Vec::new(),
+            counters: Counters { taken: 0, pushed_out: 0, made_room: 0, refused: 0, expired: 0 },
+        }
+    }
+
+    /// Flows in the table.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Changes the limits. What is too much now leaves as others come.
+    pub const fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// The flow with this name, if it is still there.
+    #[must_use]
+    pub fn get(&self, id: FlowId) -> Option<&Flow<T>> {
+        self.slots.get(id.index as usize)?.as_ref().filter(|flow| flow.generation == id.generation)
+    }
+
+    /// Likewise, to change what the owner keeps with it.
+    pub fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow<T>> {
+        self.slots.get_mut(id.index as usize)?.as_mut().filter(|flow| flow.generation == id.generation)
+    }
+
+    /// The flow that `key` is a direction of, and which end sends in that direction.
+    #[must_use]
+    pub fn find(&self, key: &FlowKey) -> Option<(FlowId, End)> {
+        let (index, end) = match self.by_key.get(key) {
+            Some(index) => (*index, End::Opener),
+            None => (*self.by_key.get(&key.reversed())?, End::Acceptor),
+        };
+        let generation = self.slots.get(index as usize)?.as_ref()?.generation;
+        Some((FlowId { index, generation }, end))
+    }
+
+    /// All flows, by address.
+    pub fn iter(&self) -> impl Iterator<Item = &Flow<T>> {
+        self.by_key.values().filter_map(|index| self.slots.get(*index as usize)?.as_ref())
+    }
+
+    /// Enters a segment. If it opens a flow, `want` is asked, and what it answers is kept with the flow; `None` means that the flow
+    /// is not to be carried. Then see whether [flows left](Self::next_gone).
+    pub fn on_segment(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        want: impl FnOnce(&FlowKey) -> Option<T>,
+    ) -> Seen {
+        let key = segment.key();
+        let opens = segment.tcp.flags.any(Flags::SYN) && !segment.tcp.flags.any(Flags::ACK);
+        if let Some((id, from)) = self.find(&key) {
+            let closed = self.get(id).is_some_and(|flow| flow.phase == Phase::Closed);
+            if !(opens && closed) {
+                self.advance(now, id, from, segment);
+                return Seen::Carried { flow: id, from, new: false };
+            }
+            // The same addresses and ports again: another flow.
+            self.remove(id);
+        }
+        if !opens {
+            return Seen::PassThrough(Why::MidLife);
+        }
+        let Some(data) = want(&key) else { return Seen::PassThrough(Why::Unwanted) };
+        if !self.make_room(now) {
+            self.counters.refused += 1;
+            return Seen::PassThrough(Why::Full);
+        }
+        let id = self.insert(now, key, data);
+        self.advance(now, id, End::Opener, segment);
+        Seen::Carried { flow: id, from: End::Opener, new: true }
+    }
+
+    /// Takes a flow out.
+    pub fn remove(&mut self, id: FlowId) {
+        if self.get(id).is_none() {
+            return;
+        }
+        if let Some(flow) = self.slots.get_mut(id.index as usize).and_then(Option::take) {
+            self.ages.remove(id.index);
+            self.by_key.remove(&flow.key);
+            self.opening -= usize::from(flow.phase == Phase::Opening);
+            self.free.push(id.index);
+            self.gone.push((id, flow.data));
+        }
+    }
+
+    /// A flow that left since the owner last asked, with what was kept with it. What is not asked for stays here, so ask after
+    /// each segment and each [`expire`](Self::expire).
+    pub fn next_gone(&mut self) -> Option<(FlowId, T)> {
+        self.gone.pop()
+    }
+
+    /// Forgets flows that were idle for too long.
+    pub fn expire(&mut self, now: Instant) {
+        for phase in [Phase::Opening, Phase::Open, Phase::Closed] {
+            while let Some((id, due)) = self.eldest(phase) {
+                if due > now {
+                    break;
+                }
+                self.counters.expired += 1;
+                self.remove(id);
+            }
+        }
+    }
+
+    /// When the next flow is to be forgotten.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let due = |phase| self.eldest(phase).map(|(_, due)| due);
+        [Phase::Opening, Phase::Open, Phase::Closed].into_iter().filter_map(due).min()
+    }
+
+    /// The longest idle flow of a phase, and when it is to be forgotten.
+    fn eldest(&self, phase: Phase) -> Option<(FlowId, Instant)> {
+        let index = self.ages.front(phase as u8)?;
+        let flow = self.slots.get(index as usize)?.as_ref()?;
+        let stays = match phase {
+            Phase::Opening => self.limits.opening_for,
+            Phase::Open => self.limits.idle_for,
+            Phase::Closed => self.limits.closed_for,
+        };
+        Some((FlowId { index, generation: flow.generation }, flow.last + stays))
+    }
+
+    /// Makes room for a flow that opens. Whether there is.
+    fn make_room(&mut self, now: Instant) -> bool {
+        if self.opening >= self.limits.opening.max(1) {
+            let Some((eldest, _)) = self.eldest(Phase::Opening) else { return false };
+            self.counters.pushed_out += 1;
+            self.remove(eldest);
+        }
+        if self.len() < self.limits.flows {
+            return true;
+        }
+        let spare =
+            |(_, due): &(FlowId, Instant)| now.since(*due - self.limits.idle_for) >= self.limits.spare_after;
+        if let Some((closed, _)) = self.eldest(Phase::Closed) {
+            self.remove(closed);
+        } else if let Some((opening, _)) = self.eldest(Phase::Opening) {
+            self.counters.pushed_out += 1;
+            self.remove(opening);
+        } else if let Some((idle, _)) = self.eldest(Phase::Open).filter(spare) {
+            self.counters.made_room += 1;
+            self.remove(idle);
+        }
+        self.len() < self.limits.flows
+    }
+
+    fn insert(&mut self, now: Instant, key: FlowKey, data: T) -> FlowId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.generations.push(0);
+            self.slots.len() as u32 - 1
+        });
+        let generation = self.generations.get_mut(index as usize).map_or(0, |generation| {
+            *generation = generation.wrapping_add(1);
+            *generation
+        });
+        if let Some(slot) = self.slots.get_mut(index as usize) {
+            *slot = Some(Flow {
+                key,
+                phase: Phase::Opening,
+                last: now,
+                data,
+                sides: Default::default(),
+                generation,
+            });
+        }
+        self.by_key.insert(key, index);
+        self.ages.put(index, Phase::Opening as u8);
+        self.opening += 1;
+        self.counters.taken += 1;
+        FlowId { index, generation }
+    }
+
+    fn advance(&mut self, now: Instant, id: FlowId, from: End, segment: &Segment) {
+        let Some(flow) = self.get_mut(id) else { return };
+        let before = flow.phase;
+        flow.last = flow.last.max(now);
+        let scale = flow.scale(from).unwrap_or(0);
+        let (own, other) = flow.both(from);
+        let reset = own.on_segment(other, segment, scale);
+        let answered =
+            from == End::Opener && own.acked.zip(other.isn).is_some_and(|(acked, isn)| acked != isn);
+        let both_ended = own.fin.is_some() && other.fin.is_some();
+        flow.phase = match before {
+            _ if reset || both_ended => Phase::Closed,
+            Phase::Opening if answered => Phase::Open,
+            phase => phase,
+        };
+        let after = flow.phase;
+        self.opening -= usize::from(before == Phase::Opening && after != Phase::Opening);
+        self.ages.put(id.index, after as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests;

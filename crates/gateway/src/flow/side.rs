@@ -1,0 +1,93 @@
+//! What one end of a flow has sent.
+
+use crate::segment::Segment;
+use crate::tcp::{Flags, before, later};
+
+/// An end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    /// The one that sent the first SYN.
+    Opener,
+    /// The one to which it was sent.
+    Acceptor,
+}
+
+impl End {
+    /// The other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Opener => Self::Acceptor,
+            Self::Acceptor => Self::Opener,
+        }
+    }
+}
+
+/// What is known of an end of a flow from what it sent. Sequence numbers as they stand in packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Side {
+    /// Its initial sequence number, once its SYN was seen.
+    pub isn: Option<u32>,
+    /// The window scale that its SYN offered.
+    pub scale: Option<u8>,
+    /// The maximum segment size that its SYN named: what it can receive.
+    pub mss: Option<u16>,
+    /// Whether its SYN allowed SACK.
+    pub sack_permitted: bool,
+    /// One past the last sequence number that it used.
+    pub end: u32,
+    /// The last byte that it expects next, by its acknowledgments; only those count that acknowledge what was sent.
+    pub acked: Option<u32>,
+    /// Bytes that it last was ready to receive beyond what it acknowledged, as advertised.
+    pub window: u32,
+    /// One past its FIN.
+    pub fin: Option<u32>,
+}
+
+impl Side {
+    /// Takes in a segment that this side sent to `other`; its window is to be shifted by `scale`. Whether it ends the flow at once.
+    pub(super) fn on_segment(&mut self, other: &Self, segment: &Segment, scale: u8) -> bool {
+        let (tcp, end) = (&segment.tcp, segment.sequence_end());
+        if tcp.flags.any(Flags::RST) {
+            return self.may_reset(other, segment);
+        }
+        // An acknowledgment of what the other side never sent says nothing, and is not its answer to anything.
+        let acknowledges = tcp.flags.any(Flags::ACK)
+            && other
+                .isn
+                .is_some_and(|isn| other.end.wrapping_sub(tcp.acknowledgment) <= other.end.wrapping_sub(isn));
+        if tcp.flags.any(Flags::ACK) && !acknowledges {
+            return false;
+        }
+        let syn = tcp.flags.any(Flags::SYN);
+        if syn && (self.acked.is_none() || self.isn.is_none()) {
+            self.isn = Some(tcp.sequence);
+            self.end = end;
+            self.scale = tcp.options.scale;
+            self.mss = tcp.options.mss;
+            self.sack_permitted = tcp.options.sack_permitted;
+        }
+        if self.isn.is_none() {
+            return false;
+        }
+        self.end = later(self.end, end);
+        if acknowledges && self.acked.is_none_or(|acked| !before(tcp.acknowledgment, acked)) {
+            self.acked = Some(tcp.acknowledgment);
+            self.window = u32::from(tcp.window) << if syn { 0 } else { scale };
+        }
+        if tcp.flags.any(Flags::FIN) {
+            self.fin = Some(end);
+        }
+        false
+    }
+
+    /// Whether `other` would believe this reset (RFC 9293, section 3.5.3, without asking back as RFC 5961 does): it answers a SYN, or
+    /// lies in the window.
+    const fn may_reset(&self, other: &Self, segment: &Segment) -> bool {
+        let tcp = &segment.tcp;
+        match other.acked {
+            Some(acked) => tcp.sequence.wrapping_sub(acked) <= other.window,
+            None => tcp.flags.any(Flags::ACK) && tcp.acknowledgment == other.end,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What other gateways have announced, and the search for the one that serves a host.
+
+use super::{Part, Served};
+use crate::prefix::Prefix;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+/// What became of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// More parts are to come.
+    Waiting,
+    /// It was known.
+    Known,
+    /// Its announcement is whole and counts from now on.
+    Complete {
+        /// Entries that its sender may not announce, which were left out.
+        refused: usize,
+    },
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pending {
+    serial: u32,
+    parts: BTreeMap<u8, Vec<Served>>,
+}
+
+/// Who serves whom. `P` names a gateway; of two that serve a host alike, the smaller one is chosen.
+#[derive(Clone, Debug)]
+pub struct Directory<P> {
+    by_prefix: BTreeMap<Prefix, BTreeMap<P, Vec<Served>>>,
+    lengths: BTreeMap<u8, usize>,
+    serials: BTreeMap<P, u32>,
+    pending: BTreeMap<P, Pending>,
+}
+
+impl<P> Default for Directory<P> {
+    fn default() -> Self {
+        Self {
+            by_prefix: BTreeMap::new(),
+            lengths: BTreeMap::new(),
+            serials: BTreeMap::new(),
+            pending: BTreeMap::new(),
+        }
+    }
+}
+
+impl<P: Ord + Copy> Directory<P> {
+    /// A directory that knows nobody.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in a part of an announcement of `peer`, which may speak for the hosts in `allowed` only.
+    pub fn on_part(&mut self, peer: P, part: Part, allowed: &[Prefix]) -> Given {
+        if self.serials.get(&peer).is_some_and(|serial| !newer(part.serial, *serial)) {
+            return Given::Known;
+        }
+        let pending = self.pending.entry(peer).or_default();
+        if pending.parts.is_empty() || newer(part.serial, pending.serial) {
+            *pending = Pending { serial: part.serial, parts: BTreeMap::new() };
+        }
+        if part.serial != pending.serial {
+            return Given::Known;
+        }
+        let known = pending.parts.insert(part.part, part.entries).is_some();
+        if pending.parts.len() < usize::from(part.parts) {
+            return if known { Given::Known } else { Given::Waiting };
+        }
+        let entries: Vec<Served> = core::mem::take(&mut pending.parts).into_values().flatten().collect();
+        self.pending.remove(&peer);
+        let told = entries.len();
+        let may = |entry: &Served| allowed.iter().any(|prefix| prefix.covers(&entry.hosts));
+        let entries: Vec<Served> = entries.into_iter().filter(may).collect();
+        let refused = told - entries.len();
+        self.set(peer, entries);
+        self.serials.insert(peer, part.serial);
+        Given::Complete { refused }
+    }
+
+    /// Replaces what `peer` serves, as a configuration would.
+    pub fn set(&mut self, peer: P, entries: Vec<Served>) {
+        self.forget_entries(peer);
+        for entry in entries {
+            let peers = self.by_prefix.entry(entry.hosts).or_default();
+            if peers.is_empty() {
+                *self.lengths.entry(entry.hosts.length()).or_default() += 1;
+            }
+            peers.entry(peer).or_default().push(entry);
+        }
+    }
+
+    /// Forgets all about `peer`: its session ended. Its next announcement counts whatever its serial.
+    pub fn forget(&mut self, peer: P) {
+        self.forget_entries(peer);
+        self.serials.remove(&peer);
+        self.pending.remove(&peer);
+    }
+
+    /// The gateway that serves `port` of `host`: the one with the longest prefix; among equals one that names ports before one that
+    /// serves all.
+    #[must_use]
+    pub fn find(&self, host: IpAddr, port: u16) -> Option<P> {
+        for length in self.lengths.keys().rev() {
+            let prefix = Prefix::of(host, *length);
+            // A length beyond an IPv4 address is cut to the whole of it, which has its own turn.
+            let Some(peers) = self.by_prefix.get(&prefix).filter(|_| prefix.length() == *length) else {
+                continue;
+            };
+            let served = |named: bool| {
+                let serves = |entry: &Served| entry.ports.is_empty() != named && entry.has_port(port);
+                peers.iter().find(|(_, entries)| entries.iter().any(serves)).map(|(peer, _)| *peer)
+            };
+            if let Some(peer) = served(true).or_else(|| served(false)) {
+                return Some(peer);
+            }
+        }
+        None
+    }
+
+    /// What `peer` serves.
+    pub fn served_by(&self, peer: P) -> impl Iterator<Item = &Served> {
+        self.by_prefix.values().filter_map(move |peers| peers.get(&peer)).flatten()
+    }
+
+    /// All gateways that serve somebody.
+    #[must_use]
+    pub fn peers(&self) -> BTreeSet<P> {
+        self.by_prefix.values().flat_map(|peers| peers.keys().copied()).collect()
+    }
+
+    fn forget_entries(&mut self, peer: P) {
+        let lengths = &mut self.lengths;
+        self.by_prefix.retain(|prefix, peers| {
+            let had = peers.remove(&peer).is_some();
+            if had && peers.is_empty() {
+                if let Some(count) = lengths.get_mut(&prefix.length()) {
+                    *count -= 1;
+                }
+            }
+            !peers.is_empty()
+        });
+        lengths.retain(|_, count| *count > 0);
+    }
+}
+
+/// Whether serial `a` is after `b`, in the circle of 2^32 (RFC 1982).
+const fn newer(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
