@@ -4,16 +4,20 @@
 extern crate alloc;
 
 pub mod checksum;
+pub mod clamp;
+pub mod entry;
 pub mod flow;
 pub mod ip;
 pub mod key;
 mod lists;
 pub mod pass;
+pub mod pick;
 pub mod prefix;
 pub mod rules;
 pub mod segment;
 pub mod serves;
 pub mod tcp;
+pub mod window;
 
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,109 @@
+//! Segments that fit once they are carried: the maximum segment size that a SYN names is lowered by what the session adds.
+
+use crate::segment::Segment;
+use crate::tcp::{Flags, MSS};
+
+/// The largest segment whose packet has at most `packet` bytes (IPv4: 20 + 20 of headers, IPv6: 40 + 20; options count as data,
+/// RFC 6691).
+#[must_use]
+pub const fn mss_for(packet: usize, v6: bool) -> u16 {
+    let mss = packet.saturating_sub(if v6 { 60 } else { 40 });
+    if mss > u16::MAX as usize { u16::MAX } else { mss as u16 }
+}
+
+/// What was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clamped {
+    /// The maximum segment size that stood there.
+    pub from: u16,
+    /// The one that stands there now.
+    pub to: u16,
+}
+
+/// Lowers the maximum segment size in `packet`, which `segment` is the view of, to `most`. Nothing is done to what is no SYN, names none
+/// (then 536 or 1220 bytes hold, RFC 9293, section 3.7.1, for which every path has room), or names less.
+pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<Clamped> {
+    if !segment.tcp.flags.any(Flags::SYN) {
+        return None;
+    }
+    let mut clamped = None;
+    // Each in turn: a host may take the first or the last of several.
+    let mut from = 0;
+    loop {
+        let found = segment.tcp.walk(packet).filter_map(Result::ok).find_map(|option| {
+            match (option.kind, option.data) {
+                (MSS, &[high, low]) if option.at > from => Some((option.at, u16::from_be_bytes([high, low]))),
+                _ => None,
+            }
+        });
+        let Some((at, mss)) = found else { return clamped };
+        if mss > most && segment.set_word(packet, at, most) {
+            clamped = Some(Clamped { from: mss, to: most });
+        }
+        from = at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::State;
+    use crate::testing::{HEADER, build};
+    use alloc::vec::Vec;
+    use etherparse::TcpHeader;
+    use proptest::prelude::*;
+
+    fn syn(options: &[u8], ack: bool) -> Vec<u8> {
+        let mut header = TcpHeader::new(1, 2, 3, 4);
+        (header.syn, header.ack) = (true, ack);
+        header.set_options_raw(options).unwrap();
+        build(&header, b"")
+    }
+
+    #[test]
+    fn sizes_of_segments() {
+        assert_eq!((mss_for(1_400, false), mss_for(1_400, true), mss_for(10, true)), (1_360, 1_340, 0));
+        assert_eq!(mss_for(1 << 20, false), u16::MAX);
+    }
+
+    #[test]
+    fn only_what_a_syn_names_is_lowered() {
+        let mut packet = syn(&[1, 1, 1, 2, 4, 5, 0xb4, 1], false);
+        let segment = Segment::read(&packet, State::Full).unwrap();
+        assert_eq!(clamp(&mut packet, &segment, 1_400), Some(Clamped { from: 1_460, to: 1_400 }));
+        let segment = Segment::read(&packet, State::Full).unwrap();
+        assert_eq!(segment.tcp.options.mss, Some(1_400));
+        assert_eq!(clamp(&mut packet, &segment, 1_401), None);
+        let mut twice = syn(&[2, 4, 0x20, 0, 1, 2, 4, 0x30, 0, 0, 0, 0], true);
+        let segment = Segment::read(&twice, State::Full).unwrap();
+        assert!(clamp(&mut twice, &segment, 536).is_some());
+        assert_eq!(twice[HEADER + 20..], [2, 4, 2, 24, 1, 2, 4, 2, 24, 0, 0, 0]);
+        assert!(Segment::read(&twice, State::Full).is_ok());
+        let mut data = build(
+            &{
+                let mut header = TcpHeader::new(1, 2, 3, 4);
+                header.ack = true;
+                header.set_options_raw(&[2, 4, 0x20, 0]).unwrap();
+                header
+            },
+            b"",
+        );
+        let segment = Segment::read(&data, State::Full).unwrap();
+        assert_eq!(clamp(&mut data, &segment, 536), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_checksum_stays_right_wherever_the_option_stands(nops in 0usize..8, mss: u16, most: u16) {
+            let mut options = alloc::vec![1; nops];
+            options.extend([2, 4]);
+            options.extend(mss.to_be_bytes());
+            let mut packet = syn(&options, false);
+            let segment = Segment::read(&packet, State::Full).unwrap();
+            prop_assert_eq!(clamp(&mut packet, &segment, most).is_some(), mss > most);
+            let read = Segment::read(&packet, State::Full).unwrap();
+            prop_assert_eq!(read.tcp.options.mss, Some(mss.min(most)));
+            prop_assert_eq!(clamp(&mut packet, &read, most), None);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What waits at the entry because the paths cannot take it yet: bounded, and shared fairly among flows.
+//!
+//! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): each may send as many bytes per turn as the
+//! others. If there is too much, the flow with the longest queue loses its oldest packet, so that its sender learns of it
+//! soonest; who sends little loses nothing. Each packet costs the same small number of steps, however many flows there
+//! are, and none allocates once the queue has been as full as it gets.
+
+use crate::lists::Lists;
+use alloc::vec::Vec;
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all flows.
+    pub bytes: usize,
+    /// Bytes of one flow.
+    pub flow_bytes: usize,
+    /// Packets of all flows: small ones take memory, too.
+    pub packets: usize,
+    /// Bytes that a flow may send in its turn; no less than the largest packet that came.
+    pub quantum: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 8 << 20, flow_bytes: 1 << 20, packets: 16_384, quantum: 1_514 }
+    }
+}
+
+/// What happened, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that came.
+    pub came: u64,
+    /// Packets that were handed out.
+    pub left: u64,
+    /// Packets dropped since all flows together had too much.
+    pub dropped: u64,
+    /// Packets dropped since their flow had too much.
+    pub dropped_of_flow: u64,
+    /// Packets of flows that ended before their turn.
+    pub cleared: u64,
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Node<T> {
+    packet: Option<T>,
+    bytes: usize,
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    first: u32,
+    last: u32,
+    bytes: usize,
+    credit: usize,
+}
+
+const EMPTY: Waiting = Waiting { first: NONE, last: NONE, bytes: 0, credit: 0 };
+
+/// The queue. Flows are small numbers ([`FlowId::slot`](crate::flow::FlowId::slot)).
+#[derive(Debug)]
+pub struct EntryQueue<T> {
+    limits: Limits,
+    quantum: usize,
+    nodes: Vec<Node<T>>,
+    free: Vec<u32>,
+    flows: Vec<Waiting>,
+    /// Flows with packets, in turn.
+    turns: Lists<1>,
+    /// The same flows by the magnitude of what they have waiting, to find the longest within a factor of two.
+    sizes: Lists<32>,
+    bytes: usize,
+    counters: Counters,
+}
+
+impl<T> EntryQueue<T> {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            quantum: limits.quantum.max(1),
+            nodes: Vec::new(),
+            free: Vec::new(),
+            flows: Vec::new(),
+            turns: Lists::new(),
+            sizes: Lists::new(),
+            bytes: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Bytes that wait.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Packets that wait.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.nodes.len() - self.free.len()
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of one flow that wait.
+    #[must_use]
+    pub fn bytes_of(&self, flow: u32) -> usize {
+        self.flows.get(flow as usize).map_or(0, |waiting| waiting.bytes)
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Puts a packet behind the others of its flow. What must go for it is given to `dropped`, which may be the packet itself.
+    pub fn push(&mut self, flow: u32, bytes: usize, packet: T, mut dropped: impl FnMut(u32, T)) {
+        self.counters.came += 1;
+        self.quantum = self.quantum.max(bytes);
+        if self.flows.len() <= flow as usize {
+            self.flows.resize(flow as usize + 1, EMPTY);
+        }
+        let node = Node { packet: Some(packet), bytes, next: NONE };
+        let index = match self.free.pop() {
+            Some(index) => {
+                if let Some(place) = self.nodes.get_mut(index as usize) {
+                    *place = node;
+                }
+                index
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
+        };
+        let Some(waiting) = self.flows.get_mut(flow as usize) else { return };
+        let last = core::mem::replace(&mut waiting.last, index);
+        if last == NONE {
+            waiting.first = index;
+            waiting.credit = self.quantum;
+            self.turns.put(flow, 0);
+        }
+        waiting.bytes += bytes;
+        self.bytes += bytes;
+        if let Some(last) = self.nodes.get_mut(last as usize) {
+            last.next = index;
+        }
+        self.sort(flow);
+        while self.bytes_of(flow) > self.limits.flow_bytes {
+            let Some(packet) = self.take(flow) else { break };
+            self.counters.dropped_of_flow += 1;
+            dropped(flow, packet);
+        }
+        while self.bytes > self.limits.bytes || self.len() > self.limits.packets {
+            let Some(longest) = (0..32).rev().find_map(|magnitude| self.sizes.front(magnitude)) else {
+                break;
+            };
+            let Some(packet) = self.take(longest) else { break };
+            self.counters.dropped += 1;
+            dropped(longest, packet);
+        }
+    }
+
+    /// The packet whose turn it is, with its flow. It stays until it is [popped](Self::pop).
+    pub fn peek(&mut self) -> Option<(u32, &mut T)> {
+        let flow = self.turn()?;
+        let first = self.flows.get(flow as usize)?.first;
+        Some((flow, self.nodes.get_mut(first as usize)?.packet.as_mut()?))
+    }
+
+    /// Takes the packet whose turn it is.
+    pub fn pop(&mut self) -> Option<(u32, T)> {
+        let flow = self.turn()?;
+        let waiting = self.flows.get_mut(flow as usize)?;
+        let bytes = self.nodes.get(waiting.first as usize)?.bytes;
+        waiting.credit = waiting.credit.saturating_sub(bytes);
+        self.counters.left += 1;
+        self.take(flow).map(|packet| (flow, packet))
+    }
+
+    /// Drops what waits of a flow.
+    pub fn clear(&mut self, flow: u32) {
+        while self.take(flow).is_some() {
+            self.counters.cleared += 1;
+        }
+    }
+
+    /// The flow whose turn it is, with enough credit for its first packet.
+    fn turn(&mut self) -> Option<u32> {
+        // As no packet is larger than the quantum, each flow is passed by at most once.
+        loop {
+            let flow = self.turns.front(0)?;
+            let waiting = self.flows.get_mut(flow as usize)?;
+            if self.nodes.get(waiting.first as usize)?.bytes <= waiting.credit {
+                return Some(flow);
+            }
+            waiting.credit += self.quantum;
+            self.turns.put(flow, 0);
+        }
+    }
+
+    /// Takes the oldest packet of a flow.
+    fn take(&mut self, flow: u32) -> Option<T> {
+        let waiting = self.flows.get_mut(flow as usize)?;
+        let index = waiting.first;
+        let node = self.nodes.get_mut(index as usize)?;
+        let packet = node.packet.take();
+        waiting.first = node.next;
+        waiting.bytes -= node.bytes;
+        self.bytes -= node.bytes;
+        if waiting.first == NONE {
+            *waiting = EMPTY;
+            self.turns.remove(flow);
+        }
+        self.free.push(index);
+        self.sort(flow);
+        packet
+    }
+
+    /// Puts a flow among those with about as much waiting.
+    fn sort(&mut self, flow: u32) {
+        let Some(waiting) = self.flows.get(flow as usize) else { return };
+        if waiting.first == NONE {
+            self.sizes.remove(flow);
+            return;
+        }
+        let magnitude = waiting.bytes.checked_ilog2().unwrap_or(0).min(31) as u8;
+        if self.sizes.list_of(flow) != Some(magnitude) {
+            self.sizes.put(flow, magnitude);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! On which path a packet goes: the one with the least of its window in flight.
+//!
+//! "Choosing for each packet a path with minimum bytes_in_nw/cwnd [...]. The same expression is used to stripe packets even when
+//! bytes_in_nw exceeds cwnd" (Harp, III.B): Harp holds nothing back but by the window that it writes into ACKs. Here packets
+//! wait at the entry for a window with room, unless the literal rule is asked for.
+
+use byway_wire::{Duration, PathId};
+use core::cmp::Ordering;
+
+/// What there is to know about a path for the choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathView {
+    /// Its name.
+    pub id: PathId,
+    /// Bytes sent and neither acknowledged nor lost.
+    pub in_flight: u64,
+    /// Congestion window, bytes.
+    pub window: u64,
+    /// The smallest one-way delay, ns, by clocks that may differ by anything, the same on all paths.
+    pub delay: i64,
+    /// Smoothed or smallest round trip.
+    pub rtt: Duration,
+    /// Whether it goes through a relay.
+    pub relayed: bool,
+    /// Whether it is choked, and takes no data.
+    pub choked: bool,
+    /// Whether it can take a packet now, as far as pacing goes.
+    pub paced: bool,
+}
+
+/// What is done about relays that are far off the direct path: "paths through relays that differ in RTTs from the direct path by at
+/// most a factor of 1.5" (Harp, III.G).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Relays {
+    /// Those within the factor come first; the others serve as long as no path within it is open.
+    Prefer(f64),
+    /// Those beyond the factor are never used, as in Harp.
+    Exclude(f64),
+    /// All are alike.
+    Any,
+}
+
+/// How to choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// Choose also among paths whose window is full, as in Harp.
+    pub over_window: bool,
+    /// What to do about distant relays.
+    pub relays: Relays,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { over_window: false, relays: Relays::Prefer(1.5) }
+    }
+}
+
+impl Policy {
+    /// Harp's own rules.
+    pub const LITERAL: Self = Self { over_window: true, relays: Relays::Exclude(1.5) };
+}
+
+/// The path for the next packet. `None` if it has to wait.
+#[must_use]
+pub fn pick(paths: &[PathView], policy: Policy) -> Option<PathId> {
+    let open = |path: &&PathView| !path.choked;
+    let near = |path: &&PathView| is_near(path, paths, policy.relays);
+    let only_near = match policy.relays {
+        Relays::Any => false,
+        Relays::Exclude(_) => true,
+        Relays::Prefer(_) => paths.iter().filter(open).any(|path| near(&path)),
+    };
+    let has_room = |path: &&PathView| path.paced && (policy.over_window || path.in_flight < path.window);
+    let usable = paths.iter().filter(open).filter(|path| !only_near || near(path)).filter(has_room);
+    usable.min_by(|a, b| by_fill(a, b).then(a.delay.cmp(&b.delay)).then(a.id.cmp(&b.id))).map(|path| path.id)
+}
+
+/// Whether a path is within the factor of the direct one; if there is no direct one, of the fastest.
+fn is_near(path: &PathView, all: &[PathView], relays: Relays) -> bool {
+    let (Relays::Prefer(factor) | Relays::Exclude(factor)) = relays else { return true };
+    let fastest =
+        |direct: bool| all.iter().filter(|path| !(direct && path.relayed)).map(|path| path.rtt).min();
+    let Some(reference) = fastest(true).or_else(|| fastest(false)) else { return true };
+    !path.relayed || path.rtt.as_secs_f64() <= reference.as_secs_f64() * factor
+}
+
+/// In flight over window, without dividing.
+fn by_fill(a: &PathView, b: &PathView) -> Ordering {
+    let crossed = |a: &PathView, b: &PathView| u128::from(a.in_flight) * u128::from(b.window.max(1));
+    crossed(a, b).cmp(&crossed(b, a))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    fn path(id: u32, in_flight: u64, window: u64, rtt: u64) -> PathView {
+        PathView {
+            id: PathId(id),
+            in_flight,
+            window,
+            delay: 500_000 * rtt as i64,
+            rtt: Duration::from_millis(rtt),
+            relayed: id > 0,
+            choked: false,
+            paced: true,
+        }
+    }
+
+    #[test]
+    fn the_least_full_then_the_fastest_then_the_first() {
+        let ask = |paths: &[PathView]| pick(paths, Policy::default()).map(|id| id.0);
+        assert_eq!(ask(&[path(0, 50, 100, 20), path(1, 60, 200, 20)]), Some(1));
+        assert_eq!(ask(&[path(0, 0, 100, 30), path(1, 0, 200, 20)]), Some(1));
+        assert_eq!(ask(&[path(2, 5, 10, 20), path(1, 50, 100, 20)]), Some(1));
+        assert_eq!(ask(&[path(0, 100, 100, 20)]), None);
+        assert_eq!(ask(&[PathView { choked: true, ..path(0, 0, 100, 20) }, path(1, 99, 100, 20)]), Some(1));
+        assert_eq!(ask(&[PathView { paced: false, ..path(0, 0, 100, 20) }, path(1, 99, 100, 20)]), Some(1));
+        assert_eq!(ask(&[]), None);
+    }
+
+    #[test]
+    fn the_literal_rule_chooses_among_full_paths() {
+        let full = [path(0, 300, 100, 20), path(1, 200, 100, 20)];
+        assert_eq!((pick(&full, Policy::default()), pick(&full, Policy::LITERAL)), (None, Some(PathId(1))));
+    }
+
+    #[test]
+    fn distant_relays_come_last_or_not_at_all() {
+        let paths = [path(0, 90, 100, 20), path(1, 80, 100, 30), path(2, 0, 100, 31)];
+        let with = |relays| pick(&paths, Policy { relays, ..Policy::default() });
+        assert_eq!(with(Relays::Any), Some(PathId(2)));
+        assert_eq!(
+            (with(Relays::Prefer(1.5)), with(Relays::Exclude(1.5))),
+            (Some(PathId(1)), Some(PathId(1)))
+        );
+        // All near ones choked: the distant one is all there is.
+        let choked = paths.map(|path| PathView { choked: path.id.0 < 2, ..path });
+        let with = |relays| pick(&choked, Policy { relays, ..Policy::default() });
+        assert_eq!((with(Relays::Prefer(1.5)), with(Relays::Exclude(1.5))), (Some(PathId(2)), None));
+        // Near ones full: wait for them, rather than have every packet wait for the distant one at the exit.
+        let full = paths.map(|path| PathView { in_flight: if path.id.0 < 2 { 100 } else { 0 }, ..path });
+        assert_eq!(pick(&full, Policy::default()), None);
+        // Without a direct path the fastest is the measure.
+        assert_eq!(pick(&[path(3, 50, 100, 200), path(4, 0, 100, 301)], Policy::default()), Some(PathId(3)));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_could_take_it_is_less_full(
+            paths in prop::collection::vec((0u64..2_000, 0u64..2_000, 1u64..100, any::<bool>(), any::<bool>()), 0..8), over_window: bool
+        ) {
+            let paths: Vec<PathView> = (0..).zip(paths).map(|(id, (in_flight, window, rtt, choked, paced))| {
+                PathView { choked, paced, ..path(id, in_flight, window, rtt) }
+            }).collect();
+            let usable = |path: &&PathView| !path.choked && path.paced && (over_window || path.in_flight < path.window);
+            let fill = |path: &PathView| path.in_flight as f64 / path.window.max(1) as f64;
+            match pick(&paths, Policy { over_window, relays: Relays::Any }) {
+                None => prop_assert!(!paths.iter().any(|path| usable(&path))),
+                Some(id) => {
+                    let picked = paths.iter().find(|path| path.id == id).unwrap();
+                    prop_assert!(usable(&picked));
+                    prop_assert!(paths.iter().filter(usable).all(|path| fill(picked) <= fill(path)));
+                }
+            }
+        }
+    }
+}
