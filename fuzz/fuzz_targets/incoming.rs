@@ -50,7 +50,7 @@ enum Step {
 }
 
 const LIMITS: IncomingLimits =
-    IncomingLimits { memory: 16 << 10, stream_window: 8 << 10, streams: 3, objects: 3, datagrams: 4 };
+    IncomingLimits { memory: 16 << 10, stream_window: 8 << 10, streams: 3, objects: 3 };
 
 fn byte(id: u32, offset: u64) -> u8 {
     (offset.wrapping_mul(31) ^ (offset >> 7) ^ u64::from(id) * 101) as u8

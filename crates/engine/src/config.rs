@@ -28,6 +28,11 @@ pub struct Config {
     pub ack_way: AckWay,
     /// When a hole in a stream or object is named to the sender.
     pub tau: Tau,
+    /// Received [datagrams](crate::connection::datagrams) that wait for the owner at most; then the oldest goes. 0: none are taken.
+    pub datagrams: usize,
+    /// Whether the owner is told what became of each datagram
+    /// ([`Connection::next_fate`](crate::Connection::next_fate)).
+    pub datagram_fates: bool,
     /// State changes and congestion events that are kept until the owner takes them
     /// ([`Connection::next_fact`](crate::Connection::next_fact)); 0: none.
     pub facts: usize,
@@ -95,6 +100,8 @@ impl Default for Config {
             pnack: Pnack::default(),
             ack_way: AckWay::default(),
             tau: Tau::default(),
+            datagrams: 0,
+            datagram_fates: false,
             facts: 0,
             payload: Payload::default(),
             cap: None,

@@ -38,6 +38,17 @@ pub(crate) struct Inbound<'a> {
     pub phantom: usize,
 }
 
+/// How the packet came that a frame stood in.
+#[derive(Clone, Copy, Debug)]
+struct Came {
+    /// The peer's path.
+    on: PathId,
+    /// When it arrived.
+    at: Instant,
+    /// When it left, by the peer's clock.
+    stamp: u32,
+}
+
 /// Why a packet was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejected {
@@ -91,6 +102,7 @@ impl Connection {
         };
         let stamp = u32::from_be_bytes(*stamp);
         self.enter(now, id, &source);
+        let came = Came { on: id, at, stamp };
         let (mut eliciting, mut asked) = (false, false);
         let frames = match self.config.payload {
             Payload::Bytes => Frames::new(frames),
@@ -103,8 +115,8 @@ impl Connection {
             };
             eliciting |= frame.is_eliciting();
             asked |= matches!(frame, Frame::Ping);
-            self.data_came |= matches!(frame, Frame::Stream(_) | Frame::Object(_));
-            if let Err(error) = self.on_frame(now, id, frame) {
+            self.data_came |= matches!(frame, Frame::Stream(_) | Frame::Object(_) | Frame::Datagram(_));
+            if let Err(error) = self.on_frame(now, came, frame) {
                 self.close(now, close::DATA + error.code, error.reason);
                 return Ok(());
             }
@@ -185,7 +197,8 @@ impl Connection {
         self.ack_way_until = Instant::ZERO;
     }
 
-    fn on_frame(&mut self, now: Instant, on: PathId, frame: Frame<'_>) -> Result<(), ProtocolError> {
+    fn on_frame(&mut self, now: Instant, came: Came, frame: Frame<'_>) -> Result<(), ProtocolError> {
+        let Came { on, at, stamp } = came;
         match frame {
             Frame::Padding | Frame::Ping => {}
             Frame::Ack(entries) => self.on_ack(now, on, &entries),
@@ -194,7 +207,7 @@ impl Connection {
             Frame::SnackObject { id, missing } => self.on_snack(DataId::Object(id), &missing),
             Frame::Stream(stream) => self.incoming.on_stream(now, &stream)?,
             Frame::Object(object) => self.incoming.on_object(now, &object)?,
-            Frame::Datagram(data) => self.incoming.on_datagram(data),
+            Frame::Datagram(data) => self.datagrams.on_received(on, at, stamp, data),
             Frame::MaxData(limit) => self.out.on_max_data(limit),
             Frame::MaxStreamData { id, limit } => self.out.on_max_stream_data(id, limit),
             Frame::ResetStream { id, code } => self.incoming.on_reset_stream(id, code)?,
@@ -239,14 +252,14 @@ impl Connection {
 
     /// Returns `false` if the entry is a lie.
     fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
-        let Self { paths, out, incoming, farewells, controller, facts, delays, .. } = self;
+        let Self { paths, out, incoming, farewells, datagrams, controller, facts, delays, .. } = self;
         let id = entry.path;
         let Some(path) = paths.get_mut(id) else { return id < paths.next_id() };
         delays.clear();
         let probe = path.probe;
         let silent = path.send.timeouts() > 0;
         let Some(progress) =
-            path.send.on_ack(now, entry, way, delays, |cargo| arrived(out, farewells, cargo))
+            path.send.on_ack(now, entry, way, delays, |cargo| arrived(out, farewells, datagrams, cargo))
         else {
             return false;
         };
@@ -297,7 +310,9 @@ impl Connection {
             facts.congested(id, &marks);
             others = true;
         }
-        if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, cargo)) {
+        if let Some(losses) =
+            path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, datagrams, cargo))
+        {
             let losses = congested(now, Trigger::Loss, &losses);
             controller.on_congested(id, &losses);
             facts.congested(id, &losses);
@@ -317,10 +332,11 @@ impl Connection {
     }
 
     fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
-        let Self { paths, out, incoming, farewells, controller, facts, .. } = self;
+        let Self { paths, out, incoming, farewells, datagrams, controller, facts, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
-        if let Some(losses) =
-            path.send.on_missing(now, missing.iter(), |cargo| lost(out, incoming, farewells, cargo))
+        if let Some(losses) = path
+            .send
+            .on_missing(now, missing.iter(), |cargo| lost(out, incoming, farewells, datagrams, cargo))
         {
             let losses = congested(now, Trigger::Loss, &losses);
             controller.on_congested(id, &losses);

@@ -154,7 +154,7 @@ impl Connection {
 
     /// Gives a path up. Its data goes out again elsewhere; its name is never used again.
     pub(super) fn drop_path(&mut self, now: Instant, id: PathId, reason: &'static str, forget: bool) {
-        let Self { paths, out, incoming, farewells, controller, .. } = self;
+        let Self { paths, out, incoming, farewells, datagrams, controller, .. } = self;
         if paths.get(id).is_some_and(|path| matches!(path.state, State::Active | State::Choked)) {
             controller.close(id);
         }
@@ -162,7 +162,8 @@ impl Connection {
             controller.close(id);
             return;
         };
-        path.send.abandon(now, |cargo| lost(out, incoming, farewells, cargo));
+        datagrams.recall(&mut path.outbox);
+        path.send.abandon(now, |cargo| lost(out, incoming, farewells, datagrams, cargo));
         let index = match path.origin {
             Origin::Candidate(index) => Some(index),
             Origin::Handshake => Some(0),
@@ -206,6 +207,7 @@ impl Connection {
         match (path.state, allowance.choked) {
             (State::Active, true) => {
                 path.state = State::Choked;
+                self.datagrams.recall(&mut path.outbox);
                 path.probe_at = Some(now + path.choke_interval(self.random.next()));
                 self.facts.note(now, id, What::State(State::Choked));
             }
@@ -235,10 +237,11 @@ impl Connection {
     }
 
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
-        let Self { paths, out, incoming, farewells, controller, facts, .. } = self;
+        let Self { paths, out, incoming, farewells, datagrams, controller, facts, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
         let (mut trouble, mut asked) = (false, false);
-        if let Some(losses) = path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, cargo))
+        if let Some(losses) =
+            path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, datagrams, cargo))
             && path.state == State::Active
         {
             let losses = super::input::congested(now, Trigger::Loss, &losses);
@@ -247,7 +250,7 @@ impl Connection {
             trouble = true;
         }
         if path.send.timeout_deadline().is_some_and(|at| at <= now) {
-            let losses = path.send.on_timeout(now, |cargo| lost(out, incoming, farewells, cargo));
+            let losses = path.send.on_timeout(now, |cargo| lost(out, incoming, farewells, datagrams, cargo));
             match path.state {
                 State::Probing if path.origin != Origin::Return && path.send.timeouts() >= PROBES => {
                     self.drop_path(now, id, "two probes in a row were lost", false);
@@ -279,7 +282,12 @@ impl Connection {
             self.ack_way_until = Instant::ZERO;
         }
         // Where data can go nowhere else, it is what asks whether the path lives (RFC 9002 section 6.2.4).
-        let ping = asked && (self.has_other(id) || !self.out.wants_to_send());
+        let other = asked && self.has_other(id);
+        if other {
+            self.recall(id);
+        }
+        let wanted = self.out.wants_to_send() || self.datagrams.waiting > 0;
+        let ping = asked && (other || !wanted);
         let Some(path) = self.paths.get_mut(id) else { return };
         path.pending.ping |= ping;
         if path.probe_at.is_some_and(|at| at <= now) {

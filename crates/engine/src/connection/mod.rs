@@ -4,10 +4,11 @@
 //! [events](Connection::next_event), and looks at the [`status`](Connection::status). The endpoint hands packets in
 //! (`on_packet`), wakes, and asks for datagrams (`transmit`).
 //!
-//! Rooms: `input` takes packets apart, `output` puts them together, `life` leads paths
+//! Rooms: `datagrams` is for owners who choose each packet's path; `input` takes packets apart, `output` puts them together, `life` leads paths
 //! through theirs, `probing` tries routes, `ways` finds the ways back.
 
 mod cap;
+pub mod datagrams;
 pub mod facts;
 mod input;
 mod life;
@@ -38,6 +39,7 @@ use byway_wire::relay::Reason;
 use byway_wire::{ConnectionId, Duration, Instant, PathId};
 use cap::Cap;
 use core::net::SocketAddr;
+use datagrams::Datagrams;
 use facts::Facts;
 pub(crate) use input::{Inbound, Rejected};
 use path::Path;
@@ -183,6 +185,7 @@ pub struct Connection {
     controller: Box<dyn Controller>,
     out: Outgoing,
     incoming: Incoming,
+    datagrams: Datagrams,
     paths: Table<Path>,
     receive: Table<Receiving>,
     /// Paths that the peer dropped: their numbers must not begin again.
@@ -279,6 +282,7 @@ impl Connection {
             controller,
             out,
             incoming: Incoming::new(config.incoming).made_of(config.payload),
+            datagrams: Datagrams::new(config),
             rest: None,
             paths: Table::default(),
             receive: Table::default(),
@@ -576,9 +580,10 @@ impl Connection {
 }
 
 /// Hands what a packet carried back to who had it sent: it arrived.
-fn arrived(out: &mut Outgoing, farewells: &mut Farewells, cargo: &Cargo) {
+fn arrived(out: &mut Outgoing, farewells: &mut Farewells, datagrams: &mut Datagrams, cargo: &Cargo) {
     for carried in cargo {
         match carried {
+            Carried::Datagram(mark) => datagrams.on_fate(*mark, true),
             Carried::PathDropped(id) => farewells.on_known(*id),
             _ => out.on_acked(carried),
         }
@@ -586,9 +591,16 @@ fn arrived(out: &mut Outgoing, farewells: &mut Farewells, cargo: &Cargo) {
 }
 
 /// Hands what a packet carried back to who had it sent: it must go out again.
-fn lost(out: &mut Outgoing, incoming: &mut Incoming, farewells: &mut Farewells, cargo: &Cargo) {
+fn lost(
+    out: &mut Outgoing,
+    incoming: &mut Incoming,
+    farewells: &mut Farewells,
+    datagrams: &mut Datagrams,
+    cargo: &Cargo,
+) {
     for carried in cargo {
         match carried {
+            Carried::Datagram(mark) => datagrams.on_fate(*mark, false),
             Carried::PathDropped(id) => farewells.due.push_back(*id),
             Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => {
                 incoming.on_lost(carried)

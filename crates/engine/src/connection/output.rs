@@ -1,5 +1,6 @@
 //! Puts packets together: what is pending on a path, ACKs, and data in runs of equal size on one path at a time.
 
+use super::datagrams;
 use super::path::{Address, State};
 use super::timers::Owner;
 use super::{Connection, Phase};
@@ -36,6 +37,8 @@ enum Purpose {
     Echo(PathId),
     /// Data; the last of it once more if nothing else is left.
     Data,
+    /// Datagrams that the path took on.
+    Datagram,
     /// Data that was sent before and is not acknowledged yet.
     Tail,
     /// The end.
@@ -175,7 +178,7 @@ impl Connection {
             return None;
         }
         let mut purpose = Purpose::Data;
-        if !self.out.wants_to_send() {
+        if !self.out.wants_to_send() && self.datagrams.waiting == 0 {
             if !self.finishing || !self.config.repeat_tail || self.ready.len() < 2 {
                 return None;
             }
@@ -185,7 +188,14 @@ impl Connection {
             let id = self.ready.pop_front()?;
             let Some(path) = self.paths.get_mut(id) else { continue };
             path.ready = false;
-            let size = path.send.mtu.current().min(out.buffer.len());
+            self.datagrams.return_misfits(path);
+            let parcel = datagrams::packet_size(path, now);
+            if parcel.is_none() && purpose == Purpose::Data && !self.out.wants_to_send() {
+                self.make_ready(id); // for what the owner adds next
+                continue;
+            }
+            let most_bytes = parcel.map_or(path.send.mtu.current(), |(size, _)| size);
+            let size = most_bytes.min(out.buffer.len());
             if path.state != State::Active || path.credit() < size as u64 {
                 continue;
             }
@@ -214,6 +224,9 @@ impl Connection {
                 self.arm_whole_at(now, self.cap.until);
                 return None;
             }
+            let purpose = if parcel.is_some() { Purpose::Datagram } else { purpose };
+            let single = parcel.is_some_and(|(_, single)| single);
+            let room = if single { 1 } else { room };
             let most = room.min(tokens).min(capped).min(out.max_segments as u64).max(1);
             let sent = self.run(now, id, out, size, usize::try_from(most).unwrap_or(1), purpose);
             self.make_ready(id);
@@ -249,7 +262,7 @@ impl Connection {
             let Some(buffer) = out.buffer.get_mut(written..written + size) else { break };
             let Some(Made { length, phantom }) = self.packet(now, id, buffer, purpose) else { break };
             written += length;
-            let last = length + phantom < size || !self.out.wants_to_send();
+            let last = length + phantom < size || !self.has_more(id, purpose);
             if self.config.payload == Payload::Length {
                 self.rest =
                     (!last && made < most).then_some(Rest { path: id, size, most: most - made, purpose });
@@ -266,6 +279,14 @@ impl Connection {
             self.arm_path(id);
         }
         self.transmission(id, written, size, 0)
+    }
+
+    /// Whether there is more for this path after what was just written.
+    fn has_more(&self, id: PathId, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Datagram => self.paths.get(id).is_some_and(|path| !path.outbox.is_empty()),
+            _ => self.out.wants_to_send(),
+        }
     }
 
     /// Whether nothing is outstanding on a path, so that what is sent next arms its timer: with more sent, deadlines that there
@@ -330,7 +351,8 @@ impl Connection {
         }
         let (sealed, phantom) = (writer.len() + TAG_LEN, writer.phantom());
         debug_assert_eq!(HEADER_LEN + STAMP_LEN, start);
-        let app_limited = purpose != Purpose::Data || self.cap.holds() || !self.out.wants_to_send();
+        let bulk = matches!(purpose, Purpose::Data | Purpose::Datagram);
+        let app_limited = !bulk || self.cap.holds() || !self.has_more(id, purpose);
         let packet = buffer.get_mut(envelope..envelope + sealed)?;
         if self.sealer.seal(id, number, packet, HEADER_LEN).is_err() {
             self.finish(super::close::WORN_OUT, "the keys are worn out", false);
@@ -344,7 +366,7 @@ impl Connection {
         path.send.on_sent(now, Outbound { bytes, eliciting, counted, app_limited, cargo });
         match purpose {
             Purpose::Size => path.send.mtu.sent(length, number),
-            Purpose::Data | Purpose::Tail => {
+            Purpose::Data | Purpose::Datagram | Purpose::Tail => {
                 path.send.pacer.spend(u64::from(bytes));
                 self.cap.spend(u64::from(bytes));
                 let sent = byway_control::Sent { now, bytes, in_flight: path.send.in_flight, app_limited };
@@ -403,12 +425,18 @@ impl Connection {
                 false
             }
             Purpose::Data => {
-                if self.paths.get(id).is_some_and(|path| path.send.timeouts() > 0) {
-                    Frame::Ping.write(writer);
-                }
-                self.write_hint(now, id, writer);
+                self.write_beside(now, id, writer);
                 let before = writer.len();
                 self.out.fill(writer, cargo);
+                if writer.len() == before {
+                    writer.truncate(HEADER_LEN + STAMP_LEN);
+                }
+                true
+            }
+            Purpose::Datagram => {
+                self.write_beside(now, id, writer);
+                let before = writer.len();
+                self.write_datagrams(id, writer, cargo);
                 if writer.len() == before {
                     writer.truncate(HEADER_LEN + STAMP_LEN);
                 }
@@ -435,6 +463,14 @@ impl Connection {
         if core::mem::take(&mut path.pending.ping) {
             Frame::Ping.write(writer);
         }
+    }
+
+    /// What goes with data: the question whether a silent path lives, and a hint about it.
+    fn write_beside(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
+        if self.paths.get(id).is_some_and(|path| path.send.timeouts() > 0) {
+            Frame::Ping.write(writer);
+        }
+        self.write_hint(now, id, writer);
     }
 
     fn write_hint(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {

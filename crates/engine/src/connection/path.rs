@@ -1,5 +1,6 @@
 //! A path that this side sends on, with its life: probing, available, active, choked, dropped.
 
+use super::datagrams::Outbox;
 use super::timers::Armed;
 use crate::path::send::SendPath;
 use crate::route::Route;
@@ -103,6 +104,8 @@ pub struct Path {
     pub moving: Option<alloc::boxed::Box<Moving>>,
     /// What it should send beside data.
     pub pending: Pending,
+    /// Datagrams that it took on.
+    pub(super) outbox: Outbox,
     /// Whether it stands in the queue of paths that may send data.
     pub ready: bool,
     /// Whether it stands in the queue of paths with something pending.
@@ -139,6 +142,7 @@ impl Path {
             address: Address::Valid,
             moving: None,
             pending: Pending::default(),
+            outbox: Outbox::default(),
             ready: false,
             urgent: false,
             paced: false,

@@ -67,8 +67,8 @@ pub enum Carried {
     ResetStream(StreamId),
     /// That this side wants no more of a stream.
     StopSending(StreamId),
-    /// An unreliable message.
-    Datagram,
+    /// An unreliable message, with the mark its owner gave it: the session's business too.
+    Datagram(u64),
     /// That this side gave up a path: the session's business, not the data layer's.
     PathDropped(PathId),
 }

@@ -107,14 +107,12 @@ impl World {
             memory: plan.sender_memory,
             read_size: plan.read_size,
             objects: 5,
-            ..OutgoingLimits::default()
         });
         let inc = Incoming::new(IncomingLimits {
             memory: plan.window,
             stream_window: plan.stream_window,
             streams: 10,
             objects: 20, // objects given up count here until the owner forgets them
-            datagrams: 4,
         });
         let (all, each) = inc.initial_limits();
         out.on_max_data(all);
@@ -178,9 +176,6 @@ impl World {
             assert!(self.out.provide(read.object, read.offset, data.clone()) || given_up);
             assert!(!self.out.provide(read.object, read.offset, data), "asked once");
         }
-        if self.dice.percent(5) {
-            let _ = self.out.send_datagram(vec![7; self.dice.below(60) as usize]);
-        }
         assert!(self.out.memory() <= self.plan.sender_memory);
         while let Some(event) = self.out.next_event() {
             match event {
@@ -242,7 +237,6 @@ impl World {
                 (Frame::Object(f), Carried::Object { id, offset, length, fin }) => {
                     (f.id, f.offset, f.data.len(), f.fin) == (id, offset, length as usize, fin)
                 }
-                (Frame::Datagram(_), Carried::Datagram) => true,
                 (Frame::ResetStream { id, .. }, Carried::ResetStream(told)) => *id == told,
                 _ => false,
             };
@@ -256,7 +250,6 @@ impl World {
             match frame.unwrap() {
                 Frame::Stream(stream) => self.inc.on_stream(self.now, &stream).unwrap(),
                 Frame::Object(object) => self.inc.on_object(self.now, &object).unwrap(),
-                Frame::Datagram(data) => self.inc.on_datagram(data),
                 Frame::ResetStream { id, code } => self.inc.on_reset_stream(id, code).unwrap(),
                 other => panic!("{other:?}"),
             }
@@ -326,7 +319,6 @@ impl World {
                     assert_eq!(code, 8);
                     self.over.push(id);
                 }
-                InEvent::Datagram(data) => assert!(data.iter().all(|byte| *byte == 7)),
                 InEvent::StreamReadable(id) => self.readable.push(id),
                 InEvent::StreamOpened(_) => {}
             }

@@ -1,4 +1,4 @@
-//! What this side receives: streams, objects, datagrams.
+//! What this side receives: streams and objects.
 //!
 //! Who calls what: the connection hands over frames and asks for limits, refusals and SNACKs to send; the owner writes
 //! objects to the disk ([`Incoming::next_write`], [`Incoming::written`]), reads streams and takes events. What the owner
@@ -39,8 +39,6 @@ pub struct IncomingLimits {
     pub streams: usize,
     /// Objects incomplete at once. The peer must know it: [`super::OutgoingLimits::objects`].
     pub objects: usize,
-    /// Datagrams waiting for the owner; then the oldest goes.
-    pub datagrams: usize,
 }
 
 impl IncomingLimits {
@@ -60,7 +58,7 @@ impl IncomingLimits {
 
 impl Default for IncomingLimits {
     fn default() -> Self {
-        Self { memory: 32 << 20, stream_window: 8 << 20, streams: 1024, objects: 4096, datagrams: 1024 }
+        Self { memory: 32 << 20, stream_window: 8 << 20, streams: 1024, objects: 4096 }
     }
 }
 
@@ -108,8 +106,6 @@ pub enum InEvent {
         /// Its size in bytes.
         size: u64,
     },
-    /// An unreliable message.
-    Datagram(Vec<u8>),
 }
 
 /// What a read gave.
@@ -166,8 +162,6 @@ pub struct Incoming {
     /// Bytes that arrived beyond a hole of their stream or object, and the most that there ever were.
     beyond: (u64, u64),
     events: VecDeque<InEvent>,
-    datagrams: VecDeque<Vec<u8>>,
-    datagrams_dropped: u64,
     /// Streams with a new limit to tell.
     stream_limits: VecDeque<StreamId>,
     /// Streams to refuse.
@@ -200,8 +194,6 @@ impl Incoming {
             holes: Holes::default(),
             beyond: (0, 0),
             events: VecDeque::new(),
-            datagrams: VecDeque::new(),
-            datagrams_dropped: 0,
             stream_limits: VecDeque::new(),
             stops: VecDeque::new(),
         }
@@ -243,12 +235,6 @@ impl Incoming {
     #[must_use]
     pub const fn received(&self) -> u64 {
         self.account.bytes
-    }
-
-    /// Datagrams that the owner took too late.
-    #[must_use]
-    pub const fn datagrams_dropped(&self) -> u64 {
-        self.datagrams_dropped
     }
 }
 

@@ -53,7 +53,7 @@ impl Incoming {
         self.pool.take_back(buffer);
     }
 
-    /// The next thing that the owner may want to know. Datagrams come after all else.
+    /// The next thing that the owner may want to know.
     pub fn next_event(&mut self) -> Option<InEvent> {
         if self.events.is_empty()
             && let Some(Ready::Complete { id, size }) = self.ready.front()
@@ -61,10 +61,7 @@ impl Incoming {
             self.events.push_back(InEvent::ObjectComplete { id: *id, size: *size });
             self.ready.pop_front();
         }
-        let event = match self.events.pop_front() {
-            Some(event) => event,
-            None => InEvent::Datagram(self.datagrams.pop_front()?),
-        };
+        let event = self.events.pop_front()?;
         match event {
             InEvent::ObjectComplete { .. } => self.account.take(OBJECT_COST),
             InEvent::StreamReset { id, .. } => {

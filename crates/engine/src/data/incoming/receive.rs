@@ -6,7 +6,6 @@ use super::{Arrival, Forgotten, InEvent, InObject, Incoming, OBJECT_COST, Ready,
 use crate::config::Payload;
 use crate::data::{DataId, ProtocolError, RangeSet};
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 use byway_wire::{Instant, ObjectId, StreamId, frame};
 use smallvec::SmallVec;
 
@@ -162,17 +161,6 @@ impl Incoming {
         self.limit_gathering();
         self.sweep_holes();
         self.check_ranges()
-    }
-
-    /// A DATAGRAM frame. When the owner is slow, the oldest one goes.
-    pub fn on_datagram(&mut self, data: &[u8]) {
-        if self.datagrams.len() >= self.limits.datagrams {
-            self.datagrams.pop_front();
-            self.datagrams_dropped += 1;
-        }
-        if self.limits.datagrams > 0 {
-            self.datagrams.push_back(Vec::from(data));
-        }
     }
 
     /// The stream, opened if it is new; `None` if it is over.

@@ -8,13 +8,7 @@ use smallvec::SmallVec;
 const TAU: Duration = Duration::from_millis(40);
 
 fn small() -> Incoming {
-    Incoming::new(IncomingLimits {
-        memory: 64 << 10,
-        stream_window: 8 << 10,
-        streams: 3,
-        objects: 3,
-        datagrams: 2,
-    })
+    Incoming::new(IncomingLimits { memory: 64 << 10, stream_window: 8 << 10, streams: 3, objects: 3 })
 }
 
 fn at(millis: u64) -> Instant {
@@ -278,15 +272,6 @@ fn an_object_nobody_wants_is_counted_and_dropped() {
     inc.forget_object(ObjectId(5));
     object(&mut inc, 5, 0, b"x", true).unwrap();
     assert_eq!((inc.held(), inc.next_write()), (0, None));
-}
-
-#[test]
-fn a_slow_owner_loses_the_oldest_datagrams() {
-    let mut inc = small();
-    (0..4).for_each(|index| inc.on_datagram(&[index]));
-    assert_eq!(inc.next_event(), Some(InEvent::Datagram(vec![2])));
-    assert_eq!(inc.next_event(), Some(InEvent::Datagram(vec![3])));
-    assert_eq!((inc.next_event(), inc.datagrams_dropped()), (None, 2));
 }
 
 #[test]

@@ -11,8 +11,6 @@ use smallvec::SmallVec;
 
 /// A smaller piece of data is not worth a frame, unless it is all there is.
 const LEAST_DATA: usize = 16;
-/// After missing so many packets in a row, a datagram is taken to fit into none.
-const MISFITS: u8 = 16;
 
 /// How a data frame is cut to the room that is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +50,13 @@ enum Packet {
 type List = SmallVec<[Carried; 2]>;
 
 impl Outgoing {
-    /// Writes frames until the packet is full or nothing is left: resets, datagrams, lost data (oldest first), streams in
+    /// Writes frames until the packet is full or nothing is left: resets, lost data (oldest first), streams in
     /// turn, objects in order. Says in `carried` what they hold.
     ///
     /// A data frame that reaches the very end of the writer carries no length: when the writer has no room left, the
     /// packet must end there. Nothing is written that would take less than 16 bytes of data while there is more.
     pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut List) {
         self.fill_resets(writer, carried);
-        self.fill_datagrams(writer, carried);
         if self.fill_lost(writer, carried) == Packet::Open
             && self.fill_streams(writer, carried) == Packet::Open
         {
@@ -104,29 +101,6 @@ impl Outgoing {
                 stream.reset = Reset::Sent(code);
             }
             self.resets.pop_front();
-        }
-    }
-
-    fn fill_datagrams(&mut self, writer: &mut Writer<'_>, carried: &mut List) {
-        while let Some(data) = self.datagrams.front() {
-            let (room, length) = (writer.room(), data.len());
-            let counted = room != 1 + length;
-            if counted && room < 1 + varint_len(length as u64) + length {
-                // It has the start of the next packet, which has more room unless packets became smaller.
-                if carried.is_empty() {
-                    self.datagram_misfits += 1;
-                }
-                if self.datagram_misfits >= MISFITS {
-                    self.datagram_misfits = 0;
-                    self.datagrams_dropped += 1;
-                    self.datagrams.pop_front();
-                }
-                return;
-            }
-            frame::write_datagram(writer, data, counted);
-            carried.push(Carried::Datagram);
-            self.datagram_misfits = 0;
-            self.datagrams.pop_front();
         }
     }
 

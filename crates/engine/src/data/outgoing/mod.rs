@@ -1,4 +1,4 @@
-//! What this side sends: streams, objects, datagrams.
+//! What this side sends: streams and objects.
 //!
 //! Who calls what: the owner opens, writes, adds, answers reads and takes events; the connection asks for frames
 //! ([`Outgoing::fill`]) and tells what became of them ([`Outgoing::on_acked`], [`Outgoing::on_lost`]) and what the peer
@@ -13,7 +13,7 @@ use super::{Carried, DataId, OBJECT_COST, RangeSet};
 use crate::config::Payload;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use byway_wire::{ObjectId, StreamId, packet};
+use byway_wire::{ObjectId, StreamId};
 use objects::OutObject;
 use streams::{OutStream, Reset};
 use track::Queues;
@@ -28,13 +28,11 @@ pub struct OutgoingLimits {
     pub read_size: usize,
     /// Objects begun and not wholly acknowledged: what the peer's [`super::IncomingLimits::objects`] allows.
     pub objects: usize,
-    /// Datagrams waiting.
-    pub datagrams: usize,
 }
 
 impl Default for OutgoingLimits {
     fn default() -> Self {
-        Self { memory: 32 << 20, read_size: 256 << 10, objects: 4096, datagrams: 256 }
+        Self { memory: 32 << 20, read_size: 256 << 10, objects: 4096 }
     }
 }
 
@@ -105,11 +103,6 @@ pub struct Outgoing {
     to_read: VecDeque<ObjectId>,
     /// Streams whose reset the peer must hear of.
     resets: VecDeque<StreamId>,
-    datagrams: VecDeque<Vec<u8>>,
-    largest_datagram: usize,
-    /// Packets in a row that the first datagram did not fit into.
-    datagram_misfits: u8,
-    datagrams_dropped: u64,
     events: VecDeque<OutEvent>,
     stream_limit: u64,
     /// The peer's limit on distinct bytes and object costs, and what of it is used.
@@ -142,10 +135,6 @@ impl Outgoing {
             order: VecDeque::new(),
             to_read: VecDeque::new(),
             resets: VecDeque::new(),
-            datagrams: VecDeque::new(),
-            largest_datagram: packet::BASE_DATAGRAM - packet::OVERHEAD - 1,
-            datagram_misfits: 0,
-            datagrams_dropped: 0,
             events: VecDeque::new(),
             stream_limit: 0,
             limit: 0,
@@ -267,23 +256,13 @@ impl Outgoing {
         self.settle_memory();
     }
 
-    /// Queues an unreliable message. Given back when the queue is full or the message is larger than any packet.
-    pub fn send_datagram(&mut self, data: Vec<u8>) -> Result<(), Vec<u8>> {
-        if self.datagrams.len() >= self.limits.datagrams || data.len() > self.largest_datagram {
-            return Err(data);
-        }
-        self.datagrams.push_back(data);
-        Ok(())
-    }
-
     /// Whether the peer has all of an object.
     #[must_use]
     pub fn object_acked(&self, id: ObjectId) -> bool {
         self.objects_acked.covers(id.0.into(), u64::from(id.0) + 1)
     }
 
-    /// Whether the peer has all that was written and added so far, ends of finished streams included. Datagrams are not
-    /// waited for.
+    /// Whether the peer has all that was written and added so far, ends of finished streams included.
     #[must_use]
     pub fn all_acked(&self) -> bool {
         self.objects.is_empty() && self.streams_busy == 0
@@ -293,12 +272,6 @@ impl Outgoing {
     #[must_use]
     pub const fn progress(&self) -> Progress {
         self.progress
-    }
-
-    /// Datagrams that were accepted and then fitted into no packet, because the paths' packets became smaller.
-    #[must_use]
-    pub const fn datagrams_dropped(&self) -> u64 {
-        self.datagrams_dropped
     }
 
     /// Bytes held, with those of objects that the owner is reading now. Never more than the limit.
@@ -319,7 +292,6 @@ impl Outgoing {
     #[must_use]
     pub fn wants_to_send(&self) -> bool {
         !self.resets.is_empty()
-            || !self.datagrams.is_empty()
             || self.queues.wants()
             || (!self.ready.is_empty() && self.credit() > 0)
             || self.next_object() == Ok(())
@@ -370,13 +342,13 @@ impl Outgoing {
             Carried::MaxData
             | Carried::MaxStreamData(_)
             | Carried::StopSending(_)
-            | Carried::Datagram
+            | Carried::Datagram(_)
             | Carried::PathDropped(_) => {}
         }
         self.settle_memory();
     }
 
-    /// A packet was lost: what it carried goes out again, unless it was acknowledged meanwhile or is unreliable.
+    /// A packet was lost: what it carried goes out again, unless it was acknowledged meanwhile.
     pub fn on_lost(&mut self, carried: &Carried) {
         match *carried {
             Carried::Stream { id, offset, length, fin } => {
@@ -402,7 +374,7 @@ impl Outgoing {
             Carried::MaxData
             | Carried::MaxStreamData(_)
             | Carried::StopSending(_)
-            | Carried::Datagram
+            | Carried::Datagram(_)
             | Carried::PathDropped(_) => {}
         }
     }
@@ -446,11 +418,6 @@ impl Outgoing {
         for id in ids {
             self.on_max_stream_data(id, limit);
         }
-    }
-
-    /// The most bytes of a datagram that the paths' packets take ([`Outgoing::send_datagram`] refuses more).
-    pub fn set_largest_datagram(&mut self, bytes: usize) {
-        self.largest_datagram = bytes;
     }
 
     /// The peer wants no more of a stream: it is reset with the peer's code.

@@ -8,8 +8,7 @@ type List = SmallVec<[Carried; 2]>;
 
 /// Everything allowed.
 fn open() -> Outgoing {
-    let mut out =
-        Outgoing::new(OutgoingLimits { memory: 64 << 10, read_size: 4 << 10, objects: 3, datagrams: 2 });
+    let mut out = Outgoing::new(OutgoingLimits { memory: 64 << 10, read_size: 4 << 10, objects: 3 });
     out.on_max_data(1 << 40);
     out.set_initial_stream_limit(1 << 40);
     out
@@ -268,33 +267,6 @@ fn a_full_memory_cuts_writes_and_says_when_there_is_room() {
     let events: Vec<_> = core::iter::from_fn(|| out.next_event()).collect();
     assert_eq!(events.first(), Some(&OutEvent::Writable));
     assert_eq!(out.write(StreamId(6), &[1; 9]), 9);
-}
-
-#[test]
-fn datagrams_are_refused_not_dropped() {
-    let mut out = open();
-    out.set_largest_datagram(100);
-    assert_eq!(out.send_datagram(vec![0; 101]), Err(vec![0; 101]));
-    assert_eq!(out.send_datagram(vec![1; 100]), Ok(()));
-    assert_eq!(out.send_datagram(vec![2; 10]), Ok(()));
-    assert_eq!(out.send_datagram(vec![3]), Err(vec![3]));
-    let (bytes, carried) = fill(&mut out, 114);
-    assert_eq!(carried[..], [Carried::Datagram, Carried::Datagram]);
-    assert_eq!(bytes.len(), 114, "the second to the end, without a length");
-    out.on_lost(&Carried::Datagram);
-    assert!(!out.wants_to_send());
-}
-
-#[test]
-fn a_datagram_that_fits_nowhere_does_not_block_the_others() {
-    let mut out = open();
-    out.set_largest_datagram(100);
-    out.send_datagram(vec![1; 100]).unwrap();
-    out.send_datagram(vec![2; 10]).unwrap();
-    let packets = (0..30).find(|_| !fill(&mut out, 50).1.is_empty());
-    assert!(packets.is_some());
-    assert_eq!(out.datagrams_dropped(), 1);
-    assert!(!out.wants_to_send());
 }
 
 #[test]
