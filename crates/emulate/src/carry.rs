@@ -1,5 +1,6 @@
 //! Carrying: what a device lets out goes into a line, what is due at a line's end goes into the device there.
 
+use crate::frame;
 use crate::lateness::Lateness;
 use crate::line::Line;
 use crate::packet::{Clocks, Control, Port};
@@ -37,7 +38,8 @@ impl<'a> Carrier<'a> {
         for _ in 0..BATCH {
             let Some(fetched) = port.fetch(&mut self.frame, &mut self.control)? else { break };
             self.lateness.missed += fetched.missed;
-            if let Some(frame) = self.frame.get(..fetched.length) {
+            let frame = self.frame.get(..fetched.length);
+            if let Some(frame) = frame.filter(|frame| !frame::nobody_sent(frame)) {
                 line.offer(clocks.came(fetched.stamp), frame);
             }
         }

@@ -1,0 +1,466 @@
+//! Networks of the lab on this machine: what a plan says of a link is what ping and iperf3 measure, and nothing is left behind.
+//!
+//! Needs root, `ip`, `ping` and `iperf3`; says *ignored* by name where they are missing. One test at a time, since they measure.
+//! A figure counts only if the lab itself says that the machine was not too busy; three tries, then that it says so is the result.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+use byway_sim::link::{Fate, Link, Offer};
+use byway_sim::{Pipe, PipeConfig, Random};
+use byway_wire::{Ecn, Instant};
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const BYWAY: &str = env!("CARGO_BIN_EXE_byway");
+const TRIES: usize = 3;
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let root = rustix::process::geteuid().is_root()
+        && ["ip -V", "ping -V", "iperf3 -v", "unshare --net true"].into_iter().all(works);
+    let nobody =
+        root && works("setpriv --reuid=65534 --regid=65534 --clear-groups unshare --user --net true");
+    let test = |name: &str, possible: bool, test: fn() -> Result<(), Failed>| {
+        Trial::test(name.to_owned(), test).with_ignored_flag(!possible)
+    };
+    let tests = vec![
+        test("a_round_trip_takes_what_the_plan_says", root, round_trip),
+        test("tcp_and_udp_get_the_rate_of_the_plan", root, rates),
+        test("a_full_queue_is_as_long_as_the_plan_says", root, queue),
+        test("packets_are_lost_as_the_simulator_loses_them_by_the_same_seed", root, loss),
+        test("ways_lead_over_hosts_between", root, two_hops),
+        test("a_host_has_names_devices_and_processes_of_its_own", root, inside),
+        test("what_changes_over_time_changes", root, change),
+        test("down_leaves_nothing", root, down),
+        test("a_killed_lab_leaves_nothing_that_runs_and_the_next_takes_its_place", root, killed),
+        test("labs_stand_side_by_side", root, side_by_side),
+        test("nobody_can_have_a_lab_too", nobody, without_root),
+        Trial::test("what_cannot_be_built_is_told", refused),
+    ];
+    if !root {
+        eprintln!("tests of emulated networks are ignored: they need root, and ip, ping and iperf3");
+    }
+    libtest_mimic::run(&arguments, tests).exit();
+}
+
+fn works(command: &str) -> bool {
+    let mut words = command.split(' ');
+    let mut program = Command::new(words.next().unwrap());
+    program.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    program.status().is_ok_and(|status| status.success())
+}
+
+/// A place for labs that nobody else uses. Whatever is up there when it is dropped is taken down.
+struct Bench {
+    directory: tempfile::TempDir,
+    user: Option<PathBuf>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), user: None }
+    }
+
+    fn byway(&self, arguments: &[&str]) -> Command {
+        let mut command = match &self.user {
+            None => Command::new(BYWAY),
+            Some(copy) => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
+                command
+            }
+        };
+        command.args(arguments).stdin(Stdio::null()).env("BYWAY_LABS", self.directory.path().join("labs"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.byway(arguments).output().unwrap()
+    }
+
+    /// The result event of a lab's verb.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[&["--json", "lab"], arguments].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {text} {told}");
+        serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap()
+    }
+
+    fn up(&self, name: &str, plan: &str) -> Value {
+        let file = self.directory.path().join(format!("{name}.toml"));
+        fs::write(&file, plan).unwrap();
+        self.json(&["up", file.to_str().unwrap(), "--seed", "7"])
+    }
+
+    /// What a program on a host says.
+    fn on(&self, host: &str, program: &[&str]) -> Output {
+        self.run(&[&["lab", "exec", host, "--"], program].concat())
+    }
+
+    fn says(&self, host: &str, program: &[&str]) -> String {
+        let output = self.on(host, program);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program:?}: {} {told}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The only lab, as it is.
+    fn status(&self) -> Value {
+        self.json(&["status"])["labs"][0].clone()
+    }
+
+    /// What one direction of a link did.
+    fn link(&self, name: &str) -> Value {
+        let status = self.status();
+        let links = status["status"]["links"].as_array().unwrap();
+        links.iter().find(|link| link["link"] == name).unwrap().clone()
+    }
+
+    /// The round trips of a ping, in milliseconds, sorted.
+    fn ping(&self, from: &str, options: &[&str]) -> Vec<f64> {
+        let said = self.says(from, &[&["ping", "-n"], options].concat());
+        let mut times: Vec<f64> = said
+            .lines()
+            .filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse().ok())
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times
+    }
+
+    fn serve(&self, host: &str) {
+        self.says(host, &["iperf3", "-s", "-D"]);
+        // It listens before it goes into the background.
+    }
+
+    fn iperf(&self, from: &str, options: &[&str]) -> Value {
+        serde_json::from_str(&self.says(from, &[&["iperf3", "-J", "-4"], options].concat())).unwrap()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.run(&["-q", "lab", "down", "--all"]);
+    }
+}
+
+/// Builds a lab, measures, and holds `check` against what came out, unless the lab says that the machine was too busy.
+fn measured<T>(
+    plan: &str,
+    measure: impl Fn(&Bench) -> T,
+    check: impl Fn(&T) -> Result<(), String>,
+) -> Result<(), Failed> {
+    for _ in 0..TRIES {
+        let bench = Bench::new();
+        bench.up("site", plan);
+        let found = measure(&bench);
+        let status = bench.status();
+        if status["status"]["accurate"] == true {
+            return Ok(check(&found)?);
+        }
+        eprintln!("too busy to measure: {}", status["status"]["lateness"]);
+        let told = bench.json(&["down"]);
+        assert_eq!(told["labs"][0]["status"]["accurate"], false, "what was inaccurate is not told: {told}");
+    }
+    Ok(())
+}
+
+fn site(rate: u64, more: &str) -> String {
+    format!("[[link]]\nbetween = [\"alice\", \"bob\"]\nrate = \"{rate} Mbit/s\"\n{more}\n")
+}
+
+fn near(what: &str, found: f64, expected: f64, most: f64) -> Result<(), String> {
+    if (found - expected).abs() <= most {
+        Ok(())
+    } else {
+        Err(format!("{what}: {found:.3} instead of {expected:.3}"))
+    }
+}
+
+fn round_trip() -> Result<(), Failed> {
+    let plan = site(100, "delay = \"12 ms\"");
+    let measure = |bench: &Bench| {
+        ["-4", "-6"].map(|version| bench.ping("alice", &[version, "-c", "40", "-i", "0.02", "bob"]))
+    };
+    measured(&plan, measure, |trips| {
+        for times in trips {
+            if times.len() != 40 {
+                return Err(format!("{} of 40 came back", times.len()));
+            }
+            // 84 or 104 bytes take 8 us each way besides.
+            near("the fastest", times[0], 24.02, 1.0)?;
+            near("the median", times[20], 24.02, 1.0)?;
+        }
+        Ok(())
+    })
+}
+
+fn rates() -> Result<(), Failed> {
+    for rate in [10, 50, 200] {
+        let plan = site(rate, "delay = \"5 ms\"\nqueue = \"25 ms\"");
+        let rate = rate as f64;
+        let measure = |bench: &Bench| {
+            bench.serve("bob");
+            let tcp = bench.iperf("alice", &["-c", "bob", "-C", "cubic", "-O", "1", "-t", "4"]);
+            let tcp = tcp["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6;
+            let load = format!("{}M", rate * 1.2);
+            let udp = bench.iperf("alice", &["-c", "bob", "-u", "-b", &load, "-l", "1448", "-t", "3"]);
+            let sum = |key: &str| udp["end"]["sum"][key].as_f64().unwrap();
+            let udp = (sum("packets") - sum("lost_packets")) * 1448.0 * 8.0 / sum("seconds") / 1e6;
+            (tcp, udp)
+        };
+        measured(&plan, measure, |&(tcp, udp)| {
+            // Of 1500 bytes on the line 1448 are payload of TCP; of 1476, of UDP.
+            near("TCP", tcp, rate * 1448.0 / 1500.0, 0.03 * rate)?;
+            near("UDP", udp, rate * 1448.0 / 1476.0, 0.03 * rate)
+        })?;
+    }
+    Ok(())
+}
+
+fn queue() -> Result<(), Failed> {
+    let plan = site(10, "delay = \"5 ms\"\nqueue = \"30 packets\"");
+    let measure = |bench: &Bench| {
+        bench.serve("bob");
+        let load = [
+            "lab", "exec", "alice", "--", "iperf3", "-c", "bob", "-4", "-u", "-b", "12M", "-l", "1448", "-t",
+            "4",
+        ];
+        let mut load = bench.byway(&load).stdout(Stdio::null()).spawn().unwrap();
+        let times = bench.ping("alice", &["-4", "-c", "250", "-i", "0.01", "-W", "1", "bob"]);
+        load.wait().unwrap();
+        (times, bench.link("alice>bob"))
+    };
+    measured(&plan, measure, |(times, link)| {
+        if link["dropped_queue"].as_u64().unwrap() == 0 {
+            return Err(format!("nothing was ever dropped: {link}"));
+        }
+        // 30 packets of 1476 bytes and the one being sent, at 10 Mbit/s, and what is there anyway.
+        let longest = 31.0 * 1476.0 * 8.0 / 10_000.0 + 10.0;
+        near("the longest wait", *times.last().unwrap(), longest, 2.0)
+    })
+}
+
+fn loss() -> Result<(), Failed> {
+    let bench = Bench::new();
+    bench.up("site", &site(100, "loss = \"8 %\""));
+    let back = bench.ping("alice", &["-4", "-c", "600", "-i", "0.002", "-W", "1", "bob"]).len();
+    let (there, home) = (bench.link("alice>bob"), bench.link("bob>alice"));
+    assert_eq!(there["packets"], 600, "something else was sent: {there}");
+    let lost = |name: &str, packets: u64| {
+        let config = PipeConfig { loss: 0.08, overhead: 0, ..PipeConfig::default() };
+        let mut pipe = Pipe::new(config, Random::component(7, name));
+        let offer = Offer { size: 84, ecn: Ecn::NotEct };
+        (0..packets)
+            .filter(|ms| matches!(pipe.offer(Instant::from_millis(*ms), &offer), Fate::Dropped(_)))
+            .count()
+    };
+    assert_eq!(there["dropped_loss"], lost("alice>bob", 600), "{there}");
+    let answers = 600 - there["dropped_loss"].as_u64().unwrap();
+    assert_eq!(home["dropped_loss"], lost("bob>alice", answers), "{home}");
+    assert_eq!(back as u64, answers - home["dropped_loss"].as_u64().unwrap());
+    Ok(())
+}
+
+const LINE: &str = "
+[[link]]
+between = [\"alice\", \"relay\"]
+delay = \"3 ms\"
+[[link]]
+between = [\"relay\", \"bob\"]
+delay = \"4 ms\"
+";
+
+fn two_hops() -> Result<(), Failed> {
+    measured(
+        LINE,
+        |bench| {
+            for version in ["-4", "-6"] {
+                let said = bench.says("alice", &["ping", version, "-c", "1", "bob"]);
+                assert!(said.contains("ttl=63"), "{said}");
+                let short = bench.on("alice", &["ping", version, "-c", "1", "-t", "1", "-W", "1", "bob"]);
+                let said = String::from_utf8_lossy(&short.stdout).to_lowercase();
+                assert!(said.contains("from relay") && said.contains("exceeded"), "{said}");
+            }
+            bench.ping("alice", &["-4", "-c", "20", "-i", "0.02", "bob"])
+        },
+        |times| near("the median", times[10], 14.0, 1.0),
+    )
+}
+
+fn inside() -> Result<(), Failed> {
+    let bench = Bench::new();
+    let up = bench.up("site", &site(10, ""));
+    assert_eq!(up["labs"][0]["hosts"][1]["name"], "bob", "{up}");
+    let devices = bench.says("alice", &["ls", "/sys/class/net"]);
+    assert_eq!(devices.split_whitespace().collect::<Vec<_>>(), ["bob", "lo"]);
+    assert_eq!(
+        bench.says("bob", &["getent", "ahostsv4", "alice"]).split_whitespace().next(),
+        Some("10.66.0.1")
+    );
+    let features = bench.says("alice", &["ip", "-d", "-o", "link", "show", "bob"]);
+    assert!(features.contains(" mtu 1500 "), "{features}");
+    // Where it was called, with its exit code, and for a missing program the code that byway has for that.
+    let here = bench.byway(&["lab", "exec", "bob", "--", "pwd"]).current_dir("/usr").output()?;
+    assert_eq!(String::from_utf8(here.stdout)?.trim(), "/usr");
+    assert_eq!(bench.on("alice", &["sh", "-c", "exit 7"]).status.code(), Some(7));
+    assert_eq!(bench.on("alice", &["sh", "-c", "kill -9 $$"]).status.code(), Some(137));
+    assert_eq!(bench.on("alice", &["no-such-program"]).status.code(), Some(3));
+    let unknown = bench.on("carol", &["true"]);
+    assert_eq!(unknown.status.code(), Some(3));
+    assert!(String::from_utf8(unknown.stderr)?.contains("there are alice, bob"));
+    Ok(())
+}
+
+fn change() -> Result<(), Failed> {
+    let plan = format!("{LINE}[[change]]\nat = \"2 s\"\nlink = [\"relay\", \"bob\"]\nup = false\n");
+    let bench = Bench::new();
+    bench.up("site", &plan);
+    // For four seconds, in which the change comes.
+    let said = bench.on("alice", &["ping", "-n", "-4", "-c", "40", "-i", "0.1", "-W", "1", "-O", "bob"]);
+    let said = String::from_utf8(said.stdout)?;
+    assert!(said.contains("no answer yet"), "{said}");
+    assert!(bench.link("relay>bob")["dropped_other"].as_u64().unwrap() > 0);
+    Ok(())
+}
+
+/// What could be left on this machine: namespaces by name, devices, and namespaces that somebody is in.
+fn traces() -> (String, String, BTreeSet<PathBuf>) {
+    let said = |arguments: &[&str]| {
+        String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()
+    };
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let inhabited =
+        processes.filter_map(|process| fs::read_link(process.path().join("ns/net")).ok()).collect();
+    (said(&["netns", "list"]), said(&["-o", "-br", "link"]), inhabited)
+}
+
+/// Which of the namespaces that are inhabited now were not before.
+fn new_since(before: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    traces().2.difference(before).cloned().collect()
+}
+
+fn down() -> Result<(), Failed> {
+    let before = traces();
+    let bench = Bench::new();
+    bench.up("site", LINE);
+    bench.serve("bob");
+    assert!(!new_since(&before.2).is_empty(), "somebody must live there, or this test sees nothing");
+    let ended = bench.json(&["down"]);
+    assert_eq!(
+        (&ended["labs"][0]["lab"], &ended["labs"][0]["up"]),
+        (&"site".into(), &false.into()),
+        "{ended}"
+    );
+    let after = traces();
+    assert_eq!((before.0, before.1), (after.0, after.1));
+    assert_eq!(new_since(&before.2), Vec::<PathBuf>::new());
+    assert_eq!(fs::read_dir(bench.directory.path().join("labs"))?.count(), 0);
+    assert_eq!(bench.json(&["down"])["labs"], Value::Array(Vec::new()), "a second time is no error");
+    Ok(())
+}
+
+fn killed() -> Result<(), Failed> {
+    let before = traces();
+    let bench = Bench::new();
+    bench.up("site", LINE);
+    bench.serve("bob");
+    let mut guest = bench.byway(&["lab", "exec", "alice", "--", "sleep", "1000"]).spawn()?;
+    let keeper = bench.status()["process"].as_u64().unwrap();
+    assert!(works(&format!("kill -9 {keeper}")));
+    // Its death is the death of all that runs there, guests from outside too.
+    assert_eq!(guest.wait()?.code(), Some(137));
+    assert_eq!(new_since(&before.2), Vec::<PathBuf>::new());
+    assert_eq!(bench.status()["up"], false);
+    assert_eq!(bench.on("alice", &["true"]).status.code(), Some(3), "nobody can be sent to the dead");
+    bench.up("site", LINE);
+    assert_eq!(bench.ping("alice", &["-c", "1", "bob"]).len(), 1);
+    let keeper = bench.status()["process"].as_u64().unwrap();
+    assert!(works(&format!("kill -9 {keeper}")));
+    bench.json(&["down", "site"]);
+    let after = traces();
+    assert_eq!((before.0, before.1), (after.0, after.1));
+    assert_eq!(fs::read_dir(bench.directory.path().join("labs"))?.count(), 0);
+    Ok(())
+}
+
+fn side_by_side() -> Result<(), Failed> {
+    let bench = Bench::new();
+    bench.up("one", LINE);
+    bench.up("two", &site(10, "delay = \"50 ms\""));
+    let again = bench.directory.path().join("one.toml");
+    let again = bench.run(&["lab", "up", again.to_str().unwrap()]);
+    assert_eq!(again.status.code(), Some(1), "it is up already");
+    let which = bench.on("alice", &["true"]);
+    assert_eq!(which.status.code(), Some(2));
+    assert!(String::from_utf8(which.stderr)?.contains("one, two"));
+    let ping = ["ping", "-c", "1", "bob"];
+    for lab in ["one", "two"] {
+        let output = bench.run(&[&["lab", "exec", "--lab", lab, "alice", "--"], ping.as_slice()].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    bench.json(&["down", "one"]);
+    assert_eq!(bench.ping("alice", &["-c", "1", "bob"]).len(), 1, "the other lives on");
+    Ok(())
+}
+
+fn without_root() -> Result<(), Failed> {
+    let mut bench = Bench::new();
+    let copy = bench.directory.path().join("byway");
+    fs::copy(BYWAY, &copy)?;
+    for open in [bench.directory.path(), &copy] {
+        fs::set_permissions(open, fs::Permissions::from_mode(0o755))?;
+    }
+    let labs = bench.directory.path().join("labs");
+    fs::create_dir(&labs)?;
+    std::os::unix::fs::chown(&labs, Some(65_534), Some(65_534))?;
+    bench.user = Some(copy);
+    bench.up("site", &site(10, "delay = \"10 ms\"\nqueue = \"20 packets\""));
+    assert_eq!(
+        bench.says("alice", &["cat", "/proc/self/uid_map"]).split_whitespace().collect::<Vec<_>>(),
+        ["0", "65534", "1"]
+    );
+    bench.serve("bob");
+    let tcp = bench.iperf("alice", &["-c", "bob", "-C", "reno", "-n", "1M"]);
+    let bytes = tcp["end"]["sum_received"]["bytes"].as_f64().unwrap();
+    assert!(bytes > 5e5, "{tcp}");
+    bench.json(&["down"]);
+    assert_eq!(fs::read_dir(&labs)?.count(), 0);
+    Ok(())
+}
+
+fn refused() -> Result<(), Failed> {
+    let bench = Bench::new();
+    let file = |name: &str, text: &str| -> String {
+        let file = bench.directory.path().join(name);
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let zero = file("zero.toml", "[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"0 Mbit/s\"\n");
+    let sweep =
+        file("sweep.toml", "[sweep]\nms = [1, 2]\n[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"$ms ms\"\n");
+    let same = file("same.toml", "[[link]]\nbetween = [\"a\", \"A\"]\n");
+    let empty = file("empty.toml", "");
+    for (arguments, code, says) in [
+        (vec![zero.as_str()], 2, "zero.toml:3"),
+        (vec![sweep.as_str()], 2, "--sweep ms=1|2"),
+        (vec![same.as_str()], 2, "small from capital"),
+        (vec![empty.as_str()], 2, "at least two hosts"),
+        (vec![empty.as_str(), "--name", "../x"], 2, "give --name"),
+        (vec!["/no/such.toml"], 3, "/no/such.toml"),
+        (vec!["no-such-topology"], 3, "byway lab topologies"),
+        (vec!["harp-t1", "--set", "nothing=1"], 2, "has no parameter nothing"),
+    ] {
+        let output = bench.run(&[&["lab", "up"], arguments.as_slice()].concat());
+        let told = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
+        assert!(told.contains(says), "{arguments:?}: {told}");
+    }
+    assert!(!Path::new(bench.directory.path()).join("labs").exists(), "nothing was begun");
+    Ok(())
+}
