@@ -5,6 +5,7 @@ extern crate alloc;
 
 pub mod checksum;
 pub mod clamp;
+pub mod encap;
 pub mod entry;
 pub mod flow;
 pub mod ip;
@@ -13,6 +14,7 @@ mod lists;
 pub mod pass;
 pub mod pick;
 pub mod prefix;
+pub mod reorder;
 pub mod rules;
 pub mod segment;
 pub mod serves;

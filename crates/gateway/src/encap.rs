@@ -1,0 +1,246 @@
+//! What stands before an IP packet, or instead of one, in a datagram of a session.
+//!
+//! ```text
+//! ORDERED    0x10, flow label (3), sequence (4), IP packet
+//! UNORDERED  0x11, IP packet
+//! SERVES     0x12, part of an announcement (see `serves`)
+//! BATCHED    0x13, flow label (3), sequence (4), map (4), IP packet
+//! LOSS       0x14, flow label (3), first missing sequence (4), one past the last (4)
+//! ```
+//!
+//! The upper half of the first byte is the version. Labels are given by the entry gateway, to one direction of a flow each, and
+//! not again soon. The sequence counts the packets of a label from 0; it is the gateway's own, so that the exit orders what the
+//! entry sent, and retransmissions of the host are new packets. The session's sealing and replay protection stand around all of it.
+
+use byway_wire::{DecodeError, Reader, Writer};
+
+/// The version that is written, in the upper half of the first byte.
+pub const VERSION: u8 = 1;
+/// Bytes before the IP packet in [`Message::Ordered`].
+pub const ORDERED_LEN: usize = 8;
+/// Bytes before the IP packet in [`Message::Batched`].
+pub const BATCHED_LEN: usize = 12;
+/// Bytes before the IP packet in [`Message::Unordered`].
+pub const UNORDERED_LEN: usize = 1;
+
+const ORDERED: u8 = VERSION << 4;
+const UNORDERED: u8 = VERSION << 4 | 1;
+const SERVES: u8 = VERSION << 4 | 2;
+const BATCHED: u8 = VERSION << 4 | 3;
+const LOSS: u8 = VERSION << 4 | 4;
+
+/// The name of one direction of a flow between two gateways, 24 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(u32);
+
+impl Label {
+    /// The label with the lower 24 bits of `number`.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number & 0x00ff_ffff)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The label to give next.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self::new(self.0.wrapping_add(1))
+    }
+}
+
+/// What a datagram holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// An IP packet to be put in order among those of its label.
+    Ordered {
+        /// Its flow and direction.
+        label: Label,
+        /// Its place among the packets of the label.
+        sequence: u32,
+        /// The packet.
+        packet: &'a [u8],
+    },
+    /// An IP packet whose order does not matter.
+    Unordered {
+        /// The packet.
+        packet: &'a [u8],
+    },
+    /// A part of an announcement of served hosts.
+    Serves {
+        /// See [`serves::Part::read`](crate::serves::Part::read).
+        part: &'a [u8],
+    },
+    /// As [`Ordered`](Self::Ordered), and which packets of the label took the same path before it (HIR, 7.3).
+    Batched {
+        /// Its flow and direction.
+        label: Label,
+        /// Its place among the packets of the label.
+        sequence: u32,
+        /// Bit `n`: packet `sequence - 1 - n` took the path that this one took.
+        map: u32,
+        /// The packet.
+        packet: &'a [u8],
+    },
+    /// Packets that the exit holds for lost (Harp, III.D): a loss indication.
+    Loss {
+        /// Flow and direction.
+        label: Label,
+        /// First that is missing.
+        first: u32,
+        /// One past the last that is missing.
+        end: u32,
+    },
+}
+
+impl<'a> Message<'a> {
+    /// Reads a datagram.
+    ///
+    /// # Errors
+    /// What is wrong with it; other versions and kinds are of an unknown type.
+    pub fn read(datagram: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(datagram);
+        let kind = reader.u8()?;
+        if !(ORDERED..=LOSS).contains(&kind) {
+            return Err(DecodeError::UnknownType(kind));
+        }
+        if kind == UNORDERED {
+            return packet(&mut reader).map(|packet| Self::Unordered { packet });
+        }
+        if kind == SERVES {
+            return Ok(Self::Serves { part: reader.take_rest() });
+        }
+        let [high, middle, low] = reader.array()?;
+        let label = Label(u32::from_be_bytes([0, high, middle, low]));
+        let sequence = reader.u32()?;
+        match kind {
+            ORDERED => Ok(Self::Ordered { label, sequence, packet: packet(&mut reader)? }),
+            BATCHED => {
+                let map = reader.u32()?;
+                Ok(Self::Batched { label, sequence, map, packet: packet(&mut reader)? })
+            }
+            _ => {
+                let end = reader.u32()?;
+                let is_range = end.wrapping_sub(sequence) as i32 > 0;
+                if !is_range || !reader.is_empty() {
+                    return Err(DecodeError::Range("missing packets"));
+                }
+                Ok(Self::Loss { label, first: sequence, end })
+            }
+        }
+    }
+
+    /// Writes the datagram.
+    pub fn write(&self, writer: &mut Writer<'_>) {
+        self.write_header(writer);
+        match *self {
+            Self::Ordered { packet, .. } | Self::Unordered { packet } | Self::Batched { packet, .. } => {
+                writer.bytes(packet);
+            }
+            Self::Serves { part } => writer.bytes(part),
+            Self::Loss { .. } => {}
+        }
+    }
+
+    /// Writes what stands before the packet alone, for whoever has left room for it in the packet's own buffer.
+    pub fn write_header(&self, writer: &mut Writer<'_>) {
+        match *self {
+            Self::Ordered { label, sequence, .. } => {
+                writer.u32(u32::from(ORDERED) << 24 | label.0);
+                writer.u32(sequence);
+            }
+            Self::Unordered { .. } => writer.u8(UNORDERED),
+            Self::Serves { .. } => writer.u8(SERVES),
+            Self::Batched { label, sequence, map, .. } => {
+                writer.u32(u32::from(BATCHED) << 24 | label.0);
+                writer.u32(sequence);
+                writer.u32(map);
+            }
+            Self::Loss { label, first, end } => {
+                writer.u32(u32::from(LOSS) << 24 | label.0);
+                writer.u32(first);
+                writer.u32(end);
+            }
+        }
+    }
+}
+
+/// A packet, which has at least a byte.
+fn packet<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+    if reader.is_empty() { Err(DecodeError::Truncated) } else { Ok(reader.take_rest()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    fn written(message: &Message<'_>) -> Vec<u8> {
+        let mut buffer = [0; 300];
+        let mut writer = Writer::new(&mut buffer);
+        message.write(&mut writer);
+        assert!(!writer.overflowed());
+        writer.written().to_vec()
+    }
+
+    #[test]
+    fn in_hex() {
+        let (label, sequence, packet) = (Label::new(0xff0a_0b0c), 0x0102_0304, &b"IP"[..]);
+        let frozen: [(Message<'_>, &[u8]); 5] = [
+            (Message::Ordered { label, sequence, packet }, &[0x10, 10, 11, 12, 1, 2, 3, 4, b'I', b'P']),
+            (Message::Unordered { packet }, &[0x11, b'I', b'P']),
+            (Message::Serves { part: &[1, 2] }, &[0x12, 1, 2]),
+            (
+                Message::Batched { label, sequence, map: 0x8000_0001, packet },
+                &[0x13, 10, 11, 12, 1, 2, 3, 4, 0x80, 0, 0, 1, b'I', b'P'],
+            ),
+            (
+                Message::Loss { label, first: u32::MAX, end: 1 },
+                &[0x14, 10, 11, 12, 255, 255, 255, 255, 0, 0, 0, 1],
+            ),
+        ];
+        for (message, bytes) in frozen {
+            assert_eq!(written(&message), bytes);
+            assert_eq!(Message::read(bytes), Ok(message));
+        }
+        assert_eq!((ORDERED_LEN, UNORDERED_LEN, BATCHED_LEN), (8, 1, 12));
+    }
+
+    #[test]
+    fn what_is_none_of_these_is_refused() {
+        for first in [0x00, 0x0f, 0x15, 0x1f, 0x20, 0xff] {
+            assert_eq!(Message::read(&[first; 20]), Err(DecodeError::UnknownType(first)));
+        }
+        for cut in [
+            &[][..],
+            &[0x10, 0, 0, 0, 0, 0, 0, 0],
+            &[0x11],
+            &[0x13, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[0x14, 0, 0],
+        ] {
+            assert_eq!(Message::read(cut), Err(DecodeError::Truncated), "{cut:?}");
+        }
+        let empty = [0x14, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 5];
+        assert_eq!(Message::read(&empty), Err(DecodeError::Range("missing packets")));
+        assert_eq!(
+            Message::read(&[0x14, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6, 0]),
+            Err(DecodeError::Range("missing packets"))
+        );
+        assert_eq!(Label::new(0x00ff_ffff).next(), Label::new(0));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..64), kind in 0x10u8..0x15) {
+            let bytes: Vec<u8> = [kind].into_iter().chain(bytes).collect();
+            if let Ok(message) = Message::read(&bytes) {
+                prop_assert_eq!(written(&message), bytes);
+            }
+        }
+    }
+}
