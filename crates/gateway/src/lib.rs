@@ -1,16 +1,42 @@
-//! Unmodified hosts' background flows in and out of a session: IP packets, TCP flows, and the rules that choose them.
+//! Unmodified hosts' background flows in and out of a session (Harp, improved by HIR).
+//!
+//! Two sites, each with a gateway. Flows that the rules call background enter at one, travel over the paths of a session under its
+//! one controller, and leave at the other in their order; TCP stays end to end between the hosts, and whatever is not
+//! understood is passed on as it is. Everything here is pure: told the time, handed packets, without a socket, clock, thread or
+//! randomness of its own. What judges (`classify`, `pick`, `total`, `share`, `wait`) is a function over a view of facts.
+//!
+//! | a packet's way | module |
+//! |---|---|
+//! | what it is: headers and options, or the reason to leave it alone | [`ip`], [`tcp`], [`segment`], [`pass`] |
+//! | checksums: changed with a field, completed for offload | [`checksum`] |
+//! | whether its flow is background, and what the rules mean | [`rules`], [`prefix`] |
+//! | which gateway serves its destination | [`serves`] |
+//! | the flow it is of: SYN to FIN, window scale | [`flow`], [`key`] |
+//! | a SYN's segment size lowered by what the session adds | [`clamp`] |
+//! | an ACK's receive window lowered to what the paths can carry | [`window`] |
+//! | waiting at the entry, fair among flows | [`entry`] |
+//! | which path takes it | [`pick`] |
+//! | what stands before it in a datagram | [`encap`] |
+//! | put in order at the exit, and for how long that may take | [`reorder`] |
+//! | what is lost, by three rules; one penalty per path and epoch | [`loss`], [`epoch`] |
+//! | kept at the entry to mend losses there, if asked for | [`cache`] |
+//!
+//! Delay as a sign of congestion is not here: paths and controllers have it (`byway_control::detector`).
 #![no_std]
 
 extern crate alloc;
 
+pub mod cache;
 pub mod checksum;
 pub mod clamp;
 pub mod encap;
 pub mod entry;
+pub mod epoch;
 pub mod flow;
 pub mod ip;
 pub mod key;
 mod lists;
+pub mod loss;
 pub mod pass;
 pub mod pick;
 pub mod prefix;
@@ -25,8 +51,11 @@ pub mod window;
 mod testing;
 
 pub use checksum::State;
+pub use encap::{Label, Message};
+pub use flow::{FlowId, FlowTable};
 pub use key::FlowKey;
 pub use pass::{Pass, Passed};
 pub use prefix::{Ports, Prefix};
+pub use reorder::Exit;
 pub use rules::{Origin, Rules, Verdict, classify};
 pub use segment::Segment;

@@ -1,0 +1,358 @@
+//! Packets kept at the entry until the receiver acknowledges them, so that a loss between the gateways is mended there and the sender
+//! does not slow down for it. Optional, and off unless asked for.
+//!
+//! "We could cache unacknowledged packets at the entry gateway and respond to loss indications by retransmitting packets and thus
+//! avoid exposing the loss to the sender. To avoid exposing the loss, we will also have to interpret and suppress duplicate
+//! acknowledgments from the receiver" (Harp, III.D). End-to-end semantics stay: nothing is acknowledged for the receiver, and what is
+//! not mended in time is the sender's again.
+
+use crate::tcp::before;
+use alloc::collections::BTreeMap;
+use byway_wire::{Duration, Instant};
+
+/// How much is kept, and how hard is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all flows. What does not fit is not kept.
+    pub bytes: usize,
+    /// Bytes of one flow.
+    pub flow_bytes: usize,
+    /// Duplicate ACKs that are taken for a loss if nobody has told of one.
+    pub duplicates: u32,
+    /// How often a packet is sent again before it is left to its sender.
+    pub tries: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 32 << 20, flow_bytes: 4 << 20, duplicates: 3, tries: 3 }
+    }
+}
+
+/// What was done, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets kept.
+    pub kept: u64,
+    /// Packets that did not fit.
+    pub unkept: u64,
+    /// Packets sent again.
+    pub resent: u64,
+    /// Duplicate ACKs kept from the sender.
+    pub suppressed: u64,
+}
+
+/// What becomes of an ACK on its way to the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes on.
+    Pass,
+    /// It is dropped: what it complains of is being mended.
+    Suppress,
+    /// It is dropped, and the packet with this [number](Sent::number) is to be [sent again](Cache::resend).
+    Mend(u32),
+}
+
+/// A packet with data that the entry sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent<P> {
+    /// The number under which a loss would be told: its place among the packets of its label.
+    pub number: u32,
+    /// TCP's sequence number of its first byte.
+    pub sequence: u32,
+    /// One past its last.
+    pub end: u32,
+    /// Its size.
+    pub bytes: usize,
+    /// The packet.
+    pub packet: P,
+}
+
+/// What an ACK says, by its [`Segment`](crate::Segment).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The byte expected next.
+    pub acknowledgment: u32,
+    /// The window, as it stands there.
+    pub window: u16,
+    /// Whether it has neither data, SYN nor FIN: only such is a duplicate (RFC 5681, section 2).
+    pub pure: bool,
+}
+
+#[derive(Debug)]
+struct Kept<P> {
+    sent: Sent<P>,
+    tries: u32,
+    /// Until when the sender is not to know.
+    mending: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Flow<P> {
+    /// By sequence number.
+    kept: BTreeMap<u32, Kept<P>>,
+    numbers: BTreeMap<u32, u32>,
+    /// All before it was acknowledged.
+    origin: u32,
+    window: u16,
+    duplicates: u32,
+    bytes: usize,
+}
+
+/// The cache. Flows are small numbers ([`FlowId::slot`](crate::flow::FlowId::slot)), one direction of each.
+#[derive(Debug)]
+pub struct Cache<P> {
+    limits: Limits,
+    flows: BTreeMap<u32, Flow<P>>,
+    bytes: usize,
+    counters: Counters,
+}
+
+impl<P> Cache<P> {
+    /// An empty cache.
+    #[must_use]
+    pub const fn new(limits: Limits) -> Self {
+        let counters = Counters { kept: 0, unkept: 0, resent: 0, suppressed: 0 };
+        Self { limits, flows: BTreeMap::new(), bytes: 0, counters }
+    }
+
+    /// Bytes kept.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Keeps a packet that was sent. The same bytes sent again by the host take the place of what was kept.
+    pub fn on_sent(&mut self, flow: u32, sent: Sent<P>) {
+        let state = self.flows.entry(flow).or_insert_with(|| Flow {
+            kept: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            origin: sent.sequence,
+            window: 0,
+            duplicates: 0,
+            bytes: 0,
+        });
+        if before(sent.sequence, state.origin) {
+            return;
+        }
+        if let Some(old) = state.kept.remove(&sent.sequence) {
+            state.forget(&old.sent, &mut self.bytes);
+        }
+        if state.bytes + sent.bytes > self.limits.flow_bytes || self.bytes + sent.bytes > self.limits.bytes {
+            self.counters.unkept += 1;
+            return;
+        }
+        self.counters.kept += 1;
+        state.bytes += sent.bytes;
+        self.bytes += sent.bytes;
+        state.numbers.insert(sent.number, sent.sequence);
+        state.kept.insert(sent.sequence, Kept { sent, tries: 0, mending: None });
+    }
+
+    /// Takes in an ACK of the receiver.
+    pub fn on_ack(&mut self, now: Instant, flow: u32, ack: Ack) -> Fate {
+        let Some(state) = self.flows.get_mut(&flow) else { return Fate::Pass };
+        if ack.acknowledgment != state.origin {
+            if before(state.origin, ack.acknowledgment) {
+                state.advance(ack.acknowledgment, &mut self.bytes);
+            }
+            state.window = ack.window;
+            return Fate::Pass;
+        }
+        let duplicate = ack.pure && ack.window == state.window;
+        state.window = ack.window;
+        let Some(missing) = state.kept.get(&ack.acknowledgment).filter(|_| duplicate) else {
+            return Fate::Pass;
+        };
+        state.duplicates = state.duplicates.saturating_add(1);
+        let fate = match missing.mending {
+            Some(until) if now < until => Fate::Suppress,
+            // It was sent again, and in vain.
+            _ if missing.tries >= self.limits.tries => Fate::Pass,
+            Some(_) => Fate::Mend(missing.sent.number),
+            None if state.duplicates >= self.limits.duplicates => Fate::Mend(missing.sent.number),
+            None => Fate::Suppress,
+        };
+        self.counters.suppressed += u64::from(fate != Fate::Pass);
+        fate
+    }
+
+    /// The packet that was sent as `number` and is lost, to be sent again as `again`; for `patience` the sender is not to hear of it.
+    /// `None` if it was acknowledged, was not kept, or was tried often enough.
+    pub fn resend(
+        &mut self,
+        now: Instant,
+        flow: u32,
+        number: u32,
+        again: u32,
+        patience: Duration,
+    ) -> Option<&P> {
+        let state = self.flows.get_mut(&flow)?;
+        let sequence = *state.numbers.get(&number)?;
+        let kept = state.kept.get_mut(&sequence)?;
+        if kept.tries >= self.limits.tries {
+            return None;
+        }
+        kept.tries += 1;
+        kept.mending = Some(now + patience);
+        kept.sent.number = again;
+        state.numbers.remove(&number);
+        state.numbers.insert(again, sequence);
+        self.counters.resent += 1;
+        Some(&kept.sent.packet)
+    }
+
+    /// Forgets a flow.
+    pub fn clear(&mut self, flow: u32) {
+        if let Some(state) = self.flows.remove(&flow) {
+            self.bytes -= state.bytes;
+        }
+    }
+}
+
+impl<P> Flow<P> {
+    fn advance(&mut self, acknowledgment: u32, bytes: &mut usize) {
+        self.origin = acknowledgment;
+        self.duplicates = 0;
+        // The oldest is the one furthest behind in the circle, which need not be the smallest number.
+        while let Some(oldest) = self
+            .oldest()
+            .filter(|oldest| self.kept.get(oldest).is_some_and(|kept| !before(acknowledgment, kept.sent.end)))
+        {
+            if let Some(kept) = self.kept.remove(&oldest) {
+                self.forget(&kept.sent, bytes);
+            }
+        }
+    }
+
+    /// The first in the circle, seen from half a circle behind what was acknowledged.
+    fn oldest(&self) -> Option<u32> {
+        let behind = self.origin.wrapping_sub(1 << 31);
+        self.kept.range(behind..).chain(self.kept.range(..behind)).next().map(|(sequence, _)| *sequence)
+    }
+
+    fn forget(&mut self, sent: &Sent<P>, bytes: &mut usize) {
+        self.numbers.remove(&sent.number);
+        self.bytes -= sent.bytes;
+        *bytes -= sent.bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PATIENCE: Duration = Duration::from_millis(100);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    /// Packets of 1000 bytes from `start` on, the number telling which.
+    fn filled(start: u32, packets: u32) -> Cache<u32> {
+        let mut cache = Cache::new(Limits::default());
+        for number in 0..packets {
+            let sequence = start.wrapping_add(number * 1_000);
+            let end = sequence.wrapping_add(1_000);
+            cache.on_sent(7, Sent { number, sequence, end, bytes: 1_040, packet: number });
+        }
+        cache
+    }
+
+    fn ack(cache: &mut Cache<u32>, millis: u64, acknowledgment: u32) -> Fate {
+        cache.on_ack(at(millis), 7, Ack { acknowledgment, window: 500, pure: true })
+    }
+
+    #[test]
+    fn a_loss_that_is_told_is_mended_and_its_duplicates_are_kept_from_the_sender() {
+        let start = u32::MAX - 1_500;
+        let mut cache = filled(start, 5);
+        let second = start.wrapping_add(1_000);
+        assert_eq!(ack(&mut cache, 0, second), Fate::Pass);
+        assert_eq!((cache.bytes(), cache.resend(at(1), 7, 1, 5, PATIENCE)), (4 * 1_040, Some(&1)));
+        assert_eq!(
+            (ack(&mut cache, 2, second), ack(&mut cache, 100, second)),
+            (Fate::Suppress, Fate::Suppress)
+        );
+        assert_eq!(cache.resend(at(101), 7, 1, 6, PATIENCE), None, "it goes by another number now");
+        let fourth = start.wrapping_add(3_000);
+        assert_eq!((ack(&mut cache, 105, fourth), cache.bytes()), (Fate::Pass, 2 * 1_040));
+        assert_eq!(cache.resend(at(106), 7, 5, 6, PATIENCE), None, "it was acknowledged");
+        assert_eq!((cache.counters().resent, cache.counters().suppressed), (1, 2));
+    }
+
+    #[test]
+    fn without_word_of_a_loss_the_third_duplicate_is_one() {
+        let mut cache = filled(1_000, 3);
+        assert_eq!(ack(&mut cache, 0, 2_000), Fate::Pass);
+        let fates = [1, 2, 3].map(|millis| ack(&mut cache, millis, 2_000));
+        assert_eq!(fates, [Fate::Suppress, Fate::Suppress, Fate::Mend(1)]);
+        // In vain, until it is the sender's.
+        for again in 10..13 {
+            assert!(
+                cache
+                    .resend(at(3), 7, if again == 10 { 1 } else { again - 1 }, again, Duration::ZERO)
+                    .is_some()
+            );
+        }
+        assert_eq!(cache.resend(at(4), 7, 12, 13, PATIENCE), None);
+        assert_eq!(ack(&mut cache, 5, 2_000), Fate::Pass);
+    }
+
+    #[test]
+    fn what_is_no_duplicate_or_complains_of_nothing_kept_goes_on() {
+        let mut cache = filled(1_000, 3);
+        ack(&mut cache, 0, 2_000);
+        let with = |cache: &mut Cache<u32>, window, pure| {
+            cache.on_ack(at(1), 7, Ack { acknowledgment: 2_000, window, pure })
+        };
+        assert_eq!((with(&mut cache, 600, true), with(&mut cache, 600, false)), (Fate::Pass, Fate::Pass));
+        assert_eq!(ack(&mut cache, 1, 1_000), Fate::Pass, "an old one");
+        assert_eq!((ack(&mut cache, 1, 4_000), ack(&mut cache, 1, 4_000)), (Fate::Pass, Fate::Pass));
+        assert_eq!(cache.on_ack(at(1), 8, Ack { acknowledgment: 0, window: 0, pure: true }), Fate::Pass);
+        cache.clear(7);
+        assert_eq!(cache.bytes(), 0);
+    }
+
+    #[test]
+    fn what_the_host_sends_again_is_kept_once() {
+        let mut cache = filled(1_000, 2);
+        cache.on_sent(7, Sent { number: 9, sequence: 1_000, end: 2_000, bytes: 500, packet: 9 });
+        assert_eq!((cache.bytes(), cache.resend(at(0), 7, 0, 10, PATIENCE)), (1_540, None));
+        assert_eq!(cache.resend(at(0), 7, 9, 10, PATIENCE), Some(&9));
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_bounded_and_forgets_what_was_acknowledged(
+            start: u32, steps in prop::collection::vec((0u32..3, 0u32..40, 0u32..40, 1usize..900), 1..200)
+        ) {
+            let limits = Limits { bytes: 5_000, flow_bytes: 3_000, ..Limits::default() };
+            let mut cache = Cache::new(limits);
+            for (number, (flow, sequence, acked, bytes)) in (0..).zip(steps) {
+                let sequence = start.wrapping_add(sequence * 100);
+                cache.on_sent(flow, Sent { number, sequence, end: sequence.wrapping_add(100), bytes, packet: () });
+                if number % 4 == 0 {
+                    let acknowledgment = start.wrapping_add(acked * 100);
+                    cache.on_ack(at(0), flow, Ack { acknowledgment, window: 5, pure: true });
+                }
+                prop_assert!(cache.bytes() <= limits.bytes);
+                let mut all = 0;
+                for state in cache.flows.values() {
+                    prop_assert!(state.bytes <= limits.flow_bytes && state.numbers.len() == state.kept.len());
+                    prop_assert!(state.kept.values().all(|kept| before(state.origin, kept.sent.end)));
+                    prop_assert_eq!(state.bytes, state.kept.values().map(|kept| kept.sent.bytes).sum::<usize>());
+                    all += state.bytes;
+                }
+                prop_assert_eq!(all, cache.bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! One penalty per path and epoch, whatever finds the losses.
+
+use alloc::collections::BTreeMap;
+use byway_wire::{Instant, PathId};
+
+/// When each path was last penalised.
+///
+/// "We let the congestion window be decremented only once per round-trip time on a path" (Harp, III.A). What was sent before a
+/// penalty could not know of it, so a signal counts only if its packet was sent afterwards, as NewReno's recovery point has
+/// it; a clock of one round trip would let signals through that were on their way already.
+#[derive(Clone, Debug, Default)]
+pub struct Epochs {
+    recovery: BTreeMap<PathId, Instant>,
+}
+
+impl Epochs {
+    /// No path was penalised yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { recovery: BTreeMap::new() }
+    }
+
+    /// Whether a signal about a packet that was sent on `path` at `sent_at` is a new one; if so, `path` is penalised now.
+    pub fn admit(&mut self, path: PathId, sent_at: Instant, now: Instant) -> bool {
+        let new = self.recovery.get(&path).is_none_or(|recovery| sent_at >= *recovery);
+        if new {
+            self.recovery.insert(path, now);
+        }
+        new
+    }
+
+    /// Forgets a path that is no more.
+    pub fn close(&mut self, path: PathId) {
+        self.recovery.remove(&path);
+    }
+}
+
+/// Loss reports by where the missing bytes begin: "suppressing loss indication if loss indication of beginning of the sequence
+/// number is identical" (HIR, 4.3). `K` names a flow.
+#[derive(Clone, Debug)]
+pub struct Reports<K> {
+    first: BTreeMap<K, u32>,
+}
+
+impl<K> Default for Reports<K> {
+    fn default() -> Self {
+        Self { first: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord> Reports<K> {
+    /// None came yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether a report of missing packets from `first` on says something new about the flow.
+    pub fn is_new(&mut self, flow: K, first: u32) -> bool {
+        self.first.insert(flow, first) != Some(first)
+    }
+
+    /// Forgets a flow that is no more.
+    pub fn close(&mut self, flow: &K) {
+        self.first.remove(flow);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_a_penalty_makes_no_second_one() {
+        let at = Instant::from_millis;
+        let mut epochs = Epochs::new();
+        let (one, two) = (PathId(1), PathId(2));
+        assert!(epochs.admit(one, at(10), at(50)));
+        assert!(!epochs.admit(one, at(49), at(95)), "one round trip later, but sent before");
+        assert!(epochs.admit(two, at(49), at(95)), "another path");
+        assert!(epochs.admit(one, at(50), at(96)));
+        epochs.close(one);
+        assert!(epochs.admit(one, at(0), at(97)));
+    }
+
+    #[test]
+    fn a_report_that_begins_where_the_last_did_is_the_same() {
+        let mut reports = Reports::new();
+        let asked = [(1, 2), (1, 2), (2, 2), (1, 5), (1, 2)].map(|(flow, first)| reports.is_new(flow, first));
+        assert_eq!(asked, [true, false, true, true, true]);
+        reports.close(&1);
+        assert!(reports.is_new(1, 2));
+    }
+}
