@@ -40,6 +40,7 @@ fn main() {
         test("a_killed_lab_leaves_nothing_that_runs_and_the_next_takes_its_place", root, killed),
         test("labs_stand_side_by_side", root, side_by_side),
         test("nobody_can_have_a_lab_too", nobody, without_root),
+        test("claims_are_held_against_real_programs", root, claims),
         Trial::test("what_cannot_be_built_is_told", refused),
     ];
     if !root {
@@ -431,6 +432,81 @@ fn without_root() -> Result<(), Failed> {
     assert!(bytes > 5e5, "{tcp}");
     bench.json(&["down"]);
     assert_eq!(fs::read_dir(&labs)?.count(), 0);
+    Ok(())
+}
+
+const CLAIMED: &str = "
+title = \"one transfer by the kernel, one by byway over two ways\"
+duration = \"5 s\"
+seeds = 1
+[sweep.who]
+kernel = { carrier = \"tcp\", congestion = \"cubic\", paths = [\"direct\"], size = \"3 MB\" }
+byway = { carrier = \"session\", congestion = \"mpath\", paths = [\"direct\", \"X\"], size = \"4 MB\" }
+[[link]]
+between = [\"S\", \"R\"]
+rate = \"10 Mbit/s\"
+delay = \"8 ms\"
+queue = \"50 packets\"
+[[link]]
+between = [\"S\", \"X\"]
+rate = \"10 Mbit/s\"
+delay = \"6 ms\"
+queue = \"50 packets\"
+[[link]]
+between = [\"X\", \"R\"]
+rate = \"100 Mbit/s\"
+delay = \"7 ms\"
+[[transfer]]
+name = \"bulk\"
+from = \"S\"
+to = \"R\"
+carrier = \"$who.carrier\"
+congestion = \"$who.congestion\"
+paths = \"$who.paths\"
+size = \"$who.size\"
+";
+
+const CLAIMS: &str = "
+paper = \"none\"
+[[claim]]
+id = \"shares\"
+says = \"both ways are used\"
+paper = \"-\"
+reading = \"literal\"
+measure = \"share(bulk, X)[who=byway]\"
+at_least = 0.2
+[[claim]]
+id = \"kernel\"
+says = \"the kernel fills the line\"
+paper = \"-\"
+reading = \"literal\"
+measure = \"completion(bulk)[who=kernel]\"
+at_most = 3.5
+[[claim]]
+id = \"link\"
+says = \"which carried it all\"
+paper = \"-\"
+reading = \"literal\"
+measure = \"utilisation(S, R, 0.5, 2)[who=kernel]\"
+at_least = 0.8
+";
+
+fn claims() -> Result<(), Failed> {
+    let bench = Bench::new();
+    let folder = bench.directory.path().join("claimed");
+    fs::create_dir(&folder)?;
+    let (plan, out) = (folder.join("plan.toml"), folder.join("out"));
+    fs::write(&plan, CLAIMED)?;
+    fs::write(folder.join("expect.toml"), CLAIMS)?;
+    let run = ["run", plan.to_str().unwrap(), "--emulate", "--out", out.to_str().unwrap()];
+    let said = bench.json(&run);
+    assert_eq!((&said["passed"], &said["failed"]), (&3.into(), &0.into()), "{said}");
+    assert_eq!(fs::read_dir(bench.directory.path().join("labs"))?.count(), 0, "the lab is gone");
+    fs::write(&plan, CLAIMED.replace("cubic", "lia"))?;
+    let refused = bench.run(&[&["lab"], run.as_slice()].concat());
+    let told = String::from_utf8(refused.stderr)?;
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    assert!(told.contains("[[transfer]] bulk: the kernel's TCP has no lia"), "{told}");
     Ok(())
 }
 

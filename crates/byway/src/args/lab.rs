@@ -199,6 +199,10 @@ pub struct LabRun {
     /// Also write what happened on every path, by sample, as JSON lines, and the packets of the first run as pcapng
     #[arg(long)]
     pub trace: bool,
+    /// Not in the simulator, but on this machine: its network as `lab up` builds it, transfers by real programs (iperf3 over the
+    /// kernel's TCP, byway itself), in real time, one run after the other
+    #[arg(long, conflicts_with_all = ["trace", "keep", "jobs"])]
+    pub emulate: bool,
     /// How many runs at once [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,

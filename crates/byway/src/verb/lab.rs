@@ -2,6 +2,7 @@
 
 mod bench;
 mod emulated;
+mod emulation;
 mod fuzz;
 mod known;
 mod place;

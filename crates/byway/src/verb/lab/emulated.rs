@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 /// What a keeper says when its lab can be entered.
 const READY: &str = "ready";
 
-fn place() -> Place {
+pub(super) fn place() -> Place {
     Place::locate(geteuid().is_root(), getuid().as_raw(), |name| std::env::var_os(name))
 }
 

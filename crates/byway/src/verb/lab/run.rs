@@ -1,6 +1,6 @@
 //! `byway lab run`: plans become runs on all cores, runs become tables, figures and verdicts.
 
-use super::place;
+use super::{emulation, place};
 use crate::args::lab::{LabRun, Where};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Event, Experiment as ExperimentEvent, Output};
@@ -150,16 +150,10 @@ fn one(
     }
     output.say(&format!("{id}: {}", plan.title));
     let begun = Instant::now();
-    let outcome = {
-        let teller = Mutex::new((&mut *output, Instant::now()));
-        runner::run(&plan, cancel, &|done, of| {
-            if let Ok(mut teller) = teller.lock()
-                && teller.1.elapsed() >= PROGRESS
-            {
-                teller.1 = Instant::now();
-                teller.0.say(&format!("{id}: {done} of {of} runs"));
-            }
-        })
+    let outcome = if arguments.emulate {
+        emulated(arguments, task, &plan, cancel, output)?
+    } else {
+        simulated(id, &plan, cancel, output)
     };
     if let Some(error) = outcome.error {
         return Err(usage(format!("{}: {error}", task.file)).into());
@@ -204,6 +198,36 @@ fn one(
     output.answer(&text)?;
     output.emit(&Event::Experiment(event(id, Some(&result), None)));
     Ok(Some(result))
+}
+
+/// Runs a plan on all cores, in the simulator.
+fn simulated(id: &str, plan: &Plan, cancel: &AtomicBool, output: &mut Output) -> runner::Outcome {
+    let teller = Mutex::new((output, Instant::now()));
+    runner::run(plan, cancel, &|done, of| {
+        if let Ok(mut teller) = teller.lock()
+            && teller.1.elapsed() >= PROGRESS
+        {
+            teller.1 = Instant::now();
+            teller.0.say(&format!("{id}: {done} of {of} runs"));
+        }
+    })
+}
+
+/// Runs a plan on this machine, in real time.
+fn emulated(
+    arguments: &LabRun,
+    task: &Task,
+    plan: &Plan,
+    cancel: &AtomicBool,
+    output: &mut Output,
+) -> Result<runner::Outcome> {
+    let id = &task.experiment.id;
+    let what = if Path::new(&task.file).is_file() { &task.file } else { id };
+    let experiments = arguments.place.experiments.as_deref();
+    let records =
+        emulation::run(what, experiments, plan, cancel, |line| output.say(&format!("{id}: {line}")))
+            .with_context(|| id.clone())?;
+    Ok(runner::Outcome { records, planned: plan.variants.len() * plan.seeds as usize, error: None })
 }
 
 /// What a plan without an expectation shows: goodput of transfers, times of those that end, times of requests.

@@ -1,0 +1,442 @@
+//! Transfers by real programs, and what they report as series.
+
+use super::Site;
+use anyhow::{Context as _, Result, bail};
+use byway_lab::Setup;
+use byway_lab::record::{PathRecord, TransferRecord};
+use byway_lab::setup::{Carrier, Changed, Demand, End, Transfer, Way};
+use byway_sim::Random;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Controllers of simulated TCP hosts, and what the kernel calls the like.
+const KERNEL: [(&str, &str); 4] = [("newreno", "reno"), ("reno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
+/// The first port of servers.
+const PORT: u16 = 5201;
+/// Tries to reach a server that has just been started.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// Whether real programs can do what a variant asks for.
+pub(super) fn check(setup: &Setup) -> Result<(), String> {
+    if let Some(requests) = setup.requests.first() {
+        return Err(format!("[[requests]] {}: there is no program for them yet", requests.name));
+    }
+    if let Some(cross) = setup.cross.first() {
+        return Err(format!("[[cross]] {}: there is no program for it yet", cross.name));
+    }
+    if setup.changes.iter().any(|change| matches!(change.what, Changed::Relay { .. })) {
+        return Err("[[change]]: relays that crash are only simulated".into());
+    }
+    setup.transfers.iter().try_for_each(|transfer| {
+        possible(transfer).map_err(|why| format!("[[transfer]] {}: {why}", transfer.name))
+    })
+}
+
+fn possible(transfer: &Transfer) -> Result<(), String> {
+    let (End::Node(_), End::Node(_)) = (&transfer.from, &transfer.to) else {
+        return Err("ends chosen by the seed are only simulated".into());
+    };
+    if !transfer.congestion.options.is_empty() {
+        return Err("options of controllers are only simulated".into());
+    }
+    if matches!(&transfer.demand, Demand::Rate(steps) if steps.len() > 1) {
+        return Err("a demand that changes is only simulated".into());
+    }
+    match &transfer.carrier {
+        Carrier::Tcp(_) if transfer.paths != [Way::Direct] => {
+            Err("the kernel's TCP has one path: paths = [\"direct\"]".into())
+        }
+        Carrier::Tcp(_) => kernel(transfer).map(drop).ok_or_else(|| {
+            let known: Vec<_> = KERNEL.iter().map(|(name, _)| *name).collect();
+            format!("the kernel's TCP has no {}: there are {}", transfer.congestion.name, known.join(", "))
+        }),
+        Carrier::Session(_) if !transfer.paths.contains(&Way::Direct) => {
+            Err("byway always uses the direct path too".into())
+        }
+        Carrier::Session(_) if transfer.paths.iter().any(|way| matches!(way, Way::Any(..))) => {
+            Err("relays chosen by the seed are only simulated".into())
+        }
+        Carrier::Session(_) if transfer.demand == Demand::Unlimited => {
+            Err("a session needs a size here, or a rate".into())
+        }
+        Carrier::Session(_) => Ok(()),
+        Carrier::TcpRelays(_) => Err("tcp-relays are only simulated".into()),
+    }
+}
+
+fn kernel(transfer: &Transfer) -> Option<&'static str> {
+    KERNEL.iter().find(|(name, _)| *name == transfer.congestion.name).map(|(_, kernel)| *kernel)
+}
+
+/// A transfer that is under way.
+pub(super) struct Carried {
+    transfer: Transfer,
+    started: f64,
+    helpers: Vec<Helper>,
+    reports: JoinHandle<Result<Report>>,
+}
+
+/// A program that serves, ended when it is dropped.
+struct Helper(Child);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How far a transfer was when, in seconds since it began and bytes that the receiver had.
+#[derive(Debug, Default, PartialEq)]
+struct Report {
+    steps: Vec<(f64, u64)>,
+    /// By name of the path.
+    paths: Vec<(String, Vec<(f64, u64)>)>,
+    finished: Option<f64>,
+}
+
+/// Starts all transfers of a variant, each at its time.
+pub(super) fn start(site: &Site, setup: &Setup, seed: u64, begun: Instant) -> Result<Vec<Carried>> {
+    let mut all = Vec::new();
+    for (number, transfer) in setup.transfers.iter().enumerate() {
+        let (End::Node(from), End::Node(to)) = (&transfer.from, &transfer.to) else { continue };
+        let late = Random::component(seed, &transfer.name).up_to(transfer.start_jitter);
+        let started = transfer.start + late;
+        let end = transfer.stop.unwrap_or(setup.duration).min(setup.duration);
+        let run = Moving { begins: begun + started, lasts: end.saturating_sub(started), from, to };
+        let port = PORT + number as u16;
+        let (helpers, reports) = match transfer.carrier {
+            Carrier::Tcp(_) => tcp(site, transfer, &run, port)?,
+            _ => session(site, transfer, &run, port)?,
+        };
+        all.push(Carried { transfer: transfer.clone(), started: started.as_secs_f64(), helpers, reports });
+    }
+    Ok(all)
+}
+
+/// When and between whom.
+struct Moving<'a> {
+    begins: Instant,
+    lasts: Duration,
+    from: &'a str,
+    to: &'a str,
+}
+
+type Started = (Vec<Helper>, JoinHandle<Result<Report>>);
+
+/// Something that waits for its time, runs, and reports.
+fn later(
+    begins: Instant,
+    work: impl FnOnce() -> Result<Report> + Send + 'static,
+) -> Result<JoinHandle<Result<Report>>> {
+    let thread = std::thread::Builder::new().name("transfer".into());
+    Ok(thread.spawn(move || {
+        std::thread::sleep(begins.saturating_duration_since(Instant::now()));
+        work()
+    })?)
+}
+
+/// iperf3 over the kernel's TCP.
+fn tcp(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Result<Started> {
+    let port = port.to_string();
+    let server = site.on(run.to, &["iperf3", "-s", "-1", "-p", &port]).stdout(Stdio::null()).spawn()?;
+    // One that has its size in time ends by itself; one that has not is ended, and still says how far it came.
+    let limit = format!("{:.3}", run.lasts.as_secs_f64());
+    let congestion = kernel(transfer).unwrap_or("cubic");
+    let mut words =
+        vec!["timeout", "--signal=INT", &limit, "iperf3", "-4", "-J", "--get-server-output", "-i", "1"];
+    words.extend(["-c", run.to, "-p", &port, "-C", congestion]);
+    let amount = match &transfer.demand {
+        Demand::Size(bytes) => ["-n".to_owned(), bytes.to_string()],
+        _ => ["-t".to_owned(), run.lasts.as_secs().max(1).to_string()],
+    };
+    words.extend(amount.iter().map(String::as_str));
+    let rate = match &transfer.demand {
+        Demand::Rate(steps) => steps.first().map(|(_, rate)| rate.to_string()),
+        _ => None,
+    };
+    if let Some(rate) = &rate {
+        words.extend(["-b", rate]);
+    }
+    if !matches!(transfer.demand, Demand::Size(_)) {
+        // It ends by itself, and says more if nobody hurries it.
+        words.drain(..3);
+    }
+    let mut client = site.on(run.from, &words);
+    let sized = matches!(transfer.demand, Demand::Size(_));
+    let reports = later(run.begins, move || {
+        for _ in 0..TRIES {
+            let said: Value =
+                serde_json::from_slice(&client.output()?.stdout).context("iperf3 said nothing")?;
+            match said["error"].as_str() {
+                Some(error) if error.contains("unable to connect") => std::thread::sleep(PAUSE),
+                Some(error) if !error.contains("interrupt") => bail!("iperf3: {error}"),
+                _ => return Ok(of_iperf(&said, sized)),
+            }
+        }
+        bail!("no iperf3 answers")
+    })?;
+    Ok((vec![Helper(server)], reports))
+}
+
+/// What iperf3's receiver counted, or its sender if the receiver did not tell.
+fn of_iperf(said: &Value, sized: bool) -> Report {
+    let server = &said["server_output_json"];
+    let intervals = server["intervals"].as_array().filter(|list| !list.is_empty());
+    let mut total = 0;
+    let steps: Vec<_> = intervals
+        .or_else(|| said["intervals"].as_array())
+        .into_iter()
+        .flatten()
+        .map(|interval| {
+            total += interval["sum"]["bytes"].as_u64().unwrap_or(0);
+            (interval["sum"]["end"].as_f64().unwrap_or(0.0), total)
+        })
+        .collect();
+    let whole = sized && said["error"].is_null();
+    let finished = steps.last().filter(|_| whole).map(|(at, _)| *at);
+    Report { paths: vec![("direct".into(), steps.clone())], steps, finished }
+}
+
+/// byway's own programs: a relay at each node that a path goes through, a receiver, a sender.
+fn session(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Result<Started> {
+    let mut helpers = Vec::new();
+    let (mut words, mut names) = (Vec::new(), Vec::new());
+    for way in &transfer.paths {
+        let Way::Through(node) = way else { continue };
+        let listen = format!("{}:{port}", site.address(node)?);
+        let relay = ["relay", "--listen", &listen, "--allow-destination", "10.66.0.0/16"];
+        let (helper, ready) = ready(site.byway(node, &transfer.name, &relay)?)?;
+        helpers.push(helper);
+        words.push((node.clone(), text(&ready, "word")?));
+        names.push((format!("relay {listen}"), node.clone()));
+    }
+    let directory = site.directory.path().join(format!("{}-in", transfer.name));
+    fs::create_dir_all(&directory)?;
+    // One address, or one line would be two direct paths.
+    let listen = format!("{}:{port}", site.address(run.to)?);
+    let receive = ["recv", &directory.to_string_lossy(), "--once", "--listen", &listen];
+    let (helper, ready) = ready(site.byway(run.to, &transfer.name, &receive)?)?;
+    helpers.push(helper);
+    let ticket = text(&ready, "ticket")?;
+    let (bytes, limit) = match &transfer.demand {
+        Demand::Size(bytes) => (*bytes, None),
+        Demand::Rate(steps) => {
+            let rate = steps.first().map_or(0, |(_, rate)| rate / 8);
+            (rate * run.lasts.as_secs().max(1), Some(rate.to_string()))
+        }
+        Demand::Unlimited => bail!("{}: neither size nor rate", transfer.name),
+    };
+    let file = site.directory.path().join(&transfer.name);
+    noise(&file, bytes)?;
+    let file = file.to_string_lossy();
+    let mut arguments = vec!["send", &*file, &ticket, "--congestion", &transfer.congestion.name];
+    for (_, word) in &words {
+        arguments.extend(["--relay", word]);
+    }
+    if words.is_empty() {
+        arguments.push("--no-relay");
+    }
+    if let Some(limit) = &limit {
+        arguments.extend(["--bwlimit", limit]);
+    }
+    let mut sender = site.byway(run.from, &transfer.name, &arguments)?;
+    let lasts = run.lasts;
+    let reports = later(run.begins, move || {
+        let mut child = sender.stderr(Stdio::null()).spawn()?;
+        let said = child.stdout.take().context("no output")?;
+        let sender = Helper(child);
+        let begun = Instant::now();
+        let mut report = Report::default();
+        for line in BufReader::new(said).lines() {
+            let event: Value = serde_json::from_str(&line?)?;
+            of_byway(&event, begun.elapsed().as_secs_f64(), &mut report);
+            if begun.elapsed() > lasts {
+                break;
+            }
+        }
+        drop(sender);
+        // As the plan calls them.
+        for (name, _) in &mut report.paths {
+            if let Some((_, node)) = names.iter().find(|(called, _)| called == name) {
+                name.clone_from(node);
+            }
+        }
+        Ok(report)
+    })?;
+    Ok((helpers, reports))
+}
+
+/// Adds what an event of `byway send` tells, which came `at` seconds after it began.
+fn of_byway(event: &Value, at: f64, report: &mut Report) {
+    let bytes = event["bytes"].as_u64();
+    match (event["event"].as_str(), bytes) {
+        (Some("progress"), Some(bytes)) => {
+            report.steps.push((at, bytes));
+            for path in event["paths"].as_array().into_iter().flatten() {
+                note_path(path, at, report);
+            }
+        }
+        (Some("result"), Some(bytes)) if event["exit"] == 0 => {
+            report.steps.push((at, bytes));
+            report.finished = Some(at);
+        }
+        _ => {}
+    }
+}
+
+fn note_path(path: &Value, at: f64, report: &mut Report) {
+    let (Some(name), Some(bytes)) = (path["name"].as_str(), path["bytes"].as_u64()) else { return };
+    match report.paths.iter_mut().find(|(known, _)| known == name) {
+        Some((_, steps)) => steps.push((at, bytes)),
+        None => report.paths.push((name.to_owned(), vec![(at, bytes)])),
+    }
+}
+
+/// Starts a program that says when it is ready, and what others need.
+fn ready(mut command: Command) -> Result<(Helper, Value)> {
+    let mut child = command.stderr(Stdio::null()).spawn()?;
+    let said = child.stdout.take().context("no output")?;
+    let helper = Helper(child);
+    let mut lines: BufReader<ChildStdout> = BufReader::new(said);
+    let mut line = String::new();
+    lines.read_line(&mut line)?;
+    let ready: Value = serde_json::from_str(&line).with_context(|| format!("it said {line:?}"))?;
+    if ready["event"] != "ready" {
+        bail!("{}", ready["error"].as_str().unwrap_or("it is not ready"));
+    }
+    // Whatever it says later is not waited for, and must not stop it.
+    std::thread::Builder::new()
+        .name("drain".into())
+        .spawn(move || std::io::copy(&mut lines, &mut std::io::sink()))?;
+    Ok((helper, ready))
+}
+
+fn text(ready: &Value, key: &str) -> Result<String> {
+    Ok(ready[key].as_str().with_context(|| format!("it names no {key}"))?.to_owned())
+}
+
+/// A file without holes or repetitions.
+fn noise(file: &Path, bytes: u64) -> Result<()> {
+    let mut random = Random::component(bytes, "noise");
+    let mut to = std::io::BufWriter::new(File::create(file)?);
+    let mut block = [0; 4096];
+    let mut left = bytes;
+    while left > 0 {
+        random.fill(&mut block);
+        let part = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
+        to.write_all(block.get(..part).unwrap_or_default())?;
+        left -= part as u64;
+    }
+    Ok(to.flush()?)
+}
+
+impl Carried {
+    /// What came of it. A program that says nothing by `until` is ended.
+    pub(super) fn finish(self, setup: &Setup, until: Instant) -> Result<TransferRecord> {
+        while !self.reports.is_finished() && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+        }
+        let done = self.reports.is_finished();
+        drop(self.helpers);
+        let name = self.transfer.name.clone();
+        let report = match done.then(|| self.reports.join()) {
+            Some(Ok(report)) => report.with_context(|| name.clone())?,
+            Some(Err(_)) => bail!("{name}: it panicked"),
+            None => Report::default(),
+        };
+        let sample = setup.sample.as_secs_f64();
+        let count = (setup.duration.as_secs_f64() / sample + 1e-9) as usize + 1;
+        let series = |steps: &[(f64, u64)]| sampled(steps, self.started, sample, count);
+        let path = |(name, steps): &(String, Vec<(f64, u64)>)| PathRecord {
+            name: name.clone(),
+            acked: series(steps),
+            window: vec![0.0; count],
+            rtt: vec![0.0; count],
+            lost: vec![0; count],
+            choked: vec![false; count],
+        };
+        Ok(TransferRecord {
+            group: self.transfer.group,
+            started: self.started,
+            finished: report
+                .finished
+                .map(|at| self.started + at)
+                .filter(|at| *at <= setup.duration.as_secs_f64()),
+            failed: (!done).then(|| "it said nothing when the run was over".to_owned()),
+            received: series(&report.steps),
+            opened: report.paths.len() as u64,
+            paths: report.paths.iter().map(path).collect(),
+            name,
+            ..TransferRecord::default()
+        })
+    }
+}
+
+/// Steps (seconds since `started`, cumulative) as `count` samples, straight lines between.
+fn sampled(steps: &[(f64, u64)], started: f64, sample: f64, count: usize) -> Vec<u64> {
+    let mut before = (0.0, 0);
+    let mut rest = steps.iter().copied().peekable();
+    (0..count)
+        .map(|number| {
+            let at = number as f64 * sample - started;
+            while let Some(step) = rest.next_if(|step| step.0 <= at) {
+                before = step;
+            }
+            match rest.peek() {
+                Some(next) if at > before.0 && next.0 > before.0 => {
+                    let part = (at - before.0) / (next.0 - before.0);
+                    before.1 + (part * next.1.saturating_sub(before.1) as f64) as u64
+                }
+                _ => before.1,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn reports_become_samples() {
+        let steps = [(1.0, 100), (2.0, 300)];
+        assert_eq!(sampled(&steps, 0.0, 0.5, 6), [0, 50, 100, 200, 300, 300]);
+        assert_eq!(sampled(&steps, 1.0, 1.0, 5), [0, 0, 100, 300, 300]);
+        assert_eq!(sampled(&[], 0.0, 1.0, 3), [0, 0, 0]);
+    }
+
+    #[test]
+    fn iperf_is_understood() {
+        let sum = |end: f64, bytes: u64| json!({ "sum": { "end": end, "bytes": bytes } });
+        let mut said = json!({
+            "intervals": [sum(1.0, 9)],
+            "server_output_json": { "intervals": [sum(1.0, 5), sum(1.5, 2)] },
+        });
+        let report = of_iperf(&said, true);
+        assert_eq!((report.steps, report.finished), (vec![(1.0, 5), (1.5, 7)], Some(1.5)));
+        said["error"] = "interrupt - the client has terminated".into();
+        assert_eq!(of_iperf(&said, true).finished, None);
+        said["server_output_json"] = Value::Null;
+        assert_eq!(of_iperf(&said, false).steps, [(1.0, 9)]);
+    }
+
+    #[test]
+    fn events_of_byway_are_understood() {
+        let mut report = Report::default();
+        let path = |bytes: u64| json!({ "name": "direct", "bytes": bytes });
+        of_byway(&json!({ "event": "progress", "bytes": 10, "paths": [path(9)] }), 1.0, &mut report);
+        of_byway(&json!({ "event": "path", "name": "direct" }), 1.5, &mut report);
+        of_byway(&json!({ "event": "result", "exit": 0, "bytes": 30 }), 2.0, &mut report);
+        assert_eq!(report.steps, [(1.0, 10), (2.0, 30)]);
+        assert_eq!(report.paths, [("direct".to_owned(), vec![(1.0, 9)])]);
+        assert_eq!(report.finished, Some(2.0));
+    }
+}
