@@ -3,6 +3,7 @@
 use crate::blueprint::Blueprint;
 use crate::carry::Carrier;
 use crate::lateness::Lateness;
+use crate::lead::Lead;
 use crate::line::Line;
 use crate::place::{HostRecord, Lab, Record};
 use crate::status::{LinkStatus, Status};
@@ -133,6 +134,7 @@ struct Loop<'a> {
     blueprint: &'a Blueprint,
     clock: Clock,
     carrier: Carrier<'a>,
+    lead: Lead,
     listener: UnixListener,
     stop: UnixStream,
     children: UnixStream,
@@ -151,7 +153,7 @@ impl<'a> Loop<'a> {
         hurry();
         // Waits end when they should, and not up to 50 µs later to save power.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        Ok(Self { blueprint, clock, carrier, listener, stop, children })
+        Ok(Self { blueprint, clock, carrier, lead: Lead::default(), listener, stop, children })
     }
 
     fn run(&mut self, ports: &[impl std::os::fd::AsFd]) -> io::Result<()> {
@@ -165,11 +167,7 @@ impl<'a> Loop<'a> {
         let others = watched.len();
         watched.extend(ports.iter().map(|port| PollFd::new(port, PollFlags::IN)));
         loop {
-            let sleep = self.carrier.deadline().map(|deadline| timespec(deadline.since(self.clock.now())));
-            match poll(&mut watched, sleep.as_ref()) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.sleep(&mut watched)?;
             let readable = |watched: &[PollFd<'_>], index: usize| {
                 watched.get(index).is_some_and(|watched| !watched.revents().is_empty())
             };
@@ -189,6 +187,25 @@ impl<'a> Loop<'a> {
                 self.tell();
             }
         }
+    }
+
+    /// Sleeps until there is something to see or something is due, and the last moment awake.
+    fn sleep(&mut self, watched: &mut [PollFd<'_>]) -> io::Result<()> {
+        let deadline = self.carrier.deadline();
+        let begun = self.clock.now();
+        let sleep = deadline.map(|deadline| self.lead.sleep(begun, deadline));
+        match poll(watched, sleep.map(timespec).as_ref()) {
+            Ok(0) => {}
+            Ok(_) | Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        if let (Some(sleep), Some(deadline)) = (sleep, deadline) {
+            self.lead.learn(sleep, begun, self.clock.now());
+            while self.clock.now() < deadline {
+                core::hint::spin_loop();
+            }
+        }
+        Ok(())
     }
 
     /// Tells one who asks how things are.

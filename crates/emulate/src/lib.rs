@@ -6,6 +6,7 @@
 //! * [`line`](mod@line): one direction of a wire: frames and times in, frames and times out. Pure.
 //! * [`frame`]: what has to be known of a frame, and changed in it. Pure.
 //! * [`lateness`]: how late frames left, and whether that is too late. Pure.
+//! * [`lead`]: how much earlier to get up. Pure.
 //! * [`place`]: where labs are written down, and which of them are alive.
 //! * [`keeper`]: the process that is a lab.
 //! * [`enter`]: running a program on a host; [`end`](mod@end): taking a lab down.
@@ -31,6 +32,7 @@ pub mod enter;
 pub mod frame;
 pub mod keeper;
 pub mod lateness;
+pub mod lead;
 pub mod line;
 pub mod place;
 pub mod status;
