@@ -83,6 +83,7 @@ pub fn transfer(
         gate: Gate { permission, allow: Vec::new(), kind: Kind::Tree, taken: Taken::default(), seed: 0 },
         destination: Destination::Directory(sink.to_owned()),
         once: true,
+        limit: None,
         relays: Vec::new(),
         sockets: vec![socket],
         config: Config::default(),

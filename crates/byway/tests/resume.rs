@@ -185,3 +185,61 @@ fn killed_at_any_moment_a_tree_arrives_as_it_is() {
     assert!(!place.path("in/.byway-partial").exists());
     drop(running);
 }
+
+/// Reads events until the receiver is said not to answer.
+fn until_silence(sender: &mut Running) {
+    loop {
+        let event: Value = serde_json::from_str(&sender.line()).unwrap();
+        assert_ne!(event["event"], "result", "it did not wait for the receiver");
+        if event["pause"] == "no_answer" {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_comes_back_is_sent_the_rest_by_the_sender_that_waits() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let (receiver, ticket) = place.recv(&["in", "--once"]);
+    let mut sender = send(&place, "big", &ticket, "8M");
+    let there = until(&mut sender, 8 * MIB);
+    drop(receiver); // kills it
+    until_silence(&mut sender);
+    let (receiver, again) = place.recv(&["in", "--once"]);
+    assert_eq!(again, ticket);
+    let sent = sender.end();
+    let said = String::from_utf8_lossy(&sent.stdout).into_owned();
+    assert!(said.contains("the receiver was started anew"), "{said}{}", sent.stderr);
+    assert!(kept(&sent) + SLACK >= there, "{} of {there}", kept(&sent));
+    receiver.end().succeeded();
+    arrived(&place);
+}
+
+/// SIGINT once: the sender is told, and what is being written is waited for; twice: nothing is.
+#[test]
+fn sigint_twice_ends_at_once() {
+    let place = Place::new();
+    let mut command = place.command("receiver", &["recv", "-", "--listen", "127.0.0.1:0"]);
+    let errors = place.path("errors");
+    command.stderr(fs::File::create(&errors).unwrap());
+    // Nobody reads its standard output: it cannot end until what it took is written.
+    let mut receiver = command.spawn().unwrap();
+    let ticket = common::ticket_in(&errors);
+    let mut command = place.command("sender", &["send", "-", &ticket, "--json"]);
+    command.stdin(fs::File::open("/dev/zero").unwrap());
+    let mut sender = Running::start(command);
+    until(&mut sender, 8 * MIB);
+    let interrupt = |id: u32| {
+        let done = std::process::Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
+        assert!(done.success());
+    };
+    interrupt(receiver.id());
+    // Its end says that the first was heeded.
+    sender.end().failed(5, "the other side was interrupted");
+    assert!(receiver.try_wait().unwrap().is_none(), "it waits for what it writes");
+    interrupt(receiver.id());
+    assert_eq!(receiver.wait().unwrap().code(), Some(130));
+    let says = fs::read_to_string(&errors).unwrap();
+    assert!(!says.contains("stopped"), "it did not end by itself: {says}");
+}

@@ -25,6 +25,7 @@ mod beneath;
 mod chunks;
 mod compare;
 mod error;
+mod expire;
 mod generate;
 mod journal;
 mod journals;
@@ -40,6 +41,7 @@ mod walk;
 
 pub use compare::{Difference, compare};
 pub use error::{SinkError, SourceError};
+pub use expire::{KEPT_FOR, expire_journals, expire_partials};
 pub use generate::{Generated, generate};
 pub use journals::Journals;
 pub use name::{MAX_COMPONENT, MAX_PATH, NameError, PARTIAL_DIRECTORY, Shown, check_name};

@@ -259,7 +259,7 @@ impl<'a> Record<'a> {
     }
 
     /// Appends the record. Its paths are at most [`MAX_PATH`] bytes long: whoever made it saw to that.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         let variable = match self {
             Self::Directory { path, .. } | Self::File { path, .. } => path.len(),
             Self::Symlink { path, target, .. } => path.len() + target.len(),

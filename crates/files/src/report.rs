@@ -7,6 +7,7 @@
 //! | 02 | REFUSED | reason (1), path length, path, detail (UTF-8): a directory or link that could not be made |
 //! | 03 | DONE | files, bytes, failed; last, once |
 //! | 04 | HAVE | object, flags (1), first chunk, BLAKE3 hashes of it and those that follow (32 each) |
+//! | 05 | LIMIT | bytes per second that the receiver wants at most from now on; 0: no limit |
 //!
 //! A file is answered by any number of HAVE, with chunks ascending. Flags: 1, the last of them; 2, the file is under
 //! its final name, so that it is kept whole or not at all.
@@ -14,6 +15,7 @@
 use crate::chunks;
 use crate::name::{MAX_PATH, Shown};
 use crate::record::{Framer, append, read_object, read_path};
+use byway_wire::codec::VARINT_MAX;
 use byway_wire::{DecodeError, ObjectId, Reader};
 use std::fmt;
 
@@ -22,6 +24,7 @@ const FAILED: u8 = 0x01;
 const REFUSED: u8 = 0x02;
 const DONE: u8 = 0x03;
 const HAVE: u8 = 0x04;
+const LIMIT: u8 = 0x05;
 const LAST: u8 = 0x01;
 const PLACED: u8 = 0x02;
 /// Hashes in one HAVE at most.
@@ -132,11 +135,16 @@ pub enum Report {
         /// Nothing more is said of this object.
         last: bool,
     },
+    /// The receiver wants no more than so many bytes per second from now on. It is held to by flow control as well.
+    Limit {
+        /// 0: no limit.
+        bytes_per_second: u64,
+    },
 }
 
 impl Report {
     /// Appends the report. A detail over [`MAX_DETAIL`] is cut, a path never is: manifests bound it.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Verified { object } => append(out, 0, |writer| {
                 writer.u8(VERIFIED);
@@ -177,6 +185,10 @@ impl Report {
                     hashes.iter().for_each(|hash| writer.bytes(hash));
                 });
             }
+            Self::Limit { bytes_per_second } => append(out, 0, |writer| {
+                writer.u8(LIMIT);
+                writer.varint((*bytes_per_second).min(VARINT_MAX));
+            }),
         }
     }
 
@@ -210,6 +222,7 @@ impl Report {
                 let (placed, last) = (flags & PLACED != 0, flags & LAST != 0);
                 Self::Have { object, first, hashes, placed, last }
             }
+            LIMIT => Self::Limit { bytes_per_second: reader.varint()? },
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
         if reader.is_empty() { Ok(report) } else { Err(DecodeError::Range("record length")) }
@@ -269,6 +282,7 @@ mod tests {
             Report::Refused { path: b"a/\xff".to_vec(), reason: Reason::Link, detail: String::new() },
             Report::Done { files: 1, bytes: 16_384, failed: 2 },
             Report::Have { object: ObjectId(1), first: 70, hashes: vec![[9; 32]], placed: false, last: true },
+            Report::Limit { bytes_per_second: 9 },
         ]
     }
 
@@ -278,7 +292,7 @@ mod tests {
         examples().iter().for_each(|report| report.encode(&mut bytes));
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let have = format!("0025 04 01 01 4046 {}", "09".repeat(32));
-        let all = format!("00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002 {have}");
+        let all = format!("00020003 0006014040016e6f 000602040361 2fff 00070301 8000400002 {have} 00020509");
         assert_eq!(hex, all.replace(' ', ""));
         let codes: Vec<u8> = Reason::ALL.iter().map(|reason| reason.code()).collect();
         assert_eq!(codes, (1..=11).collect::<Vec<u8>>());

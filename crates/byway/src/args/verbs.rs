@@ -25,7 +25,8 @@ Examples:
   byway recv - --once | tar x              a stream to standard output; the ticket is on standard error
   byway recv ~/in --relay @relay.word      be reachable through a relay, also from behind a NAT")]
 pub struct Recv {
-    /// Directory to write into, or `-` for one stream to standard output
+    /// Directory to write into, or `-` for one stream to standard output. What an unfinished transfer leaves in it, in
+    /// `.byway-partial`, is removed when nobody touched it for 30 days
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// End after one complete transfer [default: go on until stopped]
@@ -40,6 +41,9 @@ pub struct Recv {
     /// Relay to be reachable through, as a word or @FILE; repeatable [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
+    /// Bytes per second to take at most of all senders together, K/M/G binary, `off`, or UP:DOWN of which a receiver heeds DOWN
+    #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
+    pub bwlimit: BandwidthLimit,
 }
 
 /// How much a transfer asks of lines that others use too.

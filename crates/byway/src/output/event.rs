@@ -142,6 +142,8 @@ pub enum Pause {
     RelayQuota,
     /// `--bwlimit` caps it.
     BandwidthLimit,
+    /// Nothing is heard from the receiver.
+    NoAnswer,
     /// No delay can be measured here, so it cannot yield safely.
     CannotSense,
 }
@@ -154,6 +156,7 @@ impl fmt::Display for Pause {
             Self::ReceiverLimited => "waiting for the receiver",
             Self::RelayQuota => "relay quota used up",
             Self::BandwidthLimit => "capped by --bwlimit",
+            Self::NoAnswer => "the receiver does not answer",
             Self::CannotSense => "cannot sense this link",
         })
     }

@@ -1,6 +1,6 @@
 //! What the sender's owner does at each turn: carries bytes between the disk thread and the engine, never waiting.
 
-use super::mailbox::Outbox;
+use super::mailbox::{Outbox, mailbox};
 use super::reader::{Answer, Ask, TreeDone, UNKNOWN};
 use super::{BACK, FORTH};
 use crate::exit::{Exit, Failure};
@@ -54,6 +54,21 @@ impl Feed {
         match self {
             Self::Tree(tree) => tree.finished && tree.batch.is_empty(),
             Self::Pipe(pipe) => pipe.finished,
+        }
+    }
+
+    /// Bytes per second that the receiver wants at most, when it said so; 0: as many as there are.
+    pub const fn take_limit(&mut self) -> Option<u64> {
+        match self {
+            Self::Tree(tree) => tree.limit.take(),
+            Self::Pipe(_) => None,
+        }
+    }
+
+    /// Asks for nothing more: who read files for it has nothing left to do.
+    pub fn hang_up(&mut self) {
+        if let Self::Tree(tree) = self {
+            tree.asks = mailbox(1).0;
         }
     }
 
@@ -114,6 +129,8 @@ pub(super) struct TreeFeed {
     manifest_sent: u64,
     /// Bytes that the receiver has from an earlier try.
     kept: u64,
+    /// What the receiver wants at most, if it said so since somebody asked.
+    limit: Option<u64>,
     ending: Option<Result<TreeDone, Failure>>,
 }
 
@@ -133,6 +150,7 @@ impl TreeFeed {
             objects: 0,
             manifest_sent: 0,
             kept: 0,
+            limit: None,
             ending: None,
         }
     }
@@ -182,7 +200,10 @@ impl TreeFeed {
                 self.quiet = None;
                 out.provide(object, offset, bytes);
             }
-            Answer::Records { batch, finished, busy, kept } => {
+            Answer::Records { batch, finished, busy, kept, total } => {
+                if let Some(total) = total {
+                    self.total.store(total, Ordering::Release);
+                }
                 self.asked = false;
                 self.kept = kept;
                 let empty = batch.bytes.is_empty() && batch.objects.is_empty();
@@ -191,7 +212,8 @@ impl TreeFeed {
                 let (bytes, objects, withdrawn) = (batch.bytes, batch.objects, batch.withdrawn);
                 self.batch = Waiting { bytes, written: 0, objects, withdrawn };
             }
-            Answer::Reports { failed } => {
+            Answer::Reports { failed, limit } => {
+                self.limit = limit.or(self.limit);
                 self.reports -= 1;
                 self.quiet = None;
                 for object in failed {

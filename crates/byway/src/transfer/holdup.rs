@@ -14,6 +14,20 @@ const LEAST_WINDOW: u64 = 4;
 /// Packets after which one-way delays should have been heard of.
 const HEARD: u64 = 200;
 
+/// Silence after which a person is told.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Whether every path that may carry data waits for an answer that is overdue.
+pub(super) fn is_silent(status: &Status) -> bool {
+    let mut used = status.paths.iter().filter(|path| path.state != State::Probing);
+    used.all(|path| path.silent > 0)
+}
+
+/// Why the whole transfer is held up after so long a silence; else as [`of_transfer`].
+pub(super) fn after(silence: Duration, status: &Status) -> Option<Pause> {
+    if silence >= PATIENCE { Some(Pause::NoAnswer) } else { of_transfer(status) }
+}
+
 /// Why the whole transfer is held up, if it is not for want of what its paths carry.
 pub(super) fn of_transfer(status: &Status) -> Option<Pause> {
     if status.capped {
@@ -83,6 +97,18 @@ mod tests {
         assert_eq!(of_transfer(&full), Some(Pause::ReceiverLimited));
         let idle = Status { blocked: Some(Blocked::Reading), ..status(vec![fast()]) };
         assert_eq!(of_transfer(&idle), Some(Pause::ApplicationLimited));
+    }
+
+    #[test]
+    fn silence_is_told_when_every_path_is_silent_for_long() {
+        let silent = |silent| PathStatus { silent, ..path(State::Active, Some(1), 50) };
+        let probing = path(State::Probing, None, 2);
+        assert!(is_silent(&status(vec![silent(1), silent(4), probing])));
+        assert!(!is_silent(&status(vec![silent(0), silent(4)])));
+        assert!(is_silent(&status(Vec::new())), "there is no path left");
+        let one = status(vec![silent(4)]);
+        assert_eq!(after(Duration::from_millis(2_999), &one), None);
+        assert_eq!(after(PATIENCE, &one), Some(Pause::NoAnswer));
     }
 
     #[test]

@@ -18,10 +18,12 @@
 mod feed;
 mod gate;
 mod holdup;
+mod limit;
 mod mailbox;
 mod names;
 mod ping;
 mod preamble;
+mod probe;
 mod reader;
 mod receiver;
 mod running;
@@ -32,6 +34,7 @@ mod tally;
 mod writer;
 
 pub use gate::{Gate, Taken};
+pub use limit::window;
 pub use names::route_name;
 pub use ping::{PingPlan, Pinged, Pings, ping};
 pub use preamble::{Kind, Preamble};

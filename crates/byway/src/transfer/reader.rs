@@ -2,14 +2,15 @@
 
 use super::News;
 use crate::exit::{Exit, Failure};
-use byway_files::{Batch, Reason, Report, Reports, Source, Totals};
+use byway_files::{Batch, Reason, Report, Reports, Source, Totals, expire_journals};
 use byway_net::Waker;
 use byway_wire::{DecodeError, ObjectId};
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
+use std::time::{Duration, SystemTime};
 
 /// Bytes of the manifest, and objects, made at once.
 const BATCH_BYTES: usize = 64 << 10;
@@ -18,6 +19,11 @@ const BATCH_OBJECTS: usize = 1024;
 const PIPE_BYTES: usize = 64 << 10;
 /// Warnings about single entries that a person gets to read; the rest is counted.
 const WARNINGS: u64 = 100;
+/// Bytes given before the owner is woken for them, if there is more to give, and what an answer counts for beside its bytes.
+const QUIET: usize = 64 << 10;
+const ANSWER: usize = 4 << 10;
+/// What is sent within this time is not counted beside: that would cost as much as finding it to send.
+const COUNT_AFTER: Duration = Duration::from_millis(300);
 /// A total that is still being counted.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
@@ -49,10 +55,14 @@ pub(super) enum Answer {
         busy: bool,
         /// Bytes so far that do not travel, since the receiver has them from an earlier try.
         kept: u64,
+        /// Bytes in all, once that is known.
+        total: Option<u64>,
     },
     /// Reports were taken in; these objects failed at the receiver, and nothing more of them is of use.
     Reports {
         failed: Vec<ObjectId>,
+        /// What the receiver wants at most, in bytes per second, if it said so anew.
+        limit: Option<u64>,
     },
     /// The receiver is through with the tree.
     Done(TreeDone),
@@ -83,6 +93,8 @@ pub(super) struct TreeReader {
     pub answers: SyncSender<Answer>,
     pub news: SyncSender<News>,
     pub waker: Waker,
+    /// What the receiver said last of how much it wants.
+    pub limit: Option<u64>,
 }
 
 impl TreeReader {
@@ -91,20 +103,41 @@ impl TreeReader {
         let mut reports = Reports::new();
         let mut damaged = false;
         let mut warned = 0;
-        while let Ok(ask) = self.inbox.recv() {
+        let mut quiet = 0;
+        loop {
+            let ask = match self.inbox.try_recv() {
+                Ok(ask) if quiet < QUIET => ask,
+                taken => {
+                    // Nothing is left to answer, or much was: the owner is woken once for all of it.
+                    if std::mem::take(&mut quiet) > 0 {
+                        self.waker.wake();
+                    }
+                    match taken {
+                        Ok(ask) => ask,
+                        Err(TryRecvError::Empty) => match self.inbox.recv() {
+                            Ok(ask) => ask,
+                            Err(_) => return,
+                        },
+                        Err(TryRecvError::Disconnected) => return,
+                    }
+                }
+            };
+            quiet += ANSWER;
             let mut done = None;
             let answer = match ask {
                 Ask::Read { object, offset, length } => {
                     let mut bytes = vec![0; length];
                     // An object that was settled meanwhile: nobody looks at its bytes.
                     let _ = self.source.read_into(object, offset, &mut bytes);
+                    quiet += length;
                     Answer::Bytes { object, offset, bytes }
                 }
                 Ask::Records { announce } => {
                     let objects = if announce { BATCH_OBJECTS } else { 0 };
                     let batch = self.source.next_records(BATCH_BYTES, objects);
                     let (finished, busy) = (self.source.is_finished(), self.source.is_behind());
-                    Answer::Records { batch, finished, busy, kept: self.source.kept() }
+                    let (kept, total) = (self.source.kept(), self.source.total());
+                    Answer::Records { batch, finished, busy, kept, total }
                 }
                 Ask::Reports(bytes) => {
                     let mut failed = Vec::new();
@@ -114,7 +147,7 @@ impl TreeReader {
                         })
                     });
                     match taken {
-                        Ok(()) => Answer::Reports { failed },
+                        Ok(()) => Answer::Reports { failed, limit: self.limit.take() },
                         Err(error) => {
                             let sentence = format!(
                                 "the receiver's reports make no sense ({error}): compare the versions of byway"
@@ -129,11 +162,17 @@ impl TreeReader {
             }
             let answers = [Some(answer), done.map(Answer::Done)];
             for answer in answers.into_iter().flatten() {
-                if self.answers.send(answer).is_err() {
-                    return;
+                match self.answers.try_send(answer) {
+                    Ok(()) => {}
+                    Err(TrySendError::Full(answer)) => {
+                        self.waker.wake();
+                        if self.answers.send(answer).is_err() {
+                            return;
+                        }
+                    }
+                    Err(TrySendError::Disconnected(_)) => return,
                 }
             }
-            self.waker.wake();
         }
     }
 
@@ -150,6 +189,7 @@ impl TreeReader {
                 self.source.have(object, first, &hashes, placed, last)?;
             }
             Report::Verified { object } => self.source.release(object),
+            Report::Limit { bytes_per_second } => self.limit = Some(bytes_per_second),
             Report::Failed { object, reason, detail } => {
                 *damaged |= reason == Reason::Integrity;
                 // Of what this side took back there was a warning.
@@ -222,12 +262,22 @@ pub(super) fn read_pipe(mut input: impl Read, answers: &SyncSender<Answer>, wake
     }
 }
 
-/// Counts what there is to send, beside the sending; the sum stands in `total` at the end.
-pub(super) fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
-    let Ok(mut totals) = Totals::new(paths) else { return };
-    // Nobody else holds it: nobody wants to know any more.
+/// What is done beside the sending, once that runs: counting, and removing journals that nobody will need.
+pub(super) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<&Path>) {
+    if let Some(directory) = journals {
+        expire_journals(directory, SystemTime::now());
+    }
+    count(paths, total);
+}
+
+/// Counts what there is to send; the sum stands in `total` at the end.
+fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
+    std::thread::sleep(COUNT_AFTER);
+    // Nobody else holds it: nobody wants to know any more. It stands there: the sender has met all there is.
+    let is_wanted = || Arc::strong_count(total) > 1 && total.load(Ordering::Acquire) == UNKNOWN;
+    let Some(mut totals) = is_wanted().then(|| Totals::new(paths).ok()).flatten() else { return };
     while totals.step(256) {
-        if Arc::strong_count(total) == 1 {
+        if !is_wanted() {
             return;
         }
     }

@@ -1,6 +1,7 @@
 //! The receiving end: an owner that serves any number of senders, and the handle by which a program runs it.
 
 use super::gate::{Gate, Taken};
+use super::limit::Limit;
 use super::preamble::{Kind, Preamble};
 use super::running::Running;
 use super::taking::Taking;
@@ -29,6 +30,8 @@ const LINGER: Duration = Duration::from_millis(200);
 const GOODBYE: Duration = Duration::from_secs(3);
 /// How long to wait for what has arrived to be written.
 const SAVING: Duration = Duration::from_secs(10);
+/// Relays that work or of which was said that they do not, before no more is said of what senders offer.
+const OFFERS: usize = 128;
 /// Transfers taken at once.
 const MOST: usize = 64;
 
@@ -51,6 +54,8 @@ pub struct ReceivingPlan {
     pub destination: Destination,
     /// End after one complete transfer.
     pub once: bool,
+    /// Bytes per second that are taken at most, of all senders together; see also [`window`](super::window).
+    pub limit: Option<u64>,
     /// Relays to stand at.
     pub relays: Vec<Word>,
     /// To listen on.
@@ -105,6 +110,7 @@ impl Receiving {
             relays: plan.relays,
             destination: plan.destination,
             once: plan.once,
+            limit: plan.limit.map(Limit::new),
             taken,
             news,
             waker: control.waker().clone(),
@@ -136,6 +142,7 @@ pub struct Server {
     relays: Vec<Word>,
     destination: Destination,
     once: bool,
+    limit: Option<Limit>,
     taken: Taken,
     news: SyncSender<News>,
     waker: Waker,
@@ -211,6 +218,12 @@ impl Server {
             EndpointEvent::StandingTrouble(relay, trouble) if self.relays_known.insert(relay) => {
                 self.tell(News::Warning(format!("relay {relay}: {trouble}; nobody will come through it")));
             }
+            // What a sender offers is said a few times: it could go on forever.
+            EndpointEvent::RelayTrouble(_, relay, trouble)
+                if self.relays_known.len() < OFFERS && self.relays_known.insert(relay) =>
+            {
+                self.tell(News::Warning(format!("a sender offers the relay {relay}: {trouble}")));
+            }
             EndpointEvent::StandingTrouble(..)
             | EndpointEvent::Connected(_)
             | EndpointEvent::Failed(..)
@@ -253,6 +266,7 @@ impl Server {
         match started {
             Ok(taking) => {
                 self.taking.insert(handle, taking);
+                self.share();
                 self.taken.set(self.is_single().then_some((PublicKey(peer.0), transfer)));
                 if !again {
                     self.tell(News::Begun);
@@ -272,7 +286,7 @@ impl Server {
             }
         }
         if closed.is_none() {
-            taking.drive(connection, now);
+            taking.drive(connection, now, self.limit.as_mut());
         }
         if let Some(tally) = taking.look(connection, &self.locals, now) {
             let _ = self.news.try_send(News::Progress(tally));
@@ -291,6 +305,7 @@ impl Server {
             Err(failure) => (code_of(failure.exit()), failure.to_string()),
         };
         if let Some(taking) = self.taking.remove(&handle) {
+            self.share();
             let received = taking.end(outcome, confirmed, now);
             self.leaving.push(taking.leave(endpoint.connection_mut(handle).map(Connection::incoming)));
             endpoint.close(now, handle, code, &reason);
@@ -302,6 +317,13 @@ impl Server {
             }
             self.tell(News::Received(received));
         }
+    }
+
+    /// Tells every sender its share of what is taken.
+    fn share(&mut self) {
+        let Some(limit) = &self.limit else { return };
+        let share = (limit.rate() / (self.taking.len() as u64).max(1)).max(1);
+        self.taking.values_mut().for_each(|taking| taking.limit_to(share));
     }
 
     /// News that nobody takes are not worth waiting for.

@@ -3,6 +3,7 @@
 use super::feed::{Feed, MAILBOX, PipeFeed, TreeFeed};
 use super::mailbox::mailbox;
 use super::preamble::{Kind, Preamble};
+use super::probe::{Move, Probe};
 use super::reader::{self, TreeDone, TreeReader, UNKNOWN};
 use super::running::Running;
 use super::tally::{Counter, PathTally, state_name};
@@ -11,7 +12,7 @@ use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
 use crate::ticket::Ticket;
 use anyhow::{Context as _, Result};
-use byway_control::Controller;
+use byway_control::{Class, Controller};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::{self, PublicKey};
 use byway_engine::seal::Suites;
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::Builder;
+use std::thread::{Builder, JoinHandle};
 
 /// Pieces of standard input that wait to be sent.
 const PIPED: usize = 16;
@@ -84,6 +85,8 @@ pub struct Sent {
     pub seconds: f64,
     /// Every path that there was.
     pub paths: Vec<PathTally>,
+    /// The receiver was started anew meanwhile: the same again goes on from there.
+    pub renewed: bool,
 }
 
 /// A transfer that runs.
@@ -98,8 +101,10 @@ impl Sending {
         let control = Control::new().context("cannot make an event descriptor")?;
         let (news, inbox) = sync_channel(NEWS);
         let journals = plan.journals.as_deref().map(|directory| (directory, &plan.ticket));
-        let (feed, kind, transfer) = start_feed(plan.payload, &plan.identity, journals, &control, &news)?;
+        let (feed, kind, transfer, reader) =
+            start_feed(plan.payload, &plan.identity, journals, &control, &news)?;
         let locals = plan.sockets.iter().map(Socket::address).collect();
+        let cap = plan.config.cap;
         let endpoint = Endpoint::new(EndpointConfig {
             identity: handshake::Identity::from_secret(*plan.identity.secret().expose()),
             suites: suites(),
@@ -108,7 +113,12 @@ impl Sending {
             admission: None,
             greeting: Vec::new(),
         });
-        let preamble = Preamble { kind, permission: plan.ticket.permission.clone(), transfer };
+        let permission = plan.ticket.permission.clone();
+        let preamble = Preamble { kind, permission: permission.clone(), transfer };
+        // A stream cannot be taken up again: nothing is asked for one.
+        let question = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
+        let key = PublicKey(plan.ticket.key.0);
+        let receiver = (key, plan.ticket.addresses.clone(), question.to_bytes().to_vec());
         let connect = Connect {
             peer: PublicKey(plan.ticket.key.0),
             addresses: plan.ticket.addresses.clone(),
@@ -137,6 +147,12 @@ impl Sending {
             locals,
             ending: None,
             leave_at: None,
+            cap,
+            receiver,
+            probe: Probe::default(),
+            probing: None,
+            renewed: false,
+            reader,
         };
         let driver =
             byway_net::spawn_with(control, "byway send", endpoint, owner, plan.sockets, Clock::new())
@@ -150,8 +166,14 @@ impl Sending {
     /// The data plane broke.
     pub fn join(self) -> Result<Sent> {
         let finished = self.finish()?;
-        let owner = finished.owner;
+        let mut owner = finished.owner;
         finished.outcome?;
+        // The journals are another run's once this one's thread has put them down.
+        owner.feed.hang_up();
+        if let Some(reader) = owner.reader.take() {
+            // Had it panicked, it was said.
+            let _ = reader.join();
+        }
         let ending = owner.ending.unwrap_or(Ending {
             outcome: Err(Failure::new(Exit::Error, "the transfer stopped before its end")),
             done: TreeDone::default(),
@@ -159,7 +181,8 @@ impl Sending {
         });
         let TreeDone { bytes, kept, entries, failed, unsent, damaged } = ending.done;
         let (outcome, seconds, paths) = (ending.outcome, ending.seconds, owner.counter.paths());
-        Ok(Sent { outcome, bytes, kept, entries, failed, unsent, damaged, seconds, paths })
+        let renewed = owner.renewed;
+        Ok(Sent { outcome, bytes, kept, entries, failed, unsent, damaged, seconds, paths, renewed })
     }
 }
 
@@ -168,13 +191,16 @@ pub(super) fn suites() -> Suites {
     Suites::SECURE
 }
 
+/// What gives the data, its kind, the transfer's name, and the thread that reads files.
+type Started = (Feed, Kind, [u8; 16], Option<JoinHandle<()>>);
+
 fn start_feed(
     payload: Payload,
     identity: &Identity,
     journals: Option<(&Path, &Ticket)>,
     control: &Control,
     news: &SyncSender<News>,
-) -> Result<(Feed, Kind, [u8; 16])> {
+) -> Result<Started> {
     let waker = control.waker().clone();
     match payload {
         Payload::Tree(paths) => {
@@ -200,18 +226,21 @@ fn start_feed(
             }
             let (asks, inbox) = mailbox(MAILBOX);
             let (answers, answered) = sync_channel(MAILBOX + 1);
-            let reader = TreeReader { source, inbox, answers, news: news.clone(), waker };
-            Builder::new().name("byway read".into()).spawn(move || reader.run())?;
+            let reader = TreeReader { source, inbox, answers, news: news.clone(), waker, limit: None };
+            let thread = Builder::new().name("byway read".into()).spawn(move || reader.run())?;
             let total = Arc::new(AtomicU64::new(UNKNOWN));
             let counted = Arc::clone(&total);
-            Builder::new().name("byway count".into()).spawn(move || reader::count(&paths, &counted))?;
-            Ok((Feed::Tree(Box::new(TreeFeed::new(asks, answered, total))), Kind::Tree, transfer))
+            let journals = journals.map(|(directory, _)| directory.to_owned());
+            let aside = move || reader::aside(&paths, &counted, journals.as_deref());
+            Builder::new().name("byway count".into()).spawn(aside)?;
+            let feed = Feed::Tree(Box::new(TreeFeed::new(asks, answered, total)));
+            Ok((feed, Kind::Tree, transfer, Some(thread)))
         }
         Payload::Pipe(input) => {
             let (answers, answered) = sync_channel(PIPED);
             let run = move || reader::read_pipe(input, &answers, &waker);
             Builder::new().name("byway read".into()).spawn(run)?;
-            Ok((Feed::Pipe(Box::new(PipeFeed::new(answered))), Kind::Pipe, byway_net::seed()?))
+            Ok((Feed::Pipe(Box::new(PipeFeed::new(answered))), Kind::Pipe, byway_net::seed()?, None))
         }
     }
 }
@@ -255,6 +284,15 @@ pub struct Sender {
     locals: Vec<SocketAddr>,
     ending: Option<Ending>,
     leave_at: Option<Instant>,
+    /// What this side sends at most, in bytes per second.
+    cap: Option<u64>,
+    /// The receiver, to be asked whether it is there.
+    receiver: (PublicKey, Vec<SocketAddr>, Vec<u8>),
+    probe: Probe,
+    probing: Option<Handle>,
+    /// The receiver is there, but not the one that the connection is with.
+    renewed: bool,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Owner for Sender {
@@ -267,6 +305,7 @@ impl Owner for Sender {
         while let Some(event) = endpoint.next_event() {
             self.on_event(event, now);
         }
+        self.ask(endpoint, now);
         if let (Some(handle), true) = (self.handle, self.connected) {
             self.drive(endpoint, handle, now);
         }
@@ -302,8 +341,41 @@ impl Sender {
         }
     }
 
+    /// Finds out whether a receiver that fell silent was started anew.
+    fn ask(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        if !self.connected || self.ending.is_some() || self.reader.is_none() {
+            return;
+        }
+        match self.probe.judge(now, self.counter.silence(now)) {
+            Move::Wait => {}
+            Move::Ask => {
+                let (peer, addresses, application) = self.receiver.clone();
+                let controller = Class::Normal.controller(0);
+                if let Some(before) = self.probing.take() {
+                    endpoint.close(now, before, close::DONE, "done");
+                }
+                let connect = Connect { peer, addresses, application, controller };
+                // Without a way to it, it is asked again later.
+                self.probing = endpoint.connect(now, connect).ok();
+            }
+            Move::Renew => {
+                self.renewed = true;
+                let sentence = "the receiver was started anew: the same command goes on from there";
+                self.fail(Failure::new(Exit::Network, sentence), now);
+            }
+        }
+        if let Some(handle) = self.probing.filter(|_| self.counter.silence(now).is_zero()) {
+            self.probing = None;
+            endpoint.close(now, handle, close::DONE, "done");
+        }
+    }
+
     fn on_event(&mut self, event: EndpointEvent, now: Instant) {
         match event {
+            EndpointEvent::Connected(handle) if Some(handle) == self.probing => self.probe.answered(now),
+            EndpointEvent::Failed(handle, _) if Some(handle) == self.probing => self.probing = None,
+            EndpointEvent::Connected(handle) | EndpointEvent::Failed(handle, _)
+                if Some(handle) != self.handle => {}
             EndpointEvent::Connected(_) => {
                 self.connected = true;
                 self.counter.begin(now);
@@ -369,6 +441,9 @@ impl Sender {
         }
         self.feed.drive(connection.outgoing(), now);
         self.feed.take(connection.incoming());
+        if let Some(wanted) = self.feed.take_limit() {
+            connection.set_cap(now, least(self.cap, wanted));
+        }
         if self.feed.is_sent() {
             connection.finishing();
         }
@@ -399,6 +474,12 @@ impl Sender {
     fn tell(&self, news: News) {
         let _ = self.news.try_send(news);
     }
+}
+
+/// The lower of what this side sends at most and what the receiver `wanted`, where 0 is no limit.
+fn least(own: Option<u64>, wanted: u64) -> Option<u64> {
+    let wanted = Some(wanted).filter(|wanted| *wanted > 0);
+    own.into_iter().chain(wanted).min()
 }
 
 /// Why there is no connection, for a person.
@@ -451,6 +532,12 @@ mod tests {
             assert_eq!(failure.exit(), exit, "{error:?}");
             assert!(failure.to_string().contains(':'), "{failure}");
         }
+    }
+
+    #[test]
+    fn the_lower_limit_counts() {
+        assert_eq!((least(None, 0), least(Some(5), 0)), (None, Some(5)));
+        assert_eq!((least(None, 7), least(Some(5), 7), least(Some(9), 7)), (Some(7), Some(5), Some(7)));
     }
 
     #[test]

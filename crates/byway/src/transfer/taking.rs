@@ -1,6 +1,7 @@
 //! One transfer on its way in, as the receiver's owner keeps it.
 
 use super::feed::MAILBOX;
+use super::limit::Limit;
 use super::mailbox::{Outbox, mailbox};
 use super::receiver::{Destination, Received};
 use super::tally::{Counter, Tally};
@@ -8,9 +9,10 @@ use super::writer::{Back, Desk, Task, write_pipe, write_tree};
 use super::{BACK, FORTH, News};
 use crate::exit::{Exit, Failure};
 use crate::identity::PublicKey;
+use crate::output::Pause;
 use byway_engine::Connection;
 use byway_engine::data::{InEvent, Incoming, Outgoing, WriteRequest};
-use byway_files::Summary;
+use byway_files::{Report, Summary};
 use byway_net::Waker;
 use byway_wire::Instant;
 use std::io;
@@ -20,6 +22,8 @@ use std::thread::Builder;
 
 /// Bytes of a stream handed over at once.
 const PIECE: usize = 64 << 10;
+/// The part of its share at which a transfer is held by it.
+const FULL: f64 = 0.75;
 /// Reports that wait for the sender, in bytes; then what arrives waits too.
 const REPORTS: usize = 1 << 20;
 
@@ -44,6 +48,8 @@ pub(super) struct Taking {
     done_at: Option<Instant>,
     failure: Option<Failure>,
     counter: Counter,
+    /// Its share of what is taken, in bytes per second.
+    share: Option<u64>,
 }
 
 impl Taking {
@@ -93,22 +99,31 @@ impl Taking {
             done_at: None,
             failure: None,
             counter,
+            share: None,
         })
     }
 
     /// Moves what can be moved.
-    pub fn drive(&mut self, connection: &mut Connection, now: Instant) {
+    pub fn drive(&mut self, connection: &mut Connection, now: Instant, limit: Option<&mut Limit>) {
         if !self.opened {
             self.opened = true;
             connection.outgoing().open_stream(BACK);
         }
         self.take_back(connection.incoming());
-        self.hand_over(connection.incoming());
+        self.hand_over(connection.incoming(), now, limit);
         self.report(connection.outgoing());
         if self.summary.is_some() && self.reports.is_empty() && self.done_at.is_none() {
             connection.outgoing().finish(BACK);
             connection.finishing();
             self.done_at = Some(now);
+        }
+    }
+
+    /// Tells the sender how many bytes per second it may send at most. One of a stream is not told: flow control holds it.
+    pub fn limit_to(&mut self, bytes_per_second: u64) {
+        if !self.is_pipe && self.summary.is_none() {
+            self.share = Some(bytes_per_second);
+            Report::Limit { bytes_per_second }.encode(&mut self.reports);
         }
     }
 
@@ -135,7 +150,9 @@ impl Taking {
         let bytes = connection.incoming().received();
         let tally = self.counter.look(now, connection, locals, bytes, None);
         // What this side sends are acknowledgements: nobody waits for them, nor wants to see them.
-        Some(Tally { pause: None, paths: Vec::new(), ..tally })
+        let full = |share: u64| tally.rate_bps >= share as f64 * 8.0 * FULL;
+        let pause = self.share.is_some_and(full).then_some(Pause::BandwidthLimit);
+        Some(Tally { pause, paths: Vec::new(), ..tally })
     }
 
     /// Whether this is a try of the same transfer.
@@ -199,13 +216,16 @@ impl Taking {
     }
 
     /// What arrived goes to the disk thread, as far as there is room: what stays slows the sender down.
-    fn hand_over(&mut self, incoming: &mut Incoming) {
-        while !self.read && self.tasks.has_room() {
+    fn hand_over(&mut self, incoming: &mut Incoming, now: Instant, mut limit: Option<&mut Limit>) {
+        let allows = |limit: &mut Option<&mut Limit>| limit.as_mut().is_none_or(|it| it.allows(now));
+        let spend = |limit: &mut Option<&mut Limit>, bytes| limit.iter_mut().for_each(|it| it.spend(bytes));
+        while !self.read && self.tasks.has_room() && allows(&mut limit) {
             let mut bytes = vec![0; PIECE];
             let Some(read) = incoming.read(FORTH, &mut bytes) else { break };
             self.read = read.finished;
             if read.length > 0 {
                 bytes.truncate(read.length);
+                spend(&mut limit, read.length);
                 self.tasks.post(Task::Bytes(bytes));
             } else if !read.finished {
                 break;
@@ -219,8 +239,9 @@ impl Taking {
             while incoming.next_event().is_some() {}
             return;
         }
-        while self.tasks.has_room() {
+        while self.tasks.has_room() && allows(&mut limit) {
             let Some(write) = incoming.next_write() else { break };
+            spend(&mut limit, write.data.len());
             self.tasks.post(Task::Write(write));
         }
         while self.tasks.has_room() {

@@ -60,6 +60,8 @@ pub(super) struct Counter {
     looked: Option<Instant>,
     bytes: u64,
     paths: BTreeMap<PathId, PathTally>,
+    /// Since when nothing is heard on any path, as far as was looked.
+    silent: Option<Instant>,
 }
 
 impl Counter {
@@ -89,7 +91,8 @@ impl Counter {
         let passed = self.looked.map_or(0.0, |at| now.since(at).as_secs_f64());
         let rate = |more: u64| if passed > 0.0 { more as f64 * 8.0 / passed } else { 0.0 };
         let status = connection.status();
-        let pause = holdup::of_transfer(&status);
+        self.silent = holdup::is_silent(&status).then(|| self.silent.unwrap_or(now));
+        let pause = holdup::after(self.silence(now), &status);
         let mut paths = Vec::with_capacity(status.paths.len());
         for path in status.paths {
             let sent = path.totals.bytes;
@@ -112,6 +115,11 @@ impl Counter {
         let rate_bps = rate(bytes.saturating_sub(self.bytes));
         (self.looked, self.bytes) = (Some(now), bytes);
         Tally { seconds: self.seconds(now), bytes, total, rate_bps, pause, paths }
+    }
+
+    /// For how long nothing is heard.
+    pub fn silence(&self, now: Instant) -> Duration {
+        self.silent.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// Payload bytes at the last look.

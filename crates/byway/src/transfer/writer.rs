@@ -15,6 +15,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
 const WORK: u64 = 4 << 20;
 /// Buffers given back before the owner is woken: a fraction of what it may have handed over.
 const QUIET: usize = MAILBOX / 4;
+/// Tasks done before what came of them is told, if there are more.
+const TELL: usize = 32;
 /// Problems with single entries that a person gets to read; the rest is counted.
 const WARNINGS: u64 = 100;
 
@@ -143,36 +145,41 @@ struct TreeWriter {
 
 impl TreeWriter {
     fn run(&mut self) -> Result<(), Gone> {
+        let mut untold = 0;
         loop {
             let more = match self.sink.work(WORK) {
                 Ok(more) => more,
                 Err(error) => return self.desk.give(Back::Failed(sink_failure(&error))),
             };
-            let reports = self.tell()?;
             if self.sink.is_complete() {
+                let reports = self.tell()?;
                 return self.desk.give(Back::Done(self.sink.summary(), reports));
             }
-            if !reports.is_empty() {
-                self.desk.give(Back::Reports(reports))?;
-            }
-            let task = if more {
-                match self.desk.tasks.try_recv() {
-                    Ok(task) => task,
-                    Err(TryRecvError::Empty) => {
-                        self.desk.wake(&mut self.quiet);
-                        continue;
+            let task = match self.desk.tasks.try_recv() {
+                Ok(task) if untold < TELL => task,
+                // Nothing is left to do, or much was done: all of it is told at once.
+                taken => {
+                    untold = 0;
+                    let reports = self.tell()?;
+                    let told = !reports.is_empty();
+                    if told {
+                        self.desk.give(Back::Reports(reports))?;
                     }
-                    Err(TryRecvError::Disconnected) => return Err(Gone),
-                }
-            } else {
-                match self.desk.tasks.try_recv() {
-                    Ok(task) => task,
-                    Err(_) => {
-                        self.desk.wake(&mut self.quiet);
-                        self.desk.tasks.recv().map_err(|_| Gone)?
+                    match taken {
+                        Ok(task) => task,
+                        Err(TryRecvError::Disconnected) => return Err(Gone),
+                        Err(TryRecvError::Empty) => {
+                            self.desk.wake(&mut self.quiet);
+                            // What was told may have made room for more work.
+                            if more || told {
+                                continue;
+                            }
+                            self.desk.tasks.recv().map_err(|_| Gone)?
+                        }
                     }
                 }
             };
+            untold += 1;
             if let Err(error) = self.take(task)? {
                 return self.desk.give(Back::Failed(sink_failure(&error)));
             }

@@ -8,15 +8,19 @@ use crate::output::{Event, Outcome, Output, Ready, ResultEvent};
 use crate::signals::Signals;
 use crate::state::{Standing, StateDir};
 use crate::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
-use crate::transfer::{Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, sockets};
+use crate::transfer::{
+    Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, sockets, window,
+};
 use anyhow::{Context as _, Result};
 use byway_engine::Config;
-use byway_files::{Sink, SinkOptions};
+use byway_files::{Sink, SinkOptions, expire_partials};
 use byway_net::{Clock, Socket};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// Time between two looks at signals and progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -38,6 +42,9 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             &arguments.directory,
             SinkOptions { transfer: byway_net::seed()?, ..SinkOptions::default() },
         )?);
+    }
+    if !piped {
+        expire(arguments.directory.clone());
     }
     let words: Vec<Word> =
         arguments.relay.iter().map(|word| word.value().context("--relay")).collect::<Result<_>>()?;
@@ -73,9 +80,10 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             Destination::Directory(arguments.directory.clone())
         },
         once: arguments.once,
+        limit: arguments.bwlimit.down,
         relays: words.clone(),
         sockets,
-        config: Config::default(),
+        config: config(arguments.bwlimit.down),
     })?;
     let signals = Signals::install(|| {}).context("cannot take over signals")?;
     let (relays, unreachable) = stand(&receiving, &words);
@@ -93,6 +101,22 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let exit = serve(&receiving, &signals, arguments.once || piped, &mut standing, output)?;
     receiving.join()?;
     Ok(exit)
+}
+
+/// How sessions behave when so many bytes per second are taken at most.
+fn config(limit: Option<u64>) -> Config {
+    let mut config = Config::default();
+    if let Some(limit) = limit {
+        config.incoming.memory = config.incoming.memory.min(window(limit));
+    }
+    config
+}
+
+/// Removes what transfers left that nobody took up for long; beside all else, since nobody waits for it.
+fn expire(directory: PathBuf) {
+    let expire = move || expire_partials(&directory, SystemTime::now());
+    // Without a thread it waits for another run.
+    let _ = std::thread::Builder::new().name("byway expire".into()).spawn(expire);
 }
 
 /// Lets this process hold as many files open as it may ask for: many transfers at once hold many.

@@ -33,7 +33,6 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let (paths, ticket) = arguments.split(environment.as_deref())?;
     let ticket = ticket.value()?;
     let relays = relays(arguments)?;
-    let controller = controller(arguments)?;
     let paths: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
     let piped = paths.iter().any(|path| path.as_os_str() == "-");
     if piped && paths.len() > 1 {
@@ -43,27 +42,46 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     if arguments.dry_run {
         return dry_run(&paths, piped, output);
     }
-    let payload = if piped { Payload::Pipe(Box::new(io::stdin())) } else { Payload::Tree(paths) };
+    // It is known before anything is begun if there is none of that name.
+    drop(controller(arguments)?);
     let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
     let ticket = if arguments.no_relay { Ticket { relays: Vec::new(), ..ticket } } else { ticket };
     if destinations(&ticket, &relays).is_empty() {
         let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";
         return Err(Failure::new(Exit::Network, sentence).into());
     }
-    let plan = SendingPlan {
-        identity: state.identity()?,
-        journals: Some(state.sending()),
-        sockets: sockets::sending(&arguments.bind, &destinations(&ticket, &relays))?,
-        ticket,
-        relays,
-        payload,
-        controller,
-        config: Config { cap: arguments.bwlimit.up, ..Config::default() },
+    let plan = || -> Result<SendingPlan> {
+        let payload = if piped { Payload::Pipe(Box::new(io::stdin())) } else { Payload::Tree(paths.clone()) };
+        Ok(SendingPlan {
+            identity: state.identity()?,
+            journals: Some(state.sending()),
+            sockets: sockets::sending(&arguments.bind, &destinations(&ticket, &relays))?,
+            ticket: ticket.clone(),
+            relays: relays.clone(),
+            payload,
+            controller: controller(arguments)?,
+            config: Config { cap: arguments.bwlimit.up, ..Config::default() },
+        })
     };
-    let sending = Sending::start(plan)?;
-    let waker = sending.control().waker().clone();
-    let signals = Signals::install(move || waker.wake()).context("cannot take over signals")?;
+    let signals = Signals::install(|| {}).context("cannot take over signals")?;
     let mut show = Show::new(output);
+    loop {
+        let (sent, stop) = watch(Sending::start(plan()?)?, &signals, &mut show, output)?;
+        if !sent.renewed || stop.is_some() {
+            return conclude(sent, stop, piped, output);
+        }
+        let message = "the receiver was started anew: going on with what it does not have".into();
+        output.emit(&Event::Warning { message });
+    }
+}
+
+/// Shows how it goes to its end; which signal stopped it, if one did.
+fn watch(
+    sending: Sending,
+    signals: &Signals,
+    show: &mut Show,
+    output: &mut Output,
+) -> Result<(Sent, Option<Exit>)> {
     let mut stop = None;
     let clock = Clock::new();
     let (begun, mut silent) = (clock.now(), true);
@@ -92,7 +110,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     while let Some(news) = sending.next(Duration::ZERO) {
         show.news(news, output);
     }
-    conclude(sending.join()?, stop, piped, output)
+    Ok((sending.join()?, stop))
 }
 
 /// Tells how it ended.
@@ -209,6 +227,7 @@ mod tests {
             damaged: false,
             seconds,
             paths: Vec::new(),
+            renewed: false,
         }
     }
 

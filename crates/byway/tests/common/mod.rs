@@ -56,12 +56,7 @@ impl Place {
         let mut command = self.command("receiver", &["recv", "-", "--listen", "127.0.0.1:0"]);
         command.stdout(File::create(self.path("out")).unwrap()).stderr(File::create(&errors).unwrap());
         let child = command.spawn().unwrap();
-        let ticket = (0..1_000).find_map(|_| {
-            std::thread::sleep(Duration::from_millis(10));
-            let text = std::fs::read_to_string(&errors).unwrap();
-            text.lines().find(|line| line.starts_with("byway1-")).map(str::to_owned)
-        });
-        (child, ticket.unwrap())
+        (child, ticket_in(&errors))
     }
 
     /// A relay that may reach this host, and its word.
@@ -71,6 +66,16 @@ impl Place {
         let word = running.line();
         (running, word)
     }
+}
+
+/// The ticket that a receiver writes into the file `errors`, once it does.
+pub fn ticket_in(errors: &Path) -> String {
+    let ticket = (0..1_000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        let text = std::fs::read_to_string(errors).unwrap();
+        text.lines().find(|line| line.starts_with("byway1-")).map(str::to_owned)
+    });
+    ticket.unwrap()
 }
 
 /// A process; killed if the test ends before it.

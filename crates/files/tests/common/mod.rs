@@ -134,7 +134,7 @@ pub fn attempt(
                     pieces.retain(|piece| piece.0 != object);
                     source.release(object);
                 }
-                Report::Refused { .. } => panic!("{report:?}"),
+                Report::Refused { .. } | Report::Limit { .. } => panic!("{report:?}"),
                 Report::Have { object, first, hashes, placed, last } => {
                     source.have(object, first, &hashes, placed, last).unwrap();
                 }
