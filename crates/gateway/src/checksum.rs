@@ -55,7 +55,7 @@ pub const fn replaced(checksum: u16, old: u16, new: u16) -> u16 {
 /// As [`replaced`], for a word that begins at an odd place: its halves belong to two words of the sum, each in the other half.
 #[must_use]
 pub const fn replaced_at(checksum: u16, old: u16, new: u16, at: usize) -> u16 {
-    if at % 2 == 0 {
+    if at.is_multiple_of(2) {
         replaced(checksum, old, new)
     } else {
         replaced(checksum, old.swap_bytes(), new.swap_bytes())

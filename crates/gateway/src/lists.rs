@@ -30,6 +30,7 @@ impl<const N: usize> Lists<N> {
     }
 
     /// The one after `index` in its list.
+    #[cfg(test)]
     pub(crate) fn after(&self, index: u32) -> Option<u32> {
         self.nodes.get(index as usize).map(|node| node.after).filter(|after| *after != NONE)
     }

@@ -6,8 +6,7 @@
 //! paths only. A flow must have in flight what the paths deliver during its own round trip, and what waits to be put in order.
 
 use crate::segment::Segment;
-use crate::tcp::{Flags, WINDOW, before, later};
-use alloc::vec::Vec;
+use crate::tcp::{Flags, MOST_SCALE, WINDOW, before, later};
 use byway_wire::Duration;
 
 /// How the total is made of the paths' windows.
@@ -63,7 +62,7 @@ pub fn total(rule: Rule, view: &View<'_>) -> u64 {
 /// (max-min fair). `receivers` holds the windows that the receivers allow, and is sorted. `u64::MAX` if there is enough for all;
 /// never less than `least`, so that many flows do not shrink to segments of a few bytes (RFC 9293, section 3.8.6.2).
 #[must_use]
-pub fn share(total: u64, receivers: &mut Vec<u64>, least: u64) -> u64 {
+pub fn share(total: u64, receivers: &mut [u64], least: u64) -> u64 {
     receivers.sort_unstable();
     let mut left = total;
     let mut flows = receivers.len() as u64;
@@ -98,7 +97,7 @@ impl Advertised {
             _ => 0,
         };
         let bytes = if limit > promised { limit } else { promised };
-        let scale = if scale > crate::tcp::MOST_SCALE { crate::tcp::MOST_SCALE } else { scale };
+        let scale = at_most(scale);
         // Upwards, so that the edge is not taken back by rounding, nor a small limit becomes a window of zero.
         let units = bytes.saturating_add((1 << scale) - 1) >> scale;
         let units = if units == 0 { 1 } else { units };
@@ -107,7 +106,7 @@ impl Advertised {
 
     /// Notes what goes to the sender.
     pub const fn on_sent(&mut self, acknowledgment: u32, window: u16, scale: u8) {
-        let edge = acknowledgment.wrapping_add((window as u32) << scale);
+        let edge = acknowledgment.wrapping_add((window as u32) << at_most(scale));
         self.edge = Some(match self.edge {
             Some(before) => later(before, edge),
             None => edge,
@@ -134,11 +133,17 @@ impl Advertised {
     }
 }
 
+/// A scale as hosts take it (RFC 7323, section 2.3).
+const fn at_most(scale: u8) -> u8 {
+    if scale > MOST_SCALE { MOST_SCALE } else { scale }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::checksum::State;
     use crate::testing::{tcp_v4, tcp_v6};
+    use alloc::vec::Vec;
     use proptest::prelude::*;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -184,6 +189,15 @@ mod tests {
         assert_eq!(advertised.window(1_000 + 12_800, 500, 7, 1_280), 10);
         assert_eq!(advertised.window(900, 500, 7, 1_280), 101, "an older ACK, late");
         assert_eq!(advertised.window(1_000, 30, 7, 1_280), 30, "the receiver may take back what it likes");
+    }
+
+    #[test]
+    fn a_scale_beyond_the_largest_is_the_largest() {
+        let (mut advertised, mut largest) = (Advertised::default(), Advertised::default());
+        advertised.on_sent(5, 9, u8::MAX);
+        largest.on_sent(5, 9, MOST_SCALE);
+        assert_eq!(advertised, largest);
+        assert_eq!(advertised.window(5, 100, 200, 0), 9);
     }
 
     #[test]

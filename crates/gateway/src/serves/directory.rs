@@ -135,10 +135,11 @@ impl<P: Ord + Copy> Directory<P> {
         let lengths = &mut self.lengths;
         self.by_prefix.retain(|prefix, peers| {
             let had = peers.remove(&peer).is_some();
-            if had && peers.is_empty() {
-                if let Some(count) = lengths.get_mut(&prefix.length()) {
-                    *count -= 1;
-                }
+            if had
+                && peers.is_empty()
+                && let Some(count) = lengths.get_mut(&prefix.length())
+            {
+                *count -= 1;
             }
             !peers.is_empty()
         });
