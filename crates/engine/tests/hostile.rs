@@ -5,9 +5,9 @@ mod common;
 #[path = "common/liar.rs"]
 mod liar;
 
-use byway_engine::Config;
 use byway_engine::connection::close;
 use byway_engine::data::ProtocolError;
+use byway_engine::{Config, EndpointEvent, RelayTrouble};
 use byway_sim::{Random, Verdict};
 use byway_wire::frame::ack::{AckWriter, EntryParts};
 use byway_wire::frame::{self, Frame, Object, RelayOffer, Stream};
@@ -392,6 +392,51 @@ fn a_flood_of_relay_offers() {
     assert!(greeted.len() <= 64, "{}", greeted.len());
     assert!(greeted.values().all(|times| *times <= 6), "{greeted:?}");
     assert!(bench.is_open());
+}
+
+/// An offer may name any address; nothing is sent to one that cannot be a relay's.
+#[test]
+fn offers_of_what_cannot_be_a_relay() {
+    let mut bench = Bench::new(Config::default());
+    let addresses = [
+        "0.0.0.0:4748",
+        "127.0.0.1:22",
+        "224.0.0.251:5353",
+        "255.255.255.255:9",
+        "192.0.2.77:0",
+        "[::ffff:127.0.0.1]:22",
+    ]
+    .map(address);
+    let mut sent = Vec::new();
+    for (number, relay) in (0..).zip(addresses) {
+        sent.extend(bench.say(0, |writer| {
+            Frame::RelayOffer(RelayOffer { offer: number, relay, grant: number }).write(writer);
+        }));
+    }
+    for _ in 0..100 {
+        bench.now += 10 * MS;
+        bench.honest.wake(bench.now);
+        sent.extend(drain(&mut bench.honest, bench.now));
+    }
+    assert!(
+        sent.iter().all(|(to, _)| *to == liar()),
+        "{:?}",
+        sent.iter().map(|(to, _)| to).collect::<Vec<_>>()
+    );
+    let mut refused = Vec::new();
+    while let Some(event) = bench.honest.next_event() {
+        if let EndpointEvent::RelayTrouble(_, relay, RelayTrouble::Unfit(_)) = event {
+            refused.push(relay);
+        }
+    }
+    assert_eq!(refused, addresses);
+    assert!(bench.is_open());
+    // Of one that can be, this is not said.
+    let relay = address("99.0.0.1:4748");
+    let greeted = bench.say(0, |writer| {
+        Frame::RelayOffer(RelayOffer { offer: 9, relay, grant: 9 }).write(writer);
+    });
+    assert!(greeted.iter().any(|(to, _)| *to == relay));
 }
 
 /// Paths and challenges without end: state stays bounded, and so does what is sent to addresses that proved nothing.

@@ -4,6 +4,7 @@
 mod attempt;
 mod demux;
 mod effort;
+mod fit;
 mod relays;
 mod steady;
 
@@ -26,6 +27,7 @@ use core::net::SocketAddr;
 use attempt::Attempt;
 pub use attempt::ConnectError;
 use effort::Effort;
+pub use fit::Unfit;
 pub use relays::{Reach, RelayTrouble};
 use steady::Steady;
 

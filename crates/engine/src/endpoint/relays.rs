@@ -3,6 +3,7 @@
 //! A sender greets a relay to learn its clock, then offers it to the receiver; the receiver greets it too, which
 //! opens its NAT, and passes the consent that it gets on to the sender; then the relay is a candidate for a path.
 
+use super::fit::{Unfit, unfit};
 use super::{Endpoint, EndpointEvent, Handle, Slot};
 use crate::connection::{Answer, RelayNews};
 use crate::route::Route;
@@ -100,6 +101,9 @@ pub enum RelayTrouble {
     /// No local socket can reach it.
     #[error("no local socket can reach it")]
     NoRoute,
+    /// No relay can be at the address.
+    #[error("no relay can be there: {0}")]
+    Unfit(Unfit),
 }
 
 impl Endpoint {
@@ -111,7 +115,8 @@ impl Endpoint {
         if ways.is_empty()
             && let Some(relay) = word.relays().first()
         {
-            self.events.push_back(EndpointEvent::RelayTrouble(handle, *relay, RelayTrouble::NoRoute));
+            let trouble = why_no_way(word.relays());
+            self.events.push_back(EndpointEvent::RelayTrouble(handle, *relay, trouble));
         }
         for (local, relay) in ways {
             let purpose = Purpose::Send { handle, word: word.clone(), reach, offered: 0, offer_at: now };
@@ -125,7 +130,7 @@ impl Endpoint {
         let now = self.steady.own(now);
         let ways = self.ways_to_relay(word.relays());
         if ways.is_empty() {
-            return Err(RelayTrouble::NoRoute);
+            return Err(why_no_way(word.relays()));
         }
         for (local, relay) in ways {
             self.greet(now, local, relay, word.grant().id, Purpose::Standing);
@@ -135,7 +140,7 @@ impl Endpoint {
 
     /// For each local socket the relay's first address that it can reach.
     fn ways_to_relay(&self, relays: &[SocketAddr]) -> Vec<(Local, SocketAddr)> {
-        let reachable = |bound: &SocketAddr| relays.iter().find(|relay| relay.is_ipv4() == bound.is_ipv4());
+        let reachable = |bound: &SocketAddr| fit(relays).find(|relay| relay.is_ipv4() == bound.is_ipv4());
         self.locals.iter().filter_map(|(local, bound)| Some((*local, *reachable(bound)?))).collect()
     }
 
@@ -147,7 +152,7 @@ impl Endpoint {
                 (relay.tries, relay.next_at) = (0, now);
                 self.relays_at = Some(now);
             } else if let Purpose::Send { handle, word, reach, .. } = &relay.purpose
-                && let Some(address) = word.relays().iter().find(|relay| relay.is_ipv4() == bound.is_ipv4())
+                && let Some(address) = fit(word.relays()).find(|relay| relay.is_ipv4() == bound.is_ipv4())
             {
                 let (handle, word, reach) = (*handle, word.clone(), *reach);
                 let purpose = Purpose::Send { handle, word, reach, offered: 0, offer_at: now };
@@ -377,6 +382,12 @@ impl Endpoint {
             }
             return;
         }
+        if let Some(why) = unfit(offer.relay, self.is_here(handle)) {
+            let trouble = RelayTrouble::Unfit(why);
+            self.events.push_back(EndpointEvent::RelayTrouble(handle, offer.relay, trouble));
+            self.tell_peer(handle, Answer::Refuse(offer.offer));
+            return;
+        }
         let room = self.config.relays_per_peer.saturating_sub(self.relays.iter().filter(by_peer).count());
         let ways = self.ways_to_relay(&[offer.relay]);
         if ways.is_empty() || room == 0 {
@@ -386,6 +397,12 @@ impl Endpoint {
         for (local, relay) in ways.into_iter().take(room) {
             self.greet(now, local, relay, offer.grant, Purpose::Receive { handle, offer: offer.offer });
         }
+    }
+
+    /// Whether a peer is on this very host, as far as addresses tell.
+    fn is_here(&self, handle: Handle) -> bool {
+        let connection = self.connection(handle);
+        connection.is_some_and(|it| it.status().paths.iter().any(|path| path.route.remote.ip().is_loopback()))
     }
 
     /// Tells a peer how it may reach this side through a relay that it offered.
@@ -444,4 +461,15 @@ fn write_greeting(relay: &Relay, out: &mut Out<'_>) -> Option<Transmit> {
     out.buffer.get_mut(..GREET_LEN)?.copy_from_slice(&greeting);
     let (local, remote) = (relay.local, relay.address);
     Some(Transmit { local, remote, ecn: Ecn::NotEct, size: GREET_LEN, segment: GREET_LEN, phantom: 0 })
+}
+
+/// Addresses of a relay that can be one's. Who names a relay on loopback to this side means this host.
+fn fit(relays: &[SocketAddr]) -> impl Iterator<Item = &SocketAddr> {
+    relays.iter().filter(|relay| unfit(**relay, true).is_none())
+}
+
+/// What to say of a relay to which nothing leads.
+fn why_no_way(relays: &[SocketAddr]) -> RelayTrouble {
+    let why: Option<Vec<Unfit>> = relays.iter().map(|relay| unfit(*relay, true)).collect();
+    why.and_then(|why| why.first().copied()).map_or(RelayTrouble::NoRoute, RelayTrouble::Unfit)
 }
