@@ -9,7 +9,7 @@
 //! * [`lead`]: how much earlier to get up. Pure.
 //! * [`place`]: where labs are written down, and which of them are alive.
 //! * [`keeper`]: the process that is a lab.
-//! * [`enter`]: running a program on a host; [`end`](mod@end): taking a lab down.
+//! * [`enter`](mod@enter): running a program on a host; [`end`](mod@end): taking a lab down.
 //!
 //! # A lab is one process
 //!
