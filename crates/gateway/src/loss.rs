@@ -42,7 +42,8 @@ pub trait LossRule: fmt::Debug {
     /// taken in silence.
     fn on_arrived(&mut self, packet: Packet, lost: &mut Vec<Packet>);
 
-    /// A path is no more; what was under way on it is forgotten and returned.
+    /// All that is under way on a path is taken for lost and returned: the path is no more, or its timeout has come. It may be used
+    /// again.
     fn close(&mut self, path: PathId) -> Vec<Packet>;
 }
 
