@@ -465,6 +465,14 @@ carrier = \"$who.carrier\"
 congestion = \"$who.congestion\"
 paths = \"$who.paths\"
 size = \"$who.size\"
+[[requests]]
+name = \"front\"
+client = \"X\"
+server = \"R\"
+count = 10
+every = \"200 ms\"
+size = \"20 KB\"
+congestion = \"cubic\"
 ";
 
 const CLAIMS: &str = "
@@ -490,6 +498,20 @@ paper = \"-\"
 reading = \"literal\"
 measure = \"utilisation(S, R, 0.5, 2)[who=kernel]\"
 at_least = 0.8
+[[claim]]
+id = \"fetched\"
+says = \"all that was asked for came\"
+paper = \"-\"
+reading = \"literal\"
+measure = \"finished(front)[who=kernel]\"
+at_least = 1
+[[claim]]
+id = \"trips\"
+says = \"no faster than a handshake and an answer\"
+paper = \"-\"
+reading = \"literal\"
+measure = \"requests(front, 50)[who=kernel]\"
+at_least = 0.028
 ";
 
 fn claims() -> Result<(), Failed> {
@@ -501,13 +523,13 @@ fn claims() -> Result<(), Failed> {
     fs::write(folder.join("expect.toml"), CLAIMS)?;
     let run = ["run", plan.to_str().unwrap(), "--emulate", "--out", out.to_str().unwrap()];
     let said = bench.json(&run);
-    assert_eq!((&said["passed"], &said["failed"]), (&3.into(), &0.into()), "{said}");
+    assert_eq!((&said["passed"], &said["failed"]), (&5.into(), &0.into()), "{said}");
     assert_eq!(fs::read_dir(bench.directory.path().join("labs"))?.count(), 0, "the lab is gone");
     fs::write(&plan, CLAIMED.replace("cubic", "lia"))?;
     let refused = bench.run(&[&["lab"], run.as_slice()].concat());
     let told = String::from_utf8(refused.stderr)?;
     assert_eq!(refused.status.code(), Some(2), "{told}");
-    assert!(told.contains("[[transfer]] bulk: the kernel's TCP has no lia"), "{told}");
+    assert!(told.contains("[[requests]] front: the kernel's TCP has no lia"), "{told}");
     Ok(())
 }
 

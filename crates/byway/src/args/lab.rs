@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// `byway lab`
@@ -55,6 +56,12 @@ pub enum LabCommand {
     /// Be a program on a host (what `exec` starts)
     #[command(hide = true)]
     Inside(LabInside),
+    /// Answer requests of `fetch`, for emulated runs
+    #[command(hide = true)]
+    Serve(LabServe),
+    /// Run the requests that standard input names, for emulated runs
+    #[command(hide = true)]
+    Fetch(LabFetch),
 }
 
 /// `byway lab up`
@@ -125,6 +132,23 @@ pub struct LabDown {
     /// All of them
     #[arg(long, conflicts_with = "lab")]
     pub all: bool,
+}
+
+/// `byway lab serve`
+#[derive(Clone, Debug, Args)]
+pub struct LabServe {
+    /// The port to answer at
+    pub port: u16,
+    /// The kernel's congestion controller for the answers
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub congestion: String,
+}
+
+/// `byway lab fetch`
+#[derive(Clone, Debug, Args)]
+pub struct LabFetch {
+    /// Whom to ask
+    pub server: SocketAddr,
 }
 
 /// `byway lab inside`

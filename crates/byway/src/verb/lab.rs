@@ -3,6 +3,7 @@
 mod bench;
 mod emulated;
 mod emulation;
+mod fetching;
 mod fuzz;
 mod known;
 mod place;
@@ -30,6 +31,8 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::Status(arguments) => emulated::status(arguments, output),
         LabCommand::Down(arguments) => emulated::down(arguments, output),
         LabCommand::Keep(arguments) => emulated::keep(arguments),
+        LabCommand::Serve(arguments) => fetching::serve(arguments),
+        LabCommand::Fetch(arguments) => fetching::fetch(arguments),
         LabCommand::Inside(arguments) => emulated::inside(arguments),
     }
 }

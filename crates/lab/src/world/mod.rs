@@ -29,6 +29,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use layout::Layout;
 pub use memory::memory_bound;
 pub use network::graph;
+pub use tcp::requests;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use watch::Watch;

@@ -4,6 +4,7 @@ use super::RunError;
 use crate::congestion;
 use crate::setup::{Arrivals, Congestion, Demand, Requests, Sizes, TcpOptions};
 use byway_control::{Controller, by_name};
+use byway_sim::Random;
 use byway_sim::tcp::web::{self, Request, WebTrace};
 use byway_sim::tcp::{self, Options, Serve};
 use byway_wire::{Duration, Instant};
@@ -47,6 +48,13 @@ pub(super) fn serve(requests: &Requests) -> Result<Serve, RunError> {
         _ => return Err(RunError::Server { requests: requests.name.clone(), name: name.clone() }),
     };
     Ok(Serve { options: options(&requests.tcp), controller, ..Serve::default() })
+}
+
+/// The requests of a plan in the world of `seed` that ends after `time`: those that its clients make in the simulator.
+#[must_use]
+pub fn requests(requests: &Requests, seed: u64, time: Duration) -> Vec<Request> {
+    let mut random = Random::component(seed, &format!("requests of {}", requests.name));
+    list(requests, random.next_u64(), Instant::ZERO + time)
 }
 
 /// The list of requests: it follows from the seed and from what the plan says of these requests.

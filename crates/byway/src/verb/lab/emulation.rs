@@ -1,7 +1,8 @@
 //! `byway lab run --emulate`: the transfers of a plan over its network on this machine, by real programs: iperf3 over the
-//! kernel's TCP, and byway itself. What they report becomes a [`Record`] like those of simulated runs, so that the same claims
+//! kernel's TCP, byway itself, and for requests a server and clients of our own. What they report becomes a [`Record`] like those of simulated runs, so that the same claims
 //! are held against it.
 
+mod asking;
 mod carriers;
 
 use crate::exit::{Exit, Failure};
@@ -67,6 +68,7 @@ fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run
     let graph = byway_lab::world::graph(setup, seed)?;
     let begun = Instant::now();
     let carried = carriers::start(site, setup, seed, begun)?;
+    let asked = asking::start(site, setup, seed, begun)?;
     let mut links = Links::new(&graph, setup);
     // Link by link as the simulator notes them, at the same times; the transfers tell of themselves at the end.
     for sample in 0..=links.samples {
@@ -93,7 +95,7 @@ fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run
         cut: setup.cut.as_secs_f64(),
         packets: status.links.iter().map(|link| link.delivered).sum(),
         transfers,
-        requests: Vec::new(),
+        requests: asked.into_iter().map(asking::Asked::finish).collect::<Result<_>>()?,
         links: links.records,
         optimum: None,
     };

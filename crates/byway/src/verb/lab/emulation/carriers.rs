@@ -24,8 +24,10 @@ const PAUSE: Duration = Duration::from_millis(40);
 
 /// Whether real programs can do what a variant asks for.
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
-    if let Some(requests) = setup.requests.first() {
-        return Err(format!("[[requests]] {}: there is no program for them yet", requests.name));
+    for requests in &setup.requests {
+        if kernel(&requests.congestion.name).is_none() {
+            return Err(format!("[[requests]] {}: {}", requests.name, unknown(&requests.congestion.name)));
+        }
     }
     if let Some(cross) = setup.cross.first() {
         return Err(format!("[[cross]] {}: there is no program for it yet", cross.name));
@@ -48,14 +50,12 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
     if matches!(&transfer.demand, Demand::Rate(steps) if steps.len() > 1) {
         return Err("a demand that changes is only simulated".into());
     }
+    let name = transfer.congestion.name.as_str();
     match &transfer.carrier {
         Carrier::Tcp(_) if transfer.paths != [Way::Direct] => {
             Err("the kernel's TCP has one path: paths = [\"direct\"]".into())
         }
-        Carrier::Tcp(_) => kernel(transfer).map(drop).ok_or_else(|| {
-            let known: Vec<_> = KERNEL.iter().map(|(name, _)| *name).collect();
-            format!("the kernel's TCP has no {}: there are {}", transfer.congestion.name, known.join(", "))
-        }),
+        Carrier::Tcp(_) => kernel(name).map(drop).ok_or_else(|| unknown(name)),
         Carrier::Session(_) if !transfer.paths.contains(&Way::Direct) => {
             Err("byway always uses the direct path too".into())
         }
@@ -70,8 +70,14 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
     }
 }
 
-fn kernel(transfer: &Transfer) -> Option<&'static str> {
-    KERNEL.iter().find(|(name, _)| *name == transfer.congestion.name).map(|(_, kernel)| *kernel)
+/// What the kernel calls a controller of this name.
+pub(super) fn kernel(name: &str) -> Option<&'static str> {
+    KERNEL.iter().find(|(known, _)| *known == name).map(|(_, kernel)| *kernel)
+}
+
+fn unknown(name: &str) -> String {
+    let known: Vec<_> = KERNEL.iter().map(|(name, _)| *name).collect();
+    format!("the kernel's TCP has no {name}: there are {}", known.join(", "))
 }
 
 /// A transfer that is under way.
@@ -83,7 +89,7 @@ pub(super) struct Carried {
 }
 
 /// A program that serves, ended when it is dropped.
-struct Helper(Child);
+pub(super) struct Helper(pub(super) Child);
 
 impl Drop for Helper {
     fn drop(&mut self) {
@@ -131,10 +137,10 @@ struct Moving<'a> {
 type Started = (Vec<Helper>, JoinHandle<Result<Report>>);
 
 /// Something that waits for its time, runs, and reports.
-fn later(
+pub(super) fn later<T: Send + 'static>(
     begins: Instant,
-    work: impl FnOnce() -> Result<Report> + Send + 'static,
-) -> Result<JoinHandle<Result<Report>>> {
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<JoinHandle<Result<T>>> {
     let thread = std::thread::Builder::new().name("transfer".into());
     Ok(thread.spawn(move || {
         std::thread::sleep(begins.saturating_duration_since(Instant::now()));
@@ -148,7 +154,7 @@ fn tcp(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Result<
     let server = site.on(run.to, &["iperf3", "-s", "-1", "-p", &port]).stdout(Stdio::null()).spawn()?;
     // One that has its size in time ends by itself; one that has not is ended, and still says how far it came.
     let limit = format!("{:.3}", run.lasts.as_secs_f64());
-    let congestion = kernel(transfer).unwrap_or("cubic");
+    let congestion = kernel(&transfer.congestion.name).unwrap_or("cubic");
     let mut words =
         vec!["timeout", "--signal=INT", &limit, "iperf3", "-4", "-J", "--get-server-output", "-i", "1"];
     words.extend(["-c", run.to, "-p", &port, "-C", congestion]);
@@ -316,6 +322,16 @@ fn ready(mut command: Command) -> Result<(Helper, Value)> {
         .name("drain".into())
         .spawn(move || std::io::copy(&mut lines, &mut std::io::sink()))?;
     Ok((helper, ready))
+}
+
+/// Starts a program that says that it is ready, and no more.
+pub(super) fn said_ready(mut command: Command) -> Result<Helper> {
+    let mut child = command.spawn()?;
+    let said = child.stdout.take().context("no output")?;
+    let helper = Helper(child);
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line)?;
+    if line.trim() == "ready" { Ok(helper) } else { bail!("a server is not ready") }
 }
 
 fn text(ready: &Value, key: &str) -> Result<String> {

@@ -1,0 +1,92 @@
+//! What people wait for, by real programs, and what they report.
+
+use super::super::fetching::{Done, Errand, GO};
+use super::Site;
+use super::carriers::{Helper, kernel, later, said_ready};
+use anyhow::{Context as _, Result};
+use byway_lab::Setup;
+use byway_lab::record::{RequestRecord, RequestsRecord};
+use byway_lab::world;
+use byway_sim::tcp::web::{Request, When};
+use byway_wire::time::nanos;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// The first port of servers.
+const PORT: u16 = 8000;
+
+/// Requests that are under way.
+pub(super) struct Asked {
+    name: String,
+    list: Vec<Request>,
+    server: Helper,
+    reports: JoinHandle<Result<Vec<Done>>>,
+}
+
+/// Starts the servers and the clients of a variant.
+pub(super) fn start(site: &Site, setup: &Setup, seed: u64, begun: Instant) -> Result<Vec<Asked>> {
+    let mut all = Vec::new();
+    for (number, requests) in setup.requests.iter().enumerate() {
+        let port = PORT + number as u16;
+        let congestion = kernel(&requests.congestion.name).unwrap_or("cubic");
+        let program = site.program.to_string_lossy().into_owned();
+        let serve = [program.as_str(), "lab", "serve", &port.to_string(), "--congestion", congestion];
+        let server = said_ready(site.on(&requests.server, &serve))?;
+        let list = world::requests(requests, seed, setup.duration);
+        let address = format!("{}:{port}", site.address(&requests.server)?);
+        let mut fetcher = site.on(&requests.client, &[program.as_str(), "lab", "fetch", &address]);
+        let mut child = fetcher.stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut told = child.stdin.take().context("no input")?;
+        let said = child.stdout.take().context("no output")?;
+        let fetcher = Helper(child);
+        for (index, request) in list.iter().enumerate() {
+            // A client's first errand waits for the beginning of all, the others for each other.
+            let first = !list.iter().take(index).any(|before| before.client == request.client);
+            let (wait, open) = match request.when {
+                When::At(at) => (at.as_nanos(), true),
+                When::After(think) => (nanos(think) + if first { nanos(requests.start) } else { 0 }, false),
+            };
+            let errand = Errand { index, client: request.client, wait, open, size: request.size };
+            writeln!(told, "{}", serde_json::to_string(&errand)?)?;
+        }
+        let end = begun + setup.duration;
+        let reports = later(begun, move || {
+            writeln!(told, "{GO}")?;
+            let ending = later(end, move || {
+                // What has not come by the end of the run never comes.
+                drop(fetcher);
+                Ok(())
+            })?;
+            let lines = BufReader::new(said).lines().map_while(Result::ok);
+            let done = lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+            drop(ending);
+            Ok(done)
+        })?;
+        all.push(Asked { name: requests.name.clone(), list, server, reports });
+    }
+    Ok(all)
+}
+
+impl Asked {
+    /// What came of them, by the end of the run.
+    pub(super) fn finish(self) -> Result<RequestsRecord> {
+        let done = self.reports.join().map_err(|_| anyhow::anyhow!("{}: it panicked", self.name))??;
+        drop(self.server);
+        let unknown = |request: &Request| RequestRecord { size: request.size, began: None, took: None };
+        let mut list: Vec<_> = self.list.iter().map(unknown).collect();
+        // Of an open loop it is known when each began, whether it ended or not.
+        for (record, request) in list.iter_mut().zip(&self.list) {
+            if let When::At(at) = request.when {
+                record.began = Some(at.as_secs_f64());
+            }
+        }
+        for done in done {
+            if let Some(record) = list.get_mut(done.index) {
+                (record.began, record.took) = (Some(done.began), Some(done.took));
+            }
+        }
+        Ok(RequestsRecord { name: self.name, list })
+    }
+}

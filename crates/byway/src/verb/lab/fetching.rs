@@ -1,0 +1,145 @@
+//! `byway lab serve` and `byway lab fetch`: requests as a plan has them, by real programs over the kernel's TCP. A request is
+//! a connection of its own: [`REQUEST`] bytes there, of which the first eight say how many are to come back, and the end.
+
+use crate::args::lab::{LabFetch, LabServe};
+use crate::exit::Exit;
+use anyhow::{Context as _, Result};
+use byway_sim::tcp::web::REQUEST;
+use rustix::net::sockopt::set_tcp_congestion;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What a fetcher is told first, and then, after a line with [`GO`], it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Errand {
+    /// Its place in the list.
+    pub(super) index: usize,
+    /// Who asks; a client's errands follow each other.
+    pub(super) client: u32,
+    /// Nanoseconds: after the beginning, or after the client's errand before.
+    pub(super) wait: u64,
+    /// Whether it waits for nobody.
+    pub(super) open: bool,
+    /// Bytes of the answer.
+    pub(super) size: u64,
+}
+
+/// What a fetcher tells of each errand that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Done {
+    /// Its place in the list.
+    pub(super) index: usize,
+    /// Seconds after the beginning.
+    pub(super) began: f64,
+    /// Seconds until the end of the answer.
+    pub(super) took: f64,
+}
+
+/// The line after which time counts.
+pub(super) const GO: &str = "go";
+
+/// Serves until it is ended; says `ready` when it can be asked.
+pub(super) fn serve(arguments: &LabServe) -> Result<Exit> {
+    let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], arguments.port)))?;
+    // Connections have it from the socket that accepts them.
+    set_tcp_congestion(&listener, &arguments.congestion)
+        .with_context(|| format!("the kernel has no {}", arguments.congestion))?;
+    writeln!(io::stdout(), "ready")?;
+    for asker in listener.incoming().flatten() {
+        thread::Builder::new().name("answer".into()).spawn(move || answer(asker))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// Whoever goes away before the end wanted no more.
+fn answer(mut asker: TcpStream) -> io::Result<()> {
+    let mut request = [0; REQUEST as usize];
+    asker.read_exact(&mut request)?;
+    let [a, b, c, d, e, f, g, h, ..] = request;
+    let size = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+    io::copy(&mut io::repeat(0x5a).take(size), &mut asker)?;
+    Ok(())
+}
+
+/// Runs the errands that standard input names, and tells of each when it is done.
+pub(super) fn fetch(arguments: &LabFetch) -> Result<Exit> {
+    let mut clients: BTreeMap<u32, Vec<Errand>> = BTreeMap::new();
+    let mut open = Vec::new();
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        if line == GO {
+            break;
+        }
+        let errand: Errand = serde_json::from_str(&line)?;
+        if errand.open { open.push(errand) } else { clients.entry(errand.client).or_default().push(errand) }
+    }
+    let begun = Instant::now();
+    let server = arguments.server;
+    let run = move |errand: Errand| {
+        let at = begun.elapsed();
+        if ask(server, errand.size).is_ok() {
+            let (began, took) = (at.as_secs_f64(), begun.elapsed().saturating_sub(at).as_secs_f64());
+            let done = Done { index: errand.index, began, took };
+            if let Ok(line) = serde_json::to_string(&done) {
+                let _ = writeln!(io::stdout(), "{line}");
+            }
+        }
+    };
+    let mut threads = Vec::new();
+    for errands in clients.into_values() {
+        threads.push(thread::Builder::new().name("client".into()).spawn(move || {
+            for errand in errands {
+                thread::sleep(Duration::from_nanos(errand.wait));
+                run(errand);
+            }
+        })?);
+    }
+    open.sort_by_key(|errand| errand.wait);
+    for errand in open {
+        thread::sleep(Duration::from_nanos(errand.wait).saturating_sub(begun.elapsed()));
+        threads.push(thread::Builder::new().name("errand".into()).spawn(move || run(errand))?);
+    }
+    for thread in threads {
+        // One that panicked has told nothing, which is what came of it.
+        let _ = thread.join();
+    }
+    Ok(Exit::Ok)
+}
+
+fn ask(server: SocketAddr, size: u64) -> io::Result<()> {
+    let mut stream = TcpStream::connect(server)?;
+    let mut request = [0; REQUEST as usize];
+    if let Some(place) = request.get_mut(..8) {
+        place.copy_from_slice(&size.to_be_bytes());
+    }
+    stream.write_all(&request)?;
+    let came = io::copy(&mut stream.take(size), &mut io::sink())?;
+    if came == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_answers_with_as_many_bytes_as_it_was_asked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let serving = thread::Builder::new().spawn(move || answer(listener.accept().unwrap().0)).unwrap();
+        ask(server, 200_000).unwrap();
+        serving.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_is_none() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let serving = thread::Builder::new().spawn(move || drop(listener.accept().unwrap())).unwrap();
+        assert!(ask(server, 1_000).is_err());
+        serving.join().unwrap();
+    }
+}
