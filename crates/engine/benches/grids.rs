@@ -1,5 +1,5 @@
 //! What transfers get out of their paths, over grids that take too long for tests: headers only, no cipher, simulated, so anybody
-//! gets the same. `cargo bench -p byway-engine --bench grids [best|idle|ten|shares]`.
+//! gets the same. `cargo bench -p byway-engine --bench grids [best|idle|ten|harm|shares]`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a bench says so when it cannot go on")]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -7,24 +7,16 @@
 mod common;
 
 use byway_sim::PipeConfig;
-use byway_sim::tcp::{Demand, Flow, FlowId, Host};
 use byway_wire::{Duration, Instant};
+use common::harm::{Harm, PAYLOAD, endless, fetches, percentile, requests};
 use common::shared::Shared;
-use common::{MS, Plan, both, line, parallel};
+use common::{MS, both, line, parallel};
 
 /// Both classes.
 const CLASSES: [&str; 2] = ["harp", "mpath"];
-/// More than is ever sent.
-const ENDLESS: u64 = 1 << 40;
-/// Of a packet of 1500 bytes on the line, these are the object's.
-const PAYLOAD: f64 = 1424.0 / 1500.0;
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
-}
-
-fn endless(congestion: &'static str) -> Plan {
-    Plan::new(congestion, &[ENDLESS], &[]).lengths()
 }
 
 /// Mbit/s of object bytes over these lines between two times in seconds.
@@ -91,46 +83,34 @@ fn idle() {
     }
 }
 
-/// Fetches of 500 kB over TCP, one each two seconds, beside no, one and ten background transfers: how long they take.
+/// Fetches over TCP beside no, one and ten background transfers: how long they take.
 fn ten() {
     for (mbit, delay) in [(10, 10), (10, 50), (50, 10)] {
-        let mut alone = None;
+        let pipe = line(mbit, delay * MS).queue(100);
+        let mut before = None;
         for others in [0, 1, 10] {
-            let mut world = Shared::new(1, &line(mbit, delay * MS).queue(100));
-            for other in 0..others {
-                world.session(other + 1, endless("harp"));
-            }
-            let (from, to) = world.pair();
-            let mut host = Host::new(77);
-            let flows: Vec<FlowId> = (0..60)
-                .map(|fetch| {
-                    // Not in step with anything that happens once a second.
-                    let start = Instant::ZERO + seconds(20) + Duration::from_millis(2_037) * fetch;
-                    host.open(Flow::tcp(to).demand(Demand::Size(500_000)).start(start))
-                })
-                .collect();
-            let client = world.world.add("foreground", host, &[from]);
-            world.world.add("server", Host::new(78), &[to]);
-            world.connect(from, to);
-            world.rates(seconds(160));
-            let mut took: Vec<f64> = flows
-                .iter()
-                .map(|flow| {
-                    let report = world.world[client].report(*flow).unwrap_or_default();
-                    let took = report.finished.zip(report.started).map(|(end, start)| end.since(start));
-                    took.map_or(f64::INFINITY, |took| took.as_secs_f64())
-                })
-                .collect();
-            took.sort_by(f64::total_cmp);
-            let (median, p90) = (took[30], took[54]);
-            let (one, one_p90) = *alone.get_or_insert((median, p90));
-            if others == 1 {
-                alone = Some((median, p90));
-            }
+            let took = fetches(&pipe, others);
+            let (median, p90) = (percentile(&took, 50), percentile(&took, 90));
+            let (one, one_p90) = before.replace((median, p90)).unwrap_or((median, p90));
             println!(
                 "{mbit} Mbit/s, {delay} ms, {others:2} background: median {median:.3} s ({:.3}), p90 {p90:.3} s ({:.3})",
                 median / one,
                 p90 / one_p90
+            );
+        }
+    }
+}
+
+/// Requests of 20 kB beside one and eight background transfers, and what is left to these.
+fn harm() {
+    for queue in [50, 300] {
+        let alone = requests(queue, 0).took;
+        for others in [1, 8] {
+            let Harm { took, share, back } = requests(queue, others);
+            println!(
+                "queue of {queue:3}, {others} background: median {:.3}, p90 {:.3} of alone; {share:.3} of the rest; full after {back:.1} s",
+                percentile(&took, 50) / percentile(&alone, 50),
+                percentile(&took, 90) / percentile(&alone, 90),
             );
         }
     }
@@ -157,7 +137,9 @@ fn shares() {
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
-    for (name, grid) in [("best", best as fn()), ("idle", idle), ("ten", ten), ("shares", shares)] {
+    for (name, grid) in
+        [("best", best as fn()), ("idle", idle), ("ten", ten), ("harm", harm), ("shares", shares)]
+    {
         if named.is_empty() || named.iter().any(|wanted| wanted == name) {
             println!("{name}:");
             grid();

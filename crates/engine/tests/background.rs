@@ -1,9 +1,11 @@
-//! Background transfers over lines whose delays tremble and over slow ones; normal ones after a blackout.
+//! Background transfers over lines whose delays tremble, slow ones and those that lose packets, and beside somebody's TCP;
+//! normal ones after a blackout.
 
 mod common;
 
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
+use common::harm::{Harm, fetches, percentile, requests};
 use common::{MS, Plan, both, line, parallel};
 
 const MIB: u64 = 1 << 20;
@@ -49,5 +51,40 @@ fn a_path_that_was_dark_is_soon_as_fast_as_before() {
                 assert!(rate > 14.5, "{congestion}, {from} ms, {delay} ms, path {dark}: {rate:.2}");
             }
         }
+    }
+}
+
+#[test]
+fn ten_transfers_harm_no_more_than_one() {
+    let pipe = line(10, 10 * MS).queue(100);
+    let (one, ten) = (fetches(&pipe, 1), fetches(&pipe, 10));
+    for percent in [50, 90] {
+        let (one, ten) = (percentile(&one, percent), percentile(&ten, percent));
+        println!("{percent} %: {one:.3} s beside one, {ten:.3} s beside ten: {:.3}", ten / one);
+        assert!(ten <= 1.05 * one, "{percent} %: {ten:.3} s beside ten, {one:.3} s beside one");
+    }
+}
+
+#[test]
+fn requests_hardly_notice_background_transfers_and_leave_them_the_rest() {
+    let alone = requests(50, 0).took;
+    for others in [1, 8] {
+        let Harm { took, share, back } = requests(50, others);
+        let [median, p90] = [50, 90].map(|percent| percentile(&took, percent) / percentile(&alone, percent));
+        let what = format!(
+            "{others}: median {median:.3}, p90 {p90:.3}, {share:.3} of the rest, full after {back:.1} s"
+        );
+        println!("{what}");
+        assert!(median <= 1.25 && p90 <= 1.40 && share >= 0.8 && back <= 10.0, "{what}");
+    }
+}
+
+#[test]
+fn loss_by_chance_leaves_the_line_full() {
+    for rtt in [5, 10, 30, 100, 300] {
+        let rate = rate("harp", &[line(10, MS * rtt / 2).loss(0.005)], 8, 30);
+        println!("RTT {rtt} ms: {rate:.2} Mbit/s");
+        // Of a packet of 1500 bytes 1424 are the object's.
+        assert!(rate > 9.0 * 0.949, "RTT {rtt} ms: {rate:.2}");
     }
 }

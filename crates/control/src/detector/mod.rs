@@ -5,6 +5,7 @@ mod base;
 mod drain;
 mod leap;
 mod signal;
+mod spacing;
 mod tremble;
 
 pub use average::Average;
@@ -12,4 +13,5 @@ pub use base::{Base, Extremes};
 pub use drain::Drain;
 pub use leap::{Leap, Line};
 pub use signal::{Run, Share, Smoothed};
+pub use spacing::Spacing;
 pub use tremble::Tremble;

@@ -27,6 +27,9 @@ impl Tremble {
     const PACKETS: i64 = 8;
     /// Time of a block, at least, unless an RTT is shorter.
     const BLOCK: Duration = Duration::from_millis(20);
+    /// A block of more RTTs than this says nothing: in that time a queue of others comes and goes, however near the base its first
+    /// packet came. Of ten that share a line each has so few packets in flight.
+    const ROUNDS: u32 = 4;
     /// More than this is no jitter to be lived with, but somebody's queue.
     const MOST: i64 = 20_000_000;
 
@@ -58,7 +61,7 @@ impl Tremble {
         self.sum += wait;
         self.least = self.least.min(wait);
         if self.packets >= Self::PACKETS && now.since(began) >= Self::BLOCK.min(rtt) {
-            if self.least <= near {
+            if self.least <= near && now.since(began) <= rtt.max(Self::BLOCK).saturating_mul(Self::ROUNDS) {
                 self.end_block();
             }
             self.began = None;

@@ -1,5 +1,6 @@
 //! Harp's multipath controller for background transfers (Harp, III.A, D, E), literal and fit for use.
 
+mod losses;
 mod options;
 mod path;
 mod sense;
@@ -31,7 +32,8 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 /// - **Loss** is judged by the delays at the time. Beyond twice the threshold a queue has overflowed: the path loses half
 ///   of its window, and no path more than half of its own (`W/2` leaves one packet on each of three equal paths).
 ///   Between one threshold and two it counts as a delay signal. Below, no queue stood and the loss was chance: it takes
-///   off three packets for each lost, so that growth ends at 1 % of loss at any RTT. But if more than 2 % of some 200
+///   off three packets for each lost, so that growth ends at 1 % of loss at any RTT, and much less where losses are
+///   rarer. But if more than 2 % of some 200
 ///   packets are lost, it is congestion: a policer or a queue too short to be sensed.
 /// - **Timeout**: one packet, slow start to half, and all of it taken back if the packets turn up. Two in a row choke the
 ///   path if there is another.
@@ -116,7 +118,7 @@ impl Harp {
                 return;
             }
             (LossRule::ByDelay { gentle, .. }, Loss::Gentle) => {
-                path.decrease_gently(congested, gentle, options.beta);
+                path.decrease_gently(congested, gentle, &options);
                 return;
             }
         };

@@ -1,5 +1,6 @@
 //! One path of Harp: its window, its memory, its rounds.
 
+use super::losses::Losses;
 use super::options::{DelayRule, LossRule, Options};
 use super::sense::Sense;
 use crate::bundle::Memento;
@@ -19,8 +20,11 @@ const PACE: f64 = 1.05;
 const PACE_RUSHING: f64 = 1.5;
 /// Growth is at most so many times alpha on an empty path: a quarter per RTT.
 const CLIMB: u32 = 8;
-/// The share of losses is taken over so many packets at least.
-const LOSS_SPAN: f64 = 200.0;
+/// A window of fewer packets is kept by the pacer alone: a whole packet less or more would be too coarse a step. Of ten flows
+/// that have 1.9 packets each, none would send less before it came below one.
+const COARSE: f64 = 3.5;
+/// A decrease takes at most so many times what empties the queue.
+const EMPTYING: f64 = 1.5;
 /// More than fits any path; keeps sums finite whatever is reported.
 const LARGEST_WINDOW: f64 = 1e8;
 /// Taken for the RTT as long as there is none (RFC 9002, kInitialRtt).
@@ -76,8 +80,7 @@ pub(super) struct Path {
     delivered: f64,
     delivered_before: f64,
     quiet: u32,
-    seen: f64,
-    lost: f64,
+    losses: Losses,
     srtt: Duration,
     pub min_rtt: Duration,
     delivery_rate: Option<u64>,
@@ -105,8 +108,7 @@ impl Path {
             delivered: 0.0,
             delivered_before: 0.0,
             quiet: 0,
-            seen: 0.0,
-            lost: 0.0,
+            losses: Losses::default(),
             srtt: rtt,
             min_rtt: rtt,
             delivery_rate: None,
@@ -124,10 +126,7 @@ impl Path {
         self.delivery_rate = acked.delivery_rate;
         self.delivered += acked.bytes as f64;
         let packets = acked.bytes as f64 / self.packet;
-        self.seen += packets;
-        if self.seen > 2.0 * LOSS_SPAN {
-            (self.seen, self.lost) = (self.seen / 2.0, self.lost / 2.0);
-        }
+        self.losses.on_acked(packets);
         if let Some(rate) = acked.delivery_rate {
             self.sense.delivers(self.packet, rate);
         }
@@ -226,13 +225,14 @@ impl Path {
         (bytes / self.packet).max(self.window / 4.0).min(self.window * (1.0 - options.beta))
     }
 
-    /// beta, but no more than thrice what empties the queue: on a path of 300 ms an eighth is 37 ms, to get rid of 5.
+    /// beta, but no more than one and a half times what empties the queue: on a path of 300 ms an eighth is 37 ms, to get rid
+    /// of 5.
     pub fn beta(&self, options: &Options) -> f64 {
         match options.delay {
             DelayRule::Absolute { threshold } => {
                 let queue = self.sense.waiting().max(self.sense.threshold(threshold)).as_secs_f64()
                     / self.srtt.as_secs_f64().max(1e-9);
-                options.beta.min(3.0 * queue)
+                options.beta.min(EMPTYING * queue)
             }
             DelayRule::Relative { .. } | DelayRule::Averaged { .. } => options.beta,
         }
@@ -243,7 +243,8 @@ impl Path {
         self.largest = (self.largest * (1.0 - options.forget)).max(to).max(options.floor);
         self.window = to.max(options.floor);
         self.slow_start = false;
-        (self.quiet, self.seen, self.lost) = (0, 0.0, 0.0);
+        self.quiet = 0;
+        self.losses.answered();
         self.recover = now;
         to <= options.floor
     }
@@ -266,10 +267,9 @@ impl Path {
             return Loss::Heavy;
         };
         let threshold = self.sense.threshold(threshold);
-        self.lost += congested.bytes as f64 / self.packet;
+        self.losses.on_lost(congested.bytes as f64 / self.packet);
         let waiting = self.sense.waiting();
-        let lossy = self.lost > tolerated * self.seen.max(LOSS_SPAN);
-        if lossy || waiting > threshold.saturating_mul(2) {
+        if self.losses.exceed(tolerated) || waiting > threshold.saturating_mul(2) {
             Loss::Heavy
         } else if waiting > threshold {
             Loss::Delayed
@@ -278,13 +278,16 @@ impl Path {
         }
     }
 
-    /// A loss by chance takes `each` packets for every one lost, but no more than a delay signal would, and all together
+    /// A loss by chance takes up to `each` packets for every one lost, but no more than a delay signal would, and all together
     /// no more than half. Growth of alpha per packet balances it at a loss rate of alpha/each, whatever the window: 1 % at
-    /// .03 and 3. No epoch begins, growth goes on.
-    pub fn decrease_gently(&mut self, congested: &Congested, each: f64, beta: f64) {
+    /// .03 and 3. Where fewer are lost, each costs less, by the cube of the share: growth would make good for it anyhow, and the
+    /// line would meanwhile be idle for nobody's sake. No epoch begins, growth goes on.
+    pub fn decrease_gently(&mut self, congested: &Congested, each: f64, options: &Options) {
+        let balance = options.alpha / each.max(options.alpha);
+        let rarity = (self.losses.share() / balance).min(1.0);
         let lost = congested.bytes as f64 / self.packet;
-        let off = (lost * each.min(beta * self.window)).min(self.window / 2.0);
-        self.window = (self.window - off).max(self.window.min(1.0));
+        let off = lost * (each * rarity * rarity * rarity).min(options.beta * self.window);
+        self.window = (self.window - off.min(self.window / 2.0)).max(self.window.min(1.0));
     }
 
     /// Nothing came back for a whole timeout: one packet, and slow start to half of what it was.
@@ -353,14 +356,17 @@ impl Path {
             return Allowance { choked: true, delay_limit, ..Allowance::default() };
         }
         let bytes = self.window * self.packet;
+        let coarse = options.agile && self.window < COARSE;
         let gain = match (self.window < 1.0, self.rushing(options)) {
             (true, _) => 1.0,
             (false, true) => PACE_RUSHING,
+            (false, false) if coarse => 1.0,
             (false, false) => PACE,
         };
         let per_second = gain * bytes / self.srtt.as_secs_f64().max(1e-3);
         let rate = options.agile.then_some((per_second as u64).max(1));
-        let window = (bytes as u64).max(1);
+        let whole = if coarse && self.window > 1.0 { libm::ceil(self.window) * self.packet } else { bytes };
+        let window = (whole as u64).max(1);
         let window = self.drain.map_or(window, |drain| window.min(drain.cap()));
         Allowance { window, rate, choked: false, delay_limit }
     }

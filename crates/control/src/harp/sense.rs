@@ -2,7 +2,7 @@
 
 use super::options::{DelayRule, Options};
 use crate::Delay;
-use crate::detector::{Average, Base, Extremes, Leap, Line, Run, Share, Smoothed, Tremble};
+use crate::detector::{Average, Base, Extremes, Leap, Line, Run, Share, Smoothed, Spacing, Tremble};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
@@ -23,8 +23,11 @@ pub(super) struct Sense {
     /// The base has leapt since somebody asked.
     leapt: bool,
     tremble: Tremble,
-    /// The time that one packet takes on the line, as far as known.
+    /// The time that one packet takes on the line, as far as known by the rate of delivery.
     serialisation: Duration,
+    spacing: Spacing,
+    /// When the latest packet was sent, and its delay.
+    latest: Option<(Instant, i64)>,
     extremes: Option<Extremes>,
     average: Average,
     share: Share,
@@ -57,6 +60,8 @@ impl Sense {
             leapt: false,
             tremble: Tremble::default(),
             serialisation: Duration::ZERO,
+            spacing: Spacing::default(),
+            latest: None,
             extremes: None,
             average: Average::new(averaged),
             share: Share::new(fraction),
@@ -91,7 +96,29 @@ impl Sense {
     /// How long a packet may wait in a queue: `least`, but no less than some packets take to be sent, or a queue of one
     /// packet would be one too many.
     pub(super) fn threshold(&self, least: Duration) -> Duration {
-        least.max(self.serialisation.saturating_mul(IN_QUEUE).min(LONGEST))
+        least.max(self.packet_time().saturating_mul(IN_QUEUE).min(LONGEST))
+    }
+
+    /// The time that a packet takes on the line, as far as known. Where delays tremble by themselves, the distance of two
+    /// packets says nothing of the line.
+    fn packet_time(&self) -> Duration {
+        let steady = self.tremble.spread() <= as_i64(self.tolerance).saturating_mul(2);
+        match self.spacing.packet() {
+            Some(apart) if steady => self.serialisation.min(apart),
+            _ => self.serialisation,
+        }
+    }
+
+    /// A packet sent at `sent_at` met `delay`: how it lies to the one before. Returns by how much more it may have waited than
+    /// that without any jitter: what two packets take on the line; or, since others fill the queue meanwhile, a quarter of the
+    /// time between them. It may be all of that time, but jitter must be learnt while the window is small, too.
+    fn follow(&mut self, delay: i64, sent_at: Instant) -> i64 {
+        let before = self.latest.replace((sent_at, delay)).filter(|(at, _)| *at <= sent_at);
+        let gap = before.map_or(0, |(at, _)| as_i64(sent_at.since(at)));
+        if let Some((_, delay_before)) = before {
+            self.spacing.sample(gap.saturating_add(delay.saturating_sub(delay_before)));
+        }
+        as_i64(self.packet_time().saturating_mul(2)).max(gap / 4)
     }
 
     /// `packet` bytes were delivered at `rate` bytes per second. The greatest rate is the line's, as far as it can be
@@ -116,7 +143,7 @@ impl Sense {
             DelayRule::Absolute { threshold } => {
                 self.look_for_leap(delay, sent_at, now, rtt);
                 let waited = self.base.sample(delay, now, rtt);
-                let step = as_i64(self.serialisation.saturating_mul(2));
+                let step = self.follow(delay, sent_at);
                 self.tremble.sample(waited, self.base.tolerance(), step, now, rtt);
                 self.base.set_spread(self.tremble.spread());
                 // What the line's own trembling explains is no wait in a queue.
@@ -261,6 +288,7 @@ impl Sense {
         self.base = Base::new(self.tolerance);
         self.leap = Leap::default();
         self.tremble = Tremble::default();
+        self.latest = None;
         self.extremes = None;
         self.average.clear();
         self.waiting = Smoothed::default();

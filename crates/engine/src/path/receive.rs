@@ -9,8 +9,11 @@ use byway_wire::{Duration, Ecn, Instant, PathId, Writer};
 
 /// An ACK is due after this many packets.
 const ACK_EVERY: u32 = 10;
-/// An ACK is due after this long. Where the RTT is shorter, it would be the ACKs that set the pace: there, one is due after a
-/// quarter of it, but never sooner than `ACK_SOONEST`.
+/// An ACK is due after this many packets where a queue stands: who yields to it must hear of it soon, and of ten senders with two
+/// packets each none would have ten to tell of.
+const ACK_EVERY_BEYOND: u32 = 4;
+/// An ACK is due after this long. Where that is more than a quarter of the RTT, it would be the ACKs that set the pace: there, one
+/// is due after that quarter, but never sooner than `ACK_SOONEST`.
 const ACK_AFTER: Duration = Duration::from_millis(10);
 const ACK_SOONEST: Duration = Duration::from_millis(1);
 /// Later packets that make a hole a loss, at first; grows when a packet comes after all.
@@ -160,7 +163,7 @@ impl ReceivePath {
         if let Some(limit) = self.hint.and_then(|hint| hint.delay_limit) {
             let apparent = (at.as_micros() as u32).wrapping_sub(arrival.stamp);
             let beyond = apparent.wrapping_sub(limit) as i32 > 0;
-            if beyond && !self.beyond_limit {
+            if beyond && (!self.beyond_limit || self.unacked >= ACK_EVERY_BEYOND) {
                 self.ack_at = Some(at);
             }
             self.beyond_limit = beyond;
@@ -292,8 +295,8 @@ impl ReceivePath {
 
     fn ack_delay(&self) -> Duration {
         match self.round_trip() {
-            Some(srtt) if srtt < ACK_AFTER => (srtt / 4).max(ACK_SOONEST),
-            _ => ACK_AFTER,
+            Some(srtt) => (srtt / 4).clamp(ACK_SOONEST, ACK_AFTER),
+            None => ACK_AFTER,
         }
     }
 
@@ -497,7 +500,7 @@ mod tests {
     #[test]
     fn on_a_short_way_an_ack_is_due_after_a_quarter_round_trip() {
         for (srtt_micros, after) in
-            [(400, 1_000), (0, 1_000), (8_000, 2_000), (10_000, 10_000), (200_000, 10_000)]
+            [(400, 1_000), (0, 1_000), (8_000, 2_000), (20_000, 5_000), (40_000, 10_000), (200_000, 10_000)]
         {
             let mut path = path_after(&[0, 1, 2, 3]);
             let (mut runs, mut buffer) = (Vec::new(), [0; 200]);
@@ -522,6 +525,22 @@ mod tests {
         assert!(!path.ack_due(Instant::from_micros(20_000)));
         path.on_packet(&Arrival { stamp: 20_001 - 10_001, ..arrival(5, 20_001) });
         assert!(path.ack_due(Instant::from_micros(20_001)));
+    }
+
+    #[test]
+    fn while_a_queue_stands_an_ack_is_due_after_four_packets() {
+        let mut path = path_after(&[0, 1, 2, 3]);
+        let (mut runs, mut buffer) = (Vec::new(), [0; 400]);
+        let mut writer = Writer::new(&mut buffer);
+        path.on_hint(PathHint { path: PathId(0), srtt_micros: 200_000, delay_limit: Some(10_000) });
+        for (number, due) in [(4, true), (5, false), (6, false), (7, false), (8, true)] {
+            path.on_packet(&Arrival { stamp: 20_000 - 10_001, ..arrival(number, 20_000) });
+            assert_eq!(path.ack_due(Instant::from_micros(20_000)), due, "{number}");
+            if number == 4 {
+                let mut ack = AckWriter::begin(&mut writer);
+                assert!(path.write_ack(Instant::from_micros(20_000), &mut ack, &mut writer, &mut runs));
+            }
+        }
     }
 
     proptest! {

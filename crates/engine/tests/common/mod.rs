@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
 pub mod detours;
+pub mod harm;
 pub mod shared;
 pub mod strangers;
 

@@ -1,0 +1,123 @@
+//! What background transfers and somebody's TCP make of each other on a line of 10 Mbit/s or more.
+
+use super::shared::{Session, Shared};
+use super::{MS, Plan, line};
+use byway_control::bundle::Each;
+use byway_control::newreno::{NewReno, Options as Reno};
+use byway_sim::tcp::{Demand, Flow, FlowId, Host, Subflow};
+use byway_sim::{Handle, PipeConfig, Random};
+use byway_wire::{Duration, Instant};
+
+/// Of a packet of 1500 bytes on the line, these are the object's.
+pub const PAYLOAD: f64 = 1424.0 / 1500.0;
+/// Bytes of a request.
+const REQUEST: u64 = 20_000;
+const REQUESTS: u64 = 400;
+/// The line that requests use.
+const MBIT: f64 = 10.0;
+
+/// A transfer that does not end, headers only.
+pub fn endless(congestion: &'static str) -> Plan {
+    Plan::new(congestion, &[1 << 40], &[]).lengths()
+}
+
+/// A line with this many background transfers, each between two hosts of its own.
+fn beside(line: &PipeConfig, others: u8) -> Shared {
+    let mut world = Shared::new(1, line);
+    for other in 0..others {
+        world.session(other + 1, endless("harp"));
+    }
+    world
+}
+
+/// Adds the host that has these flows to send; they go to `to`.
+fn client(
+    world: &mut Shared,
+    flows: impl FnOnce(std::net::SocketAddr) -> Vec<Flow>,
+) -> (Handle<Host>, Vec<FlowId>) {
+    let (from, to) = world.pair();
+    let mut host = Host::new(77);
+    let flows = flows(to).into_iter().map(|flow| host.open(flow)).collect();
+    let client = world.world.add("client", host, &[from]);
+    world.world.add("server", Host::new(78), &[to]);
+    world.connect(from, to);
+    (client, flows)
+}
+
+/// Seconds that each flow took, ascending.
+fn took(world: &Shared, client: Handle<Host>, flows: &[FlowId]) -> Vec<f64> {
+    let took = |flow: &FlowId| {
+        let report = world.world[client].report(*flow).unwrap_or_default();
+        let took = report.finished.zip(report.started).map(|(end, start)| end.since(start));
+        took.map_or(f64::INFINITY, |took| took.as_secs_f64())
+    };
+    let mut took: Vec<f64> = flows.iter().map(took).collect();
+    took.sort_by(f64::total_cmp);
+    took
+}
+
+/// The value that this percentage of `ascending` lies below.
+pub fn percentile(ascending: &[f64], percent: usize) -> f64 {
+    ascending[ascending.len() * percent / 100]
+}
+
+/// Fetches of 500 kB over TCP, one each two seconds, beside so many background transfers: the seconds they take, ascending.
+pub fn fetches(line: &PipeConfig, others: u8) -> Vec<f64> {
+    let mut world = beside(line, others);
+    let (client, flows) = client(&mut world, |to| {
+        let fetch = |number| {
+            // Not in step with anything that happens once a second.
+            let start = Instant::from_millis(20_000) + Duration::from_millis(2_037) * number;
+            Flow::tcp(to).demand(Demand::Size(500_000)).start(start)
+        };
+        (0..60).map(fetch).collect()
+    });
+    world.rates(Duration::from_secs(160));
+    took(&world, client, &flows)
+}
+
+/// What requests and background transfers make of each other.
+pub struct Harm {
+    /// Seconds that each request took, ascending.
+    pub took: Vec<f64>,
+    /// Bytes of files delivered meanwhile, as a share of what the requests leave of the line.
+    pub share: f64,
+    /// Seconds after the last request until one second has brought nine tenths of what the line carries, that second included.
+    pub back: f64,
+}
+
+/// Requests of 20 kB over TCP, one each 200 ms on average, beside so many background transfers, on 10 Mbit/s with an RTT of 20 ms
+/// and a queue of so many packets. A request begins with a window of ten segments (RFC 6928).
+pub fn requests(queue: usize, others: u8) -> Harm {
+    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), others);
+    let mut chance = Random::component(1, "requests");
+    let begins = Duration::from_secs(20);
+    let mut start = Instant::ZERO + begins;
+    let (client, flows) = client(&mut world, |to| {
+        let request = |_| {
+            start += Duration::from_micros(100_000 + chance.below(200_000));
+            let reno = Reno { initial: 10.0, limit: 2.0 };
+            let controller = Each::new("newreno", move |opened: &_| NewReno::with_options(opened, reno));
+            let flow = Flow::new(vec![Subflow::direct(to)], Box::new(controller));
+            flow.demand(Demand::Size(REQUEST)).start(start)
+        };
+        (0..REQUESTS).map(request).collect()
+    });
+    let ends = start.since(Instant::ZERO);
+    world.rates(begins);
+    let meanwhile: f64 = world.rates(ends).iter().sum();
+    world.rates(ends + Duration::from_secs(30));
+    let seconds = ends.saturating_sub(begins).as_secs_f64();
+    let asked = (REQUESTS * REQUEST * 8) as f64 * 1e-6 * 1500.0 / 1448.0 / seconds;
+    let full = 0.9 * MBIT * PAYLOAD;
+    let rate_of_all = |at: Duration| {
+        let rate = |session: &Session| world.world[session.receiver].goodput(at, at + 1_000 * MS);
+        world.sessions.iter().map(rate).sum::<f64>() / 1e6
+    };
+    let back = (0..290).find(|tenths| rate_of_all(ends + 100 * MS * *tenths) >= full);
+    Harm {
+        took: took(&world, client, &flows),
+        share: meanwhile / (MBIT - asked),
+        back: back.map_or(f64::INFINITY, |tenths| 1.0 + f64::from(tenths) / 10.0),
+    }
+}
