@@ -1,5 +1,7 @@
 //! Ten thousand small files beside one of the same size, over loopback, two processes: seconds of the transfer, and beside them what
-//! the file system takes for a copy of each, which no receiver can do without.
+//! the file system takes for a copy of each, which no receiver can do without, and for the barest loop of create, write and close.
+//! Rounds take turns, so that what else runs meets all alike; the processor time of both processes is less disturbed than seconds.
+//! `--rate 12M` (10^8 bit/s) or `119M` (10^9) sends with that limit instead.
 //!
 //! `cargo bench -p byway --bench small`; `TMPDIR` chooses the disk.
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]
@@ -27,28 +29,63 @@ fn main() {
         fs::write(directory.join(index.to_string()), piece).unwrap();
     }
     println!("{FILES} files of {SIZE} bytes; one of as many; medians of {ROUNDS} rounds");
-    let figures = ["many", "one"].map(|what| {
-        let (sent, copied) = (median(|| send(&place, what)), median(|| copy(&place, what)));
-        println!("{what:>5}: sent in {sent:.3} s, copied in {copied:.3} s");
-        (sent, copied)
-    });
-    let [(many, many_copied), (one, one_copied)] = figures;
-    println!("many/one: sent {:.2}, copied {:.2}", many / one, many_copied / one_copied);
+    let rate = std::env::args().skip_while(|argument| argument != "--rate").nth(1);
+    let rate = rate.as_deref().unwrap_or("off");
+    let mut rounds: Vec<[[f64; 4]; 2]> = Vec::new();
+    for _ in 0..ROUNDS {
+        rounds.push(["many", "one"].map(|what| {
+            let (sent, processor) = send(&place, what, rate);
+            [sent, processor, copy(&place, what), make(&place, &contents, what)]
+        }));
+    }
+    let median = |pick: &dyn Fn(&[[f64; 4]; 2]) -> f64| {
+        let mut all: Vec<f64> = rounds.iter().map(pick).collect();
+        all.sort_by(f64::total_cmp);
+        all[ROUNDS / 2]
+    };
+    for (index, name) in
+        ["sent", "sent, processor", "copied and synced", "made and synced"].iter().enumerate()
+    {
+        let (many, one) = (median(&|round| round[0][index]), median(&|round| round[1][index]));
+        let ratio = median(&|round| round[0][index] / round[1][index]);
+        println!("{name:>18}: many {many:.3} s, one {one:.3} s, many/one {ratio:.2}");
+    }
 }
 
-fn median(measure: impl Fn() -> f64) -> f64 {
-    let mut all: Vec<f64> = (0..ROUNDS).map(|_| measure()).collect();
-    all.sort_by(f64::total_cmp);
-    all[ROUNDS / 2]
-}
-
-fn send(place: &Place, what: &str) -> f64 {
+/// Seconds, and seconds of processor of both sides.
+fn send(place: &Place, what: &str, rate: &str) -> (f64, f64) {
+    let before = processor();
     let (receiver, ticket) = place.recv(&["in", "--once"]);
-    let sent = place.run("sender", &["send", what, &ticket, "--priority", "normal", "--json"]);
+    let arguments = ["send", what, &ticket, "--priority", "normal", "--json", "--bwlimit", rate];
+    let sent = place.run("sender", &arguments);
     sent.succeeded();
     receiver.end().succeeded();
     fs::remove_dir_all(place.path("in")).unwrap();
-    sent.result()["seconds"].as_f64().unwrap()
+    (sent.result()["seconds"].as_f64().unwrap(), processor() - before)
+}
+
+/// Processor time of all children so far: fields 16 and 17 of proc(5)'s stat, in ticks of 10 ms.
+fn processor() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    (fields[13].parse::<f64>().unwrap() + fields[14].parse::<f64>().unwrap()) / 100.0
+}
+
+/// The least that making the files takes.
+fn make(place: &Place, contents: &[u8], what: &str) -> f64 {
+    let top = place.path("made");
+    fs::create_dir(&top).unwrap();
+    let size = if what == "one" { contents.len() } else { SIZE };
+    let directories: Vec<_> = (0..FILES.div_ceil(100)).map(|index| top.join(index.to_string())).collect();
+    directories.iter().for_each(|directory| fs::create_dir(directory).unwrap());
+    let begun = Instant::now();
+    for (index, piece) in contents.chunks(size).enumerate() {
+        fs::write(directories[index / 100].join(index.to_string()), piece).unwrap();
+    }
+    rustix::fs::syncfs(fs::File::open(&top).unwrap()).unwrap();
+    let seconds = begun.elapsed().as_secs_f64();
+    fs::remove_dir_all(top).unwrap();
+    seconds
 }
 
 /// As a receiver leaves it: on stable storage.
