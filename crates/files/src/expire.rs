@@ -4,12 +4,13 @@
 //! may bear the times of those they are copies of.
 
 use crate::name::PARTIAL_DIRECTORY;
+use crate::record::Timestamp;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Result;
 use std::ffi::CString;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How long what an unfinished transfer left is kept since it was touched last.
 pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -18,7 +19,7 @@ pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 const MOST: usize = 4_096;
 
 /// Removes what unfinished transfers left in the sink `directory` and nobody touched for [`KEPT_FOR`]; how many of them.
-pub fn expire_partials(directory: &Path, now: SystemTime) -> usize {
+pub fn expire_partials(directory: &Path, now: Timestamp) -> usize {
     let Ok(root) = open(directory) else { return 0 };
     let Ok(all) = open_at(&root, PARTIAL_DIRECTORY) else { return 0 };
     let expired = expire(&all, now);
@@ -29,13 +30,13 @@ pub fn expire_partials(directory: &Path, now: SystemTime) -> usize {
 }
 
 /// Removes journals of transfers below `directory` that nobody touched for [`KEPT_FOR`]; of how many transfers.
-pub fn expire_journals(directory: &Path, now: SystemTime) -> usize {
+pub fn expire_journals(directory: &Path, now: Timestamp) -> usize {
     open(directory).map_or(0, |all| expire(&all, now))
 }
 
 /// What cannot be read or removed stays: another run will see.
-fn expire(all: &OwnedFd, now: SystemTime) -> usize {
-    let Some(limit) = seconds(now).checked_sub(KEPT_FOR.as_secs().cast_signed()) else { return 0 };
+fn expire(all: &OwnedFd, now: Timestamp) -> usize {
+    let Some(limit) = now.seconds.checked_sub(KEPT_FOR.as_secs().cast_signed()) else { return 0 };
     names(all)
         .into_iter()
         .filter(|name| is_transfer(name) && remove(all, name, limit).is_ok_and(|removed| removed))
@@ -86,18 +87,18 @@ fn open_at(above: &OwnedFd, name: impl rustix::path::Arg) -> Result<OwnedFd> {
     rustix::fs::openat(above, name, flags, Mode::empty())
 }
 
-fn seconds(time: SystemTime) -> i64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Journals, Sink, SinkOptions};
     use std::fs::{self, File};
 
-    const DAY: Duration = Duration::from_secs(24 * 3600);
+    /// What the clock says so many days after a file was made just now.
+    fn after(days: i64) -> Timestamp {
+        let made = tempfile::NamedTempFile::new().unwrap();
+        let seconds = std::os::unix::fs::MetadataExt::ctime(&made.as_file().metadata().unwrap());
+        Timestamp { seconds: seconds + days * 24 * 3600, nanoseconds: 0 }
+    }
 
     #[test]
     fn what_nobody_touched_for_a_month_goes_and_nothing_else_does() {
@@ -107,22 +108,21 @@ mod tests {
             fs::create_dir_all(partial.join(name)).unwrap();
             // As old as the file that it is a copy of.
             let file = File::create(partial.join(name).join("file")).unwrap();
-            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+            rustix::fs::futimens(&file, &crate::beneath::times(Timestamp::default())).unwrap();
         }
         fs::write(top.path().join("0123456789abcdef0123456789abcdef"), "of the owner").unwrap();
-        let now = SystemTime::now();
         for (days, expired) in [(0, 0), (29, 0), (31, 1), (62, 0)] {
-            assert_eq!(expire_partials(top.path(), now + days * DAY), expired, "{days}");
+            assert_eq!(expire_partials(top.path(), after(days)), expired, "{days}");
         }
         let left = fs::read_dir(&partial).unwrap().count();
         assert_eq!((left, fs::read_dir(top.path()).unwrap().count()), (2, 2));
-        assert_eq!(expire_partials(&top.path().join("missing"), now), 0);
+        assert_eq!(expire_partials(&top.path().join("missing"), after(99)), 0);
     }
 
     #[test]
     fn a_transfer_that_runs_is_not_removed_however_old() {
         let top = tempfile::tempdir().unwrap();
-        let later = SystemTime::now() + 40 * DAY;
+        let later = after(40);
         let sink = Sink::open(top.path(), SinkOptions::default()).unwrap();
         assert_eq!(expire_partials(top.path(), later), 0);
         let directory = top.path().join("sending").join("00".repeat(16));
@@ -143,7 +143,7 @@ mod tests {
         let sending = top.path().join("sending");
         fs::create_dir(&sending).unwrap();
         std::os::unix::fs::symlink(&outside, sending.join("00".repeat(16))).unwrap();
-        assert_eq!(expire_journals(&sending, SystemTime::now() + 40 * DAY), 0);
+        assert_eq!(expire_journals(&sending, after(40)), 0);
         assert!(outside.join("treasure").exists());
     }
 }

@@ -115,3 +115,11 @@ fn failure_of(code: u64, reason: &str, by_peer: bool) -> Failure {
         _ => peer(Exit::Error),
     }
 }
+
+/// The time of day, as file systems have it.
+#[must_use]
+pub fn wall_clock() -> byway_files::Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    byway_files::Timestamp { seconds, nanoseconds: since.subsec_nanos() }
+}

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Bytes of the manifest, and objects, made at once.
 const BATCH_BYTES: usize = 64 << 10;
@@ -265,7 +265,7 @@ pub(super) fn read_pipe(mut input: impl Read, answers: &SyncSender<Answer>, wake
 /// What is done beside the sending, once that runs: counting, and removing journals that nobody will need.
 pub(super) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<&Path>) {
     if let Some(directory) = journals {
-        expire_journals(directory, SystemTime::now());
+        expire_journals(directory, super::wall_clock());
     }
     count(paths, total);
 }

@@ -9,7 +9,7 @@ use crate::signals::Signals;
 use crate::state::{Standing, StateDir};
 use crate::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
 use crate::transfer::{
-    Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, sockets, window,
+    Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, sockets, wall_clock, window,
 };
 use anyhow::{Context as _, Result};
 use byway_engine::Config;
@@ -20,7 +20,6 @@ use byway_wire::relay::Word;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// Time between two looks at signals and progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -114,7 +113,7 @@ fn config(limit: Option<u64>) -> Config {
 
 /// Removes what transfers left that nobody took up for long; beside all else, since nobody waits for it.
 fn expire(directory: PathBuf) {
-    let expire = move || expire_partials(&directory, SystemTime::now());
+    let expire = move || expire_partials(&directory, wall_clock());
     // Without a thread it waits for another run.
     let _ = std::thread::Builder::new().name("byway expire".into()).spawn(expire);
 }
