@@ -45,6 +45,7 @@ pub mod rtt;
 pub mod rules;
 pub mod segment;
 pub mod serves;
+pub mod site;
 pub mod tcp;
 pub mod window;
 

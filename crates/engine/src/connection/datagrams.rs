@@ -21,8 +21,6 @@ use byway_wire::{Duration, Instant, PathId, Writer, frame};
 const HINT_ROOM: usize = 20;
 /// Buffers of received datagrams that are kept for later ones.
 const SPARE: usize = 64;
-/// Beyond what the window has room for, a path takes on at most this many bytes, so that acknowledgments find something to send.
-const MOST_AHEAD: u64 = 64 << 10;
 
 /// Datagrams that wait to be taken back at most.
 const MOST_RETURNED: usize = 1 << 14;
@@ -238,11 +236,12 @@ impl Path {
         self.send.mtu.current().saturating_sub(overhead(self) + HINT_ROOM)
     }
 
-    /// Bytes of datagrams that it takes on now.
+    /// Bytes of datagrams that it takes on now: what pacer and window let go soon, so that little waits where it cannot change its
+    /// path any more; and two packets beyond the window, so that acknowledgments find something to send.
     fn datagram_room(&self) -> u64 {
-        let window = self.allowance.window;
-        let ahead = (window / 4).clamp(2 * self.send.mtu.current() as u64, MOST_AHEAD);
-        (window.saturating_sub(self.send.in_flight) + ahead).saturating_sub(self.outbox.bytes)
+        let two = 2 * self.send.mtu.current() as u64;
+        let window = self.allowance.window.saturating_sub(self.send.in_flight) + two;
+        window.min(self.send.pacer.burst().max(two)).saturating_sub(self.outbox.bytes)
     }
 }
 

@@ -16,7 +16,7 @@ use byway_wire::{Duration, Instant, PathId};
 const PROBES: u32 = 2;
 /// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
 const CHOKE_PROBE: Duration = Duration::from_millis(500);
-/// With nothing heard for this long, ask.
+/// With nothing heard for this long, ask; earlier if the connection would be given up soon.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G), in percent.
 const PREFERRED_PERCENT: u32 = 150;
@@ -314,7 +314,7 @@ impl Connection {
     }
 
     pub(super) fn keep_alive_at(&self) -> Instant {
-        self.last_heard.max(self.last_keep_alive) + KEEP_ALIVE
+        self.last_heard.max(self.last_keep_alive) + KEEP_ALIVE.min(self.config.idle_timeout / 4)
     }
 
     pub(super) fn keep_alive(&mut self, now: Instant) {

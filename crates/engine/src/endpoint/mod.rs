@@ -227,7 +227,7 @@ impl Endpoint {
 
     /// Begins to connect.
     pub fn connect(&mut self, now: Instant, connect: Connect) -> Result<Handle, ConnectError> {
-        let now = self.steady.own(now);
+        let now = self.own_time(now);
         let said = Attempt::payload(&self.config, &connect.application);
         let seed = self.random.fork();
         let initiator = Initiator::new(&self.identity, connect.peer, &said, self.suites, seed)
@@ -261,7 +261,7 @@ impl Endpoint {
 
     /// Ends a connection: the peer is told.
     pub fn close(&mut self, now: Instant, handle: Handle, code: u64, reason: &str) {
-        let now = self.steady.own(now);
+        let now = self.own_time(now);
         match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
             Some(Slot::Connection { connection, .. }) => connection.close(now, code, reason),
             Some(Slot::Attempt(_)) => self.remove(handle),
@@ -398,6 +398,11 @@ impl Endpoint {
         Box::new(Connection::new(now, role, &self.config, beginning))
     }
 
+    /// The driver's `now` on this endpoint's clock, which never goes back: whatever is called first after a step finds it.
+    fn own_time(&mut self, now: Instant) -> Instant {
+        self.steady.at(now, self.next_deadline())
+    }
+
     fn next_deadline(&self) -> Option<Instant> {
         match (self.timers.next(), self.relays_at) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -408,7 +413,7 @@ impl Endpoint {
 
 impl Machine for Endpoint {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        let now = self.steady.at(now, self.next_deadline());
+        let now = self.own_time(now);
         match input {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::SendError(error) => self.on_send_error(now, &error),
@@ -417,7 +422,7 @@ impl Machine for Endpoint {
     }
 
     fn wake(&mut self, now: Instant) {
-        let now = self.steady.at(now, self.next_deadline());
+        let now = self.own_time(now);
         while let Some((at, handle)) = self.timers.pop(now) {
             let Some(entry) = self.entries.get_mut(&handle) else { continue };
             if !claim(&mut entry.armed, at) {
@@ -441,7 +446,7 @@ impl Machine for Endpoint {
     }
 
     fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        let now = self.steady.own(now);
+        let now = self.own_time(now);
         if let Some((route, bytes)) = self.answers.pop_front() {
             return send_plain(now, &route, &bytes, out);
         }

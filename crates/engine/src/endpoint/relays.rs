@@ -109,7 +109,7 @@ pub enum RelayTrouble {
 impl Endpoint {
     /// Sends to this peer through this relay too, as soon as relay and peer agree.
     pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&Reach>) {
-        let now = self.steady.own(now);
+        let now = self.own_time(now);
         let reach = reach.map(|reach| (reach.destination, reach.consent));
         let ways = self.ways_to_relay(word.relays());
         if ways.is_empty()
@@ -127,7 +127,7 @@ impl Endpoint {
     /// Lets this side be reached through a relay by whoever is told. [`EndpointEvent::Reachable`] follows, or
     /// [`EndpointEvent::StandingTrouble`], for each local socket that fits an address of the relay.
     pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<(), RelayTrouble> {
-        let now = self.steady.own(now);
+        let now = self.own_time(now);
         let ways = self.ways_to_relay(word.relays());
         if ways.is_empty() {
             return Err(why_no_way(word.relays()));

@@ -34,7 +34,7 @@ impl Steady {
         own
     }
 
-    /// A time of the driver's on the machine's clock, without looking for a step.
+    /// A time of the driver's that is past on the machine's clock, without looking for a step.
     #[must_use]
     pub fn own(&self, driver: Instant) -> Instant {
         driver - self.skipped

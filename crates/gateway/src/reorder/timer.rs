@@ -5,6 +5,8 @@ use byway_wire::{Duration, Instant};
 
 /// Packets whose delays are averaged: "take average delay observed over the recent 50 packets" (HIR, 7.1).
 const RECENT: u32 = 50;
+/// A peak falls by this part of what it rises above the least with each packet.
+const PEAK_LASTS: i64 = 256;
 /// Delays this near the smallest are as good as it.
 const TOLERANCE: Duration = Duration::from_millis(1);
 
@@ -17,6 +19,8 @@ pub struct PathDelay {
     pub base: i64,
     /// The average of the latest.
     pub average: i64,
+    /// The largest of late.
+    pub peak: i64,
     /// The smoothed difference from one packet to the next.
     pub jitter: i64,
 }
@@ -30,6 +34,7 @@ pub struct PathDelays {
     seen: usize,
     jitter: Smoothed,
     latest: i64,
+    peak: i64,
 }
 
 impl Default for PathDelays {
@@ -41,6 +46,7 @@ impl Default for PathDelays {
             seen: 0,
             jitter: Smoothed::default(),
             latest: 0,
+            peak: i64::MIN,
         }
     }
 }
@@ -63,6 +69,9 @@ impl PathDelays {
         self.average.sample(delay);
         self.seen = self.seen.saturating_add(1).min(RECENT as usize);
         self.latest = delay;
+        let least = self.extremes.map_or(delay, |extremes| extremes.min);
+        let fallen = self.peak.saturating_sub(self.peak.saturating_sub(least) / PEAK_LASTS);
+        self.peak = delay.max(fallen);
     }
 
     /// What is known. `None` before the first packet.
@@ -73,6 +82,7 @@ impl PathDelays {
             least,
             base: self.base.floor().unwrap_or(least),
             average: self.average.mean(self.seen).unwrap_or(least),
+            peak: self.peak,
             jitter: self.jitter.value(),
         })
     }
@@ -96,8 +106,14 @@ pub enum Timer {
         /// The threshold, of which the paper says no value.
         cap: Duration,
     },
-    /// HIR's with differences: `max average - min dmin + 2 * jitter`, at most the threshold. Sees queues as they are now, and is the default.
+    /// HIR's with differences: `max average - min dmin + 2 * jitter`, at most the threshold. Sees queues as they are on average, and is
+    /// too early for the packets that wait longest: one in forty of three equal paths under the background class.
     HirRelative {
+        /// The threshold.
+        cap: Duration,
+    },
+    /// The largest delay of late on any path, beyond the least of all: `max peak - min dmin`, at most the threshold. The default.
+    Peak {
         /// The threshold.
         cap: Duration,
     },
@@ -105,7 +121,7 @@ pub enum Timer {
 
 impl Default for Timer {
     fn default() -> Self {
-        Self::HirRelative { cap: Duration::from_millis(200) }
+        Self::Peak { cap: Duration::from_millis(200) }
     }
 }
 
@@ -122,6 +138,7 @@ impl Timer {
             Self::HarpRelative { rho } => {
                 scaled(most(|path| path.base).saturating_sub(base), rho) + positive(jitter)
             }
+            Self::Peak { cap } => positive(most(|path| path.peak).saturating_sub(base)).min(cap),
             Self::Hir { cap } => positive(most(|path| path.average)).min(cap),
             Self::HirRelative { cap } => {
                 (positive(most(|path| path.average).saturating_sub(base)) + positive(jitter)).min(cap)

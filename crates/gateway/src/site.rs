@@ -1,0 +1,254 @@
+//! A gateway: an entry for what leaves its site and an exit for what comes, at once, with as many peers as there are.
+//!
+//! It is a [`Machine`]: its datagrams are those of the sessions with other gateways. IP packets of the hosts of its own site go in by
+//! [`packet`](Gateway::packet), and what is for them comes out by [`next_packet`](Gateway::next_packet), also packets that are left to
+//! the plain route. Whoever drives it does both before asking for datagrams to send.
+//!
+//! Fail-open: a flow is taken in only while there is a session with the gateway of its other end; when there is none any more, its
+//! packets go by the plain route, unharmed.
+
+mod carry;
+mod config;
+mod deliver;
+mod parcel;
+mod peers;
+mod status;
+
+pub use carry::Taken;
+pub use config::{Config, Peer, Settings};
+pub use parcel::{HEADROOM, Parcel};
+pub use status::{Counters, PathStatus, PeerStatus, Status};
+
+use crate::encap::Label;
+use crate::flow::FlowTable;
+use crate::pass::Passed;
+use crate::reorder::Exit;
+use crate::rules::Rules;
+use crate::serves::{Directory, Served, announce};
+use crate::{pick, window};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use byway_engine::{Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_wire::{Input, Instant, Machine, Out, Transmit};
+use carry::Carriage;
+
+/// Buffers that are kept for packets to come.
+const SPARE: usize = 256;
+
+/// The name of one direction of a flow that comes in: the peer by its place, and its label.
+type Incoming = (usize, Label);
+
+/// A gateway.
+pub struct Gateway {
+    endpoint: Endpoint,
+    settings: Settings,
+    congestion: &'static str,
+    rules: Rules,
+    serves: Vec<Served>,
+    announcement: Vec<Vec<u8>>,
+    peers: Vec<peers::Peer>,
+    directory: Directory<usize>,
+    flows: FlowTable<Carriage>,
+    exit: Exit<Incoming, Parcel>,
+    out: VecDeque<Parcel>,
+    passed: Passed,
+    counters: Counters,
+    spare: Vec<Vec<u8>>,
+    dials: u64,
+    /// Scratch space.
+    views: Vec<pick::PathView>,
+    windows: Vec<window::PathWindow>,
+    receivers: Vec<u64>,
+}
+
+/// Why a gateway cannot be made of its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Impossible {
+    /// There is no such controller.
+    #[error("there is no congestion controller of this name")]
+    Congestion,
+    /// What it serves cannot be announced.
+    #[error("more hosts and ports are served than can be announced; use wider prefixes")]
+    Serves,
+}
+
+impl Gateway {
+    /// A gateway without sessions yet.
+    ///
+    /// # Errors
+    /// See [`Impossible`].
+    pub fn new(config: Config) -> Result<Self, Impossible> {
+        byway_control::by_name(config.congestion, 0).ok_or(Impossible::Congestion)?;
+        let announcement = announce(config.serial, &config.serves).ok_or(Impossible::Serves)?;
+        let Settings { dead_after, flows, exit, entry, .. } = config.settings;
+        let connection = byway_engine::Config {
+            idle_timeout: dead_after,
+            datagrams: config.settings.outbox,
+            datagram_fates: false,
+            ..config.connection
+        };
+        let known = peers::Known {
+            keys: config.peers.iter().map(|peer| peer.key).collect(),
+            congestion: config.congestion,
+        };
+        let endpoint = Endpoint::new(EndpointConfig {
+            identity: config.identity,
+            suites: config.suites,
+            seed: config.seed,
+            connection,
+            admission: Some(alloc::boxed::Box::new(known)),
+            greeting: peers::GREETING.to_vec(),
+        });
+        // A gateway that begins anew gives other labels than before it did.
+        let first = Label::new(config.serial.wrapping_mul(0x9e37_79b1) >> 8);
+        let peers = config.peers.into_iter().map(|peer| peers::Peer::new(peer, entry, first)).collect();
+        Ok(Self {
+            endpoint,
+            settings: config.settings,
+            congestion: config.congestion,
+            rules: config.rules,
+            serves: config.serves,
+            announcement,
+            peers,
+            directory: Directory::new(),
+            flows: FlowTable::new(flows),
+            exit: Exit::new(exit),
+            out: VecDeque::new(),
+            passed: Passed::default(),
+            counters: Counters::default(),
+            spare: Vec::new(),
+            dials: 0,
+            views: Vec::new(),
+            windows: Vec::new(),
+            receivers: Vec::new(),
+        })
+    }
+
+    /// The sessions, for relays at which this side [stands](Endpoint::stand_at).
+    pub const fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
+    /// Other rules from now on. Flows that are carried stay so.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
+    /// The next packet for the hosts' side: that of a flow from elsewhere, or one that is left to the plain route.
+    pub fn next_packet(&mut self) -> Option<Parcel> {
+        self.out.pop_front()
+    }
+
+    /// A buffer for a packet, perhaps one that was used before.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Gives back the buffer of a packet.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Puts a packet out on the hosts' side. If they do not take what there is, the oldest goes, as on any link.
+    fn put_out(&mut self, parcel: Parcel) {
+        self.out.push_back(parcel);
+        self.trim_out();
+    }
+
+    fn trim_out(&mut self) {
+        while self.out.len() > self.settings.outbox.max(1)
+            && let Some(oldest) = self.out.pop_front()
+        {
+            self.counters.overrun += 1;
+            self.recycle(oldest.into_buffer());
+        }
+    }
+
+    /// What sessions say: who came, who went.
+    fn attend(&mut self, now: Instant) {
+        while let Some(event) = self.endpoint.next_event() {
+            match event {
+                EndpointEvent::Connected(handle) | EndpointEvent::Accepted(handle) => {
+                    let key = self.endpoint.connection(handle).map(byway_engine::Connection::peer);
+                    match self.peers.iter_mut().find(|peer| Some(peer.config.key) == key) {
+                        Some(peer) => peer.on_session(now, handle, &mut self.endpoint),
+                        None => self.endpoint.close(now, handle, 6, "not a peer"),
+                    }
+                }
+                EndpointEvent::Failed(handle, _) => self.session_gone(now, handle),
+                EndpointEvent::Closed(handle) => {
+                    self.session_gone(now, handle);
+                    self.endpoint.forget(handle);
+                }
+                EndpointEvent::RelayTrouble(..)
+                | EndpointEvent::Reachable { .. }
+                | EndpointEvent::StandingTrouble(..) => {}
+            }
+        }
+    }
+
+    fn session_gone(&mut self, now: Instant, handle: Handle) {
+        let Some(index) = self.peers.iter().position(|peer| peer.has(handle)) else { return };
+        if self.peers.get_mut(index).is_some_and(|peer| peer.on_gone(now, handle)) {
+            self.counters.lost_sessions += 1;
+            self.directory.forget(index);
+            let out = &mut self.out;
+            self.exit.forget(now, |(peer, _)| *peer == index, &mut |_, parcel| out.push_back(parcel));
+            self.trim_out();
+            if !self.settings.fail_closed {
+                self.release(index);
+            }
+        }
+    }
+
+    /// What is due at peers: dialling, announcing.
+    fn tend(&mut self, now: Instant) {
+        for index in 0..self.peers.len() {
+            let Some(peer) = self.peers.get_mut(index) else { return };
+            self.dials += 1;
+            peer.dial(now, &mut self.endpoint, self.congestion, self.dials);
+            if peer.announcing.is_some_and(|announcing| announcing.at <= now) {
+                peer.on_announced(now);
+                peer.forget_delays(now);
+                self.announce(index);
+            }
+        }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        let out = &mut self.out;
+        self.exit.expire(now, &mut |_, parcel| out.push_back(parcel));
+        self.trim_out();
+        self.flows.expire(now);
+        self.clear_gone();
+    }
+}
+
+impl Machine for Gateway {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        self.endpoint.handle(now, input);
+        self.attend(now);
+        self.collect(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.endpoint.wake(now);
+        self.attend(now);
+        self.collect(now);
+        self.tend(now);
+        self.expire(now);
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        self.pump();
+        self.endpoint.transmit(now, out)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let peers = self.peers.iter().filter_map(peers::Peer::deadline);
+        let own = [self.endpoint.deadline(), self.exit.deadline(), self.flows.deadline()];
+        own.into_iter().flatten().chain(peers).min()
+    }
+}

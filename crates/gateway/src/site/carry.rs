@@ -1,0 +1,270 @@
+//! From the hosts to the session: which packets are carried, and by which path each goes.
+
+use super::peers::Waiting;
+use super::{Gateway, Parcel};
+use crate::checksum::State;
+use crate::clamp::{clamp, mss_for};
+use crate::encap::{Label, Message};
+use crate::flow::{FlowId, Seen, Why};
+use crate::pick::{self, pick};
+use crate::rules::{Action, Origin, classify};
+use crate::segment::Segment;
+use crate::tcp::Flags;
+use crate::window::Advertised;
+use alloc::vec::Vec;
+use byway_engine::connection::datagrams::{PathView, Refused};
+use byway_wire::{Duration, Instant, Writer};
+
+/// What is kept with a flow that is carried.
+#[derive(Clone, Debug)]
+pub(super) struct Carriage {
+    /// The gateway of its other end, by its place.
+    pub peer: usize,
+    /// Its name on the way to the peer.
+    pub label: Label,
+    /// The place of its next packet.
+    pub sequence: u32,
+    /// What was advertised to the host on this side.
+    pub advertised: Advertised,
+    /// When its host last sent data.
+    pub sent_at: Option<Instant>,
+    /// The window that the host at the other end allows; until it is known, any.
+    pub receiver: u64,
+    /// When its SYN and the answer to it passed, and the round trip of the whole way, once it is known.
+    pub opening: [Option<Instant>; 2],
+    pub rtt: Option<Duration>,
+}
+
+impl Carriage {
+    pub fn new(peer: usize, label: Label) -> Self {
+        Self {
+            peer,
+            label,
+            sequence: 0,
+            advertised: Advertised::default(),
+            sent_at: None,
+            receiver: u64::MAX,
+            opening: [None; 2],
+            rtt: None,
+        }
+    }
+
+    /// The handshake shows the round trip: SYN to SYN, and that to its acknowledgment.
+    pub fn on_opening(&mut self, now: Instant, flags: Flags) {
+        match (self.opening, flags.any(Flags::SYN), flags.any(Flags::ACK)) {
+            ([None, _], true, false) => self.opening[0] = Some(now),
+            ([Some(_), None], true, true) => self.opening[1] = Some(now),
+            ([Some(syn), Some(_)], false, true) if self.rtt.is_none() => self.rtt = Some(now.since(syn)),
+            _ => {}
+        }
+    }
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The session carries it.
+    Carried,
+    /// It goes by the plain route.
+    Plain,
+    /// It was dropped: its flow waits for the session ([`Settings::fail_closed`](super::Settings::fail_closed)).
+    Dropped,
+}
+
+impl Gateway {
+    /// Takes a packet of a host of this site. What is not carried is [put out again](Gateway::next_packet) as it came.
+    pub fn packet(&mut self, now: Instant, parcel: Parcel, checksum: State) -> Taken {
+        let segment = match Segment::read(parcel.packet(), checksum) {
+            Ok(segment) => segment,
+            Err(reason) => {
+                self.passed.count(reason);
+                self.put_out(parcel);
+                return Taken::Plain;
+            }
+        };
+        let Self { flows, rules, directory, peers, counters, settings, .. } = self;
+        let seen = flows.on_segment(now, &segment, |key| {
+            let verdict = classify(rules, key, Origin::Here, segment.ip.dscp);
+            if verdict.action == Action::Pass {
+                return None;
+            }
+            let index = directory.find(key.destination, key.destination_port)?;
+            let peer = peers.get_mut(index)?;
+            counters.flows += 1;
+            if settings.observe || peer.session().is_none() {
+                counters.flows_left += 1;
+                return None;
+            }
+            peer.label = peer.label.next();
+            Some(Carriage::new(index, peer.label))
+        });
+        self.clear_gone();
+        match seen {
+            Seen::Carried { flow, .. } => self.carry(now, flow, parcel, segment),
+            Seen::PassThrough(why) => {
+                self.counters.passed += 1;
+                self.counters.mid_life += u64::from(why == Why::MidLife);
+                self.counters.full += u64::from(why == Why::Full);
+                self.put_out(parcel);
+                Taken::Plain
+            }
+        }
+    }
+
+    fn carry(&mut self, now: Instant, id: FlowId, mut parcel: Parcel, mut segment: Segment) -> Taken {
+        if let Some(peer) = self.flows.get(id).map(|flow| flow.data.peer) {
+            self.look_at_way(now, peer);
+        }
+        let Some(flow) = self.flows.get_mut(id) else { return Taken::Dropped };
+        let data = &mut flow.data;
+        data.on_opening(now, segment.tcp.flags);
+        if segment.payload_len() > 0 {
+            data.sent_at = Some(now);
+        }
+        let Some(peer) = self.peers.get_mut(data.peer) else { return Taken::Dropped };
+        if peer.session().is_none() {
+            if self.settings.fail_closed {
+                self.counters.held += 1;
+                self.recycle(parcel.into_buffer());
+                return Taken::Dropped;
+            }
+            self.counters.failed_open += 1;
+            self.put_out(parcel);
+            return Taken::Plain;
+        }
+        let most = peer.way.largest;
+        if segment.tcp.flags.any(Flags::SYN) {
+            let clamped = clamp(parcel.packet_mut(), &segment, mss_for(most, segment.ip.is_v6()));
+            self.counters.clamped += u64::from(clamped.is_some());
+        }
+        if parcel.len() > most {
+            // Paths became smaller than when the flow began. The plain route takes it.
+            self.counters.too_large += 1;
+            if self.settings.fail_closed {
+                self.recycle(parcel.into_buffer());
+                return Taken::Dropped;
+            }
+            self.put_out(parcel);
+            return Taken::Plain;
+        }
+        segment.complete(parcel.packet_mut());
+        peer.carried += 1;
+        peer.carried_bytes += parcel.len() as u64;
+        let spare = &mut self.spare;
+        peer.entry.push(id.slot(), parcel.len(), Waiting { flow: id, parcel }, |_, dropped| {
+            if spare.len() < super::SPARE {
+                spare.push(dropped.parcel.into_buffer());
+            }
+        });
+        Taken::Carried
+    }
+
+    /// Hands paths what they take now.
+    pub(super) fn pump(&mut self) {
+        let Self { endpoint, peers, flows, views, settings, counters, out, .. } = self;
+        for peer in peers.iter_mut() {
+            let Some(session) = peer.session() else { continue };
+            if peer.entry.is_empty() && peer.returned.is_empty() {
+                continue; // what paths give back came from the entry, and is asked for with the next that does
+            }
+            let Some(connection) = endpoint.connection_mut(session) else { continue };
+            while let Some((_, datagram)) = connection.next_returned() {
+                peer.returned.push_back(datagram);
+            }
+            views.clear();
+            views.extend(connection.path_views().map(|view| for_choice(&view)));
+            while let Some(path) = pick(views, settings.policy) {
+                let Some(datagram) =
+                    peer.returned.pop_front().or_else(|| next_datagram(&mut peer.entry, flows))
+                else {
+                    break;
+                };
+                let bytes = datagram.len() as u64;
+                let view = views.iter_mut().find(|view| view.id == path);
+                match connection.send_datagram(path, 0, datagram) {
+                    Ok(()) => {
+                        if let Some(view) = view {
+                            view.in_flight += bytes;
+                        }
+                    }
+                    Err((Refused::TooLarge(_), datagram)) => {
+                        counters.too_large += 1;
+                        if !settings.fail_closed {
+                            out.push_back(Parcel::new(datagram));
+                        }
+                    }
+                    Err((Refused::NoRoom | Refused::NotActive, datagram)) => {
+                        peer.returned.push_front(datagram);
+                        if let Some(view) = view {
+                            view.choked = true;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells a peer which hosts are served here.
+    pub(super) fn announce(&mut self, index: usize) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        for part in &self.announcement {
+            let mut datagram = alloc::vec![0; part.len() + 1];
+            Message::Serves { part }.write(&mut Writer::new(&mut datagram));
+            peer.returned.push_back(datagram);
+        }
+    }
+
+    /// The session is gone: what waits for it goes by the plain route.
+    pub(super) fn release(&mut self, index: usize) {
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        let mut released: Vec<Parcel> = Vec::new();
+        for datagram in peer.returned.drain(..) {
+            if let Ok(Message::Ordered { .. }) = Message::read(&datagram) {
+                released.push(Parcel::new(datagram));
+            }
+        }
+        while let Some((_, waiting)) = peer.entry.pop() {
+            released.push(waiting.parcel);
+        }
+        self.counters.failed_open += released.len() as u64;
+        released.into_iter().for_each(|parcel| self.put_out(parcel));
+    }
+
+    /// Forgets what waits of flows that left the table.
+    pub(super) fn clear_gone(&mut self) {
+        while let Some((id, data)) = self.flows.next_gone() {
+            if let Some(peer) = self.peers.get_mut(data.peer) {
+                peer.entry.clear(id.slot());
+            }
+        }
+    }
+}
+
+/// The next packet whose turn it is, as the datagram that carries it.
+fn next_datagram(
+    entry: &mut crate::entry::EntryQueue<Waiting>,
+    flows: &mut crate::flow::FlowTable<Carriage>,
+) -> Option<Vec<u8>> {
+    loop {
+        let (_, waiting) = entry.pop()?;
+        if let Some(flow) = flows.get_mut(waiting.flow) {
+            let sequence = flow.data.sequence;
+            flow.data.sequence = sequence.wrapping_add(1);
+            return Some(waiting.parcel.ordered(flow.data.label, sequence));
+        }
+    }
+}
+
+/// A path as the choice sees it: what it takes beyond its window, so that acknowledgments find something to send, counts as window.
+fn for_choice(view: &PathView) -> pick::PathView {
+    pick::PathView {
+        id: view.id,
+        in_flight: view.in_flight,
+        window: view.in_flight + view.room,
+        delay: i64::try_from(view.min_rtt.as_nanos() / 2).unwrap_or(i64::MAX),
+        rtt: view.srtt,
+        relayed: view.proxied,
+        choked: !view.usable,
+        paced: true,
+    }
+}

@@ -1,0 +1,105 @@
+//! What a gateway is made with.
+
+use crate::entry;
+use crate::flow;
+use crate::pick::Policy;
+use crate::prefix::Prefix;
+use crate::reorder::{ExitLimits, Timer};
+use crate::rules::Rules;
+use crate::serves::Served;
+use crate::window::Rule;
+use alloc::string::String;
+use alloc::vec::Vec;
+use byway_engine::endpoint::Reach;
+use byway_engine::handshake::{Identity, PublicKey};
+use byway_engine::seal::Suites;
+use byway_wire::Duration;
+use byway_wire::relay::Word;
+use core::net::SocketAddr;
+
+/// What a gateway is made with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its key.
+    pub identity: Identity,
+    /// Ciphers, as offered and as taken.
+    pub suites: Suites,
+    /// Fresh entropy, or a simulation's seed.
+    pub seed: [u8; 32],
+    /// What sessions are made with. Datagrams are taken whatever it says, and a silent peer is given up after
+    /// [`Settings::dead_after`].
+    pub connection: byway_engine::Config,
+    /// The controller of each session, by name ([`byway_control::by_name`]).
+    pub congestion: &'static str,
+    /// Other gateways.
+    pub peers: Vec<Peer>,
+    /// Which flows are background.
+    pub rules: Rules,
+    /// Hosts behind this gateway.
+    pub serves: Vec<Served>,
+    /// The serial number of what is [served](crate::serves::Part::serial).
+    pub serial: u32,
+    /// How it behaves.
+    pub settings: Settings,
+}
+
+/// Another gateway.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// What people call it.
+    pub name: String,
+    /// Its key.
+    pub key: PublicKey,
+    /// Where it may be reached; none: it connects to us.
+    pub addresses: Vec<SocketAddr>,
+    /// Hosts for which it may speak: whom it may announce, and whose packets it may send.
+    pub allowed: Vec<Prefix>,
+    /// Relays to reach it through, each perhaps with what is known about how to.
+    pub relays: Vec<(Word, Option<Reach>)>,
+}
+
+/// How a gateway behaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Changes nothing, and counts what would be carried.
+    pub observe: bool,
+    /// Packets of carried flows wait for the session rather than go by the plain route while it is down.
+    pub fail_closed: bool,
+    /// A peer of which nothing is heard for this long is dead.
+    pub dead_after: Duration,
+    /// The flow table.
+    pub flows: flow::Limits,
+    /// What waits for the paths to one peer.
+    pub entry: entry::Limits,
+    /// What waits to be put in order.
+    pub exit: ExitLimits,
+    /// How long that waits.
+    pub timer: Timer,
+    /// How paths are chosen.
+    pub policy: Policy,
+    /// How receive windows are rewritten; `None`: not at all.
+    pub window: Option<Rule>,
+    /// What flows may have in flight beyond what the windows of the paths ask for, in percent of it. Without it the windows could never
+    /// be found too small, and would not grow; it waits at the entry.
+    pub headroom_percent: u32,
+    /// Packets that wait for the hosts' side at most.
+    pub outbox: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            observe: false,
+            fail_closed: false,
+            dead_after: Duration::from_millis(2_500),
+            flows: flow::Limits::default(),
+            entry: entry::Limits::default(),
+            exit: ExitLimits::default(),
+            timer: Timer::default(),
+            policy: Policy::default(),
+            window: Some(Rule::Delivered),
+            headroom_percent: 50,
+            outbox: 4_096,
+        }
+    }
+}

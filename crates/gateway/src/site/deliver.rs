@@ -1,0 +1,190 @@
+//! From the session to the hosts: packets are put in order, and the windows in them say what the way back to their host can carry.
+
+use super::carry::Carriage;
+use super::peers::Way;
+use super::{Gateway, Parcel};
+use crate::checksum::State;
+use crate::clamp::{clamp, mss_for};
+use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN};
+use crate::flow::Seen;
+use crate::reorder::Arrived;
+use crate::segment::Segment;
+use crate::serves::Part;
+use crate::tcp::Flags;
+use crate::window::{PathWindow, View, share, total};
+use byway_engine::Handle;
+use byway_engine::connection::datagrams::Received;
+use byway_wire::{Duration, Instant};
+
+/// How long what is known of the way to a peer holds.
+const WAY_HOLDS: Duration = Duration::from_millis(10);
+/// A flow counts as sending this long after its last data.
+const SENDING: Duration = Duration::from_secs(1);
+/// A flow may always have this many bytes in flight: ten segments (RFC 6928).
+const LEAST_SHARE: u64 = 14_600;
+
+impl Gateway {
+    /// Takes what the sessions have received.
+    pub(super) fn collect(&mut self, now: Instant) {
+        for index in 0..self.peers.len() {
+            for which in 0.. {
+                let Some(&session) = self.peers.get(index).and_then(|peer| peer.sessions.get(which)) else {
+                    break;
+                };
+                // Looking costs nothing unless something came.
+                while let Some(received) = self
+                    .endpoint
+                    .connection_mut(session)
+                    .and_then(byway_engine::Connection::next_datagram)
+                {
+                    self.on_datagram(now, index, session, received);
+                }
+            }
+        }
+    }
+
+    fn on_datagram(&mut self, now: Instant, index: usize, session: Handle, received: Received) {
+        let Received { path, at, stamp, data } = received;
+        let delay = i64::from((at.as_micros() as u32).wrapping_sub(stamp) as i32) * 1_000;
+        self.look_at_way(now, index);
+        if let Some(peer) = self.peers.get_mut(index) {
+            peer.on_delay(now, session, path, delay);
+        }
+        match Message::read(&data) {
+            Ok(Message::Ordered { label, sequence, .. }) => {
+                self.on_packet(now, index, Some((label, sequence)), ORDERED_LEN, data);
+            }
+            Ok(Message::Batched { label, sequence, .. }) => {
+                self.on_packet(now, index, Some((label, sequence)), BATCHED_LEN, data);
+            }
+            Ok(Message::Unordered { .. }) => self.on_packet(now, index, None, UNORDERED_LEN, data),
+            Ok(Message::Serves { part }) => {
+                if let (Ok(part), Some(peer)) = (Part::read(part), self.peers.get(index)) {
+                    self.directory.on_part(index, part, &peer.config.allowed);
+                } else {
+                    self.counters.malformed += 1;
+                }
+                self.give_back(session, data);
+            }
+            // The session finds losses by the packet numbers of its paths.
+            Ok(Message::Loss { .. }) => self.give_back(session, data),
+            Err(_) => {
+                self.counters.malformed += 1;
+                self.give_back(session, data);
+            }
+        }
+    }
+
+    fn give_back(&mut self, session: Handle, buffer: alloc::vec::Vec<u8>) {
+        if let Some(connection) = self.endpoint.connection_mut(session) {
+            connection.recycle(buffer);
+        }
+    }
+
+    /// A packet for a host of this site.
+    fn on_packet(
+        &mut self,
+        now: Instant,
+        index: usize,
+        place: Option<(Label, u32)>,
+        header: usize,
+        mut data: alloc::vec::Vec<u8>,
+    ) {
+        if header != ORDERED_LEN {
+            data = Parcel::copy(self.buffer(), data.get(header..).unwrap_or_default()).into_buffer();
+        }
+        let mut parcel = Parcel::new(data);
+        // The session vouches for the bytes; that the host's checksum is right the other host will see for itself.
+        let Ok(segment) = Segment::read(parcel.packet(), State::Checked) else {
+            self.counters.malformed += 1;
+            return self.recycle(parcel.into_buffer());
+        };
+        if !self.may_deliver(index, &segment) {
+            self.counters.forbidden += 1;
+            return self.recycle(parcel.into_buffer());
+        }
+        let Self { flows, peers, .. } = self;
+        let seen = flows.on_segment(now, &segment, |_| {
+            let peer = peers.get_mut(index)?;
+            peer.label = peer.label.next();
+            Some(Carriage::new(index, peer.label))
+        });
+        self.clear_gone();
+        if let Seen::Carried { flow: id, from, .. } = seen {
+            let way = self.peers.get(index).map(|peer| peer.way).unwrap_or_default();
+            let wanted = self.settings.window.is_some();
+            if let Some(flow) = self.flows.get_mut(id) {
+                let scale = flow.scale(from);
+                let receiver = u64::from(flow.side(from).window);
+                let data = &mut flow.data;
+                data.on_opening(now, segment.tcp.flags);
+                data.receiver = receiver;
+                if wanted && data.advertised.rewrite(parcel.packet_mut(), &segment, scale, way.flow_limit) {
+                    self.counters.rewritten += 1;
+                }
+            }
+            if segment.tcp.flags.any(Flags::SYN) {
+                // What the host here sends back must fit as well.
+                clamp(parcel.packet_mut(), &segment, mss_for(way.largest, segment.ip.is_v6()));
+            }
+        }
+        self.counters.delivered += 1;
+        self.counters.delivered_bytes += parcel.len() as u64;
+        let Some((label, sequence)) = place else { return self.put_out(parcel) };
+        let wait = self.peers.get(index).map_or(Duration::ZERO, |peer| peer.way.reorder_wait);
+        let arrived = Arrived { sequence, bytes: parcel.len(), wait, packet: parcel };
+        let out = &mut self.out;
+        self.exit.on_packet(now, (index, label), arrived, &mut |_, parcel| out.push_back(parcel));
+        self.trim_out();
+    }
+
+    /// Whether a peer may send this to a host of this site: from hosts that it speaks for, to hosts that are served here.
+    fn may_deliver(&self, index: usize, segment: &Segment) -> bool {
+        let (source, destination) = (segment.ip.source, segment.ip.destination);
+        let speaks = self
+            .peers
+            .get(index)
+            .is_some_and(|peer| peer.config.allowed.iter().any(|prefix| prefix.contains(source)));
+        speaks && self.serves.iter().any(|served| served.hosts.contains(destination))
+    }
+
+    /// Works out anew what is known of the way to a peer, if that is due.
+    pub(super) fn look_at_way(&mut self, now: Instant, index: usize) {
+        if self.peers.get(index).is_none_or(|peer| now < peer.way.until) {
+            return;
+        }
+        let way = self.way(now, index).unwrap_or_default();
+        if let Some(peer) = self.peers.get_mut(index) {
+            peer.way = Way { until: now + WAY_HOLDS, ..way };
+        }
+    }
+
+    fn way(&mut self, now: Instant, index: usize) -> Option<Way> {
+        let Self { peers, endpoint, flows, windows, receivers, settings, .. } = self;
+        let peer = peers.get(index)?;
+        let connection = endpoint.connection(peer.session()?)?;
+        let usable = || connection.path_views().filter(|view| view.usable);
+        let rtt = usable().map(|view| view.srtt).min()?;
+        let largest = usable().map(|view| view.largest).min()?.saturating_sub(ORDERED_LEN);
+        let reorder_wait = settings.timer.wait(peer.delays(now));
+        windows.clear();
+        windows.extend(usable().map(|view| PathWindow { window: view.window, rtt: view.srtt }));
+        receivers.clear();
+        let mut inner_rtt = rtt;
+        for flow in flows.iter().filter(|flow| flow.data.peer == index) {
+            if flow.data.sent_at.is_some_and(|at| now.since(at) < SENDING) {
+                receivers.push(flow.data.receiver);
+                inner_rtt = inner_rtt.max(flow.data.rtt.unwrap_or_default());
+            }
+        }
+        if receivers.is_empty() {
+            receivers.push(u64::MAX); // whoever begins
+        }
+        let flow_limit = settings.window.map_or(u64::MAX, |rule| {
+            let total = total(rule, &View { paths: windows, inner_rtt, reorder_wait });
+            let headroom = total / 100 * u64::from(settings.headroom_percent);
+            share(total.saturating_add(headroom), receivers, LEAST_SHARE)
+        });
+        Some(Way { until: now, flow_limit, largest, rtt, reorder_wait })
+    }
+}

@@ -1,0 +1,87 @@
+//! An IP packet with room before it for what the session's datagram begins with, so that no packet is ever moved in memory.
+
+use crate::encap::{Label, Message, ORDERED_LEN};
+use alloc::vec::Vec;
+use byway_wire::Writer;
+
+/// Bytes of room before the packet.
+pub const HEADROOM: usize = ORDERED_LEN;
+
+/// An IP packet in a buffer, behind [`HEADROOM`] bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel(Vec<u8>);
+
+impl Parcel {
+    /// A copy of `packet`, in `buffer`, whose contents go.
+    #[must_use]
+    pub fn copy(mut buffer: Vec<u8>, packet: &[u8]) -> Self {
+        buffer.clear();
+        buffer.resize(HEADROOM, 0);
+        buffer.extend_from_slice(packet);
+        Self(buffer)
+    }
+
+    /// The packet that stands in `buffer` behind [`HEADROOM`] bytes; without so many, an empty packet.
+    #[must_use]
+    pub fn new(mut buffer: Vec<u8>) -> Self {
+        if buffer.len() < HEADROOM {
+            buffer.resize(HEADROOM, 0);
+        }
+        Self(buffer)
+    }
+
+    /// The packet.
+    #[must_use]
+    pub fn packet(&self) -> &[u8] {
+        self.0.get(HEADROOM..).unwrap_or_default()
+    }
+
+    /// The packet, to be changed.
+    pub fn packet_mut(&mut self) -> &mut [u8] {
+        self.0.get_mut(HEADROOM..).unwrap_or_default()
+    }
+
+    /// Bytes of the packet.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.packet().len()
+    }
+
+    /// Whether there is no packet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.packet().is_empty()
+    }
+
+    /// The buffer, with the room before the packet.
+    #[must_use]
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// The datagram that carries the packet in order.
+    pub(super) fn ordered(mut self, label: Label, sequence: u32) -> Vec<u8> {
+        if let Some(room) = self.0.get_mut(..ORDERED_LEN) {
+            Message::Ordered { label, sequence, packet: &[] }.write_header(&mut Writer::new(room));
+        }
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_becomes_a_datagram_where_it_stands() {
+        let parcel = Parcel::copy(alloc::vec![9; 3], b"packet");
+        assert_eq!((parcel.packet(), parcel.len()), (&b"packet"[..], 6));
+        let place = parcel.0.as_ptr();
+        let datagram = parcel.ordered(Label::new(7), 5);
+        assert_eq!(datagram.as_ptr(), place);
+        let read = Message::read(&datagram).unwrap();
+        assert_eq!(read, Message::Ordered { label: Label::new(7), sequence: 5, packet: b"packet" });
+        assert_eq!(Parcel::new(datagram).packet(), b"packet");
+        assert!(Parcel::new(alloc::vec![1]).is_empty());
+    }
+}

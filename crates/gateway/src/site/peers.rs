@@ -1,0 +1,238 @@
+//! Other gateways and the sessions with them: dialled, accepted, lost and dialled again.
+//!
+//! Both ends may dial. A packet goes by the newest session and is taken from any, so two that cross each other do no harm; of more
+//! than two the oldest is closed.
+
+use super::config;
+use super::parcel::Parcel;
+use crate::encap::Label;
+use crate::entry::EntryQueue;
+use crate::flow::FlowId;
+use crate::reorder::{PathDelay, PathDelays};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use byway_control::by_name;
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Admission, Admit, Connect, Endpoint, Handle};
+use byway_wire::{Duration, Instant, PathId};
+
+/// The first pause before dialling again; it doubles up to [`LONGEST_PAUSE`].
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause before dialling again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// What a gateway says in the handshake.
+pub(super) const GREETING: &[u8] = b"byway gateway 1";
+/// Announcements after a session began come this often, [`EAGER`] times, since one may be lost; then rarely.
+const SOON: Duration = Duration::from_secs(1);
+const EAGER: u32 = 5;
+const RARELY: Duration = Duration::from_secs(60);
+/// A path of which nothing came for this long delays nobody.
+const DELAY_COUNTS: Duration = Duration::from_secs(2);
+/// The largest packet that is carried before paths are known to take more.
+const LEAST_PACKET: usize = 1_000;
+/// Sessions with one peer.
+const MOST_SESSIONS: usize = 2;
+
+/// A packet that waits at the entry.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub flow: FlowId,
+    pub parcel: Parcel,
+}
+
+/// What is told to the peer again and again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announcing {
+    pub at: Instant,
+    told: u32,
+}
+
+/// The way to a peer and back, all paths together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    /// Until when this holds.
+    pub until: Instant,
+    /// Bytes that each flow may have in flight.
+    pub flow_limit: u64,
+    /// The largest IP packet that all paths carry.
+    pub largest: usize,
+    /// Round trip of the fastest path.
+    pub rtt: Duration,
+    /// How long a packet that comes may wait for those before it.
+    pub reorder_wait: Duration,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Self {
+            until: Instant::ZERO,
+            flow_limit: u64::MAX,
+            largest: LEAST_PACKET,
+            rtt: Duration::ZERO,
+            reorder_wait: Duration::ZERO,
+        }
+    }
+}
+
+/// Another gateway.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub config: config::Peer,
+    /// Live sessions, the newest last.
+    pub sessions: Vec<Handle>,
+    dialling: Option<Handle>,
+    retry_at: Option<Instant>,
+    pause: Duration,
+    pub announcing: Option<Announcing>,
+    /// What waits for its paths.
+    pub entry: EntryQueue<Waiting>,
+    /// Datagrams that a path gave back: they go first, as they are.
+    pub returned: VecDeque<Vec<u8>>,
+    /// What is known of the delays on its paths to us.
+    delays: BTreeMap<(Handle, PathId), (Instant, PathDelays)>,
+    /// The label to give next.
+    pub label: Label,
+    /// What is known of the way to it, worked out anew now and then.
+    pub way: Way,
+    pub carried: u64,
+    pub carried_bytes: u64,
+}
+
+impl Peer {
+    pub fn new(config: config::Peer, limits: crate::entry::Limits, first: Label) -> Self {
+        Self {
+            retry_at: (!config.addresses.is_empty()).then_some(Instant::ZERO),
+            config,
+            sessions: Vec::new(),
+            dialling: None,
+            pause: SHORTEST_PAUSE,
+            announcing: None,
+            entry: EntryQueue::new(limits),
+            returned: VecDeque::new(),
+            delays: BTreeMap::new(),
+            label: first,
+            way: Way::default(),
+            carried: 0,
+            carried_bytes: 0,
+        }
+    }
+
+    /// The session that packets go by.
+    pub fn session(&self) -> Option<Handle> {
+        self.sessions.last().copied()
+    }
+
+    /// When something is to be done about it.
+    pub fn deadline(&self) -> Option<Instant> {
+        [self.retry_at, self.announcing.map(|announcing| announcing.at)].into_iter().flatten().min()
+    }
+
+    /// Dials if it is time.
+    pub fn dial(&mut self, now: Instant, endpoint: &mut Endpoint, congestion: &str, seed: u64) {
+        if self.retry_at.is_none_or(|at| at > now) || self.dialling.is_some() || !self.sessions.is_empty() {
+            return;
+        }
+        self.retry_at = None;
+        let Some(controller) = by_name(congestion, seed) else { return };
+        let connect = Connect {
+            peer: self.config.key,
+            addresses: self.config.addresses.clone(),
+            application: GREETING.to_vec(),
+            controller,
+        };
+        match endpoint.connect(now, connect) {
+            Ok(handle) => self.dialling = Some(handle),
+            Err(_) => self.retry(now),
+        }
+    }
+
+    fn retry(&mut self, now: Instant) {
+        if !self.config.addresses.is_empty() && self.sessions.is_empty() {
+            self.retry_at = Some(now + self.pause);
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// A session is there.
+    pub fn on_session(&mut self, now: Instant, handle: Handle, endpoint: &mut Endpoint) {
+        if self.dialling == Some(handle) {
+            self.dialling = None;
+        }
+        self.sessions.push(handle);
+        if self.sessions.len() > MOST_SESSIONS {
+            let oldest = self.sessions.remove(0);
+            endpoint.close(now, oldest, 0, "a newer session took its place");
+        }
+        for (word, reach) in &self.config.relays {
+            endpoint.add_relay(now, handle, word, reach.as_ref());
+        }
+        (self.retry_at, self.pause) = (None, SHORTEST_PAUSE);
+        self.announcing = Some(Announcing { at: now, told: 0 });
+    }
+
+    /// A session, or the attempt at one, is over. Whether there is none now, and was one.
+    pub fn on_gone(&mut self, now: Instant, handle: Handle) -> bool {
+        let before = self.sessions.len();
+        self.sessions.retain(|session| *session != handle);
+        let lost = self.sessions.len() < before;
+        if self.dialling == Some(handle) {
+            self.dialling = None;
+        }
+        self.delays.retain(|(session, _), _| *session != handle);
+        self.retry(now);
+        lost && self.sessions.is_empty()
+    }
+
+    /// Whether the handle is a session or an attempt of this peer's.
+    pub fn has(&self, handle: Handle) -> bool {
+        self.dialling == Some(handle) || self.sessions.contains(&handle)
+    }
+
+    /// The announcement was sent.
+    pub fn on_announced(&mut self, now: Instant) {
+        if let Some(announcing) = &mut self.announcing {
+            announcing.told = announcing.told.saturating_add(1);
+            announcing.at = now + if announcing.told < EAGER { SOON } else { RARELY };
+        }
+    }
+
+    /// A packet of the peer's came by `path` with this delay.
+    pub fn on_delay(&mut self, now: Instant, session: Handle, path: PathId, delay: i64) {
+        let rtt = self.way.rtt;
+        let (last, delays) = self.delays.entry((session, path)).or_insert_with(|| (now, PathDelays::new()));
+        *last = now;
+        delays.on_packet(now, delay, rtt);
+    }
+
+    /// The delays of the paths by which packets come now.
+    pub fn delays(&self, now: Instant) -> impl Iterator<Item = PathDelay> + Clone + '_ {
+        let fresh = move |(last, _): &&(Instant, PathDelays)| now.since(*last) <= DELAY_COUNTS;
+        self.delays.values().filter(fresh).filter_map(|(_, delays)| delays.view())
+    }
+
+    /// Forgets paths by which nothing came for long.
+    pub fn forget_delays(&mut self, now: Instant) {
+        self.delays.retain(|_, (last, _)| now.since(*last) <= DELAY_COUNTS * 16);
+    }
+}
+
+/// Takes the gateways that are known.
+pub(super) struct Known {
+    pub keys: Vec<PublicKey>,
+    pub congestion: &'static str,
+}
+
+impl Admission for Known {
+    fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit {
+        let reject = |code, reason: &str| Admit::Reject { code, reason: reason.into() };
+        if said != GREETING {
+            return reject(2, "this is a gateway, which takes no transfers");
+        }
+        let Some(index) = self.keys.iter().position(|key| *key == peer) else {
+            return reject(6, "this gateway does not know your key: it must be among its peers");
+        };
+        let controller: Option<Box<dyn byway_control::Controller>> = by_name(self.congestion, index as u64);
+        controller.map_or_else(|| reject(1, "no controller"), Admit::Accept)
+    }
+}

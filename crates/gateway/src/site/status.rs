@@ -1,0 +1,137 @@
+//! What a gateway is doing, for people and their programs.
+
+use super::Gateway;
+use crate::entry;
+use crate::flow;
+use crate::pass::Passed;
+use crate::reorder::WaitStats;
+use crate::serves::Served;
+use alloc::string::String;
+use alloc::vec::Vec;
+use byway_engine::connection::status::PathStatus as SessionPath;
+use byway_wire::Duration;
+
+/// What happened at a gateway, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Flows that the rules call background and a peer serves.
+    pub flows: u64,
+    /// Those of them that were left alone: there was no session, or the gateway only observes.
+    pub flows_left: u64,
+    /// TCP packets that went by the plain route.
+    pub passed: u64,
+    /// Those of them whose flow was under way when it was first seen.
+    pub mid_life: u64,
+    /// Those of them for which the flow table had no room.
+    pub full: u64,
+    /// Packets of carried flows that went by the plain route, since there was no session.
+    pub failed_open: u64,
+    /// Packets of carried flows that were dropped, since there was no session.
+    pub held: u64,
+    /// Packets that no path could take, and that went by the plain route.
+    pub too_large: u64,
+    /// SYNs whose maximum segment size was lowered.
+    pub clamped: u64,
+    /// ACKs whose window was lowered.
+    pub rewritten: u64,
+    /// Packets of peers handed to hosts.
+    pub delivered: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Packets of peers from or to hosts that they may not speak for, dropped.
+    pub forbidden: u64,
+    /// Datagrams of peers that say nothing, dropped.
+    pub malformed: u64,
+    /// Packets that the hosts' side took too late, dropped.
+    pub overrun: u64,
+    /// Times that the last session with a peer was lost.
+    pub lost_sessions: u64,
+}
+
+/// A path to a peer.
+pub type PathStatus = SessionPath;
+
+/// A peer.
+#[derive(Clone, Debug)]
+pub struct PeerStatus {
+    /// What people call it.
+    pub name: String,
+    /// Whether there is a session.
+    pub up: bool,
+    /// The paths to it.
+    pub paths: Vec<PathStatus>,
+    /// Flows that are carried to or from it.
+    pub flows: usize,
+    /// What each flow may have in flight, bytes; `u64::MAX`: there is no limit.
+    pub flow_limit: u64,
+    /// Bytes that wait for its paths.
+    pub waiting: usize,
+    /// What became of what waited.
+    pub entry: entry::Counters,
+    /// How long its packets would wait to be put in order now.
+    pub reorder_wait: Duration,
+    /// Packets that were to be carried to it, and their bytes.
+    pub carried: u64,
+    /// Their bytes.
+    pub carried_bytes: u64,
+    /// The hosts that it serves.
+    pub serves: Vec<Served>,
+}
+
+/// A gateway.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Peers, in the order of the configuration.
+    pub peers: Vec<PeerStatus>,
+    /// Flows in the table.
+    pub flows: usize,
+    /// What became of flows.
+    pub table: flow::Counters,
+    /// What happened.
+    pub counters: Counters,
+    /// Why packets were left to the plain route.
+    pub passed: Passed,
+    /// How long packets waited to be put in order.
+    pub waits: WaitStats,
+    /// Bytes that wait to be put in order.
+    pub reordering: usize,
+}
+
+impl Gateway {
+    /// What it is doing.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let peer = |(index, peer): (usize, &super::peers::Peer)| {
+            let connection = peer.session().and_then(|session| self.endpoint.connection(session));
+            PeerStatus {
+                name: peer.config.name.clone(),
+                up: connection.is_some(),
+                paths: connection.map(|connection| connection.status().paths).unwrap_or_default(),
+                flows: self.flows.iter().filter(|flow| flow.data.peer == index).count(),
+                flow_limit: peer.way.flow_limit,
+                waiting: peer.entry.bytes(),
+                entry: peer.entry.counters(),
+                reorder_wait: peer.way.reorder_wait,
+                carried: peer.carried,
+                carried_bytes: peer.carried_bytes,
+                serves: self.directory.served_by(index).cloned().collect(),
+            }
+        };
+        Status {
+            peers: self.peers.iter().enumerate().map(peer).collect(),
+            flows: self.flows.len(),
+            table: self.flows.counters(),
+            counters: self.counters,
+            passed: self.passed.clone(),
+            waits: self.exit.stats().clone(),
+            reordering: self.exit.bytes(),
+        }
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+}
+

@@ -1,0 +1,208 @@
+//! Two sites, each with a gateway and a host behind it; between them paths for the session, and the plain route.
+
+pub mod host;
+
+use byway_engine::handshake::Identity;
+use byway_engine::seal::Suites;
+use byway_gateway::rules::{Action, Rule, Rules};
+use byway_gateway::serves::Served;
+use byway_gateway::site::{Config, Gateway, Parcel, Peer, Settings};
+use byway_gateway::{Prefix, State};
+use byway_sim::{Handle, LinkId, PipeConfig, World};
+use byway_wire::{Datagram, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use host::Host;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+/// The plain route between the sites, as a datagram around each packet.
+const PLAIN: Local = Local(0);
+
+/// A gateway, and the host behind it.
+pub struct Site {
+    pub gateway: Gateway,
+    pub host: Host,
+    plain: VecDeque<Vec<u8>>,
+    plain_to: SocketAddr,
+    /// Packets that the host got and sent by the plain route.
+    pub plain_packets: u64,
+    alarm: Option<Instant>,
+    /// Does not carry anything: the gateway is dead, and the kernel routes by itself.
+    pub dead: bool,
+}
+
+impl Site {
+    /// Lets packets pass between host, gateway and plain route until none is left.
+    fn shuffle(&mut self, now: Instant) {
+        loop {
+            self.host.run(now.as_micros());
+            let mut moved = false;
+            while let Some(packet) = self.host.give() {
+                moved = true;
+                if self.dead {
+                    self.plain.push_back(packet);
+                    continue;
+                }
+                let buffer = self.gateway.buffer();
+                self.gateway.packet(now, Parcel::copy(buffer, &packet), State::Full);
+            }
+            while let Some(parcel) = self.gateway.next_packet() {
+                moved = true;
+                let packet = parcel.packet();
+                let to = match packet[0] >> 4 {
+                    4 => IpAddr::from(<[u8; 4]>::try_from(&packet[16..20]).expect("an address")),
+                    _ => IpAddr::from(<[u8; 16]>::try_from(&packet[24..40]).expect("an address")),
+                };
+                if to == self.host.address {
+                    self.host.take(packet);
+                } else {
+                    self.plain.push_back(packet.to_vec());
+                    self.plain_packets += 1;
+                }
+                self.gateway.recycle(parcel.into_buffer());
+            }
+            if !moved {
+                break;
+            }
+        }
+        let micros = self.host.alarm(now.as_micros());
+        self.alarm = micros.map(|micros| Instant::from_micros(micros.max(now.as_micros() + 1)));
+    }
+}
+
+impl Machine for Site {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Datagram(Datagram { local: PLAIN, payload, .. }) => self.host.take(payload),
+            Input::Link(change) if change.local == PLAIN => {}
+            other if !self.dead => self.gateway.handle(now, other),
+            _ => {}
+        }
+        self.shuffle(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        if !self.dead {
+            self.gateway.wake(now);
+        }
+        self.shuffle(now);
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        if let Some(packet) = self.plain.pop_front() {
+            out.buffer[..packet.len()].copy_from_slice(&packet);
+            return Some(Transmit {
+                local: PLAIN,
+                remote: self.plain_to,
+                ecn: Ecn::NotEct,
+                size: packet.len(),
+                segment: packet.len(),
+                phantom: 0,
+            });
+        }
+        if self.dead { None } else { self.gateway.transmit(now, out) }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let gateway = if self.dead { None } else { self.gateway.deadline() };
+        [gateway, self.alarm].into_iter().flatten().min()
+    }
+}
+
+fn identity(seed: u8) -> Identity {
+    Identity::from_secret([seed; 32])
+}
+
+/// What the two sites are made of.
+pub struct Plan {
+    pub v6: bool,
+    pub settings: Settings,
+    pub congestion: &'static str,
+    pub seed: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { v6: false, settings: Settings::default(), congestion: "harp", seed: 1 }
+    }
+}
+
+pub struct Sites {
+    pub world: World,
+    pub alice: Handle<Site>,
+    pub bob: Handle<Site>,
+    pub there: Vec<LinkId>,
+    pub back: Vec<LinkId>,
+    pub plan: Plan,
+}
+
+fn socket(text: String) -> SocketAddr {
+    text.parse().expect("an address")
+}
+
+impl Sites {
+    /// Alice's gateway has a socket for each path, and each pipe leads to Bob's; the plain route takes `plain`.
+    pub fn new(plan: Plan, paths: &[PipeConfig], plain: &PipeConfig) -> Self {
+        let mut world = World::new(plan.seed);
+        let mut at: Vec<SocketAddr> = vec![socket("10.9.0.1:9".into())];
+        at.extend((0..paths.len()).map(|path| socket(format!("10.1.0.{}:4000", path + 1))));
+        let of_bob = [socket("10.9.0.2:9".into()), socket("10.2.0.1:4000".into())];
+        let alice = world.add("alice", plan.site(0, of_bob[0], &of_bob[1..]), &at);
+        let bob = world.add("bob", plan.site(1, at[0], &[]), &of_bob);
+        world.connect(at[0], of_bob[0], plain.clone(), plain.clone());
+        let (mut there, mut back) = (Vec::new(), Vec::new());
+        for (local, pipe) in at[1..].iter().zip(paths) {
+            let (a, b) = world.connect(*local, of_bob[1], pipe.clone(), pipe.clone());
+            there.push(a);
+            back.push(b);
+        }
+        Self { world, alice, bob, there, back, plan }
+    }
+
+    pub fn run(&mut self, millis: u64) {
+        self.world.run_until(Instant::from_millis(millis));
+    }
+}
+
+impl Plan {
+    pub fn host(&self, site: u8) -> IpAddr {
+        if self.v6 {
+            IpAddr::from([0xfd00, u16::from(site) + 1, 0, 0, 0, 0, 0, 7])
+        } else {
+            IpAddr::from([192, 168, site + 1, 7])
+        }
+    }
+
+    pub fn config(&self, site: u8, peer_at: &[SocketAddr]) -> Config {
+        let prefix = |site| Prefix::of(self.host(site), if self.v6 { 32 } else { 24 });
+        Config {
+            identity: identity(site + 1),
+            suites: Suites::SECURE,
+            seed: [site + 9; 32],
+            connection: byway_engine::Config::default(),
+            congestion: self.congestion,
+            peers: vec![Peer {
+                name: "the other".into(),
+                key: identity(2 - site).public(),
+                addresses: peer_at.to_vec(),
+                allowed: vec![prefix(1 - site)],
+                relays: Vec::new(),
+            }],
+            rules: Rules { rules: vec![Rule { action: Action::Background, ..Rule::default() }] },
+            serves: vec![Served { hosts: prefix(site), ports: Vec::new() }],
+            serial: 1,
+            settings: self.settings,
+        }
+    }
+
+    fn site(&self, site: u8, plain_to: SocketAddr, peer_at: &[SocketAddr]) -> Site {
+        Site {
+            gateway: Gateway::new(self.config(site, peer_at)).expect("a gateway"),
+            host: Host::new(self.host(site)),
+            plain: VecDeque::new(),
+            plain_to,
+            plain_packets: 0,
+            alarm: None,
+            dead: false,
+        }
+    }
+}
