@@ -20,6 +20,7 @@
 //! | put in order at the exit, and for how long that may take | [`reorder`] |
 //! | what is lost, by three rules; one penalty per path and epoch | [`loss`], [`epoch`] |
 //! | kept at the entry to mend losses there, if asked for | [`cache`] |
+//! | all of it together: entry and exit at once, sessions with many peers | [`site`] |
 //!
 //! Delay as a sign of congestion is not here: paths and controllers have it (`byway_control::detector`).
 #![no_std]

@@ -2,7 +2,7 @@
 //!
 //! smoltcp times out after as little as 10 ms beyond the smoothed round trip, and sends again what is only late. So what is
 //! measured here is what the gateways carry; goodput is the business of tests with the kernel's TCP.
-#![allow(clippy::unwrap_used, reason = "a test that has no value has failed")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that has no value has failed")]
 
 mod common;
 

@@ -10,6 +10,7 @@
 mod cap;
 pub mod datagrams;
 pub mod facts;
+mod fate;
 mod input;
 mod life;
 mod output;
@@ -22,9 +23,8 @@ pub mod timers;
 mod ways;
 
 use crate::config::{Config, Params};
-use crate::data::{Carried, Incoming, Outgoing};
+use crate::data::{Incoming, Outgoing};
 use crate::handshake::{Established, PublicKey};
-use crate::path::ledger::Cargo;
 use crate::path::receive::ReceivePath;
 use crate::random::Random;
 use crate::route::Source;
@@ -41,6 +41,7 @@ use cap::Cap;
 use core::net::SocketAddr;
 use datagrams::Datagrams;
 use facts::Facts;
+use fate::{arrived, lost};
 pub(crate) use input::{Inbound, Rejected};
 use path::Path;
 use probing::{Candidate, Farewells};
@@ -575,37 +576,6 @@ impl Connection {
             path.ready = true;
             path.paced = false;
             self.ready.push_back(id);
-        }
-    }
-}
-
-/// Hands what a packet carried back to who had it sent: it arrived.
-fn arrived(out: &mut Outgoing, farewells: &mut Farewells, datagrams: &mut Datagrams, cargo: &Cargo) {
-    for carried in cargo {
-        match carried {
-            Carried::Datagram(mark) => datagrams.on_fate(*mark, true),
-            Carried::PathDropped(id) => farewells.on_known(*id),
-            _ => out.on_acked(carried),
-        }
-    }
-}
-
-/// Hands what a packet carried back to who had it sent: it must go out again.
-fn lost(
-    out: &mut Outgoing,
-    incoming: &mut Incoming,
-    farewells: &mut Farewells,
-    datagrams: &mut Datagrams,
-    cargo: &Cargo,
-) {
-    for carried in cargo {
-        match carried {
-            Carried::Datagram(mark) => datagrams.on_fate(*mark, false),
-            Carried::PathDropped(id) => farewells.due.push_back(*id),
-            Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => {
-                incoming.on_lost(carried)
-            }
-            _ => out.on_lost(carried),
         }
     }
 }

@@ -32,10 +32,8 @@ impl Gateway {
                     break;
                 };
                 // Looking costs nothing unless something came.
-                while let Some(received) = self
-                    .endpoint
-                    .connection_mut(session)
-                    .and_then(byway_engine::Connection::next_datagram)
+                while let Some(received) =
+                    self.endpoint.connection_mut(session).and_then(byway_engine::Connection::next_datagram)
                 {
                     self.on_datagram(now, index, session, received);
                 }

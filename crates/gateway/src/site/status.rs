@@ -122,8 +122,8 @@ impl Gateway {
             flows: self.flows.len(),
             table: self.flows.counters(),
             counters: self.counters,
-            passed: self.passed.clone(),
-            waits: self.exit.stats().clone(),
+            passed: self.passed,
+            waits: *self.exit.stats(),
             reordering: self.exit.bytes(),
         }
     }
@@ -134,4 +134,3 @@ impl Gateway {
         self.counters
     }
 }
-
