@@ -6,6 +6,7 @@ use crate::outbox::Outbox;
 use crate::receive::{Inbox, Received};
 use crate::send::{Obstacle, Progress as Left, Sent};
 use crate::socket::Socket;
+use crate::tun::TunSource;
 use crate::wait::Waiter;
 use byway_wire::{
     Duration, Input, Instant, LinkChange, Local, Machine, Out, SendError, SendErrorKind, Transmit,
@@ -22,6 +23,12 @@ pub trait Owner: Send {
     /// move what came in on, put what is to go out in. Must not block; other threads are reached by bounded channels.
     /// What the machine has to send after the turn is sent next. May be called without cause.
     fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> Flow;
+
+    /// A device of the owner's, beside the machine's sockets: there is a turn whenever it has something to read. Asked for once,
+    /// before the first turn.
+    fn device(&self) -> Option<TunSource> {
+        None
+    }
 }
 
 /// Whether a driver goes on after a turn.
@@ -140,7 +147,8 @@ enum Progress {
 impl<O: Owner> Driver<'_, O> {
     fn run(&mut self) -> Result<(), DriverError> {
         let sources: Vec<_> = self.links.iter().map(|link| link.socket.io.clone()).collect();
-        let mut waiter = Waiter::new(self.control.waker(), &sources);
+        let device = self.owner.device();
+        let mut waiter = Waiter::new(self.control.waker(), &sources, device.as_ref());
         self.announce()?;
         let mut progress = Progress::More;
         loop {

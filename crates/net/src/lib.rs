@@ -47,6 +47,7 @@ mod receive;
 mod send;
 mod socket;
 mod statistics;
+mod tun;
 mod wait;
 mod waker;
 
@@ -57,4 +58,5 @@ pub use entropy::{EntropyError, seed};
 pub use interfaces::{Interface, interfaces};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
 pub use statistics::Statistics;
+pub use tun::{Tun, TunError, TunSource};
 pub use waker::Waker;

@@ -1,6 +1,7 @@
 //! Waiting for sockets, the waker and a deadline at once, and ending on time.
 
 use crate::clock::Clock;
+use crate::tun::TunSource;
 use crate::waker::Waker;
 use byway_wire::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,7 +16,7 @@ use std::thread;
 /// and leaving the processor to others in between, is the only way not to be late.
 const TOO_SHORT_TO_SLEEP: Duration = Duration::from_micros(50);
 
-/// The list that the kernel watches: the waker, then the sockets in their order.
+/// The list that the kernel watches: the waker, then the sockets in their order, then the owner's device if there is one.
 pub(crate) struct Waiter<'a> {
     watched: Vec<PollFd<'a>>,
     sources: &'a [Arc<UdpSocket>],
@@ -25,10 +26,15 @@ pub(crate) struct Waiter<'a> {
 }
 
 impl<'a> Waiter<'a> {
-    pub(crate) fn new(waker: &'a Waker, sources: &'a [Arc<UdpSocket>]) -> Self {
-        let mut watched = Vec::with_capacity(sources.len() + 1);
+    pub(crate) fn new(
+        waker: &'a Waker,
+        sources: &'a [Arc<UdpSocket>],
+        device: Option<&'a TunSource>,
+    ) -> Self {
+        let mut watched = Vec::with_capacity(sources.len() + 2);
         watched.push(PollFd::new(waker, PollFlags::IN));
         watched.extend(sources.iter().map(|source| PollFd::new(&**source, PollFlags::IN)));
+        watched.extend(device.map(|device| PollFd::new(device, PollFlags::IN)));
         Self { watched, sources, full: None, _slack: TimerSlack::fine() }
     }
 
@@ -117,7 +123,7 @@ mod tests {
     fn ends_at_the_deadline_whether_near_or_far() {
         let clock = Clock::new();
         let waker = Waker::new().unwrap();
-        let mut waiter = Waiter::new(&waker, &[]);
+        let mut waiter = Waiter::new(&waker, &[], None);
         for micros in [0, 10, 49, 51, 400, 5_000] {
             let until = clock.now() + Duration::from_micros(micros);
             waiter.wait(&clock, Some(until), None).unwrap();
@@ -132,7 +138,7 @@ mod tests {
         let waker = Waker::new().unwrap();
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
         let sources = [socket.clone()];
-        let mut waiter = Waiter::new(&waker, &sources);
+        let mut waiter = Waiter::new(&waker, &sources, None);
 
         waker.wake();
         waiter.wait(&clock, None, None).unwrap();

@@ -1,0 +1,154 @@
+//! A TUN device: IP packets of other hosts, as the kernel's routes bring them, and back.
+//!
+//! With segmentation offload a read brings up to 64 KB of one flow at once, which is cut into packets here, and a write takes
+//! packets of a flow together (`virtio_net_hdr`; the kernel's `Documentation/networking/tuntap.rst`).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
+
+/// The largest that the kernel hands over at once.
+const MOST_READ: usize = 65_535;
+
+/// Why there is no device.
+#[derive(Debug, thiserror::Error)]
+pub enum TunError {
+    /// The caller may not make one.
+    #[error(
+        "no TUN device {name}: it takes CAP_NET_ADMIN and /dev/net/tun (run as root, or grant the capability)"
+    )]
+    Forbidden {
+        /// The name asked for.
+        name: String,
+    },
+    /// Somebody has a device of this name.
+    #[error("a network device {name} is in use already: choose another name")]
+    InUse {
+        /// The name asked for.
+        name: String,
+    },
+    /// The system said something else.
+    #[error("no TUN device {name}: {source}")]
+    System {
+        /// The name asked for.
+        name: String,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+/// A TUN device. It goes when this does, and when the process dies.
+pub struct Tun {
+    device: Arc<SyncDevice>,
+    read: Vec<u8>,
+    packets: Vec<Vec<u8>>,
+    sizes: Vec<usize>,
+    together: GROTable,
+    writing: Vec<Vec<u8>>,
+    written: usize,
+    lost: u64,
+}
+
+/// What the kernel watches of a device.
+#[derive(Clone)]
+pub struct TunSource(Arc<SyncDevice>);
+
+impl AsFd for TunSource {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Tun {
+    /// Makes a device, up, for packets of `mtu` bytes at most. It has no addresses and no routes.
+    ///
+    /// # Errors
+    ///
+    /// See [`TunError`].
+    pub fn open(name: &str, mtu: u16) -> Result<Self, TunError> {
+        let build = || {
+            let device = DeviceBuilder::new()
+                .name(name)
+                .mtu(mtu)
+                .with(|builder| {
+                    builder.offload(true);
+                })
+                .build_sync()?;
+            device.set_nonblocking(true)?;
+            Ok(device)
+        };
+        let device = build().map_err(|source: io::Error| {
+            let name = name.to_owned();
+            match source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound => TunError::Forbidden { name },
+                io::ErrorKind::ResourceBusy => TunError::InUse { name },
+                _ => TunError::System { name, source },
+            }
+        })?;
+        let largest = usize::from(mtu).max(2_048);
+        Ok(Self {
+            device: Arc::new(device),
+            read: vec![0; VIRTIO_NET_HDR_LEN + MOST_READ],
+            packets: vec![vec![0; largest]; IDEAL_BATCH_SIZE],
+            sizes: vec![0; IDEAL_BATCH_SIZE],
+            together: GROTable::default(),
+            writing: vec![Vec::new(); IDEAL_BATCH_SIZE],
+            written: 0,
+            lost: 0,
+        })
+    }
+
+    /// What to watch for packets.
+    #[must_use]
+    pub fn source(&self) -> TunSource {
+        TunSource(Arc::clone(&self.device))
+    }
+
+    /// Hands on the packets of one read. `false`: there was nothing to read.
+    ///
+    /// # Errors
+    ///
+    /// What the system said.
+    pub fn receive(&mut self, mut packet: impl FnMut(&[u8])) -> io::Result<bool> {
+        match self.device.recv_multiple(&mut self.read, &mut self.packets, &mut self.sizes, 0) {
+            Ok(count) => {
+                for (buffer, size) in self.packets.iter().zip(&self.sizes).take(count) {
+                    packet(buffer.get(..*size).unwrap_or_default());
+                }
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a packet, sooner or later: see [`flush`](Self::flush).
+    pub fn send(&mut self, packet: &[u8]) {
+        if self.written == self.writing.len() {
+            self.flush();
+        }
+        if let Some(buffer) = self.writing.get_mut(self.written) {
+            buffer.clear();
+            buffer.resize(VIRTIO_NET_HDR_LEN, 0);
+            buffer.extend_from_slice(packet);
+            self.written += 1;
+        }
+    }
+
+    /// Writes what was given to [`send`](Self::send). What the kernel does not take is lost, and counted, as on any link.
+    pub fn flush(&mut self) {
+        let count = core::mem::take(&mut self.written);
+        let Some(batch) = self.writing.get_mut(..count).filter(|batch| !batch.is_empty()) else { return };
+        if self.device.send_multiple(&mut self.together, batch, VIRTIO_NET_HDR_LEN).is_err() {
+            self.lost += count as u64;
+        }
+    }
+
+    /// Packets that the kernel did not take.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+}
