@@ -9,8 +9,8 @@ mod plain;
 mod table;
 
 pub use event::{
-    Claim, DemoPath, EmulatedLab, Event, Experiment, Outcome, PathChange, PathProgress, PathTotal, Pause,
-    PingPath, Progress, Ready, RelayCounters, ResultEvent, VERSION,
+    Claim, DemoPath, EmulatedLab, Event, Experiment, Harm, Outcome, PathChange, PathProgress, PathTotal,
+    Pause, PingPath, Progress, Ready, RelayCounters, ResultEvent, VERSION,
 };
 pub use table::{Align, Table};
 

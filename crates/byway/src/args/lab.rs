@@ -18,7 +18,8 @@ Examples:
   byway lab bench                         how fast the simulator is on this machine
   byway lab up twosites.toml              a plan's network on this machine: hosts become network namespaces
   byway lab exec alice -- iperf3 -c bob   a program on one of its hosts
-  byway lab down                          everything gone")]
+  byway lab down                          everything gone
+  byway lab harm                          what people's requests wait for beside bulk transfers, byway's and the kernel's")]
 pub struct Lab {
     /// What to do.
     #[command(subcommand)]
@@ -38,6 +39,8 @@ pub enum LabCommand {
     Fuzz(LabFuzz),
     /// Measure how many packets per second the simulator moves on one core
     Bench(LabBench),
+    /// Measure what small requests wait for beside bulk transfers, on an emulated link
+    Harm(LabHarm),
     /// List the networks that a plan can name
     Topologies,
     /// List the congestion controllers that a plan can name, with their options
@@ -132,6 +135,44 @@ pub struct LabDown {
     /// All of them
     #[arg(long, conflicts_with = "lab")]
     pub all: bool,
+}
+
+/// `byway lab harm`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway lab harm                                    cubic, bbr, reno and byway, each with 1 and with 8 transfers: 13 minutes
+  byway lab harm --queue 50,300                     with a small and with a large buffer
+  byway lab harm --against cubic,byway --bulk 1 --requests 60
+  byway lab harm --against byway,byway:ledbat,ledbat
+
+Fetches of 20 KB over the kernel's TCP, first alone, then the same ones beside transfers that go the same way over the same
+link: how much longer they take, how much of what they leave the transfers use, and how soon the transfers have the link when
+they stop. Held against byway's bounds: 1.25 times in the median, 1.40 at the 90th percentile, 80 %, 10 s. Exit code 1 if
+byway breaks one. Needs root or user namespaces, and iperf3.")]
+pub struct LabHarm {
+    /// Who transfers: cubic, bbr and reno are the kernel's TCP, byway its background class, byway:NAME another controller of byway's,
+    /// ledbat libtorrent's µTP (needs python3-libtorrent)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "cubic,bbr,reno,byway")]
+    pub against: Vec<String>,
+    /// How many transfers at once; each number is a run
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,8", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub bulk: Vec<u32>,
+    /// How many requests
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    pub requests: u32,
+    /// Packets that wait before the link, in each direction; each number is a series of runs
+    #[arg(long, value_name = "PACKETS", value_delimiter = ',', default_value = "50", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub queue: Vec<u32>,
+    /// The link's rate in Mbit/s, with headers
+    #[arg(long, value_name = "MBIT/S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub rate: u32,
+    /// Its round-trip time in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=2_000))]
+    pub rtt: u32,
+    /// When requests begin follows from this seed
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// `byway lab serve`

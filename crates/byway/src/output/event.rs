@@ -50,6 +50,8 @@ pub enum Event {
         /// Hash of all that happened, the same on every machine.
         trace: String,
     },
+    /// What requests waited for beside bulk transfers.
+    Harm(Harm),
     /// A random world that broke a law.
     Finding {
         /// Its seed.
@@ -264,6 +266,17 @@ pub enum Outcome {
         /// Claims that are missed.
         failed: usize,
     },
+    /// `lab harm`; counts runs.
+    Harm {
+        /// All that were made, but for those alone.
+        runs: usize,
+        /// Of byway's background class.
+        judged: usize,
+        /// Of those, the ones that hold every bound.
+        passed: usize,
+        /// Of those, the ones that the machine was too busy to judge.
+        inaccurate: usize,
+    },
     /// `lab fuzz`.
     Fuzz {
         /// Worlds that were run.
@@ -333,6 +346,47 @@ impl fmt::Display for RelayCounters {
         }
         Ok(())
     }
+}
+
+/// What requests waited for beside bulk transfers, and what these got. Ratios are those of each request to itself alone.
+#[derive(Clone, Debug, Serialize)]
+pub struct Harm {
+    /// Who transferred.
+    pub against: String,
+    /// How many transfers at once.
+    pub bulk: u32,
+    /// Packets of queue before the link.
+    pub queue: u32,
+    /// The link's rate.
+    pub rate_bps: u64,
+    /// The link's round-trip time, milliseconds.
+    pub rtt_ms: u32,
+    /// Requests made.
+    pub requests: usize,
+    /// Requests that finished.
+    pub finished: usize,
+    /// Median completion time alone.
+    pub alone_median_seconds: f64,
+    /// Ninetieth percentile of completion times alone.
+    pub alone_p90_seconds: f64,
+    /// Median completion time beside the transfers; a request that did not finish counts as endless, which is null.
+    pub median_seconds: Option<f64>,
+    /// Ninetieth percentile of these.
+    pub p90_seconds: Option<f64>,
+    /// Median ratio.
+    pub median: Option<f64>,
+    /// Ninetieth percentile of ratios.
+    pub p90: Option<f64>,
+    /// File bytes delivered from the first request to the end of the last, of what the requests left.
+    pub share: Option<f64>,
+    /// Seconds from the end of the last request until the transfers had 90 % of the link for a second; null: they never had.
+    pub regain_seconds: Option<f64>,
+    /// Whether the machine was not too busy, neither now nor for the requests alone.
+    pub accurate: bool,
+    /// For byway: pass, fail, or inaccurate; others are measured and not judged.
+    pub verdict: &'static str,
+    /// The bounds that do not hold.
+    pub missed: Vec<&'static str>,
 }
 
 /// What came of an experiment.

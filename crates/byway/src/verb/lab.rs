@@ -5,6 +5,7 @@ mod emulated;
 mod emulation;
 mod fetching;
 mod fuzz;
+mod harm;
 mod known;
 mod place;
 mod run;
@@ -24,6 +25,7 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::Report(arguments) => show::report(arguments, output),
         LabCommand::Fuzz(arguments) => fuzz::run(arguments, output),
         LabCommand::Bench(arguments) => bench::run(arguments, output),
+        LabCommand::Harm(arguments) => harm::run(arguments, output),
         LabCommand::Topologies => known::topologies(output),
         LabCommand::Controllers => known::controllers(output),
         LabCommand::Up(arguments) => emulated::up(arguments, output),

@@ -45,8 +45,7 @@ pub(super) fn run(
             let axes: Vec<_> = setup.axes.iter().map(|(axis, label)| format!("{axis}={label}")).collect();
             let called = format!("{} of {planned}: {} seed {seed}", records.len() + 1, axes.join(" "));
             tell(&called);
-            let site = Site::up(what, experiments, &axes, seed)?;
-            let run = one(&site, setup, seed, cancel)?;
+            let run = variant(what, experiments, setup, seed, cancel)?;
             if let Some(warning) = run.warning {
                 tell(&format!("{called}: {warning}"));
             }
@@ -57,10 +56,26 @@ pub(super) fn run(
 }
 
 /// What came of one run.
-struct Run {
+pub(super) struct Run {
     /// `None`: it was cancelled.
-    record: Option<Record>,
-    warning: Option<String>,
+    pub(super) record: Option<Record>,
+    /// Why it is not to be trusted, if it is not.
+    pub(super) warning: Option<String>,
+}
+
+/// Runs one variant of a plan with one seed, on a network of its own.
+pub(super) fn variant(
+    what: &str,
+    experiments: Option<&Path>,
+    setup: &Setup,
+    seed: u64,
+    cancel: &AtomicBool,
+) -> Result<Run> {
+    carriers::check(setup)
+        .map_err(|why| Failure::new(Exit::Usage, format!("this plan cannot be emulated: {why}")))?;
+    let axes: Vec<_> = setup.axes.iter().map(|(axis, label)| format!("{axis}={label}")).collect();
+    let site = Site::up(what, experiments, &axes, seed)?;
+    one(&site, setup, seed, cancel)
 }
 
 /// One variant with one seed.

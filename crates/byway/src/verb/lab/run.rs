@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
 }
 
 /// A flag that SIGINT sets. It lives as long as the process, as do the threads that look at it.
-fn cancellation() -> Result<(&'static AtomicBool, Signals)> {
+pub(super) fn cancellation() -> Result<(&'static AtomicBool, Signals)> {
     static CANCEL: AtomicBool = AtomicBool::new(false);
     let signals = Signals::install(|| CANCEL.store(true, Ordering::Relaxed))?;
     Ok((&CANCEL, signals))

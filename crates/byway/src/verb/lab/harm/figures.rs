@@ -1,0 +1,198 @@
+//! What two runs say together: requests alone, and the same beside transfers.
+
+use byway_lab::Record;
+use byway_lab::record::{LinkRecord, RequestRecord};
+
+/// The bounds of byway's background class.
+pub(super) const MEDIAN: f64 = 1.25;
+pub(super) const P90: f64 = 1.40;
+pub(super) const SHARE: f64 = 0.80;
+pub(super) const REGAIN: f64 = 10.0;
+/// The part of the link that transfers are to have again.
+const MOST_OF_IT: f64 = 0.9;
+
+/// What requests waited for, and what the transfers had.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Figures {
+    pub(super) requests: usize,
+    pub(super) finished: usize,
+    /// Seconds alone, median and ninetieth percentile.
+    pub(super) alone: [f64; 2],
+    /// Seconds beside the transfers; infinite if so many did not finish.
+    pub(super) beside: [f64; 2],
+    /// Each request's time over its time alone.
+    pub(super) ratio: [f64; 2],
+    /// Of the bytes that the requests left, those that were file bytes, delivered.
+    pub(super) share: Option<f64>,
+    /// Seconds until the transfers had the link.
+    pub(super) regain: Option<f64>,
+}
+
+/// The figures of `beside`, whose requests are those of `alone`. `None`: there is none that finished alone.
+pub(super) fn figures(alone: &Record, beside: &Record) -> Option<Figures> {
+    let (quiet, loud) = (&alone.requests.first()?.list, &beside.requests.first()?.list);
+    // A request that never ends is the slowest of all.
+    let taken = |request: &RequestRecord| request.took.unwrap_or(f64::INFINITY);
+    let pairs = quiet.iter().zip(loud).filter(|(quiet, _)| quiet.took.is_some());
+    let ratios: Vec<f64> = pairs.map(|(quiet, loud)| taken(loud) / taken(quiet)).collect();
+    if ratios.is_empty() {
+        return None;
+    }
+    let both = |values: &[f64]| [0.5, 0.9].map(|part| percentile(values, part));
+    let times = |list: &[RequestRecord]| both(&list.iter().map(taken).collect::<Vec<_>>());
+    let (start, end) = company(loud)?;
+    Some(Figures {
+        requests: loud.len(),
+        finished: loud.iter().filter(|request| request.took.is_some()).count(),
+        alone: times(quiet),
+        beside: times(loud),
+        ratio: both(&ratios),
+        share: share(alone, beside, start, end),
+        regain: regain(bottleneck(beside)?, beside.sample, end),
+    })
+}
+
+impl Figures {
+    /// Which bounds do not hold.
+    pub(super) fn missed(&self) -> Vec<&'static str> {
+        let [median, p90] = self.ratio;
+        [
+            ("median", median <= MEDIAN),
+            ("p90", p90 <= P90),
+            ("share", self.share.is_some_and(|share| share >= SHARE)),
+            ("regain", self.regain.is_some_and(|seconds| seconds <= REGAIN)),
+        ]
+        .into_iter()
+        .filter_map(|(bound, holds)| (!holds).then_some(bound))
+        .collect()
+    }
+}
+
+/// The least value that so large a part of all does not exceed.
+fn percentile(values: &[f64], part: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (part * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::INFINITY)
+}
+
+/// From the first request to the end of the last, in seconds.
+fn company(list: &[RequestRecord]) -> Option<(f64, f64)> {
+    let begun = list.iter().filter_map(|request| request.began);
+    let ended = list.iter().filter_map(|request| Some(request.began? + request.took.unwrap_or(0.0)));
+    Some((begun.min_by(f64::total_cmp)?, ended.max_by(f64::total_cmp)?))
+}
+
+/// The link that has a rate, on the way of the answers.
+fn bottleneck(record: &Record) -> Option<&LinkRecord> {
+    record.links.iter().find(|link| link.rate > 0 && link.to == "far")
+}
+
+/// File bytes that came, of what the link carries in that time less what the requests need alone.
+fn share(alone: &Record, beside: &Record, start: f64, end: f64) -> Option<f64> {
+    let link = bottleneck(alone)?;
+    let needed = link.sent.last()?.saturating_sub(at(&link.sent, alone.sample, start)) as f64;
+    let left = link.rate as f64 / 8.0 * (end - start) - needed;
+    let came = |received: &[u64]| {
+        at(received, beside.sample, end).saturating_sub(at(received, beside.sample, start))
+    };
+    let files: u64 = beside.transfers.iter().map(|transfer| came(&transfer.received)).sum();
+    (left > 0.0).then(|| files as f64 / left)
+}
+
+/// How long after `end` a second has passed in which the link carried so much of its rate.
+fn regain(link: &LinkRecord, sample: f64, end: f64) -> Option<f64> {
+    let window = (1.0 / sample).round() as usize;
+    let first = (end / sample).ceil() as usize;
+    let enough = MOST_OF_IT * link.rate as f64 / 8.0 * window as f64 * sample;
+    (first..link.sent.len().saturating_sub(window)).find_map(|from| {
+        let (before, after) = (link.sent.get(from)?, link.sent.get(from + window)?);
+        (after.saturating_sub(*before) as f64 >= enough).then(|| (from + window) as f64 * sample - end)
+    })
+}
+
+/// A cumulative series at a time.
+fn at(series: &[u64], sample: f64, seconds: f64) -> u64 {
+    let place = (seconds / sample).round() as usize;
+    series.get(place).or(series.last()).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_lab::record::{RequestsRecord, TransferRecord};
+
+    /// Ten seconds on a link of 8 Mbit/s, a request each second from the third to the seventh that takes so long, and a transfer
+    /// that has so many bytes of each tenth of a second while they last and all of the link one second after.
+    fn run(took: [Option<f64>; 5], company: u64) -> Record {
+        let list = took.iter().enumerate().map(|(number, took)| RequestRecord {
+            size: 20_000,
+            began: Some(2.0 + number as f64),
+            took: *took,
+        });
+        let requests = vec![RequestsRecord { name: "requests".into(), list: list.collect() }];
+        let step = |sample: u64| match sample {
+            0..80 => company,
+            _ => 100_000 * u64::from(company > 0),
+        };
+        let received: Vec<u64> = (0..=100).map(|sample| (0..sample).map(step).sum()).collect();
+        let asked = |sample: u64| 10_000 * u64::from((20..70).contains(&sample));
+        let sent = (0..=100).map(|sample| received[sample as usize] + (0..sample).map(asked).sum::<u64>());
+        let link = |from: &str, to: &str, rate| LinkRecord {
+            from: from.into(),
+            to: to.into(),
+            rate,
+            sent: sent.clone().collect(),
+            ..LinkRecord::default()
+        };
+        Record {
+            sample: 0.1,
+            requests,
+            links: vec![
+                link("web", "near", 0),
+                link("near", "far", 8_000_000),
+                link("far", "near", 8_000_000),
+            ],
+            transfers: vec![TransferRecord { received, ..TransferRecord::default() }],
+            ..Record::default()
+        }
+    }
+
+    const QUIET: [Option<f64>; 5] = [Some(0.1), Some(0.1), Some(0.2), Some(0.1), Some(0.1)];
+
+    #[test]
+    fn each_request_is_compared_with_itself() {
+        let beside = run([Some(0.1), Some(0.1), Some(0.2), Some(0.13), Some(0.4)], 81_000);
+        let found = figures(&run(QUIET, 0), &beside).unwrap();
+        assert_eq!((found.requests, found.finished), (5, 5));
+        assert_eq!((found.alone, found.beside), ([0.1, 0.2], [0.13, 0.4]));
+        assert_eq!(found.ratio, [1.0, 4.0]);
+        // 4.4 s of 1 MB/s less the half megabyte of the requests.
+        let share = found.share.unwrap();
+        assert!((share - 44.0 * 81_000.0 / 3.9e6).abs() < 1e-9, "{share}");
+        // What is left of the time until second 8 is short of 90 %; the window that ends at 8.5 has five tenths of each.
+        assert!((found.regain.unwrap() - 2.1).abs() < 0.11, "{:?}", found.regain);
+        assert_eq!(found.missed(), ["p90"]);
+    }
+
+    #[test]
+    fn one_that_never_ends_is_the_slowest() {
+        let beside = run([Some(0.1), None, Some(0.2), None, None], 50_000);
+        let found = figures(&run(QUIET, 0), &beside).unwrap();
+        assert_eq!((found.finished, found.ratio, found.beside), (2, [f64::INFINITY; 2], [f64::INFINITY; 2]));
+        assert_eq!(found.missed(), ["median", "p90", "share"]);
+    }
+
+    #[test]
+    fn a_transfer_that_never_has_the_link_misses_that_bound() {
+        let mut beside = run(QUIET, 85_000);
+        for link in &mut beside.links {
+            let before = link.sent[61];
+            for (number, sent) in link.sent.iter_mut().enumerate().skip(61) {
+                *sent = before + (number as u64 - 61) * 89_000;
+            }
+        }
+        let found = figures(&run(QUIET, 0), &beside).unwrap();
+        assert_eq!((found.regain, found.missed()), (None, vec!["regain"]));
+    }
+}

@@ -1,0 +1,131 @@
+//! What is measured, as a plan: a web server and a source of bulk data share one link to those who ask and those who receive.
+
+use anyhow::{Context as _, Result, bail};
+use byway_lab::Setup;
+use byway_lab::plan::{Mode, Overrides, Plan};
+use std::fmt::Write as _;
+
+/// Bytes of a request's answer.
+const SIZE: &str = "20 KB";
+/// Milliseconds between two requests, on average.
+pub(super) const EVERY_MS: u32 = 200;
+/// Seconds until the transfers begin: whoever prepares them is ready by then.
+const PREPARED: u32 = 4;
+/// Seconds that transfers have the link for themselves before there are requests.
+const ALONE: u32 = 10;
+/// Seconds that they have it for themselves after: a bound more than they need.
+const AFTER: u32 = 12;
+
+/// Where requests are made, and what is in their way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) mbit: u32,
+    pub(super) rtt_ms: u32,
+    pub(super) queue: u32,
+}
+
+/// Who transfers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Rival {
+    /// The kernel's TCP, or libtorrent's µTP as `ledbat`, by the controller.
+    Tcp(String),
+    /// `byway send` and `byway recv`, by the controller.
+    Byway(String),
+}
+
+impl Rival {
+    /// Who is meant by a word of the command line.
+    pub(super) fn named(name: &str) -> Result<Self> {
+        Ok(match name {
+            "cubic" | "bbr" | "reno" | "ledbat" => Self::Tcp(name.to_owned()),
+            // What the class `background` is.
+            "byway" => Self::Byway("harp".to_owned()),
+            _ => match name.strip_prefix("byway:") {
+                Some(controller) if byway_control::by_name(controller, 1).is_some() => {
+                    Self::Byway(controller.to_owned())
+                }
+                Some(controller) => bail!("byway has no controller {controller}"),
+                None => bail!(
+                    "nobody is called {name}: there are cubic, bbr, reno, ledbat, byway and byway:CONTROLLER"
+                ),
+            },
+        })
+    }
+}
+
+/// How long a run takes, in seconds.
+pub(super) fn seconds(requests: u32) -> u32 {
+    PREPARED + ALONE + (requests * EVERY_MS).div_ceil(1_000) + AFTER
+}
+
+/// The plan of a run: `requests` of them beside `bulk`, or alone.
+pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> String {
+    let seconds = seconds(requests);
+    let Link { mbit, rtt_ms, queue } = link;
+    let mut text = format!(
+        "title = \"harm\"\nduration = \"{seconds} s\"\nsample = \"100 ms\"\nseeds = 1\n
+         [[link]]\nbetween = [\"web\", \"near\"]\n
+         [[link]]\nbetween = [\"source\", \"near\"]\n
+         [[link]]\nbetween = [\"near\", \"far\"]\nrate = \"{mbit} Mbit/s\"\ndelay = \"{} us\"\nqueue = \"{queue} packets\"\n
+         [[requests]]\nname = \"requests\"\nclient = \"far\"\nserver = \"web\"\nsize = \"{SIZE}\"\ncongestion = \"cubic\"
+         count = {requests}\nevery = \"{EVERY_MS} ms\"\npoisson = true\nstart = \"{} s\"\n",
+        rtt_ms * 500,
+        PREPARED + ALONE,
+    );
+    if let Some((rival, count)) = bulk {
+        let (carrier, congestion) = match rival {
+            Rival::Tcp(congestion) => ("tcp", congestion),
+            Rival::Byway(congestion) => ("session", congestion),
+        };
+        let _ = write!(
+            text,
+            "[[transfer]]\nname = \"bulk\"\nfrom = \"source\"\nto = \"far\"\npaths = [\"direct\"]\nstart = \"{PREPARED} s\"
+             count = {count}\ncarrier = \"{carrier}\"\ncongestion = \"{congestion}\"\n"
+        );
+        if matches!(rival, Rival::Byway(_)) {
+            // More than the link can carry in that time: none ends before the others.
+            let _ = writeln!(text, "size = \"{} KB\"", mbit * 125 * seconds);
+        }
+    }
+    text
+}
+
+/// The only variant of such a plan.
+pub(super) fn setup(file: &str, text: &str) -> Result<Setup> {
+    let plan = Plan::read(file, text, Mode::All, &Overrides::default())?;
+    plan.and_then(|plan| plan.variants.into_iter().next()).context("a plan without a variant")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_lab::setup::{Carrier, Demand};
+    use core::time::Duration;
+
+    const LINK: Link = Link { mbit: 10, rtt_ms: 25, queue: 50 };
+
+    #[test]
+    fn the_same_requests_are_made_alone_and_beside_whom_it_may_be() {
+        let alone = setup("alone", &plan(LINK, 300, None)).unwrap();
+        assert_eq!((alone.duration, alone.transfers.len()), (Duration::from_secs(86), 0));
+        let list = byway_lab::world::requests(&alone.requests[0], 1, alone.duration);
+        assert_eq!(list.len(), 300);
+        for name in ["cubic", "bbr", "reno", "ledbat", "byway", "byway:mpath"] {
+            let rival = Rival::named(name).unwrap();
+            let beside = setup(name, &plan(LINK, 300, Some((&rival, 8)))).unwrap();
+            assert_eq!(beside.transfers.len(), 8, "{name}");
+            assert_eq!(byway_lab::world::requests(&beside.requests[0], 1, beside.duration), list, "{name}");
+            let session = matches!(beside.transfers[0].carrier, Carrier::Session(_));
+            assert_eq!(session, name.starts_with("byway"), "{name}");
+            assert_eq!(session, beside.transfers[0].demand == Demand::Size(107_500_000), "{name}");
+        }
+    }
+
+    #[test]
+    fn who_is_unknown_is_told() {
+        for (name, says) in [("lia", "nobody is called lia"), ("byway:lion", "no controller lion")] {
+            let told = Rival::named(name).unwrap_err().to_string();
+            assert!(told.contains(says), "{told}");
+        }
+    }
+}
