@@ -6,6 +6,7 @@
 pub mod args;
 pub mod demo;
 pub mod exit;
+pub mod gateway;
 pub mod identity;
 pub mod output;
 pub mod relaying;

@@ -1,0 +1,149 @@
+use super::*;
+use byway_gateway::rules::Direction;
+
+const PEER: &str = "byway-key-mfrggzdfmztwq2lknnwg23tpobyxe43uov3ho6dzpiydcmrtgq2qpgjcuu";
+
+fn read(text: &str) -> Result<GatewayConfig, String> {
+    GatewayConfig::parse(Path::new("/etc/byway/gw.toml"), text).map_err(|error| error.to_string())
+}
+
+fn whole() -> String {
+    format!(
+        r#"
+[gateway]
+key = "gw.key"
+listen = ["192.0.2.1", "[2001:db8::1]:5000"]
+tun = "byway1"
+mark = 4711
+serves = ["192.168.1.0/24", {{ hosts = "2001:db8:1::/48", ports = [873, "8000-8010"] }}]
+congestion = "hir"
+fail-closed = true
+dead-after = "4s"
+
+[limits]
+flows = 1000
+entry = "4M"
+reorder = "16M"
+
+[[peer]]
+name = "harbour"
+key = "{PEER}"
+addresses = ["198.51.100.7:4749"]
+allowed = ["192.168.2.0/24", "2001:db8:2::/48"]
+
+[[rule]]
+name = "backup"
+direction = "outbound"
+to-ports = [873]
+"#
+    )
+}
+
+#[test]
+fn a_whole_file_is_read() {
+    let config = read(&whole()).unwrap();
+    assert_eq!(config.key.as_deref(), Some(Path::new("/etc/byway/gw.key")));
+    let listen: Vec<String> = config.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(listen, ["192.0.2.1:4749", "[2001:db8::1]:5000"]);
+    assert_eq!((config.tun.as_str(), config.mark, config.congestion), ("byway1", 4711, "hir"));
+    assert_eq!(config.status_socket(), Path::new("/run/byway-gateway-byway1.sock"));
+    assert_eq!(config.serves.len(), 2);
+    assert!(config.serves[1].has_port(8005) && !config.serves[1].has_port(80));
+    assert!(config.settings.fail_closed && !config.settings.observe);
+    assert_eq!(config.settings.dead_after, Duration::from_secs(4));
+    assert_eq!((config.settings.flows.flows, config.settings.flows.opening), (1000, 1000));
+    assert_eq!((config.settings.entry.bytes, config.settings.exit.bytes), (4 << 20, 16 << 20));
+    assert_eq!(config.rules.rules[0].direction, Direction::Outbound);
+    let [peer] = config.peers.as_slice() else { panic!("{:?}", config.peers) };
+    assert_eq!((peer.name.as_str(), peer.key.to_string().as_str()), ("harbour", PEER));
+    assert_eq!(
+        config.elsewhere().map(|prefix| prefix.to_string()).collect::<Vec<_>>(),
+        ["192.168.2.0/24", "2001:db8:2::/48"]
+    );
+}
+
+#[test]
+fn little_suffices() {
+    let config = read("[gateway]\nserves = [\"10.0.0.0/8\"]\n").unwrap();
+    assert_eq!((config.tun.as_str(), config.mark, config.congestion), (TUN, MARK, "harp"));
+    assert!(config.listen.is_empty() && config.key.is_none() && !config.exposed);
+    assert_eq!(config.settings, Settings::default());
+}
+
+#[test]
+fn a_mistake_is_told_with_its_line() {
+    let changed = |from: &str, to: &str| {
+        let text = whole();
+        assert!(text.contains(from), "{from}");
+        read(&text.replacen(from, to, 1)).unwrap_err()
+    };
+    for (from, to, line, what) in [
+        ("fail-closed", "fail_close", 9, "unknown field `fail_close`"),
+        ("congestion = \"hir\"", "congestion = \"hurry\"", 8, "there is no congestion controller `hurry`"),
+        ("192.168.1.0/24", "192.168.1.1/24", 7, "the prefix would be 192.168.1.0/24"),
+        ("[\"192.168.1.0/24\",", "[7,", 7, "expected a prefix, such as"),
+        ("\"8000-8010\"", "\"8010-8000\"", 7, "the first port of a range"),
+        ("byway1", "a device by the river", 5, "1 to 15 letters"),
+        ("byway1", "..", 5, "1 to 15 letters"),
+        ("4711", "254", 6, "0 and 253 to 255 are taken"),
+        ("4711", "70000", 6, "u16"),
+        ("\"4s\"", "\"4 fortnights\"", 10, "fortnights"),
+        ("\"4s\"", "\"1h\"", 10, "between 1s and 60s"),
+        ("flows = 1000", "flows = 0", 13, "at least 1"),
+        ("\"4M\"", "\"4K\"", 14, "at least 128K"),
+        ("192.0.2.1", "eth0", 4, "write an IP address"),
+        (PEER, "byway-key-aaaa", 19, "mistyped or cut short"),
+        ("198.51.100.7:4749", "198.51.100.7", 20, "invalid socket address"),
+        ("198.51.100.7:4749", "0.0.0.0:4749", 18, "none that can be reached"),
+        ("[\"192.168.2.0/24\", \"2001:db8:2::/48\"]", "[]", 21, "may speak for no hosts"),
+        ("to-ports = [873]", "to-ports = [87300]", 26, "port"),
+        ("direction = \"outbound\"", "direction = \"up\"", 25, "unknown variant `up`"),
+        ("[[rule]]", "[[rules]]", 23, "unknown field `rules`"),
+        ("[limits]", "[limits", 12, ""),
+    ] {
+        let error = changed(from, to);
+        assert!(error.starts_with(&format!("/etc/byway/gw.toml:{line}: ")), "{to}: {error}");
+        assert!(error.contains(what), "{to}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    assert_eq!(
+        read("[limits]\n").unwrap_err(),
+        "/etc/byway/gw.toml:1: there is no [gateway] table: say there what this gateway serves"
+    );
+    assert!(read("[gateway]\nserves = []\n").unwrap_err().contains(":2: a gateway that serves no hosts"));
+}
+
+#[test]
+fn peers_are_told_apart() {
+    let peer = whole();
+    let peer = &peer[peer.find("[[peer]]").unwrap()..peer.find("[[rule]]").unwrap()];
+    let other = peer.replace(PEER, &PublicKey([3; 32]).to_string());
+    assert!(read(&(whole() + &other)).unwrap_err().contains(":28: there is another peer `harbour`"));
+    let other = peer.replace("harbour", "island");
+    assert!(read(&(whole() + &other)).unwrap_err().contains(":29: the peer `harbour` has this key, too"));
+}
+
+#[test]
+fn a_relays_word_is_kept_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("gw.toml");
+    let with = |word: &str| whole().replace("allowed = ", &format!("relays = [\"{word}\"]\nallowed = "));
+    let read = |word: &str| GatewayConfig::parse(&file, &with(word)).map_err(|error| error.to_string());
+    let error = read("byway-relay1-secretsecret").unwrap_err();
+    assert!(error.contains(":21: ") && !error.contains("secretsecret"), "{error}");
+    let error = read("@relay.word").unwrap_err();
+    assert!(error.contains("relay.word: ") && error.contains("No such file"), "{error}");
+}
+
+#[test]
+fn a_file_becomes_a_gateway() {
+    let config = read(&whole()).unwrap();
+    let identity = |secret| Identity::new(crate::secret::Secret::new(secret)).unwrap();
+    let site = config.site(&identity([5; 32]), [6; 32], 7).unwrap();
+    assert_eq!((site.congestion, site.serial, site.peers.len()), ("hir", 7, 1));
+    assert!(byway_gateway::site::Gateway::new(site).is_ok());
+    let own = identity([5; 32]);
+    let config = read(&whole().replace(PEER, &own.public().to_string())).unwrap();
+    let error = config.site(&own, [6; 32], 7).unwrap_err();
+    assert!(error.to_string().contains("this gateway's own key"), "{error}");
+}
