@@ -1,3 +1,6 @@
 //! A gateway on this host: its configuration, what it installs in the kernel, and the running of it.
 
+pub mod capabilities;
+pub mod check;
 pub mod config;
+pub mod plumbing;

@@ -1,0 +1,61 @@
+//! What a gateway may do once it runs: administer networks, nothing else.
+
+use anyhow::{Context as _, Result};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
+    remove_capability_from_bounding_set, set_capabilities,
+};
+
+/// Keeps `CAP_NET_ADMIN` and gives all other capabilities up, for good: what this process starts from now on (`nft`, `ip`) gets no
+/// more either, also if the user is root.
+///
+/// Capabilities belong to a thread, and threads have those of the one that started them: call this before any are started.
+/// Files are opened by their permissions alone afterwards, so whatever needs more is opened before.
+///
+/// # Errors
+/// As the system says. Without `CAP_SETPCAP` what programs may get stays as it was, which is no error: they can get no more than
+/// this user's.
+pub fn keep_net_admin() -> Result<()> {
+    let kept = CapabilitySet::NET_ADMIN;
+    let sets = capabilities(None).context("cannot see this process's capabilities")?;
+    if sets.effective.contains(CapabilitySet::SETPCAP) {
+        for bit in 0..u64::BITS {
+            let one = CapabilitySet::from_bits_retain(1 << bit);
+            // The system refuses to speak of capabilities that it does not have.
+            if one != kept && capability_is_in_bounding_set(one).unwrap_or(false) {
+                remove_capability_from_bounding_set(one).context("cannot give up capabilities")?;
+            }
+        }
+    }
+    let left = CapabilitySets {
+        effective: sets.effective & kept,
+        permitted: sets.permitted & kept,
+        inheritable: sets.inheritable & kept,
+    };
+    set_capabilities(None, left).context("cannot give up capabilities")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_administration_of_networks_is_kept() {
+        // A thread of its own: the others keep what they have.
+        let after = std::thread::spawn(|| {
+            let before = capabilities(None)?;
+            keep_net_admin()?;
+            anyhow::Ok((
+                before,
+                capabilities(None)?,
+                capability_is_in_bounding_set(CapabilitySet::SYS_ADMIN)?,
+            ))
+        });
+        let (before, after, more) = after.join().unwrap().unwrap();
+        assert_eq!(after.effective, before.effective & CapabilitySet::NET_ADMIN);
+        assert_eq!(after.permitted, before.permitted & CapabilitySet::NET_ADMIN);
+        if before.effective.contains(CapabilitySet::SETPCAP) {
+            assert!(!more, "programs could get more");
+        }
+    }
+}

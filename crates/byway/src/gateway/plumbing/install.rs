@@ -1,0 +1,183 @@
+//! Putting a plan into the kernel by the programs `nft` and `ip`, and taking it out again.
+
+use super::{Family, MARK_MASK, PROTOCOL, Plan, selector};
+use crate::exit::{Exit, Failure};
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+
+/// Where the programs are besides where this process looks for programs: paths of other users than root often lack them.
+const SYSTEM_PATHS: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin";
+
+/// What a gateway left in the kernel, or has there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Whether there is the table of nftables.
+    pub table: bool,
+    /// Rules of routing, by version of IP.
+    pub rules: Vec<(Family, usize)>,
+    /// Routes, by version of IP.
+    pub routes: Vec<(Family, usize)>,
+}
+
+impl Found {
+    /// Whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.table && self.rules.iter().chain(&self.routes).all(|(_, count)| *count == 0)
+    }
+}
+
+/// What of the plan, or of another one with the same names and numbers, is in the kernel.
+///
+/// # Errors
+/// `nft` or `ip` is missing or fails; the routing table is used by somebody else.
+pub fn installed(plan: &Plan) -> Result<Found> {
+    let mut found = Found { table: has_table(&plan.table)?, ..Found::default() };
+    for family in [Family::V4, Family::V6] {
+        found.rules.push((family, rules(family, plan.mark)?));
+        found.routes.push((family, routes(family, plan.mark)?));
+    }
+    Ok(found)
+}
+
+/// Installs `plan`, in place of what an earlier gateway may have left. The TUN device is there and up. Marks come last: nothing is
+/// captured before there is a way to go.
+///
+/// # Errors
+/// As [`installed`]; nothing that was installed stays then.
+pub fn install(plan: &Plan) -> Result<()> {
+    remove(plan)?;
+    let steps = || {
+        for (family, commands) in &plan.routing {
+            ip(&[family.flag(), "-batch", "-"], commands)?;
+        }
+        nft(&["-f", "-"], &plan.ruleset).map(drop)
+    };
+    steps().inspect_err(|_| {
+        // What went wrong first is what is told.
+        let _ = remove(plan);
+    })
+}
+
+/// Removes whatever of the plan is in the kernel. It does not matter if nothing is.
+///
+/// # Errors
+/// As [`installed`].
+pub fn remove(plan: &Plan) -> Result<()> {
+    let found = installed(plan)?;
+    if found.table {
+        nft(&["delete", "table", "inet", &plan.table], "")?;
+    }
+    let mark = plan.mark.to_string();
+    for (family, count) in found.rules {
+        ip(&[family.flag(), "-batch", "-"], &format!("rule del {}\n", selector(plan.mark)).repeat(count))?;
+    }
+    for (family, count) in found.routes {
+        if count > 0 {
+            ip(&[family.flag(), "route", "flush", "table", &mark], "")?;
+        }
+    }
+    Ok(())
+}
+
+fn has_table(table: &str) -> Result<bool> {
+    let tables = nft(&["-j", "list", "tables"], "")?;
+    let tables: Value = serde_json::from_str(&tables).context("nft answered something else than JSON")?;
+    let ours = |entry: &Value| entry["table"]["family"] == "inet" && entry["table"]["name"] == table;
+    Ok(tables["nftables"].as_array().is_some_and(|tables| tables.iter().any(ours)))
+}
+
+/// Our rules of routing.
+fn rules(family: Family, mark: u16) -> Result<usize> {
+    let listed = listed(family, &["rule", "list", "priority", &mark.to_string()])?;
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<u32>().ok());
+    let ours = |rule: &&Value| {
+        number(&rule["protocol"]) == Some(PROTOCOL.into())
+            && number(&rule["table"]) == Some(mark.into())
+            && rule["fwmark"] == format!("{mark:#x}")
+            && rule["fwmask"] == format!("{MARK_MASK:#x}")
+    };
+    Ok(listed.iter().filter(ours).count())
+}
+
+/// Our routes.
+fn routes(family: Family, mark: u16) -> Result<usize> {
+    let listed = listed(family, &["route", "show", "table", &mark.to_string()])?;
+    let protocol = PROTOCOL.to_string();
+    if let Some(other) = listed.iter().find(|route| route["protocol"] != protocol.as_str()) {
+        let to = other["dst"].as_str().unwrap_or("somewhere");
+        let sentence = format!(
+            "the routing table {mark} is used by somebody else (it has a route to {to}): choose another number with `mark`"
+        );
+        return Err(Failure::new(Exit::Error, sentence).into());
+    }
+    Ok(listed.len())
+}
+
+fn listed(family: Family, what: &[&str]) -> Result<Vec<Value>> {
+    let arguments = [&["-j", family.flag()], what].concat();
+    let output = run("ip", "iproute2", &arguments, "")?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        // A routing table without a route does not exist; a host may do without IPv6.
+        if text.contains("does not exist") || text.contains("not supported") {
+            return Ok(Vec::new());
+        }
+        return Err(refused("ip", &text));
+    }
+    let text = output.stdout.trim_ascii();
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    serde_json::from_slice(text).context("ip answered something else than JSON")
+}
+
+fn ip(arguments: &[&str], input: &str) -> Result<String> {
+    done("ip", run("ip", "iproute2", arguments, input)?)
+}
+
+fn nft(arguments: &[&str], input: &str) -> Result<String> {
+    done("nft", run("nft", "nftables", arguments, input)?)
+}
+
+fn done(program: &str, output: std::process::Output) -> Result<String> {
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(refused(program, &String::from_utf8_lossy(&output.stderr)))
+}
+
+/// What a program's own words mean.
+fn refused(program: &str, told: &str) -> anyhow::Error {
+    let (exit, sentence) = if told.contains("Operation not permitted") || told.contains("must be root") {
+        (Exit::NotAuthorised, super::system::NO_PRIVILEGE.to_owned())
+    } else {
+        let first = told.lines().find(|line| !line.trim().is_empty()).unwrap_or("it does not say why").trim();
+        let first = first.trim_start_matches("RTNETLINK answers: ").trim_start_matches("Error: ");
+        (Exit::Error, format!("{program} refuses what the gateway needs: {first}"))
+    };
+    Failure::new(exit, sentence).into()
+}
+
+/// Runs a program to its end, with `input` as its input.
+fn run(program: &str, package: &str, arguments: &[&str], input: &str) -> Result<std::process::Output> {
+    let path = std::env::var("PATH")
+        .map_or_else(|_| SYSTEM_PATHS.to_owned(), |path| format!("{path}:{SYSTEM_PATHS}"));
+    let mut command = Command::new(program);
+    command.args(arguments).env("PATH", path).env("LC_ALL", "C");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let sentence = format!("the program {program} is missing: install the package {package}");
+            anyhow::Error::new(Failure::new(Exit::Error, sentence))
+        }
+        _ => anyhow::Error::new(error).context(format!("cannot run {program}")),
+    })?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that ends before it has read all says why itself.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    child.wait_with_output().with_context(|| format!("cannot run {program}"))
+}

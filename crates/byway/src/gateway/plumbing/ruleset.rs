@@ -1,0 +1,147 @@
+//! The table of nftables: a coarse filter before the gateway, which decides precisely.
+//!
+//! It takes what may be of a background flow: TCP from hosts that are served here to hosts that peers may speak for, with addresses
+//! and ports as a background rule has them, seen from either end. A rule's DSCP is that of the first SYN, and says nothing of the
+//! packets after it, so it does not narrow what is taken; neither do rules that let flows pass, since from one packet nobody can tell
+//! which of its ends opened the flow. Whatever is taken and not carried comes back out of the TUN device as it went in.
+
+use super::{Family, MARK_MASK, table};
+use crate::gateway::config::GatewayConfig;
+use byway_gateway::rules::{Action, Direction, Rule, explain};
+use byway_gateway::{Ports, Prefix};
+use std::fmt::{Display, Write as _};
+
+/// What `nft -f -` is given. In one transaction the table is made (if there is none), deleted and made anew: no packet sees
+/// anything between, and it does not matter whether there was one.
+#[must_use]
+pub fn ruleset(config: &GatewayConfig) -> String {
+    let (tun, mark) = (&config.tun, config.mark);
+    let table = table(tun);
+    let here: Vec<Prefix> = config.serves.iter().map(|served| served.hosts).collect();
+    let there: Vec<Prefix> = config.elsewhere().collect();
+    let mut text = format!("table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n");
+    let mut jumps = String::new();
+    let mut chains = String::new();
+    for family in [Family::V4, Family::V6] {
+        let (Some(here), Some(there)) = (set(&here, family), set(&there, family)) else { continue };
+        let (ip, suffix) = (word(family), if family == Family::V4 { "4" } else { "6" });
+        let matches: Vec<String> =
+            config.rules.rules.iter().enumerate().flat_map(|rule| clauses(rule, family)).collect();
+        if matches.is_empty() {
+            continue;
+        }
+        let _ = writeln!(jumps, "        {ip} saddr {here} {ip} daddr {there} goto rules{suffix}");
+        let _ = writeln!(chains, "    chain rules{suffix} {{");
+        for line in matches {
+            let _ = writeln!(chains, "        {line}");
+        }
+        let _ = writeln!(chains, "    }}");
+    }
+    let keep = !MARK_MASK;
+    let _ = write!(
+        text,
+        "    chain take {{\n        counter meta mark set meta mark & {keep:#010x} | {mark:#010x}\n    }}\n{chains}    \
+         chain prerouting {{\n        type filter hook prerouting priority mangle; policy accept;\n        \
+         iifname \"{tun}\" accept\n        meta l4proto != tcp accept\n{jumps}    }}\n}}\n"
+    );
+    text
+}
+
+/// What a background rule takes of one version of IP: packets of flows that were opened here, and those that answer flows that were
+/// opened elsewhere.
+fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
+    if rule.action != Action::Background {
+        return Vec::new();
+    }
+    let (Some(from), Some(to)) = (addresses(&rule.from, family), addresses(&rule.to, family)) else {
+        return Vec::new();
+    };
+    let (from_ports, to_ports) = (ports(&rule.from_ports), ports(&rule.to_ports));
+    let ip = word(family);
+    let clause = |source: &Option<String>,
+                  source_ports: &Option<String>,
+                  destination: &Option<String>,
+                  destination_ports: &Option<String>| {
+        let mut line = String::new();
+        for (what, values) in [
+            (format!("{ip} saddr"), source),
+            (format!("{ip} daddr"), destination),
+            ("tcp sport".to_owned(), source_ports),
+            ("tcp dport".to_owned(), destination_ports),
+        ] {
+            if let Some(values) = values {
+                let _ = write!(line, "{what} {values} ");
+            }
+        }
+        line
+    };
+    let comment = comment(place, rule);
+    let mut clauses = Vec::new();
+    if rule.direction != Direction::Inbound {
+        clauses.push(clause(&from, &from_ports, &to, &to_ports));
+    }
+    if rule.direction != Direction::Outbound {
+        clauses.push(clause(&to, &to_ports, &from, &from_ports));
+    }
+    clauses.dedup();
+    clauses.into_iter().map(|line| format!("{line}goto take{comment}")).collect()
+}
+
+/// The rule's sentence where a person who reads `nft list ruleset` finds it. A comment is 128 bytes at most.
+fn comment(place: usize, rule: &Rule) -> String {
+    let sentence: String = explain(place, rule)
+        .chars()
+        .filter(|c| c.is_ascii() && !c.is_ascii_control() && !"\"\\".contains(*c))
+        .collect();
+    let short = match sentence.char_indices().nth(120) {
+        Some((end, _)) => format!("{}...", sentence.get(..end).unwrap_or_default()),
+        None => sentence,
+    };
+    format!(" comment \"{short}\"")
+}
+
+const fn word(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "ip",
+        Family::V6 => "ip6",
+    }
+}
+
+/// The prefixes of one version of IP; `None` if there are none.
+fn set(prefixes: &[Prefix], family: Family) -> Option<String> {
+    let own: Vec<Prefix> = prefixes.iter().copied().filter(|prefix| family.has(prefix)).collect();
+    // One that another covers adds nothing.
+    let mut kept: Vec<Prefix> = own
+        .iter()
+        .copied()
+        .filter(|prefix| !own.iter().any(|other| other != prefix && other.covers(prefix)))
+        .collect();
+    kept.sort_unstable();
+    kept.dedup();
+    (!kept.is_empty()).then(|| braces(&kept))
+}
+
+/// The addresses of a rule: any (`Some(None)`), these, or none of this version of IP (`None`).
+fn addresses(prefixes: &[Prefix], family: Family) -> Option<Option<String>> {
+    if prefixes.is_empty() { Some(None) } else { set(prefixes, family).map(Some) }
+}
+
+/// The ports of a rule, what overlaps or touches put together; `None`: any.
+fn ports(list: &[Ports]) -> Option<String> {
+    let mut ranges: Vec<(u16, u16)> = list.iter().map(|ports| (ports.first(), ports.last())).collect();
+    ranges.sort_unstable();
+    let mut merged: Vec<(u16, u16)> = Vec::new();
+    for (first, last) in ranges {
+        match merged.last_mut() {
+            Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+            _ => merged.push((first, last)),
+        }
+    }
+    let merged: Vec<Ports> = merged.into_iter().filter_map(|(first, last)| Ports::new(first, last)).collect();
+    (!merged.is_empty() && merged != [Ports::ALL]).then(|| braces(&merged))
+}
+
+fn braces(list: &[impl Display]) -> String {
+    let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+    format!("{{ {} }}", list.join(", "))
+}

@@ -1,0 +1,109 @@
+//! What this host says to a gateway: privileges, the device's name, forwarding, filters that would drop its packets.
+
+use super::{Family, Plan};
+use crate::exit::{Exit, Failure};
+use anyhow::{Context as _, Result};
+use std::fs;
+use std::path::Path;
+
+/// What to do without `CAP_NET_ADMIN`.
+pub const NO_PRIVILEGE: &str = "a gateway needs CAP_NET_ADMIN, for its device, routes and firewall table: run it as root, or in a systemd \
+     unit with AmbientCapabilities=CAP_NET_ADMIN";
+
+/// Where the kernel keeps its settings of networks.
+pub const SETTINGS: &str = "/proc/sys/net";
+/// Where the kernel shows its devices.
+pub const DEVICES: &str = "/sys/class/net";
+
+/// `rp_filter`: a packet must come by the device by which its source would be answered; or by any by which it could be (`ip-sysctl`).
+const STRICT: u8 = 1;
+const LOOSE: u8 = 2;
+
+/// Fails without `CAP_NET_ADMIN`.
+///
+/// # Errors
+/// As said; a failure with what to do.
+pub fn privileged() -> Result<()> {
+    let sets = rustix::thread::capabilities(None).context("cannot see this process's capabilities")?;
+    if sets.effective.contains(rustix::thread::CapabilitySet::NET_ADMIN) {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::NotAuthorised, NO_PRIVILEGE).into())
+}
+
+/// Fails if a device of this name is there that the gateway cannot take. `devices` is [`DEVICES`].
+///
+/// # Errors
+/// As said; a failure with what to do.
+pub fn device_free(tun: &str, devices: &Path) -> Result<()> {
+    let device = devices.join(tun);
+    if !device.exists() {
+        return Ok(());
+    }
+    let read = |name: &str| fs::read_to_string(device.join(name)).ok().map(|text| text.trim().to_owned());
+    let sentence = if read("tun_flags").is_none() {
+        format!("there is a device {tun} of another kind: choose another name with `tun`")
+    } else if read("carrier").as_deref() == Some("1") {
+        format!(
+            "the device {tun} is used by another program: stop that (another gateway?), or choose another name with `tun`"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(Exit::Error, sentence).into())
+}
+
+/// Lets the TUN device bring packets of hosts that would be answered by another one: all do.
+///
+/// # Errors
+/// The setting cannot be written.
+pub fn loosen(tun: &str) -> Result<()> {
+    let path = Path::new(SETTINGS).join("ipv4/conf").join(tun).join("rp_filter");
+    fs::write(&path, LOOSE.to_string()).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// What about this host would keep packets from being captured or forwarded: one sentence each, with what to do. `settings` is
+/// [`SETTINGS`].
+#[must_use]
+pub fn complaints(plan: &Plan, settings: &Path) -> Vec<String> {
+    let number = |path: &Path| fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u8>().ok());
+    let served = |family| plan.routing.iter().any(|(other, _)| *other == family);
+    let mut complaints = Vec::new();
+    let forwarding =
+        [(Family::V4, "ipv4/ip_forward", "IPv4"), (Family::V6, "ipv6/conf/all/forwarding", "IPv6")];
+    for (family, path, name) in forwarding {
+        if !served(family) {
+            continue;
+        }
+        match number(&settings.join(path)) {
+            Some(0) => complaints.push(format!(
+                "this host does not forward {name}: run `sysctl -w net.{}=1`, and keep that in /etc/sysctl.d",
+                path.replace('/', ".")
+            )),
+            None => complaints.push(format!("this host has no {name}")),
+            Some(_) => {}
+        }
+    }
+    if !served(Family::V4) {
+        return complaints;
+    }
+    let conf = settings.join("ipv4/conf");
+    let of = |device: &str, name: &str| number(&conf.join(device).join(name)).unwrap_or(0);
+    let devices = fs::read_dir(&conf).into_iter().flatten().flatten();
+    let mut devices: Vec<String> = devices.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    devices.sort_unstable();
+    for device in
+        devices.iter().filter(|device| !["all", "default", "lo", &plan.tun].contains(&device.as_str()))
+    {
+        // The larger of the two counts for the filter; either suffices for the mark.
+        let filter = of("all", "rp_filter").max(of(device, "rp_filter"));
+        let by_mark = of("all", "src_valid_mark") | of(device, "src_valid_mark") != 0;
+        if filter == STRICT && by_mark {
+            complaints.push(format!(
+                "{device} drops packets that are captured, since src_valid_mark makes its strict rp_filter look at their mark: run \
+                 `sysctl -w net.ipv4.conf.{device}.rp_filter=2`, or switch src_valid_mark off"
+            ));
+        }
+    }
+    complaints
+}
