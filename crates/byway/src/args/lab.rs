@@ -141,7 +141,7 @@ pub struct LabDown {
 #[derive(Clone, Debug, Args)]
 #[command(before_help = "\
 Examples:
-  byway lab harm                                    cubic, bbr, reno and byway, each with 1 and with 8 transfers: 13 minutes
+  byway lab harm                                    each rival with 1 and with 8 transfers: 16 minutes
   byway lab harm --queue 50,300                     with a small and with a large buffer
   byway lab harm --against cubic,byway --bulk 1 --requests 60
   byway lab harm --against byway,byway:ledbat,ledbat
@@ -152,8 +152,8 @@ they stop. Held against byway's bounds: 1.25 times in the median, 1.40 at the 90
 byway breaks one. Needs root or user namespaces, and iperf3.")]
 pub struct LabHarm {
     /// Who transfers: cubic, bbr and reno are the kernel's TCP, byway its background class, byway:NAME another controller of byway's,
-    /// ledbat libtorrent's µTP (needs python3-libtorrent)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "cubic,bbr,reno,byway")]
+    /// ledbat libtorrent's µTP (left out where no python3 has libtorrent)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "cubic,bbr,reno,ledbat,byway")]
     pub against: Vec<String>,
     /// How many transfers at once; each number is a run
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,8", value_parser = clap::value_parser!(u32).range(1..=64))]

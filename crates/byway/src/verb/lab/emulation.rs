@@ -4,6 +4,7 @@
 
 mod asking;
 mod carriers;
+mod utp;
 
 use crate::exit::{Exit, Failure};
 use anyhow::{Context as _, Result, bail};
@@ -146,6 +147,11 @@ impl Links {
             record.dropped.push(u32::try_from(dropped).unwrap_or(u32::MAX));
         }
     }
+}
+
+/// Whether there is a LEDBAT that is not byway's own.
+pub(super) fn has_ledbat() -> bool {
+    utp::python().is_some()
 }
 
 /// A lab for one run, and a directory for what its programs keep; both gone when it is dropped.

@@ -32,7 +32,13 @@ pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
     let mut rivals = Vec::new();
     for name in &arguments.against {
         let rival = Rival::named(name).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-        rivals.push((name, rival));
+        if rival == Rival::Tcp("ledbat".to_owned()) && !emulation::has_ledbat() {
+            let message =
+                "ledbat is left out: no python3 here has libtorrent (python3-libtorrent)".to_owned();
+            output.emit(&Event::Warning { message });
+        } else {
+            rivals.push((name, rival));
+        }
     }
     let (cancel, signals) = super::run::cancellation()?;
     let per_queue = 1 + rivals.len() * arguments.bulk.len();

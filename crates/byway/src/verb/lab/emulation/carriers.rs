@@ -1,6 +1,6 @@
 //! Transfers by real programs, and what they report as series.
 
-use super::Site;
+use super::{Site, utp};
 use anyhow::{Context as _, Result, bail};
 use byway_lab::Setup;
 use byway_lab::record::{PathRecord, TransferRecord};
@@ -9,7 +9,7 @@ use byway_sim::Random;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -55,6 +55,7 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
         Carrier::Tcp(_) if transfer.paths != [Way::Direct] => {
             Err("the kernel's TCP has one path: paths = [\"direct\"]".into())
         }
+        Carrier::Tcp(_) if name == utp::NAME => utp::check(transfer),
         Carrier::Tcp(_) => kernel(name).map(drop).ok_or_else(|| unknown(name)),
         Carrier::Session(_) if !transfer.paths.contains(&Way::Direct) => {
             Err("byway always uses the direct path too".into())
@@ -100,11 +101,11 @@ impl Drop for Helper {
 
 /// How far a transfer was when, in seconds since it began and bytes that the receiver had.
 #[derive(Debug, Default, PartialEq)]
-struct Report {
-    steps: Vec<(f64, u64)>,
+pub(super) struct Report {
+    pub(super) steps: Vec<(f64, u64)>,
     /// By name of the path.
-    paths: Vec<(String, Vec<(f64, u64)>)>,
-    finished: Option<f64>,
+    pub(super) paths: Vec<(String, Vec<(f64, u64)>)>,
+    pub(super) finished: Option<f64>,
 }
 
 /// Starts all transfers of a variant, each at its time.
@@ -118,6 +119,9 @@ pub(super) fn start(site: &Site, setup: &Setup, seed: u64, begun: Instant) -> Re
         let run = Moving { begins: begun + started, lasts: end.saturating_sub(started), from, to };
         let port = PORT + number as u16;
         let (helpers, reports) = match transfer.carrier {
+            Carrier::Tcp(_) if transfer.congestion.name == utp::NAME => {
+                utp::start(site, transfer, &run, port)?
+            }
             Carrier::Tcp(_) => tcp(site, transfer, &run, port)?,
             _ => session(site, transfer, &run, port)?,
         };
@@ -127,14 +131,15 @@ pub(super) fn start(site: &Site, setup: &Setup, seed: u64, begun: Instant) -> Re
 }
 
 /// When and between whom.
-struct Moving<'a> {
-    begins: Instant,
-    lasts: Duration,
-    from: &'a str,
-    to: &'a str,
+pub(super) struct Moving<'a> {
+    pub(super) begins: Instant,
+    pub(super) lasts: Duration,
+    pub(super) from: &'a str,
+    pub(super) to: &'a str,
 }
 
-type Started = (Vec<Helper>, JoinHandle<Result<Report>>);
+/// Programs that serve, and who will know what came of the transfer.
+pub(super) type Started = (Vec<Helper>, JoinHandle<Result<Report>>);
 
 /// Something that waits for its time, runs, and reports.
 pub(super) fn later<T: Send + 'static>(
@@ -239,11 +244,7 @@ fn session(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Res
         }
         Demand::Unlimited => bail!("{}: neither size nor rate", transfer.name),
     };
-    // Transfers of one size send one file: eight of them need not fill the disk.
-    let file = site.directory.path().join(format!("noise-{bytes}"));
-    if !file.exists() {
-        noise(&file, bytes)?;
-    }
+    let file = noise_file(site, bytes)?;
     let file = file.to_string_lossy();
     let mut arguments = vec!["send", &*file, &ticket, "--congestion", &transfer.congestion.name];
     for (_, word) in &words {
@@ -283,7 +284,7 @@ fn session(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Res
 }
 
 /// Adds what an event of `byway send` tells, which came `at` seconds after it began.
-fn of_byway(event: &Value, at: f64, report: &mut Report) {
+pub(super) fn of_byway(event: &Value, at: f64, report: &mut Report) {
     let bytes = event["bytes"].as_u64();
     match (event["event"].as_str(), bytes) {
         (Some("progress"), Some(bytes)) => {
@@ -309,7 +310,7 @@ fn note_path(path: &Value, at: f64, report: &mut Report) {
 }
 
 /// Starts a program that says when it is ready, and what others need.
-fn ready(mut command: Command) -> Result<(Helper, Value)> {
+pub(super) fn ready(mut command: Command) -> Result<(Helper, Value)> {
     let mut child = command.stderr(Stdio::null()).spawn()?;
     let said = child.stdout.take().context("no output")?;
     let helper = Helper(child);
@@ -339,6 +340,15 @@ pub(super) fn said_ready(mut command: Command) -> Result<Helper> {
 
 fn text(ready: &Value, key: &str) -> Result<String> {
     Ok(ready[key].as_str().with_context(|| format!("it names no {key}"))?.to_owned())
+}
+
+/// A file of this size. Transfers of one size send one file: eight of them need not fill the disk.
+pub(super) fn noise_file(site: &Site, bytes: u64) -> Result<PathBuf> {
+    let file = site.directory.path().join(format!("noise-{bytes}"));
+    if !file.exists() {
+        noise(&file, bytes)?;
+    }
+    Ok(file)
 }
 
 /// A file without holes or repetitions.

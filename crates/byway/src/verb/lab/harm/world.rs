@@ -82,8 +82,8 @@ pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> St
             "[[transfer]]\nname = \"bulk\"\nfrom = \"source\"\nto = \"far\"\npaths = [\"direct\"]\nstart = \"{PREPARED} s\"
              count = {count}\ncarrier = \"{carrier}\"\ncongestion = \"{congestion}\"\n"
         );
-        if matches!(rival, Rival::Byway(_)) {
-            // More than the link can carry in that time: none ends before the others.
+        if matches!(rival, Rival::Byway(_)) || congestion == "ledbat" {
+            // Files and torrents have an end. More than the link can carry in that time: none ends before the others.
             let _ = writeln!(text, "size = \"{} KB\"", mbit * 125 * seconds);
         }
     }
@@ -117,7 +117,8 @@ mod tests {
             assert_eq!(byway_lab::world::requests(&beside.requests[0], 1, beside.duration), list, "{name}");
             let session = matches!(beside.transfers[0].carrier, Carrier::Session(_));
             assert_eq!(session, name.starts_with("byway"), "{name}");
-            assert_eq!(session, beside.transfers[0].demand == Demand::Size(107_500_000), "{name}");
+            let sized = session || name == "ledbat";
+            assert_eq!(sized, beside.transfers[0].demand == Demand::Size(107_500_000), "{name}");
         }
     }
 

@@ -1,0 +1,76 @@
+//! Transfers by somebody else's LEDBAT: libtorrent's µTP, through its Python binding.
+
+use super::Site;
+use super::carriers::{Helper, Moving, Report, Started, later, noise_file, of_byway, ready};
+use anyhow::{Context as _, Result, bail};
+use byway_lab::setup::{Demand, Transfer};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+/// What the plan's controller of this name is here, with `carrier = "tcp"`.
+pub(super) const NAME: &str = "ledbat";
+const SCRIPT: &str = include_str!("utp.py");
+/// The system's own first: that is the one that has what the system's packages bring.
+const PYTHONS: [&str; 2] = ["/usr/bin/python3", "python3"];
+
+/// A Python that knows libtorrent.
+pub(super) fn python() -> Option<&'static str> {
+    PYTHONS.into_iter().find(|python| {
+        let mut command = Command::new(python);
+        command.args(["-c", "import libtorrent"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    })
+}
+
+/// Whether a transfer can go so.
+pub(super) fn check(transfer: &Transfer) -> Result<(), String> {
+    if !matches!(transfer.demand, Demand::Size(_)) {
+        return Err("a torrent needs a size".into());
+    }
+    python().map(drop).ok_or_else(|| "ledbat is libtorrent's: it needs python3-libtorrent".into())
+}
+
+/// A seed where the transfer comes from, and one who has nothing yet where it goes.
+pub(super) fn start(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Result<Started> {
+    let python = python().context("no python3 that has libtorrent")?;
+    let Demand::Size(bytes) = transfer.demand else { bail!("{}: no size", transfer.name) };
+    let directory = site.directory.path().join(format!("{}-in", transfer.name));
+    fs::create_dir_all(&directory)?;
+    let torrent = site.directory.path().join(format!("{}.torrent", transfer.name));
+    let (file, torrent) = (noise_file(site, bytes)?, torrent.to_string_lossy().into_owned());
+    let (from, to) = (site.address(run.from)?, site.address(run.to)?);
+    let port = port.to_string();
+    let seed = [python, "-c", SCRIPT, "seed", &file.to_string_lossy(), &from, &port, &torrent];
+    let (seed, _) = ready(site.on(run.from, &seed))?;
+    let leech =
+        [python, "-c", SCRIPT, "leech", &directory.to_string_lossy(), &to, &port, &torrent, &from, &port];
+    let mut child = site.on(run.to, &leech).stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let (mut told, said) = (child.stdin.take().context("no input")?, child.stdout.take());
+    let leech = Helper(child);
+    let mut lines = BufReader::new(said.context("no output")?).lines();
+    lines.next().context("it is not ready")??;
+    let (begins, lasts) = (run.begins, run.lasts);
+    let reports = later(begins, move || {
+        writeln!(told, "begin")?;
+        let mut report = Report::default();
+        for line in lines {
+            let event: Value = serde_json::from_str(&line?)?;
+            let at = begins.elapsed();
+            of_byway(&event, at.as_secs_f64(), &mut report);
+            if report.steps.last().is_some_and(|step| step.1 >= bytes) {
+                report.finished = Some(at.as_secs_f64());
+                break;
+            }
+            if at > lasts {
+                break;
+            }
+        }
+        drop(leech);
+        report.paths = vec![("direct".into(), report.steps.clone())];
+        Ok(report)
+    })?;
+    Ok((vec![seed], reports))
+}
