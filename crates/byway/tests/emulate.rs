@@ -35,6 +35,7 @@ fn main() {
         test("packets_are_lost_as_the_simulator_loses_them_by_the_same_seed", root, loss),
         test("ways_lead_over_hosts_between", root, two_hops),
         test("a_host_has_names_devices_and_processes_of_its_own", root, inside),
+        test("hosts_may_be_called_like_words_of_ip", root, words_of_ip),
         test("what_changes_over_time_changes", root, change),
         test("down_leaves_nothing", root, down),
         test("a_killed_lab_leaves_nothing_that_runs_and_the_next_takes_its_place", root, killed),
@@ -317,6 +318,15 @@ fn inside() -> Result<(), Failed> {
     let unknown = bench.on("carol", &["true"]);
     assert_eq!(unknown.status.code(), Some(3));
     assert!(String::from_utf8(unknown.stderr)?.contains("there are alice, bob"));
+    Ok(())
+}
+
+fn words_of_ip() -> Result<(), Failed> {
+    for [one, other] in [["a", "b"], ["up", "dev"]] {
+        let bench = Bench::new();
+        bench.up("words", &format!("[[link]]\nbetween = [\"{one}\", \"{other}\"]\n"));
+        assert_eq!(bench.ping(one, &["-4", "-c", "1", other]).len(), 1, "{one} to {other}");
+    }
     Ok(())
 }
 

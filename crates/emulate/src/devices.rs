@@ -109,7 +109,7 @@ fn wires(blueprint: &Blueprint, hosts: &[OwnedFd]) -> io::Result<String> {
             let inner = inner(device.wire.0, device.wire.1);
             let _ = writeln!(
                 script,
-                "link add {inner} mtu 1500 type veth peer name {} mtu 1500 address {} netns /proc/{}/fd/{}\nlink set {inner} up",
+                "link add {inner} mtu 1500 type veth peer name {} mtu 1500 address {} netns /proc/{}/fd/{}\nlink set dev {inner} up",
                 device.name,
                 mac(here, device.neighbour),
                 this.display(),
@@ -123,11 +123,12 @@ fn wires(blueprint: &Blueprint, hosts: &[OwnedFd]) -> io::Result<String> {
 /// Addresses, neighbours and routes of a host.
 fn addresses(blueprint: &Blueprint, host: &Host) -> String {
     let here = number(blueprint, host);
-    let mut script = "link set lo up\n".to_owned();
+    let mut script = "link set dev lo up\n".to_owned();
     // A machine without IPv6 does without.
     let v6 = fs::exists("/proc/sys/net/ipv6/conf").unwrap_or(false);
     for device in &host.devices {
-        let _ = writeln!(script, "link set {} up", device.name);
+        // With `dev`, or a host called b or up is a word of `ip`.
+        let _ = writeln!(script, "link set dev {} up", device.name);
     }
     // A host has its addresses once, at its first device: it answers to them at all.
     if let Some(first) = host.devices.first() {
