@@ -3,6 +3,7 @@
 //! Precedence: flag, then `BYWAY_*` in the environment, then the default. Tickets and relay words are secrets: wherever
 //! one is taken, `@FILE` reads it from a file, and the environment works too, so that none need stand in the process list.
 
+pub mod gateway;
 pub mod lab;
 pub mod verbs;
 pub mod words;
@@ -79,6 +80,8 @@ pub enum Command {
     Id(verbs::Id),
     /// See whether a receiver is there, over which paths, and how far away
     Ping(verbs::Ping),
+    /// Carry background flows of other hosts between two sites: what a configuration of that means
+    Gateway(gateway::Gateway),
     /// Ask questions about networks in a simulator, and hold the papers' claims against it
     Lab(lab::Lab),
     /// Print the completions for a shell
@@ -98,6 +101,7 @@ impl Command {
             Self::Relay(_) => "relay",
             Self::Id(_) => "id",
             Self::Ping(_) => "ping",
+            Self::Gateway(_) => "gateway",
             Self::Lab(_) => "lab",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

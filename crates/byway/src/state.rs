@@ -48,8 +48,12 @@ impl StateDir {
 
     /// The host's key pair, made on first use.
     pub fn identity(&self) -> Result<Identity> {
-        let secret = IDENTITY.open(&self.root.join("identity"))?;
-        Identity::new(secret).context("this build of byway lacks Curve25519")
+        Self::identity_in(&self.root.join("identity"))
+    }
+
+    /// The key pair in a file, made on first use.
+    pub fn identity_in(path: &Path) -> Result<Identity> {
+        Identity::new(IDENTITY.open(path)?).context("this build of byway lacks Curve25519")
     }
 
     /// Where a sender keeps what it needs in order to go on with transfers that are not complete.

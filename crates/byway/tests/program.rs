@@ -73,3 +73,41 @@ fn a_reader_that_leaves_is_no_failure() {
     let output = output.wait_with_output().unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
 }
+
+#[test]
+fn a_gateways_configuration_is_explained_or_refused_with_its_line() {
+    let state = tempfile::tempdir().unwrap();
+    let file = state.path().join("gw.toml");
+    let path = file.display().to_string();
+    let check = |arguments: &[&str]| byway(&state, &[&["gateway", "check", &path], arguments].concat());
+    assert_eq!(check(&[]).status.code(), Some(3));
+    let peer = format!(
+        "[[peer]]\nname = \"b\"\nkey = \"{}\"\nallowed = [\"10.2.0.0/16\"]\n",
+        text(&byway(&state, &["id"]).stdout).trim()
+    );
+    std::fs::write(
+        &file,
+        format!("[gateway]\nserves = [\"10.1.0.0/16\"]\n{peer}[[rule]]\nto-ports = [873]\n"),
+    )
+    .unwrap();
+    let good = check(&[]);
+    assert_eq!((good.status.code(), text(&good.stderr)), (Some(0), ""));
+    let told = text(&good.stdout);
+    assert!(
+        told.contains("Rule 1: TCP flows opened on either side, to port 873, are carried as background."),
+        "{told}"
+    );
+    let json: serde_json::Value = serde_json::from_slice(&check(&["--json"]).stdout).unwrap();
+    assert_eq!(
+        (&json["event"], &json["verb"], &json["exit"]),
+        (&"result".into(), &"gateway".into(), &0.into())
+    );
+    assert!(json["nftables"].as_str().unwrap().contains("table inet byway_gw"), "{json}");
+    std::fs::write(&file, "[gateway]\nserves = [\"10.1.0.1/16\"]\n").unwrap();
+    let bad = check(&[]);
+    assert_eq!((bad.status.code(), text(&bad.stdout)), (Some(2), ""));
+    let expected = format!(
+        "byway: {path}:2: `10.1.0.1/16`: bits behind the length are set; the prefix would be 10.1.0.0/16\n"
+    );
+    assert_eq!(text(&bad.stderr), expected);
+}

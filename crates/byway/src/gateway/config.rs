@@ -7,6 +7,7 @@ pub use text::ConfigError;
 use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::identity::{Identity, PublicKey};
+use crate::state::StateDir;
 use anyhow::{Context as _, Result};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
@@ -135,6 +136,14 @@ impl GatewayConfig {
             rules: Rules { rules: rule },
             settings,
         })
+    }
+
+    /// The gateway's key pair: in its file, or else this host's. Made on first use.
+    ///
+    /// # Errors
+    /// The file cannot be read or made.
+    pub fn identity(&self, state: &StateDir) -> Result<Identity> {
+        self.key.as_deref().map_or_else(|| state.identity(), StateDir::identity_in)
     }
 
     /// What the gateway is made with.

@@ -296,6 +296,8 @@ pub enum Outcome {
         /// The labs concerned, by name.
         labs: Vec<EmulatedLab>,
     },
+    /// `gateway check`.
+    Check(Box<crate::gateway::check::Report>),
     /// Nothing: it failed before there was anything.
     Nothing {},
 }

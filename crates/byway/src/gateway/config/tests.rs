@@ -147,3 +147,17 @@ fn a_file_becomes_a_gateway() {
     let error = config.site(&own, [6; 32], 7).unwrap_err();
     assert!(error.to_string().contains("this gateway's own key"), "{error}");
 }
+
+#[test]
+fn the_example_of_the_manual_means_what_it_says() {
+    let manual = include_str!("../../../../../docs/gateway.md");
+    let example = manual.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let config = read(example).unwrap();
+    assert_eq!(config.settings, Settings::default(), "what is written as a default is one");
+    assert_eq!((config.tun.as_str(), config.mark, config.congestion), (TUN, MARK, "harp"));
+    assert_eq!(config.status_socket(), status_socket(TUN));
+    assert_eq!(config.listen, [PORT; 2].map(|port| SocketAddr::new([0; 4].into(), port))[..1]);
+    assert_eq!((config.peers.len(), config.rules.rules.len()), (1, 3));
+    let findings = crate::gateway::check::Report::of(&config).findings;
+    assert!(findings.is_empty(), "{findings:?}");
+}
