@@ -4,6 +4,9 @@
 //! A figure counts only if the lab itself says that the machine was not too busy; three tries, then that it says so is the result.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
+#[path = "emulate/harm.rs"]
+mod harm;
+
 use byway_sim::link::{Fate, Link, Offer};
 use byway_sim::{Pipe, PipeConfig, Random};
 use byway_wire::{Ecn, Instant};
@@ -25,6 +28,11 @@ fn main() {
         && ["ip -V", "ping -V", "iperf3 -v", "unshare --net true"].into_iter().all(works);
     let nobody =
         root && works("setpriv --reuid=65534 --regid=65534 --clear-groups unshare --user --net true");
+    let torrents = Command::new("/usr/bin/python3")
+        .args(["-c", "import libtorrent"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
     let test = |name: &str, possible: bool, test: fn() -> Result<(), Failed>| {
         Trial::test(name.to_owned(), test).with_ignored_flag(!possible)
     };
@@ -42,7 +50,8 @@ fn main() {
         test("labs_stand_side_by_side", root, side_by_side),
         test("nobody_can_have_a_lab_too", nobody, without_root),
         test("claims_are_held_against_real_programs", root, claims),
-        test("requests_wait_for_cubic_and_hardly_for_byway", root, harm),
+        test("ledbat_is_a_torrent", root && torrents, harm::torrent),
+        test("requests_wait_for_cubic_and_hardly_for_byway", root, harm::beside),
         Trial::test("what_cannot_be_built_is_told", refused),
     ];
     if !root {
@@ -541,59 +550,6 @@ fn claims() -> Result<(), Failed> {
     let told = String::from_utf8(refused.stderr)?;
     assert_eq!(refused.status.code(), Some(2), "{told}");
     assert!(told.contains("[[requests]] front: the kernel's TCP has no lia"), "{told}");
-    Ok(())
-}
-
-fn harm() -> Result<(), Failed> {
-    for _ in 0..TRIES {
-        let bench = Bench::new();
-        // Its exit code tells whether byway's bounds hold, which are closer than what a busy machine can be held to.
-        let output = bench.run(&[
-            "--json",
-            "lab",
-            "harm",
-            "--requests",
-            "60",
-            "--bulk",
-            "1",
-            "--against",
-            "cubic,byway",
-        ]);
-        let told = String::from_utf8(output.stdout)?;
-        let events: Vec<Value> = told.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-        assert_eq!(fs::read_dir(bench.directory.path().join("labs"))?.count(), 0, "the labs are gone");
-        let of = |event: &'static str| events.iter().filter(move |told| told["event"] == event);
-        let rows: Vec<_> = of("harm").collect();
-        let [cubic, byway] = rows.as_slice() else {
-            return Err(format!(
-                "two rivals, and not two rows: {told} {}",
-                String::from_utf8_lossy(&output.stderr)
-            )
-            .into());
-        };
-        let result = events.last().unwrap();
-        if cubic["accurate"] == true && byway["accurate"] == true {
-            assert_eq!((&cubic["against"], &byway["against"]), (&"cubic".into(), &"byway".into()));
-            assert_eq!((&cubic["requests"], &byway["requests"]), (&60.into(), &60.into()));
-            assert_eq!((&result["runs"], &result["judged"]), (&2.into(), &1.into()), "{result}");
-            assert_eq!(output.status.success(), byway["verdict"] == "pass", "{told}");
-            // What the test can be sure of although others use the machine; the bounds themselves are the verb's.
-            let (waits, yields) = (cubic["median"].as_f64().unwrap(), byway["median"].as_f64().unwrap());
-            if waits < 1.5 || yields > 1.4 {
-                return Err(format!("{waits} times as long beside cubic, {yields} beside byway").into());
-            }
-            for row in rows {
-                assert!(row["share"].as_f64().unwrap() > 0.3, "it carries next to nothing: {row}");
-                assert!(row["regain_seconds"].as_f64().is_some(), "it never has the link again: {row}");
-            }
-            return Ok(());
-        }
-        eprintln!("too busy to measure: {told}");
-        assert!(of("warning").any(|told| told["message"].as_str().unwrap().contains("too busy")), "{told}");
-        if byway["accurate"] == false {
-            assert_eq!((byway["verdict"].as_str(), output.status.code()), (Some("inaccurate"), Some(1)));
-        }
-    }
     Ok(())
 }
 
