@@ -72,6 +72,9 @@ fn fails_open() -> Result<(), Failed> {
     // All that the kernel does when the gateway's process dies.
     hosts.must("gw", &["ip", "tuntap", "del", "byway0", "mode", "tun"]);
     assert!(hosts.connects(BACKGROUND, PATIENCE), "the plain route, with marks and rules still there");
+    let before = hosts.at("gw", || plumbing::installed(&plan)).unwrap();
+    hosts.at("gw", || plumbing::reload(&plan)).unwrap();
+    assert_eq!(hosts.at("gw", || plumbing::installed(&plan)).unwrap(), before);
     assert!(hosts.at("gw", || plumbing::installed(&plan)).unwrap().table);
     hosts.at("gw", || plumbing::remove(&plan)).unwrap();
     assert!(hosts.at("gw", || plumbing::installed(&plan)).unwrap().is_empty());

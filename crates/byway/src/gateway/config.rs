@@ -291,10 +291,7 @@ fn tun(place: &Place<'_>, told: Option<Spanned<String>>) -> Result<String, Confi
     let Some(told) = told else { return Ok(TUN.to_owned()) };
     let good = |name: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        !name.is_empty()
-            && name.len() <= DEVICE_NAME
-            && name.chars().all(plain)
-            && name.trim_matches('.') != ""
+        name.len() <= DEVICE_NAME && name.chars().all(plain) && !name.trim_matches('.').is_empty()
     };
     if !good(told.as_ref()) {
         let what = "the name of a device has 1 to 15 letters, digits, `-`, `_` or `.`";

@@ -61,6 +61,15 @@ pub fn install(plan: &Plan) -> Result<()> {
     })
 }
 
+/// Marks packets as `plan` says from now on, in one transaction. Routes stay as they are, which is right as long as the plans agree in
+/// [`Plan::routing`].
+///
+/// # Errors
+/// `nft` is missing or fails; what was there stays.
+pub fn reload(plan: &Plan) -> Result<()> {
+    nft(&["-f", "-"], &plan.ruleset).map(drop)
+}
+
 /// Removes whatever of the plan is in the kernel. It does not matter if nothing is.
 ///
 /// # Errors

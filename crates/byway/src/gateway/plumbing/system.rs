@@ -31,7 +31,8 @@ pub fn privileged() -> Result<()> {
     Err(Failure::new(Exit::NotAuthorised, NO_PRIVILEGE).into())
 }
 
-/// Fails if a device of this name is there that the gateway cannot take. `devices` is [`DEVICES`].
+/// Fails if a device of this name is there. One that outlives its program (persistent) would not do either: as long as it is there,
+/// so is the route by it, and flows would not go on when the gateway dies. `devices` is [`DEVICES`].
 ///
 /// # Errors
 /// As said; a failure with what to do.
@@ -48,7 +49,10 @@ pub fn device_free(tun: &str, devices: &Path) -> Result<()> {
             "the device {tun} is used by another program: stop that (another gateway?), or choose another name with `tun`"
         )
     } else {
-        return Ok(());
+        format!(
+            "there is a device {tun} that nobody uses and that would outlive the gateway, so that flows could not go on without it: \
+             remove it with `ip tuntap del {tun} mode tun`, or choose another name with `tun`"
+        )
     };
     Err(Failure::new(Exit::Error, sentence).into())
 }
