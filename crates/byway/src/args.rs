@@ -80,7 +80,7 @@ pub enum Command {
     Id(verbs::Id),
     /// See whether a receiver is there, over which paths, and how far away
     Ping(verbs::Ping),
-    /// Carry background flows of other hosts between two sites: what a configuration of that means
+    /// Carry background flows of other hosts, which know nothing of it, between sites
     Gateway(gateway::Gateway),
     /// Ask questions about networks in a simulator, and hold the papers' claims against it
     Lab(lab::Lab),
@@ -99,9 +99,9 @@ impl Command {
             Self::Send(_) => "send",
             Self::Recv(_) => "recv",
             Self::Relay(_) => "relay",
+            Self::Gateway(_) => "gateway",
             Self::Id(_) => "id",
             Self::Ping(_) => "ping",
-            Self::Gateway(_) => "gateway",
             Self::Lab(_) => "lab",
             Self::Completions(_) => "completions",
             Self::Man(_) => "man",

@@ -3,4 +3,7 @@
 pub mod capabilities;
 pub mod check;
 pub mod config;
+mod gating;
 pub mod plumbing;
+pub mod report;
+pub mod run;

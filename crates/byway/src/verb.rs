@@ -25,7 +25,7 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
         Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
         Command::Ping(arguments) => ping::run(&cli.global, arguments, output),
-        Command::Gateway(arguments) => gateway::run(arguments, output),
+        Command::Gateway(arguments) => gateway::run(&cli.global, arguments, output),
         Command::Lab(arguments) => lab::run(arguments, output),
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),

@@ -32,6 +32,10 @@ pub const MARK_MASK: u32 = 0xffff;
 /// The metric of the unreachable route: nothing comes after it.
 const LAST: u32 = 4_278_198_272;
 
+/// The address of the TUN device. Nobody speaks to it; without one, the kernel's check of sources takes none of what comes by the device
+/// (loose or strict, `fib_validate_source`; RFC 3704, section 2.4). Link-local (RFC 3927): it is never looked up elsewhere.
+const ADDRESS: &str = "169.254.98.119/32";
+
 /// A version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
@@ -91,7 +95,9 @@ impl Plan {
             table: table(tun),
             ruleset: ruleset(config),
             mark,
-            routing: used.map(|family| (family, routing(tun, mark, config.settings.fail_closed))).collect(),
+            routing: used
+                .map(|family| (family, routing(family, tun, mark, config.settings.fail_closed)))
+                .collect(),
         }
     }
 }
@@ -103,8 +109,12 @@ pub fn table(tun: &str) -> String {
 }
 
 /// The commands of `ip` for one version of IP. The rule comes last, as it is what makes the routes count.
-fn routing(tun: &str, mark: u16, fail_closed: bool) -> String {
-    let mut text = format!("route replace default dev {tun} table {mark} protocol {PROTOCOL}\n");
+fn routing(family: Family, tun: &str, mark: u16, fail_closed: bool) -> String {
+    let mut text = String::new();
+    if family == Family::V4 {
+        let _ = writeln!(text, "address replace {ADDRESS} dev {tun} scope link");
+    }
+    let _ = writeln!(text, "route replace default dev {tun} table {mark} protocol {PROTOCOL}");
     if fail_closed {
         let _ = writeln!(
             text,

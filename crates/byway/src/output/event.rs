@@ -255,6 +255,11 @@ pub enum Outcome {
     },
     /// `relay`.
     Relay(RelayCounters),
+    /// `gateway`, and `gateway status`.
+    Gateway {
+        /// What it is doing, or did.
+        gateway: Box<crate::gateway::report::GatewayReport>,
+    },
     /// `lab run`, `lab list` and `lab report`.
     Lab {
         /// Experiments that were run or listed.

@@ -1,16 +1,28 @@
 //! `byway gateway`: background flows of hosts that know nothing of it.
 
+use crate::args::Global;
 use crate::args::gateway::{Gateway, GatewayCheck, GatewayCommand};
 use crate::exit::Exit;
 use crate::gateway::check::Report;
-use crate::gateway::config::GatewayConfig;
+use crate::gateway::config::{self, GatewayConfig};
+use crate::gateway::run;
 use crate::output::{Event, Outcome, Output};
 use anyhow::Result;
 
 /// Does what was asked for.
-pub(super) fn run(arguments: &Gateway, output: &mut Output) -> Result<Exit> {
+pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> Result<Exit> {
     match &arguments.command {
-        GatewayCommand::Check(asked) => check(asked, output),
+        Some(GatewayCommand::Check(asked)) => check(asked, output),
+        Some(GatewayCommand::Status(asked)) => {
+            let usual = || config::status_socket(&asked.tun);
+            run::status(&asked.socket.clone().unwrap_or_else(usual), output)
+        }
+        None => {
+            let mut config = GatewayConfig::read(&arguments.config.clone().unwrap_or_default())?;
+            config.settings.observe |= arguments.observe;
+            config.settings.fail_closed |= arguments.fail_closed;
+            run::run(global, config, output)
+        }
     }
 }
 

@@ -29,9 +29,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use layout::Layout;
 pub use memory::memory_bound;
 pub use network::graph;
-pub use tcp::requests;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
+pub use tcp::requests;
 use watch::Watch;
 
 /// Why a variant does not run, or did not run to its end.

@@ -69,7 +69,8 @@ fn routes_are_for_the_versions_of_ip_that_both_sides_have() {
     let v4 = plan("serves = [\"10.0.0.0/8\", \"fd00::/8\"]", "\"172.16.0.0/12\"");
     let rule = "rule add fwmark 0x6277/0xffff lookup 25207 priority 25207 protocol 98\n";
     let route = "route replace default dev byway0 table 25207 protocol 98\n";
-    assert_eq!(v4.routing, [(Family::V4, format!("{route}{rule}"))]);
+    let address = "address replace 169.254.98.119/32 dev byway0 scope link\n";
+    assert_eq!(v4.routing, [(Family::V4, format!("{address}{route}{rule}"))]);
     let closed = plan("serves = [\"fd00::/8\"]\nfail-closed = true\ntun = \"gw-b\"\nmark = 7", "\"::/0\"");
     let [(Family::V6, commands)] = closed.routing.as_slice() else { panic!("{closed:?}") };
     assert_eq!(

@@ -1,0 +1,216 @@
+//! What a gateway is doing, as `byway gateway status` shows it.
+
+use crate::units::Bytes;
+use byway_engine::connection::path::State;
+use byway_engine::route::Via;
+use byway_gateway::site::{PathStatus, PeerStatus, Status};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A gateway. Sizes in bytes, times in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GatewayReport {
+    /// Seconds since it started.
+    pub uptime: f64,
+    /// Whether it only observes.
+    pub observing: bool,
+    /// Other gateways.
+    pub peers: Vec<PeerReport>,
+    /// Flows that are carried now.
+    pub flows: usize,
+    /// What happened so far, by name; see `byway_gateway::site::Counters`.
+    pub counters: BTreeMap<String, u64>,
+    /// Why packets were left alone, by reason.
+    pub passed: BTreeMap<String, u64>,
+    /// Share of packets that waited less than 20 ms to be put in order, and share for which something before them never came.
+    pub waited_under_20ms: f64,
+    /// See above.
+    pub waited_in_vain: f64,
+}
+
+/// Another gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeerReport {
+    /// Its name.
+    pub name: String,
+    /// Whether there is a session with it.
+    pub up: bool,
+    /// The paths to it.
+    pub paths: Vec<PathReport>,
+    /// Flows to and from it.
+    pub flows: usize,
+    /// Bytes that wait for its paths.
+    pub waiting: usize,
+    /// Packets dropped since too many waited.
+    pub dropped: u64,
+    /// What a flow may have in flight, if that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_limit: Option<u64>,
+    /// Bytes that were to be carried to it.
+    pub carried_bytes: u64,
+    /// The hosts that it serves.
+    pub serves: Vec<String>,
+}
+
+/// A path to a gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathReport {
+    /// Number of the path.
+    pub path: u32,
+    /// Where it leads: an address, through which relay.
+    pub route: String,
+    /// `active`, `choked`, `available` or `probing`.
+    pub state: String,
+    /// Why it carries nothing, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Congestion window.
+    pub window: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Smoothed round trip.
+    pub srtt: f64,
+    /// What waits in queues on the way, if delay was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queueing: Option<f64>,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Packets lost.
+    pub lost: u64,
+}
+
+impl GatewayReport {
+    /// Of what the gateway says, `uptime` seconds after it started.
+    #[must_use]
+    pub fn of(status: &Status, uptime: f64, observing: bool) -> Self {
+        let c = &status.counters;
+        let counters = [
+            ("flows", c.flows),
+            ("flows_left", c.flows_left),
+            ("passed", c.passed),
+            ("mid_life", c.mid_life),
+            ("full", c.full),
+            ("failed_open", c.failed_open),
+            ("held", c.held),
+            ("too_large", c.too_large),
+            ("clamped", c.clamped),
+            ("rewritten", c.rewritten),
+            ("delivered", c.delivered),
+            ("delivered_bytes", c.delivered_bytes),
+            ("forbidden", c.forbidden),
+            ("malformed", c.malformed),
+            ("overrun", c.overrun),
+            ("lost_sessions", c.lost_sessions),
+        ];
+        let reasons = byway_gateway::Pass::ALL.into_iter().map(|reason| (reason, status.passed.of(reason)));
+        Self {
+            uptime,
+            observing,
+            peers: status.peers.iter().map(PeerReport::of).collect(),
+            flows: status.flows,
+            counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            passed: reasons
+                .filter(|(_, count)| *count > 0)
+                .map(|(reason, count)| (reason.name().to_owned(), count))
+                .collect(),
+            waited_under_20ms: status.waits.share_within(20),
+            waited_in_vain: status.waits.share_timed_out(),
+        }
+    }
+}
+
+impl PeerReport {
+    fn of(peer: &PeerStatus) -> Self {
+        Self {
+            name: peer.name.clone(),
+            up: peer.up,
+            paths: peer.paths.iter().map(PathReport::of).collect(),
+            flows: peer.flows,
+            waiting: peer.waiting,
+            dropped: peer.entry.dropped + peer.entry.dropped_of_flow,
+            flow_limit: Some(peer.flow_limit).filter(|limit| *limit != u64::MAX),
+            carried_bytes: peer.carried_bytes,
+            serves: peer.serves.iter().map(|served| served.hosts.to_string()).collect(),
+        }
+    }
+}
+
+impl PathReport {
+    fn of(path: &PathStatus) -> Self {
+        let (state, why) = match path.state {
+            State::Probing => ("probing", Some("nothing sent on it was acknowledged yet")),
+            State::Available => ("available", Some("it works, and is not needed")),
+            State::Active if path.silent > 0 => ("active", Some("nothing comes back")),
+            State::Active => ("active", None),
+            State::Choked => {
+                ("choked", Some("others need it: it delays packets, and its window fell below one"))
+            }
+        };
+        let through = match &path.route.via {
+            Via::Direct => "",
+            _ => " (relay)",
+        };
+        Self {
+            path: path.id.0,
+            route: format!("{}{through}", path.route.remote),
+            state: state.to_owned(),
+            why: why.map(str::to_owned),
+            window: path.window,
+            in_flight: path.in_flight,
+            srtt: path.srtt.as_secs_f64(),
+            queueing: path.queueing.map(|queueing| queueing.as_secs_f64()),
+            sent_bytes: path.totals.bytes,
+            lost: path.totals.lost,
+        }
+    }
+}
+
+impl fmt::Display for GatewayReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let observing = if self.observing { ", observing only" } else { "" };
+        writeln!(f, "up for {:.0} s, {} flows{observing}", self.uptime, self.flows)?;
+        for peer in &self.peers {
+            let state = if peer.up { "up" } else { "down: flows take the plain route" };
+            writeln!(
+                f,
+                "{}: {state}; serves {}; {} flows, {} carried, {} waiting, {} dropped",
+                peer.name,
+                if peer.serves.is_empty() { "nobody yet".into() } else { peer.serves.join(", ") },
+                peer.flows,
+                Bytes(peer.carried_bytes),
+                Bytes(peer.waiting as u64),
+                peer.dropped
+            )?;
+            for path in &peer.paths {
+                write!(
+                    f,
+                    "  path {} to {}: {}, window {}, {} in flight, RTT {:.1} ms",
+                    path.path,
+                    path.route,
+                    path.state,
+                    Bytes(path.window),
+                    Bytes(path.in_flight),
+                    path.srtt * 1e3
+                )?;
+                if let Some(queueing) = path.queueing {
+                    write!(f, ", {:.1} ms queued", queueing * 1e3)?;
+                }
+                write!(f, ", {} sent, {} packets lost", Bytes(path.sent_bytes), path.lost)?;
+                match &path.why {
+                    Some(why) => writeln!(f, " ({why})")?,
+                    None => writeln!(f)?,
+                }
+            }
+        }
+        let told = self.counters.iter().filter(|(_, count)| **count > 0);
+        let told: Vec<String> = told.map(|(name, count)| format!("{name} {count}")).collect();
+        writeln!(f, "{}", told.join(", "))?;
+        write!(
+            f,
+            "{:.1} % of packets waited less than 20 ms to be put in order, {:.2} % in vain",
+            self.waited_under_20ms * 100.0,
+            self.waited_in_vain * 100.0
+        )
+    }
+}

@@ -1,0 +1,211 @@
+//! `byway gateway --config FILE`: a gateway from its start to its end.
+
+use super::capabilities;
+use super::config::GatewayConfig;
+use super::gating::Gating;
+use super::plumbing::{self, Plan, system};
+use super::report::GatewayReport;
+use crate::args::Global;
+use crate::exit::{Exit, Failure};
+use crate::output::{Event, Outcome, Output, Ready};
+use crate::signals::Signals;
+use crate::state::StateDir;
+use anyhow::{Context as _, Result};
+use byway_gateway::site::Gateway;
+use byway_net::{Socket, Tun, unix_seconds};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at signals and at who asks for the status.
+const TICK: Duration = Duration::from_millis(100);
+/// The largest packet of the hosts.
+const MTU: u16 = 1500;
+/// A status is asked for and answered within this time.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs a gateway until it is stopped. Its routes go first and come last: what it cannot carry takes the plain route.
+///
+/// # Errors
+/// The configuration is wrong, or the system does not allow what is needed, each in one sentence.
+pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> Result<Exit> {
+    if config.exposed {
+        output.say(&format!(
+            "{} holds a relay's word and can be read by others: chmod 600 it",
+            config.file.display()
+        ));
+    }
+    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
+    let identity = match &config.key {
+        Some(file) => StateDir::identity_in(file)?,
+        None => state.identity()?,
+    };
+    let plan = Plan::new(&config);
+    system::privileged()?;
+    system::device_free(&config.tun, Path::new(system::DEVICES))?;
+    let serial = u32::try_from(unix_seconds()).unwrap_or(u32::MAX);
+    let gateway = Gateway::new(config.site(&identity, byway_net::seed()?, serial)?)
+        .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let sockets = listen(&config.listen)?;
+    let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
+    if let Some(clipped) = sockets.iter().map(Socket::buffers).find(|buffers| buffers.clipped()) {
+        output.say(&clipped.to_string());
+    }
+    let tun =
+        Tun::open(&config.tun, MTU).map_err(|error| Failure::new(Exit::NotAuthorised, error.to_string()))?;
+    system::loosen(&config.tun)?;
+    for complaint in system::complaints(&plan, Path::new(system::SETTINGS)) {
+        output.say(&complaint);
+    }
+    let answers = Answers::open(&config)?;
+    capabilities::keep_net_admin()?;
+    let signals = Signals::install(|| {}).context("cannot take over signals")?;
+    let gating = Gating::start(gateway, tun, sockets)?;
+    let installed = Installed::new(plan)?;
+    output.emit(&Event::Ready(Ready { listen: listening.clone(), ..Ready::default() }));
+    output.say(&format!("listening on {}; carrying by {}", listening.join(", "), config.tun));
+    let stop = serve(&mut config, &gating, &answers, &signals, output);
+    // First of all, so that nothing comes here any more.
+    drop(installed);
+    let begun = answers.begun;
+    let report = GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64(), config.settings.observe);
+    output.say(&report.to_string());
+    let exit = stop.unwrap_or(Exit::Error);
+    output.emit(&Event::result("gateway", exit, Outcome::Gateway { gateway: Box::new(report) }));
+    Ok(exit)
+}
+
+/// Looks after a gateway until a signal says stop; `None` if it ended by itself.
+fn serve(
+    config: &mut GatewayConfig,
+    gating: &Gating,
+    answers: &Answers,
+    signals: &Signals,
+    output: &mut Output,
+) -> Option<Exit> {
+    loop {
+        let report = || {
+            let uptime = answers.begun.elapsed().as_secs_f64();
+            GatewayReport::of(&gating.status(), uptime, config.settings.observe)
+        };
+        answers.answer(report);
+        if signals.take_report() {
+            output.say(&report().to_string());
+        }
+        if signals.take_reload() {
+            match reload(config, gating) {
+                Ok(()) => output.say("took over the rules; all else stays as it was at the start"),
+                Err(error) => output.complain(&format!("{error:#}; all stays as it was")),
+            }
+        }
+        if let Some(exit) = signals.stop() {
+            return Some(exit);
+        }
+        if gating.is_over() {
+            return None;
+        }
+        std::thread::sleep(TICK);
+    }
+}
+
+/// What a gateway has put into the kernel; taken out again when this is dropped.
+struct Installed(Plan);
+
+impl Installed {
+    fn new(plan: Plan) -> Result<Self> {
+        plumbing::install(&plan)?;
+        Ok(Self(plan))
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        // What cannot be taken out is of no harm without the device, and replaced by the next gateway.
+        let _ = plumbing::remove(&self.0);
+    }
+}
+
+/// Takes over other rules, without touching flows that are carried.
+fn reload(config: &mut GatewayConfig, gating: &Gating) -> Result<()> {
+    let fresh = GatewayConfig::read(&config.file)?;
+    plumbing::reload(&Plan::new(&fresh))?;
+    gating.set_rules(fresh.rules.clone());
+    config.rules = fresh.rules;
+    Ok(())
+}
+
+fn listen(asked: &[SocketAddr]) -> Result<Vec<Socket>> {
+    let port = super::config::PORT;
+    if asked.is_empty() {
+        let v4 = Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))?;
+        // A host without IPv6 has gateways that it reaches by IPv4.
+        let v6 = Socket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)).ok();
+        return Ok([Some(v4), v6].into_iter().flatten().collect());
+    }
+    asked.iter().map(|address| Ok(Socket::bind(*address)?)).collect()
+}
+
+/// Where the status is asked for: a socket of the file system, for root and the gateway's own user.
+struct Answers {
+    listener: UnixListener,
+    path: std::path::PathBuf,
+    begun: Instant,
+}
+
+impl Answers {
+    fn open(config: &GatewayConfig) -> Result<Self> {
+        let path = config.status_socket();
+        // Nobody answers at what a dead gateway left; the device tells whether one lives.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot replace {}", path.display()));
+            }
+            _ => {}
+        }
+        let listener =
+            UnixListener::bind(&path).with_context(|| format!("cannot listen at {}", path.display()))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, path, begun: Instant::now() })
+    }
+
+    fn answer(&self, report: impl Fn() -> GatewayReport) {
+        while let Ok((mut stream, _)) = self.listener.accept() {
+            // Who does not read is not waited for.
+            let _ = stream.set_nonblocking(false);
+            let _ = stream.set_write_timeout(Some(PATIENCE));
+            if let Ok(line) = serde_json::to_string(&report()) {
+                let _ = stream.write_all(line.as_bytes());
+            }
+        }
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// `byway gateway status`: asks the gateway that answers at `socket`.
+///
+/// # Errors
+/// Nobody answers there.
+pub fn status(socket: &Path, output: &mut Output) -> Result<Exit> {
+    let nobody = || {
+        let sentence = format!("no gateway answers at {}: is it running, and may you ask?", socket.display());
+        Failure::new(Exit::NotFound, sentence)
+    };
+    let mut stream = UnixStream::connect(socket).map_err(|_| nobody())?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).map_err(|_| nobody())?;
+    let report: GatewayReport = serde_json::from_str(&text).map_err(|_| nobody())?;
+    if output.is_json() {
+        output.emit(&Event::result("gateway", Exit::Ok, Outcome::Gateway { gateway: Box::new(report) }));
+    } else {
+        output.answer(&report.to_string())?;
+    }
+    Ok(Exit::Ok)
+}
