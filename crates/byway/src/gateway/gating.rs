@@ -5,20 +5,29 @@ use byway_gateway::State;
 use byway_gateway::rules::Rules;
 use byway_gateway::site::{Gateway, Parcel, Status};
 use byway_net::{Clock, Control, Flow, Owner, Socket, Tun, TunSource};
-use byway_wire::{Duration, Instant};
+use byway_wire::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Reads of the device in one turn; each brings up to 64 KB of one flow.
 const READS: usize = 32;
-/// What is known of the gateway is at most this old while packets pass.
-const FRESH: Duration = Duration::from_millis(200);
+/// Who asks for the status waits no longer than this, and then gets what was told last.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// A gateway that runs.
 pub struct Gating {
     driver: byway_net::Handle<Edge>,
-    status: Arc<Mutex<Status>>,
+    board: Arc<Board>,
     rules: SyncSender<Rules>,
+}
+
+/// Where the gateway's thread writes what it is doing when somebody asks.
+struct Board {
+    asked: AtomicBool,
+    /// What was told last, and how often there was something told.
+    told: Mutex<(u64, Status)>,
+    news: Condvar,
 }
 
 impl Gating {
@@ -28,19 +37,25 @@ impl Gating {
     /// The system gives no thread.
     pub fn start(gateway: Gateway, tun: Tun, sockets: Vec<Socket>) -> Result<Self> {
         let clock = Clock::new();
-        let status = Arc::new(Mutex::new(gateway.status()));
+        let told = Mutex::new((0, gateway.status()));
+        let board = Arc::new(Board { asked: AtomicBool::new(false), told, news: Condvar::new() });
         let (rules, inbox) = sync_channel(1);
-        let edge = Edge { tun, rules: inbox, status: Arc::clone(&status), told: clock.now() };
+        let edge = Edge { tun, rules: inbox, board: Arc::clone(&board) };
         let control = Control::new().context("cannot make an eventfd")?;
         let driver = byway_net::spawn_with(control, "byway gateway", gateway, edge, sockets, clock)
             .context("cannot start a thread")?;
-        Ok(Self { driver, status, rules })
+        Ok(Self { driver, board, rules })
     }
 
-    /// What it is doing, as of a moment ago.
+    /// What it is doing.
     pub fn status(&self) -> Status {
+        let told = self.board.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = told.0;
+        self.board.asked.store(true, Ordering::Release);
         self.driver.waker().wake();
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let waited = self.board.news.wait_timeout_while(told, PATIENCE, |told| told.0 == before);
+        let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        told.1.clone()
     }
 
     /// Other rules from now on. Whether they were taken; if not, the ones before are still on their way.
@@ -71,8 +86,7 @@ impl Gating {
 struct Edge {
     tun: Tun,
     rules: Receiver<Rules>,
-    status: Arc<Mutex<Status>>,
-    told: Instant,
+    board: Arc<Board>,
 }
 
 impl Owner for Edge {
@@ -97,9 +111,11 @@ impl Owner for Edge {
             gateway.recycle(parcel.into_buffer());
         }
         self.tun.flush();
-        if now.since(self.told) >= FRESH {
-            self.told = now;
-            *self.status.lock().unwrap_or_else(PoisonError::into_inner) = gateway.status();
+        if self.board.asked.swap(false, Ordering::AcqRel) {
+            // Whoever asked holds the lock for no longer than it takes to begin to wait.
+            let mut told = self.board.told.lock().unwrap_or_else(PoisonError::into_inner);
+            *told = (told.0 + 1, gateway.status());
+            self.board.news.notify_all();
         }
         Flow::Continue
     }
