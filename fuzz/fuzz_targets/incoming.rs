@@ -27,7 +27,6 @@ enum Step {
         id: u8,
         code: u8,
     },
-    Datagram(u8),
     Write,
     Written,
     Read {
@@ -120,10 +119,6 @@ fuzz_target!(|steps: Vec<Step>| {
             Step::Reset { id, code } => {
                 model.given_up.insert(STREAMS + u32::from(id % 6));
                 incoming.on_reset_stream(StreamId(u32::from(id % 6)), (*code).into()).is_err()
-            }
-            Step::Datagram(length) => {
-                incoming.on_datagram(&buffer[..usize::from(*length)]);
-                false
             }
             Step::Write => {
                 if let Some(write) = incoming.next_write() {

@@ -253,6 +253,7 @@ fn drain(endpoint: &mut Endpoint, now: Instant, books: &mut BTreeMap<SocketAddr,
 impl Table {
     fn new() -> Self {
         let mut config = Config::default();
+        (config.datagrams, config.datagram_fates) = (8, true);
         (config.incoming.memory, config.incoming.stream_window) = (16 << 10, 8 << 10);
         (config.incoming.streams, config.incoming.objects, config.outgoing.memory) = (4, 4, 16 << 10);
         let (mut books, now) = (BTreeMap::new(), Instant::from_millis(1_000));
@@ -337,6 +338,9 @@ impl Table {
             Owner::Events => {
                 while connection.next_event().is_some() {}
                 while connection.incoming().next_event().is_some() {}
+                while let Some(received) = connection.next_datagram() {
+                    connection.recycle(received.data);
+                }
                 while connection.outgoing().next_event().is_some() {}
                 while let Some(event) = self.honest.next_event() {
                     if let EndpointEvent::Closed(handle) = event {
