@@ -41,9 +41,9 @@ impl Talker {
         let Some(connection) = handle.and_then(|handle| self.sender.endpoint.connection_mut(handle)) else {
             return;
         };
-        while let Some(returned) = connection.next_returned() {
+        while connection.has_returned() {
             self.came_back += 1;
-            self.returned.push(returned);
+            self.returned.extend(connection.next_returned());
         }
         while let Some(fate) = connection.next_fate() {
             let told = self.fates.entry(fate.mark).or_default();

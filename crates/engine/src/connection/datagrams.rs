@@ -308,6 +308,12 @@ impl Connection {
         self.datagrams.returned.pop_front().map(|parcel| (parcel.mark, parcel.data))
     }
 
+    /// Whether there is one.
+    #[must_use]
+    pub fn has_returned(&self) -> bool {
+        !self.datagrams.returned.is_empty()
+    }
+
     /// What became of a datagram that was sent, if the owner wants to know ([`Config::datagram_fates`]).
     pub fn next_fate(&mut self) -> Option<Fate> {
         self.datagrams.fates.pop_front()

@@ -12,6 +12,7 @@ use crate::segment::Segment;
 use crate::tcp::Flags;
 use crate::window::Advertised;
 use alloc::vec::Vec;
+use byway_engine::Connection;
 use byway_engine::connection::datagrams::{PathView, Refused};
 use byway_wire::{Duration, Instant, Writer};
 
@@ -164,8 +165,9 @@ impl Gateway {
         let Self { endpoint, peers, flows, views, settings, counters, out, .. } = self;
         for peer in peers.iter_mut() {
             let Some(session) = peer.session() else { continue };
-            if peer.entry.is_empty() && peer.returned.is_empty() {
-                continue; // what paths give back came from the entry, and is asked for with the next that does
+            let given_back = endpoint.connection(session).is_some_and(Connection::has_returned);
+            if peer.entry.is_empty() && peer.returned.is_empty() && !given_back {
+                continue;
             }
             let Some(connection) = endpoint.connection_mut(session) else { continue };
             while let Some((_, datagram)) = connection.next_returned() {
