@@ -10,11 +10,13 @@ use crate::path::ledger::Cargo;
 use crate::path::send::Outbound;
 use byway_wire::frame::ack::AckWriter;
 use byway_wire::frame::{self, Frame, PathHint};
-use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, STAMP_LEN, TAG_LEN};
+use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, OVERHEAD, STAMP_LEN, TAG_LEN};
 use byway_wire::{Duration, Ecn, Instant, Out, PathId, Transmit, Writer};
 
 /// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
 const MOST_ECHO: usize = 256;
+/// Room for a CLOSE but for its reason: type, code, length.
+const MOST_CLOSE: usize = 1 + 8 + 8;
 /// Room for a PATH_CHALLENGE: envelope, packet and frame.
 const MOST_ASK: usize = 128;
 /// A hint is given at most this often.
@@ -66,12 +68,18 @@ impl Connection {
     pub(crate) fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         match &mut self.phase {
             Phase::Closed => return None,
-            Phase::Closing { tell, .. } => {
+            Phase::Closing { tell, reason, .. } => {
                 if !core::mem::take(tell) {
                     return None;
                 }
+                let most = OVERHEAD + MOST_CLOSE + reason.len();
                 let way =
                     self.ack_way(now).or_else(|| self.paths.iter().next().map(super::path::Path::id))?;
+                let path = self.paths.get(way)?;
+                // Not even this goes where more would be sent than came from: the next packet from there asks again.
+                if path.credit() < (path.route.overhead() + most) as u64 {
+                    return None;
+                }
                 return self.single(now, way, out, BASE_DATAGRAM, Purpose::Close);
             }
             Phase::Open => {}
