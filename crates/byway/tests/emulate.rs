@@ -4,38 +4,28 @@
 //! A figure counts only if the lab itself says that the machine was not too busy; three tries, then that it says so is the result.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
+mod common;
 #[path = "emulate/harm.rs"]
 mod harm;
 
 use byway_sim::link::{Fate, Link, Offer};
 use byway_sim::{Pipe, PipeConfig, Random};
 use byway_wire::{Ecn, Instant};
-use libtest_mimic::{Arguments, Failed, Trial};
+use common::bench::{BYWAY, Bench, TRIES, is_empty};
+use common::machine::{conclude, is_root, run, test, works};
+use libtest_mimic::Failed;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
-const BYWAY: &str = env!("CARGO_BIN_EXE_byway");
-const TRIES: usize = 3;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 fn main() {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let root = rustix::process::geteuid().is_root()
-        && ["ip -V", "ping -V", "iperf3 -v", "unshare --net true"].into_iter().all(works);
+    let root = is_root() && ["ip -V", "ping -V", "iperf3 -v", "unshare --net true"].into_iter().all(works);
     let nobody =
         root && works("setpriv --reuid=65534 --regid=65534 --clear-groups unshare --user --net true");
-    let torrents = Command::new("/usr/bin/python3")
-        .args(["-c", "import libtorrent"])
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    let test = |name: &str, possible: bool, test: fn() -> Result<(), Failed>| {
-        Trial::test(name.to_owned(), test).with_ignored_flag(!possible)
-    };
+    let torrents = run(&["/usr/bin/python3", "-c", "import libtorrent"]);
     let tests = vec![
         test("a_round_trip_takes_what_the_plan_says", root, round_trip),
         test("tcp_and_udp_get_the_rate_of_the_plan", root, rates),
@@ -52,113 +42,9 @@ fn main() {
         test("claims_are_held_against_real_programs", root, claims),
         test("ledbat_is_a_torrent", root && torrents, harm::torrent),
         test("requests_wait_for_cubic_and_hardly_for_byway", root, harm::beside),
-        Trial::test("what_cannot_be_built_is_told", refused),
+        test("what_cannot_be_built_is_told", true, refused),
     ];
-    if !root {
-        eprintln!("tests of emulated networks are ignored: they need root, and ip, ping and iperf3");
-    }
-    libtest_mimic::run(&arguments, tests).exit();
-}
-
-fn works(command: &str) -> bool {
-    let mut words = command.split(' ');
-    let mut program = Command::new(words.next().unwrap());
-    program.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    program.status().is_ok_and(|status| status.success())
-}
-
-/// A place for labs that nobody else uses. Whatever is up there when it is dropped is taken down.
-struct Bench {
-    directory: tempfile::TempDir,
-    user: Option<PathBuf>,
-}
-
-impl Bench {
-    fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), user: None }
-    }
-
-    fn byway(&self, arguments: &[&str]) -> Command {
-        let mut command = match &self.user {
-            None => Command::new(BYWAY),
-            Some(copy) => {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy);
-                command
-            }
-        };
-        command.args(arguments).stdin(Stdio::null()).env("BYWAY_LABS", self.directory.path().join("labs"));
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.byway(arguments).output().unwrap()
-    }
-
-    /// The result event of a lab's verb.
-    fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(&[&["--json", "lab"], arguments].concat());
-        let text = String::from_utf8(output.stdout).unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {text} {told}");
-        serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap()
-    }
-
-    fn up(&self, name: &str, plan: &str) -> Value {
-        let file = self.directory.path().join(format!("{name}.toml"));
-        fs::write(&file, plan).unwrap();
-        self.json(&["up", file.to_str().unwrap(), "--seed", "7"])
-    }
-
-    /// What a program on a host says.
-    fn on(&self, host: &str, program: &[&str]) -> Output {
-        self.run(&[&["lab", "exec", host, "--"], program].concat())
-    }
-
-    fn says(&self, host: &str, program: &[&str]) -> String {
-        let output = self.on(host, program);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{program:?}: {} {told}", String::from_utf8_lossy(&output.stdout));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// The only lab, as it is.
-    fn status(&self) -> Value {
-        self.json(&["status"])["labs"][0].clone()
-    }
-
-    /// What one direction of a link did.
-    fn link(&self, name: &str) -> Value {
-        let status = self.status();
-        let links = status["status"]["links"].as_array().unwrap();
-        links.iter().find(|link| link["link"] == name).unwrap().clone()
-    }
-
-    /// The round trips of a ping, in milliseconds, sorted.
-    fn ping(&self, from: &str, options: &[&str]) -> Vec<f64> {
-        let said = self.says(from, &[&["ping", "-n"], options].concat());
-        let mut times: Vec<f64> = said
-            .lines()
-            .filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse().ok())
-            .collect();
-        times.sort_by(f64::total_cmp);
-        times
-    }
-
-    fn serve(&self, host: &str) {
-        self.says(host, &["iperf3", "-s", "-D"]);
-        // It listens before it goes into the background.
-    }
-
-    fn iperf(&self, from: &str, options: &[&str]) -> Value {
-        serde_json::from_str(&self.says(from, &[&["iperf3", "-J", "-4"], options].concat())).unwrap()
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        let _ = self.run(&["-q", "lab", "down", "--all"]);
-    }
+    conclude(tests, (!root).then_some("they need root, and ip, ping and iperf3"), true);
 }
 
 /// Builds a lab, measures, and holds `check` against what came out, unless the lab says that the machine was too busy.
@@ -171,11 +57,9 @@ fn measured<T>(
         let bench = Bench::new();
         bench.up("site", plan);
         let found = measure(&bench);
-        let status = bench.status();
-        if status["status"]["accurate"] == true {
+        if bench.is_accurate() {
             return Ok(check(&found)?);
         }
-        eprintln!("too busy to measure: {}", status["status"]["lateness"]);
         let told = bench.json(&["down"]);
         assert_eq!(told["labs"][0]["status"]["accurate"], false, "what was inaccurate is not told: {told}");
     }
@@ -312,10 +196,7 @@ fn inside() -> Result<(), Failed> {
     assert_eq!(up["labs"][0]["hosts"][1]["name"], "bob", "{up}");
     let devices = bench.says("alice", &["ls", "/sys/class/net"]);
     assert_eq!(devices.split_whitespace().collect::<Vec<_>>(), ["bob", "lo"]);
-    assert_eq!(
-        bench.says("bob", &["getent", "ahostsv4", "alice"]).split_whitespace().next(),
-        Some("10.66.0.1")
-    );
+    assert_eq!(bench.address("alice"), "10.66.0.1");
     let features = bench.says("alice", &["ip", "-d", "-o", "link", "show", "bob"]);
     assert!(features.contains(" mtu 1500 "), "{features}");
     // Where it was called, with its exit code, and for a missing program the code that byway has for that.
@@ -382,7 +263,7 @@ fn down() -> Result<(), Failed> {
     let after = traces();
     assert_eq!((before.0, before.1), (after.0, after.1));
     assert_eq!(new_since(&before.2), Vec::<PathBuf>::new());
-    assert_eq!(fs::read_dir(bench.directory.path().join("labs"))?.count(), 0);
+    assert!(is_empty(&bench.path("labs")));
     assert_eq!(bench.json(&["down"])["labs"], Value::Array(Vec::new()), "a second time is no error");
     Ok(())
 }
@@ -407,7 +288,7 @@ fn killed() -> Result<(), Failed> {
     bench.json(&["down", "site"]);
     let after = traces();
     assert_eq!((before.0, before.1), (after.0, after.1));
-    assert_eq!(fs::read_dir(bench.directory.path().join("labs"))?.count(), 0);
+    assert!(is_empty(&bench.path("labs")));
     Ok(())
 }
 
@@ -415,7 +296,7 @@ fn side_by_side() -> Result<(), Failed> {
     let bench = Bench::new();
     bench.up("one", LINE);
     bench.up("two", &site(10, "delay = \"50 ms\""));
-    let again = bench.directory.path().join("one.toml");
+    let again = bench.path("one.toml");
     let again = bench.run(&["lab", "up", again.to_str().unwrap()]);
     assert_eq!(again.status.code(), Some(1), "it is up already");
     let which = bench.on("alice", &["true"]);
@@ -433,12 +314,12 @@ fn side_by_side() -> Result<(), Failed> {
 
 fn without_root() -> Result<(), Failed> {
     let mut bench = Bench::new();
-    let copy = bench.directory.path().join("byway");
+    let copy = bench.path("byway");
     fs::copy(BYWAY, &copy)?;
     for open in [bench.directory.path(), &copy] {
         fs::set_permissions(open, fs::Permissions::from_mode(0o755))?;
     }
-    let labs = bench.directory.path().join("labs");
+    let labs = bench.path("labs");
     fs::create_dir(&labs)?;
     std::os::unix::fs::chown(&labs, Some(65_534), Some(65_534))?;
     bench.user = Some(copy);
@@ -452,7 +333,7 @@ fn without_root() -> Result<(), Failed> {
     let bytes = tcp["end"]["sum_received"]["bytes"].as_f64().unwrap();
     assert!(bytes > 5e5, "{tcp}");
     bench.json(&["down"]);
-    assert_eq!(fs::read_dir(&labs)?.count(), 0);
+    assert!(is_empty(&labs));
     Ok(())
 }
 
@@ -536,7 +417,7 @@ at_least = 0.028
 
 fn claims() -> Result<(), Failed> {
     let bench = Bench::new();
-    let folder = bench.directory.path().join("claimed");
+    let folder = bench.path("claimed");
     fs::create_dir(&folder)?;
     let (plan, out) = (folder.join("plan.toml"), folder.join("out"));
     fs::write(&plan, CLAIMED)?;
@@ -544,7 +425,7 @@ fn claims() -> Result<(), Failed> {
     let run = ["run", plan.to_str().unwrap(), "--emulate", "--out", out.to_str().unwrap()];
     let said = bench.json(&run);
     assert_eq!((&said["passed"], &said["failed"]), (&5.into(), &0.into()), "{said}");
-    assert_eq!(fs::read_dir(bench.directory.path().join("labs"))?.count(), 0, "the lab is gone");
+    assert!(is_empty(&bench.path("labs")), "the lab is gone");
     fs::write(&plan, CLAIMED.replace("cubic", "lia"))?;
     let refused = bench.run(&[&["lab"], run.as_slice()].concat());
     let told = String::from_utf8(refused.stderr)?;
@@ -556,7 +437,7 @@ fn claims() -> Result<(), Failed> {
 fn refused() -> Result<(), Failed> {
     let bench = Bench::new();
     let file = |name: &str, text: &str| -> String {
-        let file = bench.directory.path().join(name);
+        let file = bench.path(name);
         fs::write(&file, text).unwrap();
         file.to_str().unwrap().to_owned()
     };
@@ -584,6 +465,6 @@ fn refused() -> Result<(), Failed> {
     let told = String::from_utf8(output.stderr)?;
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("nobody is called lia"), "{told}");
-    assert!(!Path::new(bench.directory.path()).join("labs").exists(), "nothing was begun");
+    assert!(!bench.path("labs").exists(), "nothing was begun");
     Ok(())
 }

@@ -11,7 +11,11 @@
 //! Needs root and `ip`, `tc`; says *ignored* by name where they are missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
-use libtest_mimic::{Arguments, Failed, Trial};
+mod common;
+
+use common::machine::{conclude, test, wait_for};
+use common::spaces::Spaces;
+use libtest_mimic::Failed;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -22,24 +26,17 @@ use std::time::Duration;
 const PRIVATE: [&str; 2] = ["--allow-destination", "10.77.0.0/16"];
 
 fn main() {
-    let arguments = Arguments::from_args();
-    let possible = rustix::process::geteuid().is_root() && Hosts::possible();
-    let test = |name: &str, test: fn() -> Result<(), Failed>| {
-        Trial::test(name.to_owned(), test).with_ignored_flag(!possible)
-    };
+    let possible = Spaces::possible(&["tc -V"]);
     let tests = vec![
-        test("a_tree_travels_over_the_direct_line_and_two_relays", over_three_lines),
-        test("a_tree_arrives_through_a_relay_when_there_is_no_direct_line", without_a_direct_line),
+        test("a_tree_travels_over_the_direct_line_and_two_relays", possible, over_three_lines),
+        test("a_tree_arrives_through_a_relay_when_there_is_no_direct_line", possible, without_a_direct_line),
     ];
-    if !possible {
-        eprintln!("tests in network namespaces are ignored: they need root and the programs ip and tc");
-    }
-    libtest_mimic::run(&arguments, tests).exit();
+    conclude(tests, (!possible).then_some("they need root and the programs ip and tc"), false);
 }
 
-/// Four hosts and the lines between them; gone when dropped.
+/// Four hosts and the lines between them.
 struct Hosts {
-    prefix: String,
+    hosts: Spaces,
 }
 
 /// A line: name, one end, its address, the other end, its address.
@@ -52,75 +49,30 @@ const LINES: [(&str, &str, &str, &str, &str); 5] = [
 ];
 
 impl Hosts {
-    fn possible() -> bool {
-        let name = format!("bw{}probe", std::process::id());
-        let made = run(&["ip", "netns", "add", &name]);
-        let tc = run(&["tc", "-V"]);
-        let _ = run(&["ip", "netns", "del", &name]);
-        made && tc
-    }
-
     fn new(tag: &str) -> Self {
-        let hosts = Self { prefix: format!("bw{}{tag}", std::process::id()) };
-        for host in ["snd", "rcv", "r1", "r2"] {
-            must(&["ip", "netns", "add", &hosts.name(host)]);
-            hosts.must(host, &["ip", "link", "set", "lo", "up"]);
+        let hosts = Spaces::new(tag, &["snd", "rcv", "r1", "r2"]);
+        let devices = LINES.map(|(line, ..)| [format!("{line}0"), format!("{line}1")]);
+        for ((_, a, a_address, b, b_address), [left, right]) in LINES.iter().zip(&devices) {
+            hosts.line([(a, left, a_address), (b, right, b_address)]);
         }
-        for (line, a, a_address, b, b_address) in LINES {
-            let (left, right) = (format!("{line}0"), format!("{line}1"));
-            let (a_name, b_name) = (hosts.name(a), hosts.name(b));
-            must(&[
-                "ip", "-n", &a_name, "link", "add", &left, "type", "veth", "peer", &right, "netns", &b_name,
-            ]);
-            for (host, device, address) in [(a, &left, a_address), (b, &right, b_address)] {
-                hosts.must(host, &["ip", "address", "add", &format!("{address}/24"), "dev", device]);
-                hosts.must(host, &["ip", "link", "set", device, "up"]);
-            }
-        }
-        for (line, a, _, b, _) in LINES {
-            hosts.wait_for(a, &format!("{line}0"));
-            hosts.wait_for(b, &format!("{line}1"));
+        for ((_, a, _, b, _), [left, right]) in LINES.iter().zip(&devices) {
+            hosts.wait(a, left);
+            hosts.wait(b, right);
         }
         // The receiver knows the relays by the addresses at which the sender knows them.
-        hosts.must("rcv", &["ip", "route", "add", "10.77.1.2/32", "via", "10.77.3.1"]);
-        hosts.must("rcv", &["ip", "route", "add", "10.77.2.2/32", "via", "10.77.4.1"]);
+        hosts.says("rcv", &["ip", "route", "add", "10.77.1.2/32", "via", "10.77.3.1"]);
+        hosts.says("rcv", &["ip", "route", "add", "10.77.2.2/32", "via", "10.77.4.1"]);
         for device in ["d0", "a0", "b0"] {
-            let shape = ["rate", "10mbit", "burst", "6kb", "limit", "75kb"];
-            hosts.must(
-                "snd",
-                &[&["tc", "qdisc", "add", "dev", device, "root", "tbf"], shape.as_slice()].concat(),
-            );
+            let shape = ["root", "tbf", "rate", "10mbit", "burst", "6kb", "limit", "75kb"];
+            hosts.says("snd", &[&["tc", "qdisc", "add", "dev", device], shape.as_slice()].concat());
         }
-        hosts
-    }
-
-    fn name(&self, host: &str) -> String {
-        format!("{}{host}", self.prefix)
-    }
-
-    fn must(&self, host: &str, command: &[&str]) {
-        must(&[&["ip", "netns", "exec", &self.name(host)], command].concat());
-    }
-
-    /// The kernel takes up to a second to say that a line it was given works, and byway uses none that does not.
-    fn wait_for(&self, host: &str, device: &str) {
-        let name = self.name(host);
-        let up = (0..200).any(|_| {
-            let link =
-                Command::new("ip").args(["-n", &name, "-o", "link", "show", "dev", device]).output().unwrap();
-            let up = String::from_utf8_lossy(&link.stdout).contains("state UP");
-            if !up {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            up
-        });
-        assert!(up, "{device} of {host} does not come up");
+        Self { hosts }
     }
 
     /// byway on a host, with a state directory of its own.
     fn byway(&self, host: &str, state: &Path, arguments: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.name(host), env!("CARGO_BIN_EXE_byway"), "--json"]);
+        let mut command = self.hosts.on(host);
+        command.args([env!("CARGO_BIN_EXE_byway"), "--json"]);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
         command.env("XDG_STATE_HOME", state.join(host)).env("XDG_CONFIG_HOME", state.join(host));
         command.env("BYWAY_STATE_DIR", state.join(host));
@@ -140,14 +92,6 @@ impl Hosts {
     }
 }
 
-impl Drop for Hosts {
-    fn drop(&mut self) {
-        for host in ["snd", "rcv", "r1", "r2"] {
-            let _ = run(&["ip", "netns", "del", &self.name(host)]);
-        }
-    }
-}
-
 /// A process that ends when it is dropped.
 struct Running {
     child: Child,
@@ -157,13 +101,7 @@ struct Running {
 impl Running {
     /// Waits for it to end by itself.
     fn wait(&mut self) -> Option<i32> {
-        for _ in 0..200 {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        None
+        wait_for(Duration::from_secs(10), || self.child.try_wait().unwrap())?.code()
     }
 }
 
@@ -172,16 +110,6 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn run(command: &[&str]) -> bool {
-    let (program, arguments) = command.split_first().unwrap();
-    let output = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    output.is_ok_and(|status| status.success())
-}
-
-fn must(command: &[&str]) {
-    assert!(run(command), "{} failed", command.join(" "));
 }
 
 /// The last line of a sender: its result.
@@ -250,7 +178,7 @@ fn without_a_direct_line() -> Result<(), Failed> {
     let word = ready["word"].as_str().unwrap().to_owned();
     let recv = ["recv", sink.to_str().unwrap(), "--once", "--relay", &word];
     let (mut receiver, ready) = hosts.start("rcv", directory.path(), &recv);
-    hosts.must("snd", &["ip", "link", "set", "d0", "down"]);
+    hosts.hosts.says("snd", &["ip", "link", "set", "d0", "down"]);
     send(&hosts, directory.path(), &["send", source.to_str().unwrap(), ready["ticket"].as_str().unwrap()]);
     assert_eq!(receiver.wait(), Some(0));
     assert_eq!(byway_files::compare(&source, &sink.join("photos"))?, []);

@@ -1,9 +1,15 @@
-//! Processes of the program under test: started, read from, stopped by their own ids.
+//! What tests of the program share: processes of it, started, read from and stopped by their own ids; and, each in a file of its
+//! own, hosts in network namespaces, emulated labs, and two sites with gateways.
 #![allow(
     dead_code,
     clippy::unwrap_used,
     reason = "a test ends where it fails; each test binary uses its part"
 )]
+
+pub mod bench;
+pub mod machine;
+pub mod sites;
+pub mod spaces;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -1,6 +1,6 @@
 //! Somebody else's LEDBAT, and what requests wait for beside byway and the kernel.
 
-use super::{Bench, TRIES};
+use super::common::bench::{Bench, TRIES, is_empty};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use std::fs;
@@ -8,7 +8,7 @@ use std::fs;
 /// Without claims a plan has columns of its own, in a file.
 pub(super) fn torrent() -> Result<(), Failed> {
     let bench = Bench::new();
-    let (plan, csv) = (bench.directory.path().join("torrent.toml"), bench.directory.path().join("out.csv"));
+    let (plan, csv) = (bench.path("torrent.toml"), bench.path("out.csv"));
     let text = "
 title = \"a file by somebody else's LEDBAT\"
 duration = \"10 s\"
@@ -29,7 +29,7 @@ size = \"2 MB\"
 ";
     fs::write(&plan, text)?;
     let [plan, csv] = [&plan, &csv].map(|path| path.to_str().unwrap());
-    let out = bench.directory.path().join("out");
+    let out = bench.path("out");
     bench.json(&["run", plan, "--emulate", "--csv", csv, "--out", out.to_str().unwrap()]);
     let table = fs::read_to_string(csv)?;
     let row = table.lines().find(|line| line.contains(",bulk in,")).unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) fn beside() -> Result<(), Failed> {
         ]);
         let told = String::from_utf8(output.stdout)?;
         let events: Vec<Value> = told.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-        assert_eq!(fs::read_dir(bench.directory.path().join("labs"))?.count(), 0, "the labs are gone");
+        assert!(is_empty(&bench.path("labs")), "the labs are gone");
         let of = |event: &'static str| events.iter().filter(move |told| told["event"] == event);
         let rows: Vec<_> = of("harm").collect();
         let [cubic, byway] = rows.as_slice() else {

@@ -1,0 +1,99 @@
+//! Hosts as network namespaces with names, and lines between them, made by `ip`.
+
+use super::machine::{must, run, wait_for};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// The kernel takes up to a second to say that a line works.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Hosts; gone when dropped.
+pub struct Spaces {
+    prefix: String,
+    hosts: Vec<&'static str>,
+}
+
+impl Spaces {
+    /// Whether hosts can be made here, on which all of `commands` do well.
+    pub fn possible(commands: &[&str]) -> bool {
+        if !super::machine::is_root() {
+            return false;
+        }
+        let name = format!("bw{}probe", std::process::id());
+        let on = |command: &&str| {
+            run(&[&["ip", "netns", "exec", &name], command.split(' ').collect::<Vec<_>>().as_slice()]
+                .concat())
+        };
+        let possible = run(&["ip", "netns", "add", &name]) && commands.iter().all(on);
+        let _ = run(&["ip", "netns", "del", &name]);
+        possible
+    }
+
+    /// Hosts without lines. `tag` tells those of one test from those of another.
+    pub fn new(tag: &str, hosts: &[&'static str]) -> Self {
+        let spaces = Self { prefix: format!("bw{}{tag}", std::process::id()), hosts: hosts.to_vec() };
+        for host in hosts {
+            must(Command::new("ip").args(["netns", "add", &spaces.name(host)]));
+            spaces.says(host, &["ip", "link", "set", "lo", "up"]);
+        }
+        spaces
+    }
+
+    pub fn name(&self, host: &str) -> String {
+        format!("{}{host}", self.prefix)
+    }
+
+    /// A program on a host.
+    pub fn on(&self, host: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name(host)]);
+        command
+    }
+
+    /// What a command says on a host, which must do well.
+    #[track_caller]
+    pub fn says(&self, host: &str, command: &[&str]) -> String {
+        must(self.on(host).args(command))
+    }
+
+    /// A line. Each end is a host, the device's name there, and its address in a network of 256.
+    pub fn line(&self, ends: [(&str, &str, &str); 2]) {
+        let [(a, left, _), (b, right, _)] = ends;
+        let peer = self.name(b);
+        self.says(a, &["ip", "link", "add", left, "type", "veth", "peer", right, "netns", &peer]);
+        for (host, device, address) in ends {
+            self.says(host, &["ip", "address", "add", &format!("{address}/24"), "dev", device]);
+            self.says(host, &["ip", "link", "set", device, "up"]);
+        }
+    }
+
+    /// Waits until the kernel says that a line works: byway uses none that does not.
+    pub fn wait(&self, host: &str, device: &str) {
+        let up = wait_for(PATIENCE, || {
+            self.says(host, &["ip", "-o", "link", "show", "dev", device]).contains("state UP").then_some(())
+        });
+        assert!(up.is_some(), "{device} of {host} does not come up");
+    }
+
+    /// Does something on a host: in a thread that is there.
+    pub fn at<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> T {
+        let space = File::open(Path::new("/run/netns").join(self.name(host))).unwrap();
+        let there = || {
+            move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            work()
+        };
+        std::thread::scope(|scope| scope.spawn(there).join().unwrap())
+    }
+}
+
+impl Drop for Spaces {
+    fn drop(&mut self) {
+        for host in &self.hosts {
+            let _ = run(&["ip", "netns", "del", &self.name(host)]);
+        }
+    }
+}
