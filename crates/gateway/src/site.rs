@@ -27,8 +27,10 @@ use crate::rules::Rules;
 use crate::serves::{Directory, Served, announce};
 use crate::{pick, window};
 use alloc::collections::VecDeque;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
-use byway_engine::{Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_engine::connection::Event;
+use byway_engine::{Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_wire::{Input, Instant, Machine, Out, Transmit};
 use carry::Carriage;
 
@@ -177,9 +179,10 @@ impl Gateway {
                         None => self.endpoint.close(now, handle, 6, "not a peer"),
                     }
                 }
-                EndpointEvent::Failed(handle, _) => self.session_gone(now, handle),
+                EndpointEvent::Failed(handle, error) => self.session_gone(now, handle, error.to_string()),
                 EndpointEvent::Closed(handle) => {
-                    self.session_gone(now, handle);
+                    let why = self.endpoint.connection_mut(handle).and_then(why_closed).unwrap_or_default();
+                    self.session_gone(now, handle, why);
                     self.endpoint.forget(handle);
                 }
                 EndpointEvent::RelayTrouble(..)
@@ -189,9 +192,9 @@ impl Gateway {
         }
     }
 
-    fn session_gone(&mut self, now: Instant, handle: Handle) {
+    fn session_gone(&mut self, now: Instant, handle: Handle, why: String) {
         let Some(index) = self.peers.iter().position(|peer| peer.has(handle)) else { return };
-        if self.peers.get_mut(index).is_some_and(|peer| peer.on_gone(now, handle)) {
+        if self.peers.get_mut(index).is_some_and(|peer| peer.on_gone(now, handle, why)) {
             self.counters.lost_sessions += 1;
             self.directory.forget(index);
             let out = &mut self.out;
@@ -224,6 +227,14 @@ impl Gateway {
         self.flows.expire(now);
         self.clear_gone();
     }
+}
+
+/// Why a session is over, in its own words.
+fn why_closed(connection: &mut Connection) -> Option<String> {
+    core::iter::from_fn(|| connection.next_event()).find_map(|event| match event {
+        Event::Closed { reason, .. } => Some(reason),
+        _ => None,
+    })
 }
 
 impl Machine for Gateway {

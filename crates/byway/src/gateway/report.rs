@@ -36,6 +36,9 @@ pub struct PeerReport {
     pub name: String,
     /// Whether there is a session with it.
     pub up: bool,
+    /// Why there is none, or was none until a moment ago, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     /// The paths to it.
     pub paths: Vec<PathReport>,
     /// Flows to and from it.
@@ -125,6 +128,7 @@ impl PeerReport {
         Self {
             name: peer.name.clone(),
             up: peer.up,
+            trouble: peer.trouble.clone(),
             paths: peer.paths.iter().map(PathReport::of).collect(),
             flows: peer.flows,
             waiting: peer.waiting,
@@ -172,9 +176,10 @@ impl fmt::Display for GatewayReport {
         writeln!(f, "up for {:.0} s, {} flows{observing}", self.uptime, self.flows)?;
         for peer in &self.peers {
             let state = if peer.up { "up" } else { "down: flows take the plain route" };
+            let trouble = peer.trouble.as_ref().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
             writeln!(
                 f,
-                "{}: {state}; serves {}; {} flows, {} carried, {} waiting, {} dropped",
+                "{}: {state}{trouble}; serves {}; {} flows, {} carried, {} waiting, {} dropped",
                 peer.name,
                 if peer.serves.is_empty() { "nobody yet".into() } else { peer.serves.join(", ") },
                 peer.flows,

@@ -11,6 +11,7 @@ use crate::flow::FlowId;
 use crate::reorder::{PathDelay, PathDelays};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::by_name;
 use byway_engine::handshake::PublicKey;
@@ -85,6 +86,8 @@ pub(super) struct Peer {
     retry_at: Option<Instant>,
     pause: Duration,
     pub announcing: Option<Announcing>,
+    /// Why the last session, or the last attempt at one, is over, if none has held since.
+    pub trouble: Option<String>,
     /// What waits for its paths.
     pub entry: EntryQueue<Waiting>,
     /// Datagrams that a path gave back: they go first, as they are.
@@ -108,6 +111,7 @@ impl Peer {
             dialling: None,
             pause: SHORTEST_PAUSE,
             announcing: None,
+            trouble: None,
             entry: EntryQueue::new(limits),
             returned: VecDeque::new(),
             delays: BTreeMap::new(),
@@ -167,12 +171,12 @@ impl Peer {
         for (word, reach) in &self.config.relays {
             endpoint.add_relay(now, handle, word, reach.as_ref());
         }
-        (self.retry_at, self.pause) = (None, SHORTEST_PAUSE);
+        self.retry_at = None;
         self.announcing = Some(Announcing { at: now, told: 0 });
     }
 
-    /// A session, or the attempt at one, is over. Whether there is none now, and was one.
-    pub fn on_gone(&mut self, now: Instant, handle: Handle) -> bool {
+    /// A session, or the attempt at one, is over, and why. Whether there is none now, and was one.
+    pub fn on_gone(&mut self, now: Instant, handle: Handle, why: String) -> bool {
         let before = self.sessions.len();
         self.sessions.retain(|session| *session != handle);
         let lost = self.sessions.len() < before;
@@ -180,6 +184,11 @@ impl Peer {
             self.dialling = None;
         }
         self.delays.retain(|(session, _), _| *session != handle);
+        if self.sessions.is_empty() {
+            // To whom there is no session nothing is announced.
+            self.announcing = None;
+            self.trouble = Some(why).filter(|why| !why.is_empty());
+        }
         self.retry(now);
         lost && self.sessions.is_empty()
     }
@@ -194,6 +203,10 @@ impl Peer {
         if let Some(announcing) = &mut self.announcing {
             announcing.told = announcing.told.saturating_add(1);
             announcing.at = now + if announcing.told < EAGER { SOON } else { RARELY };
+            // A peer that does not want us ends the session sooner, and is not asked again and again at once.
+            if announcing.told > 1 {
+                (self.pause, self.trouble) = (SHORTEST_PAUSE, None);
+            }
         }
     }
 

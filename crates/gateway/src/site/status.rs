@@ -58,6 +58,8 @@ pub struct PeerStatus {
     pub name: String,
     /// Whether there is a session.
     pub up: bool,
+    /// Why there is none, or was none until a moment ago.
+    pub trouble: Option<String>,
     /// The paths to it.
     pub paths: Vec<PathStatus>,
     /// Flows that are carried to or from it.
@@ -106,6 +108,7 @@ impl Gateway {
             PeerStatus {
                 name: peer.config.name.clone(),
                 up: connection.is_some(),
+                trouble: peer.trouble.clone(),
                 paths: connection.map(|connection| connection.status().paths).unwrap_or_default(),
                 flows: self.flows.iter().filter(|flow| flow.data.peer == index).count(),
                 flow_limit: peer.way.flow_limit,
