@@ -8,6 +8,7 @@
 //! `callgrind_annotate` for who spends them.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
+use bytes::Bytes;
 use byway_control::by_name;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::{Suite, Suites};
@@ -108,7 +109,7 @@ fn transfer(congestion: &'static str, suite: Suite, size: u64) -> u64 {
         controller: by_name(congestion, 1).unwrap(),
     };
     let handle = sender.endpoint.connect(now, connect).unwrap();
-    let piece = vec![7; 256 << 10];
+    let piece = Bytes::from(vec![7; 256 << 10]);
     let mut more = true;
     loop {
         if !more {
@@ -129,7 +130,7 @@ fn transfer(congestion: &'static str, suite: Suite, size: u64) -> u64 {
         if sender.handle.is_some() {
             let out = sender.endpoint.connection_mut(handle).unwrap().outgoing();
             while let Some(read) = out.next_read() {
-                out.provide(read.object, read.offset, piece[..read.length].to_vec());
+                out.provide(read.object, read.offset, piece.slice(..read.length));
             }
             while out.next_event().is_some() {}
             if out.all_acked() {

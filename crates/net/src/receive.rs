@@ -10,12 +10,14 @@ use std::io::{self, IoSliceMut};
 
 /// A buffer takes the longest run that the system coalesces.
 const BUFFER_BYTES: usize = 65_536;
+/// Buffers of one call. What was received should still be in the processor's cache when its turn comes to be opened.
+const BUFFERS: usize = if BATCH_SIZE < 8 { BATCH_SIZE } else { 8 };
 
 /// Room for one batch; made once, used for every receive call of a driver.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
-    metas: [RecvMeta; BATCH_SIZE],
+    metas: [RecvMeta; BUFFERS],
     arrivals: Arrivals,
 }
 
@@ -33,8 +35,8 @@ pub(crate) enum Received {
 impl Inbox {
     pub(crate) fn new() -> Self {
         Self {
-            bytes: vec![0; BUFFER_BYTES * BATCH_SIZE],
-            metas: [RecvMeta::default(); BATCH_SIZE],
+            bytes: vec![0; BUFFER_BYTES * BUFFERS],
+            metas: [RecvMeta::default(); BUFFERS],
             arrivals: Arrivals::default(),
         }
     }
@@ -48,7 +50,7 @@ impl Inbox {
         counters: &Counters,
     ) -> Received {
         let mut room = self.bytes.chunks_exact_mut(BUFFER_BYTES);
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+        let mut slices: [IoSliceMut<'_>; BUFFERS] =
             array::from_fn(|_| IoSliceMut::new(room.next().unwrap_or_default()));
         let count = match socket.state.recv(UdpSockRef::from(&*socket.io), &mut slices, &mut self.metas) {
             Ok(count) => count,
@@ -75,7 +77,7 @@ impl Inbox {
                 counters.gro_runs.add(1);
             }
         }
-        if count == BATCH_SIZE { Received::Full } else { Received::Drained }
+        if count == BUFFERS { Received::Full } else { Received::Drained }
     }
 }
 

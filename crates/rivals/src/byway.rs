@@ -1,6 +1,7 @@
 //! byway: one path, one object without an end, read from memory in pieces and forgotten as soon as it is written.
 
 use crate::{DATAGRAM, Error, Meter, Outcome, PIECE, WINDOW};
+use bytes::Bytes;
 use byway_control::by_name;
 use byway_engine::data::{IncomingLimits, OutgoingLimits};
 use byway_engine::handshake::{Identity, PublicKey};
@@ -32,7 +33,7 @@ struct Sender {
     address: SocketAddr,
     handle: Option<Handle>,
     ready: bool,
-    piece: Vec<u8>,
+    piece: Bytes,
     meter: Arc<Meter>,
 }
 
@@ -68,7 +69,7 @@ impl Owner for Sender {
         {
             let out = connection.outgoing();
             while let Some(read) = out.next_read() {
-                let bytes = self.piece.get(..read.length).unwrap_or_default().to_vec();
+                let bytes = self.piece.slice(..read.length.min(self.piece.len()));
                 out.provide(read.object, read.offset, bytes);
             }
             while out.next_event().is_some() {}
@@ -145,7 +146,7 @@ pub fn run(congestion: &'static str, duration: Duration) -> Result<Outcome, Erro
         address,
         handle: None,
         ready: false,
-        piece: vec![1; PIECE],
+        piece: vec![1; PIECE].into(),
         meter: meter.clone(),
     };
     let sender = spawn("sender", machine, sender, vec![here], clock)?;

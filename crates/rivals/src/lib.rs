@@ -7,6 +7,7 @@
 //!
 //! * UDP payloads of [`DATAGRAM`] bytes at most for all; what each finds by its own search counts.
 //! * AES-256-GCM for all that encrypt; both take it from `ring`.
+//! * The sending application hands byway and quinn bytes to share, which neither copies before it makes packets.
 //! * Socket buffers of the same size are asked for.
 //! * The clock starts with the connection, so a slow start counts; setting the connection up does not.
 //! * Bytes count when the receiving application has them.

@@ -1,6 +1,7 @@
 //! quinn: one stream without an end, default configuration but for windows that hold as much as byway's.
 
 use crate::{DATAGRAM, Error, Meter, Outcome, PIECE, WINDOW};
+use bytes::Bytes;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{
     ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, ServerConfig, TokioRuntime, TransportConfig,
@@ -64,11 +65,11 @@ async fn give(
     let endpoint = Endpoint::new(EndpointConfig::default(), None, io, Arc::new(TokioRuntime))?;
     let connection = endpoint.connect_with(config, to, "localhost")?.await?;
     let mut stream = connection.open_uni().await?;
-    let piece = vec![1; PIECE];
+    let piece = Bytes::from(vec![1; PIECE]);
     meter.connected();
     loop {
         tokio::select! {
-            written = stream.write_all(&piece) => written?,
+            written = stream.write_chunk(piece.clone()) => written?,
             _ = stop.changed() => break,
         }
     }

@@ -13,6 +13,7 @@ use super::{Carried, DataId, OBJECT_COST, RangeSet};
 use crate::config::Payload;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use bytes::Bytes;
 use byway_wire::{ObjectId, StreamId};
 use objects::OutObject;
 use streams::{OutStream, Reset};
@@ -242,8 +243,10 @@ impl Outgoing {
     /// The answer to a [`ReadRequest`]. `false`, and nothing kept, when it is not what was asked for: another place or
     /// length, or an object that was given up meanwhile. Of a source that became shorter, see
     /// [`Outgoing::abandon_object`].
-    pub fn provide(&mut self, object: ObjectId, offset: u64, bytes: Vec<u8>) -> bool {
-        self.objects.get_mut(&object).is_some_and(|object| object.provide(offset, bytes))
+    ///
+    /// A `Vec` becomes the [`Bytes`] that it holds without a copy; bytes that their owner keeps too are shared.
+    pub fn provide(&mut self, object: ObjectId, offset: u64, bytes: impl Into<Bytes>) -> bool {
+        self.objects.get_mut(&object).is_some_and(|object| object.provide(offset, bytes.into()))
     }
 
     /// An object's source vanished or changed: nothing more of it is sent. The peer is not told here; its owner forgets

@@ -3,7 +3,7 @@
 use super::streams::Fin;
 use super::track::Track;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
+use bytes::Bytes;
 use byway_wire::Writer;
 
 /// A chunk is charged at least this much of the memory, so that the books of many small ones are paid for too.
@@ -15,7 +15,7 @@ enum Chunk {
     /// The owner was asked to read it.
     Asked,
     /// Here, with so many bytes not acknowledged; without data where they are only a length.
-    Held { data: Vec<u8>, length: usize, unacked: usize },
+    Held { data: Bytes, length: usize, unacked: usize },
     /// Acknowledged, or not wanted any more.
     Gone,
 }
@@ -86,7 +86,7 @@ impl OutObject {
     }
 
     /// The owner's answer; `false` if it is not what was asked for.
-    pub fn provide(&mut self, offset: u64, bytes: Vec<u8>) -> bool {
+    pub fn provide(&mut self, offset: u64, bytes: Bytes) -> bool {
         let expected = self.chunk_size.min(self.size.saturating_sub(offset));
         if !offset.is_multiple_of(self.chunk_size) || bytes.len() as u64 != expected {
             return false;
@@ -114,7 +114,7 @@ impl OutObject {
     /// The answer where bytes are only a length: nobody needs to be asked.
     pub fn provide_length(&mut self, length: usize) {
         if let Some(chunk @ Chunk::Asked) = self.chunks.back_mut() {
-            *chunk = Chunk::Held { data: Vec::new(), length, unacked: length };
+            *chunk = Chunk::Held { data: Bytes::new(), length, unacked: length };
             self.arrived();
         }
     }

@@ -16,7 +16,7 @@ fn open() -> Outgoing {
 
 fn read_all(out: &mut Outgoing) {
     while let Some(read) = out.next_read() {
-        let data = (read.offset..read.offset + read.length as u64).map(|at| at as u8).collect();
+        let data: Vec<_> = (read.offset..read.offset + read.length as u64).map(|at| at as u8).collect();
         assert!(out.provide(read.object, read.offset, data));
     }
 }
