@@ -8,8 +8,11 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
+#[path = "../tests/common/processor.rs"]
+mod processor;
 
 use common::Place;
+use processor::children;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -54,21 +57,14 @@ fn main() {
 
 /// Seconds, and seconds of processor of both sides.
 fn send(place: &Place, what: &str, rate: &str) -> (f64, f64) {
-    let before = processor();
+    let before = children();
     let (receiver, ticket) = place.recv(&["in", "--once"]);
     let arguments = ["send", what, &ticket, "--priority", "normal", "--json", "--bwlimit", rate];
     let sent = place.run("sender", &arguments);
     sent.succeeded();
     receiver.end().succeeded();
     fs::remove_dir_all(place.path("in")).unwrap();
-    (sent.result()["seconds"].as_f64().unwrap(), processor() - before)
-}
-
-/// Processor time of all children so far: fields 16 and 17 of proc(5)'s stat, in ticks of 10 ms.
-fn processor() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-    (fields[13].parse::<f64>().unwrap() + fields[14].parse::<f64>().unwrap()) / 100.0
+    (sent.result()["seconds"].as_f64().unwrap(), children() - before)
 }
 
 /// The least that making the files takes.

@@ -1,0 +1,48 @@
+//! One large file over loopback, two processes: goodput as the sender tells it, processor seconds of both sides per 10^9 bytes, and
+//! the most memory that each side ever had. Every byte is read, hashed, sealed, opened, hashed and written.
+//!
+//! `cargo bench -p byway --bench large -- [GIGABYTES]`; `TMPDIR` chooses the disk, best one of memory.
+#![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+#[path = "../tests/common/peak.rs"]
+mod peak;
+#[path = "../tests/common/processor.rs"]
+mod processor;
+
+use common::{Place, Running};
+use peak::peak_memory;
+use processor::children;
+use std::fs::{self, File};
+use std::io::Write;
+
+fn main() {
+    let gigabytes: u64 = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(2);
+    let place = Place::new();
+    let mut file = File::create(place.path("large")).unwrap();
+    let piece: Vec<u8> = (0..1_000_000).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    for _ in 0..gigabytes * 1_000 {
+        file.write_all(&piece).unwrap();
+    }
+    for priority in ["normal", "background", "normal", "background"] {
+        let before = children();
+        let (receiver, ticket) = place.recv(&["in", "--once"]);
+        let there = peak_memory(receiver.id());
+        let sender = Running::start(
+            place.command("sender", &["send", "large", &ticket, "--priority", priority, "--json"]),
+        );
+        let here = peak_memory(sender.id());
+        let sent = sender.end();
+        sent.succeeded();
+        receiver.end().succeeded();
+        println!(
+            "{priority:>10}: {:.2} Gbit/s, {:.2} s of processor per GB, at most {:.1} and {:.1} MiB",
+            sent.result()["goodput_bps"].as_f64().unwrap() / 1e9,
+            (children() - before) / gigabytes as f64,
+            here.join().unwrap() as f64 / f64::from(1 << 20),
+            there.join().unwrap() as f64 / f64::from(1 << 20),
+        );
+        fs::remove_file(place.path("in/large")).unwrap();
+    }
+}

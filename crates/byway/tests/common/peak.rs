@@ -1,0 +1,23 @@
+//! The most memory that a process ever had, told while it still runs.
+
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::Duration;
+
+/// Watches process `id` to its end; gives the most resident memory it had in bytes (`VmHWM`, proc(5)), as last seen.
+pub fn peak_memory(id: i32) -> JoinHandle<u64> {
+    spawn(move || {
+        let mut peak = 0;
+        // Of one that ended and was not waited for yet, the file has no such line.
+        while let Some(now) = high_water(id) {
+            peak = now;
+            sleep(Duration::from_millis(5));
+        }
+        peak
+    })
+}
+
+fn high_water(id: i32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
