@@ -4,6 +4,7 @@ pub mod capabilities;
 pub mod check;
 pub mod config;
 mod gating;
+mod notify;
 pub mod plumbing;
 pub mod report;
 pub mod run;

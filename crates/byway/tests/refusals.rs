@@ -12,6 +12,7 @@ use common::{Place, Running};
 use libtest_mimic::Failed;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -106,7 +107,13 @@ fn one_privilege() -> Result<(), Failed> {
     let script = "mount -t tmpfs none /dev/net && mknod -m 666 /dev/net/tun c 10 200 && exec \"$0\" \"$@\"";
     let mounts = ["unshare", "-m", "sh", "-c", script];
     let more = ["--inh-caps=+net_admin", "--ambient-caps=+net_admin", "--bounding-set=-all,+net_admin"];
-    let mut running = Running::start(host.gateway(&[&mounts, &AS_NOBODY[..], &more].concat()));
+    let manager = host.place.path("notify");
+    let told = UnixDatagram::bind(&manager)?;
+    told.set_nonblocking(true)?;
+    fs::set_permissions(&manager, fs::Permissions::from_mode(0o777))?;
+    let mut command = host.gateway(&[&mounts, &AS_NOBODY[..], &more].concat());
+    command.env("NOTIFY_SOCKET", &manager);
+    let mut running = Running::start(command);
     let ready: serde_json::Value = serde_json::from_str(&running.line())?;
     assert_eq!(ready["event"], "ready", "{ready}");
     let of = fs::read_to_string(format!("/proc/{}/status", running.id()))?;
@@ -123,6 +130,12 @@ fn one_privilege() -> Result<(), Failed> {
     let ended = running.end();
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
     assert_eq!(host.installed(), before);
+    // What systemd would have been told.
+    for state in ["READY=1", "STOPPING=1"] {
+        let mut buffer = [0; 64];
+        let count = told.recv(&mut buffer)?;
+        assert_eq!(&buffer[..count], state.as_bytes());
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use super::capabilities;
 use super::config::GatewayConfig;
 use super::gating::Gating;
+use super::notify::{READY, STOPPING, notify};
 use super::plumbing::{self, Plan, system};
 use super::report::GatewayReport;
 use crate::args::Global;
@@ -66,7 +67,9 @@ pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> R
     let installed = Installed::new(plan)?;
     output.emit(&Event::Ready(Ready { listen: listening.clone(), ..Ready::default() }));
     output.say(&format!("listening on {}; carrying by {}", listening.join(", "), config.tun));
+    notify(READY);
     let stop = serve(&mut config, &gating, &answers, &signals, output);
+    notify(STOPPING);
     // First of all, so that nothing comes here any more.
     drop(installed);
     let begun = answers.begun;

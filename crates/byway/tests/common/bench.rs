@@ -164,12 +164,18 @@ impl Bench {
         self.wait(&format!("a line of {name}"), whole)
     }
 
-    /// Sends a signal to a program that was started, and waits for its end.
+    /// Sends a signal to a program that was started.
+    #[track_caller]
+    pub fn signal(&self, name: &str, signal: &str) {
+        let running = self.running.iter().find(|running| running.name == name).unwrap();
+        let number = fs::read_to_string(self.path(&format!("{name}.pid"))).unwrap();
+        self.says(&running.host, &["kill", &format!("-{signal}"), number.trim()]);
+    }
+
+    /// The same, and waits for its end.
     #[track_caller]
     pub fn stop(&mut self, name: &str, signal: &str) -> ExitStatus {
-        let host = self.running.iter().find(|running| running.name == name).unwrap().host.clone();
-        let number = fs::read_to_string(self.path(&format!("{name}.pid"))).unwrap();
-        self.says(&host, &["kill", &format!("-{signal}"), number.trim()]);
+        self.signal(name, signal);
         self.end(name)
     }
 
