@@ -141,6 +141,7 @@ pub fn setup(seed: u64) -> Setup {
         duration: Duration::from_secs(PATIENCE),
         cut: Duration::ZERO,
         sample: Duration::from_secs(1),
+        gateways: Vec::new(),
         network: Network { named: None, links },
         changes,
         transfers,

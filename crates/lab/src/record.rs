@@ -25,6 +25,9 @@ pub struct Record {
     pub requests: Vec<RequestsRecord>,
     /// Links on the ways of transfers and requests.
     pub links: Vec<LinkRecord>,
+    /// Gateways that carried transfers.
+    #[serde(default)]
+    pub gateways: Vec<GatewayRecord>,
     /// The most that the sources could push through the relays, bits per second, where that is defined.
     pub optimum: Option<f64>,
 }
@@ -91,6 +94,38 @@ pub struct RequestRecord {
     pub took: Option<f64>,
 }
 
+/// A pair of gateways, in the direction of the transfers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GatewayRecord {
+    /// The plan's name for them.
+    pub name: String,
+    /// How many packets waited at the exit to be put in order for at most so many milliseconds: bound and count, each packet under
+    /// the least bound that holds.
+    pub waits: Vec<(u64, u64)>,
+    /// Packets that left the exit, and those of them whose timer expired.
+    pub released: u64,
+    /// See above.
+    pub timed_out: u64,
+    /// Packets that were to be carried, and those that the entry dropped since too much waited.
+    pub carried: u64,
+    /// See above.
+    pub dropped: u64,
+    /// Packets that went by the plain route.
+    pub plain: u64,
+    /// How soon rules found losses; simulated runs alone know it.
+    #[serde(default)]
+    pub found: Vec<FindingRecord>,
+}
+
+/// What a rule found of what was lost between gateways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FindingRecord {
+    /// The rule: all-passed, batched or path-numbers.
+    pub rule: String,
+    /// For each packet that it held for lost, how long after it was sent, in milliseconds.
+    pub after: Vec<f32>,
+}
+
 /// A link in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkRecord {
@@ -106,4 +141,21 @@ pub struct LinkRecord {
     pub queue: Vec<u32>,
     /// Packets dropped, by sample, cumulative.
     pub dropped: Vec<u32>,
+}
+
+impl GatewayRecord {
+    /// Adds what another pair of the same name did.
+    pub fn add(&mut self, other: &Self) {
+        for ((_, count), (_, more)) in self.waits.iter_mut().zip(&other.waits) {
+            *count += more;
+        }
+        self.released += other.released;
+        self.timed_out += other.timed_out;
+        self.carried += other.carried;
+        self.dropped += other.dropped;
+        self.plain += other.plain;
+        for (found, more) in self.found.iter_mut().zip(&other.found) {
+            found.after.extend(&more.after);
+        }
+    }
 }

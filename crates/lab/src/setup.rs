@@ -1,9 +1,12 @@
 //! One variant of a plan, with nothing left to choose but the seed.
 
+mod gateways;
+
 use byway_sim::PipeConfig;
 use byway_sim::pipe::Bursts;
 use byway_sim::queue::{self, CodelConfig, RedConfig};
 use byway_wire::Duration;
+pub use gateways::Gateways;
 use std::collections::BTreeMap;
 
 /// A world and what happens in it.
@@ -21,6 +24,8 @@ pub struct Setup {
     pub network: Network,
     /// What changes during the run, in order of time.
     pub changes: Vec<Change>,
+    /// Pairs of gateways, which carry the flows of hosts. Names are unique.
+    pub gateways: Vec<Gateways>,
     /// Bulk data. Names are unique.
     pub transfers: Vec<Transfer>,
     /// What people wait for.
@@ -206,6 +211,8 @@ pub enum Carrier {
     Tcp(TcpOptions),
     /// A TCP connection to a relay at each node, and another from there (Wang et al.).
     TcpRelays(TcpOptions),
+    /// Reference TCP hosts that know of one way, behind the gateways of this name.
+    Gateways(TcpOptions, String),
 }
 
 /// How a session departs from byway's own habits, for the papers' sake.

@@ -22,6 +22,7 @@ fn setup(duration: f64, links: Vec<Line>) -> Setup {
         duration: seconds(duration),
         cut: Duration::ZERO,
         sample: Duration::from_millis(100),
+        gateways: Vec::new(),
         network: Network { named: None, links },
         changes: Vec::new(),
         transfers: Vec::new(),

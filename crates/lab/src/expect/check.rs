@@ -4,7 +4,7 @@
 use super::{Claim, ExpectError, Expectation};
 use crate::measure::{Measure, Records, Selection, Undefined, Why};
 use crate::plan::{Mode, Plan};
-use crate::record::{Record, RequestsRecord, TransferRecord};
+use crate::record::{GatewayRecord, Record, RequestsRecord, TransferRecord};
 use crate::setup::Setup;
 use std::collections::BTreeSet;
 
@@ -60,6 +60,11 @@ fn shadow(setup: &Setup) -> Record {
             .requests
             .iter()
             .map(|requests| RequestsRecord { name: requests.name.clone(), list: Vec::new() })
+            .collect(),
+        gateways: setup
+            .gateways
+            .iter()
+            .map(|gateways| GatewayRecord { name: gateways.name.clone(), ..GatewayRecord::default() })
             .collect(),
         ..Record::default()
     }

@@ -77,7 +77,7 @@ impl Label {
 }
 
 fn every_mode() -> Vec<Mode> {
-    vec![Mode::Quick, Mode::All, Mode::Full]
+    Mode::EVERY.to_vec()
 }
 
 /// A byte of the file and what is wrong there.

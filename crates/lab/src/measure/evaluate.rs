@@ -5,8 +5,8 @@ use super::records::{Chosen, Records, Selection};
 use super::series::{self, Window};
 use super::transfers::Transfers;
 use super::tree::{Argument, Call, Expr, Op, Over};
-use super::{IT, Undefined, Why, requests, spelling};
-use crate::record::{LinkRecord, Record};
+use super::{IT, Undefined, Why, gateways, requests, spelling};
+use crate::record::{GatewayRecord, LinkRecord, Record};
 use crate::stats;
 
 /// Where an expression is evaluated.
@@ -286,6 +286,10 @@ impl<'a> Arguments<'_, 'a> {
                 let (record, link) = self.link()?;
                 series::grown(&link.dropped, record.sample, self.window(2)?)
             }
+            Function::Waits => gateways::waits(self.gateways()?, self.number(1)?),
+            Function::InVain => gateways::in_vain(self.gateways()?),
+            Function::Refused => Ok(gateways::refused(self.gateways()?)),
+            Function::Found => gateways::found(self.gateways()?, self.name(1), self.number(2)?),
             Function::Optimum => {
                 let none = || Undefined::no_data("this world has no optimum");
                 self.scope.record()?.optimum.map(|rate| rate / 1e6).ok_or_else(none)
@@ -295,6 +299,10 @@ impl<'a> Arguments<'_, 'a> {
             // Those that are no question to one run are answered by `Scope::call`.
             _ => Err(Undefined::wrong("no function of one run")),
         }
+    }
+
+    fn gateways(&self) -> Result<&'a GatewayRecord, Undefined> {
+        gateways::named(self.scope.record()?, self.name(0))
     }
 
     fn member(&self, pick: fn(f64, f64) -> f64) -> Result<f64, Undefined> {

@@ -28,6 +28,10 @@ pub(super) enum Function {
     Utilisation,
     Queue,
     Drops,
+    Waits,
+    InVain,
+    Refused,
+    Found,
     Optimum,
     End,
     Cut,
@@ -102,6 +106,7 @@ impl Signature {
 const TRANSFER: Parameter = Parameter::Name("transfer");
 const PATH: Parameter = Parameter::Name("path");
 const REQUESTS: Parameter = Parameter::Name("requests");
+const GATEWAYS: Parameter = Parameter::Name("gateways");
 const FROM_NODE: Parameter = Parameter::Name("from node");
 const TO_NODE: Parameter = Parameter::Name("to node");
 const FROM: Parameter = Parameter::Value("from second");
@@ -149,6 +154,10 @@ signatures! {
     "utilisation" Utilisation [FROM_NODE, TO_NODE, FROM, TO] 2;
     "queue" Queue [FROM_NODE, TO_NODE, FROM, TO] 2;
     "drops" Drops [FROM_NODE, TO_NODE, FROM, TO] 2;
+    "waits" Waits [GATEWAYS, Parameter::Value("milliseconds")] 2;
+    "in_vain" InVain [GATEWAYS] 1;
+    "refused" Refused [GATEWAYS] 1;
+    "found" Found [GATEWAYS, Parameter::Name("rule"), PERCENTILE] 3;
     "optimum" Optimum [] 0;
     "end" End [] 0;
     "cut" Cut [] 0;

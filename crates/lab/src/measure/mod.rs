@@ -6,6 +6,7 @@
 
 mod evaluate;
 mod functions;
+mod gateways;
 mod lexer;
 mod parser;
 mod records;

@@ -2,6 +2,7 @@
 //!
 //! `docs/lab.md` says what a plan may say. Everything wrong in it is an error with file, line and what was expected.
 
+mod gateways;
 mod node;
 mod reader;
 mod sections;
@@ -16,7 +17,7 @@ use sweep::Sweep;
 
 /// How much of a plan to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// In minutes, all experiments together: what `[mode.quick]` says.
     Quick,
@@ -25,6 +26,10 @@ pub enum Mode {
     All,
     /// As large as in the paper: what `[mode.full]` says.
     Full,
+    /// By real programs, in real time: what `[mode.emulate]` says; if it says nothing, the plan as it stands.
+    Emulate,
+    /// By real programs in a minute or so: what `[mode.emulate-quick]` says, else `[mode.emulate]`, else `[mode.quick]`.
+    EmulateQuick,
 }
 
 impl Mode {
@@ -35,6 +40,22 @@ impl Mode {
             Self::Quick => "quick",
             Self::All => "all",
             Self::Full => "full",
+            Self::Emulate => "emulate",
+            Self::EmulateQuick => "emulate-quick",
+        }
+    }
+
+    /// All of them.
+    pub const EVERY: [Self; 5] = [Self::Quick, Self::All, Self::Full, Self::Emulate, Self::EmulateQuick];
+
+    /// The modes whose changes of a plan count, the first that the plan names; and whether it must name one.
+    const fn wants(self) -> (&'static [Self], bool) {
+        match self {
+            Self::Quick => (&[Self::Quick], true),
+            Self::All => (&[Self::All], false),
+            Self::Full => (&[Self::Full], false),
+            Self::Emulate => (&[Self::Emulate], false),
+            Self::EmulateQuick => (&[Self::EmulateQuick, Self::Emulate, Self::Quick], true),
         }
     }
 }
@@ -68,6 +89,8 @@ pub struct Plan {
     pub axes: Vec<Axis>,
     /// Every variant.
     pub variants: Vec<Setup>,
+    /// Why it cannot be run by real programs, if so.
+    pub only_simulated: Option<String>,
 }
 
 /// What is wrong with a plan, and where.
@@ -93,7 +116,7 @@ impl std::error::Error for PlanError {}
 const MOST_VARIANTS: usize = 10_000;
 
 impl Plan {
-    /// Reads the plan in `source`. `None`: it has no form for this mode (only [`Mode::Quick`] can miss).
+    /// Reads the plan in `source`. `None`: it has no form for this mode (only the quick ones can miss).
     pub fn read(
         file: &str,
         source: &str,
@@ -136,21 +159,21 @@ fn placed(file: &str, source: &str, (span, what): Wrong) -> PlanError {
 
 /// Puts what `[mode.NAME]` says in the place of what the plan says; false if there is no such mode and one is needed.
 fn apply_mode(table: &mut Table, mode: Mode) -> Result<bool, Wrong> {
-    let Some(place) = table.0.iter().position(|(key, ..)| key == "mode") else {
-        return Ok(mode != Mode::Quick);
-    };
+    let (wants, needed) = mode.wants();
+    let Some(place) = table.0.iter().position(|(key, ..)| key == "mode") else { return Ok(!needed) };
     let (_, span, modes) = table.0.remove(place);
     let Value::Table(modes) = modes.value else {
-        return Err((span, "`mode`: expected [mode.quick] or [mode.full]".into()));
+        return Err((span, "`mode`: expected for example [mode.quick]".into()));
     };
     for (name, span, _) in &modes.0 {
-        if !["quick", "full"].contains(&name.as_str()) {
-            return Err((span.clone(), format!("there is no mode `{name}`: expected quick or full")));
+        if name == Mode::All.name() || !Mode::EVERY.iter().any(|mode| mode.name() == name) {
+            let what = format!("there is no mode `{name}`: expected quick, full, emulate or emulate-quick");
+            return Err((span.clone(), what));
         }
     }
-    let Some(chosen) = modes.get(mode.name()) else { return Ok(mode != Mode::Quick) };
+    let Some(chosen) = wants.iter().find_map(|mode| modes.get(mode.name())) else { return Ok(!needed) };
     let Value::Table(chosen) = &chosen.value else {
-        return Err((chosen.span.clone(), format!("expected [mode.{}]", mode.name())));
+        return Err((chosen.span.clone(), "expected a table such as [mode.quick]".into()));
     };
     for (key, span, node) in &chosen.0 {
         match key.as_str() {
@@ -185,13 +208,20 @@ fn merge_sweep(table: &mut Table, with: &Node) -> Result<(), Wrong> {
 
 fn expand(table: &Table, overrides: &Overrides) -> Result<Plan, Wrong> {
     let sweep = Sweep::read(table.get("sweep"), table.get("skip"), overrides)?;
-    let mut plan = Plan { title: String::new(), seeds: 0, axes: sweep.axes(), variants: Vec::new() };
+    let mut plan = Plan {
+        title: String::new(),
+        seeds: 0,
+        axes: sweep.axes(),
+        variants: Vec::new(),
+        only_simulated: None,
+    };
     for variant in sweep.variants(MOST_VARIANTS)? {
         let axes: Axes<'_> = variant.iter().map(|(name, _, node)| (name.as_str(), node)).collect();
         let labels = variant.iter().map(|(name, label, _)| (name.clone(), label.clone())).collect();
         let reader = Reader::new(table, 0..0, &axes);
         let top = sections::top(&reader, labels)?;
         (plan.title, plan.seeds) = (top.title, overrides.seeds.unwrap_or(top.seeds));
+        plan.only_simulated = top.only_simulated;
         plan.variants.push(top.setup);
     }
     Ok(plan)

@@ -1,11 +1,12 @@
 //! The sections of a plan, one function each.
 
+use super::gateways;
 use super::node::{Node, Value};
 use super::reader::{Reader, Wrong};
 use super::units::{self, Kind};
 use crate::setup::{
-    Arrivals, Carrier, Change, Changed, Congestion, Cross, Demand, Discipline, End, Line, LineSpec, Network,
-    Queue, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+    Arrivals, Carrier, Change, Changed, Congestion, Cross, Demand, Discipline, End, Gateways, Line, LineSpec,
+    Network, Queue, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
 };
 use byway_wire::Duration;
 
@@ -16,6 +17,7 @@ const MOST_COPIES: u32 = 10_000;
 pub(super) struct Top {
     pub(super) title: String,
     pub(super) seeds: u32,
+    pub(super) only_simulated: Option<String>,
     pub(super) setup: Setup,
 }
 
@@ -23,6 +25,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
     // Read before, since they make the variants.
     reader.knows(&["sweep", "skip"]);
     let title = reader.needed("title", "a line that says what is asked", reader.text("title")?)?;
+    let only_simulated = reader.text("only_simulated")?;
     let seeds = reader.count("seeds", 100_000)?.unwrap_or(10);
     if seeds == 0 {
         return reader.wrong("seeds", "expected at least 1");
@@ -39,6 +42,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
     if sample < Duration::from_millis(1) || duration.as_nanos() / sample.as_nanos().max(1) > 1_000_000 {
         return reader.wrong("sample", "expected at least 1 ms, and at most a million samples");
     }
+    let gateways = gateways::all(reader)?;
     let setup = Setup {
         axes,
         duration,
@@ -58,9 +62,10 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
             changes.sort_by_key(|change| change.at);
             changes
         },
-        transfers: flat(reader.each("transfer", transfer)?),
+        transfers: flat(reader.each("transfer", |reader| transfer(reader, &gateways))?),
         requests: flat(reader.each("requests", |reader| Ok(when(reader)?.then_some(requests(reader)?)))?),
         cross: flat(reader.each("cross", |reader| Ok(when(reader)?.then_some(cross(reader)?)))?),
+        gateways,
     };
     reader.finish()?;
     let mut names: Vec<&str> = setup
@@ -69,23 +74,24 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
         .map(|transfer| transfer.name.as_str())
         .chain(setup.requests.iter().map(|requests| requests.name.as_str()))
         .chain(setup.cross.iter().map(|cross| cross.name.as_str()))
+        .chain(setup.gateways.iter().map(|gateways| gateways.name.as_str()))
         .collect();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair.first() == pair.last()) {
         return Err((0..0, format!("two things are called {:?}: expected names of their own", twice[0])));
     }
-    Ok(Top { title, seeds, setup })
+    Ok(Top { title, seeds, only_simulated, setup })
 }
 
 fn flat<T, L: IntoIterator<Item = T>>(lists: Vec<L>) -> Vec<T> {
     lists.into_iter().flatten().collect()
 }
 
-fn when(reader: &Reader<'_>) -> Result<bool, Wrong> {
+pub(super) fn when(reader: &Reader<'_>) -> Result<bool, Wrong> {
     Ok(reader.truth("when")?.unwrap_or(true))
 }
 
-fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, String)>, Wrong> {
+pub(super) fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, String)>, Wrong> {
     match reader.texts(key)? {
         None => Ok(None),
         Some(names) => match <[String; 2]>::try_from(names) {
@@ -95,7 +101,7 @@ fn pair(reader: &Reader<'_>, key: &str) -> Result<Option<(String, String)>, Wron
     }
 }
 
-fn name(reader: &Reader<'_>) -> Result<String, Wrong> {
+pub(super) fn name(reader: &Reader<'_>) -> Result<String, Wrong> {
     let name = reader.needed("name", "a name", reader.text("name")?)?;
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || !name.chars().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -233,7 +239,7 @@ fn end(reader: &Reader<'_>, key: &str) -> Result<End, Wrong> {
     }
 }
 
-fn ways(reader: &Reader<'_>) -> Result<Vec<Way>, Wrong> {
+pub(super) fn ways(reader: &Reader<'_>) -> Result<Vec<Way>, Wrong> {
     let mut ways = Vec::new();
     for text in reader.texts("paths")?.unwrap_or_else(|| vec!["direct".into()]) {
         let way = match text.split_once('*') {
@@ -324,8 +330,10 @@ fn step(node: &Node) -> Result<(Duration, u64), Wrong> {
     }
 }
 
-fn transfer(reader: &Reader<'_>) -> Result<Vec<Transfer>, Wrong> {
+fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Transfer>, Wrong> {
     let present = when(reader)?;
+    // Whatever carries it, so that a sweep may choose.
+    reader.knows(&["gateways"]);
     let group = name(reader)?;
     let count = reader.count("count", MOST_COPIES)?;
     let (tcp, session) = (tcp(reader)?, session(reader)?);
@@ -333,17 +341,24 @@ fn transfer(reader: &Reader<'_>) -> Result<Vec<Transfer>, Wrong> {
         None | Some("session") => Carrier::Session(session),
         Some("tcp") => Carrier::Tcp(tcp),
         Some("tcp-relays") => Carrier::TcpRelays(tcp),
+        Some("gateways") => Carrier::Gateways(tcp, gateways::of(reader, known)?),
         Some(other) => {
-            return reader.wrong("carrier", format!("expected session, tcp or tcp-relays, found {other:?}"));
+            let what = format!("expected session, tcp, tcp-relays or gateways, found {other:?}");
+            return reader.wrong("carrier", what);
         }
     };
     let otherwise = if matches!(carrier, Carrier::Session(_)) { "harp" } else { "newreno" };
+    let mut paths = ways(reader)?;
+    if let Carrier::Gateways(_, by) = &carrier {
+        let by = known.iter().find(|gateways| gateways.name == *by);
+        paths = by.map(|gateways| gateways.paths.clone()).unwrap_or_default();
+    }
     let one = Transfer {
         name: group.clone(),
         group: group.clone(),
         from: end(reader, "from")?,
         to: end(reader, "to")?,
-        paths: ways(reader)?,
+        paths,
         carrier,
         congestion: congestion(reader, otherwise)?,
         demand: demand(reader)?,

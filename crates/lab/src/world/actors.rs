@@ -1,6 +1,7 @@
 //! A plan's transfers, requests and cross traffic as nodes of a world.
 
 use super::RunError;
+use super::gateways::{self, Draft, Pair};
 use super::layout::{DIRECT, Layout, Placed};
 use super::relays::Relays;
 use super::session::{Manner, Receiver, Sender, Task, Ticket};
@@ -8,7 +9,7 @@ use super::supply::Supply;
 use super::tcp;
 use super::wang::{Hops, Source, Wanted};
 use crate::congestion;
-use crate::setup::{Carrier, Cross, Requests, SessionOptions, Setup, TcpOptions, Transfer};
+use crate::setup::{Carrier, Cross, Gateways, Requests, SessionOptions, Setup, TcpOptions, Transfer};
 use byway_engine::Config;
 use byway_engine::config::{AckWay, Pnack, Tau};
 use byway_sim::tcp::web::Clients;
@@ -23,7 +24,7 @@ use std::collections::BTreeMap;
 /// Ports, for who reads a trace.
 const SENDER: u16 = 5000;
 const RECEIVER: u16 = 4000;
-const RELAY: u16 = 4748;
+pub(super) const RELAY: u16 = 4748;
 const HTTP: u16 = 80;
 
 /// All that acts in a world.
@@ -36,6 +37,7 @@ pub(super) struct Actors {
     pub(super) relays: Relays,
     /// Of the transfers over TCP to relays.
     pub(super) sources: Vec<Source>,
+    pub(super) gateways: Vec<Pair>,
 }
 
 /// A transfer in a world.
@@ -58,6 +60,8 @@ pub(super) enum Ends {
     Tcp { sender: Handle<Host>, receiver: Handle<Host>, flow: FlowId, mss: u32 },
     /// TCP to relays, and on from there.
     Relayed(Hops),
+    /// TCP through a pair of gateways: the pair's number.
+    Behind { sender: Handle<Host>, receiver: Handle<Host>, flow: FlowId, pair: usize },
 }
 
 /// Requests in a world.
@@ -85,6 +89,8 @@ struct Stage<'a, 'b> {
     world: &'a mut World,
     relays: Relays,
     sources: Vec<Source>,
+    known: &'a [Gateways],
+    drafts: Vec<Draft>,
 }
 
 impl Actors {
@@ -96,15 +102,25 @@ impl Actors {
         world: &mut World,
     ) -> Result<Self, RunError> {
         let end = Instant::ZERO + setup.duration;
-        let mut stage = Stage { seed, end, layout, world, relays: Relays::default(), sources: Vec::new() };
+        let mut stage = Stage {
+            seed,
+            end,
+            layout,
+            world,
+            relays: Relays::default(),
+            sources: Vec::new(),
+            known: &setup.gateways,
+            drafts: Vec::new(),
+        };
         let transfers =
             setup.transfers.iter().map(|transfer| stage.transfer(transfer)).collect::<Result<_, _>>()?;
         let requests =
             setup.requests.iter().map(|requests| stage.requests(requests)).collect::<Result<_, _>>()?;
         let cross = setup.cross.iter().map(|cross| stage.cross(cross)).collect::<Result<_, _>>()?;
-        let (mut relays, sources) = (stage.relays, stage.sources);
+        let Stage { mut relays, sources, drafts, world, .. } = stage;
+        let gateways = drafts.into_iter().map(|draft| draft.build(seed, world)).collect::<Result<_, _>>()?;
         relays.add(world);
-        Ok(Self { transfers, requests, cross, relays, sources })
+        Ok(Self { transfers, requests, cross, relays, sources, gateways })
     }
 }
 
@@ -121,6 +137,7 @@ impl Stage<'_, '_> {
             Carrier::Session(options) => self.session(transfer, options, &placed, start)?,
             Carrier::Tcp(options) => self.tcp(transfer, options, &placed, start)?,
             Carrier::TcpRelays(options) => self.relayed(transfer, options, &placed, start)?,
+            Carrier::Gateways(options, by) => self.behind(transfer, options, by, &placed, start)?,
         };
         Ok(Moving { placed, start, ways, ends })
     }
@@ -213,6 +230,52 @@ impl Stage<'_, '_> {
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &locals);
         Ok((Ends::Tcp { sender, receiver, flow, mss: options.mss }, ways))
+    }
+
+    fn behind(
+        &mut self,
+        transfer: &Transfer,
+        options: &TcpOptions,
+        by: &str,
+        placed: &Placed,
+        start: Instant,
+    ) -> Result<(Ends, Vec<Vec<Direction>>), RunError> {
+        let Some(gateways) = self.known.iter().find(|gateways| gateways.name == by) else {
+            let why = "there are no such gateways";
+            return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
+        };
+        let called = if gateways.per_flow { format!("{by} for {}", transfer.name) } else { by.to_owned() };
+        let known = self.drafts.iter().position(|draft| draft.name == called);
+        let pair = match known {
+            Some(pair) => pair,
+            None => {
+                let draft = Draft::new(called, gateways, self.seed, self.layout, &mut self.relays)?;
+                self.drafts.push(draft);
+                self.drafts.len() - 1
+            }
+        };
+        let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
+        let Some(draft) = self.drafts.get_mut(pair) else { return Err(RunError::Cancelled) };
+        let ([near, _], ways) = draft.admit((here, &placed.from), (there, &placed.to), self.layout)?;
+        let mut random = self.random("choices", &transfer.name);
+        let options = TcpOptions {
+            mss: options.mss.min(gateways::MSS),
+            receive_window: options.receive_window.or(Some(gateways::RECEIVE)),
+            ..options.clone()
+        };
+        let controller = tcp::controller(&transfer.name, &options, &transfer.congestion, random.next_u64())?;
+        let (demand, send_buffer) = tcp::demand(&transfer.demand);
+        let mut flow = Flow::new(vec![Subflow::direct(near)], controller).demand(demand).start(start);
+        flow.options = tcp::options(&options);
+        flow.options.send_buffer = send_buffer;
+        flow.stop = transfer.stop.map(|stop| Instant::ZERO + stop);
+        let mut receiver = Host::new(random.next_u64());
+        receiver.serve(Serve { options: tcp::options(&options), ..Serve::default() });
+        let mut sender = Host::new(random.next_u64());
+        let flow = sender.open(flow);
+        let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
+        let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
+        Ok((Ends::Behind { sender, receiver, flow, pair }, ways))
     }
 
     fn relayed(

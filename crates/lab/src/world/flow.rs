@@ -41,7 +41,7 @@ pub(super) fn optimum(setup: &Setup, graph: &Graph, actors: &Actors) -> Result<O
 /// What of a line's rate is payload.
 fn payload(rate: u64, carrier: &Carrier) -> f64 {
     let (payload, wire) = match carrier {
-        Carrier::Tcp(tcp) | Carrier::TcpRelays(tcp) => (tcp.mss, tcp.mss + 52),
+        Carrier::Tcp(tcp) | Carrier::TcpRelays(tcp) | Carrier::Gateways(tcp, _) => (tcp.mss, tcp.mss + 52),
         // A session's packets over a relay: 1 500 bytes less the headers of IP, UDP, relay, session and data.
         Carrier::Session(_) => (1_380, 1_500),
     };

@@ -36,7 +36,12 @@ pub fn memory_bound(setup: &Setup) -> Result<u64, RunError> {
 }
 
 pub(super) fn estimate(setup: &Setup, graph: &Graph, actors: &Actors, layout: &Layout<'_>) -> u64 {
-    let real = |carrier: &Carrier| matches!(carrier, Carrier::Session(options) if options.real_bytes);
+    let real = |carrier: &Carrier| match carrier {
+        Carrier::Session(options) => options.real_bytes,
+        // What they carry are whole packets.
+        Carrier::Gateways(..) => true,
+        Carrier::Tcp(_) | Carrier::TcpRelays(_) => false,
+    };
     let carried =
         if setup.transfers.iter().any(|transfer| real(&transfer.carrier)) { PACKET } else { HEADERS };
     let under_way = in_links(graph, layout).min(in_windows(setup, graph, actors));
@@ -49,6 +54,7 @@ pub(super) fn estimate(setup: &Setup, graph: &Graph, actors: &Actors, layout: &L
             Ends::Session { .. } => SESSION + ways * CONNECTION,
             Ends::Tcp { .. } => ways * CONNECTION,
             Ends::Relayed(_) => 3 * ways * CONNECTION,
+            Ends::Behind { .. } => 2 * SESSION + ways * CONNECTION,
         };
         host + samples * (TRANSFER_SAMPLE + ways * WAY_SAMPLE)
     });
@@ -70,7 +76,7 @@ fn in_windows(setup: &Setup, graph: &Graph, actors: &Actors) -> u64 {
     let moving = setup.transfers.iter().zip(&actors.transfers).map(|(transfer, moving)| {
         let most = match &transfer.carrier {
             Carrier::Session(_) => Some(IncomingLimits::default().memory as u64),
-            Carrier::Tcp(tcp) | Carrier::TcpRelays(tcp) => tcp.receive_window,
+            Carrier::Tcp(tcp) | Carrier::TcpRelays(tcp) | Carrier::Gateways(tcp, _) => tcp.receive_window,
         };
         let most = most.map_or(u64::MAX, |bytes| bytes / PACKET + 1);
         moving.ways.iter().map(|way| fills(graph, way).min(most)).fold(0, u64::saturating_add)

@@ -3,9 +3,12 @@
 use super::RunError;
 use super::actors::{Actors, Ends, Moving};
 use super::layout::Layout;
-use crate::record::{LinkRecord, PathRecord, Record, RequestRecord, RequestsRecord, TransferRecord};
+use crate::record::{
+    GatewayRecord, LinkRecord, PathRecord, Record, RequestRecord, RequestsRecord, TransferRecord,
+};
 use crate::setup::Setup;
 use byway_engine::connection::path::State;
+use byway_gateway::reorder::BOUNDS_MS;
 use byway_sim::pipe::OVERHEAD_IPV4;
 use byway_sim::tcp::SubflowState;
 use byway_sim::topology::{Built, Direction, Graph};
@@ -127,7 +130,7 @@ impl Watch {
     /// Notes how things are now.
     pub(super) fn sample(&mut self, world: &World, actors: &Actors) {
         for (notes, moving) in self.transfers.iter_mut().zip(&actors.transfers) {
-            notes.sample(world, moving);
+            notes.sample(world, actors, moving);
         }
         for (link, record) in &mut self.links {
             let books = world.counters(*link);
@@ -170,13 +173,45 @@ impl Watch {
             transfers: transfers.map(|(notes, moving)| notes.finish(world, moving)).collect(),
             requests: requests.collect(),
             links,
+            gateways: gateways(world, actors),
             optimum,
         }
     }
 }
 
+/// What gateways say in the end; pairs of one name are one.
+fn gateways(world: &World, actors: &Actors) -> Vec<GatewayRecord> {
+    let mut records: Vec<GatewayRecord> = Vec::new();
+    for pair in &actors.gateways {
+        let (entry, exit) = (&world[pair.entry], &world[pair.exit]);
+        let waits = exit.gateway.status().waits;
+        let bounds = BOUNDS_MS.into_iter().chain([u64::MAX]);
+        let record = GatewayRecord {
+            name: pair.group.clone(),
+            waits: bounds.zip(waits.waits).collect(),
+            released: waits.packets(),
+            timed_out: waits.timed_out,
+            carried: entry.gateway.status().peers.iter().map(|peer| peer.carried).sum(),
+            dropped: entry
+                .gateway
+                .status()
+                .peers
+                .iter()
+                .map(|peer| peer.entry.dropped + peer.entry.dropped_of_flow)
+                .sum(),
+            plain: entry.plain + exit.plain,
+            found: entry.finding.borrow().records(),
+        };
+        match records.iter_mut().find(|known| known.name == record.name) {
+            Some(known) => known.add(&record),
+            None => records.push(record),
+        }
+    }
+    records
+}
+
 impl Notes {
-    fn sample(&mut self, world: &World, moving: &Moving) {
+    fn sample(&mut self, world: &World, actors: &Actors, moving: &Moving) {
         let mut glances = vec![Glance::default(); moving.ways.len()];
         // Bytes acknowledged on each way since the last sample.
         let mut fresh = vec![0; moving.ways.len()];
@@ -223,6 +258,31 @@ impl Notes {
                         glance.choked = path.state == SubflowState::Choked;
                     }
                 }
+            }
+            Ends::Behind { sender, receiver, flow, pair } => {
+                let host = &world[*sender];
+                let received = host.tag(*flow).and_then(|tag| world[*receiver].received(tag));
+                let bytes = received.map_or(0, |received| received.bytes);
+                self.record.received.push(bytes);
+                if let Some(pair) = actors.gateways.get(*pair) {
+                    let status = world[pair.entry].gateway.status();
+                    for path in status.peers.into_iter().flat_map(|peer| peer.paths) {
+                        let Some(way) = pair.firsts.get(&path.route.remote).copied() else { continue };
+                        let tally = Tally { way, bytes: path.totals.acked_bytes, lost: path.totals.lost };
+                        self.tally(path.id, tally, path.state != State::Probing, &mut fresh);
+                        if let Some(glance) = glances.get_mut(way)
+                            && matches!(path.state, State::Active | State::Choked)
+                        {
+                            glance.window += path.window as f64 / path.datagram.max(1) as f64;
+                            glance.rtt = path.srtt;
+                            glance.choked = path.state == State::Choked;
+                        }
+                    }
+                }
+                // Its share of what the paths carry for all.
+                let new = bytes.saturating_sub(self.acked);
+                self.acked = bytes;
+                share(new, &mut fresh);
             }
             Ends::Relayed(hops) => {
                 let arrived = hops.arrived(world);
@@ -281,7 +341,7 @@ impl Notes {
                 record.failed = host.failed.clone();
                 record.reorder = world[*receiver].reorder;
             }
-            Ends::Tcp { sender, flow, .. } => {
+            Ends::Tcp { sender, flow, .. } | Ends::Behind { sender, flow, .. } => {
                 let report = world[*sender].report(*flow);
                 record.finished = report.and_then(|report| report.finished).map(Instant::as_secs_f64);
             }

@@ -28,7 +28,7 @@ fn every_claim_can_be_answered_by_its_plan() {
             continue;
         };
         let mut plans = Vec::new();
-        for mode in [Mode::Quick, Mode::All, Mode::Full] {
+        for mode in Mode::EVERY {
             match Plan::read(&file.display().to_string(), &source, mode, &Overrides::default()) {
                 Ok(plan) => plans.extend(plan.map(|plan| (mode, plan))),
                 Err(error) => wrong.push(error.to_string()),

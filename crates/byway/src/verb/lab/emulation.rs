@@ -4,6 +4,8 @@
 
 mod asking;
 mod carriers;
+mod detours;
+mod gateways;
 mod utp;
 
 use crate::exit::{Exit, Failure};
@@ -82,24 +84,32 @@ pub(super) fn variant(
 /// One variant with one seed.
 fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run> {
     let graph = byway_lab::world::graph(setup, seed)?;
+    detours::set_up(site, setup, &graph)?;
+    let mut gateways = gateways::start(site, setup)?;
     let begun = Instant::now();
-    let carried = carriers::start(site, setup, seed, begun)?;
+    let carried = carriers::start(site, setup, &graph, seed, begun)?;
     let asked = asking::start(site, setup, seed, begun)?;
     let mut links = Links::new(&graph, setup);
+    // When nothing more can happen, what is left of the time need not pass.
+    let mut over = false;
     // Link by link as the simulator notes them, at the same times; the transfers tell of themselves at the end.
     for sample in 0..=links.samples {
         let at = setup.sample * sample;
-        while begun.elapsed() < at {
+        while begun.elapsed() < at && !over {
+            over = carried.iter().all(Carried::is_over) && asked.iter().all(asking::Asked::is_over);
             if cancel.load(Ordering::Relaxed) {
                 return Ok(Run { record: None, warning: None });
             }
             std::thread::sleep((at - begun.elapsed().min(at)).min(Duration::from_millis(50)));
         }
         links.note(&site.lab.status().context("the lab has ended")?);
+        gateways.iter_mut().for_each(|pair| pair.note(at.as_secs_f64()));
     }
     let transfers =
         carried.into_iter().map(|carried: Carried| carried.finish(setup, begun + setup.duration + GRACE));
-    let transfers = transfers.collect::<Result<Vec<_>>>()?;
+    let mut transfers = transfers.collect::<Result<Vec<_>>>()?;
+    let gateways =
+        gateways.into_iter().map(|pair| pair.finish(setup, &mut transfers)).collect::<Result<_>>()?;
     let status = site.lab.status()?;
     let record = Record {
         axes: setup.axes.clone(),
@@ -113,6 +123,7 @@ fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run
         transfers,
         requests: asked.into_iter().map(asking::Asked::finish).collect::<Result<_>>()?,
         links: links.records,
+        gateways,
         optimum: None,
     };
     Ok(Run { record: Some(record), warning: status.lateness.warning() })
@@ -187,10 +198,16 @@ impl Site {
         command
     }
 
-    /// byway itself on a host, with keys and journals of its own there.
-    fn byway(&self, host: &str, role: &str, arguments: &[&str]) -> Result<Command> {
+    /// Where byway keeps keys and journals on a host.
+    fn state(&self, host: &str, role: &str) -> Result<PathBuf> {
         let state = self.directory.path().join(format!("{role}-{host}"));
         fs::create_dir_all(&state)?;
+        Ok(state)
+    }
+
+    /// byway itself on a host, with keys and journals of its own there.
+    fn byway(&self, host: &str, role: &str, arguments: &[&str]) -> Result<Command> {
+        let state = self.state(host, role)?;
         let program = self.program.to_string_lossy();
         let mut command = self.on(host, &[&[&*program, "--json"], arguments].concat());
         command.env("BYWAY_STATE_DIR", state);

@@ -39,9 +39,11 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     if let Some(jobs) = arguments.jobs {
         rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global().context("--jobs")?;
     }
-    let mode = match (arguments.quick, arguments.full) {
-        (true, _) => Mode::Quick,
-        (_, true) => Mode::Full,
+    let mode = match (arguments.quick, arguments.full, arguments.emulate) {
+        (true, _, false) => Mode::Quick,
+        (true, _, true) => Mode::EmulateQuick,
+        (_, true, _) => Mode::Full,
+        (_, _, true) => Mode::Emulate,
         _ => Mode::All,
     };
     let overrides = Overrides { seeds: arguments.seeds, sweep: arguments.sweep.clone() };
@@ -145,6 +147,11 @@ fn one(
     let usage = |what: String| Failure::new(Exit::Usage, what);
     let plan = Plan::read(&task.file, source, mode, overrides).map_err(|error| usage(error.to_string()))?;
     let Some(plan) = plan else { return Ok(None) };
+    if let (Some(why), true) = (&plan.only_simulated, arguments.emulate) {
+        output.say(&format!("{id}: not emulated: {why}"));
+        output.emit(&Event::Experiment(event(id, None, Some(why))));
+        return Ok(None);
+    }
     if task.bare {
         expectation = usual_columns(&plan)?;
     }

@@ -70,6 +70,11 @@ pub(super) fn start(site: &Site, setup: &Setup, seed: u64, begun: Instant) -> Re
 }
 
 impl Asked {
+    /// Whether all of them were answered.
+    pub(super) fn is_over(&self) -> bool {
+        self.reports.is_finished()
+    }
+
     /// What came of them, by the end of the run.
     pub(super) fn finish(self) -> Result<RequestsRecord> {
         let done = self.reports.join().map_err(|_| anyhow::anyhow!("{}: it panicked", self.name))??;

@@ -1,11 +1,12 @@
 //! Transfers by real programs, and what they report as series.
 
-use super::{Site, utp};
+use super::{Site, gateways, utp};
 use anyhow::{Context as _, Result, bail};
 use byway_lab::Setup;
 use byway_lab::record::{PathRecord, TransferRecord};
 use byway_lab::setup::{Carrier, Changed, Demand, End, Transfer, Way};
 use byway_sim::Random;
+use byway_sim::topology::Graph;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,7 +18,9 @@ use std::time::{Duration, Instant};
 /// Controllers of simulated TCP hosts, and what the kernel calls the like.
 const KERNEL: [(&str, &str); 4] = [("newreno", "reno"), ("reno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
 /// The first port of servers.
-const PORT: u16 = 5201;
+pub(super) const PORT: u16 = 5201;
+/// The most that a transfer without an end may have to send: it is a file.
+const MOST_BYTES: u64 = 1_000_000_000;
 /// Tries to reach a server that has just been started.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(40);
@@ -35,6 +38,7 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
     if setup.changes.iter().any(|change| matches!(change.what, Changed::Relay { .. })) {
         return Err("[[change]]: relays that crash are only simulated".into());
     }
+    gateways::check(setup)?;
     setup.transfers.iter().try_for_each(|transfer| {
         possible(transfer).map_err(|why| format!("[[transfer]] {}: {why}", transfer.name))
     })
@@ -52,19 +56,17 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
     }
     let name = transfer.congestion.name.as_str();
     match &transfer.carrier {
-        Carrier::Tcp(_) if transfer.paths != [Way::Direct] => {
-            Err("the kernel's TCP has one path: paths = [\"direct\"]".into())
+        Carrier::Tcp(_) if transfer.paths.len() != 1 => {
+            Err("the kernel's TCP has one path: behind gateways it has more (`carrier = \"gateways\"`)"
+                .into())
+        }
+        Carrier::Tcp(_) if matches!(transfer.paths.as_slice(), [Way::Any(..)]) => {
+            Err("ways chosen by the seed are only simulated".into())
         }
         Carrier::Tcp(_) if name == utp::NAME => utp::check(transfer),
-        Carrier::Tcp(_) => kernel(name).map(drop).ok_or_else(|| unknown(name)),
-        Carrier::Session(_) if !transfer.paths.contains(&Way::Direct) => {
-            Err("byway always uses the direct path too".into())
-        }
+        Carrier::Tcp(_) | Carrier::Gateways(..) => kernel(name).map(drop).ok_or_else(|| unknown(name)),
         Carrier::Session(_) if transfer.paths.iter().any(|way| matches!(way, Way::Any(..))) => {
             Err("relays chosen by the seed are only simulated".into())
-        }
-        Carrier::Session(_) if transfer.demand == Demand::Unlimited => {
-            Err("a session needs a size here, or a rate".into())
         }
         Carrier::Session(_) => Ok(()),
         Carrier::TcpRelays(_) => Err("tcp-relays are only simulated".into()),
@@ -109,20 +111,26 @@ pub(super) struct Report {
 }
 
 /// Starts all transfers of a variant, each at its time.
-pub(super) fn start(site: &Site, setup: &Setup, seed: u64, begun: Instant) -> Result<Vec<Carried>> {
+pub(super) fn start(
+    site: &Site,
+    setup: &Setup,
+    graph: &Graph,
+    seed: u64,
+    begun: Instant,
+) -> Result<Vec<Carried>> {
     let mut all = Vec::new();
     for (number, transfer) in setup.transfers.iter().enumerate() {
         let (End::Node(from), End::Node(to)) = (&transfer.from, &transfer.to) else { continue };
         let late = Random::component(seed, &transfer.name).up_to(transfer.start_jitter);
         let started = transfer.start + late;
         let end = transfer.stop.unwrap_or(setup.duration).min(setup.duration);
-        let run = Moving { begins: begun + started, lasts: end.saturating_sub(started), from, to };
+        let run = Moving { begins: begun + started, lasts: end.saturating_sub(started), from, to, graph };
         let port = PORT + number as u16;
         let (helpers, reports) = match transfer.carrier {
             Carrier::Tcp(_) if transfer.congestion.name == utp::NAME => {
                 utp::start(site, transfer, &run, port)?
             }
-            Carrier::Tcp(_) => tcp(site, transfer, &run, port)?,
+            Carrier::Tcp(_) | Carrier::Gateways(..) => tcp(site, transfer, &run, port)?,
             _ => session(site, transfer, &run, port)?,
         };
         all.push(Carried { transfer: transfer.clone(), started: started.as_secs_f64(), helpers, reports });
@@ -136,6 +144,69 @@ pub(super) struct Moving<'a> {
     pub(super) lasts: Duration,
     pub(super) from: &'a str,
     pub(super) to: &'a str,
+    pub(super) graph: &'a Graph,
+}
+
+impl Moving<'_> {
+    /// The ways of a session beside the direct one, and what the plan calls that one. Where the plan leaves it out, it is what
+    /// leads through one of the plan's nodes; byway uses it always.
+    fn ways<'t>(&self, transfer: &'t Transfer) -> Result<(&'t str, Vec<&'t str>)> {
+        let nodes = || {
+            transfer.paths.iter().filter_map(|way| match way {
+                Way::Through(node) => Some(node.as_str()),
+                Way::Direct | Way::Any(..) => None,
+            })
+        };
+        if transfer.paths.contains(&Way::Direct) {
+            return Ok(("direct", nodes().collect()));
+        }
+        let direct = self.graph.way(self.from, self.to, &[])?;
+        let leads = |node: &&str| self.graph.way(self.from, self.to, &[*node]).is_ok_and(|way| way == direct);
+        match nodes().find(leads) {
+            Some(own) => Ok((own, nodes().filter(|node| *node != own).collect())),
+            None => bail!("{}: byway always uses the direct path too", transfer.name),
+        }
+    }
+
+    /// Whether all ways of a transfer begin with one link and end with one.
+    fn shares_ends(&self, transfer: &Transfer) -> Result<bool> {
+        let mut ends = Vec::new();
+        for way in &transfer.paths {
+            let through: Vec<&str> = match way {
+                Way::Through(node) => vec![node],
+                Way::Direct | Way::Any(..) => Vec::new(),
+            };
+            let way = self.graph.way(self.from, self.to, &through)?;
+            ends.push((way.first().copied(), way.last().copied()));
+        }
+        ends.dedup();
+        Ok(ends.len() == 1)
+    }
+
+    /// More bytes than all ways of a transfer can carry.
+    fn more_than_fits(&self, transfer: &Transfer) -> Result<u64> {
+        let (mut rate, mut ends) = (0, u64::MAX);
+        for way in &transfer.paths {
+            let through: Vec<&str> = match way {
+                Way::Through(node) => vec![node],
+                Way::Direct | Way::Any(..) => Vec::new(),
+            };
+            let way = self.graph.way(self.from, self.to, &through)?;
+            rate += self.graph.bottleneck(&way).unwrap_or_default();
+            // All ways share the first link and the last, if they do.
+            for end in [way.first(), way.last()].into_iter().flatten() {
+                ends = ends.min(self.graph.config(*end).rate.unwrap_or(u64::MAX));
+            }
+        }
+        if self.shares_ends(transfer)? {
+            rate = rate.min(ends);
+        }
+        let bytes = rate / 8 * (self.lasts.as_secs() + 1);
+        if bytes > MOST_BYTES {
+            bail!("{}: it would be {} MB; give it a size, or less time", transfer.name, bytes / 1_000_000);
+        }
+        Ok(bytes)
+    }
 }
 
 /// Programs that serve, and who will know what came of the transfer.
@@ -219,15 +290,16 @@ fn of_iperf(said: &Value, sized: bool) -> Report {
 fn session(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Result<Started> {
     let mut helpers = Vec::new();
     let (mut words, mut names) = (Vec::new(), Vec::new());
-    for way in &transfer.paths {
-        let Way::Through(node) = way else { continue };
+    let (direct, nodes) = run.ways(transfer)?;
+    for node in nodes {
         let listen = format!("{}:{port}", site.address(node)?);
         let relay = ["relay", "--listen", &listen, "--allow-destination", "10.66.0.0/16"];
         let (helper, ready) = ready(site.byway(node, &transfer.name, &relay)?)?;
         helpers.push(helper);
-        words.push((node.clone(), text(&ready, "word")?));
-        names.push((format!("relay {listen}"), node.clone()));
+        words.push(text(&ready, "word")?);
+        names.push((format!("relay {listen}"), node.to_owned()));
     }
+    names.push(("direct".to_owned(), direct.to_owned()));
     let directory = site.directory.path().join(format!("{}-in", transfer.name));
     fs::create_dir_all(&directory)?;
     // One address, or one line would be two direct paths.
@@ -242,12 +314,12 @@ fn session(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Res
             let rate = steps.first().map_or(0, |(_, rate)| rate / 8);
             (rate * run.lasts.as_secs().max(1), Some(rate.to_string()))
         }
-        Demand::Unlimited => bail!("{}: neither size nor rate", transfer.name),
+        Demand::Unlimited => (run.more_than_fits(transfer)?, None),
     };
     let file = noise_file(site, bytes)?;
     let file = file.to_string_lossy();
     let mut arguments = vec!["send", &*file, &ticket, "--congestion", &transfer.congestion.name];
-    for (_, word) in &words {
+    for word in &words {
         arguments.extend(["--relay", word]);
     }
     if words.is_empty() {
@@ -257,7 +329,7 @@ fn session(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Res
         arguments.extend(["--bwlimit", limit]);
     }
     let mut sender = site.byway(run.from, &transfer.name, &arguments)?;
-    let lasts = run.lasts;
+    let (lasts, endless) = (run.lasts, transfer.demand == Demand::Unlimited);
     let reports = later(run.begins, move || {
         let mut child = sender.stderr(Stdio::null()).spawn()?;
         let said = child.stdout.take().context("no output")?;
@@ -272,6 +344,9 @@ fn session(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Res
             }
         }
         drop(sender);
+        if endless {
+            report.finished = None;
+        }
         // As the plan calls them.
         for (name, _) in &mut report.paths {
             if let Some((_, node)) = names.iter().find(|(called, _)| called == name) {
@@ -338,7 +413,7 @@ pub(super) fn said_ready(mut command: Command) -> Result<Helper> {
     if line.trim() == "ready" { Ok(helper) } else { bail!("a server is not ready") }
 }
 
-fn text(ready: &Value, key: &str) -> Result<String> {
+pub(super) fn text(ready: &Value, key: &str) -> Result<String> {
     Ok(ready[key].as_str().with_context(|| format!("it names no {key}"))?.to_owned())
 }
 
@@ -367,6 +442,11 @@ fn noise(file: &Path, bytes: u64) -> Result<()> {
 }
 
 impl Carried {
+    /// Whether it has nothing more to do and has told what it did.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.transfer.demand, Demand::Size(_)) && self.reports.is_finished()
+    }
+
     /// What came of it. A program that says nothing by `until` is ended.
     pub(super) fn finish(self, setup: &Setup, until: Instant) -> Result<TransferRecord> {
         while !self.reports.is_finished() && Instant::now() < until {
@@ -386,8 +466,9 @@ impl Carried {
         let path = |(name, steps): &(String, Vec<(f64, u64)>)| PathRecord {
             name: name.clone(),
             acked: series(steps),
-            window: vec![0.0; count],
-            rtt: vec![0.0; count],
+            // Programs do not tell, and what is not known is not zero.
+            window: Vec::new(),
+            rtt: Vec::new(),
             lost: vec![0; count],
             choked: vec![false; count],
         };

@@ -1,0 +1,55 @@
+//! The kernel's TCP by another way than routers choose: rules of routing by the port of its server, at each node of the way.
+
+use super::Site;
+use super::carriers::PORT;
+use anyhow::{Result, bail};
+use byway_lab::Setup;
+use byway_lab::setup::{Carrier, End, Transfer, Way};
+use byway_sim::topology::Graph;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Tables of routing, one for each transfer.
+const TABLE: u32 = 20_000;
+
+/// The node that a transfer over the kernel's TCP goes through, if it does.
+fn through(transfer: &Transfer) -> Option<&str> {
+    match (&transfer.carrier, transfer.paths.as_slice()) {
+        (Carrier::Tcp(_), [Way::Through(node)]) => Some(node),
+        _ => None,
+    }
+}
+
+/// Sets up the ways of all transfers of a variant that leave the routers' one.
+pub(super) fn set_up(site: &Site, setup: &Setup, graph: &Graph) -> Result<()> {
+    let mut scripts: BTreeMap<String, String> = BTreeMap::new();
+    for (place, transfer) in setup.transfers.iter().enumerate() {
+        let (Some(node), End::Node(from), End::Node(to)) = (through(transfer), &transfer.from, &transfer.to)
+        else {
+            continue;
+        };
+        let (port, table) = (PORT + place as u16, TABLE + place as u32);
+        let ends = [("dport", site.address(to)?), ("sport", site.address(from)?)];
+        for direction in graph.way(from, to, &[node])? {
+            let (here, next) = graph.ends(direction);
+            let [there, back] = &ends;
+            for ((port_of, target), (at, by)) in [(there, (here, next)), (back, (next, here))] {
+                let via = site.address(by)?;
+                let script = scripts.entry(at.to_owned()).or_default();
+                let _ = writeln!(
+                    script,
+                    "ip rule add priority 100 to {target}/32 ipproto tcp {port_of} {port} lookup {table}\n\
+                     device=$(ip -4 neighbour show {via} | sed -n 's/.* dev \\([^ ]*\\) .*/\\1/p')\n\
+                     ip route replace {target}/32 via {via} dev $device onlink table {table}"
+                );
+            }
+        }
+    }
+    for (host, script) in scripts {
+        let output = site.on(&host, &["sh", "-ec", &script]).output()?;
+        if !output.status.success() {
+            bail!("routes at {host}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! `byway gateway` at two nodes of an emulated network, relays where its paths go through, and what the gateways say while they
+//! carry what hosts send.
+
+use super::Site;
+use super::carriers::{Helper, PORT, ready, text};
+use crate::gateway::report::GatewayReport;
+use anyhow::{Context as _, Result, bail};
+use byway_lab::Setup;
+use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};
+use byway_lab::setup::{Carrier, End, Gateways, Transfer, Way};
+use rustix::process::geteuid;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The port of the first pair's gateways and relays; each pair has its own.
+const OURS: u16 = 4749;
+/// So long gateways may take to find each other, and each of their paths.
+const PATIENCE: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_millis(100);
+/// A window is told in bytes; so many are a packet of a path.
+const PACKET: f32 = 1_400.0;
+
+/// Whether real gateways can do what a variant asks for.
+pub(super) fn check(setup: &Setup) -> Result<(), String> {
+    for gateways in used(setup) {
+        let refused = |why: &str| Err(format!("[[gateways]] {}: {why}", gateways.name));
+        if gateways.per_flow {
+            return refused("a bundle for each flow is only simulated");
+        }
+        if gateways.settings != byway_gateway::site::Settings::default() {
+            return refused(
+                "gateways that differ from byway's own in more than the controller are only simulated",
+            );
+        }
+        if !geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
+            return refused("real gateways need root, and /dev/net/tun");
+        }
+        if !["ip", "nft"].into_iter().all(there) {
+            return refused("real gateways need the programs ip and nft");
+        }
+    }
+    Ok(())
+}
+
+fn there(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok()
+}
+
+/// The gateways that something goes through.
+fn used(setup: &Setup) -> impl Iterator<Item = &Gateways> {
+    setup.gateways.iter().filter(|gateways| behind(setup, gateways).next().is_some())
+}
+
+/// The transfers that go through a pair of gateways, with their places in the plan.
+fn behind<'a>(setup: &'a Setup, gateways: &'a Gateways) -> impl Iterator<Item = (usize, &'a Transfer)> {
+    let by =
+        |transfer: &Transfer| matches!(&transfer.carrier, Carrier::Gateways(_, by) if *by == gateways.name);
+    setup.transfers.iter().enumerate().filter(move |(_, transfer)| by(transfer))
+}
+
+/// A pair of gateways that runs.
+pub(super) struct Running {
+    name: String,
+    /// Relays, then gateways: they end in this order.
+    _helpers: Vec<Helper>,
+    entry: PathBuf,
+    exit: PathBuf,
+    /// What its paths are called, and by which address they go first.
+    paths: Vec<(String, String)>,
+    /// What the entry said, and when.
+    notes: Vec<(f64, GatewayReport)>,
+    /// The exit when the run began.
+    before: GatewayReport,
+}
+
+/// Starts all gateways of a variant, and waits until they carry.
+pub(super) fn start(site: &Site, setup: &Setup) -> Result<Vec<Running>> {
+    used(setup)
+        .enumerate()
+        .map(|(number, gateways)| one(site, setup, gateways, OURS + number as u16))
+        .collect()
+}
+
+fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Running> {
+    let name = gateways.name.clone();
+    let (a, b) = (gateways.between.0.as_str(), gateways.between.1.as_str());
+    let mut helpers = Vec::new();
+    let (mut words, mut paths) = (Vec::new(), Vec::new());
+    for way in &gateways.paths {
+        let Way::Through(node) = way else {
+            paths.push(("direct".to_owned(), format!("{}:{port}", site.address(b)?)));
+            continue;
+        };
+        let listen = format!("{}:{}", site.address(node)?, port + 1_000);
+        let relay = ["relay", "--listen", &listen, "--allow-destination", "10.66.0.0/16"];
+        let (helper, said) = ready(site.byway(node, &name, &relay)?)?;
+        helpers.push(helper);
+        words.push(format!("\"{}\"", text(&said, "word")?));
+        paths.push((node.clone(), listen));
+    }
+    let (mut hosts, mut ports) = ([Vec::new(), Vec::new()], Vec::new());
+    for (place, transfer) in behind(setup, gateways) {
+        for (end, hosts) in [&transfer.from, &transfer.to].into_iter().zip(&mut hosts) {
+            let End::Node(node) = end else { bail!("{name}: who sends is chosen by chance") };
+            let address = format!("\"{}/32\"", site.address(node)?);
+            if !hosts.contains(&address) {
+                hosts.push(address);
+            }
+        }
+        ports.push((PORT + place as u16).to_string());
+    }
+    let sockets = [a, b].map(|host| site.directory.path().join(format!("{name}-{host}.sock")));
+    let lists = hosts.map(|hosts| hosts.join(", "));
+    for (side, other) in [(0, 1), (1, 0)] {
+        let of = [a, b];
+        let (Some(host), Some(peer), Some(socket)) = (of.get(side), of.get(other), sockets.get(side)) else {
+            continue;
+        };
+        let (serves, allowed) = (lists.get(side), lists.get(other));
+        let mut config = String::new();
+        let _ = write!(
+            config,
+            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\n\
+             [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
+             [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
+            serves.map_or("", String::as_str),
+            site.address(host)?,
+            socket.display(),
+            gateways.congestion,
+            25_207 + u32::from(port - OURS),
+            key(site, peer, &name)?,
+            site.address(peer)?,
+            allowed.map_or("", String::as_str),
+            words.join(", "),
+            ports.join(", "),
+        );
+        let file = site.directory.path().join(format!("{name}-{host}.toml"));
+        fs::write(&file, config)?;
+        let log = fs::File::create(site.directory.path().join(format!("{name}-{host}.log")))?;
+        let mut gateway = site.byway(host, &name, &["gateway", "--config", &file.to_string_lossy()])?;
+        helpers.push(Helper(gateway.stdout(log.try_clone()?).stderr(log).spawn()?));
+    }
+    let [entry, exit] = sockets;
+    let begun = Instant::now();
+    while !(ready_to_carry(&entry, paths.len()) && ready_to_carry(&exit, paths.len())) {
+        if begun.elapsed() > PATIENCE {
+            let said = |host: &str| {
+                fs::read_to_string(site.directory.path().join(format!("{name}-{host}.log")))
+                    .unwrap_or_default()
+            };
+            bail!(
+                "gateways {name}: not all their paths are there after {PATIENCE:?}; {} {}",
+                said(a),
+                said(b)
+            );
+        }
+        std::thread::sleep(PAUSE);
+    }
+    let before = ask(&exit)?;
+    Ok(Running { name, _helpers: helpers, entry, exit, paths, notes: Vec::new(), before })
+}
+
+/// The key of the gateway at a host.
+fn key(site: &Site, host: &str, role: &str) -> Result<String> {
+    let state = site.state(host, role)?;
+    let output =
+        Command::new(&site.program).args(["--quiet", "id"]).env("BYWAY_STATE_DIR", state).output()?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// Whether a gateway has a session, knows whom the other serves, and can use all its paths.
+fn ready_to_carry(socket: &Path, paths: usize) -> bool {
+    ask(socket).is_ok_and(|report| {
+        report.peers.iter().all(|peer| {
+            let there = peer.paths.iter().filter(|path| path.state != "probing").count();
+            peer.up && !peer.serves.is_empty() && there >= paths
+        })
+    })
+}
+
+fn ask(socket: &Path) -> Result<GatewayReport> {
+    let mut stream = UnixStream::connect(socket).with_context(|| socket.display().to_string())?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    let mut told = String::new();
+    stream.read_to_string(&mut told)?;
+    Ok(serde_json::from_str(&told)?)
+}
+
+impl Running {
+    /// Asks the entry how it is now, `at` seconds after the beginning.
+    pub(super) fn note(&mut self, at: f64) {
+        // One that does not answer has died, and what it said before counts.
+        if let Ok(report) = ask(&self.entry) {
+            self.notes.push((at, report));
+        }
+    }
+
+    /// What is known of the paths by which a transfer went, sample by sample.
+    fn paths(&self, received: &[u64], sample: f64) -> Vec<PathRecord> {
+        let path = |(name, address): &(String, String)| {
+            let mut record = PathRecord { name: name.clone(), ..PathRecord::default() };
+            let at = |index: usize| {
+                let time = index as f64 * sample + sample / 2.0;
+                let (_, report) = self.notes.iter().rev().find(|(at, _)| *at <= time)?;
+                let mut paths = report.peers.iter().flat_map(|peer| &peer.paths);
+                paths.find(|path| path.route.split(' ').next() == Some(address.as_str()))
+            };
+            for index in 0..received.len() {
+                let seen = at(index);
+                record.acked.push(seen.map_or(0, |path| path.sent_bytes));
+                record.window.push(seen.map_or(0.0, |path| path.window as f32 / PACKET));
+                record.rtt.push(seen.map_or(0.0, |path| (path.srtt * 1e3) as f32));
+                record.lost.push(seen.map_or(0, |path| u32::try_from(path.lost).unwrap_or(u32::MAX)));
+                record.choked.push(seen.is_some_and(|path| path.state == "choked"));
+            }
+            // A path that came back counts from where it was.
+            for index in 1..record.acked.len() {
+                let before = record.acked.get(index - 1).copied().unwrap_or_default();
+                if let Some(acked) = record.acked.get_mut(index) {
+                    *acked = before.max(*acked);
+                }
+            }
+            record
+        };
+        self.paths.iter().map(path).collect()
+    }
+
+    /// What came of the gateways; adds to the transfers that went through them by which paths they went.
+    pub(super) fn finish(self, setup: &Setup, transfers: &mut [TransferRecord]) -> Result<GatewayRecord> {
+        let exit = ask(&self.exit).with_context(|| format!("the gateways {}", self.name))?;
+        for (transfer, record) in setup.transfers.iter().zip(transfers) {
+            if matches!(&transfer.carrier, Carrier::Gateways(_, by) if *by == self.name) {
+                record.paths = self.paths(&record.received, setup.sample.as_secs_f64());
+                record.opened = self.paths.len() as u64;
+            }
+        }
+        let counter = |name: &str| {
+            let of = |report: &GatewayReport| report.counters.get(name).copied().unwrap_or_default();
+            of(&exit).saturating_sub(of(&self.before))
+        };
+        let released = counter("delivered");
+        let part = |share: f64| (share * released as f64).round() as u64;
+        let within = part(exit.waited_under_20ms);
+        let entry = self.notes.last().map(|(_, report)| report.peers.as_slice()).unwrap_or_default();
+        Ok(GatewayRecord {
+            name: self.name,
+            waits: vec![(20, within), (u64::MAX, released.saturating_sub(within))],
+            released,
+            timed_out: part(exit.waited_in_vain),
+            carried: 0,
+            dropped: entry.iter().map(|peer| peer.dropped).sum(),
+            plain: counter("passed"),
+            found: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! `[[gateways]]`: who carries the flows of hosts, and how.
+
+use super::reader::{Reader, Wrong};
+use super::sections::{name, pair, ways, when};
+use crate::setup::{Gateways, Way};
+use byway_control::by_name;
+use byway_gateway::pick::{Policy, Relays};
+use byway_gateway::reorder::Timer;
+use byway_gateway::site::Settings;
+use byway_gateway::window::Rule;
+use byway_wire::Duration;
+
+/// HIR says of no threshold what it is; this one is as good as the default's.
+const CAP: Duration = Duration::from_millis(200);
+/// Relays within this factor of the direct RTT are near (Harp, III.G).
+const NEAR: f64 = 1.5;
+
+pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, Wrong> {
+    let all = reader.each("gateways", |reader| Ok(when(reader)?.then_some(gateways(reader)?)))?;
+    Ok(all.into_iter().flatten().collect())
+}
+
+/// Those that carry a transfer: named, or the only ones there are.
+pub(super) fn of(reader: &Reader<'_>, known: &[Gateways]) -> Result<String, Wrong> {
+    let named = reader.text("gateways")?;
+    match (&named, known) {
+        (Some(named), _) if known.iter().any(|gateways| gateways.name == *named) => Ok(named.clone()),
+        (None, [only]) => Ok(only.name.clone()),
+        _ => reader.wrong("gateways", "expected the name of [[gateways]], or a plan with only one of them"),
+    }
+}
+
+fn gateways(reader: &Reader<'_>) -> Result<Gateways, Wrong> {
+    let between = reader.needed("between", "two nodes such as [\"A\", \"B\"]", pair(reader, "between")?)?;
+    let paths = ways(reader)?;
+    let only_known = paths.iter().all(|way| matches!(way, Way::Direct | Way::Through(_)));
+    if !only_known || !paths.contains(&Way::Direct) {
+        return reader.wrong("paths", "gateways need \"direct\" among their ways, and the others by name");
+    }
+    let congestion = reader.text("congestion")?.unwrap_or_else(|| "harp".to_owned());
+    if by_name(&congestion, 0).is_none() {
+        return reader.wrong("congestion", "there is no such controller (byway lab controllers)");
+    }
+    let per_flow = match reader.text("bundle")?.as_deref() {
+        None | Some("site") => false,
+        Some("flow") => true,
+        Some(other) => return reader.wrong("bundle", format!("expected site or flow, found {other:?}")),
+    };
+    Ok(Gateways { name: name(reader)?, between, paths, congestion, per_flow, settings: settings(reader)? })
+}
+
+fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
+    let mut settings = Settings::default();
+    match reader.text("window")?.as_deref() {
+        None | Some("delivered") => {}
+        Some("literal") => settings.window = Some(Rule::Literal),
+        Some("off") => settings.window = None,
+        Some(other) => {
+            return reader.wrong("window", format!("expected delivered, literal or off, found {other:?}"));
+        }
+    }
+    if let Some(headroom) = reader.share("headroom")? {
+        settings.headroom_percent = libm::round(headroom * 100.0) as u32;
+    }
+    match reader.text("choice")?.as_deref() {
+        None | Some("waiting") => {}
+        Some("literal") => settings.policy = Policy::LITERAL,
+        Some(other) => {
+            return reader.wrong("choice", format!("expected waiting or literal, found {other:?}"));
+        }
+    }
+    match reader.text("relays")?.as_deref() {
+        None => {}
+        Some("prefer") => settings.policy.relays = Relays::Prefer(NEAR),
+        Some("exclude") => settings.policy.relays = Relays::Exclude(NEAR),
+        Some("any") => settings.policy.relays = Relays::Any,
+        Some(other) => {
+            return reader.wrong("relays", format!("expected prefer, exclude or any, found {other:?}"));
+        }
+    }
+    if let Some(timer) = reader.table("timer", timer)? {
+        settings.timer = timer;
+    }
+    if let Some(bytes) = reader.size("entry")? {
+        settings.entry.flow_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        settings.entry.bytes = settings.entry.bytes.max(settings.entry.flow_bytes);
+    }
+    Ok(settings)
+}
+
+fn timer(reader: &Reader<'_>) -> Result<Timer, Wrong> {
+    let rho = reader.number("rho")?.unwrap_or(1.5);
+    let cap = reader.time("cap")?.unwrap_or(CAP);
+    let rule =
+        reader.needed("rule", "harp, harp-relative, hir, hir-relative or peak", reader.text("rule")?)?;
+    Ok(match rule.as_str() {
+        "harp" => Timer::Harp { rho },
+        "harp-relative" => Timer::HarpRelative { rho },
+        "hir" => Timer::Hir { cap },
+        "hir-relative" => Timer::HirRelative { cap },
+        "peak" => Timer::Peak { cap },
+        _ => return reader.wrong("rule", "expected harp, harp-relative, hir, hir-relative or peak"),
+    })
+}

@@ -1,0 +1,21 @@
+//! Two gateways that carry the flows of the hosts behind them.
+
+use super::Way;
+use byway_gateway::site::Settings;
+
+/// A gateway at each of two nodes, and sessions between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gateways {
+    /// Unique name.
+    pub name: String,
+    /// Where the one of the senders stands, and where that of the receivers.
+    pub between: (String, String),
+    /// The ways between them; the direct one is among them.
+    pub paths: Vec<Way>,
+    /// The controller of the session, as `--congestion` takes it.
+    pub congestion: String,
+    /// A session for each flow, as in Harp, instead of one for all.
+    pub per_flow: bool,
+    /// How they behave.
+    pub settings: Settings,
+}

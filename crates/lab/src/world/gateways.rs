@@ -1,0 +1,327 @@
+//! Gateways at nodes of the network: byway's own machine. The reference hosts behind it speak to doors, where their segments become
+//! packets of IP and back.
+
+use super::RunError;
+use super::layout::Layout;
+use super::losses::Finding;
+use super::relays::Relays;
+use crate::setup::{Gateways, Way};
+use byway_control::NAMES;
+use byway_engine::handshake::Identity;
+use byway_engine::seal::Suites;
+use byway_gateway::rules::{Action, Rule, Rules};
+use byway_gateway::serves::Served;
+use byway_gateway::site::{Config, Gateway, HEADROOM, Parcel, Peer};
+use byway_gateway::{Prefix, State};
+use byway_sim::tcp::Packets;
+use byway_sim::topology::Direction;
+use byway_sim::{Handle, Random, World};
+use byway_wire::relay::Word;
+use byway_wire::{Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use core::net::{IpAddr, SocketAddr, SocketAddrV4};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+const SESSION: Local = Local(0);
+const PORT: u16 = 4749;
+const DOOR: u16 = 1;
+/// The largest segment of hosts behind gateways: what is clamped into their SYNs when a path goes through a relay. Hosts of the
+/// simulator do not heed what a SYN says, so they begin with it.
+pub(super) const MSS: u32 = 1_300;
+/// What such hosts take unless the plan says otherwise: as much as Linux does at most. Windows are told in steps by its size.
+pub(super) const RECEIVE: u64 = 6 << 20;
+
+/// A gateway and its doors, one for each host behind it.
+pub(super) struct Gate {
+    pub(super) gateway: Gateway,
+    doors: Vec<Door>,
+    out: VecDeque<Leaving>,
+    /// Packets that went by the plain route.
+    pub(super) plain: u64,
+    pub(super) finding: Rc<RefCell<Finding>>,
+    enters: bool,
+}
+
+/// Where a host's segments come in.
+struct Door {
+    host: SocketAddr,
+    /// The door of the other host, at the other gateway.
+    beyond: SocketAddr,
+    packets: Packets,
+}
+
+struct Leaving {
+    local: Local,
+    remote: SocketAddr,
+    bytes: Vec<u8>,
+    data: usize,
+}
+
+impl Gate {
+    /// Lets packets pass between gateway, doors and plain route until none is left.
+    fn shuffle(&mut self) {
+        while let Some(parcel) = self.gateway.next_packet() {
+            let address = |at: usize| {
+                let four = parcel.packet().get(at..)?.first_chunk::<4>()?;
+                Some(IpAddr::from(*four))
+            };
+            let (from, to) = (address(12), address(16));
+            let of = |ip: Option<IpAddr>| self.doors.iter().position(|door| Some(door.host.ip()) == ip);
+            if let Some(index) = of(to) {
+                self.deliver(index, parcel.packet());
+            } else if let Some((index, door)) =
+                of(from).and_then(|index| Some((index, self.doors.get(index)?)))
+            {
+                self.plain += 1;
+                let (remote, bytes) = (door.beyond, parcel.packet().to_vec());
+                self.out.push_back(Leaving { local: local(index), remote, bytes, data: 0 });
+            }
+            self.gateway.recycle(parcel.into_buffer());
+        }
+    }
+
+    /// Hands a packet to the host behind a door.
+    fn deliver(&mut self, index: usize, packet: &[u8]) {
+        let Some(door) = self.doors.get(index) else { return };
+        let mut bytes = Vec::new();
+        if let Some(data) = door.packets.unpack(packet, &mut bytes) {
+            self.out.push_back(Leaving { local: local(index), remote: door.host, bytes, data });
+        }
+    }
+
+    fn at_door(&mut self, now: Instant, index: usize, remote: SocketAddr, bytes: &[u8], data: usize) {
+        let Some(door) = self.doors.get_mut(index) else { return };
+        if remote == door.beyond {
+            return self.deliver(index, bytes);
+        }
+        let mut buffer = self.gateway.buffer();
+        buffer.clear();
+        buffer.resize(HEADROOM, 0);
+        if remote == door.host && door.packets.pack(bytes, data, &mut buffer) {
+            self.gateway.packet(now, Parcel::new(buffer), State::Full);
+        }
+    }
+}
+
+const fn local(door: usize) -> Local {
+    Local(door as u16 + 1)
+}
+
+impl Machine for Gate {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Datagram(datagram) if datagram.local != SESSION => {
+                let index = usize::from(datagram.local.0) - 1;
+                self.at_door(now, index, datagram.remote, datagram.payload, datagram.phantom);
+            }
+            Input::Link(change) if change.local != SESSION => {}
+            Input::SendError(error) if error.local != SESSION => {}
+            Input::Datagram(datagram) => {
+                if !self.enters {
+                    self.finding.borrow_mut().arrived(now, datagram.payload);
+                }
+                self.gateway.handle(now, Input::Datagram(datagram));
+            }
+            other => self.gateway.handle(now, other),
+        }
+        self.shuffle();
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.gateway.wake(now);
+        self.shuffle();
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        while let Some(Leaving { local, remote, bytes, data }) = self.out.pop_front() {
+            let size = bytes.len();
+            let Some(room) = out.buffer.get_mut(..size) else { continue };
+            room.copy_from_slice(&bytes);
+            return Some(Transmit { local, remote, ecn: Ecn::NotEct, size, segment: size, phantom: data });
+        }
+        let transmit = self.gateway.transmit(now, out)?;
+        if self.enters && transmit.segment > 0 {
+            let sent = out.buffer.get(..transmit.size).unwrap_or_default();
+            sent.chunks(transmit.segment).for_each(|packet| self.finding.borrow_mut().sent(now, packet));
+        }
+        Some(transmit)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.gateway.deadline()
+    }
+}
+
+/// Two gateways that are to be put into a world once all hosts behind them are known.
+pub(super) struct Draft {
+    pub(super) name: String,
+    /// The plan's name.
+    group: String,
+    gateways: Gateways,
+    addresses: [SocketAddr; 2],
+    words: [Vec<Word>; 2],
+    firsts: BTreeMap<SocketAddr, usize>,
+    ways: Vec<Vec<Direction>>,
+    doors: [Vec<Door>; 2],
+    door_addresses: [Vec<SocketAddr>; 2],
+}
+
+/// Two gateways in a world.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    /// The plan's name for them.
+    pub(super) group: String,
+    pub(super) entry: Handle<Gate>,
+    pub(super) exit: Handle<Gate>,
+    /// Which way a path is by where its packets go first.
+    pub(super) firsts: BTreeMap<SocketAddr, usize>,
+}
+
+impl Draft {
+    pub(super) fn new(
+        name: String,
+        gateways: &Gateways,
+        seed: u64,
+        layout: &mut Layout<'_>,
+        relays: &mut Relays,
+    ) -> Result<Self, RunError> {
+        let (a, b) = (gateways.between.0.as_str(), gateways.between.1.as_str());
+        let (here, there) = (layout.address(PORT), layout.address(PORT));
+        let (mut words, mut firsts, mut ways) = ([Vec::new(), Vec::new()], BTreeMap::new(), Vec::new());
+        for way in &gateways.paths {
+            let Way::Through(node) = way else {
+                firsts.insert(there, ways.len());
+                ways.push(layout.join((here, a), (there, b), None)?);
+                continue;
+            };
+            for words in &mut words {
+                words.extend(relays.word(node, seed, || layout.address(super::actors::RELAY)));
+            }
+            let relay = words.iter().flatten().last().and_then(|word| word.relays().first().copied());
+            let Some(relay) = relay else {
+                let why = "its relay gives no word";
+                return Err(RunError::Carrier { transfer: name, why });
+            };
+            let mut links = layout.join((here, a), (relay, node), None)?;
+            links.extend(layout.join((relay, node), (there, b), None)?);
+            firsts.insert(relay, ways.len());
+            ways.push(links);
+        }
+        Ok(Self {
+            name,
+            group: gateways.name.clone(),
+            gateways: gateways.clone(),
+            addresses: [here, there],
+            words,
+            firsts,
+            ways,
+            doors: [Vec::new(), Vec::new()],
+            door_addresses: [Vec::new(), Vec::new()],
+        })
+    }
+
+    /// Puts a host behind each gateway: where the one reaches the other and the other the one, and the ways between them.
+    pub(super) fn admit(
+        &mut self,
+        (from, at): (SocketAddr, &str),
+        (to, beyond): (SocketAddr, &str),
+        layout: &mut Layout<'_>,
+    ) -> Result<([SocketAddr; 2], Vec<Vec<Direction>>), RunError> {
+        let (a, b) = (self.gateways.between.0.as_str(), self.gateways.between.1.as_str());
+        let doors = [layout.address(DOOR), layout.address(DOOR)];
+        let enters = layout.join((from, at), (doors[0], a), None)?;
+        layout.join((doors[0], a), (doors[1], b), None)?;
+        let leaves = layout.join((doors[1], b), (to, beyond), None)?;
+        let hosts = [from, to];
+        for (side, other) in [(0, 1), (1, 0)] {
+            let (Some(&host), Some(&peer)) = (hosts.get(side), hosts.get(other)) else { continue };
+            let packets = Packets::new(v4(host), v4(peer), MSS as u16);
+            let beyond = doors.get(other).copied().unwrap_or(host);
+            if let (Some(list), Some(addresses)) =
+                (self.doors.get_mut(side), self.door_addresses.get_mut(side))
+            {
+                list.push(Door { host, beyond, packets });
+                addresses.extend(doors.get(side));
+            }
+        }
+        let whole = |way: &Vec<Direction>| [enters.as_slice(), way, leaves.as_slice()].concat();
+        Ok((doors, self.ways.iter().map(whole).collect()))
+    }
+
+    /// Puts both into the world.
+    pub(super) fn build(self, seed: u64, world: &mut World) -> Result<Pair, RunError> {
+        let mut random = Random::component(seed, &format!("gateways {}", self.name));
+        let mut secrets = [[0; 32]; 2];
+        secrets.iter_mut().for_each(|secret| random.fill(secret));
+        let identities = secrets.map(Identity::from_secret);
+        let hosts =
+            self.doors.each_ref().map(|doors| doors.iter().map(|door| Prefix::of(door.host.ip(), 32)));
+        let hosts = hosts.map(Iterator::collect::<Vec<_>>);
+        let finding = Rc::new(RefCell::new(Finding::default()));
+        let congestion = NAMES.iter().find(|(name, _)| *name == self.gateways.congestion);
+        let congestion = congestion.map_or("harp", |(name, _)| *name);
+        let mut handles = Vec::new();
+        let [doors_a, doors_b] = self.doors;
+        let sides = [(0, 1, doors_a), (1, 0, doors_b)];
+        for (side, other, doors) in sides {
+            let mut entropy = [0; 32];
+            random.fill(&mut entropy);
+            let of = |side: usize| hosts.get(side).cloned().unwrap_or_default();
+            let (Some(identity), Some(peer), Some(words)) =
+                (identities.get(side), identities.get(other), self.words.get(side))
+            else {
+                continue;
+            };
+            let peer = Peer {
+                name: "the other".to_owned(),
+                key: peer.public(),
+                // The one of the senders dials.
+                addresses: self.addresses.get(1).copied().filter(|_| side == 0).into_iter().collect(),
+                allowed: of(other),
+                relays: words.iter().map(|word| (word.clone(), None)).collect(),
+            };
+            let config = Config {
+                identity: identity.clone(),
+                suites: Suites::INSECURE_SIMULATION,
+                seed: entropy,
+                connection: byway_engine::Config::default(),
+                congestion,
+                peers: vec![peer],
+                rules: Rules { rules: vec![Rule { action: Action::Background, ..Rule::default() }] },
+                serves: of(side).into_iter().map(|hosts| Served { hosts, ports: Vec::new() }).collect(),
+                serial: 1,
+                settings: self.gateways.settings,
+            };
+            let Ok(gateway) = Gateway::new(config) else {
+                let why = "its gateways cannot be made: too many hosts are behind them";
+                return Err(RunError::Carrier { transfer: self.name, why });
+            };
+            let gate = Gate {
+                gateway,
+                doors,
+                out: VecDeque::new(),
+                plain: 0,
+                finding: Rc::clone(&finding),
+                enters: side == 0,
+            };
+            let own = self.addresses.get(side).copied();
+            let doors = self.door_addresses.get(side).into_iter().flatten().copied();
+            let addresses: Vec<SocketAddr> = own.into_iter().chain(doors).collect();
+            let name = format!("gateway {} of {}", if side == 0 { "in" } else { "out" }, self.name);
+            handles.push(world.add(&name, gate, &addresses));
+        }
+        match handles.as_slice() {
+            &[entry, exit] => Ok(Pair { group: self.group, entry, exit, firsts: self.firsts }),
+            _ => Err(RunError::Carrier { transfer: self.name, why: "its gateways cannot be made" }),
+        }
+    }
+}
+
+/// All hosts of a world have such addresses.
+const fn v4(address: SocketAddr) -> SocketAddrV4 {
+    match address {
+        SocketAddr::V4(v4) => v4,
+        SocketAddr::V6(v6) => SocketAddrV4::new(core::net::Ipv4Addr::UNSPECIFIED, v6.port()),
+    }
+}
