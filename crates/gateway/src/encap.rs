@@ -24,7 +24,7 @@ pub const BATCHED_LEN: usize = 12;
 pub const UNORDERED_LEN: usize = 1;
 
 const ORDERED: u8 = VERSION << 4;
-const UNORDERED: u8 = VERSION << 4 | 1;
+pub(crate) const UNORDERED: u8 = VERSION << 4 | 1;
 const SERVES: u8 = VERSION << 4 | 2;
 const BATCHED: u8 = VERSION << 4 | 3;
 const LOSS: u8 = VERSION << 4 | 4;

@@ -1,4 +1,4 @@
-//! On which path a packet goes: the one with the least of its window in flight.
+//! On which path a packet goes: data on the one with the least of its window in flight, acknowledgments on the fastest.
 //!
 //! "Choosing for each packet a path with minimum bytes_in_nw/cwnd [...]. The same expression is used to stripe packets even when
 //! bytes_in_nw exceeds cwnd" (Harp, III.B): Harp holds nothing back but by the window that it writes into ACKs. Here packets
@@ -28,6 +28,16 @@ pub struct PathView {
     pub paced: bool,
 }
 
+/// What a packet asks of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Room: data, of which each path takes its share.
+    Room,
+    /// To be there soon: an acknowledgment, which is small, and which its host waits for before it sends more. One that is late
+    /// says nothing that a later one did not, so it needs no order.
+    Soon,
+}
+
 /// What is done about relays that are far off the direct path: "paths through relays that differ in RTTs from the direct path by at
 /// most a factor of 1.5" (Harp, III.G).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,24 +57,27 @@ pub struct Policy {
     pub over_window: bool,
     /// What to do about distant relays.
     pub relays: Relays,
+    /// A round trip this much longer than the direct one is not distant, whatever the factor. A packet waits at the exit for those
+    /// on a longer path no longer than that, and where the direct path is short a factor means nothing.
+    pub slack: Duration,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { over_window: false, relays: Relays::Prefer(1.5) }
+        Self { over_window: false, relays: Relays::Prefer(1.5), slack: Duration::from_millis(20) }
     }
 }
 
 impl Policy {
     /// Harp's own rules.
-    pub const LITERAL: Self = Self { over_window: true, relays: Relays::Exclude(1.5) };
+    pub const LITERAL: Self = Self { over_window: true, relays: Relays::Exclude(1.5), slack: Duration::ZERO };
 }
 
 /// The path for the next packet. `None` if it has to wait.
 #[must_use]
-pub fn pick(paths: &[PathView], policy: Policy) -> Option<PathId> {
+pub fn pick(paths: &[PathView], policy: Policy, want: Want) -> Option<PathId> {
     let open = |path: &&PathView| !path.choked;
-    let near = |path: &&PathView| is_near(path, paths, policy.relays);
+    let near = |path: &&PathView| is_near(path, paths, policy);
     let only_near = match policy.relays {
         Relays::Any => false,
         Relays::Exclude(_) => true,
@@ -72,16 +85,22 @@ pub fn pick(paths: &[PathView], policy: Policy) -> Option<PathId> {
     };
     let has_room = |path: &&PathView| path.paced && (policy.over_window || path.in_flight < path.window);
     let usable = paths.iter().filter(open).filter(|path| !only_near || near(path)).filter(has_room);
-    usable.min_by(|a, b| by_fill(a, b).then(a.delay.cmp(&b.delay)).then(a.id.cmp(&b.id))).map(|path| path.id)
+    let first = |a: &&PathView, b: &&PathView| match want {
+        Want::Room => by_fill(a, b).then(a.delay.cmp(&b.delay)),
+        Want::Soon => a.delay.cmp(&b.delay),
+    };
+    usable.min_by(|a, b| first(a, b).then(a.id.cmp(&b.id))).map(|path| path.id)
 }
 
 /// Whether a path is within the factor of the direct one; if there is no direct one, of the fastest.
-fn is_near(path: &PathView, all: &[PathView], relays: Relays) -> bool {
-    let (Relays::Prefer(factor) | Relays::Exclude(factor)) = relays else { return true };
+fn is_near(path: &PathView, all: &[PathView], policy: Policy) -> bool {
+    let (Relays::Prefer(factor) | Relays::Exclude(factor)) = policy.relays else { return true };
     let fastest =
         |direct: bool| all.iter().filter(|path| !(direct && path.relayed)).map(|path| path.rtt).min();
     let Some(reference) = fastest(true).or_else(|| fastest(false)) else { return true };
-    !path.relayed || path.rtt.as_secs_f64() <= reference.as_secs_f64() * factor
+    !path.relayed
+        || path.rtt <= reference.saturating_add(policy.slack)
+        || path.rtt.as_secs_f64() <= reference.as_secs_f64() * factor
 }
 
 /// In flight over window, without dividing.
@@ -109,9 +128,31 @@ mod tests {
         }
     }
 
+    /// Without slack.
+    const STRICT: Policy = Policy { over_window: false, relays: Relays::Prefer(1.5), slack: Duration::ZERO };
+
+    #[test]
+    fn relays_a_little_longer_are_near_whatever_the_factor() {
+        let full = [path(0, 100, 100, 20), path(1, 0, 100, 40)];
+        assert_eq!(pick(&full, STRICT, Want::Room), None);
+        assert_eq!(pick(&full, Policy::default(), Want::Room), Some(PathId(1)));
+        let beyond = [path(0, 100, 100, 20), path(1, 0, 100, 41)];
+        assert_eq!(pick(&beyond, Policy::default(), Want::Room), None);
+        assert_eq!(pick(&full, Policy { over_window: false, ..Policy::LITERAL }, Want::Room), None);
+    }
+
+    #[test]
+    fn acknowledgments_take_the_fastest_with_room() {
+        let ask = |paths: &[PathView]| pick(paths, Policy::default(), Want::Soon).map(|id| id.0);
+        assert_eq!(ask(&[path(0, 90, 100, 20), path(1, 0, 100, 25)]), Some(0));
+        assert_eq!(ask(&[path(0, 0, 100, 25), path(1, 90, 100, 20)]), Some(1));
+        assert_eq!(ask(&[path(0, 100, 100, 20), path(1, 0, 100, 25)]), Some(1));
+        assert_eq!(ask(&[PathView { choked: true, ..path(0, 0, 100, 20) }, path(1, 0, 100, 25)]), Some(1));
+    }
+
     #[test]
     fn the_least_full_then_the_fastest_then_the_first() {
-        let ask = |paths: &[PathView]| pick(paths, Policy::default()).map(|id| id.0);
+        let ask = |paths: &[PathView]| pick(paths, Policy::default(), Want::Room).map(|id| id.0);
         assert_eq!(ask(&[path(0, 50, 100, 20), path(1, 60, 200, 20)]), Some(1));
         assert_eq!(ask(&[path(0, 0, 100, 30), path(1, 0, 200, 20)]), Some(1));
         assert_eq!(ask(&[path(2, 5, 10, 20), path(1, 50, 100, 20)]), Some(1));
@@ -124,13 +165,16 @@ mod tests {
     #[test]
     fn the_literal_rule_chooses_among_full_paths() {
         let full = [path(0, 300, 100, 20), path(1, 200, 100, 20)];
-        assert_eq!((pick(&full, Policy::default()), pick(&full, Policy::LITERAL)), (None, Some(PathId(1))));
+        assert_eq!(
+            (pick(&full, Policy::default(), Want::Room), pick(&full, Policy::LITERAL, Want::Room)),
+            (None, Some(PathId(1)))
+        );
     }
 
     #[test]
     fn distant_relays_come_last_or_not_at_all() {
         let paths = [path(0, 90, 100, 20), path(1, 80, 100, 30), path(2, 0, 100, 31)];
-        let with = |relays| pick(&paths, Policy { relays, ..Policy::default() });
+        let with = |relays| pick(&paths, Policy { relays, ..STRICT }, Want::Room);
         assert_eq!(with(Relays::Any), Some(PathId(2)));
         assert_eq!(
             (with(Relays::Prefer(1.5)), with(Relays::Exclude(1.5))),
@@ -138,13 +182,13 @@ mod tests {
         );
         // All near ones choked: the distant one is all there is.
         let choked = paths.map(|path| PathView { choked: path.id.0 < 2, ..path });
-        let with = |relays| pick(&choked, Policy { relays, ..Policy::default() });
+        let with = |relays| pick(&choked, Policy { relays, ..STRICT }, Want::Room);
         assert_eq!((with(Relays::Prefer(1.5)), with(Relays::Exclude(1.5))), (Some(PathId(2)), None));
         // Near ones full: wait for them, rather than have every packet wait for the distant one at the exit.
         let full = paths.map(|path| PathView { in_flight: if path.id.0 < 2 { 100 } else { 0 }, ..path });
-        assert_eq!(pick(&full, Policy::default()), None);
+        assert_eq!(pick(&full, STRICT, Want::Room), None);
         // Without a direct path the fastest is the measure.
-        assert_eq!(pick(&[path(3, 50, 100, 200), path(4, 0, 100, 301)], Policy::default()), Some(PathId(3)));
+        assert_eq!(pick(&[path(3, 50, 100, 200), path(4, 0, 100, 301)], STRICT, Want::Room), Some(PathId(3)));
     }
 
     proptest! {
@@ -157,7 +201,7 @@ mod tests {
             }).collect();
             let usable = |path: &&PathView| !path.choked && path.paced && (over_window || path.in_flight < path.window);
             let fill = |path: &PathView| path.in_flight as f64 / path.window.max(1) as f64;
-            match pick(&paths, Policy { over_window, relays: Relays::Any }) {
+            match pick(&paths, Policy { over_window, relays: Relays::Any, ..STRICT }, Want::Room) {
                 None => prop_assert!(!paths.iter().any(|path| usable(&path))),
                 Some(id) => {
                     let picked = paths.iter().find(|path| path.id == id).unwrap();

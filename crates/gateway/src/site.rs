@@ -26,7 +26,7 @@ use crate::reorder::Exit;
 use crate::rules::Rules;
 use crate::serves::{Directory, Served, announce};
 use crate::{pick, window};
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use byway_engine::connection::Event;
@@ -49,6 +49,12 @@ pub struct Gateway {
     serves: Vec<Served>,
     announcement: Vec<Vec<u8>>,
     peers: Vec<peers::Peer>,
+    /// Which peer a session is with, by its place.
+    sessions: BTreeMap<Handle, usize>,
+    /// Peers for whose paths something waits.
+    waiting: Vec<usize>,
+    /// When the next peer is to be dialled, or told something.
+    due: Option<Instant>,
     directory: Directory<usize>,
     flows: FlowTable<Carriage>,
     exit: Exit<Incoming, Parcel>,
@@ -103,7 +109,8 @@ impl Gateway {
         });
         // A gateway that begins anew gives other labels than before it did.
         let first = Label::new(config.serial.wrapping_mul(0x9e37_79b1) >> 8);
-        let peers = config.peers.into_iter().map(|peer| peers::Peer::new(peer, entry, first)).collect();
+        let peers: Vec<_> =
+            config.peers.into_iter().map(|peer| peers::Peer::new(peer, entry, first)).collect();
         Ok(Self {
             endpoint,
             settings: config.settings,
@@ -111,7 +118,10 @@ impl Gateway {
             rules: config.rules,
             serves: config.serves,
             announcement,
+            due: peers.iter().filter_map(peers::Peer::deadline).min(),
             peers,
+            sessions: BTreeMap::new(),
+            waiting: Vec::new(),
             directory: Directory::new(),
             flows: FlowTable::new(flows),
             exit: Exit::new(exit),
@@ -174,10 +184,16 @@ impl Gateway {
             match event {
                 EndpointEvent::Connected(handle) | EndpointEvent::Accepted(handle) => {
                     let key = self.endpoint.connection(handle).map(byway_engine::Connection::peer);
-                    match self.peers.iter_mut().find(|peer| Some(peer.config.key) == key) {
-                        Some(peer) => peer.on_session(now, handle, &mut self.endpoint),
+                    match self.peers.iter_mut().enumerate().find(|(_, peer)| Some(peer.config.key) == key) {
+                        Some((index, peer)) => {
+                            peer.on_session(now, handle, &mut self.endpoint);
+                            self.sessions.insert(handle, index);
+                            // What came before it was known whose it is.
+                            self.collect_from(now, handle);
+                        }
                         None => self.endpoint.close(now, handle, 6, "not a peer"),
                     }
+                    self.note_due();
                 }
                 EndpointEvent::Failed(handle, error) => self.session_gone(now, handle, error.to_string()),
                 EndpointEvent::Closed(handle) => {
@@ -193,6 +209,7 @@ impl Gateway {
     }
 
     fn session_gone(&mut self, now: Instant, handle: Handle, why: String) {
+        self.sessions.remove(&handle);
         let Some(index) = self.peers.iter().position(|peer| peer.has(handle)) else { return };
         if self.peers.get_mut(index).is_some_and(|peer| peer.on_gone(now, handle, why)) {
             self.counters.lost_sessions += 1;
@@ -204,10 +221,18 @@ impl Gateway {
                 self.release(index);
             }
         }
+        self.note_due();
+    }
+
+    fn note_due(&mut self) {
+        self.due = self.peers.iter().filter_map(peers::Peer::deadline).min();
     }
 
     /// What is due at peers: dialling, announcing.
     fn tend(&mut self, now: Instant) {
+        if self.due.is_none_or(|due| due > now) {
+            return;
+        }
         for index in 0..self.peers.len() {
             let Some(peer) = self.peers.get_mut(index) else { return };
             self.dials += 1;
@@ -218,6 +243,7 @@ impl Gateway {
                 self.announce(index);
             }
         }
+        self.note_due();
     }
 
     fn expire(&mut self, now: Instant) {
@@ -253,13 +279,13 @@ impl Machine for Gateway {
     }
 
     fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        self.collect(now);
         self.pump();
         self.endpoint.transmit(now, out)
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let peers = self.peers.iter().filter_map(peers::Peer::deadline);
-        let own = [self.endpoint.deadline(), self.exit.deadline(), self.flows.deadline()];
-        own.into_iter().flatten().chain(peers).min()
+        let own = [self.endpoint.deadline(), self.exit.deadline(), self.flows.deadline(), self.due];
+        own.into_iter().flatten().min()
     }
 }

@@ -131,6 +131,8 @@ pub(super) struct Datagrams {
     fates: VecDeque<Fate>,
     spare: Vec<Vec<u8>>,
     overrun: u64,
+    /// Whether the endpoint has told that there is something to take, and the owner has not taken all since.
+    told: bool,
 }
 
 impl Datagrams {
@@ -144,6 +146,7 @@ impl Datagrams {
             fates: VecDeque::new(),
             spare: Vec::new(),
             overrun: 0,
+            told: false,
         }
     }
 
@@ -295,7 +298,9 @@ impl Connection {
 
     /// The next datagram that arrived.
     pub fn next_datagram(&mut self) -> Option<Received> {
-        self.datagrams.received.pop_front()
+        let next = self.datagrams.received.pop_front();
+        self.datagrams.told &= next.is_some();
+        next
     }
 
     /// Gives the buffer of a datagram back that is not needed any more: another gets it.
@@ -328,6 +333,12 @@ impl Connection {
 
 /// The connection's side.
 impl Connection {
+    /// Whether there is something to take of which nobody was told: datagrams that arrived or came back.
+    pub(crate) fn has_datagram_news(&mut self) -> bool {
+        let some = !(self.datagrams.received.is_empty() && self.datagrams.returned.is_empty());
+        some && !core::mem::replace(&mut self.datagrams.told, true)
+    }
+
     /// Takes back the datagrams of a path that carries none for now.
     pub(super) fn recall(&mut self, id: PathId) {
         if let Some(path) = self.paths.get_mut(id) {

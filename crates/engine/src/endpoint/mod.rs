@@ -181,6 +181,8 @@ pub struct Endpoint {
     dirty: VecDeque<Handle>,
     timers: Timers<Handle>,
     events: VecDeque<EndpointEvent>,
+    /// Connections with datagrams for their owner.
+    datagrams: VecDeque<Handle>,
     dropped: Dropped,
 }
 
@@ -215,6 +217,7 @@ impl Endpoint {
             dirty: VecDeque::new(),
             timers: Timers::default(),
             events: VecDeque::new(),
+            datagrams: VecDeque::new(),
             dropped: Dropped::default(),
         }
     }
@@ -273,6 +276,12 @@ impl Endpoint {
     /// The next thing the owner should know.
     pub fn next_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
+    }
+
+    /// The next connection with datagrams to take ([`Connection::next_datagram`], [`Connection::next_returned`]). It is not told
+    /// again before all that arrived were taken, so that an owner of many need not look at each.
+    pub fn next_with_datagrams(&mut self) -> Option<Handle> {
+        self.datagrams.pop_front()
     }
 
     /// Connections and attempts there are.
@@ -361,6 +370,9 @@ impl Endpoint {
             Slot::Connection { connection, announced, .. } => {
                 while let Some((id, path)) = connection.next_receive_id() {
                     self.ids.insert(id, (handle, path));
+                }
+                if connection.has_datagram_news() {
+                    self.datagrams.push_back(handle);
                 }
                 if connection.is_confirmed() && !*announced {
                     *announced = true;

@@ -6,13 +6,12 @@ use crate::checksum::State;
 use crate::clamp::{clamp, mss_for};
 use crate::encap::{Label, Message};
 use crate::flow::{FlowId, Seen, Why};
-use crate::pick::{self, pick};
+use crate::pick::{self, Want, pick};
 use crate::rules::{Action, Origin, classify};
 use crate::segment::Segment;
 use crate::tcp::Flags;
 use crate::window::Advertised;
 use alloc::vec::Vec;
-use byway_engine::Connection;
 use byway_engine::connection::datagrams::{PathView, Refused};
 use byway_wire::{Duration, Instant, Writer};
 
@@ -27,7 +26,7 @@ pub(super) struct Carriage {
     pub sequence: u32,
     /// What was advertised to the host on this side.
     pub advertised: Advertised,
-    /// When its host last sent data.
+    /// When its host last sent data, if that was of late: then the peer has it among those that are sending.
     pub sent_at: Option<Instant>,
     /// The window that the host at the other end allows; until it is known, any.
     pub receiver: u64,
@@ -119,10 +118,10 @@ impl Gateway {
         let Some(flow) = self.flows.get_mut(id) else { return Taken::Dropped };
         let data = &mut flow.data;
         data.on_opening(now, segment.tcp.flags);
-        if segment.payload_len() > 0 {
-            data.sent_at = Some(now);
-        }
         let Some(peer) = self.peers.get_mut(data.peer) else { return Taken::Dropped };
+        if segment.payload_len() > 0 && data.sent_at.replace(now).is_none() {
+            peer.sending.push(id);
+        }
         if peer.session().is_none() {
             if self.settings.fail_closed {
                 self.counters.held += 1;
@@ -149,33 +148,45 @@ impl Gateway {
             return Taken::Plain;
         }
         segment.complete(parcel.packet_mut());
+        let index = data.peer;
         peer.carried += 1;
         peer.carried_bytes += parcel.len() as u64;
         let spare = &mut self.spare;
-        peer.entry.push(id.slot(), parcel.len(), Waiting { flow: id, parcel }, |_, dropped| {
+        let want = if is_acknowledgment(&segment) { Want::Soon } else { Want::Room };
+        peer.entry.push(id.slot(), parcel.len(), Waiting { flow: id, parcel, want }, |_, dropped| {
             if spare.len() < super::SPARE {
                 spare.push(dropped.parcel.into_buffer());
             }
         });
+        self.note_waiting(index);
         Taken::Carried
+    }
+
+    /// Notes that something waits for the paths to a peer.
+    pub(super) fn note_waiting(&mut self, index: usize) {
+        if let Some(peer) = self.peers.get_mut(index)
+            && !core::mem::replace(&mut peer.waits, true)
+        {
+            self.waiting.push(index);
+        }
     }
 
     /// Hands paths what they take now.
     pub(super) fn pump(&mut self) {
-        let Self { endpoint, peers, flows, views, settings, counters, out, .. } = self;
-        for peer in peers.iter_mut() {
-            let Some(session) = peer.session() else { continue };
-            let given_back = endpoint.connection(session).is_some_and(Connection::has_returned);
-            if peer.entry.is_empty() && peer.returned.is_empty() && !given_back {
-                continue;
-            }
-            let Some(connection) = endpoint.connection_mut(session) else { continue };
-            while let Some((_, datagram)) = connection.next_returned() {
-                peer.returned.push_back(datagram);
-            }
+        let Self { endpoint, peers, waiting, flows, views, settings, counters, out, .. } = self;
+        waiting.retain(|index| {
+            let Some(peer) = peers.get_mut(*index) else { return false };
+            peer.waits = peer.next_want().is_some();
+            // Without a session it waits for the next, which is announced to and so looked at.
+            let Some(connection) = peer.session().filter(|_| peer.waits) else {
+                peer.waits = false;
+                return false;
+            };
+            let Some(connection) = endpoint.connection_mut(connection) else { return true };
             views.clear();
             views.extend(connection.path_views().map(|view| for_choice(&view)));
-            while let Some(path) = pick(views, settings.policy) {
+            while let Some(want) = peer.next_want() {
+                let Some(path) = pick(views, settings.policy, want) else { break };
                 let Some(datagram) =
                     peer.returned.pop_front().or_else(|| next_datagram(&mut peer.entry, flows))
                 else {
@@ -192,7 +203,7 @@ impl Gateway {
                     Err((Refused::TooLarge(_), datagram)) => {
                         counters.too_large += 1;
                         if !settings.fail_closed {
-                            out.push_back(Parcel::new(datagram));
+                            out.extend(Parcel::carried_by(datagram));
                         }
                     }
                     Err((Refused::NoRoom | Refused::NotActive, datagram)) => {
@@ -203,7 +214,9 @@ impl Gateway {
                     }
                 }
             }
-        }
+            peer.waits = peer.next_want().is_some();
+            peer.waits
+        });
     }
 
     /// Tells a peer which hosts are served here.
@@ -214,17 +227,13 @@ impl Gateway {
             Message::Serves { part }.write(&mut Writer::new(&mut datagram));
             peer.returned.push_back(datagram);
         }
+        self.note_waiting(index);
     }
 
     /// The session is gone: what waits for it goes by the plain route.
     pub(super) fn release(&mut self, index: usize) {
         let Some(peer) = self.peers.get_mut(index) else { return };
-        let mut released: Vec<Parcel> = Vec::new();
-        for datagram in peer.returned.drain(..) {
-            if let Ok(Message::Ordered { .. }) = Message::read(&datagram) {
-                released.push(Parcel::new(datagram));
-            }
-        }
+        let mut released: Vec<Parcel> = peer.returned.drain(..).filter_map(Parcel::carried_by).collect();
         while let Some((_, waiting)) = peer.entry.pop() {
             released.push(waiting.parcel);
         }
@@ -250,11 +259,21 @@ fn next_datagram(
     loop {
         let (_, waiting) = entry.pop()?;
         if let Some(flow) = flows.get_mut(waiting.flow) {
+            if waiting.want == Want::Soon {
+                return Some(waiting.parcel.unordered());
+            }
             let sequence = flow.data.sequence;
             flow.data.sequence = sequence.wrapping_add(1);
             return Some(waiting.parcel.ordered(flow.data.label, sequence));
         }
     }
+}
+
+/// Whether a packet only acknowledges: it carries no data and changes nothing of the flow's life.
+const fn is_acknowledgment(segment: &Segment) -> bool {
+    let flags = segment.tcp.flags;
+    let life = Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0;
+    segment.payload_len() == 0 && flags.any(Flags::ACK) && flags.0 & life == 0
 }
 
 /// A path as the choice sees it: what it takes beyond its window, so that acknowledgments find something to send, counts as window.
@@ -264,7 +283,7 @@ fn for_choice(view: &PathView) -> pick::PathView {
         in_flight: view.in_flight,
         window: view.in_flight + view.room,
         delay: i64::try_from(view.min_rtt.as_nanos() / 2).unwrap_or(i64::MAX),
-        rtt: view.srtt,
+        rtt: view.min_rtt,
         relayed: view.proxied,
         choked: !view.usable,
         paced: true,

@@ -12,32 +12,39 @@ use crate::segment::Segment;
 use crate::serves::Part;
 use crate::tcp::Flags;
 use crate::window::{PathWindow, View, share, total};
-use byway_engine::Handle;
 use byway_engine::connection::datagrams::Received;
+use byway_engine::{Connection, Handle};
 use byway_wire::{Duration, Instant};
 
-/// How long what is known of the way to a peer holds.
+/// How long what is known of the way to a peer holds, and how much longer for each flow that sends: with ten thousand, looking
+/// at all of them every ten milliseconds would take a good part of the time.
 const WAY_HOLDS: Duration = Duration::from_millis(10);
+const WAY_HOLDS_PER_FLOW: Duration = Duration::from_micros(10);
 /// A flow counts as sending this long after its last data.
 const SENDING: Duration = Duration::from_secs(1);
 /// A flow may always have this many bytes in flight: ten segments (RFC 6928).
 const LEAST_SHARE: u64 = 14_600;
 
 impl Gateway {
-    /// Takes what the sessions have received.
+    /// Takes what the sessions have received, and what their paths gave back.
     pub(super) fn collect(&mut self, now: Instant) {
-        for index in 0..self.peers.len() {
-            for which in 0.. {
-                let Some(&session) = self.peers.get(index).and_then(|peer| peer.sessions.get(which)) else {
-                    break;
-                };
-                // Looking costs nothing unless something came.
-                while let Some(received) =
-                    self.endpoint.connection_mut(session).and_then(byway_engine::Connection::next_datagram)
-                {
-                    self.on_datagram(now, index, session, received);
-                }
-            }
+        while let Some(session) = self.endpoint.next_with_datagrams() {
+            self.collect_from(now, session);
+        }
+    }
+
+    pub(super) fn collect_from(&mut self, now: Instant, session: Handle) {
+        let Some(index) = self.sessions.get(&session).copied() else { return };
+        while let Some(received) = self.endpoint.connection_mut(session).and_then(Connection::next_datagram) {
+            self.on_datagram(now, index, session, received);
+        }
+        let Some(connection) = self.endpoint.connection_mut(session) else { return };
+        let Some(peer) = self.peers.get_mut(index) else { return };
+        while let Some((_, datagram)) = connection.next_returned() {
+            peer.returned.push_back(datagram);
+        }
+        if !peer.returned.is_empty() {
+            self.note_waiting(index);
         }
     }
 
@@ -89,7 +96,8 @@ impl Gateway {
         mut data: alloc::vec::Vec<u8>,
     ) {
         if header != ORDERED_LEN {
-            data = Parcel::copy(self.buffer(), data.get(header..).unwrap_or_default()).into_buffer();
+            let copy = Parcel::copy(self.buffer(), data.get(header..).unwrap_or_default()).into_buffer();
+            self.recycle(core::mem::replace(&mut data, copy));
         }
         let mut parcel = Parcel::new(data);
         // The session vouches for the bytes; that the host's checksum is right the other host will see for itself.
@@ -153,13 +161,14 @@ impl Gateway {
         }
         let way = self.way(now, index).unwrap_or_default();
         if let Some(peer) = self.peers.get_mut(index) {
-            peer.way = Way { until: now + WAY_HOLDS, ..way };
+            let flows = u32::try_from(peer.sending.len()).unwrap_or(u32::MAX);
+            peer.way = Way { until: now + WAY_HOLDS + WAY_HOLDS_PER_FLOW * flows, ..way };
         }
     }
 
     fn way(&mut self, now: Instant, index: usize) -> Option<Way> {
         let Self { peers, endpoint, flows, windows, receivers, settings, .. } = self;
-        let peer = peers.get(index)?;
+        let peer = peers.get_mut(index)?;
         let connection = endpoint.connection(peer.session()?)?;
         let usable = || connection.path_views().filter(|view| view.usable);
         let rtt = usable().map(|view| view.srtt).min()?;
@@ -167,19 +176,25 @@ impl Gateway {
         let reorder_wait = settings.timer.wait(peer.delays(now));
         windows.clear();
         windows.extend(usable().map(|view| PathWindow { window: view.window, rtt: view.srtt }));
+        // What leaves together arrives as far apart as the paths differ: acknowledgments of all come back by the same way.
+        let apart = usable().map(|view| view.srtt).max()?.saturating_sub(rtt);
         receivers.clear();
         let mut inner_rtt = rtt;
-        for flow in flows.iter().filter(|flow| flow.data.peer == index) {
-            if flow.data.sent_at.is_some_and(|at| now.since(at) < SENDING) {
-                receivers.push(flow.data.receiver);
-                inner_rtt = inner_rtt.max(flow.data.rtt.unwrap_or_default());
+        peer.sending.retain(|id| {
+            let Some(data) = flows.get_mut(*id).map(|flow| &mut flow.data) else { return false };
+            if data.sent_at.is_none_or(|at| now.since(at) >= SENDING) {
+                data.sent_at = None;
+                return false;
             }
-        }
+            receivers.push(data.receiver);
+            inner_rtt = inner_rtt.max(data.rtt.unwrap_or_default());
+            true
+        });
         if receivers.is_empty() {
             receivers.push(u64::MAX); // whoever begins
         }
         let flow_limit = settings.window.map_or(u64::MAX, |rule| {
-            let total = total(rule, &View { paths: windows, inner_rtt, reorder_wait });
+            let total = total(rule, &View { paths: windows, inner_rtt, reorder_wait: apart });
             let headroom = total / 100 * u64::from(settings.headroom_percent);
             share(total.saturating_add(headroom), receivers, LEAST_SHARE)
         });

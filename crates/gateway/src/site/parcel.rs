@@ -1,6 +1,6 @@
 //! An IP packet with room before it for what the session's datagram begins with, so that no packet is ever moved in memory.
 
-use crate::encap::{Label, Message, ORDERED_LEN};
+use crate::encap::{Label, Message, ORDERED_LEN, UNORDERED_LEN};
 use alloc::vec::Vec;
 use byway_wire::Writer;
 
@@ -66,6 +66,24 @@ impl Parcel {
         }
         self.0
     }
+
+    /// The datagram that carries the packet as it comes. The packet moves by a few bytes, so it had better be small.
+    pub(super) fn unordered(mut self) -> Vec<u8> {
+        self.0.drain(..HEADROOM.saturating_sub(UNORDERED_LEN));
+        if let Some(room) = self.0.get_mut(..UNORDERED_LEN) {
+            Message::Unordered { packet: &[] }.write_header(&mut Writer::new(room));
+        }
+        self.0
+    }
+
+    /// The packet that a datagram of ours carries, if it carries one.
+    pub(super) fn carried_by(datagram: Vec<u8>) -> Option<Self> {
+        match Message::read(&datagram).ok()? {
+            Message::Ordered { .. } => Some(Self::new(datagram)),
+            Message::Unordered { packet } => Some(Self::copy(Vec::new(), packet)),
+            Message::Batched { .. } | Message::Serves { .. } | Message::Loss { .. } => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -83,5 +101,19 @@ mod tests {
         assert_eq!(read, Message::Ordered { label: Label::new(7), sequence: 5, packet: b"packet" });
         assert_eq!(Parcel::new(datagram).packet(), b"packet");
         assert!(Parcel::new(alloc::vec![1]).is_empty());
+    }
+
+    #[test]
+    fn what_a_datagram_carries_comes_back() {
+        let parcel = || Parcel::copy(Vec::new(), b"packet");
+        assert_eq!(Message::read(&parcel().unordered()), Ok(Message::Unordered { packet: b"packet" }));
+        assert_eq!(Parcel::carried_by(parcel().unordered()), Some(parcel()));
+        let back = Parcel::carried_by(parcel().ordered(Label::new(1), 2)).unwrap();
+        assert_eq!(back.packet(), b"packet");
+        assert_eq!(
+            Parcel::carried_by(alloc::vec![0x12, 1, 2]),
+            None,
+            "what is said to gateways is no host's"
+        );
     }
 }

@@ -5,9 +5,10 @@
 
 use super::config;
 use super::parcel::Parcel;
-use crate::encap::Label;
+use crate::encap::{Label, UNORDERED};
 use crate::entry::EntryQueue;
 use crate::flow::FlowId;
+use crate::pick::Want;
 use crate::reorder::{PathDelay, PathDelays};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -40,6 +41,8 @@ const MOST_SESSIONS: usize = 2;
 pub(super) struct Waiting {
     pub flow: FlowId,
     pub parcel: Parcel,
+    /// What it asks of its path.
+    pub want: Want,
 }
 
 /// What is told to the peer again and again.
@@ -100,6 +103,10 @@ pub(super) struct Peer {
     pub way: Way,
     pub carried: u64,
     pub carried_bytes: u64,
+    /// Flows of which data was carried to it of late, and perhaps some that are gone.
+    pub sending: Vec<FlowId>,
+    /// Whether it is among the peers for whose paths something waits.
+    pub waits: bool,
 }
 
 impl Peer {
@@ -119,12 +126,23 @@ impl Peer {
             way: Way::default(),
             carried: 0,
             carried_bytes: 0,
+            sending: Vec::new(),
+            waits: false,
         }
     }
 
     /// The session that packets go by.
     pub fn session(&self) -> Option<Handle> {
         self.sessions.last().copied()
+    }
+
+    /// What the next packet for its paths asks of them; `None`: nothing waits.
+    pub fn next_want(&mut self) -> Option<Want> {
+        match self.returned.front() {
+            Some(datagram) if datagram.first() == Some(&UNORDERED) => Some(Want::Soon),
+            Some(_) => Some(Want::Room),
+            None => self.entry.peek().map(|(_, waiting)| waiting.want),
+        }
     }
 
     /// When something is to be done about it.

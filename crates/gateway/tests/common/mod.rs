@@ -8,7 +8,9 @@ use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
 use byway_gateway::site::{Config, Gateway, Parcel, Peer, Settings};
 use byway_gateway::{Prefix, State};
+use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
 use byway_sim::{Handle, LinkId, PipeConfig, World};
+use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 use byway_wire::{Datagram, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use host::Host;
 use std::collections::VecDeque;
@@ -108,6 +110,24 @@ impl Machine for Site {
     }
 }
 
+const UNIX: u64 = 1_800_057_600;
+
+fn relay_at(index: usize) -> SocketAddr {
+    socket(format!("10.3.0.{}:4748", index + 1))
+}
+
+fn relay() -> Relay {
+    let mut config = RelayConfig::new([5; 32], UNIX * 1_000);
+    config.policy = Policy::public().allow(Network::new(IpAddr::from([10, 0, 0, 0]), 8).expect("a network"));
+    Relay::new(&config, Instant::ZERO)
+}
+
+fn word(index: usize, id: u32) -> Word {
+    let expiry = Minute::from_unix(UNIX + 40 * 86_400);
+    let terms = Terms { expiry, rate: RateClass::UNLIMITED, quota: QuotaClass::UNLIMITED, scope: Scope::ALL };
+    relay().issue(Grant { id, terms }, vec![relay_at(index)]).expect("a word")
+}
+
 fn identity(seed: u8) -> Identity {
     Identity::from_secret([seed; 32])
 }
@@ -115,6 +135,8 @@ fn identity(seed: u8) -> Identity {
 /// What the two sites are made of.
 pub struct Plan {
     pub v6: bool,
+    /// Words for this many relays are in both gateways' configuration.
+    pub relays: usize,
     pub settings: Settings,
     pub congestion: &'static str,
     pub seed: u64,
@@ -122,7 +144,7 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { v6: false, settings: Settings::default(), congestion: "harp", seed: 1 }
+        Self { v6: false, relays: 0, settings: Settings::default(), congestion: "harp", seed: 1 }
     }
 }
 
@@ -158,6 +180,19 @@ impl Sites {
         Self { world, alice, bob, there, back, plan }
     }
 
+    /// As [`new`](Self::new), with one direct path, and detours: for each relay its lines to Alice's gateway and to Bob's.
+    pub fn with_relays(plan: Plan, direct: PipeConfig, ways: &[[PipeConfig; 2]], plain: &PipeConfig) -> Self {
+        let mut sites = Self::new(Plan { relays: ways.len(), ..plan }, &[direct], plain);
+        let [alice, bob] = ["10.1.0.1:4000", "10.2.0.1:4000"].map(|at| socket(at.into()));
+        for (index, [near, far]) in ways.iter().enumerate() {
+            let at = relay_at(index);
+            sites.world.add(&format!("relay {index}"), relay(), &[at]);
+            sites.world.connect(alice, at, near.clone(), near.clone());
+            sites.world.connect(at, bob, far.clone(), far.clone());
+        }
+        sites
+    }
+
     pub fn run(&mut self, millis: u64) {
         self.world.run_until(Instant::from_millis(millis));
     }
@@ -185,7 +220,9 @@ impl Plan {
                 key: identity(2 - site).public(),
                 addresses: peer_at.to_vec(),
                 allowed: vec![prefix(1 - site)],
-                relays: Vec::new(),
+                relays: (0..self.relays)
+                    .map(|index| (word(index, 2 * index as u32 + u32::from(site)), None))
+                    .collect(),
             }],
             rules: Rules { rules: vec![Rule { action: Action::Background, ..Rule::default() }] },
             serves: vec![Served { hosts: prefix(site), ports: Vec::new() }],
