@@ -1,5 +1,5 @@
 //! What transfers get out of their paths, over grids that take too long for tests: headers only, no cipher, simulated, so anybody
-//! gets the same. `cargo bench -p byway-engine --bench grids [best|idle|ten|harm|shares]`.
+//! gets the same. `cargo bench -p byway-engine --bench grids [best|idle|ten|harm|pages|shares]`.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a bench says so when it cannot go on")]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -8,7 +8,7 @@ mod common;
 
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
-use common::harm::{Harm, PAYLOAD, endless, fetches, percentile, requests};
+use common::harm::{Harm, PAYLOAD, endless, fetches, pages, percentile, ratios, requests};
 use common::shared::Shared;
 use common::{MS, both, line, parallel};
 
@@ -116,6 +116,26 @@ fn harm() {
     }
 }
 
+/// The same by requests as programs make them, over three seeds.
+fn ask() {
+    for queue in [50, 300] {
+        for seed in 1..=3 {
+            let alone = pages(seed, queue, 0);
+            for others in [1, 8] {
+                let beside = pages(seed, queue, others);
+                let ratios = ratios(&beside, &alone);
+                println!(
+                    "queue of {queue:3}, seed {seed}, {others} background: median {:.3}, p90 {:.3} of alone; {:.3} of the rest; full after {:.1} s",
+                    percentile(&ratios, 50),
+                    percentile(&ratios, 90),
+                    beside.share,
+                    beside.back,
+                );
+            }
+        }
+    }
+}
+
 /// Two background transfers from different hosts, the second ten seconds later: what each gets, minute by minute.
 fn shares() {
     for (mbit, delay) in [(10, 5), (10, 10), (10, 50), (50, 10), (20, 100)] {
@@ -137,9 +157,14 @@ fn shares() {
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
-    for (name, grid) in
-        [("best", best as fn()), ("idle", idle), ("ten", ten), ("harm", harm), ("shares", shares)]
-    {
+    for (name, grid) in [
+        ("best", best as fn()),
+        ("idle", idle),
+        ("ten", ten),
+        ("harm", harm),
+        ("pages", ask),
+        ("shares", shares),
+    ] {
         if named.is_empty() || named.iter().any(|wanted| wanted == name) {
             println!("{name}:");
             grid();

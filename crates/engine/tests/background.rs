@@ -5,7 +5,7 @@ mod common;
 
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
-use common::harm::{Harm, fetches, percentile, requests};
+use common::harm::{Harm, fetches, pages, percentile, ratios, requests};
 use common::{MS, Plan, both, line, parallel};
 
 const MIB: u64 = 1 << 20;
@@ -76,6 +76,21 @@ fn requests_hardly_notice_background_transfers_and_leave_them_the_rest() {
         );
         println!("{what}");
         assert!(median <= 1.25 && p90 <= 1.40 && share >= 0.8 && back <= 10.0, "{what}");
+    }
+}
+
+#[test]
+fn pages_wait_for_background_transfers_no_longer_than_is_known() {
+    let alone = pages(1, 50, 0);
+    // 1.25, 1.40 and 0.80 are wanted of both: one misses them by little, eight by more, while they leave less unused.
+    for (others, median, p90, share) in [(1, 1.25, 1.45, 0.78), (8, 1.34, 1.60, 0.86)] {
+        let beside = pages(1, 50, others);
+        let ratios = ratios(&beside, &alone);
+        let found = [50, 90].map(|percent| percentile(&ratios, percent));
+        let what = format!("{others}: {found:.3?}, {:.3} of the rest, {:.1} s", beside.share, beside.back);
+        println!("{what}");
+        assert!(found[0] <= median && found[1] <= p90, "{what}");
+        assert!(beside.share >= share && beside.back <= 10.0, "{what}");
     }
 }
 

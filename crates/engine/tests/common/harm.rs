@@ -3,8 +3,10 @@
 use super::shared::{Session, Shared};
 use super::{MS, Plan, line};
 use byway_control::bundle::Each;
+use byway_control::by_name;
 use byway_control::newreno::{NewReno, Options as Reno};
-use byway_sim::tcp::{Demand, Flow, FlowId, Host, Subflow};
+use byway_sim::tcp::web::{self, Clients, Outcome};
+use byway_sim::tcp::{Demand, Flow, FlowId, Host, Options, Serve, Subflow};
 use byway_sim::{Handle, PipeConfig, Random};
 use byway_wire::{Duration, Instant};
 
@@ -78,12 +80,20 @@ pub fn fetches(line: &PipeConfig, others: u8) -> Vec<f64> {
 
 /// What requests and background transfers make of each other.
 pub struct Harm {
-    /// Seconds that each request took, ascending.
+    /// Seconds that each request took.
     pub took: Vec<f64>,
     /// Bytes of files delivered meanwhile, as a share of what the requests leave of the line.
     pub share: f64,
     /// Seconds after the last request until one second has brought nine tenths of what the line carries, that second included.
     pub back: f64,
+}
+
+/// How many times as long as alone each request took, ascending.
+pub fn ratios(beside: &Harm, alone: &Harm) -> Vec<f64> {
+    let mut ratios: Vec<f64> =
+        beside.took.iter().zip(&alone.took).map(|(beside, alone)| beside / alone).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios
 }
 
 /// Requests of 20 kB over TCP, one each 200 ms on average, beside so many background transfers, on 10 Mbit/s with an RTT of 20 ms
@@ -117,6 +127,45 @@ pub fn requests(queue: usize, others: u8) -> Harm {
     let back = (0..290).find(|tenths| rate_of_all(ends + 100 * MS * *tenths) >= full);
     Harm {
         took: took(&world, client, &flows),
+        share: meanwhile / (MBIT - asked),
+        back: back.map_or(f64::INFINITY, |tenths| 1.0 + f64::from(tenths) / 10.0),
+    }
+}
+
+/// The same by requests as programs make them: a SYN, 300 bytes there, and 20 kB back by CUBIC with an initial window of ten segments,
+/// the way that the transfers go; at times that chance sets as in a Poisson process, so some overlap. Times are in the order of the
+/// requests.
+pub fn pages(seed: u64, queue: usize, others: u8) -> Harm {
+    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), others);
+    let begins = Duration::from_secs(20);
+    let lasts = 200 * MS * REQUESTS as u32;
+    let list = web::fetches(seed, REQUESTS as u32, REQUEST, Instant::ZERO + begins, lasts, true);
+    let (server, client) = world.pair();
+    let options = Options { initial_window: Some(10), ..Options::default() };
+    let cubic = |seed| by_name("cubic", seed).expect("a controller");
+    let serve = Serve { options: options.clone(), controller: cubic, ..Serve::default() };
+    world.world.add("server", Host::serving(78, serve), &[server]);
+    let clients = Clients::new(server, &list, Instant::ZERO, options);
+    let clients = world.world.add("clients", clients, &[client]);
+    world.connect(server, client);
+
+    world.rates(begins);
+    let ends = begins + lasts;
+    let meanwhile: f64 = world.rates(ends).iter().sum();
+    world.rates(ends + Duration::from_secs(30));
+    let took = |outcome: &Outcome| {
+        let took = outcome.finished.zip(outcome.started).map(|(end, start)| end.since(start));
+        took.map_or(f64::INFINITY, |took| took.as_secs_f64())
+    };
+    let asked = (REQUESTS * REQUEST * 8) as f64 * 1e-6 * 1500.0 / 1448.0 / lasts.as_secs_f64();
+    let full = 0.9 * MBIT * PAYLOAD;
+    let rate_of_all = |at: Duration| {
+        let rate = |session: &Session| world.world[session.receiver].goodput(at, at + 1_000 * MS);
+        world.sessions.iter().map(rate).sum::<f64>() / 1e6
+    };
+    let back = (0..290).find(|tenths| rate_of_all(ends + 100 * MS * *tenths) >= full);
+    Harm {
+        took: world.world[clients].outcomes().iter().map(took).collect(),
         share: meanwhile / (MBIT - asked),
         back: back.map_or(f64::INFINITY, |tenths| 1.0 + f64::from(tenths) / 10.0),
     }
