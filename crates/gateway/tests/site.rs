@@ -78,6 +78,30 @@ fn three_paths_carry_one_flow() {
     assert!(waits.share_within(20) > 0.9 && waits.share_timed_out() < 0.01, "{waits:?}");
 }
 
+/// The direct path has a round trip of 20 ms, the detours have 25 and 33, since acknowledgments of the session come back by the direct
+/// one; each 10 Mbit/s. By the factor alone the last would stand idle.
+#[test]
+fn relays_a_little_beyond_the_factor_carry_their_share() {
+    let fast = PipeConfig::new(100_000_000, Duration::from_millis(5)).queue(1_000);
+    let ways = [[fast.clone(), line(10, 10)], [fast, line(10, 18)]];
+    let mut sites = Sites::with_relays(Plan::default(), line(10, 10), &ways, &line(1, 50));
+    let rate = fetch(&mut sites, 30 * MB, 60_000);
+    let [alice, bob] = [sites.alice, sites.bob].map(|site| sites.world[site].gateway.status());
+    let sent: Vec<u64> = bob.peers[0].paths.iter().map(|path| path.totals.bytes).collect();
+    println!(
+        "{rate:.2} Mbit/s {sent:?}, {:.3} wait < 20 ms, {:.4} time out; of acknowledgments {:.4}",
+        alice.waits.share_within(20),
+        alice.waits.share_timed_out(),
+        bob.waits.share_timed_out(),
+    );
+    carried_all(&sites);
+    assert!(rate > 24.0, "{rate}");
+    assert!(alice.waits.share_within(20) > 0.9 && alice.waits.share_timed_out() < 0.01, "{:?}", alice.waits);
+    assert!(sent.iter().all(|sent| *sent > 6 * MB), "{sent:?}: a path stood idle");
+    // What acknowledges waits for nothing, by whichever path.
+    assert!(bob.waits.share_timed_out() == 0.0, "{:?}", bob.waits);
+}
+
 #[test]
 fn ipv6() {
     let plan = Plan { v6: true, ..Plan::default() };

@@ -7,7 +7,7 @@ use crate::checksum::State;
 use crate::clamp::{clamp, mss_for};
 use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN};
 use crate::flow::Seen;
-use crate::reorder::Arrived;
+use crate::reorder::{Arrived, Timer};
 use crate::segment::Segment;
 use crate::serves::Part;
 use crate::tcp::Flags;
@@ -173,11 +173,16 @@ impl Gateway {
         let usable = || connection.path_views().filter(|view| view.usable);
         let rtt = usable().map(|view| view.srtt).min()?;
         let largest = usable().map(|view| view.largest).min()?.saturating_sub(ORDERED_LEN);
-        let reorder_wait = settings.timer.wait(peer.delays(now));
         windows.clear();
         windows.extend(usable().map(|view| PathWindow { window: view.window, rtt: view.srtt }));
         // What leaves together arrives as far apart as the paths differ: acknowledgments of all come back by the same way.
         let apart = usable().map(|view| view.srtt).max()?.saturating_sub(rtt);
+        let heard = settings.timer.wait(peer.delays(now));
+        let reorder_wait = match settings.timer {
+            // Of a path of the peer's by which nothing came of late, ours beside it tells what there may be to wait for.
+            Timer::Peak { cap } => heard.max(apart.min(cap)),
+            _ => heard,
+        };
         receivers.clear();
         let mut inner_rtt = rtt;
         peer.sending.retain(|id| {
