@@ -3,12 +3,12 @@
 
 mod common;
 
-use byway_engine::Config;
 use byway_engine::connection::datagrams::{PathView, Refused};
+use byway_engine::{Config, Handle};
 use byway_sim::{LinkId, Node, PipeConfig, World};
 use byway_wire::{Duration, Instant, Machine, PathId};
 use common::{MS, Plan, Receiver, Sender, address, both, identity, line, pattern_bytes};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A message that says which it is, and more.
 fn message(mark: u64, size: usize) -> Vec<u8> {
@@ -87,6 +87,9 @@ struct Listener {
     by_path: BTreeMap<PathId, u64>,
     bytes: u64,
     deaf: bool,
+    /// The connections that are said to have datagrams, and how often one was said to while nobody listened.
+    told: BTreeSet<Handle>,
+    told_in_vain: u64,
 }
 
 impl Node for Listener {
@@ -96,11 +99,16 @@ impl Node for Listener {
 
     fn turn(&mut self, now: Instant) {
         self.receiver.turn(now);
+        while let Some(handle) = self.receiver.endpoint.next_with_datagrams() {
+            self.told_in_vain += u64::from(self.deaf);
+            self.told.insert(handle);
+        }
         for handle in self.receiver.handles.clone() {
             let Some(connection) = self.receiver.endpoint.connection_mut(handle) else { continue };
             while !self.deaf
                 && let Some(received) = connection.next_datagram()
             {
+                assert!(self.told.contains(&handle), "of these datagrams nobody was told");
                 assert!(received.at <= now);
                 let mark = u64::from_be_bytes(received.data[..8].try_into().unwrap());
                 assert_eq!(received.data, message(mark, received.data.len()));
@@ -108,6 +116,9 @@ impl Node for Listener {
                 *self.by_path.entry(received.path).or_default() += 1;
                 self.bytes += received.data.len() as u64;
                 connection.recycle(received.data);
+            }
+            if !self.deaf {
+                self.told.remove(&handle);
             }
         }
     }
@@ -139,6 +150,8 @@ impl Conversation {
             arrived: BTreeMap::new(),
             by_path: BTreeMap::new(),
             bytes: 0,
+            told: BTreeSet::new(),
+            told_in_vain: 0,
             deaf: false,
         };
         let to = address("10.0.1.1:4000");
@@ -251,6 +264,7 @@ fn an_owner_who_does_not_listen_loses_the_oldest() {
     let (sent, arrived) = (talk.world[talk.talker].next, talk.world[talk.listener].arrived.len() as u64);
     let lost = talk.world[talk.talker].fates.values().filter(|(arrived, _)| !arrived).count() as u64;
     assert!(overrun > 1_000, "{overrun}");
+    assert_eq!(talk.world[talk.listener].told_in_vain, 1, "once, until all is taken");
     assert_eq!(arrived + overrun + lost, sent);
 }
 
