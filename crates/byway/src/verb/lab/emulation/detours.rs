@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use byway_lab::Setup;
 use byway_lab::setup::{Carrier, End, Transfer, Way};
 use byway_sim::topology::Graph;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// Tables of routing, one for each transfer.
@@ -30,7 +30,16 @@ pub(super) fn set_up(site: &Site, setup: &Setup, graph: &Graph) -> Result<()> {
         };
         let (port, table) = (PORT + place as u16, TABLE + place as u32);
         let ends = [("dport", site.address(to)?), ("sport", site.address(from)?)];
-        for direction in graph.way(from, to, &[node])? {
+        let way = graph.way(from, to, &[node])?;
+        let mut met: BTreeSet<&str> = BTreeSet::new();
+        if let Some(twice) = way.iter().map(|direction| graph.ends(*direction).0).find(|at| !met.insert(*at))
+        {
+            bail!(
+                "{}: the way through {node} comes by {twice} twice, which routes cannot say",
+                transfer.name
+            );
+        }
+        for direction in way {
             let (here, next) = graph.ends(direction);
             let [there, back] = &ends;
             for ((port_of, target), (at, by)) in [(there, (here, next)), (back, (next, here))] {
