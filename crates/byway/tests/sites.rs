@@ -17,27 +17,24 @@ mod common;
 #[path = "sites/pour.rs"]
 mod pour;
 
-use common::machine::{conclude, is_root, test, works};
-use common::sites::Sites;
+use common::machine::{conclude, test};
+use common::sites::{NEEDS, Sites};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 fn main() {
     if pour::play() {
         return;
     }
-    let possible = is_root()
-        && ["ip -V", "nft -v", "iperf3 -v", "unshare --net true"].into_iter().all(works)
-        && Path::new("/dev/net/tun").exists();
+    let possible = Sites::possible();
     let tests = vec![
         test("flows_arrive_whole_whatever_dies_on_the_way", possible, survive),
         test("gateways_among_the_hosts_they_serve_make_no_loop", possible, no_loop),
         test("paths_that_become_narrower_stop_no_flow", possible, narrower),
     ];
-    conclude(tests, (!possible).then_some("they need root, /dev/net/tun, and ip, nft and iperf3"), true);
+    conclude(tests, (!possible).then_some(NEEDS), true);
 }
 
 /// What each flow carries.

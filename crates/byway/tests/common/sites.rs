@@ -1,8 +1,10 @@
 //! Two sites in a lab: Alice behind the gateway `left`, Bob behind the gateway `right`, relays elsewhere.
 
 use super::bench::{BYWAY, Bench, last_event};
+use super::machine::{is_root, must, works};
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 
 /// A lab with gateways; which hosts and links there are besides, its plan says.
 pub struct Sites {
@@ -12,7 +14,16 @@ pub struct Sites {
 /// What is the same at both ends: `(gateway, the host that it serves)`.
 const ENDS: [(&str, &str); 2] = [("left", "alice"), ("right", "bob")];
 
+/// What sites need of the machine.
+pub const NEEDS: &str = "they need root, /dev/net/tun, and ip, nft and iperf3";
+
 impl Sites {
+    /// Whether the machine has what they need.
+    pub fn possible() -> bool {
+        let programs = ["ip -V", "nft -v", "iperf3 -v", "unshare --net true"];
+        is_root() && programs.into_iter().all(works) && Path::new("/dev/net/tun").exists()
+    }
+
     /// A lab after `plan`. No gateway runs there yet.
     pub fn new(plan: &str) -> Self {
         let bench = Bench::new();
@@ -38,7 +49,7 @@ impl Sites {
         let relays: Vec<String> = relays.iter().map(|word| format!("\"{word}\"")).collect();
         for [(host, served), (other, behind)] in [ENDS, [ENDS[1], ENDS[0]]] {
             let state = self.state(other);
-            let key = super::machine::must(&mut self.bench.byway(&["--state-dir", &state, "id"]));
+            let key = must(&mut self.bench.byway(&["--state-dir", &state, "id"]));
             let [served, own, there, behind] =
                 [served, host, other, behind].map(|host| self.bench.address(host));
             let text = format!(
