@@ -1,0 +1,139 @@
+//! A plan that names gateways, by real programs: claims held against iperf3 behind two `byway gateway`, and a flow of the kernel's TCP
+//! led by a detour.
+//!
+//! Needs root, /dev/net/tun, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+mod common;
+
+use common::bench::{Bench, is_empty};
+use common::machine::{conclude, is_root, test, works};
+use libtest_mimic::Failed;
+use std::fs;
+use std::path::Path;
+
+fn main() {
+    let possible = is_root()
+        && ["ip -V", "nft -v", "iperf3 -v", "unshare --net true"].into_iter().all(works)
+        && Path::new("/dev/net/tun").exists();
+    let tests = vec![
+        test("claims_are_held_against_real_gateways", possible, claims),
+        test("what_gateways_cannot_do_here_is_told", possible, refused),
+    ];
+    conclude(tests, (!possible).then_some("they need root, /dev/net/tun, ip, nft and iperf3"), true);
+}
+
+/// Two ways of 10 Mbit/s between the gateways. The bounds hold on a busy machine as well.
+const PLAN: &str = r#"
+title = "gateways, and a flow that goes another way than theirs"
+duration = "12 s"
+sample = "500 ms"
+seeds = 1
+[sweep]
+who.carried = { carrier = "gateways", paths = ["direct", "X"] }
+who.detour = { carrier = "tcp", paths = ["X"] }
+[[link]]
+between = ["S", "A"]
+rate = "100 Mbit/s"
+delay = "0.1 ms"
+[[link]]
+between = ["B", "R"]
+rate = "100 Mbit/s"
+delay = "0.1 ms"
+[[link]]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "50 packets"
+[[link]]
+between = ["A", "X"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+[[link]]
+between = ["X", "B"]
+rate = "10 Mbit/s"
+delay = "7 ms"
+queue = "50 packets"
+[[gateways]]
+name = "sites"
+between = ["A", "B"]
+paths = ["direct", "X"]
+[[transfer]]
+name = "bulk"
+from = "S"
+to = "R"
+carrier = "$who.carrier"
+paths = "$who.paths"
+congestion = "cubic"
+size = "6 MB"
+"#;
+
+const CLAIMS: &str = r#"
+[[claim]]
+id = "both"
+says = "what the gateways carry goes by both ways"
+measure = "min(share(bulk, direct, 0, end()), share(bulk, X, 0, end()))[who=carried]"
+at_least = 0.05
+[[claim]]
+id = "links"
+says = "the links say so too"
+measure = "min(utilisation(A, B, 0, end()), utilisation(X, B, 0, end()))[who=carried]"
+at_least = 0.05
+[[claim]]
+id = "arrives"
+says = "all of it"
+measure = "completion(bulk)[who=carried]"
+at_most = 12
+[[claim]]
+id = "order"
+says = "most packets hardly wait to be put in order"
+measure = "waits(sites, 20)[who=carried]"
+at_least = 0.5
+[[claim]]
+id = "detour"
+says = "a flow that goes over X leaves the direct way alone"
+measure = "utilisation(A, B, 0, end())[who=detour] / utilisation(X, B, 0, end())[who=detour]"
+at_most = 0.01
+"#;
+
+fn claims() -> Result<(), Failed> {
+    let bench = Bench::new();
+    let folder = bench.path("claimed");
+    fs::create_dir(&folder)?;
+    let (plan, out) = (folder.join("plan.toml"), folder.join("out"));
+    fs::write(&plan, PLAN)?;
+    fs::write(folder.join("expect.toml"), CLAIMS)?;
+    let said = bench.json(&["run", plan.to_str().unwrap(), "--emulate", "--out", out.to_str().unwrap()]);
+    assert_eq!((&said["passed"], &said["failed"]), (&5.into(), &0.into()), "{said}");
+    assert!(is_empty(&bench.path("labs")), "the lab is gone");
+    Ok(())
+}
+
+fn refused() -> Result<(), Failed> {
+    let bench = Bench::new();
+    let file = bench.path("plan.toml");
+    let name = "name = \"sites\"\n";
+    for (plan, code, says) in [
+        (
+            PLAN.replace(name, &format!("{name}bundle = \"flow\"\n")),
+            2,
+            "a bundle for each flow is only simulated",
+        ),
+        (
+            PLAN.replace(name, &format!("{name}window = \"off\"\n")),
+            2,
+            "in more than the controller are only simulated",
+        ),
+        (PLAN.replace("congestion = \"cubic\"", "congestion = \"lia\""), 2, "the kernel's TCP has no lia"),
+        (PLAN.replace("seeds = 1", "seeds = 1\nonly_simulated = \"it is\""), 0, "not emulated: it is"),
+    ] {
+        fs::write(&file, plan)?;
+        let output =
+            bench.run(&["lab", "run", file.to_str().unwrap(), "--emulate", "--out", &bench.word("out")]);
+        let told = String::from_utf8(output.stderr)?;
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(told.contains(says), "{told}");
+    }
+    assert!(!bench.path("labs").exists(), "nothing was begun");
+    Ok(())
+}
