@@ -73,8 +73,8 @@ pub enum DriverError {
     },
 }
 
-/// Receive calls per socket before the machine may send again; each brings up to 8 buffers of coalesced datagrams.
-const RECEIVE_CALLS: usize = 8;
+/// Receive calls per socket before the machine may send again; each brings up to 32 buffers of coalesced datagrams.
+const RECEIVE_CALLS: usize = 2;
 /// Runs sent before the driver looks at its sockets again: about a millisecond of work, as for the bytes below.
 const BURST_RUNS: usize = 64;
 /// Bytes sent before the driver looks at its sockets again.

@@ -10,14 +10,17 @@ use std::io::{self, IoSliceMut};
 
 /// A buffer takes the longest run that the system coalesces.
 const BUFFER_BYTES: usize = 65_536;
-/// Buffers of one call. What was received should still be in the processor's cache when its turn comes to be opened.
-const BUFFERS: usize = if BATCH_SIZE < 8 { BATCH_SIZE } else { 8 };
+/// What one call should bring at most, if buffers come as full as before: it should still be in the processor's cache when its turn
+/// comes to be opened.
+const CALL_BYTES: usize = 512 << 10;
 
 /// Room for one batch; made once, used for every receive call of a driver.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
-    metas: [RecvMeta; BUFFERS],
+    metas: [RecvMeta; BATCH_SIZE],
+    /// Buffers that the next call is given.
+    offered: usize,
     arrivals: Arrivals,
 }
 
@@ -35,8 +38,9 @@ pub(crate) enum Received {
 impl Inbox {
     pub(crate) fn new() -> Self {
         Self {
-            bytes: vec![0; BUFFER_BYTES * BUFFERS],
-            metas: [RecvMeta::default(); BUFFERS],
+            bytes: vec![0; BUFFER_BYTES * BATCH_SIZE],
+            metas: [RecvMeta::default(); BATCH_SIZE],
+            offered: BATCH_SIZE,
             arrivals: Arrivals::default(),
         }
     }
@@ -50,9 +54,11 @@ impl Inbox {
         counters: &Counters,
     ) -> Received {
         let mut room = self.bytes.chunks_exact_mut(BUFFER_BYTES);
-        let mut slices: [IoSliceMut<'_>; BUFFERS] =
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             array::from_fn(|_| IoSliceMut::new(room.next().unwrap_or_default()));
-        let count = match socket.state.recv(UdpSockRef::from(&*socket.io), &mut slices, &mut self.metas) {
+        let offered = self.offered;
+        let slices = slices.get_mut(..offered).unwrap_or_default();
+        let count = match socket.state.recv(UdpSockRef::from(&*socket.io), slices, &mut self.metas) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Received::Drained,
             Err(error) => return Received::Failed(error),
@@ -60,6 +66,8 @@ impl Inbox {
         self.arrivals.compare(clock.with_wall());
         let now = clock.now();
         counters.receive_calls.add(1);
+        let brought: usize = self.metas.iter().take(count).map(|meta| meta.len).sum();
+        self.offered = buffers_for(count, brought);
 
         for (meta, buffer) in self.metas.iter().zip(self.bytes.chunks_exact_mut(BUFFER_BYTES)).take(count) {
             let arrival = self.arrivals.of(now, meta.timestamp);
@@ -77,8 +85,13 @@ impl Inbox {
                 counters.gro_runs.add(1);
             }
         }
-        if count == BUFFERS { Received::Full } else { Received::Drained }
+        if count == offered { Received::Full } else { Received::Drained }
     }
+}
+
+/// How many buffers the next call is given, after one that brought so many bytes in `count`: 8 of the longest runs, 32 of short ones.
+fn buffers_for(count: usize, bytes: usize) -> usize {
+    (CALL_BYTES / (bytes / count.max(1)).max(1)).clamp(1, BATCH_SIZE)
 }
 
 /// Cuts a coalesced run into its datagrams. No bytes are one empty datagram.
@@ -148,6 +161,16 @@ mod tests {
     use super::*;
 
     const UNIX: u64 = 1_800_000_000_000_000_000;
+
+    #[test]
+    fn long_runs_are_taken_in_smaller_batches() {
+        let longest = BUFFER_BYTES - 1;
+        assert_eq!(buffers_for(BATCH_SIZE, BATCH_SIZE * longest), BATCH_SIZE.min(8));
+        assert_eq!(buffers_for(3, 3 * 16 * 1_200), BATCH_SIZE.min(27));
+        for nothing in [buffers_for(1, 0), buffers_for(0, 0), buffers_for(5, 100)] {
+            assert_eq!(nothing, BATCH_SIZE);
+        }
+    }
 
     fn stamp(nanos: u64) -> Option<Duration> {
         Some(Duration::from_nanos(nanos))
