@@ -151,6 +151,8 @@ struct Entry {
     slot: Slot,
     addresses: Vec<SocketAddr>,
     dirty: bool,
+    /// Whether it is among those with datagrams for their owner.
+    listed: bool,
     armed: Armed,
 }
 
@@ -281,7 +283,11 @@ impl Endpoint {
     /// The next connection with datagrams to take ([`Connection::next_datagram`], [`Connection::next_returned`]). It is not told
     /// again before all that arrived were taken, so that an owner of many need not look at each.
     pub fn next_with_datagrams(&mut self) -> Option<Handle> {
-        self.datagrams.pop_front()
+        let handle = self.datagrams.pop_front()?;
+        if let Some(entry) = self.entries.get_mut(&handle) {
+            entry.listed = false;
+        }
+        Some(handle)
     }
 
     /// Connections and attempts there are.
@@ -302,7 +308,7 @@ impl Endpoint {
     }
 
     fn insert(&mut self, handle: Handle, slot: Slot, addresses: Vec<SocketAddr>) {
-        let entry = Entry { slot, addresses, dirty: false, armed: Armed::default() };
+        let entry = Entry { slot, addresses, dirty: false, listed: false, armed: Armed::default() };
         self.entries.insert(handle, entry);
     }
 
@@ -371,7 +377,8 @@ impl Endpoint {
                 while let Some((id, path)) = connection.next_receive_id() {
                     self.ids.insert(id, (handle, path));
                 }
-                if connection.has_datagram_news() {
+                // Once, also where the owner looks by itself and never asks.
+                if connection.has_datagram_news() && !core::mem::replace(&mut entry.listed, true) {
                     self.datagrams.push_back(handle);
                 }
                 if connection.is_confirmed() && !*announced {
