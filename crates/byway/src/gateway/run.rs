@@ -191,6 +191,18 @@ impl Drop for Answers {
     }
 }
 
+/// Asks the gateway that answers at `socket` what it is doing.
+///
+/// # Errors
+/// Nobody answers there, or not as a gateway does.
+pub fn ask(socket: &Path) -> Result<GatewayReport> {
+    let mut stream = UnixStream::connect(socket).with_context(|| socket.display().to_string())?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(serde_json::from_str(&text)?)
+}
+
 /// `byway gateway status`: asks the gateway that answers at `socket`.
 ///
 /// # Errors
@@ -200,11 +212,7 @@ pub fn status(socket: &Path, output: &mut Output) -> Result<Exit> {
         let sentence = format!("no gateway answers at {}: is it running, and may you ask?", socket.display());
         Failure::new(Exit::NotFound, sentence)
     };
-    let mut stream = UnixStream::connect(socket).map_err(|_| nobody())?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).map_err(|_| nobody())?;
-    let report: GatewayReport = serde_json::from_str(&text).map_err(|_| nobody())?;
+    let report = ask(socket).map_err(|_| nobody())?;
     if output.is_json() {
         output.emit(&Event::result("gateway", Exit::Ok, Outcome::Gateway { gateway: Box::new(report) }));
     } else {

@@ -6,7 +6,7 @@ use byway_lab::Setup;
 use byway_lab::record::{PathRecord, TransferRecord};
 use byway_lab::setup::{Carrier, Changed, Demand, End, Transfer, Way};
 use byway_sim::Random;
-use byway_sim::topology::Graph;
+use byway_sim::topology::{Direction, Graph};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -168,38 +168,27 @@ impl Moving<'_> {
         }
     }
 
-    /// Whether all ways of a transfer begin with one link and end with one.
-    fn shares_ends(&self, transfer: &Transfer) -> Result<bool> {
-        let mut ends = Vec::new();
-        for way in &transfer.paths {
-            let through: Vec<&str> = match way {
-                Way::Through(node) => vec![node],
-                Way::Direct | Way::Any(..) => Vec::new(),
-            };
-            let way = self.graph.way(self.from, self.to, &through)?;
-            ends.push((way.first().copied(), way.last().copied()));
-        }
-        ends.dedup();
-        Ok(ends.len() == 1)
+    /// The links of one of a transfer's ways.
+    fn links(&self, way: &Way) -> Result<Vec<Direction>> {
+        let through = match way {
+            Way::Through(node) => vec![node.as_str()],
+            Way::Direct | Way::Any(..) => Vec::new(),
+        };
+        Ok(self.graph.way(self.from, self.to, &through)?)
     }
 
     /// More bytes than all ways of a transfer can carry.
     fn more_than_fits(&self, transfer: &Transfer) -> Result<u64> {
-        let (mut rate, mut ends) = (0, u64::MAX);
-        for way in &transfer.paths {
-            let through: Vec<&str> = match way {
-                Way::Through(node) => vec![node],
-                Way::Direct | Way::Any(..) => Vec::new(),
-            };
-            let way = self.graph.way(self.from, self.to, &through)?;
-            rate += self.graph.bottleneck(&way).unwrap_or_default();
-            // All ways share the first link and the last, if they do.
-            for end in [way.first(), way.last()].into_iter().flatten() {
-                ends = ends.min(self.graph.config(*end).rate.unwrap_or(u64::MAX));
+        let ways = transfer.paths.iter().map(|way| self.links(way)).collect::<Result<Vec<_>>>()?;
+        let mut rate = ways.iter().filter_map(|way| self.graph.bottleneck(way)).sum::<u64>();
+        // Where all begin with one link, or end with one, that is what bounds them together.
+        for end in [<[Direction]>::first, <[Direction]>::last] {
+            let mut ends = ways.iter().filter_map(|way| end(way));
+            if let Some(one) = ends.next()
+                && ends.all(|other| other == one)
+            {
+                rate = rate.min(self.graph.config(*one).rate.unwrap_or(u64::MAX));
             }
-        }
-        if self.shares_ends(transfer)? {
-            rate = rate.min(ends);
         }
         let bytes = rate / 8 * (self.lasts.as_secs() + 1);
         if bytes > MOST_BYTES {

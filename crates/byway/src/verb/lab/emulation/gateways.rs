@@ -4,6 +4,7 @@
 use super::Site;
 use super::carriers::{Helper, PORT, ready, text};
 use crate::gateway::report::GatewayReport;
+use crate::gateway::run::ask;
 use anyhow::{Context as _, Result, bail};
 use byway_lab::Setup;
 use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};
@@ -11,8 +12,6 @@ use byway_lab::setup::{Carrier, End, Gateways, Transfer, Way};
 use rustix::process::geteuid;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Read as _;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -183,14 +182,6 @@ fn ready_to_carry(socket: &Path, paths: usize) -> bool {
             peer.up && !peer.serves.is_empty() && there >= paths
         })
     })
-}
-
-fn ask(socket: &Path) -> Result<GatewayReport> {
-    let mut stream = UnixStream::connect(socket).with_context(|| socket.display().to_string())?;
-    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    let mut told = String::new();
-    stream.read_to_string(&mut told)?;
-    Ok(serde_json::from_str(&told)?)
 }
 
 impl Running {
