@@ -7,20 +7,18 @@
 mod common;
 
 use common::bench::{Bench, is_empty};
-use common::machine::{conclude, is_root, test, works};
+use common::machine::{conclude, test};
+use common::sites::{NEEDS, Sites};
 use libtest_mimic::Failed;
 use std::fs;
-use std::path::Path;
 
 fn main() {
-    let possible = is_root()
-        && ["ip -V", "nft -v", "iperf3 -v", "unshare --net true"].into_iter().all(works)
-        && Path::new("/dev/net/tun").exists();
+    let possible = Sites::possible();
     let tests = vec![
         test("claims_are_held_against_real_gateways", possible, claims),
         test("what_gateways_cannot_do_here_is_told", possible, refused),
     ];
-    conclude(tests, (!possible).then_some("they need root, /dev/net/tun, ip, nft and iperf3"), true);
+    conclude(tests, (!possible).then_some(NEEDS), true);
 }
 
 /// Two ways of 10 Mbit/s between the gateways. The bounds hold on a busy machine as well.

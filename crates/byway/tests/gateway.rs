@@ -15,6 +15,7 @@ fn main() {
     let possible = Sites::possible();
     let tests = vec![
         test("a_kernels_flow_over_three_ways_by_two_gateways", possible, three_ways),
+        test("over_one_way_a_flow_loses_little", possible, one_way),
         test("a_dead_gateway_leaves_its_flows_to_the_plain_route", possible, fail_open),
     ];
     conclude(tests, (!possible).then_some(NEEDS), true);
@@ -105,6 +106,17 @@ fn three_ways() -> Result<(), Failed> {
         }
         None => Ok(()),
     }
+}
+
+fn one_way() -> Result<(), Failed> {
+    let mut sites = Sites::new(PLAN);
+    sites.bench.serve("bob");
+    sites.configure("5201", "", &[]);
+    sites.start_both(1);
+    let carried = goodput(&sites, "cubic", &["-t", "10", "-O", "2"]);
+    println!("cubic over one way: {carried:.1} Mbit/s");
+    assert!(carried > 8.3 || !sites.bench.is_accurate(), "{carried} Mbit/s over one way of 10");
+    Ok(())
 }
 
 fn fail_open() -> Result<(), Failed> {
