@@ -33,6 +33,9 @@ pub struct Config {
     /// Whether the owner is told what became of each datagram
     /// ([`Connection::next_fate`](crate::Connection::next_fate)).
     pub datagram_fates: bool,
+    /// Whether the owner judges losses: the controller hears of none but those that it is
+    /// [told](crate::Connection::judge_lost), and of timeouts.
+    pub owner_judges_losses: bool,
     /// State changes and congestion events that are kept until the owner takes them
     /// ([`Connection::next_fact`](crate::Connection::next_fact)); 0: none.
     pub facts: usize,
@@ -102,6 +105,7 @@ impl Default for Config {
             tau: Tau::default(),
             datagrams: 0,
             datagram_fates: false,
+            owner_judges_losses: false,
             facts: 0,
             payload: Payload::default(),
             cap: None,

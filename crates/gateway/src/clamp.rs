@@ -11,6 +11,23 @@ pub const fn mss_for(packet: usize, v6: bool) -> u16 {
     if mss > u16::MAX as usize { u16::MAX } else { mss as u16 }
 }
 
+/// What stands around the bytes of a host in a packet of a session: headers of IP and TCP, those of the session and its datagrams, the
+/// envelope of a relay, UDP and IP.
+const AROUND: usize = 160;
+
+/// The packets that hosts had better send, given the largest that each path carries: those by which all paths together carry most. One
+/// narrow path beside a wide one is worth smaller packets, one among twenty is not if it is narrow enough; what is too large for it
+/// goes by the others. Zero without paths.
+#[must_use]
+pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize {
+    let through = |size: usize| {
+        let paths = largest().filter(|largest| *largest >= size).count();
+        // Parts per million of what the paths carry that are bytes of hosts.
+        paths * (size.saturating_sub(AROUND) * 1_000_000 / size.max(1))
+    };
+    largest().max_by_key(|size| (through(*size), *size)).unwrap_or_default()
+}
+
 /// What was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clamped {
@@ -64,6 +81,16 @@ mod tests {
     fn sizes_of_segments() {
         assert_eq!((mss_for(1_400, false), mss_for(1_400, true), mss_for(10, true)), (1_360, 1_340, 0));
         assert_eq!(mss_for(1 << 20, false), u16::MAX);
+    }
+
+    #[test]
+    fn one_narrow_path_counts_as_one() {
+        let best = |largest: &[usize]| best_packet(|| largest.iter().copied());
+        assert_eq!((best(&[]), best(&[1_400]), best(&[1_400, 1_100])), (0, 1_400, 1_100));
+        assert_eq!(best(&[1_400, 1_400, 300]), 1_400, "half of each packet would be headers");
+        let mut many = [8_900; 20];
+        many[0] = 1_100;
+        assert_eq!(best(&many), 8_900);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! not again soon. The sequence counts the packets of a label from 0; it is the gateway's own, so that the exit orders what the
 //! entry sent, and retransmissions of the host are new packets. The session's sealing and replay protection stand around all of it.
 
+use crate::loss::Rule;
 use byway_wire::{DecodeError, Reader, Writer};
 
 /// The version that is written, in the upper half of the first byte.
@@ -27,7 +28,13 @@ const ORDERED: u8 = VERSION << 4;
 pub(crate) const UNORDERED: u8 = VERSION << 4 | 1;
 const SERVES: u8 = VERSION << 4 | 2;
 const BATCHED: u8 = VERSION << 4 | 3;
-const LOSS: u8 = VERSION << 4 | 4;
+pub(crate) const LOSS: u8 = VERSION << 4 | 4;
+
+/// Bytes before an IP packet that is to be put in order, by the rule that finds losses.
+#[must_use]
+pub const fn header_len(rule: Rule) -> usize {
+    if matches!(rule, Rule::Batched) { BATCHED_LEN } else { ORDERED_LEN }
+}
 
 /// The name of one direction of a flow between two gateways, 24 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

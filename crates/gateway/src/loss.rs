@@ -34,13 +34,16 @@ pub struct Packet {
 }
 
 /// What a rule knows of packets, and what it makes of it.
-pub trait LossRule: fmt::Debug {
+pub trait LossRule: fmt::Debug + Send {
     /// A packet is sent. Starts only ever grow, and so do the numbers of a path.
     fn on_sent(&mut self, packet: Packet);
 
     /// A packet has arrived. What is lost by that is added to `lost`, each packet once. A packet that was held for lost and arrives is
     /// taken in silence.
     fn on_arrived(&mut self, packet: Packet, lost: &mut Vec<Packet>);
+
+    /// A packet was not sent after all: its path gave it back.
+    fn withdraw(&mut self, packet: Packet);
 
     /// All that is under way on a path is taken for lost and returned: the path is no more, or its timeout has come. It may be used
     /// again.
@@ -60,6 +63,26 @@ pub enum Rule {
 }
 
 impl Rule {
+    /// All, by the names that people write.
+    pub const NAMES: [(&str, Self); 3] =
+        [("all-passed", Self::AllPassed), ("batched", Self::Batched), ("path-numbers", Self::PathNumbers)];
+
+    /// The rule of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, rule)| *rule)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AllPassed => "all-passed",
+            Self::Batched => "batched",
+            Self::PathNumbers => "path-numbers",
+        }
+    }
+
     /// The rule, where `later` packets of a path make an earlier one lost: 1 if paths keep the order, 3 if they may not. Harp's own
     /// has no such number.
     #[must_use]
@@ -136,6 +159,10 @@ impl LossRule for AllPassed {
         self.find(lost);
     }
 
+    fn withdraw(&mut self, packet: Packet) {
+        self.settle(&packet);
+    }
+
     fn close(&mut self, path: PathId) -> Vec<Packet> {
         let gone: Vec<Packet> =
             self.outstanding.values().filter(|packet| packet.path == path).copied().collect();
@@ -174,6 +201,10 @@ impl LossRule for PathNumbers {
         while let Some((&key, _)) = self.outstanding.range(range.clone()).next() {
             lost.extend(self.outstanding.remove(&key));
         }
+    }
+
+    fn withdraw(&mut self, packet: Packet) {
+        self.outstanding.remove(&(packet.path, packet.number));
     }
 
     fn close(&mut self, path: PathId) -> Vec<Packet> {

@@ -26,6 +26,8 @@ pub struct PathView {
     pub choked: bool,
     /// Whether it can take a packet now, as far as pacing goes.
     pub paced: bool,
+    /// The largest datagram that it carries, bytes.
+    pub largest: usize,
 }
 
 /// What a packet asks of its path.
@@ -73,10 +75,10 @@ impl Policy {
     pub const LITERAL: Self = Self { over_window: true, relays: Relays::Exclude(1.5), slack: Duration::ZERO };
 }
 
-/// The path for the next packet. `None` if it has to wait.
+/// The path for the next datagram, of so many bytes. `None` if it has to wait, or [nothing carries it](carries).
 #[must_use]
-pub fn pick(paths: &[PathView], policy: Policy, want: Want) -> Option<PathId> {
-    let open = |path: &&PathView| !path.choked;
+pub fn pick(paths: &[PathView], policy: Policy, want: Want, bytes: usize) -> Option<PathId> {
+    let open = |path: &&PathView| !path.choked && path.largest >= bytes;
     let near = |path: &&PathView| is_near(path, paths, policy);
     let only_near = match policy.relays {
         Relays::Any => false,
@@ -90,6 +92,14 @@ pub fn pick(paths: &[PathView], policy: Policy, want: Want) -> Option<PathId> {
         Want::Soon => a.delay.cmp(&b.delay),
     };
     usable.min_by(|a, b| first(a, b).then(a.id.cmp(&b.id))).map(|path| path.id)
+}
+
+/// Whether a datagram of so many bytes had better wait for these paths: one that is open carries it, or none is open, so that nobody
+/// knows.
+#[must_use]
+pub fn carries(paths: &[PathView], bytes: usize) -> bool {
+    let mut open = paths.iter().filter(|path| !path.choked).peekable();
+    open.peek().is_none() || open.any(|path| path.largest >= bytes)
 }
 
 /// Whether a path is within the factor of the direct one; if there is no direct one, of the fastest.
@@ -125,6 +135,7 @@ mod tests {
             relayed: id > 0,
             choked: false,
             paced: true,
+            largest: 1_400,
         }
     }
 
@@ -134,16 +145,34 @@ mod tests {
     #[test]
     fn relays_a_little_longer_are_near_whatever_the_factor() {
         let full = [path(0, 100, 100, 20), path(1, 0, 100, 40)];
-        assert_eq!(pick(&full, STRICT, Want::Room), None);
-        assert_eq!(pick(&full, Policy::default(), Want::Room), Some(PathId(1)));
+        assert_eq!(pick(&full, STRICT, Want::Room, 1_000), None);
+        assert_eq!(pick(&full, Policy::default(), Want::Room, 1_000), Some(PathId(1)));
         let beyond = [path(0, 100, 100, 20), path(1, 0, 100, 41)];
-        assert_eq!(pick(&beyond, Policy::default(), Want::Room), None);
-        assert_eq!(pick(&full, Policy { over_window: false, ..Policy::LITERAL }, Want::Room), None);
+        assert_eq!(pick(&beyond, Policy::default(), Want::Room, 1_000), None);
+        assert_eq!(pick(&full, Policy { over_window: false, ..Policy::LITERAL }, Want::Room, 1_000), None);
+    }
+
+    #[test]
+    fn what_is_large_takes_the_paths_that_carry_it() {
+        let narrow = PathView { largest: 900, ..path(1, 0, 100, 20) };
+        let paths = [path(0, 90, 100, 20), narrow];
+        let ask = |paths: &[PathView], bytes| {
+            (pick(paths, Policy::default(), Want::Room, bytes).map(|id| id.0), carries(paths, bytes))
+        };
+        assert_eq!((ask(&paths, 900), ask(&paths, 901)), ((Some(1), true), (Some(0), true)));
+        assert_eq!(ask(&paths, 1_401), (None, false));
+        let full = [path(0, 100, 100, 20), narrow];
+        assert_eq!(ask(&full, 901), (None, true), "it waits, rather than go elsewhere");
+        let choked = [PathView { choked: true, ..paths[0] }, narrow];
+        assert_eq!((ask(&choked, 901), ask(&choked[..1], 901)), ((None, false), (None, true)));
+        // The near one is too narrow for it: the distant one is all there is.
+        let distant = [PathView { largest: 900, ..path(0, 0, 100, 20) }, path(1, 0, 100, 90)];
+        assert_eq!((ask(&distant, 900).0, ask(&distant, 901).0), (Some(0), Some(1)));
     }
 
     #[test]
     fn acknowledgments_take_the_fastest_with_room() {
-        let ask = |paths: &[PathView]| pick(paths, Policy::default(), Want::Soon).map(|id| id.0);
+        let ask = |paths: &[PathView]| pick(paths, Policy::default(), Want::Soon, 1_000).map(|id| id.0);
         assert_eq!(ask(&[path(0, 90, 100, 20), path(1, 0, 100, 25)]), Some(0));
         assert_eq!(ask(&[path(0, 0, 100, 25), path(1, 90, 100, 20)]), Some(1));
         assert_eq!(ask(&[path(0, 100, 100, 20), path(1, 0, 100, 25)]), Some(1));
@@ -152,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_least_full_then_the_fastest_then_the_first() {
-        let ask = |paths: &[PathView]| pick(paths, Policy::default(), Want::Room).map(|id| id.0);
+        let ask = |paths: &[PathView]| pick(paths, Policy::default(), Want::Room, 1_000).map(|id| id.0);
         assert_eq!(ask(&[path(0, 50, 100, 20), path(1, 60, 200, 20)]), Some(1));
         assert_eq!(ask(&[path(0, 0, 100, 30), path(1, 0, 200, 20)]), Some(1));
         assert_eq!(ask(&[path(2, 5, 10, 20), path(1, 50, 100, 20)]), Some(1));
@@ -166,7 +195,10 @@ mod tests {
     fn the_literal_rule_chooses_among_full_paths() {
         let full = [path(0, 300, 100, 20), path(1, 200, 100, 20)];
         assert_eq!(
-            (pick(&full, Policy::default(), Want::Room), pick(&full, Policy::LITERAL, Want::Room)),
+            (
+                pick(&full, Policy::default(), Want::Room, 1_000),
+                pick(&full, Policy::LITERAL, Want::Room, 1_000)
+            ),
             (None, Some(PathId(1)))
         );
     }
@@ -174,7 +206,7 @@ mod tests {
     #[test]
     fn distant_relays_come_last_or_not_at_all() {
         let paths = [path(0, 90, 100, 20), path(1, 80, 100, 30), path(2, 0, 100, 31)];
-        let with = |relays| pick(&paths, Policy { relays, ..STRICT }, Want::Room);
+        let with = |relays| pick(&paths, Policy { relays, ..STRICT }, Want::Room, 1_000);
         assert_eq!(with(Relays::Any), Some(PathId(2)));
         assert_eq!(
             (with(Relays::Prefer(1.5)), with(Relays::Exclude(1.5))),
@@ -182,13 +214,16 @@ mod tests {
         );
         // All near ones choked: the distant one is all there is.
         let choked = paths.map(|path| PathView { choked: path.id.0 < 2, ..path });
-        let with = |relays| pick(&choked, Policy { relays, ..STRICT }, Want::Room);
+        let with = |relays| pick(&choked, Policy { relays, ..STRICT }, Want::Room, 1_000);
         assert_eq!((with(Relays::Prefer(1.5)), with(Relays::Exclude(1.5))), (Some(PathId(2)), None));
         // Near ones full: wait for them, rather than have every packet wait for the distant one at the exit.
         let full = paths.map(|path| PathView { in_flight: if path.id.0 < 2 { 100 } else { 0 }, ..path });
-        assert_eq!(pick(&full, STRICT, Want::Room), None);
+        assert_eq!(pick(&full, STRICT, Want::Room, 1_000), None);
         // Without a direct path the fastest is the measure.
-        assert_eq!(pick(&[path(3, 50, 100, 200), path(4, 0, 100, 301)], STRICT, Want::Room), Some(PathId(3)));
+        assert_eq!(
+            pick(&[path(3, 50, 100, 200), path(4, 0, 100, 301)], STRICT, Want::Room, 1_000),
+            Some(PathId(3))
+        );
     }
 
     proptest! {
@@ -201,7 +236,7 @@ mod tests {
             }).collect();
             let usable = |path: &&PathView| !path.choked && path.paced && (over_window || path.in_flight < path.window);
             let fill = |path: &PathView| path.in_flight as f64 / path.window.max(1) as f64;
-            match pick(&paths, Policy { over_window, relays: Relays::Any, ..STRICT }, Want::Room) {
+            match pick(&paths, Policy { over_window, relays: Relays::Any, ..STRICT }, Want::Room, 1_000) {
                 None => prop_assert!(!paths.iter().any(|path| usable(&path))),
                 Some(id) => {
                     let picked = paths.iter().find(|path| path.id == id).unwrap();

@@ -10,7 +10,7 @@ mod timer;
 
 pub use exit::{Exit, ExitLimits};
 pub use stats::{BOUNDS_MS, Release, WaitStats};
-pub use timer::{PathDelay, PathDelays, Timer};
+pub use timer::{Lateness, PathDelay, PathDelays, Timer};
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use byway_wire::{Duration, Instant};
@@ -50,13 +50,15 @@ pub struct Reorder<T> {
     held: BTreeMap<u64, Held<T>>,
     due: BTreeSet<(Instant, u64)>,
     bytes: usize,
+    /// What was last not waited for any more: the first sequence, one past the last, and since when it had been.
+    given_up: Option<(u64, u64, Instant)>,
 }
 
 impl<T> Reorder<T> {
     /// A queue that has seen nothing. Whatever comes first is taken for the beginning.
     #[must_use]
     pub const fn new(limits: FlowLimits) -> Self {
-        Self { limits, next: None, held: BTreeMap::new(), due: BTreeSet::new(), bytes: 0 }
+        Self { limits, next: None, held: BTreeMap::new(), due: BTreeSet::new(), bytes: 0, given_up: None }
     }
 
     /// Bytes that wait.
@@ -90,14 +92,15 @@ impl<T> Reorder<T> {
         self.next.map(|next| (next as u32, *first as u32))
     }
 
-    /// Takes in a packet that may wait for `wait`. What is to go on now is given to `out`, in order.
+    /// Takes in a packet that may wait for `wait`. What is to go on now is given to `out`, in order. If others had to wait for this one,
+    /// or would have had to, returns how long: the longest wait that would have been enough.
     pub fn on_packet(
         &mut self,
         now: Instant,
         arrival: Arrived<T>,
         stats: &mut WaitStats,
         out: &mut impl FnMut(T),
-    ) {
+    ) -> Option<Duration> {
         let Arrived { sequence, bytes, wait, packet } = arrival;
         let next = self.next.unwrap_or((1 << 32) + u64::from(sequence));
         let mut at = next.saturating_add_signed(i64::from(sequence.wrapping_sub(next as u32) as i32));
@@ -108,6 +111,7 @@ impl<T> Reorder<T> {
             self.next = Some(at);
         }
         let next = *self.next.get_or_insert(next);
+        let late = self.lateness(now, at, next);
         if at < next {
             // HIR, 4.4: "it represent that packet is retransmitted packet and hence it is forwarded without any other action".
             stats.count(Duration::ZERO, Release::Late);
@@ -132,11 +136,29 @@ impl<T> Reorder<T> {
             }
             self.expire(now, stats, out);
         }
+        late
+    }
+
+    /// How long others have waited for a packet, or would have.
+    fn lateness(&self, now: Instant, at: u64, next: u64) -> Option<Duration> {
+        let since = if at < next {
+            self.given_up.filter(|(first, end, _)| (*first..*end).contains(&at)).map(|(_, _, since)| since)
+        } else if at == next {
+            // The one whose timer expires first came first, or nearly so.
+            let (_, first) = self.due.first()?;
+            self.held.get(first).map(|held| held.arrived)
+        } else {
+            None
+        };
+        since.map(|since| now.since(since))
     }
 
     /// Lets go what has waited long enough.
     pub fn expire(&mut self, now: Instant, stats: &mut WaitStats, out: &mut impl FnMut(T)) {
         while let Some(&(due, last)) = self.due.first().filter(|(due, _)| *due <= now) {
+            if let (Some(next), Some(held)) = (self.next, self.held.get(&last)) {
+                self.given_up = Some((next, last, held.arrived));
+            }
             while let Some((&first, held)) = self.held.first_key_value().filter(|(first, _)| **first <= last)
             {
                 let why = if held.due <= due { Release::TimedOut } else { Release::Swept };

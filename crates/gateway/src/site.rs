@@ -10,6 +10,9 @@
 mod carry;
 mod config;
 mod deliver;
+mod holes;
+mod judge;
+mod mend;
 mod parcel;
 mod peers;
 mod status;
@@ -19,8 +22,10 @@ pub use config::{Config, Peer, Settings};
 pub use parcel::{HEADROOM, Parcel};
 pub use status::{Counters, PathStatus, PeerStatus, Status};
 
+use crate::cache::Cache;
 use crate::encap::Label;
 use crate::flow::FlowTable;
+use crate::loss::Rule;
 use crate::pass::Passed;
 use crate::reorder::Exit;
 use crate::rules::Rules;
@@ -58,6 +63,7 @@ pub struct Gateway {
     directory: Directory<usize>,
     flows: FlowTable<Carriage>,
     exit: Exit<Incoming, Parcel>,
+    cache: Option<Cache<mend::Kept>>,
     out: VecDeque<Parcel>,
     passed: Passed,
     counters: Counters,
@@ -65,6 +71,7 @@ pub struct Gateway {
     dials: u64,
     /// Scratch space.
     views: Vec<pick::PathView>,
+    lost: Vec<judge::Lost>,
     windows: Vec<window::PathWindow>,
     receivers: Vec<u64>,
 }
@@ -88,11 +95,13 @@ impl Gateway {
     pub fn new(config: Config) -> Result<Self, Impossible> {
         byway_control::by_name(config.congestion, 0).ok_or(Impossible::Congestion)?;
         let announcement = announce(config.serial, &config.serves).ok_or(Impossible::Serves)?;
-        let Settings { dead_after, flows, exit, entry, .. } = config.settings;
+        let Settings { dead_after, flows, exit, entry, loss, cache, .. } = config.settings;
+        let watches = Self::watches(&config.settings);
         let connection = byway_engine::Config {
             idle_timeout: dead_after,
             datagrams: config.settings.outbox,
-            datagram_fates: false,
+            datagram_fates: watches,
+            owner_judges_losses: loss != Rule::PathNumbers,
             ..config.connection
         };
         let known = peers::Known {
@@ -109,8 +118,9 @@ impl Gateway {
         });
         // A gateway that begins anew gives other labels than before it did.
         let first = Label::new(config.serial.wrapping_mul(0x9e37_79b1) >> 8);
+        let judge = || watches.then(|| judge::Judge::new(loss));
         let peers: Vec<_> =
-            config.peers.into_iter().map(|peer| peers::Peer::new(peer, entry, first)).collect();
+            config.peers.into_iter().map(|peer| peers::Peer::new(peer, entry, first, judge())).collect();
         Ok(Self {
             endpoint,
             settings: config.settings,
@@ -125,12 +135,14 @@ impl Gateway {
             directory: Directory::new(),
             flows: FlowTable::new(flows),
             exit: Exit::new(exit),
+            cache: cache.map(Cache::new),
             out: VecDeque::new(),
             passed: Passed::default(),
             counters: Counters::default(),
             spare: Vec::new(),
             dials: 0,
             views: Vec::new(),
+            lost: Vec::new(),
             windows: Vec::new(),
             receivers: Vec::new(),
         })
@@ -280,7 +292,7 @@ impl Machine for Gateway {
 
     fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         self.collect(now);
-        self.pump();
+        self.pump(now);
         self.endpoint.transmit(now, out)
     }
 

@@ -13,6 +13,7 @@ use crate::data::Carried;
 use crate::path::ledger::Cargo;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use byway_control::{Congested, Trigger};
 use byway_wire::codec::varint_len;
 use byway_wire::packet::OVERHEAD;
 use byway_wire::{Duration, Instant, PathId, Writer, frame};
@@ -32,6 +33,8 @@ pub struct PathView {
     pub id: PathId,
     /// Whether it carries data: active, and not silent while another is heard of.
     pub usable: bool,
+    /// Whether nothing was acknowledged on it for a whole timeout.
+    pub silent: bool,
     /// Whether it leads through a relay.
     pub proxied: bool,
     /// Bytes in flight, and those of datagrams that it took on and did not send yet.
@@ -259,6 +262,7 @@ impl Connection {
             PathView {
                 id: path.id(),
                 usable,
+                silent: path.send.timeouts() > 0,
                 proxied: path.route.is_proxied(),
                 in_flight: path.send.in_flight + path.outbox.bytes,
                 window: path.allowance.window,
@@ -324,6 +328,22 @@ impl Connection {
         self.datagrams.fates.pop_front()
     }
 
+    /// The owner holds a packet for lost that was sent on `path` at `sent_at` and had so many `bytes`: where it
+    /// [judges](Config::owner_judges_losses), the controller hears of it. Of a path that carries nothing, it does not.
+    pub fn judge_lost(&mut self, now: Instant, path: PathId, sent_at: Instant, bytes: u64) {
+        let Self { paths, controller, facts, config, .. } = self;
+        let active = |path: &&mut Path| path.state == State::Active;
+        let Some(found) = paths.get_mut(path).filter(active).filter(|_| config.owner_judges_losses) else {
+            return;
+        };
+        let in_flight = found.send.in_flight + bytes;
+        let lost =
+            Congested { trigger: Trigger::Loss, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
+        controller.on_congested(path, &lost);
+        facts.congested(path, &lost);
+        self.refresh_all(now);
+    }
+
     /// Datagrams that arrived and were forgotten because the owner was slow.
     #[must_use]
     pub const fn datagrams_overrun(&self) -> u64 {
@@ -333,9 +353,11 @@ impl Connection {
 
 /// The connection's side.
 impl Connection {
-    /// Whether there is something to take of which nobody was told: datagrams that arrived or came back.
+    /// Whether there is something to take of which nobody was told: datagrams that arrived or came back, and what became of
+    /// others.
     pub(crate) fn has_datagram_news(&mut self) -> bool {
-        let some = !(self.datagrams.received.is_empty() && self.datagrams.returned.is_empty());
+        let Datagrams { received, returned, fates, .. } = &self.datagrams;
+        let some = !(received.is_empty() && returned.is_empty() && fates.is_empty());
         some && !core::mem::replace(&mut self.datagrams.told, true)
     }
 

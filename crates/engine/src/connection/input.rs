@@ -252,8 +252,8 @@ impl Connection {
 
     /// Returns `false` if the entry is a lie.
     fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
-        let Self { paths, out, incoming, farewells, datagrams, controller, facts, delays, .. } = self;
-        let id = entry.path;
+        let Self { paths, out, incoming, farewells, datagrams, controller, facts, delays, config, .. } = self;
+        let (id, judged) = (entry.path, config.owner_judges_losses);
         let Some(path) = paths.get_mut(id) else { return id < paths.next_id() };
         delays.clear();
         let probe = path.probe;
@@ -297,8 +297,10 @@ impl Connection {
         let mut others = false;
         // Each by itself: a controller takes a decrease back when all that it was told of has turned up.
         for sent_at in progress.undone {
-            controller.on_undo(id, &Undo { now, sent_at });
-            facts.note(now, id, What::Undone);
+            if !judged {
+                controller.on_undo(id, &Undo { now, sent_at });
+                facts.note(now, id, What::Undone);
+            }
         }
         if progress.ce > 0 {
             let in_flight = path.send.in_flight;
@@ -312,6 +314,7 @@ impl Connection {
         }
         if let Some(losses) =
             path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, datagrams, cargo))
+            && !judged
         {
             let losses = congested(now, Trigger::Loss, &losses);
             controller.on_congested(id, &losses);
@@ -332,12 +335,15 @@ impl Connection {
     }
 
     fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
-        let Self { paths, out, incoming, farewells, datagrams, controller, facts, .. } = self;
+        let Self { paths, out, incoming, farewells, datagrams, controller, facts, config, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
         if let Some(losses) = path
             .send
             .on_missing(now, missing.iter(), |cargo| lost(out, incoming, farewells, datagrams, cargo))
         {
+            if config.owner_judges_losses {
+                return self.refresh(now, id);
+            }
             let losses = congested(now, Trigger::Loss, &losses);
             controller.on_congested(id, &losses);
             facts.congested(id, &losses);

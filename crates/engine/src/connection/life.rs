@@ -237,16 +237,18 @@ impl Connection {
     }
 
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
-        let Self { paths, out, incoming, farewells, datagrams, controller, facts, .. } = self;
+        let Self { paths, out, incoming, farewells, datagrams, controller, facts, config, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
         let (mut trouble, mut asked) = (false, false);
         if let Some(losses) =
             path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, datagrams, cargo))
             && path.state == State::Active
         {
-            let losses = super::input::congested(now, Trigger::Loss, &losses);
-            controller.on_congested(id, &losses);
-            facts.congested(id, &losses);
+            if !config.owner_judges_losses {
+                let losses = super::input::congested(now, Trigger::Loss, &losses);
+                controller.on_congested(id, &losses);
+                facts.congested(id, &losses);
+            }
             trouble = true;
         }
         if path.send.timeout_deadline().is_some_and(|at| at <= now) {

@@ -64,6 +64,18 @@ impl BatchHoles {
         Self { later, arrived: BTreeSet::new(), missing: BTreeMap::new() }
     }
 
+    /// Packets that are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.arrived.len() + self.missing.len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Packet `sequence` has arrived with its map. The sequences that are lost by that, all on its path, are given to `lost`.
     pub fn on_arrived(&mut self, sequence: u64, map: u32, mut lost: impl FnMut(u64)) {
         self.arrived.insert(sequence);
@@ -117,6 +129,10 @@ impl LossRule for Batched {
         self.holes.on_arrived(packet.start, map, |sequence| {
             lost.extend(outstanding.remove(&sequence).map(|(packet, _)| packet));
         });
+    }
+
+    fn withdraw(&mut self, packet: Packet) {
+        self.outstanding.remove(&packet.start);
     }
 
     fn close(&mut self, path: PathId) -> Vec<Packet> {

@@ -92,22 +92,30 @@ impl<K: Ord + Copy, T> Exit<K, T> {
         self.slots.get(*self.by_key.get(key)? as usize)?.as_ref()?.queue.missing()
     }
 
-    /// Takes in a packet. What is to go on now is given to `out`, in the order of its flow.
-    pub fn on_packet(&mut self, now: Instant, key: K, arrival: Arrived<T>, out: &mut impl FnMut(&K, T)) {
+    /// Takes in a packet. What is to go on now is given to `out`, in the order of its flow. See [`Reorder::on_packet`].
+    pub fn on_packet(
+        &mut self,
+        now: Instant,
+        key: K,
+        arrival: Arrived<T>,
+        out: &mut impl FnMut(&K, T),
+    ) -> Option<Duration> {
         let index = match self.by_key.get(&key) {
             Some(index) => *index,
             None => self.insert(now, key, out),
         };
         self.ages.put(index, 0);
+        let mut late = None;
         self.with(index, |slot, stats| {
             slot.last = now;
             let key = slot.key;
-            slot.queue.on_packet(now, arrival, stats, &mut |packet| out(&key, packet));
+            late = slot.queue.on_packet(now, arrival, stats, &mut |packet| out(&key, packet));
         });
         if self.bytes > self.limits.bytes {
             // The flow that fills it goes on out of order; the others are not disturbed.
             self.release(now, index, out);
         }
+        late
     }
 
     /// Lets go what has waited long enough, and forgets flows that were idle for long.

@@ -181,3 +181,36 @@ proptest! {
         prop_assert_eq!(out, (0..paths.len() as u32).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn how_late_a_packet_is_counts_from_the_first_that_waited_for_it() {
+    let (mut queue, mut stats) = (Reorder::new(FlowLimits::default()), WaitStats::default());
+    let mut come =
+        |millis, sequence| queue.on_packet(at(millis), arrived(sequence, WAIT), &mut stats, &mut |_| {});
+    assert_eq!((come(0, 0), come(1, 3), come(4, 2)), (None, None, None));
+    assert_eq!(come(6, 1), Some(Duration::from_millis(5)), "packet 3 came at 1 ms");
+    assert_eq!((come(7, 4), come(8, 1)), (None, None), "nobody waited; a duplicate");
+    // After it was given up as well.
+    assert_eq!(come(10, 6), None);
+    let given_up = 10 + WAIT.as_millis() as u64;
+    queue.expire(at(given_up), &mut stats, &mut |_| {});
+    let mut come =
+        |millis, sequence| queue.on_packet(at(millis), arrived(sequence, WAIT), &mut stats, &mut |_| {});
+    assert_eq!(come(given_up + 30, 5), Some(WAIT + Duration::from_millis(30)));
+    assert_eq!(come(given_up + 31, 4), None, "that one was not waited for");
+}
+
+#[test]
+fn what_is_late_is_remembered_for_some_packets_and_taken_for_long_where_nothing_is_known() {
+    let (longest, mut late) = (Duration::from_millis(40), Lateness::default());
+    late.on_packet(at(1_000), None, longest);
+    assert!(late.peak() > longest * 9 / 10);
+    for packet in 0..2_000 {
+        late.on_packet(at(1_001 + packet), None, longest);
+    }
+    assert!(late.peak() < Duration::from_millis(1), "{:?}", late.peak());
+    late.on_packet(at(3_002), Some(Duration::from_millis(90)), longest);
+    assert_eq!(late.peak(), Duration::from_millis(90));
+    late.on_packet(at(5_000), None, longest);
+    assert!(late.peak() > Duration::from_millis(80), "the larger of the two, after a pause");
+}

@@ -88,6 +88,37 @@ impl PathDelays {
     }
 }
 
+/// How much later than those behind them packets come, whatever the reason. One that a path took on may wait there until the pacer or
+/// an acknowledgment lets it go, which no delay on the way shows: most when windows are small, as in the beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lateness {
+    peak: Duration,
+    last: Option<Instant>,
+}
+
+/// After such a pause nothing is known of what is late.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Lateness {
+    /// A packet came, so much `late` if others had to wait for it. Until that is known of some, they may be late by a round trip of the
+    /// longest path.
+    pub fn on_packet(&mut self, now: Instant, late: Option<Duration>, longest: Duration) {
+        if self.last.is_none_or(|last| now.since(last) > PAUSE) {
+            self.peak = self.peak.max(longest);
+        }
+        self.last = Some(now);
+        // It falls as that of delays does.
+        let fallen = self.peak.saturating_sub(self.peak / PEAK_LASTS as u32);
+        self.peak = late.map_or(fallen, |late| fallen.max(late));
+    }
+
+    /// The most of late.
+    #[must_use]
+    pub const fn peak(&self) -> Duration {
+        self.peak
+    }
+}
+
 /// The rule for the time that a packet may wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Timer {
@@ -112,7 +143,8 @@ pub enum Timer {
         /// The threshold.
         cap: Duration,
     },
-    /// The largest delay of late on any path, beyond the least of all: `max peak - min dmin`, at most the threshold. The default.
+    /// The largest delay of late on any path, beyond the least of all: `max peak - min dmin`, at most the threshold; and no less than
+    /// packets were [late](Lateness) of late. The default.
     Peak {
         /// The threshold.
         cap: Duration,

@@ -1,11 +1,14 @@
 //! From the hosts to the session: which packets are carried, and by which path each goes.
 
+use super::mend::Kept;
 use super::peers::Waiting;
 use super::{Gateway, Parcel};
+use crate::cache::{Cache, Sent};
 use crate::checksum::State;
 use crate::clamp::{clamp, mss_for};
-use crate::encap::{Label, Message};
+use crate::encap::{Label, Message, header_len};
 use crate::flow::{FlowId, Seen, Why};
+use crate::loss::Rule;
 use crate::pick::{self, Want, pick};
 use crate::rules::{Action, Origin, classify};
 use crate::segment::Segment;
@@ -132,9 +135,9 @@ impl Gateway {
             self.put_out(parcel);
             return Taken::Plain;
         }
-        let most = peer.way.largest;
+        let (most, best) = (peer.way.largest, peer.way.best);
         if segment.tcp.flags.any(Flags::SYN) {
-            let clamped = clamp(parcel.packet_mut(), &segment, mss_for(most, segment.ip.is_v6()));
+            let clamped = clamp(parcel.packet_mut(), &segment, mss_for(best, segment.ip.is_v6()));
             self.counters.clamped += u64::from(clamped.is_some());
         }
         if parcel.len() > most {
@@ -153,7 +156,8 @@ impl Gateway {
         peer.carried_bytes += parcel.len() as u64;
         let spare = &mut self.spare;
         let want = if is_acknowledgment(&segment) { Want::Soon } else { Want::Room };
-        peer.entry.push(id.slot(), parcel.len(), Waiting { flow: id, parcel, want }, |_, dropped| {
+        let range = (segment.tcp.sequence, segment.sequence_end());
+        peer.entry.push(id.slot(), parcel.len(), Waiting { flow: id, parcel, want, range }, |_, dropped| {
             if spare.len() < super::SPARE {
                 spare.push(dropped.parcel.into_buffer());
             }
@@ -172,11 +176,12 @@ impl Gateway {
     }
 
     /// Hands paths what they take now.
-    pub(super) fn pump(&mut self) {
-        let Self { endpoint, peers, waiting, flows, views, settings, counters, out, .. } = self;
+    pub(super) fn pump(&mut self, now: Instant) {
+        let Self { endpoint, peers, waiting, flows, views, settings, counters, out, cache, .. } = self;
+        let header = header_len(settings.loss);
         waiting.retain(|index| {
             let Some(peer) = peers.get_mut(*index) else { return false };
-            peer.waits = peer.next_want().is_some();
+            peer.waits = peer.next_want(header).is_some();
             // Without a session it waits for the next, which is announced to and so looked at.
             let Some(connection) = peer.session().filter(|_| peer.waits) else {
                 peer.waits = false;
@@ -185,36 +190,53 @@ impl Gateway {
             let Some(connection) = endpoint.connection_mut(connection) else { return true };
             views.clear();
             views.extend(connection.path_views().map(|view| for_choice(&view)));
-            while let Some(want) = peer.next_want() {
-                let Some(path) = pick(views, settings.policy, want) else { break };
-                let Some(datagram) =
-                    peer.returned.pop_front().or_else(|| next_datagram(&mut peer.entry, flows))
-                else {
+            while let Some((want, bytes)) = peer.next_want(header) {
+                let path = pick(views, settings.policy, want, bytes);
+                if path.is_none() && pick::carries(views, bytes) {
                     break;
-                };
-                let bytes = datagram.len() as u64;
-                let view = views.iter_mut().find(|view| view.id == path);
-                match connection.send_datagram(path, 0, datagram) {
-                    Ok(()) => {
-                        if let Some(view) = view {
-                            view.in_flight += bytes;
-                        }
+                }
+                let next = peer.returned.pop_front().or_else(|| {
+                    let next = next_packet(&mut peer.entry, flows)?;
+                    if let Some(judge) = &mut peer.judge {
+                        judge.begin(next.label, next.waiting.flow);
                     }
-                    Err((Refused::TooLarge(_), datagram)) => {
+                    if let Some(cache) = cache {
+                        next.keep(cache);
+                    }
+                    Some(next.into_datagram(settings.loss))
+                });
+                let Some(mut datagram) = next else { break };
+                let judge = &mut peer.judge;
+                let sent = match path {
+                    Some(path) => {
+                        let mark = judge.as_mut().map_or(0, |judge| judge.on_sent(now, path, &mut datagram));
+                        connection.send_datagram(path, mark, datagram).map_err(|(refused, datagram)| {
+                            if let Some(judge) = judge {
+                                judge.withdraw(mark);
+                            }
+                            (refused, datagram)
+                        })
+                    }
+                    None => Err((Refused::TooLarge(0), datagram)),
+                };
+                let view = views.iter_mut().find(|view| Some(view.id) == path);
+                match (sent, view) {
+                    (Ok(()), Some(view)) => view.in_flight += bytes as u64,
+                    (Ok(()), None) => {}
+                    (Err((Refused::TooLarge(_), datagram)), _) => {
                         counters.too_large += 1;
                         if !settings.fail_closed {
                             out.extend(Parcel::carried_by(datagram));
                         }
                     }
-                    Err((Refused::NoRoom | Refused::NotActive, datagram)) => {
+                    (Err((Refused::NoRoom | Refused::NotActive, datagram)), view) => {
                         peer.returned.push_front(datagram);
-                        if let Some(view) = view {
-                            view.choked = true;
-                        }
+                        let Some(view) = view else { break };
+                        view.paced = false;
                     }
                 }
             }
-            peer.waits = peer.next_want().is_some();
+            peer.waits = peer.next_want(header).is_some();
             peer.waits
         });
     }
@@ -246,31 +268,61 @@ impl Gateway {
         while let Some((id, data)) = self.flows.next_gone() {
             if let Some(peer) = self.peers.get_mut(data.peer) {
                 peer.entry.clear(id.slot());
+                if let Some(judge) = &mut peer.judge {
+                    judge.forget(data.label);
+                }
+            }
+            if let Some(cache) = &mut self.cache {
+                cache.clear(id.slot());
             }
         }
     }
 }
 
-/// The next packet whose turn it is, as the datagram that carries it.
-fn next_datagram(
+/// A packet whose turn it is, and its place in the order; what only acknowledges has none.
+struct Next {
+    waiting: Waiting,
+    label: Label,
+    sequence: Option<u32>,
+}
+
+/// The next packet whose turn it is.
+fn next_packet(
     entry: &mut crate::entry::EntryQueue<Waiting>,
     flows: &mut crate::flow::FlowTable<Carriage>,
-) -> Option<Vec<u8>> {
+) -> Option<Next> {
     loop {
         let (_, waiting) = entry.pop()?;
         if let Some(flow) = flows.get_mut(waiting.flow) {
-            if waiting.want == Want::Soon {
-                return Some(waiting.parcel.unordered());
-            }
-            let sequence = flow.data.sequence;
-            flow.data.sequence = sequence.wrapping_add(1);
-            return Some(waiting.parcel.ordered(flow.data.label, sequence));
+            let ordered = waiting.want == Want::Room;
+            let sequence = ordered.then_some(flow.data.sequence);
+            flow.data.sequence = flow.data.sequence.wrapping_add(u32::from(ordered));
+            return Some(Next { waiting, label: flow.data.label, sequence });
+        }
+    }
+}
+
+impl Next {
+    /// Keeps a copy of data until it is acknowledged.
+    fn keep(&self, cache: &mut Cache<Kept>) {
+        let (Some(number), (sequence, end)) = (self.sequence, self.waiting.range) else { return };
+        let packet = self.waiting.parcel.packet();
+        if sequence != end {
+            let kept = Sent { number, sequence, end, bytes: packet.len(), packet: packet.to_vec() };
+            cache.on_sent(self.waiting.flow.slot(), kept);
+        }
+    }
+
+    fn into_datagram(self, rule: Rule) -> Vec<u8> {
+        match self.sequence {
+            Some(sequence) => self.waiting.parcel.in_place(rule, self.label, sequence),
+            None => self.waiting.parcel.unordered(),
         }
     }
 }
 
 /// Whether a packet only acknowledges: it carries no data and changes nothing of the flow's life.
-const fn is_acknowledgment(segment: &Segment) -> bool {
+pub(super) const fn is_acknowledgment(segment: &Segment) -> bool {
     let flags = segment.tcp.flags;
     let life = Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0;
     segment.payload_len() == 0 && flags.any(Flags::ACK) && flags.0 & life == 0
@@ -287,5 +339,6 @@ fn for_choice(view: &PathView) -> pick::PathView {
         relayed: view.proxied,
         choked: !view.usable,
         paced: true,
+        largest: view.largest,
     }
 }

@@ -1,5 +1,6 @@
 //! What a gateway is made with.
 
+use crate::cache;
 use crate::entry;
 use crate::flow;
 use crate::pick::Policy;
@@ -82,6 +83,10 @@ pub struct Settings {
     /// What flows may have in flight beyond what the windows of the paths ask for, in percent of it. Without it the windows could never
     /// be found too small, and would not grow; it waits at the entry.
     pub headroom_percent: u32,
+    /// Which rule finds what paths lose, and so tells the controller. By packet numbers of the paths the session does it.
+    pub loss: crate::loss::Rule,
+    /// Packets are kept until they are acknowledged, and lost ones sent again from here; `None`: that is left to the hosts.
+    pub cache: Option<cache::Limits>,
     /// Packets that wait for the hosts' side at most.
     pub outbox: usize,
 }
@@ -99,6 +104,8 @@ impl Default for Settings {
             policy: Policy::default(),
             window: Some(Rule::Delivered),
             headroom_percent: 50,
+            loss: crate::loss::Rule::PathNumbers,
+            cache: None,
             outbox: 4_096,
         }
     }

@@ -4,8 +4,8 @@ use super::carry::Carriage;
 use super::peers::Way;
 use super::{Gateway, Parcel};
 use crate::checksum::State;
-use crate::clamp::{clamp, mss_for};
-use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN};
+use crate::clamp::{best_packet, clamp, mss_for};
+use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN, header_len};
 use crate::flow::Seen;
 use crate::reorder::{Arrived, Timer};
 use crate::segment::Segment;
@@ -40,12 +40,17 @@ impl Gateway {
         }
         let Some(connection) = self.endpoint.connection_mut(session) else { return };
         let Some(peer) = self.peers.get_mut(index) else { return };
-        while let Some((_, datagram)) = connection.next_returned() {
+        while let Some((mark, datagram)) = connection.next_returned() {
+            if let Some(judge) = &mut peer.judge {
+                judge.withdraw(mark);
+            }
             peer.returned.push_back(datagram);
         }
-        if !peer.returned.is_empty() {
+        let returned = !peer.returned.is_empty();
+        if returned {
             self.note_waiting(index);
         }
+        self.judge(now, index, session);
     }
 
     fn on_datagram(&mut self, now: Instant, index: usize, session: Handle, received: Received) {
@@ -59,7 +64,8 @@ impl Gateway {
             Ok(Message::Ordered { label, sequence, .. }) => {
                 self.on_packet(now, index, Some((label, sequence)), ORDERED_LEN, data);
             }
-            Ok(Message::Batched { label, sequence, .. }) => {
+            Ok(Message::Batched { label, sequence, map, .. }) => {
+                self.on_map(index, label, sequence, map);
                 self.on_packet(now, index, Some((label, sequence)), BATCHED_LEN, data);
             }
             Ok(Message::Unordered { .. }) => self.on_packet(now, index, None, UNORDERED_LEN, data),
@@ -71,8 +77,10 @@ impl Gateway {
                 }
                 self.give_back(session, data);
             }
-            // The session finds losses by the packet numbers of its paths.
-            Ok(Message::Loss { .. }) => self.give_back(session, data),
+            Ok(Message::Loss { label, first, end }) => {
+                self.on_reported(now, index, (label, first, end));
+                self.give_back(session, data);
+            }
             Err(_) => {
                 self.counters.malformed += 1;
                 self.give_back(session, data);
@@ -117,6 +125,9 @@ impl Gateway {
         });
         self.clear_gone();
         if let Seen::Carried { flow: id, from, .. } = seen {
+            if !self.on_ack(now, index, id, &segment, place.is_some()) {
+                return self.recycle(parcel.into_buffer());
+            }
             let way = self.peers.get(index).map(|peer| peer.way).unwrap_or_default();
             let wanted = self.settings.window.is_some();
             if let Some(flow) = self.flows.get_mut(id) {
@@ -131,16 +142,23 @@ impl Gateway {
             }
             if segment.tcp.flags.any(Flags::SYN) {
                 // What the host here sends back must fit as well.
-                clamp(parcel.packet_mut(), &segment, mss_for(way.largest, segment.ip.is_v6()));
+                clamp(parcel.packet_mut(), &segment, mss_for(way.best, segment.ip.is_v6()));
             }
         }
         self.counters.delivered += 1;
         self.counters.delivered_bytes += parcel.len() as u64;
         let Some((label, sequence)) = place else { return self.put_out(parcel) };
-        let wait = self.peers.get(index).map_or(Duration::ZERO, |peer| peer.way.reorder_wait);
+        let timer = self.settings.timer;
+        let wait = self.peers.get(index).map_or(Duration::ZERO, |peer| match timer {
+            Timer::Peak { cap } => peer.way.reorder_wait.max(peer.lateness.peak()).min(cap),
+            _ => peer.way.reorder_wait,
+        });
         let arrived = Arrived { sequence, bytes: parcel.len(), wait, packet: parcel };
         let out = &mut self.out;
-        self.exit.on_packet(now, (index, label), arrived, &mut |_, parcel| out.push_back(parcel));
+        let late = self.exit.on_packet(now, (index, label), arrived, &mut |_, parcel| out.push_back(parcel));
+        if let Some(peer) = self.peers.get_mut(index) {
+            peer.lateness.on_packet(now, late, peer.way.longest);
+        }
         self.trim_out();
     }
 
@@ -159,8 +177,10 @@ impl Gateway {
         if self.peers.get(index).is_none_or(|peer| now < peer.way.until) {
             return;
         }
-        let way = self.way(now, index).unwrap_or_default();
+        let way = self.way(now, index);
         if let Some(peer) = self.peers.get_mut(index) {
+            // While no path is usable, what was known holds: packets wait for one, and need not be smaller.
+            let way = way.unwrap_or(peer.way);
             let flows = u32::try_from(peer.sending.len()).unwrap_or(u32::MAX);
             peer.way = Way { until: now + WAY_HOLDS + WAY_HOLDS_PER_FLOW * flows, ..way };
         }
@@ -172,11 +192,13 @@ impl Gateway {
         let connection = endpoint.connection(peer.session()?)?;
         let usable = || connection.path_views().filter(|view| view.usable);
         let rtt = usable().map(|view| view.srtt).min()?;
-        let largest = usable().map(|view| view.largest).min()?.saturating_sub(ORDERED_LEN);
+        let largest = || usable().map(|view| view.largest.saturating_sub(header_len(settings.loss)));
+        let (best, largest) = (best_packet(largest), largest().max()?);
         windows.clear();
         windows.extend(usable().map(|view| PathWindow { window: view.window, rtt: view.srtt }));
         // What leaves together arrives as far apart as the paths differ: acknowledgments of all come back by the same way.
-        let apart = usable().map(|view| view.srtt).max()?.saturating_sub(rtt);
+        let longest = usable().map(|view| view.srtt).max()?;
+        let apart = longest.saturating_sub(rtt);
         let heard = settings.timer.wait(peer.delays(now));
         let reorder_wait = match settings.timer {
             // Of a path of the peer's by which nothing came of late, ours beside it tells what there may be to wait for.
@@ -203,6 +225,6 @@ impl Gateway {
             let headroom = total / 100 * u64::from(settings.headroom_percent);
             share(total.saturating_add(headroom), receivers, LEAST_SHARE)
         });
-        Some(Way { until: now, flow_limit, largest, rtt, reorder_wait })
+        Some(Way { until: now, flow_limit, largest, best, rtt, longest, reorder_wait })
     }
 }

@@ -1,6 +1,7 @@
 //! An IP packet with room before it for what the session's datagram begins with, so that no packet is ever moved in memory.
 
-use crate::encap::{Label, Message, ORDERED_LEN, UNORDERED_LEN};
+use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN};
+use crate::loss::Rule;
 use alloc::vec::Vec;
 use byway_wire::Writer;
 
@@ -59,6 +60,18 @@ impl Parcel {
         self.0
     }
 
+    /// The datagram that carries the packet in order, with room for a map if the rule wants one.
+    pub(super) fn in_place(self, rule: Rule, label: Label, sequence: u32) -> Vec<u8> {
+        if rule != Rule::Batched {
+            return self.ordered(label, sequence);
+        }
+        let mut datagram = alloc::vec![0; BATCHED_LEN];
+        Message::Batched { label, sequence, map: 0, packet: &[] }
+            .write_header(&mut Writer::new(&mut datagram));
+        datagram.extend_from_slice(self.packet());
+        datagram
+    }
+
     /// The datagram that carries the packet in order.
     pub(super) fn ordered(mut self, label: Label, sequence: u32) -> Vec<u8> {
         if let Some(room) = self.0.get_mut(..ORDERED_LEN) {
@@ -80,8 +93,10 @@ impl Parcel {
     pub(super) fn carried_by(datagram: Vec<u8>) -> Option<Self> {
         match Message::read(&datagram).ok()? {
             Message::Ordered { .. } => Some(Self::new(datagram)),
-            Message::Unordered { packet } => Some(Self::copy(Vec::new(), packet)),
-            Message::Batched { .. } | Message::Serves { .. } | Message::Loss { .. } => None,
+            Message::Unordered { packet } | Message::Batched { packet, .. } => {
+                Some(Self::copy(Vec::new(), packet))
+            }
+            Message::Serves { .. } | Message::Loss { .. } => None,
         }
     }
 }

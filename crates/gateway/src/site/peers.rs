@@ -4,12 +4,15 @@
 //! than two the oldest is closed.
 
 use super::config;
+use super::holes::Holes;
+use super::judge::Judge;
 use super::parcel::Parcel;
-use crate::encap::{Label, UNORDERED};
+use crate::encap::{LOSS, Label, UNORDERED};
 use crate::entry::EntryQueue;
+use crate::epoch::Epochs;
 use crate::flow::FlowId;
 use crate::pick::Want;
-use crate::reorder::{PathDelay, PathDelays};
+use crate::reorder::{Lateness, PathDelay, PathDelays};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
@@ -43,6 +46,8 @@ pub(super) struct Waiting {
     pub parcel: Parcel,
     /// What it asks of its path.
     pub want: Want,
+    /// The sequence numbers of TCP that it fills: the first, and one past the last.
+    pub range: (u32, u32),
 }
 
 /// What is told to the peer again and again.
@@ -59,10 +64,14 @@ pub(super) struct Way {
     pub until: Instant,
     /// Bytes that each flow may have in flight.
     pub flow_limit: u64,
-    /// The largest IP packet that all paths carry.
+    /// The largest IP packet that a path carries.
     pub largest: usize,
+    /// The IP packets that hosts had better send.
+    pub best: usize,
     /// Round trip of the fastest path.
     pub rtt: Duration,
+    /// Round trip of the slowest path.
+    pub longest: Duration,
     /// How long a packet that comes may wait for those before it.
     pub reorder_wait: Duration,
 }
@@ -73,7 +82,9 @@ impl Default for Way {
             until: Instant::ZERO,
             flow_limit: u64::MAX,
             largest: LEAST_PACKET,
+            best: LEAST_PACKET,
             rtt: Duration::ZERO,
+            longest: Duration::ZERO,
             reorder_wait: Duration::ZERO,
         }
     }
@@ -97,6 +108,8 @@ pub(super) struct Peer {
     pub returned: VecDeque<Vec<u8>>,
     /// What is known of the delays on its paths to us.
     delays: BTreeMap<(Handle, PathId), (Instant, PathDelays)>,
+    /// By how much its packets are late.
+    pub lateness: Lateness,
     /// The label to give next.
     pub label: Label,
     /// What is known of the way to it, worked out anew now and then.
@@ -107,10 +120,21 @@ pub(super) struct Peer {
     pub sending: Vec<FlowId>,
     /// Whether it is among the peers for whose paths something waits.
     pub waits: bool,
+    /// Watches what is sent, if that is wanted.
+    pub judge: Option<Judge>,
+    /// When its paths were last penalised by what is found here.
+    pub epochs: Epochs,
+    /// What is missing of what it sent, by its maps.
+    pub holes: Holes,
 }
 
 impl Peer {
-    pub fn new(config: config::Peer, limits: crate::entry::Limits, first: Label) -> Self {
+    pub fn new(
+        config: config::Peer,
+        limits: crate::entry::Limits,
+        first: Label,
+        judge: Option<Judge>,
+    ) -> Self {
         Self {
             retry_at: (!config.addresses.is_empty()).then_some(Instant::ZERO),
             config,
@@ -122,12 +146,16 @@ impl Peer {
             entry: EntryQueue::new(limits),
             returned: VecDeque::new(),
             delays: BTreeMap::new(),
+            lateness: Lateness::default(),
             label: first,
             way: Way::default(),
             carried: 0,
             carried_bytes: 0,
             sending: Vec::new(),
             waits: false,
+            judge,
+            epochs: Epochs::new(),
+            holes: Holes::default(),
         }
     }
 
@@ -136,12 +164,17 @@ impl Peer {
         self.sessions.last().copied()
     }
 
-    /// What the next packet for its paths asks of them; `None`: nothing waits.
-    pub fn next_want(&mut self) -> Option<Want> {
+    /// What the next datagram for its paths asks of them, and its bytes, if `header` stands before a packet; `None`: nothing waits.
+    pub fn next_want(&mut self, header: usize) -> Option<(Want, usize)> {
         match self.returned.front() {
-            Some(datagram) if datagram.first() == Some(&UNORDERED) => Some(Want::Soon),
-            Some(_) => Some(Want::Room),
-            None => self.entry.peek().map(|(_, waiting)| waiting.want),
+            Some(datagram) if matches!(datagram.first(), Some(&(UNORDERED | LOSS))) => {
+                Some((Want::Soon, datagram.len()))
+            }
+            Some(datagram) => Some((Want::Room, datagram.len())),
+            None => {
+                let (_, waiting) = self.entry.peek()?;
+                Some((waiting.want, waiting.parcel.len() + header))
+            }
         }
     }
 
@@ -182,6 +215,7 @@ impl Peer {
             self.dialling = None;
         }
         self.sessions.push(handle);
+        self.new_paths();
         if self.sessions.len() > MOST_SESSIONS {
             let oldest = self.sessions.remove(0);
             endpoint.close(now, oldest, 0, "a newer session took its place");
@@ -197,6 +231,7 @@ impl Peer {
     pub fn on_gone(&mut self, now: Instant, handle: Handle, why: String) -> bool {
         let before = self.sessions.len();
         self.sessions.retain(|session| *session != handle);
+        self.new_paths();
         let lost = self.sessions.len() < before;
         if self.dialling == Some(handle) {
             self.dialling = None;
@@ -209,6 +244,14 @@ impl Peer {
         }
         self.retry(now);
         lost && self.sessions.is_empty()
+    }
+
+    /// Packets go by other paths from now on, whose names may be those of others before.
+    fn new_paths(&mut self) {
+        self.epochs = Epochs::new();
+        if let Some(judge) = &mut self.judge {
+            judge.clear();
+        }
     }
 
     /// Whether the handle is a session or an attempt of this peer's.

@@ -1,8 +1,10 @@
 //! What a gateway is doing, for people and their programs.
 
 use super::Gateway;
+use crate::cache;
 use crate::entry;
 use crate::flow;
+use crate::loss::Rule;
 use crate::pass::Passed;
 use crate::reorder::WaitStats;
 use crate::serves::Served;
@@ -46,6 +48,13 @@ pub struct Counters {
     pub overrun: u64,
     /// Times that the last session with a peer was lost.
     pub lost_sessions: u64,
+    /// Packets that were held for lost between the gateways, as far as that is watched here: by another rule than the session's,
+    /// or with a cache.
+    pub lost: u64,
+    /// Those of them that arrived after all.
+    pub spurious: u64,
+    /// Losses of which the controller was told from here: one per path and epoch.
+    pub penalties: u64,
 }
 
 /// A path to a peer.
@@ -97,6 +106,10 @@ pub struct Status {
     pub waits: WaitStats,
     /// Bytes that wait to be put in order.
     pub reordering: usize,
+    /// The rule that finds losses.
+    pub loss: Rule,
+    /// What the cache did, and the bytes that it holds, if there is one.
+    pub cache: Option<(cache::Counters, usize)>,
 }
 
 impl Gateway {
@@ -128,6 +141,8 @@ impl Gateway {
             passed: self.passed,
             waits: *self.exit.stats(),
             reordering: self.exit.bytes(),
+            loss: self.settings.loss,
+            cache: self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes())),
         }
     }
 

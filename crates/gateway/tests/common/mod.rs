@@ -180,6 +180,7 @@ impl Sites {
         Self { world, alice, bob, there, back, plan }
     }
 
+    #[allow(dead_code, reason = "not all tests have relays")]
     /// As [`new`](Self::new), with one direct path, and detours: for each relay its lines to Alice's gateway and to Bob's.
     pub fn with_relays(plan: Plan, direct: PipeConfig, ways: &[[PipeConfig; 2]], plain: &PipeConfig) -> Self {
         let mut sites = Self::new(Plan { relays: ways.len(), ..plan }, &[direct], plain);

@@ -1,0 +1,89 @@
+//! What the maps of packets that came tell of packets that did not (HIR, 7.3), for all flows of a peer, bounded.
+
+use crate::encap::Label;
+use crate::loss::BatchHoles;
+use alloc::collections::BTreeMap;
+
+/// Later packets that name a missing one before it is lost: paths reorder (RFC 9002, section 6.1.1, `kPacketThreshold`).
+const LATER: u32 = 3;
+/// Packets remembered of all flows of a peer; beyond it, all is forgotten, which delays a finding and makes none that is wrong.
+const REMEMBERED: usize = 1 << 18;
+
+#[derive(Debug)]
+struct OfFlow {
+    holes: BatchHoles,
+    /// The packet that came first: nothing is known of those before it.
+    since: u32,
+    latest: u32,
+}
+
+/// The flows of a peer.
+#[derive(Debug, Default)]
+pub(super) struct Holes {
+    flows: BTreeMap<Label, OfFlow>,
+    remembered: usize,
+}
+
+impl Holes {
+    /// A packet came. Ranges of sequences that are lost by that are given to `lost`: first, one past the last.
+    pub fn on_arrived(&mut self, label: Label, sequence: u32, map: u32, mut lost: impl FnMut(u32, u32)) {
+        if self.remembered > REMEMBERED {
+            *self = Self::default();
+        }
+        let new = || OfFlow { holes: BatchHoles::new(LATER), since: sequence, latest: sequence };
+        let flow = self.flows.entry(label).or_insert_with(new);
+        if sequence.abs_diff(flow.latest) > 1 << 31 {
+            *flow = new(); // the numbers have gone round
+        }
+        flow.latest = flow.latest.max(sequence);
+        // Bits beyond the first that came say nothing.
+        let known = sequence.saturating_sub(flow.since);
+        let map = if known >= 32 { map } else { map & ((1 << known) - 1) };
+        let before = flow.holes.len();
+        let mut range: Option<(u32, u32)> = None;
+        flow.holes.on_arrived(u64::from(sequence), map, |missing| {
+            let missing = missing as u32;
+            match &mut range {
+                Some((_, end)) if *end == missing => *end += 1,
+                _ => {
+                    if let Some((first, end)) = range.replace((missing, missing.wrapping_add(1))) {
+                        lost(first, end);
+                    }
+                }
+            }
+        });
+        self.remembered = self.remembered + flow.holes.len() - before;
+        if let Some((first, end)) = range {
+            lost(first, end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn what_three_later_packets_of_the_path_name_is_lost_and_nothing_before_the_first() {
+        let (mut holes, mut lost) = (Holes::default(), Vec::new());
+        // 10 came first; 11 to 13 never do; all took one path.
+        for sequence in [10, 14, 15, 16, 17] {
+            holes.on_arrived(Label::new(1), sequence, u32::MAX, |first, end| {
+                lost.push((sequence, first, end))
+            });
+        }
+        assert_eq!(lost, [(16, 11, 14)]);
+        // Another flow is another matter.
+        holes.on_arrived(Label::new(2), 500, u32::MAX, |_, _| panic!("nothing is known of it"));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut holes = Holes::default();
+        for number in 0..REMEMBERED as u32 * 3 {
+            holes.on_arrived(Label::new(number % 1_000), number / 1_000, 1, |_, _| {});
+            assert!(holes.remembered <= REMEMBERED + 40);
+        }
+    }
+}
