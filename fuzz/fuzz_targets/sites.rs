@@ -3,6 +3,7 @@
 
 use byway::gateway::check::Report;
 use byway::gateway::config::GatewayConfig;
+use byway_gateway::loss::Rule;
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 
@@ -16,6 +17,11 @@ fuzz_target!(|bytes: &[u8]| {
             let report = Report::of(&config);
             assert_eq!(report.rules.len(), config.rules.rules.len() + 1);
             assert!(!report.to_string().is_empty());
+            // What differs from the usual is told, and bounded.
+            let told = |part: &str| report.gateway.iter().any(|line| line.contains(part));
+            assert_eq!(told("Losses are found"), config.settings.loss != Rule::PathNumbers);
+            assert_eq!(told("It keeps what it sends"), config.settings.cache.is_some());
+            assert!(config.settings.cache.is_none_or(|cache| cache.flow_bytes <= cache.bytes));
         }
         Err(error) => assert!(error.to_string().starts_with("gw.toml")),
     }

@@ -1,6 +1,7 @@
 //! Plans that name gateways: what they may say, and what comes of it in the simulator.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that has no value has failed")]
 
+use byway_gateway::loss::Rule as Loss;
 use byway_gateway::reorder::Timer;
 use byway_gateway::window::Rule;
 use byway_lab::plan::{Mode, Overrides, Plan};
@@ -83,7 +84,7 @@ fn goodput(record: &Record) -> f64 {
 #[test]
 fn what_a_plan_says_of_gateways_is_read() {
     let more = "congestion = \"harp-joint\"\nbundle = \"flow\"\nwindow = \"literal\"\nheadroom = \"20 %\"\nentry = \"65 KB\"\n\
-                timer = { rule = \"harp\", rho = 2 }\n";
+                timer = { rule = \"harp\", rho = 2 }\nloss = \"batched\"\ncache = true\n";
     let plan = read(&gateways(more));
     let setup = &plan.variants[0];
     let [sites] = setup.gateways.as_slice() else { panic!("{:?}", setup.gateways) };
@@ -91,6 +92,10 @@ fn what_a_plan_says_of_gateways_is_read() {
     let settings = sites.settings;
     assert_eq!((settings.window, settings.headroom_percent), (Some(Rule::Literal), 20));
     assert_eq!((settings.timer, settings.entry.flow_bytes), (Timer::Harp { rho: 2.0 }, 65_000));
+    assert_eq!(
+        (settings.loss, settings.cache),
+        (Loss::Batched, Some(byway_gateway::cache::Limits::default()))
+    );
     let transfer = &setup.transfers[0];
     assert!(matches!(&transfer.carrier, Carrier::Gateways(_, by) if by == "sites"), "{transfer:?}");
     assert_eq!(transfer.paths, [Way::Direct, Way::Through("X".into())], "those of its gateways");
@@ -109,6 +114,8 @@ fn mistakes_are_told_with_their_line() {
         ("congestion = \"cubicle\"", "no such controller"),
         ("relays = \"none\"", "expected prefer, exclude or any"),
         ("choice = \"random\"", "expected waiting or literal"),
+        ("loss = \"luck\"", "expected all-passed, batched or path-numbers"),
+        ("cache = \"much\"", "cache"),
     ] {
         let told = refused(&gateways(more));
         assert!(told.starts_with("plan.toml:") && told.contains(expected), "{more}: {told}");

@@ -2,7 +2,9 @@
 
 use super::config::{GatewayConfig, PORT};
 use super::plumbing::{Plan, system};
+use crate::units::Bytes;
 use byway_gateway::Prefix;
+use byway_gateway::loss::Rule as Losses;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
 use serde::Serialize;
 use std::fmt;
@@ -90,6 +92,26 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
         let ports: Vec<String> = served.ports.iter().map(ToString::to_string).collect();
         let ports = if ports.is_empty() { String::new() } else { format!(", ports {}", ports.join(", ")) };
         lines.push(format!("It serves {}{ports}.", served.hosts));
+    }
+    lines.extend(
+        match config.settings.loss {
+            Losses::PathNumbers => None,
+            Losses::Batched => Some(
+                "Losses are found by maps in the packets that it sends (HIR): peers report what is missing, and reordering costs more \
+                 than by the packet numbers of paths.",
+            ),
+            Losses::AllPassed => Some(
+                "Losses are found once something later has arrived on every path (Harp): later than by the packet numbers of paths.",
+            ),
+        }
+        .map(str::to_owned),
+    );
+    if let Some(cache) = config.settings.cache {
+        lines.push(format!(
+            "It keeps what it sends until hosts acknowledge it, at most {} and {} of a flow, and sends what paths lose again by itself.",
+            Bytes(cache.bytes as u64),
+            Bytes(cache.flow_bytes as u64)
+        ));
     }
     for peer in &config.peers {
         let by = match (peer.addresses.as_slice(), peer.relays.len()) {
@@ -223,6 +245,23 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn what_differs_from_the_usual_is_explained() {
+        let text = |settings: &str| {
+            let text = format!("[gateway]\nserves = [\"192.168.1.0/24\"]\n{settings}");
+            Report::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()).to_string()
+        };
+        let usual = text("");
+        assert!(!usual.contains("Losses are found") && !usual.contains("It keeps"), "{usual}");
+        assert!(text("loss = \"all-passed\"").contains("later has arrived on every path (Harp)"));
+        assert!(text("loss = \"batched\"").contains("maps in the packets that it sends (HIR)"));
+        let kept = text("[limits]\ncache = \"32M\"");
+        assert!(
+            kept.contains("until hosts acknowledge it, at most 32.0 MiB and 4.00 MiB of a flow"),
+            "{kept}"
+        );
     }
 
     #[test]

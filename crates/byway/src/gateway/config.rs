@@ -11,10 +11,11 @@ use crate::state::StateDir;
 use anyhow::{Context as _, Result};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
+use byway_gateway::loss::Rule;
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
 use byway_gateway::site::{self, Settings};
-use byway_gateway::{Prefix, entry, flow, reorder};
+use byway_gateway::{Prefix, cache, entry, flow, reorder};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::fs;
@@ -230,7 +231,22 @@ fn settings(place: &Place<'_>, gateway: &GatewayText, limits: &LimitsText) -> Re
     let flows = count(&limits.flows, default.flows.flows, 1_000_000)?;
     let entry = bytes(&limits.entry, default.entry.bytes)?;
     let exit = bytes(&limits.reorder, default.exit.bytes)?;
+    let cache = match (&limits.cache, &limits.cache_of_flow) {
+        (None, None) => None,
+        (None, Some(told)) => {
+            let what = "without `cache`, the bytes of all flows, nothing is kept of a flow";
+            return Err(place.at(told.span(), what));
+        }
+        (all, of_flow) => {
+            let default = cache::Limits::default();
+            let all = bytes(all, default.bytes)?;
+            let flow_bytes = bytes(of_flow, default.flow_bytes)?.min(all);
+            Some(cache::Limits { bytes: all, flow_bytes, ..default })
+        }
+    };
     Ok(Settings {
+        loss: loss(place, gateway.loss.as_ref())?,
+        cache,
         observe: gateway.observe,
         fail_closed: gateway.fail_closed,
         dead_after,
@@ -270,6 +286,15 @@ fn serves(place: &Place<'_>, gateway: &GatewayText) -> Result<Vec<Served>, Confi
     }
     announce(0, &serves).map(|_| serves).ok_or_else(|| {
         place.at(gateway.serves.span(), "that is more than can be announced to peers: use wider prefixes")
+    })
+}
+
+fn loss(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Rule, ConfigError> {
+    let Some(told) = told else { return Ok(Rule::default()) };
+    Rule::named(told.as_ref()).ok_or_else(|| {
+        let known: Vec<&str> = Rule::NAMES.iter().map(|(name, _)| *name).collect();
+        let what = format!("no rule finds losses as `{}`: choose one of {}", told.as_ref(), known.join(", "));
+        place.at(told.span(), &what)
     })
 }
 

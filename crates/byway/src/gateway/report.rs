@@ -3,6 +3,7 @@
 use crate::units::Bytes;
 use byway_engine::connection::path::State;
 use byway_engine::route::Via;
+use byway_gateway::loss::Rule;
 use byway_gateway::site::{PathStatus, PeerStatus, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ pub struct GatewayReport {
     pub peers: Vec<PeerReport>,
     /// Flows that are carried now.
     pub flows: usize,
-    /// What happened so far, by name; see `byway_gateway::site::Counters`.
+    /// What happened so far, by name; see `byway_gateway::site::Counters` and `byway_gateway::flow::Counters`.
     pub counters: BTreeMap<String, u64>,
     /// Why packets were left alone, by reason.
     pub passed: BTreeMap<String, u64>,
@@ -27,6 +28,25 @@ pub struct GatewayReport {
     pub waited_under_20ms: f64,
     /// See above.
     pub waited_in_vain: f64,
+    /// The rule that finds losses.
+    #[serde(default)]
+    pub loss: String,
+    /// What is kept until it is acknowledged, if anything is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheReport>,
+}
+
+/// What is kept until it is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheReport {
+    /// Bytes kept now.
+    pub bytes: usize,
+    /// Packets that found no room.
+    pub unkept: u64,
+    /// Packets sent again.
+    pub resent: u64,
+    /// Duplicate ACKs kept from senders.
+    pub suppressed: u64,
 }
 
 /// Another gateway.
@@ -105,6 +125,13 @@ impl GatewayReport {
             ("malformed", c.malformed),
             ("overrun", c.overrun),
             ("lost_sessions", c.lost_sessions),
+            ("opened", status.table.taken),
+            ("pushed_out", status.table.pushed_out),
+            ("made_room", status.table.made_room),
+            ("expired", status.table.expired),
+            ("lost", c.lost),
+            ("spurious", c.spurious),
+            ("penalties", c.penalties),
         ];
         let reasons = byway_gateway::Pass::ALL.into_iter().map(|reason| (reason, status.passed.of(reason)));
         Self {
@@ -119,6 +146,13 @@ impl GatewayReport {
                 .collect(),
             waited_under_20ms: status.waits.share_within(20),
             waited_in_vain: status.waits.share_timed_out(),
+            loss: status.loss.name().to_owned(),
+            cache: status.cache.map(|(counters, bytes)| CacheReport {
+                bytes,
+                unkept: counters.unkept,
+                resent: counters.resent,
+                suppressed: counters.suppressed,
+            }),
         }
     }
 }
@@ -211,6 +245,17 @@ impl fmt::Display for GatewayReport {
         let told = self.counters.iter().filter(|(_, count)| **count > 0);
         let told: Vec<String> = told.map(|(name, count)| format!("{name} {count}")).collect();
         writeln!(f, "{}", told.join(", "))?;
+        if !(self.loss.is_empty() || self.loss == Rule::default().name()) {
+            writeln!(f, "losses are found by the rule {}", self.loss)?;
+        }
+        if let Some(cache) = self.cache {
+            let CacheReport { bytes, unkept, resent, suppressed } = cache;
+            writeln!(
+                f,
+                "cache: {} kept, {resent} packets sent again, {suppressed} duplicate ACKs suppressed, {unkept} packets without room",
+                Bytes(bytes as u64)
+            )?;
+        }
         write!(
             f,
             "{:.1} % of packets waited less than 20 ms to be put in order, {:.2} % in vain",

@@ -4,6 +4,7 @@ use super::reader::{Reader, Wrong};
 use super::sections::{name, pair, ways, when};
 use crate::setup::{Gateways, Way};
 use byway_control::by_name;
+use byway_gateway::cache;
 use byway_gateway::pick::{Policy, Relays};
 use byway_gateway::reorder::Timer;
 use byway_gateway::site::Settings;
@@ -81,6 +82,14 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
     if let Some(timer) = reader.table("timer", timer)? {
         settings.timer = timer;
     }
+    if let Some(named) = reader.text("loss")? {
+        let Some(rule) = byway_gateway::loss::Rule::named(&named) else {
+            let what = format!("expected all-passed, batched or path-numbers, found {named:?}");
+            return reader.wrong("loss", what);
+        };
+        settings.loss = rule;
+    }
+    settings.cache = reader.truth("cache")?.unwrap_or(false).then(cache::Limits::default);
     if let Some(bytes) = reader.size("entry")? {
         settings.entry.flow_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         settings.entry.bytes = settings.entry.bytes.max(settings.entry.flow_bytes);

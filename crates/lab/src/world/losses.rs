@@ -94,7 +94,9 @@ fn read(packet: &[u8]) -> Option<(Header, Label, u32)> {
     let sealed = packet.get(HEADER_LEN + STAMP_LEN..packet.len().checked_sub(TAG_LEN)?)?;
     Frames::new(sealed).map_while(Result::ok).find_map(|frame| match frame {
         Frame::Datagram(data) => match Message::read(data).ok()? {
-            Message::Ordered { label, sequence, .. } => Some((header, label, sequence)),
+            Message::Ordered { label, sequence, .. } | Message::Batched { label, sequence, .. } => {
+                Some((header, label, sequence))
+            }
             _ => None,
         },
         _ => None,

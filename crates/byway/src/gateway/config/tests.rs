@@ -19,11 +19,14 @@ serves = ["192.168.1.0/24", {{ hosts = "2001:db8:1::/48", ports = [873, "8000-80
 congestion = "hir"
 fail-closed = true
 dead-after = "4s"
+loss = "batched"
 
 [limits]
 flows = 1000
 entry = "4M"
 reorder = "16M"
+cache = "1M"
+cache-of-flow = "2M"
 
 [[peer]]
 name = "harbour"
@@ -53,6 +56,9 @@ fn a_whole_file_is_read() {
     assert_eq!(config.settings.dead_after, Duration::from_secs(4));
     assert_eq!((config.settings.flows.flows, config.settings.flows.opening), (1000, 1000));
     assert_eq!((config.settings.entry.bytes, config.settings.exit.bytes), (4 << 20, 16 << 20));
+    assert_eq!(config.settings.loss, Rule::Batched);
+    let kept = config.settings.cache.map(|cache| (cache.bytes, cache.flow_bytes));
+    assert_eq!(kept, Some((1 << 20, 1 << 20)), "of a flow no more than of all");
     assert_eq!(config.rules.rules[0].direction, Direction::Outbound);
     let [peer] = config.peers.as_slice() else { panic!("{:?}", config.peers) };
     assert_eq!((peer.name.as_str(), peer.key.to_string().as_str()), ("harbour", PEER));
@@ -89,17 +95,20 @@ fn a_mistake_is_told_with_its_line() {
         ("4711", "70000", 6, "u16"),
         ("\"4s\"", "\"4 fortnights\"", 10, "fortnights"),
         ("\"4s\"", "\"1h\"", 10, "between 1s and 60s"),
-        ("flows = 1000", "flows = 0", 13, "at least 1"),
-        ("\"4M\"", "\"4K\"", 14, "at least 128K"),
+        ("flows = 1000", "flows = 0", 14, "at least 1"),
+        ("\"4M\"", "\"4K\"", 15, "at least 128K"),
         ("192.0.2.1", "eth0", 4, "write an IP address"),
-        (PEER, "byway-key-aaaa", 19, "mistyped or cut short"),
-        ("198.51.100.7:4749", "198.51.100.7", 20, "invalid socket address"),
-        ("198.51.100.7:4749", "0.0.0.0:4749", 18, "none that can be reached"),
-        ("[\"192.168.2.0/24\", \"2001:db8:2::/48\"]", "[]", 21, "may speak for no hosts"),
-        ("to-ports = [873]", "to-ports = [87300]", 26, "port"),
-        ("direction = \"outbound\"", "direction = \"up\"", 25, "unknown variant `up`"),
-        ("[[rule]]", "[[rules]]", 23, "unknown field `rules`"),
-        ("[limits]", "[limits", 12, ""),
+        (PEER, "byway-key-aaaa", 22, "mistyped or cut short"),
+        ("198.51.100.7:4749", "198.51.100.7", 23, "invalid socket address"),
+        ("198.51.100.7:4749", "0.0.0.0:4749", 21, "none that can be reached"),
+        ("[\"192.168.2.0/24\", \"2001:db8:2::/48\"]", "[]", 24, "may speak for no hosts"),
+        ("to-ports = [873]", "to-ports = [87300]", 29, "port"),
+        ("direction = \"outbound\"", "direction = \"up\"", 28, "unknown variant `up`"),
+        ("[[rule]]", "[[rules]]", 26, "unknown field `rules`"),
+        ("[limits]", "[limits", 13, ""),
+        ("loss = \"batched\"", "loss = \"luck\"", 11, "choose one of all-passed, batched, path-numbers"),
+        ("cache = \"1M\"", "cache = \"1K\"", 17, "at least 128K"),
+        ("cache = \"1M\"\n", "", 17, "without `cache`"),
     ] {
         let error = changed(from, to);
         assert!(error.starts_with(&format!("/etc/byway/gw.toml:{line}: ")), "{to}: {error}");
@@ -118,9 +127,9 @@ fn peers_are_told_apart() {
     let peer = whole();
     let peer = &peer[peer.find("[[peer]]").unwrap()..peer.find("[[rule]]").unwrap()];
     let other = peer.replace(PEER, &PublicKey([3; 32]).to_string());
-    assert!(read(&(whole() + &other)).unwrap_err().contains(":28: there is another peer `harbour`"));
+    assert!(read(&(whole() + &other)).unwrap_err().contains(":31: there is another peer `harbour`"));
     let other = peer.replace("harbour", "island");
-    assert!(read(&(whole() + &other)).unwrap_err().contains(":29: the peer `harbour` has this key, too"));
+    assert!(read(&(whole() + &other)).unwrap_err().contains(":32: the peer `harbour` has this key, too"));
 }
 
 #[test]
@@ -130,7 +139,7 @@ fn a_relays_word_is_kept_secret() {
     let with = |word: &str| whole().replace("allowed = ", &format!("relays = [\"{word}\"]\nallowed = "));
     let read = |word: &str| GatewayConfig::parse(&file, &with(word)).map_err(|error| error.to_string());
     let error = read("byway-relay1-secretsecret").unwrap_err();
-    assert!(error.contains(":21: ") && !error.contains("secretsecret"), "{error}");
+    assert!(error.contains(":24: ") && !error.contains("secretsecret"), "{error}");
     let error = read("@relay.word").unwrap_err();
     assert!(error.contains("relay.word: ") && error.contains("No such file"), "{error}");
 }

@@ -60,6 +60,7 @@ pub(super) struct GatewayText {
     #[serde(default)]
     pub observe: bool,
     pub dead_after: Option<Spanned<Time>>,
+    pub loss: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -71,6 +72,8 @@ pub(super) struct LimitsText {
     pub entry_of_flow: Option<Spanned<Size>>,
     pub reorder: Option<Spanned<Size>>,
     pub reorder_of_flow: Option<Spanned<Size>>,
+    pub cache: Option<Spanned<Size>>,
+    pub cache_of_flow: Option<Spanned<Size>>,
 }
 
 #[derive(Debug, serde::Deserialize)]

@@ -6,6 +6,7 @@ use super::carriers::{Helper, PORT, ready, text};
 use crate::gateway::report::GatewayReport;
 use crate::gateway::run::ask;
 use anyhow::{Context as _, Result, bail};
+use byway_gateway::site::Settings;
 use byway_lab::Setup;
 use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};
 use byway_lab::setup::{Carrier, End, Gateways, Transfer, Way};
@@ -31,9 +32,10 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
         if gateways.per_flow {
             return refused("a bundle for each flow is only simulated");
         }
-        if gateways.settings != byway_gateway::site::Settings::default() {
+        let Settings { loss, cache, .. } = gateways.settings;
+        if gateways.settings != (Settings { loss, cache, ..Settings::default() }) {
             return refused(
-                "gateways that differ from byway's own in more than the controller are only simulated",
+                "gateways that differ from byway's own in more than controller, loss and cache are only simulated",
             );
         }
         if !geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
@@ -126,7 +128,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         let mut config = String::new();
         let _ = write!(
             config,
-            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\n\
+            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\n{}\
              [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
              [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
             serves.map_or("", String::as_str),
@@ -134,6 +136,8 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
             socket.display(),
             gateways.congestion,
             25_207 + u32::from(port - OURS),
+            gateways.settings.loss.name(),
+            gateways.settings.cache.map(|cache| limits(&cache)).unwrap_or_default(),
             key(site, peer, &name)?,
             site.address(peer)?,
             allowed.map_or("", String::as_str),
@@ -164,6 +168,11 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
     }
     let before = ask(&exit)?;
     Ok(Running { name, _helpers: helpers, entry, exit, paths, notes: Vec::new(), before })
+}
+
+/// What a configuration says of a cache.
+fn limits(cache: &byway_gateway::cache::Limits) -> String {
+    format!("[limits]\ncache = \"{}\"\ncache-of-flow = \"{}\"\n", cache.bytes, cache.flow_bytes)
 }
 
 /// The key of the gateway at a host.
