@@ -223,3 +223,18 @@ fn observing_changes_nothing() {
     assert!(sites.world[sites.alice].plain_packets > 0);
     assert_eq!(sites.world[sites.alice].gateway.status().peers[0].carried, 0);
 }
+
+/// In the beginning windows are small, and what a path took on waits there for acknowledgments, which no delay on the way shows: an exit
+/// that went by delays alone gave up what was only late, and hosts took that for loss.
+#[test]
+fn an_exit_waits_long_enough_from_the_very_beginning() {
+    let mut sites = Sites::new(Plan::default(), &[line(20, 10), line(20, 13), line(20, 15)], &line(1, 50));
+    sites.run(1_000);
+    let from = sites.plan.host(1);
+    sites.world.act(sites.bob, |site, _| site.host.serve(80, 30 * MB));
+    sites.world.act(sites.alice, |site, _| site.host.fetch(from, 80));
+    sites.run(2_000);
+    let waits = sites.world[sites.alice].gateway.status().waits;
+    println!("{} of {} packets were not waited for", waits.timed_out, waits.packets());
+    assert!(waits.packets() > 3_000 && waits.timed_out < 8, "{waits:?}");
+}

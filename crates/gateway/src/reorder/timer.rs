@@ -96,6 +96,8 @@ pub struct Lateness {
     last: Option<Instant>,
 }
 
+/// Lateness falls by this part of itself with each packet.
+const LATENESS_LASTS: u32 = 1_024;
 /// After such a pause nothing is known of what is late.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -107,8 +109,7 @@ impl Lateness {
             self.peak = self.peak.max(longest);
         }
         self.last = Some(now);
-        // It falls as that of delays does.
-        let fallen = self.peak.saturating_sub(self.peak / PEAK_LASTS as u32);
+        let fallen = self.peak.saturating_sub(self.peak / LATENESS_LASTS);
         self.peak = late.map_or(fallen, |late| fallen.max(late));
     }
 
@@ -116,6 +117,12 @@ impl Lateness {
     #[must_use]
     pub const fn peak(&self) -> Duration {
         self.peak
+    }
+
+    /// How long a packet may wait for others: half as long again, for windows grow.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        self.peak + self.peak / 2
     }
 }
 

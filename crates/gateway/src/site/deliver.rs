@@ -150,7 +150,7 @@ impl Gateway {
         let Some((label, sequence)) = place else { return self.put_out(parcel) };
         let timer = self.settings.timer;
         let wait = self.peers.get(index).map_or(Duration::ZERO, |peer| match timer {
-            Timer::Peak { cap } => peer.way.reorder_wait.max(peer.lateness.peak()).min(cap),
+            Timer::Peak { cap } => peer.way.reorder_wait.max(peer.lateness.wait()).min(cap),
             _ => peer.way.reorder_wait,
         });
         let arrived = Arrived { sequence, bytes: parcel.len(), wait, packet: parcel };
@@ -199,6 +199,8 @@ impl Gateway {
         // What leaves together arrives as far apart as the paths differ: acknowledgments of all come back by the same way.
         let longest = usable().map(|view| view.srtt).max()?;
         let apart = longest.saturating_sub(rtt);
+        // On a single path nothing waits where it cannot be seen.
+        let longest = if usable().nth(1).is_some() { longest } else { Duration::ZERO };
         let heard = settings.timer.wait(peer.delays(now));
         let reorder_wait = match settings.timer {
             // Of a path of the peer's by which nothing came of late, ours beside it tells what there may be to wait for.
