@@ -1,11 +1,11 @@
-//! `cargo bench -p byway-rivals -- [--rounds N] [--seconds S] [--only NAME] [--json]`
+//! `cargo bench -p byway-rivals --bench loopback [--features aws-lc] -- [--rounds N] [--seconds S] [--only NAME] [--json]`
 //!
-//! Medians over the rounds, and byway's ratio to quinn: of medians, in this very run.
+//! Medians over the rounds, and the ratio to quinn: of medians, in this very run, to the faster of its two if there are two.
+//! Processor time and memory are the sender's and the receiver's.
 
-use byway_rivals::{DATAGRAM, Error, Outcome, byway, quic, tcp};
+use byway_rivals::process::{Outcome, is_end, transfer};
+use byway_rivals::{DATAGRAM, Error, Rival};
 use std::time::Duration;
-
-const RIVALS: [&str; 4] = ["byway normal", "byway background", "quinn", "tcp, in the clear"];
 
 struct Arguments {
     rounds: usize,
@@ -34,65 +34,71 @@ fn arguments() -> Result<Arguments, Error> {
     Ok(parsed)
 }
 
-fn run(rival: &str, duration: Duration) -> Result<Outcome, Error> {
-    match rival {
-        "byway normal" => byway::run("mpath", duration),
-        "byway background" => byway::run("harp", duration),
-        "quinn" => quic::run(duration),
-        _ => tcp::run(duration),
-    }
-}
-
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+fn of(outcomes: &[Outcome], figure: impl Fn(&Outcome) -> f64) -> f64 {
+    median(outcomes.iter().map(figure))
+}
+
+fn print(name: &str, outcomes: &[Outcome], quinn: Option<f64>, json: bool) {
+    let middle = of(outcomes, |outcome| outcome.goodput);
+    let least = outcomes.iter().map(|outcome| outcome.goodput).fold(f64::INFINITY, f64::min);
+    let most = outcomes.iter().map(|outcome| outcome.goodput).fold(0.0, f64::max);
+    let [giving, taking] = [0, 1].map(|end| of(outcomes, |outcome| outcome.processor[end]));
+    let [here, there] =
+        [0, 1].map(|end| outcomes.iter().map(|outcome| outcome.memory[end]).max().unwrap_or(0));
+    let ratio = quinn.map(|quinn| middle / quinn);
+    if json {
+        let ratio = ratio.map_or("null".to_owned(), |ratio| format!("{ratio:.3}"));
+        println!(
+            r#"{{"rival":"{name}","bits_per_second":{middle:.0},"least":{least:.0},"most":{most:.0},"cpu_seconds_per_gigabyte":[{giving:.3},{taking:.3}],"memory":[{here},{there}],"to_quinn":{ratio}}}"#
+        );
+        return;
+    }
+    let range = format!("({:.2} to {:.2})", least / 1e9, most / 1e9);
+    let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+    let processor = format!("{giving:.2} + {taking:.2}");
+    let memory = format!("{:.1} + {:.1}", here as f64 / 1048576.0, there as f64 / 1048576.0);
+    println!("{name:<18} {:>8.2} {range:>17} {processor:>12} {memory:>14} {ratio:>9}", middle / 1e9);
+    for note in outcomes.last().iter().flat_map(|outcome| &outcome.notes).filter(|note| !note.is_empty()) {
+        println!("    last round: {note}");
+    }
+}
+
 fn main() -> Result<(), Error> {
+    if is_end()? {
+        return Ok(());
+    }
     let arguments = arguments()?;
     let duration = Duration::from_secs_f64(arguments.seconds);
-    let chosen: Vec<&str> = RIVALS
-        .into_iter()
-        .filter(|rival| arguments.only.as_ref().is_none_or(|only| rival.contains(only.as_str())))
-        .collect();
+    let wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let chosen: Vec<&str> = Rival::ALL.iter().map(|(name, _)| *name).filter(|name| wanted(name)).collect();
     let mut outcomes = vec![Vec::new(); chosen.len()];
     for round in 0..arguments.rounds {
         for (rival, outcomes) in chosen.iter().zip(&mut outcomes) {
-            let outcome = run(rival, duration).map_err(|error| format!("{rival}, round {round}: {error}"))?;
+            let outcome =
+                transfer(rival, duration).map_err(|error| format!("{rival}, round {round}: {error}"))?;
             outcomes.push(outcome);
         }
     }
-    let goodput = |outcomes: &[Outcome]| median(outcomes.iter().map(|outcome| outcome.goodput));
-    let quinn = chosen.iter().position(|rival| *rival == "quinn").and_then(|index| outcomes.get(index));
-    let quinn = quinn.map(|outcomes| goodput(outcomes));
+    let quinns = chosen.iter().zip(&outcomes).filter(|(name, _)| name.starts_with("quinn"));
+    let quinn = quinns.map(|(_, outcomes)| of(outcomes, |outcome| outcome.goodput)).reduce(f64::max);
     if !arguments.json {
         let Arguments { rounds, seconds, .. } = arguments;
         println!(
-            "loopback, {rounds} alternating rounds of {seconds} s, UDP payload {DATAGRAM}, AES-256-GCM; medians"
+            "loopback, two processes, {rounds} alternating rounds of {seconds} s, UDP payload {DATAGRAM} at most, AES-256-GCM; medians, most memory"
         );
-        println!("{:<18} {:>8} {:>17} {:>9} {:>9}", "", "Gbit/s", "(range)", "CPU s/GB", "to quinn");
+        println!(
+            "{:<18} {:>8} {:>17} {:>12} {:>14} {:>9}",
+            "", "Gbit/s", "(range)", "CPU s/GB", "MiB", "to quinn"
+        );
     }
     for (rival, outcomes) in chosen.iter().zip(&outcomes) {
-        let middle = goodput(outcomes);
-        let least = outcomes.iter().map(|outcome| outcome.goodput).fold(f64::INFINITY, f64::min);
-        let most = outcomes.iter().map(|outcome| outcome.goodput).fold(0.0, f64::max);
-        let cpu = median(outcomes.iter().map(|outcome| outcome.cpu_per_gigabyte));
-        let ratio = quinn.map(|quinn| middle / quinn);
-        let note = outcomes.last().map_or("", |outcome| outcome.note.as_str());
-        if arguments.json {
-            let ratio = ratio.map_or("null".to_owned(), |ratio| format!("{ratio:.3}"));
-            println!(
-                r#"{{"rival":"{rival}","bits_per_second":{middle:.0},"least":{least:.0},"most":{most:.0},"cpu_seconds_per_gigabyte":{cpu:.3},"to_quinn":{ratio}}}"#
-            );
-        } else {
-            let range = format!("({:.2} to {:.2})", least / 1e9, most / 1e9);
-            let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
-            println!("{rival:<18} {:>8.2} {range:>17} {cpu:>9.2} {ratio:>9}", middle / 1e9);
-            if !note.is_empty() {
-                println!("    last round: {note}");
-            }
-        }
+        print(rival, outcomes, quinn, arguments.json);
     }
     Ok(())
 }

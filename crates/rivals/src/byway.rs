@@ -1,6 +1,6 @@
 //! byway: one path, one object without an end, read from memory in pieces and forgotten as soon as it is written.
 
-use crate::{DATAGRAM, Error, Meter, Outcome, PIECE, WINDOW};
+use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
 use bytes::Bytes;
 use byway_control::by_name;
 use byway_engine::data::{IncomingLimits, OutgoingLimits};
@@ -9,9 +9,8 @@ use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_net::{Clock, Flow, Owner, Socket, Statistics, seed, spawn};
 use byway_wire::{Instant, ObjectId};
+use data_encoding::HEXLOWER;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// More than any run moves.
 const ENDLESS: u64 = 1 << 50;
@@ -34,7 +33,7 @@ struct Sender {
     handle: Option<Handle>,
     ready: bool,
     piece: Bytes,
-    meter: Arc<Meter>,
+    meter: Meter,
 }
 
 impl Owner for Sender {
@@ -81,7 +80,7 @@ impl Owner for Sender {
 
 struct Receiver {
     handle: Option<Handle>,
-    meter: Arc<Meter>,
+    meter: Meter,
 }
 
 impl Owner for Receiver {
@@ -91,6 +90,7 @@ impl Owner for Receiver {
         while let Some(event) = endpoint.next_event() {
             if let EndpointEvent::Accepted(handle) = event {
                 self.handle = Some(handle);
+                self.meter.connected();
             }
         }
         if let Some(connection) = self.handle.and_then(|handle| endpoint.connection_mut(handle)) {
@@ -126,54 +126,70 @@ fn endpoint(admission: Option<Box<dyn Admission>>) -> Result<(Endpoint, PublicKe
     Ok((endpoint, public))
 }
 
-/// Moves bytes for `duration` under this controller.
+/// Begins to receive, from whoever sends under this controller.
 ///
 /// # Errors
 ///
-/// What the system refuses, or no connection.
-pub fn run(congestion: &'static str, duration: Duration) -> Result<Outcome, Error> {
-    let clock = Clock::new();
-    let meter = Arc::new(Meter::default());
-    let (here, there) = (Socket::bind("127.0.0.1:0".parse()?)?, Socket::bind("127.0.0.1:0".parse()?)?);
-    let address = there.address();
-    let (machine, peer) = endpoint(Some(Box::new(Everybody(congestion))))?;
-    let receiver = Receiver { handle: None, meter: meter.clone() };
-    let receiver = spawn("receiver", machine, receiver, vec![there], clock)?;
-    let (machine, _) = endpoint(None)?;
+/// What the system refuses.
+pub fn take(congestion: &'static str, meter: Meter) -> Result<(String, Finish), Error> {
+    let socket = Socket::bind("127.0.0.1:0".parse()?)?;
+    let address = socket.address();
+    let (machine, key) = endpoint(Some(Box::new(Everybody(congestion))))?;
+    let receiver = Receiver { handle: None, meter };
+    let driver = spawn("receiver", machine, receiver, vec![socket], Clock::new())?;
+    let finish = move || {
+        let counts = driver.statistics();
+        driver.stop();
+        driver.join()?.outcome?;
+        Ok(format!("{:.1} datagrams per receive call", per(counts.received_datagrams, counts.receive_calls)))
+    };
+    Ok((format!("{address} {key}"), Box::new(finish)))
+}
+
+/// Begins to send under this controller, to whoever said `word`.
+///
+/// # Errors
+///
+/// What the system refuses, or a word that is none.
+pub fn give(congestion: &'static str, word: &str, meter: Meter) -> Result<Finish, Error> {
+    let (address, key) = word.split_once(' ').ok_or("no word of byway's")?;
+    let key = HEXLOWER.decode(key.as_bytes()).map_err(|error| error.to_string())?;
     let sender = Sender {
         congestion,
-        peer,
-        address,
+        peer: PublicKey(key.as_slice().try_into()?),
+        address: address.parse()?,
         handle: None,
         ready: false,
         piece: vec![1; PIECE].into(),
-        meter: meter.clone(),
+        meter,
     };
-    let sender = spawn("sender", machine, sender, vec![here], clock)?;
-    let outcome = meter.measure(duration);
-    let (sent, received) = (sender.statistics(), receiver.statistics());
-    sender.stop();
-    receiver.stop();
-    let sender = sender.join().map_err(|_| "the sender panicked")?;
-    receiver.join().map_err(|_| "the receiver panicked")?.outcome?;
-    let note = note(&sender.machine, sender.owner.handle, &sent, &received);
-    sender.outcome?;
-    Ok(Outcome { note, ..outcome? })
+    let (machine, _) = endpoint(None)?;
+    let socket = Socket::bind("127.0.0.1:0".parse()?)?;
+    let driver = spawn("sender", machine, sender, vec![socket], Clock::new())?;
+    Ok(Box::new(move || {
+        let counts = driver.statistics();
+        driver.stop();
+        let finished = driver.join()?;
+        finished.outcome?;
+        Ok(note(&finished.machine, finished.owner.handle, &counts))
+    }))
 }
 
-fn note(endpoint: &Endpoint, handle: Option<Handle>, sent: &Statistics, received: &Statistics) -> String {
+fn per(datagrams: u64, calls: u64) -> f64 {
+    datagrams as f64 / calls.max(1) as f64
+}
+
+fn note(endpoint: &Endpoint, handle: Option<Handle>, counts: &Statistics) -> String {
     let Some(connection) = handle.and_then(|handle| endpoint.connection(handle)) else {
         return String::new();
     };
     let status = connection.status();
     let Some(path) = status.paths.first() else { return String::new() };
-    let per = |datagrams: u64, calls: u64| datagrams as f64 / calls.max(1) as f64;
     format!(
-        "{} B datagrams, {:.1} per send call, {:.1} per receive call, {:.1} per ACK sent; window {} KB, RTT {} us, lost {}, timeouts {}",
-        path.datagram,
-        per(sent.sent_datagrams, sent.send_calls),
-        per(received.received_datagrams, received.receive_calls),
-        per(sent.sent_datagrams, sent.received_datagrams),
+        "datagrams of {:.0} B, {:.1} per send call, {:.1} per ACK; window {} KB, RTT {} us, lost {}, timeouts {}",
+        per(counts.sent_bytes, counts.sent_datagrams),
+        per(counts.sent_datagrams, counts.send_calls),
+        per(counts.sent_datagrams, counts.received_datagrams),
         path.window / 1000,
         path.srtt.as_micros(),
         path.totals.lost,

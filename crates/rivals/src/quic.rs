@@ -1,21 +1,43 @@
 //! quinn: one stream without an end, default configuration but for windows that hold as much as byway's.
 
-use crate::{DATAGRAM, Error, Meter, Outcome, PIECE, WINDOW};
+use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
 use bytes::Bytes;
-use quinn::crypto::rustls::QuicClientConfig;
+use data_encoding::HEXLOWER;
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{
     ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, ServerConfig, TokioRuntime, TransportConfig,
     VarInt,
 };
 use rustls::RootCertStore;
-use rustls::crypto::ring::default_provider;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::future::Future;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+use std::thread::{Builder as Thread, JoinHandle};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
+
+/// Whose cryptography quinn uses, through rustls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// ring's.
+    Ring,
+    /// aws-lc-rs's.
+    #[cfg(feature = "aws-lc")]
+    AwsLc,
+}
+
+impl Provider {
+    /// The provider's first suite, and so what both ends agree on, is AES-256-GCM.
+    fn load(self) -> Arc<CryptoProvider> {
+        Arc::new(match self {
+            Self::Ring => rustls::crypto::ring::default_provider(),
+            #[cfg(feature = "aws-lc")]
+            Self::AwsLc => rustls::crypto::aws_lc_rs::default_provider(),
+        })
+    }
+}
 
 fn transport() -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
@@ -36,116 +58,100 @@ fn socket() -> Result<UdpSocket, Error> {
     Ok(io)
 }
 
-async fn take(
-    io: UdpSocket,
-    config: ServerConfig,
-    meter: &Meter,
-    mut stop: watch::Receiver<bool>,
-) -> Result<(), Error> {
-    let endpoint = Endpoint::new(EndpointConfig::default(), Some(config), io, Arc::new(TokioRuntime))?;
-    let connection = endpoint.accept().await.ok_or("closed")?.await?;
-    let mut stream = connection.accept_uni().await?;
-    loop {
-        tokio::select! {
-            chunk = stream.read_chunk(usize::MAX, true) => match chunk? {
-                Some(chunk) => meter.received(chunk.bytes.len() as u64),
-                None => return Ok(()),
-            },
-            _ = stop.changed() => return Ok(()),
-        }
-    }
+/// A runtime on one thread, as quinn's own bulk bench has it: more threads than ends only cost here.
+fn begin<F>(work: F) -> Result<JoinHandle<Result<String, Error>>, Error>
+where
+    F: Future<Output = Result<String, Error>> + Send + 'static,
+{
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    Ok(Thread::new().name("quinn".to_owned()).spawn(move || runtime.block_on(work))?)
 }
 
-async fn give(
-    io: UdpSocket,
-    (config, to): (ClientConfig, SocketAddr),
-    meter: &Meter,
-    mut stop: watch::Receiver<bool>,
-) -> Result<String, Error> {
-    let endpoint = Endpoint::new(EndpointConfig::default(), None, io, Arc::new(TokioRuntime))?;
-    let connection = endpoint.connect_with(config, to, "localhost")?.await?;
-    let mut stream = connection.open_uni().await?;
-    let piece = Bytes::from(vec![1; PIECE]);
-    meter.connected();
-    loop {
-        tokio::select! {
-            written = stream.write_chunk(piece.clone()) => written?,
-            _ = stop.changed() => break,
-        }
-    }
-    let (stats, path) = (connection.stats(), connection.stats().path);
-    let per = |datagrams: u64, calls: u64| datagrams as f64 / calls.max(1) as f64;
-    Ok(format!(
-        "{} B datagrams, {:.1} per send call, {:.1} per ACK; window {} KB, RTT {} us, lost {}",
-        path.current_mtu,
-        per(stats.udp_tx.datagrams, stats.udp_tx.ios),
-        per(stats.udp_tx.datagrams, stats.udp_rx.datagrams),
-        path.cwnd / 1000,
-        path.rtt.as_micros(),
-        path.lost_packets,
-    ))
+fn finish(work: JoinHandle<Result<String, Error>>, stop: watch::Sender<bool>) -> Finish {
+    Box::new(move || {
+        let _ = stop.send(true);
+        work.join().map_err(|_| "quinn panicked")?
+    })
 }
 
-/// Moves bytes for `duration`.
+/// Begins to receive.
 ///
 /// # Errors
 ///
-/// What the system refuses, or no connection.
-pub fn run(duration: Duration) -> Result<Outcome, Error> {
+/// What the system refuses.
+pub fn take(provider: Provider, meter: Meter) -> Result<(String, Finish), Error> {
     let cert = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
     let der = CertificateDer::from(cert.cert);
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(cert.signing_key.serialize_der()));
-    let provider = Arc::new(default_provider());
-    let tls = rustls::ServerConfig::builder_with_provider(provider.clone())
+    let io = socket()?;
+    let word = format!("{} {}", io.local_addr()?, HEXLOWER.encode(&der));
+    let tls = rustls::ServerConfig::builder_with_provider(provider.load())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
-        .with_single_cert(vec![der.clone()], key)?;
-    let mut server =
-        ServerConfig::with_crypto(Arc::new(quinn::crypto::rustls::QuicServerConfig::try_from(tls)?));
-    server.transport_config(transport());
+        .with_single_cert(vec![der], key)?;
+    let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+    config.transport_config(transport());
+    let (stop, mut stopped) = watch::channel(false);
+    let work = async move {
+        let endpoint = Endpoint::new(EndpointConfig::default(), Some(config), io, Arc::new(TokioRuntime))?;
+        let connection = endpoint.accept().await.ok_or("closed")?.await?;
+        meter.connected();
+        let mut stream = connection.accept_uni().await?;
+        loop {
+            tokio::select! {
+                chunk = stream.read_chunk(usize::MAX, true) => match chunk {
+                    Ok(Some(chunk)) => meter.received(chunk.bytes.len() as u64),
+                    _ => return Ok(String::new()), // the sender left first
+                },
+                _ = stopped.changed() => return Ok(String::new()),
+            }
+        }
+    };
+    Ok((word, finish(begin(work)?, stop)))
+}
+
+/// Begins to send to whoever said `word`.
+///
+/// # Errors
+///
+/// What the system refuses, or a word that is none.
+pub fn give(provider: Provider, word: &str, meter: Meter) -> Result<Finish, Error> {
+    let (address, der) = word.split_once(' ').ok_or("no word of quinn's")?;
+    let address: SocketAddr = address.parse()?;
     let mut roots = RootCertStore::empty();
-    roots.add(der)?;
-    // The provider's first suite, and what the server agrees to, is AES-256-GCM.
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
+    let der = HEXLOWER.decode(der.as_bytes()).map_err(|error| error.to_string())?;
+    roots.add(CertificateDer::from(der))?;
+    let tls = rustls::ClientConfig::builder_with_provider(provider.load())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-    client.transport_config(transport());
-
-    let (here, there) = (socket()?, socket()?);
-    let to = there.local_addr()?;
-    let (stop, stopped) = watch::channel(false);
-    let meter = Meter::default();
-    thread::scope(|scope| {
-        // A runtime and a thread for each end, as quinn's own bulk bench has it: more threads than ends only cost here.
-        let receiver = scope.spawn({
-            let (meter, stopped) = (&meter, stopped.clone());
-            move || {
-                Builder::new_current_thread()
-                    .enable_all()
-                    .build()?
-                    .block_on(take(there, server, meter, stopped))
+    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+    config.transport_config(transport());
+    let io = socket()?;
+    let (stop, mut stopped) = watch::channel(false);
+    let work = async move {
+        let endpoint = Endpoint::new(EndpointConfig::default(), None, io, Arc::new(TokioRuntime))?;
+        let connection = endpoint.connect_with(config, address, "localhost")?.await?;
+        let mut stream = connection.open_uni().await?;
+        let piece = Bytes::from(vec![1; PIECE]);
+        meter.connected();
+        loop {
+            tokio::select! {
+                written = stream.write_chunk(piece.clone()) => written?,
+                _ = stopped.changed() => break,
             }
-        });
-        let sender = scope.spawn({
-            let meter = &meter;
-            move || {
-                Builder::new_current_thread().enable_all().build()?.block_on(give(
-                    here,
-                    (client, to),
-                    meter,
-                    stopped,
-                ))
-            }
-        });
-        let outcome = meter.measure(duration);
-        let _ = stop.send(true);
-        let note = sender.join().map_err(|_| "the sender panicked")??;
-        receiver.join().map_err(|_| "the receiver panicked")?.or_else(|error| {
-            // The sender may have left first.
-            if outcome.is_ok() { Ok(()) } else { Err(error) }
-        })?;
-        Ok(Outcome { note, ..outcome? })
-    })
+        }
+        let (stats, path) = (connection.stats(), connection.stats().path);
+        let per = |datagrams: u64, calls: u64| datagrams as f64 / calls.max(1) as f64;
+        Ok(format!(
+            "datagrams of {} B, {:.1} per send call, {:.1} per ACK; window {} KB, RTT {} us, lost {}",
+            path.current_mtu,
+            per(stats.udp_tx.datagrams, stats.udp_tx.ios),
+            per(stats.udp_tx.datagrams, stats.udp_rx.datagrams),
+            path.cwnd / 1000,
+            path.rtt.as_micros(),
+            path.lost_packets,
+        ))
+    };
+    Ok(finish(begin(work)?, stop))
 }

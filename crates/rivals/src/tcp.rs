@@ -1,36 +1,49 @@
 //! Kernel TCP: not encrypted, no process has to touch a packet, and the loopback carries 64 KB at once. Not a rival; a scale.
 
-use crate::{Error, Meter, Outcome, PIECE};
+use crate::{Error, Finish, Meter, PIECE};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::thread;
-use std::time::Duration;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread::Builder;
 
-/// Moves bytes for `duration`.
+/// Begins to receive.
 ///
 /// # Errors
 ///
 /// What the system refuses.
-pub fn run(duration: Duration) -> Result<Outcome, Error> {
+pub fn take(meter: Meter) -> Result<(String, Finish), Error> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
-    let mut sender = TcpStream::connect(listener.local_addr()?)?;
-    let (mut receiver, _) = listener.accept()?;
-    let closer = sender.try_clone()?;
-    let meter = Meter::default();
+    let word = listener.local_addr()?.to_string();
+    let receiver = Builder::new().name("receiver".to_owned()).spawn(move || {
+        let Ok((mut from, _)) = listener.accept() else { return };
+        meter.connected();
+        let mut buffer = vec![0; PIECE];
+        while let Ok(length @ 1..) = from.read(&mut buffer) {
+            meter.received(length as u64);
+        }
+    })?;
+    let finish = move || {
+        receiver.join().map_err(|_| "the receiver panicked")?;
+        Ok(String::new())
+    };
+    Ok((word, Box::new(finish)))
+}
+
+/// Begins to send to whoever said `word`.
+///
+/// # Errors
+///
+/// What the system refuses, or a word that is none.
+pub fn give(word: &str, meter: Meter) -> Result<Finish, Error> {
+    let mut to = TcpStream::connect(word)?;
+    let closer = to.try_clone()?;
     meter.connected();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            let piece = vec![1; PIECE];
-            while sender.write_all(&piece).is_ok() {}
-        });
-        scope.spawn(|| {
-            let mut buffer = vec![0; PIECE];
-            while let Ok(length @ 1..) = receiver.read(&mut buffer) {
-                meter.received(length as u64);
-            }
-        });
-        let outcome = meter.measure(duration);
-        closer.shutdown(std::net::Shutdown::Both)?;
-        outcome
-    })
+    let sender = Builder::new().name("sender".to_owned()).spawn(move || {
+        let piece = vec![1; PIECE];
+        while to.write_all(&piece).is_ok() {}
+    })?;
+    Ok(Box::new(move || {
+        closer.shutdown(Shutdown::Both)?;
+        sender.join().map_err(|_| "the sender panicked")?;
+        Ok(String::new())
+    }))
 }

@@ -1,0 +1,83 @@
+//! What an end of a transfer counts: bytes, time, its processor time, and the most memory that it had.
+
+use crate::Error;
+use rustix::time::{ClockId, clock_gettime};
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest wait for a connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What an end of a transfer shares with its stopwatch.
+#[derive(Clone, Debug, Default)]
+pub struct Meter(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    connected: AtomicBool,
+    received: AtomicU64,
+}
+
+/// What an end of a transfer came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Payload that the application got.
+    pub received: u64,
+    /// In this time.
+    pub elapsed: Duration,
+    /// With so much processor time of this process, user and system.
+    pub processor: Duration,
+}
+
+impl Meter {
+    /// The connection stands: the clock may start.
+    pub fn connected(&self) {
+        self.0.connected.store(true, Ordering::Release);
+    }
+
+    /// The receiving application got this many more bytes. Only one thread may call this.
+    pub fn received(&self, bytes: u64) {
+        let before = self.0.received.load(Ordering::Relaxed);
+        self.0.received.store(before + bytes, Ordering::Relaxed);
+    }
+
+    /// Waits for the connection and then until `done` returns, and tells what this process did meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// There is no connection.
+    pub fn measure(&self, done: impl FnOnce()) -> Result<Span, Error> {
+        let begun = Instant::now();
+        while !self.0.connected.load(Ordering::Acquire) {
+            if begun.elapsed() > PATIENCE {
+                return Err("no connection".into());
+            }
+            thread::sleep(Duration::from_micros(100));
+        }
+        let (start, processor) = (Instant::now(), processor_time());
+        let before = self.0.received.load(Ordering::Relaxed);
+        done();
+        let received = self.0.received.load(Ordering::Relaxed) - before;
+        Ok(Span { received, elapsed: start.elapsed(), processor: processor_time() - processor })
+    }
+}
+
+/// Processor time that this process has used.
+fn processor_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
+}
+
+/// The most memory that this process had resident, in bytes (`VmHWM`, proc(5)).
+///
+/// # Errors
+///
+/// The system does not tell.
+pub fn peak_memory() -> Result<u64, Error> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB").ok_or("no VmHWM")?.parse()?;
+    Ok(kilobytes * 1024)
+}

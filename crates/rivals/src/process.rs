@@ -1,0 +1,169 @@
+//! A process for each end of a transfer: the program begins itself twice more, once to receive and once to send.
+//!
+//! The receiver prints where it can be reached (one line), measures for the time that it was told, and prints what it measured
+//! (another line). The sender measures until its standard input ends, and prints the same and what it has to say about itself;
+//! the receiver says that last. Both end with their standard input.
+
+use crate::meter::peak_memory;
+use crate::{Error, Meter, Rival, Span};
+use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// The first word on the command line of a process that is an end of a transfer.
+const END: &str = "--end-of-transfer";
+
+/// What one transfer came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Payload that the receiver got, in bits per second.
+    pub goodput: f64,
+    /// Processor time, user and system, per 10^9 bytes: the sender's and the receiver's.
+    pub processor: [f64; 2],
+    /// The most memory that was resident, in bytes: the sender's and the receiver's.
+    pub memory: [u64; 2],
+    /// What each of them has to say about itself.
+    pub notes: [String; 2],
+}
+
+/// Moves bytes for `duration`, from one new process to another.
+///
+/// # Errors
+///
+/// What the system refuses, or what an end that failed said, on standard error.
+pub fn transfer(rival: &str, duration: Duration) -> Result<Outcome, Error> {
+    let seconds = duration.as_secs_f64().to_string();
+    let mut receiver = End::begin(&["take", rival, &seconds])?;
+    let word = receiver.line()?;
+    let mut sender = End::begin(&["give", rival, &word])?;
+    let taken = Report::read(&receiver.line()?)?;
+    let given = Report::read(&sender.line_at_end()?)?;
+    let note = receiver.line_at_end()?;
+    if taken.received == 0 {
+        return Err("connected, and nothing moves".into());
+    }
+    let gigabytes = taken.received as f64 / 1e9;
+    Ok(Outcome {
+        goodput: taken.received as f64 * 8.0 / taken.elapsed,
+        processor: [given.processor / gigabytes, taken.processor / gigabytes],
+        memory: [given.memory, taken.memory],
+        notes: [given.note, note],
+    })
+}
+
+/// Does the work of an end if this process was begun as one. Returns whether it was.
+///
+/// # Errors
+///
+/// Whatever stands in the way of that work.
+pub fn is_end() -> Result<bool, Error> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let [END, role, rival, word] = words[..] else { return Ok(false) };
+    let rival = Rival::by_name(rival).ok_or("no such rival")?;
+    let meter = Meter::default();
+    match role {
+        "take" => {
+            let duration = Duration::from_secs_f64(word.parse()?);
+            let (word, finish) = rival.take(meter.clone())?;
+            say(&word)?;
+            let span = meter.measure(|| thread::sleep(duration))?;
+            say(&Report::new(span, String::new())?.line())?;
+            // The sender finds its peer alive until it has stopped too.
+            stdin().read_to_end(&mut Vec::new())?;
+            say(&finish()?)?;
+        }
+        _ => {
+            let finish = rival.give(word, meter.clone())?;
+            let mut ended = Ok(0);
+            let span = meter.measure(|| ended = stdin().read_to_end(&mut Vec::new()))?;
+            ended?;
+            say(&Report::new(span, finish()?)?.line())?;
+        }
+    }
+    Ok(true)
+}
+
+fn say(line: &str) -> Result<(), Error> {
+    writeln!(stdout(), "{line}")?;
+    stdout().flush()?;
+    Ok(())
+}
+
+/// A process that is an end. It does not outlive this.
+struct End {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl End {
+    fn begin(words: &[&str]) -> Result<Self, Error> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(END).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let output = child.stdout.take().ok_or("no standard output")?;
+        Ok(Self { child, output: BufReader::new(output) })
+    }
+
+    fn line(&mut self) -> Result<String, Error> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        let line = line.trim_end();
+        if line.is_empty() { Err("an end of the transfer failed".into()) } else { Ok(line.to_owned()) }
+    }
+
+    /// Tells it to end; returns what it says then.
+    fn line_at_end(&mut self) -> Result<String, Error> {
+        drop(self.child.stdin.take());
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        if self.child.wait()?.success() {
+            Ok(line.trim_end().to_owned())
+        } else {
+            Err("an end of the transfer failed".into())
+        }
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Nothing happens to one that was waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What an end measured.
+struct Report {
+    received: u64,
+    elapsed: f64,
+    processor: f64,
+    memory: u64,
+    note: String,
+}
+
+impl Report {
+    fn new(span: Span, note: String) -> Result<Self, Error> {
+        let Span { received, elapsed, processor } = span;
+        let (elapsed, processor) = (elapsed.as_secs_f64(), processor.as_secs_f64());
+        Ok(Self { received, elapsed, processor, memory: peak_memory()?, note })
+    }
+
+    fn line(&self) -> String {
+        let Self { received, elapsed, processor, memory, note } = self;
+        format!("{received} {elapsed} {processor} {memory} {note}")
+    }
+
+    fn read(line: &str) -> Result<Self, Error> {
+        let mut words = line.splitn(5, ' ');
+        let mut word = || words.next().ok_or("a report is too short");
+        Ok(Self {
+            received: word()?.parse()?,
+            elapsed: word()?.parse()?,
+            processor: word()?.parse()?,
+            memory: word()?.parse()?,
+            note: word().unwrap_or_default().to_owned(),
+        })
+    }
+}
