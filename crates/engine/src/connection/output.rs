@@ -202,8 +202,9 @@ impl Connection {
                 self.make_ready(id); // for what the owner adds next
                 continue;
             }
-            let most_bytes = parcel.map_or(path.send.mtu.current(), |(size, _)| size);
-            let size = most_bytes.min(out.buffer.len());
+            let largest = path.send.mtu.current().min(out.buffer.len());
+            let whole = self.sealer.suite().whole(largest, path.route.overhead() + HEADER_LEN);
+            let size = parcel.map_or(whole, |(size, _)| size.min(largest));
             if path.state != State::Active || path.credit() < size as u64 {
                 continue;
             }

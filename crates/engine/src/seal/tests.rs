@@ -55,6 +55,23 @@ impl Packet {
 }
 
 #[test]
+fn full_packets_have_no_rest_where_a_rest_is_dear() {
+    for header in [HEADER_LEN, HEADER_LEN + 44] {
+        for packet in 0..1500 {
+            let whole = Suite::Aes256Gcm.whole(packet, header);
+            if let Some(body) = packet.checked_sub(header + TAG_LEN) {
+                assert_eq!((whole - header - TAG_LEN) % 16, 0);
+                assert!((packet - 15..=packet).contains(&whole), "{body} bytes to seal: {whole} of {packet}");
+            } else {
+                assert_eq!(whole, packet);
+            }
+            assert_eq!(Suite::Null.whole(packet, header), packet);
+            assert_eq!(Suite::ChaCha20Poly1305.whole(packet, header), packet);
+        }
+    }
+}
+
+#[test]
 fn what_was_sealed_opens() {
     for suite in ALL {
         let (mut sealer, mut opener) = pair(suite, EpochLimits::default());
