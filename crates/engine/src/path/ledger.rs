@@ -49,6 +49,9 @@ pub struct Entry {
 pub struct Ledger {
     base: u64,
     entries: VecDeque<Entry>,
+    /// When the packet at the base was sent, if it is one of which nothing was heard: every deadline asks for it, and of many
+    /// paths' entries few are in the processor's cache.
+    oldest: Option<Instant>,
     /// Lost packets older than the base, by number.
     lost: VecDeque<(u64, Entry)>,
     outstanding: usize,
@@ -90,7 +93,19 @@ impl Ledger {
     pub fn push(&mut self, entry: Entry) {
         self.outstanding += usize::from(entry.fate == Fate::Outstanding);
         self.entries.push_back(entry);
-        self.trim(Instant::ZERO);
+        if self.oldest.is_none() {
+            self.trim(Instant::ZERO);
+        }
+    }
+
+    /// The oldest packet of which nothing was heard, and when it was sent.
+    #[must_use]
+    pub fn oldest(&self) -> Option<(u64, Instant)> {
+        if let Some(sent_at) = self.oldest {
+            return Some((self.base, sent_at));
+        }
+        let (number, entry) = self.iter().find(|(_, entry)| entry.fate == Fate::Outstanding)?;
+        Some((number, entry.sent_at))
     }
 
     /// A packet by its number.
@@ -112,6 +127,9 @@ impl Ledger {
         let before = entry.fate;
         if before == Fate::Outstanding && fate != Fate::Outstanding {
             self.outstanding -= 1;
+            if number == self.base {
+                self.oldest = None;
+            }
         }
         if before != Fate::Silent {
             entry.fate = fate;
@@ -139,13 +157,16 @@ impl Ledger {
 
     /// Forgets what is settled at the old end; a lost packet only when it was sent before `lost_before`.
     pub fn trim(&mut self, lost_before: Instant) {
-        while self.entries.front().is_some_and(|front| front.fate != Fate::Outstanding)
-            && let Some(front) = self.entries.pop_front()
-        {
-            if front.fate == Fate::Lost {
-                self.lost.push_back((self.base, front));
+        if self.oldest.is_none() {
+            while self.entries.front().is_some_and(|front| front.fate != Fate::Outstanding)
+                && let Some(front) = self.entries.pop_front()
+            {
+                if front.fate == Fate::Lost {
+                    self.lost.push_back((self.base, front));
+                }
+                self.base += 1;
             }
-            self.base += 1;
+            self.oldest = self.entries.front().map(|front| front.sent_at);
         }
         let over = |(_, entry): &(u64, Entry)| entry.fate != Fate::Lost || entry.sent_at < lost_before;
         while self.lost.len() > MOST_LOST || self.lost.front().is_some_and(over) {

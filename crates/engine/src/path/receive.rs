@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_millis(25);
 const RANGES: usize = 48;
 /// Arrivals remembered for the next ACK's stamps.
 const STAMPS: usize = 256;
+/// How long a hole that was judged lost is remembered, to notice that it was not.
+const MEMORY: Duration = Duration::from_secs(4);
 /// Holes awaiting judgement; beyond it the oldest is judged lost at once.
 const HOLES: usize = 128;
 
@@ -57,6 +59,11 @@ pub struct ReceivePath {
     largest_at: Instant,
     largest_stamp: u32,
     holes: Vec<Hole>,
+    /// How many of them were judged lost: they stand before those that are open. Most of the time all are, and then nothing
+    /// has to look at them.
+    judged: usize,
+    /// When the oldest of those is to be forgotten, or earlier.
+    forget_at: Instant,
     lost: u64,
     ce: u64,
     reorder_packets: u64,
@@ -100,6 +107,8 @@ impl ReceivePath {
             largest_at: now,
             largest_stamp: 0,
             holes: Vec::new(),
+            judged: 0,
+            forget_at: now,
             lost: 0,
             ce: 0,
             reorder_packets: REORDER_PACKETS,
@@ -224,7 +233,9 @@ impl ReceivePath {
     fn open_hole(&mut self, start: u64, end: u64, at: Instant) {
         if self.holes.len() == HOLES {
             let oldest = self.holes.remove(0);
-            if !oldest.lost {
+            if oldest.lost {
+                self.judged -= 1;
+            } else {
                 self.count_lost(oldest);
             }
         }
@@ -244,7 +255,9 @@ impl ReceivePath {
             return;
         };
         let hole = self.holes.remove(index);
+        let pieces = usize::from(number + 1 < hole.end) + usize::from(hole.start < number);
         if hole.lost {
+            self.judged = self.judged - 1 + pieces;
             self.lost -= 1;
             let late = at.since(hole.seen_at);
             let round_trip = self.hint.map_or(PATIENCE * 4, |hint| Duration::from_micros(hint.srtt_micros));
@@ -268,8 +281,7 @@ impl ReceivePath {
         }
         let (expected, patience, packets) = (self.expected(), self.patience(), self.reorder_packets);
         // An older hole is judged no later than a younger one: those that are open stand at the end.
-        let open = self.first_open();
-        for index in open..self.holes.len() {
+        for index in self.judged..self.holes.len() {
             let Some(hole) = self.holes.get_mut(index) else { break };
             let due = self.pnack == Pnack::FirstGap
                 || expected >= hole.end + packets
@@ -278,19 +290,19 @@ impl ReceivePath {
                 break;
             }
             hole.lost = true;
+            if self.judged == 0 {
+                self.forget_at = hole.seen_at + MEMORY;
+            }
+            self.judged += 1;
             let hole = *hole;
             self.count_lost(hole);
             self.ack_at = Some(now);
         }
-        let memory = Duration::from_secs(4);
-        if self.holes.first().is_some_and(|hole| hole.lost && hole.seen_at + memory <= now) {
-            self.holes.retain(|hole| !hole.lost || hole.seen_at + memory > now);
+        if self.judged > 0 && self.forget_at <= now {
+            self.holes.retain(|hole| !hole.lost || hole.seen_at + MEMORY > now);
+            self.judged = self.holes.partition_point(|hole| hole.lost);
+            self.forget_at = self.holes.first().map_or(now, |oldest| oldest.seen_at + MEMORY);
         }
-    }
-
-    /// Where the holes begin that are not judged yet.
-    fn first_open(&self) -> usize {
-        self.holes.partition_point(|hole| hole.lost)
     }
 
     fn ack_delay(&self) -> Duration {
@@ -314,7 +326,7 @@ impl ReceivePath {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let patience = self.patience();
-        let hole = self.holes.get(self.first_open()).map(|hole| hole.seen_at + patience);
+        let hole = self.holes.get(self.judged).map(|hole| hole.seen_at + patience);
         match (self.ack_at, hole) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

@@ -356,15 +356,20 @@ impl SendPath {
         let largest = self.largest_acked?;
         let patience = self.patience();
         let counted = self.reported.0 > self.totals.lost;
+        let minimum = self.rtt.minimum();
+        let is_old = |sent_at: Instant| sent_at + patience <= now;
+        let is_told = |number: u64, sent_at: Instant| {
+            counted && number + REORDER_PACKETS <= largest && sent_at + minimum <= now
+        };
+        let (mut number, sent_at) = self.ledger.oldest()?;
+        if number >= largest || !is_old(sent_at) && !is_told(number, sent_at) {
+            return None; // as nearly always
+        }
         let mut losses = None;
-        let mut number = self.ledger.base();
         while number < largest {
             let Some(entry) = self.ledger.get(number) else { break };
-            let old = entry.sent_at + patience <= now;
-            let told =
-                counted && number + REORDER_PACKETS <= largest && entry.sent_at + self.rtt.minimum() <= now;
             if entry.fate == Fate::Outstanding {
-                if !old && !told {
+                if !is_old(entry.sent_at) && !is_told(number, entry.sent_at) {
                     break;
                 }
                 self.lose(now, number, &mut losses, &mut lost);
@@ -437,8 +442,8 @@ impl SendPath {
 
     fn loss_deadline(&self) -> Option<Instant> {
         let largest = self.largest_acked?;
-        let (number, oldest) = self.ledger.iter().find(|(_, entry)| entry.fate == Fate::Outstanding)?;
-        (number < largest).then(|| oldest.sent_at + self.patience())
+        let (number, sent_at) = self.ledger.oldest()?;
+        (number < largest).then(|| sent_at + self.patience())
     }
 
     /// Whether more ACKs were sent behind one packet of which nothing was heard than are kept for its sake.
