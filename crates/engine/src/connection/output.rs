@@ -204,7 +204,7 @@ impl Connection {
             }
             let largest = path.send.mtu.current().min(out.buffer.len());
             let whole = self.sealer.suite().whole(largest, path.route.overhead() + HEADER_LEN);
-            let size = parcel.map_or(whole, |(size, _)| size.min(largest));
+            let size = parcel.map_or(whole, |(size, _)| size.min(out.buffer.len()));
             if path.state != State::Active || path.credit() < size as u64 {
                 continue;
             }
