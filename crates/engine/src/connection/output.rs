@@ -21,7 +21,7 @@ const MOST_CLOSE: usize = 1 + 8 + 8;
 const MOST_ASK: usize = 128;
 /// A hint is given at most this often.
 const HINT_EVERY: Duration = Duration::from_millis(40);
-/// An ACK leaves this much room for a path's entry to be worth beginning.
+/// An ACK leaves this much room for a path's entry, or what it misses, to be worth beginning.
 const ENTRY_ROOM: usize = 48;
 
 /// What a packet is for.
@@ -512,6 +512,10 @@ impl Connection {
     fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, cargo: &mut Cargo) -> bool {
         let mut eliciting = false;
         for _ in 0..self.ack_queue.len() {
+            // What a path misses is told once: not where it does not fit.
+            if writer.room() < ENTRY_ROOM {
+                break;
+            }
             let Some(receiving) = self.ack_queue.front().and_then(|id| self.receive.get_mut(*id)) else {
                 self.ack_queue.pop_front();
                 continue;

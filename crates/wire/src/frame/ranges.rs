@@ -1,27 +1,33 @@
 //! Ranges of numbers or bytes that a PNACK or SNACK names.
 
 use super::{PNACK, SNACK_OBJECT, SNACK_STREAM};
-use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer};
+use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
 
-/// Writes a PNACK frame of as many of the ascending `missing` ranges (first, one past the last) as fit.
+/// Writes a PNACK frame of as many of the ascending `missing` ranges (first, one past the last) as fit, if
+/// any do.
 pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
-    writer.u8(PNACK);
-    writer.varint(path.0.into());
-    write_ranges(writer, missing);
+    write_missing(writer, PNACK, path.0, missing);
 }
 
-/// Writes a SNACK frame of a stream with as many of the ascending `missing` ranges as fit.
+/// Writes a SNACK frame of a stream with as many of the ascending `missing` ranges as fit, if any do.
 pub fn write_snack_stream(writer: &mut Writer<'_>, id: StreamId, missing: &[(u64, u64)]) {
-    writer.u8(SNACK_STREAM);
-    writer.varint(id.0.into());
-    write_ranges(writer, missing);
+    write_missing(writer, SNACK_STREAM, id.0, missing);
 }
 
-/// Writes a SNACK frame of an object with as many of the ascending `missing` ranges as fit.
+/// Writes a SNACK frame of an object with as many of the ascending `missing` ranges as fit, if any do.
 pub fn write_snack_object(writer: &mut Writer<'_>, id: ObjectId, missing: &[(u64, u64)]) {
-    writer.u8(SNACK_OBJECT);
-    writer.varint(id.0.into());
+    write_missing(writer, SNACK_OBJECT, id.0, missing);
+}
+
+/// A frame without a range is none: where not even one is sure to fit, nothing is written.
+fn write_missing(writer: &mut Writer<'_>, kind: u8, id: u32, missing: &[(u64, u64)]) {
+    let header = 1 + varint_len(id.into());
+    if missing.is_empty() || writer.room() < header + COUNT + RANGE {
+        return;
+    }
+    writer.u8(kind);
+    writer.varint(id.into());
     write_ranges(writer, missing);
 }
 
@@ -32,6 +38,9 @@ pub struct Ranges<'a> {
     pub(super) bytes: &'a [u8],
 }
 
+/// Bytes that the number of ranges takes at most, and a range.
+const COUNT: usize = 2;
+const RANGE: usize = 16;
 /// The most ranges in one frame: a peer cannot make another do more work than this per frame.
 pub const MAX_RANGES: u64 = 256;
 
@@ -75,7 +84,7 @@ impl<'a> Ranges<'a> {
 }
 
 pub(super) fn write_ranges(writer: &mut Writer<'_>, ranges: &[(u64, u64)]) {
-    let affordable = writer.room().saturating_sub(2) / 16;
+    let affordable = writer.room().saturating_sub(COUNT) / RANGE;
     let count = ranges.len().min(affordable).min(MAX_RANGES as usize);
     writer.varint(count as u64);
     let mut end = 0;

@@ -24,6 +24,24 @@ fn hex(bytes: &[u8]) -> alloc::string::String {
     bytes.iter().map(|b| alloc::format!("{b:02x}")).collect()
 }
 
+/// One that named nothing would be refused as malformed, and end the connection.
+#[test]
+fn what_is_missing_is_named_whole_or_not_at_all() {
+    let missing = [(1 << 60, (1 << 60) + (1 << 31)), (1 << 61, (1 << 61) + 1)];
+    for size in 0..80 {
+        let mut buffer = [0; 80];
+        let mut writer = Writer::new(&mut buffer[..size]);
+        write_pnack(&mut writer, PathId(1 << 14), &missing);
+        assert!(!writer.overflowed(), "{size}");
+        let named = Frames::new(writer.written()).map(|frame| match frame.unwrap() {
+            Frame::Pnack { missing, .. } => missing.iter().count(),
+            other => panic!("{other:?}"),
+        });
+        let expected = if size < 23 { vec![] } else { vec![if size < 39 { 1 } else { 2 }] };
+        assert_eq!(named.collect::<Vec<_>>(), expected, "{size}");
+    }
+}
+
 /// The formats are frozen: a change here is a new protocol version.
 #[test]
 fn every_frame_in_hex() {
