@@ -71,16 +71,17 @@ impl Endpoint {
             self.dropped.unknown += 1;
             return;
         };
-        // Most packets follow one of the same path.
-        let known = match self.last_id {
-            Some((id, found)) if id == header.connection => Some(found),
-            _ => self.ids.get(&header.connection).copied(),
+        let (handle, path) = match self.recent.get(header.connection) {
+            Some(found) => found,
+            None => {
+                let Some(found) = self.ids.get(&header.connection).copied() else {
+                    self.dropped.stray += 1;
+                    return;
+                };
+                self.recent.put(header.connection, found);
+                found
+            }
         };
-        let Some((handle, path)) = known else {
-            self.dropped.stray += 1;
-            return;
-        };
-        self.last_id = Some((header.connection, (handle, path)));
         self.on_packet(now, handle, Inbound { path, source, ecn, at, bytes, packet, phantom });
     }
 

@@ -5,6 +5,7 @@ mod attempt;
 mod demux;
 mod effort;
 mod fit;
+mod recent;
 mod relays;
 mod steady;
 
@@ -28,6 +29,7 @@ use attempt::Attempt;
 pub use attempt::ConnectError;
 use effort::Effort;
 pub use fit::Unfit;
+use recent::Recent;
 pub use relays::{Reach, RelayTrouble};
 use steady::Steady;
 
@@ -170,7 +172,7 @@ pub struct Endpoint {
     entries: BTreeMap<Handle, Entry>,
     next: u32,
     ids: BTreeMap<ConnectionId, (Handle, PathId)>,
-    last_id: Option<(ConnectionId, (Handle, PathId))>,
+    recent: Recent,
     attempts: BTreeMap<ConnectionId, Handle>,
     answered: BTreeMap<HelloDigest, Vec<u8>>,
     unconfirmed: usize,
@@ -207,7 +209,7 @@ impl Endpoint {
             entries: BTreeMap::new(),
             next: 0,
             ids: BTreeMap::new(),
-            last_id: None,
+            recent: Recent::new(),
             attempts: BTreeMap::new(),
             answered: BTreeMap::new(),
             unconfirmed: 0,
@@ -343,8 +345,8 @@ impl Endpoint {
             Slot::Connection { connection, digest, .. } => {
                 for id in connection.receive_ids() {
                     self.ids.remove(&id);
+                    self.recent.forget(id);
                 }
-                self.last_id = None;
                 self.unconfirmed -= usize::from(!connection.is_confirmed());
                 if let Some(digest) = digest {
                     self.answered.remove(&digest);

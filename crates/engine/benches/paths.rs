@@ -1,0 +1,310 @@
+//! What many paths cost the engine alone: a sender and a receiver in one thread, objects that are only a length, the null cipher,
+//! and between them one relay that stands for all, and queues that keep each path at the same rate and round trip however many
+//! there are. Only the two endpoints' own work is timed; the packets of a millisecond are handed over at once.
+//!
+//! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS]` prints the sender's data packets per second of both
+//! ends' time. Without words: 4 and 256 paths, with NewReno on every path, so that all of them carry data, in turns and medians,
+//! and the ratio.
+//!
+//! `--bench world` does the same with a simulated network around, whose links and relays have costs of their own.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
+#![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
+
+use byway_control::by_name;
+use byway_engine::connection::Event;
+use byway_engine::connection::path::State;
+use byway_engine::handshake::{Identity, PublicKey};
+use byway_engine::seal::Suites;
+use byway_engine::{
+    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload,
+};
+use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
+use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms};
+use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out};
+use std::net::SocketAddr;
+use std::time::{Duration as Time, Instant as Clock};
+
+const UNIX: u64 = 1_800_057_600;
+/// Of every path.
+const BYTES_PER_SECOND: u64 = 25_000_000 / 8;
+const ONE_WAY: Duration = Duration::from_millis(10);
+/// What a path's queue holds: some 50 packets.
+const QUEUE: Duration = Duration::from_millis(24);
+/// How often everybody is looked at.
+const STEP: Duration = Duration::from_millis(1);
+/// Steps that a packet may be under way.
+const AHEAD: usize = 64;
+const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 5000);
+const THERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 1, 1)), 4000);
+
+struct Everybody;
+
+impl Admission for Everybody {
+    fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
+        Admit::Accept(by_name("newreno", 2).unwrap())
+    }
+}
+
+/// A datagram between two endpoints.
+struct Packet {
+    bytes: Vec<u8>,
+    from: SocketAddr,
+    to: SocketAddr,
+    phantom: usize,
+}
+
+/// Datagrams by the step in which they arrive, and what each path's queue does to them.
+struct Queues {
+    steps: Vec<Vec<Packet>>,
+    free_at: Vec<Instant>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Queues {
+    fn new(paths: usize) -> Self {
+        let steps = (0..AHEAD).map(|_| Vec::new()).collect();
+        Self { steps, free_at: vec![Instant::ZERO; paths], spare: Vec::new() }
+    }
+
+    /// A path's number: that of the relay's address it goes by, or the last for the direct one.
+    fn path(&self, relay: SocketAddr) -> usize {
+        match relay.ip() {
+            std::net::IpAddr::V4(ip) if ip.octets()[1] == 1 => {
+                usize::from(ip.octets()[2]) * 200 + usize::from(ip.octets()[3])
+            }
+            _ => self.free_at.len() - 1,
+        }
+    }
+
+    fn push(&mut self, now: Instant, packet: Packet) {
+        let path = self.path(if packet.to == THERE || packet.to == HERE { packet.from } else { packet.to });
+        let free_at = &mut self.free_at[path];
+        let waits = free_at.max(&mut { now }).since(now);
+        if waits > QUEUE {
+            self.spare.push(packet.bytes);
+            return;
+        }
+        let bytes = (packet.bytes.len() + packet.phantom) as u64;
+        *free_at = (*free_at).max(now) + Duration::from_nanos(bytes * 1_000_000_000 / BYTES_PER_SECOND);
+        let step = (*free_at + ONE_WAY).as_micros() / STEP.as_micros() as u64 + 1;
+        self.steps[step as usize % AHEAD].push(packet);
+    }
+
+    fn take(&mut self, now: Instant) -> Vec<Packet> {
+        let step = now.as_micros() / STEP.as_micros() as u64;
+        std::mem::take(&mut self.steps[step as usize % AHEAD])
+    }
+}
+
+/// What was written, in memory that was used before: packets are their headers alone, and few.
+fn copy(written: &[u8], spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
+    let mut bytes = spare.pop().unwrap_or_else(|| Vec::with_capacity(128));
+    bytes.clear();
+    bytes.extend_from_slice(written);
+    bytes
+}
+
+struct End {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    handle: Option<Handle>,
+    /// Where it writes what it sends.
+    buffer: Vec<u8>,
+    /// Time spent in its endpoint.
+    spent: Time,
+}
+
+impl End {
+    fn new(seed: u8, address: SocketAddr, admission: Option<Box<dyn Admission>>) -> Self {
+        let mut connection = Config { payload: Payload::Length, ..Config::default() };
+        connection.probe_interval = Duration::from_millis(2);
+        connection.relays_per_peer = 1024;
+        connection.outgoing.memory = 256 << 20;
+        connection.incoming.memory = 256 << 20;
+        let mut endpoint = Endpoint::new(EndpointConfig {
+            identity: Identity::from_secret([seed; 32]),
+            suites: Suites::INSECURE_SIMULATION,
+            seed: [seed; 32],
+            connection,
+            admission,
+            greeting: Vec::new(),
+        });
+        endpoint.handle(Instant::ZERO, Input::Link(LinkChange { local: Local(0), address, up: true }));
+        Self { endpoint, address, handle: None, buffer: vec![0; 1500], spent: Time::ZERO }
+    }
+
+    /// The last thing that the connection had to say.
+    fn farewell(&mut self) -> Option<Event> {
+        let connection = self.endpoint.connection_mut(self.handle?)?;
+        std::iter::from_fn(|| connection.next_event()).last()
+    }
+
+    /// Takes what arrived, does what is due, and sends.
+    fn step(&mut self, now: Instant, arrived: Vec<Packet>, spare: &mut Vec<Vec<u8>>, sent: &mut Vec<Packet>) {
+        let begun = Clock::now();
+        self.work(now, arrived, spare, sent);
+        self.spent += begun.elapsed();
+    }
+
+    #[inline(never)]
+    fn work(&mut self, now: Instant, arrived: Vec<Packet>, spare: &mut Vec<Vec<u8>>, sent: &mut Vec<Packet>) {
+        for Packet { mut bytes, from, phantom, .. } in arrived {
+            let payload = &mut bytes[..];
+            let ecn = Ecn::NotEct;
+            let datagram = Datagram { local: Local(0), remote: from, ecn, arrival: now, payload, phantom };
+            self.endpoint.handle(now, Input::Datagram(datagram));
+            spare.push(bytes);
+        }
+        if self.endpoint.deadline().is_some_and(|at| at <= now) {
+            self.endpoint.wake(now);
+        }
+        while let Some(event) = self.endpoint.next_event() {
+            match event {
+                EndpointEvent::Connected(handle) => {
+                    self.handle = Some(handle);
+                    let connection = self.endpoint.connection_mut(handle).unwrap();
+                    connection.outgoing().add_object(ObjectId(0), 1 << 50);
+                }
+                EndpointEvent::Accepted(handle) => self.handle = Some(handle),
+                other => panic!("{other:?}: {:?}", self.farewell()),
+            }
+        }
+        if let Some(connection) = self.handle.and_then(|handle| self.endpoint.connection_mut(handle)) {
+            while connection.incoming().next_arrival().is_some() {}
+        }
+        loop {
+            let mut out = Out { buffer: &mut self.buffer, max_segments: 1 };
+            let Some(transmit) = self.endpoint.transmit(now, &mut out) else { return };
+            let bytes = copy(&self.buffer[..transmit.size], spare);
+            sent.push(Packet { bytes, from: self.address, to: transmit.remote, phantom: transmit.phantom });
+        }
+    }
+}
+
+struct Bench {
+    now: Instant,
+    sender: End,
+    receiver: End,
+    relay: Relay,
+    queues: Queues,
+    sent: Vec<Packet>,
+}
+
+impl Bench {
+    fn new(paths: usize, congestion: &'static str) -> Self {
+        let mut config = RelayConfig::new([5; 32], UNIX * 1000);
+        config.policy = Policy::public().allow(Network::new([10, 0, 0, 0].into(), 8).unwrap());
+        (config.accounts, config.queue_bytes, config.queue_datagrams) = (1024, 1 << 24, 1 << 14);
+        config.greetings_per_second = 1 << 20;
+        let mut relay = Relay::new(&config, Instant::ZERO);
+        let address = SocketAddr::from(([10, 1, 0, 0], 4748));
+        relay.handle(Instant::ZERO, Input::Link(LinkChange { local: Local(0), address, up: true }));
+        let receiver = End::new(9, THERE, Some(Box::new(Everybody)));
+        let mut sender = End::new(7, HERE, None);
+        let controller = by_name(congestion, 1).unwrap();
+        let peer = receiver.endpoint.public_key();
+        let connect = Connect { peer, addresses: vec![THERE], application: Vec::new(), controller };
+        let handle = sender.endpoint.connect(Instant::ZERO, connect).unwrap();
+        for index in 0..paths - 1 {
+            let expiry = Minute::from_unix(UNIX + 40 * 86_400);
+            let (rate, quota) = (RateClass::UNLIMITED, QuotaClass::UNLIMITED);
+            let terms = Terms { expiry, rate, quota, scope: Scope::ALL };
+            let address = SocketAddr::from(([10, 1, (index / 200) as u8, (index % 200) as u8], 4748));
+            let word = relay.issue(Grant { id: 7 + index as u32, terms }, vec![address]).unwrap();
+            sender.endpoint.add_relay(Instant::ZERO, handle, &word, None);
+        }
+        let queues = Queues::new(paths);
+        Self { now: Instant::from_millis(1), sender, receiver, relay, queues, sent: Vec::new() }
+    }
+
+    /// Hands over what was sent: to the relay and from there on at once, and then into the queues.
+    fn carry(&mut self) {
+        let now = self.now;
+        for mut packet in self.sent.drain(..) {
+            if packet.to == HERE || packet.to == THERE {
+                self.queues.push(now, packet);
+                continue;
+            }
+            let (relay, phantom) = (packet.to, packet.phantom);
+            let payload = &mut packet.bytes[..];
+            let ecn = Ecn::NotEct;
+            let remote = packet.from;
+            let datagram = Datagram { local: Local(0), remote, ecn, arrival: now, payload, phantom };
+            self.relay.handle(now, Input::Datagram(datagram));
+            self.queues.spare.push(packet.bytes);
+            loop {
+                let mut out = Out { buffer: &mut self.sender.buffer, max_segments: 1 };
+                let Some(transmit) = self.relay.transmit(now, &mut out) else { break };
+                let bytes = copy(&self.sender.buffer[..transmit.size], &mut self.queues.spare);
+                let phantom = transmit.phantom;
+                self.queues.push(now, Packet { bytes, from: relay, to: transmit.remote, phantom });
+            }
+        }
+    }
+
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += STEP;
+            let now = self.now;
+            if self.relay.deadline().is_some_and(|at| at <= now) {
+                self.relay.wake(now);
+            }
+            let (here, there) = self.queues.take(now).into_iter().partition(|packet| packet.to == HERE);
+            self.sender.step(now, here, &mut self.queues.spare, &mut self.sent);
+            self.carry();
+            self.receiver.step(now, there, &mut self.queues.spare, &mut self.sent);
+            self.carry();
+        }
+    }
+
+    fn sent(&self) -> (u64, usize) {
+        let handle = self.sender.handle.expect("connected");
+        let status = self.sender.endpoint.connection(handle).expect("a connection").status();
+        let active = status.paths.iter().filter(|path| path.state == State::Active).count();
+        (status.paths.iter().map(|path| path.totals.packets).sum(), active)
+    }
+}
+
+/// Packets per second.
+fn measure(paths: usize, congestion: &'static str, time: Duration) -> f64 {
+    let mut bench = Bench::new(paths, congestion);
+    bench.run(Duration::from_secs(4));
+    let (before, _) = bench.sent();
+    let (here, there) = (bench.sender.spent, bench.receiver.spent);
+    bench.run(time);
+    let (after, active) = bench.sent();
+    let packets = (after - before) as f64;
+    let [here, there] = [bench.sender.spent - here, bench.receiver.spent - there].map(|t| t.as_secs_f64());
+    println!(
+        "{paths:>4} paths {congestion:<8} {active:>4} active {packets:>9} packets {:>9.0} packets/s, sender {:>5.0} ns, \
+         receiver {:>5.0} ns each",
+        packets / (here + there),
+        here / packets * 1e9,
+        there / packets * 1e9,
+    );
+    packets / (here + there)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if let [paths, congestion, millis] = &words[..] {
+        let congestion = ["newreno", "mpath", "harp"].into_iter().find(|known| known == congestion);
+        let time = Duration::from_millis(millis.parse().expect("milliseconds"));
+        measure(paths.parse().expect("paths"), congestion.expect("newreno, mpath or harp"), time);
+        return;
+    }
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..5 {
+        rates[0].push(measure(4, "newreno", Duration::from_secs(40)));
+        rates[1].push(measure(256, "newreno", Duration::from_secs(1)));
+    }
+    let [few, many] = rates.map(|rates| median(&rates));
+    println!("256 paths: {:.2} of the packets per second of 4", many / few);
+}
