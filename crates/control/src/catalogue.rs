@@ -63,7 +63,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("ledbat", "LEDBAT, RFC 6817, on every path: yields at 100 ms of queue"),
     ("ledbat++", "LEDBAT++ on every path: yields at 60 ms of queue, slows down now and then"),
     ("lia", "linked increases, RFC 6356: all paths as one TCP on the best"),
-    ("mpath", "normal: as one TCP over all paths after the start (the class `normal`)"),
+    ("mpath", "normal: as one CUBIC over all paths after the start (the class `normal`)"),
     ("mpath-literal", "mPath as published"),
     ("newreno", "NewReno on every path, uncoupled: n paths act as n TCP flows"),
     ("nice", "TCP Nice on every path: yields at a tenth of the queue, below one packet too"),

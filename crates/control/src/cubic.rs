@@ -3,6 +3,7 @@
 //! Source: the last draft of the RFC (draft-ietf-tcpm-rfc8312bis), read in full; its sections are numbered as the RFC's.
 
 use crate::bundle::{Decrease, Phase, Single, Window};
+use crate::curve::{Curve, Shape};
 use crate::hystart::{self, HyStart};
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;
@@ -32,38 +33,29 @@ impl Options {
     /// As the RFC recommends, to the letter: with HyStart++, whose L a paced sender need not limit (RFC 9406, 4.2).
     pub const LITERAL: Self =
         Self { hystart: Some(hystart::Options::RFC9406), limit: f64::INFINITY, ..Self::BYWAY };
+
+    const fn shape(self) -> Shape {
+        Shape { c: self.c, beta: self.beta }
+    }
 }
 
-/// What follows from the last congestion event. Windows in packets, times in seconds.
+/// A stage of congestion avoidance.
 #[derive(Clone, Copy, Debug, Default)]
-struct Curve {
-    /// W_max: the window where the last event happened, and the plateau.
-    w_max: f64,
-    /// cwnd_prior: the window when ssthresh was set last.
-    prior: f64,
-    /// K: when the curve reaches W_max.
-    k: f64,
-    /// W_est: the window that Reno would have.
-    w_est: f64,
-    /// t_epoch: when this stage of congestion avoidance began.
+struct Stage {
+    curve: Curve,
+    /// t_epoch: when it began.
     epoch: Option<Instant>,
 }
 
-impl Curve {
-    /// 4.2: (2), K = cbrt((W_max - cwnd_epoch) / C). 4.3: W_est is set to cwnd_epoch at the start of the stage.
+impl Stage {
+    /// 4.2: K follows from W_max and cwnd_epoch. 4.3: W_est is set to cwnd_epoch at the start of the stage.
     ///
     /// 4.8 and 4.10: after a timeout, and after a slow start without loss, K is 0 and W_max the window now.
-    fn begin(&mut self, now: Instant, window: f64, c: f64) {
+    fn begin(&mut self, now: Instant, window: f64, shape: Shape) {
         self.epoch = Some(now);
-        self.w_est = window;
-        self.w_max = self.w_max.max(window);
-        self.k = libm::cbrt((self.w_max - window) / c);
-    }
-
-    /// 4.2: (1), W_cubic(t) = C * (t - K)^3 + W_max.
-    fn at(&self, t: f64, c: f64) -> f64 {
-        let from_plateau = t - self.k;
-        c * from_plateau * from_plateau * from_plateau + self.w_max
+        self.curve.w_est = window;
+        self.curve.w_max = self.curve.w_max.max(window);
+        self.curve.k = shape.time_to(self.curve.w_max, window);
     }
 }
 
@@ -72,9 +64,9 @@ impl Curve {
 pub struct Cubic {
     options: Options,
     window: Window,
-    curve: Curve,
+    stage: Stage,
     /// 4.9.2: what a loss that was none gives back.
-    before: Curve,
+    before: Stage,
     hystart: Option<HyStart>,
     /// The latest ACK.
     seen: Instant,
@@ -93,8 +85,8 @@ impl Cubic {
         Self {
             options,
             window: Window::new(opened, options.initial),
-            curve: Curve::default(),
-            before: Curve::default(),
+            stage: Stage::default(),
+            before: Stage::default(),
             hystart: options.hystart.map(|options| HyStart::new(options, opened.now)),
             seen: opened.now,
         }
@@ -119,34 +111,22 @@ impl Cubic {
                 // 4.10: cwnd_prior = cwnd, and on to congestion avoidance.
                 let window = self.window.packets();
                 self.window.set(window, window);
-                self.curve = Curve { prior: window, ..Curve::default() };
+                let curve = Curve { prior: window, ..Curve::default() };
+                self.stage = Stage { curve, epoch: None };
             }
         }
     }
 
     fn avoid(&mut self, acked: &Acked<'_>) {
-        let Options { c, beta, .. } = self.options;
+        let shape = self.options.shape();
         let cwnd = self.window.packets();
         let windows = self.window.in_packets(acked.bytes) / cwnd;
-        let curve = &mut self.curve;
-        if curve.epoch.is_none() {
-            curve.begin(acked.now, cwnd, c);
+        let stage = &mut self.stage;
+        if stage.epoch.is_none() {
+            stage.begin(acked.now, cwnd, shape);
         }
-        let t = curve.epoch.map_or(0.0, |epoch| acked.now.since(epoch).as_secs_f64());
-        // 4.2: target = W_cubic(t + RTT), not below cwnd and not above 1.5 cwnd.
-        let target = curve.at(t + acked.srtt.as_secs_f64(), c).clamp(cwnd, 1.5 * cwnd);
-        // 4.3: alpha_cubic = 3 (1 - beta) / (1 + beta), and 1 once W_est has reached cwnd_prior.
-        let alpha = if curve.w_est >= curve.prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) };
-        // 4.3: (4), W_est += alpha_cubic * segments_acked / cwnd.
-        curve.w_est += alpha * windows;
-        let growth = if curve.at(t, c) < curve.w_est {
-            // 4.3, the Reno-friendly region: cwnd is set to W_est. Not below itself, where the target of an RTT ahead led.
-            (curve.w_est - cwnd).max(0.0)
-        } else {
-            // 4.4 and 4.5: cwnd += (target - cwnd) / cwnd for each packet. An ACK of more than a window does not lead
-            // beyond the target.
-            (target - cwnd) * windows.min(1.0)
-        };
+        let t = stage.epoch.map_or(0.0, |epoch| acked.now.since(epoch).as_secs_f64());
+        let growth = stage.curve.growth(shape, t, acked.srtt.as_secs_f64(), cwnd, windows);
         self.window.grow(growth);
     }
 }
@@ -154,7 +134,7 @@ impl Cubic {
 impl Single for Cubic {
     fn on_acked(&mut self, acked: &Acked<'_>) {
         // 4.2: t MUST NOT include periods in which cwnd was not updated because the application was the limit.
-        if let (true, Some(epoch)) = (acked.app_limited, &mut self.curve.epoch) {
+        if let (true, Some(epoch)) = (acked.app_limited, &mut self.stage.epoch) {
             *epoch += acked.now.since(self.seen);
         }
         self.seen = acked.now;
@@ -170,11 +150,10 @@ impl Single for Cubic {
         let cwnd = self.window.packets();
         // 4.6: ssthresh = flight_size * beta_cubic, at least 2 packets.
         if self.window.on_congested(congested, Decrease { keep: beta, least: 2.0 }) {
-            self.before = self.curve;
-            // 4.7: an event below the last plateau tells of a flow that begins.
-            let smaller = cwnd < self.curve.w_max && fast_convergence;
-            self.curve.w_max = if smaller { cwnd * (1.0 + beta) / 2.0 } else { cwnd };
-            self.curve.prior = cwnd;
+            self.before = self.stage;
+            self.stage.curve.w_max =
+                self.options.shape().plateau(cwnd, self.stage.curve.w_max, fast_convergence);
+            self.stage.curve.prior = cwnd;
             if congested.trigger == Trigger::Ce {
                 // 4.6: a mark reduces cwnd to 1 packet at least, where a loss leaves 2.
                 let flight = self.window.in_packets(congested.in_flight).min(cwnd);
@@ -182,23 +161,23 @@ impl Single for Cubic {
             }
             if congested.trigger == Trigger::Timeout {
                 // 4.8: W_max will be the window at the beginning of congestion avoidance.
-                self.curve.w_max = 0.0;
+                self.stage.curve.w_max = 0.0;
             }
-            self.curve.epoch = None;
+            self.stage.epoch = None;
         }
     }
 
     fn on_undo(&mut self, undo: &Undo) {
         // 4.9.2: everything is restored if cwnd < cwnd_prior.
-        let behind = self.window.packets() < self.curve.prior;
+        let behind = self.window.packets() < self.stage.curve.prior;
         if self.window.on_undo(undo) && behind {
-            self.curve = self.before;
+            self.stage = self.before;
         }
     }
 
     fn on_route_change(&mut self, now: Instant) {
         self.window.start_over(now);
-        self.curve = Curve::default();
+        self.stage = Stage::default();
         self.hystart = self.options.hystart.map(|options| HyStart::new(options, now));
     }
 

@@ -24,6 +24,7 @@ pub mod bundle;
 pub mod catalogue;
 pub mod contract;
 pub mod cubic;
+mod curve;
 pub mod detector;
 pub mod harp;
 pub mod hystart;
@@ -47,6 +48,7 @@ pub use contract::{
     Acked, Allowance, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, Wants,
 };
 pub use cubic::Cubic;
+pub use curve::Shape;
 pub use harp::Harp;
 pub use ledbat::Ledbat;
 pub use ledbat_pp::LedbatPp;

@@ -54,10 +54,9 @@ fn a_file_as_a_whole() {
     }
 }
 
-/// An idle line of 100 Mbit/s and 100 ms that loses one packet in a thousand by chance. One path of `normal` grows as NewReno does,
-/// which RFC 9438's window is somewhat ahead of at this RTT; two paths (IPv4 and IPv6, say) are ahead of it in turn.
+/// An idle line of 100 Mbit/s and 100 ms that loses one packet in a thousand by chance: one path of `normal` is a CUBIC flow.
 #[test]
-fn normal_is_little_worse_than_cubic_where_packets_are_lost_by_chance() {
+fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
     let rate = |congestion, seed| {
         let pipe = line(100, 50 * MS).queue(850).loss(0.001);
         let mut world = parallel(seed, Plan::new(congestion, &[256 * MIB], &[]), &[both(pipe)]);
@@ -67,5 +66,5 @@ fn normal_is_little_worse_than_cubic_where_packets_are_lost_by_chance() {
     let mean = |congestion| (1..=6).map(|seed| rate(congestion, seed)).sum::<f64>() / 6.0;
     let (normal, cubic) = (mean("mpath"), mean("cubic"));
     println!("100 Mbit/s, 100 ms, 0.1 % lost: normal {normal:.2} Mbit/s, CUBIC {cubic:.2}");
-    assert!(normal >= 0.8 * cubic, "{normal:.2} Mbit/s, and CUBIC {cubic:.2}");
+    assert!(normal >= 0.9 * cubic, "{normal:.2} Mbit/s, and CUBIC {cubic:.2}");
 }

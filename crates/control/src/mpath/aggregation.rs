@@ -14,8 +14,8 @@ impl MPath {
             return;
         }
         path.coincident = path.coincident.saturating_add(1);
-        // w0 before the direct path was halved; it has been, since its interval is of a loss.
-        self.aggregate(&[id], direct.window * 2.0);
+        // w0 before the direct path decreased; it has, since its interval is of a loss.
+        self.aggregate(&[id], direct.window / self.options.keep);
     }
 
     /// The direct path has lost: which proxied paths lost at the same time?
@@ -28,24 +28,25 @@ impl MPath {
                 shared.push(id);
             }
         }
-        self.aggregate(&shared, direct.window * 2.0);
+        self.aggregate(&shared, direct.window / self.options.keep);
     }
 
-    /// Load aggregation: each of `shared` (halved already, w_j/2 is left) gives `min(alpha, w0 / sum w_j)` of what is left
-    /// to the direct path. The sum is of windows before halving, so all together move at most w0/2.
+    /// Load aggregation: each of `shared` (decreased already, w_j/2 is left) gives `min(alpha, w0 / sum w_j)` of what is left
+    /// to the direct path. The sum is of windows before the decrease, so all together move at most w0/2: what the direct path has lost,
+    /// "the upper bound guarantees that the congestion window of the direct path will not be more than w0".
     fn aggregate(&mut self, shared: &[PathId], direct_window: f64) {
         let evidence = self.options.evidence;
         let convinced = |path: &Path| path.coincident >= evidence;
-        let halved: f64 = shared
+        let left: f64 = shared
             .iter()
             .filter_map(|id| self.paths.get(*id))
             .filter(|p| convinced(p))
             .map(|p| p.window)
             .sum();
-        if halved <= 0.0 {
+        if left <= 0.0 {
             return;
         }
-        let fraction = self.options.alpha.min(direct_window / (2.0 * halved));
+        let fraction = self.options.alpha.min((1.0 - self.options.keep) * direct_window / left);
         let mut moved = 0.0;
         for id in shared {
             if let Some(path) = self.paths.get_mut(*id).filter(|path| convinced(path)) {

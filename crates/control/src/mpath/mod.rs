@@ -1,16 +1,20 @@
 //! mPath's multipath AIMD with load aggregation (mPath, 2.3), literal and fit for use.
 
 mod aggregation;
+mod flow;
 mod options;
 mod path;
 
-pub use options::{Growth, Options};
+pub use options::{Growth, Increase, Options};
 
 use crate::bundle::Paths;
 use crate::random::Random;
-use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Trigger, Undo, Wants};
+use crate::{
+    Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Shape, Trigger, Undo, Wants,
+};
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
+use flow::Flow;
 use path::Path;
 
 /// A path whose window is smaller after a decrease is dropped. The paper says "reduced to zero", which halving never does.
@@ -18,12 +22,13 @@ const LEAST: f64 = 0.5;
 /// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good when it times out.
 const SIGNIFICANT: f64 = 0.25;
 
-/// mPath: one more packet per RTT over all paths together, half of a path's window at its loss, and load that moves to the
-/// direct path when both lose at the same time.
+/// mPath: the growth of one TCP over all paths together, part of a path's window at its loss, and load that moves to the direct path
+/// when both lose at the same time.
 ///
-/// The literal preset is section 2.3. The one for production keeps its growth, its decrease and its load aggregation, and
-/// hands growth out in shares, starts every path with a slow start of its own that ends when delays rise, wants proxied
-/// paths from the start, and gives a proxied path that times out a second chance before another takes its place.
+/// The literal preset is section 2.3: a packet per RTT, and half of the window at a loss. The one for production is TCP as it is
+/// now, CUBIC (see the module `flow`), keeps the load aggregation, and hands growth out in shares, starts every path with a slow
+/// start of its own that ends when delays rise, wants proxied paths from the start, and gives a proxied path that times out a second
+/// chance before another takes its place.
 #[derive(Debug)]
 pub struct MPath {
     name: &'static str,
@@ -31,6 +36,15 @@ pub struct MPath {
     paths: Paths<Path>,
     /// W, kept by every change, so that an ACK costs the same however many paths there are.
     total: f64,
+    /// The part of W on paths that are not in slow start.
+    avoiding: f64,
+    /// What these are together, for growth by CUBIC.
+    flow: Flow,
+    /// When the bundle's latest loss event began: a path that loses what was sent before has its part in it.
+    event_at: Instant,
+    events: u64,
+    /// Decreases so far.
+    losses: u64,
     /// Growth earned and not yet handed out, in packets.
     earned: f64,
     /// Proxied paths wished for.
@@ -44,11 +58,20 @@ impl MPath {
     /// A bundle without paths, to be called `name`.
     #[must_use]
     pub fn new(name: &'static str, options: Options, seed: u64) -> Self {
+        let shape = match options.increase {
+            Increase::Cubic(shape) => shape,
+            Increase::Reno => Shape::RFC9438,
+        };
         Self {
             name,
             options,
             paths: Paths::default(),
             total: 0.0,
+            avoiding: 0.0,
+            flow: Flow::new(shape),
+            event_at: Instant::ZERO,
+            events: 0,
+            losses: 0,
             earned: 0.0,
             open: options.open_at_start,
             drop: Vec::new(),
@@ -65,7 +88,12 @@ impl MPath {
 
     /// Sums up anew, after anything rarer than an ACK.
     fn sum_up(&mut self) {
-        self.total = self.alive().map(|(_, path)| path.window).sum();
+        let (mut total, mut avoiding) = (0.0, 0.0);
+        for (_, path) in self.alive() {
+            total += path.window;
+            avoiding += if path.in_slow_start() { 0.0 } else { path.window };
+        }
+        (self.total, self.avoiding) = (total, avoiding);
     }
 
     /// w_i of `path`, in packets.
@@ -83,21 +111,24 @@ impl MPath {
     }
 
     /// "In congestion control mode, cumulative ACKs received will increase the congestion window of either the direct path
-    /// or the proxied paths": each packet acknowledged earns 1/W, so that all together earn one packet per RTT.
+    /// or the proxied paths": each packet acknowledged earns 1/W of what all together grow by in an RTT.
     fn earn(&mut self, packets: f64, now: Instant, rtt: Duration) {
-        self.earned += packets / self.total.max(1.0);
-        // An ACK never stands for more than an RTT's worth; what claims to is not believed.
-        let grants = self.earned.min(4.0) as u32;
-        self.earned = (self.earned - f64::from(grants)).clamp(0.0, 1.0);
-        for _ in 0..grants {
-            match self.options.growth {
-                Growth::Lot => self.grant_by_lot(now, rtt),
-                Growth::Shares => self.grant_in_shares(now, rtt),
-            }
+        self.earned += match self.options.increase {
+            // An ACK never stands for more than an RTT's worth; what claims to is not believed.
+            Increase::Reno => (packets / self.total.max(1.0)).min(4.0),
+            Increase::Cubic(_) => self.flow.grow(now, self.avoiding + self.earned, packets, rtt),
+        };
+        // Whole packets: what a grant costs, which looks at all paths, is shared by some ACKs.
+        let grants = libm::floor(self.earned);
+        if grants < 1.0 {
+            return;
         }
-        if grants > 0 {
-            self.sum_up();
+        self.earned -= grants;
+        match self.options.growth {
+            Growth::Lot => (0..grants as u32).for_each(|_| self.grant_by_lot(now, rtt)),
+            Growth::Shares => self.grant_in_shares(grants, now, rtt),
         }
+        self.sum_up();
     }
 
     /// P of eq. 1: `(w0/W) rho + (W - w0)/W`, where rho is the share of proxied paths that have not met loss.
@@ -154,8 +185,8 @@ impl MPath {
         }
     }
 
-    /// Eq. 3: path i gets `w_i/W` of the packet; of W is what has lately been acknowledged and is not in slow start.
-    fn grant_in_shares(&mut self, now: Instant, rtt: Duration) {
+    /// Eq. 3: path i gets `w_i/W` of `packets`; of W is what has lately been acknowledged and is not in slow start.
+    fn grant_in_shares(&mut self, packets: f64, now: Instant, rtt: Duration) {
         let member = |path: &Path| {
             !path.dropped
                 && !path.in_slow_start()
@@ -163,8 +194,35 @@ impl MPath {
         };
         let sum: f64 = self.paths.iter().filter(|(_, path)| member(path)).map(|(_, path)| path.window).sum();
         for (_, path) in self.paths.iter_mut().filter(|(_, path)| member(path)) {
-            path.grow(path.window / sum);
+            path.grow(packets * path.window / sum);
         }
+    }
+
+    /// What has to be known of `id` and its share before it decreases: the flow before its loss is kept, and goes back for it.
+    fn tell_flow(&mut self, id: PathId, congested: &Congested) -> Flow {
+        let before = self.flow;
+        let first = congested.sent_at >= self.event_at || congested.trigger == Trigger::Timeout;
+        if first {
+            self.events += 1;
+            self.event_at = congested.now;
+        }
+        self.losses += 1;
+        let (events, earned) = (self.events, self.earned);
+        let (mut window, mut others) = (earned, 0.0);
+        for (_, path) in self.alive().filter(|(other, path)| *other != id && !path.in_slow_start()) {
+            window += path.window;
+            others += if path.event == events { 0.0 } else { path.window };
+        }
+        if let Some(path) = self.paths.get_mut(id) {
+            path.event = events;
+            // A loss ends the slow start, so it is of the flow now.
+            let (window, share) = (window + path.window, path.window / (path.window + others).max(LEAST));
+            match congested.trigger {
+                Trigger::Timeout => self.flow.time_out(window, share),
+                Trigger::Loss | Trigger::Ce => self.flow.lose(window, share, first),
+            }
+        }
+        before
     }
 
     fn on_loss(&mut self, id: PathId, congested: &Congested) {
@@ -173,12 +231,15 @@ impl MPath {
             path.on_more_lost(congested);
             return;
         }
+        let flow = self.tell_flow(id, congested);
+        let (keep, losses) = (self.options.keep, self.losses);
+        let Some(path) = self.paths.get_mut(id) else { return };
         let (proxied, before) = (path.proxied, path.window);
-        path.remember(congested);
+        path.remember(congested, flow, losses);
         path.lossy = true;
         path.interval = Some((congested.first_sent_at, congested.now));
         // "the congestion window of the affected path [is] halved"; the direct path is never given up.
-        path.window = if proxied { path.window / 2.0 } else { (path.window / 2.0).max(1.0) };
+        path.window = if proxied { path.window * keep } else { (path.window * keep).max(1.0) };
         path.threshold = path.window;
         if proxied {
             self.compare_with_direct(id);
@@ -241,7 +302,10 @@ impl MPath {
         if path.dropped {
             return;
         }
-        path.time_out(congested);
+        let flow = if path.timeouts == 0 { self.tell_flow(id, congested) } else { self.flow };
+        let (keep, losses) = (self.options.keep, self.losses);
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.time_out(congested, keep, flow, losses);
         path.lossy = true;
         if path.proxied && path.timeouts >= self.options.patience {
             let for_good = self.is_insignificant(id, congested.now);
@@ -289,6 +353,7 @@ impl Controller for MPath {
         path.alive(acked.now);
         path.contributed += acked.bytes as f64;
         if (options.validate && acked.app_limited) || path.answered(acked.sent_at) || path.dropped {
+            self.flow.pause(acked.now);
             return;
         }
         let packets = acked.bytes as f64 / path.packet;
@@ -298,6 +363,9 @@ impl Controller for MPath {
             self.total += path.window - before;
             if options.start_everywhere {
                 path.sense_rise(acked);
+            }
+            if !path.in_slow_start() {
+                self.sum_up();
             }
         } else {
             self.earn(packets, acked.now, acked.srtt);
@@ -314,7 +382,12 @@ impl Controller for MPath {
 
     fn on_undo(&mut self, id: PathId, undo: &Undo) {
         if let Some(path) = self.paths.get_mut(id) {
-            path.on_undo(undo);
+            if let Some((before, losses)) = path.on_undo(undo)
+                && losses == self.losses
+            {
+                // RFC 9438, 4.9.2: all as it was, if nothing has been lost since.
+                self.flow = before;
+            }
             self.sum_up();
         }
     }
@@ -330,6 +403,9 @@ impl Controller for MPath {
             *path = Path::new(&opened, &options);
             path.window = path.window.min(window);
             self.sum_up();
+            if self.avoiding == 0.0 {
+                self.flow = Flow::new(self.flow.shape());
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! The paper's mPath and the one that is fit for use, as values of one type.
 
+use crate::Shape;
+
 /// How one packet of growth is handed out among the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
@@ -9,6 +11,15 @@ pub enum Growth {
     Shares,
 }
 
+/// How much all paths together grow per RTT.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Increase {
+    /// One packet, as NewReno.
+    Reno,
+    /// What CUBIC (RFC 9438) gives one flow of all their windows.
+    Cubic(Shape),
+}
+
 /// What mPath leaves open or use in earnest wants otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -16,6 +27,10 @@ pub struct Options {
     pub alpha: f64,
     /// New proxied paths per packet of the direct window at a loss.
     pub beta: f64,
+    /// How much all paths grow.
+    pub increase: Increase,
+    /// The part of a path's window that its loss leaves.
+    pub keep: f64,
     /// How growth is handed out.
     pub growth: Growth,
     /// Initial window of the direct path in packets.
@@ -39,6 +54,8 @@ impl Options {
     pub const LITERAL: Self = Self {
         alpha: 0.5,
         beta: 0.25,
+        increase: Increase::Reno,
+        keep: 0.5,
         growth: Growth::Lot,
         initial: 2.0,
         initial_proxied: 1.0,
@@ -49,10 +66,13 @@ impl Options {
         validate: false,
     };
 
-    /// The class `normal`. A path that grows by its share of one packet per RTT from a window of one takes minutes to
+    /// The class `normal`. Beside the kernel's TCP, which is CUBIC, one that grows by a packet per RTT loses where the way is long, so all paths
+    /// together grow as CUBIC does and a loss leaves as much as there. A path that grows by its share of one packet per RTT from a window of one takes minutes to
     /// fill, so every path starts for itself; two losses of disjoint paths fall together by chance every few dozen, so
     /// load moves at the second in a row; one timeout is often only a late ACK.
     pub const PRODUCTION: Self = Self {
+        increase: Increase::Cubic(Shape::RFC9438),
+        keep: Shape::RFC9438.beta,
         growth: Growth::Shares,
         initial: 10.0,
         initial_proxied: 4.0,

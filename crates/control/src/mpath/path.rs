@@ -1,5 +1,6 @@
 //! One path of mPath.
 
+use super::flow::Flow;
 use super::options::Options;
 use crate::bundle::Memento;
 use crate::detector::Run;
@@ -17,6 +18,9 @@ const RISE: (i64, i64) = (4_000_000, 16_000_000);
 pub(super) struct Before {
     window: f64,
     threshold: f64,
+    /// The flow that all paths were together, and how many losses they have met with this one.
+    flow: Flow,
+    losses: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +50,8 @@ pub(super) struct Path {
     /// When the first ACK after a timeout came. What was sent into the dark before tells nothing new.
     revived: Instant,
     memento: Option<Memento<Before>>,
+    /// The bundle's loss event that it has had its part in.
+    pub event: u64,
     least: Option<i64>,
     run: Run,
 }
@@ -70,6 +76,7 @@ impl Path {
             recover: opened.now,
             revived: opened.now,
             memento: None,
+            event: 0,
             least: None,
             run: Run::default(),
         }
@@ -131,8 +138,8 @@ impl Path {
     }
 
     /// Remembers what a spurious loss gives back.
-    pub fn remember(&mut self, congested: &Congested) {
-        let before = Before { window: self.window, threshold: self.threshold };
+    pub fn remember(&mut self, congested: &Congested, flow: Flow, losses: u64) {
+        let before = Before { window: self.window, threshold: self.threshold, flow, losses };
         self.memento = Some(Memento::new(before, congested, self.packet));
         self.recover = congested.now;
     }
@@ -143,19 +150,20 @@ impl Path {
         }
     }
 
-    pub fn on_undo(&mut self, undo: &Undo) {
-        if let Some(before) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) {
-            self.window = self.window.max(before.window);
-            self.threshold = before.threshold;
-            self.memento = None;
-        }
+    /// What the latest decrease was of, if `undo` shows that it was wrong: the flow before, and the number of losses by then.
+    pub fn on_undo(&mut self, undo: &Undo) -> Option<(Flow, u64)> {
+        let before = self.memento.as_mut().and_then(|memento| memento.undone(undo))?;
+        self.window = self.window.max(before.window);
+        self.threshold = before.threshold;
+        self.memento = None;
+        Some((before.flow, before.losses))
     }
 
-    /// One packet and slow start to half of what it was, as after a TCP timeout (RFC 5681, 3.1).
-    pub fn time_out(&mut self, congested: &Congested) {
+    /// One packet and slow start to what a loss leaves of what it was, as after a TCP timeout (RFC 5681, 3.1; RFC 9438, 4.8).
+    pub fn time_out(&mut self, congested: &Congested, keep: f64, flow: Flow, losses: u64) {
         if self.timeouts == 0 || self.memento.is_none() {
-            self.remember(congested);
-            self.threshold = (self.window / 2.0).max(2.0);
+            self.remember(congested, flow, losses);
+            self.threshold = (self.window * keep).max(2.0);
         } else {
             self.on_more_lost(congested);
             self.recover = congested.now;
@@ -177,7 +185,7 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Trigger;
+    use crate::{Shape, Trigger};
 
     fn congested(trigger: Trigger, sent: u64, now: u64) -> Congested {
         let at = Instant::from_millis;
@@ -197,7 +205,7 @@ mod tests {
         let opened = Opened { now: at(0), proxied: false, packet_size: 1_000, rtt: None };
         let mut path = Path::new(&opened, &Options::PRODUCTION);
         path.window = 40.0;
-        path.time_out(&congested(Trigger::Timeout, 100, 300));
+        path.time_out(&congested(Trigger::Timeout, 100, 300), 0.5, Flow::new(Shape::RFC9438), 1);
         assert!(path.covered(at(400)), "nothing has come back yet");
         path.alive(at(900));
         assert!(path.covered(at(400)), "sent before the path was alive again");

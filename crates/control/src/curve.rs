@@ -1,0 +1,72 @@
+//! CUBIC's growth (RFC 9438, 4.2 to 4.5) as arithmetic: of one flow, or of what several paths are together. Windows in packets,
+//! times in seconds.
+
+/// C and beta_cubic.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shape {
+    /// C in packets per cubic second. RFC 9438, 5.1: SHOULD be 0.4.
+    pub c: f64,
+    /// beta_cubic, the part of the window that a loss leaves. 4.6: SHOULD be 0.7.
+    pub beta: f64,
+}
+
+impl Shape {
+    /// As the RFC recommends.
+    pub const RFC9438: Self = Self { c: 0.4, beta: 0.7 };
+
+    /// 4.2: (2), K = cbrt((W_max - cwnd_epoch) / C).
+    pub(crate) fn time_to(self, w_max: f64, window: f64) -> f64 {
+        libm::cbrt((w_max - window) / self.c)
+    }
+
+    /// 4.7: W_max after a congestion event at `window`. One below the last plateau tells of a flow that begins.
+    pub(crate) fn plateau(self, window: f64, last: f64, fast_convergence: bool) -> f64 {
+        if window < last && fast_convergence { window * (1.0 + self.beta) / 2.0 } else { window }
+    }
+
+    /// 4.3: alpha_cubic, which makes the mean of a window that keeps beta at a loss that of a Reno's.
+    fn alpha(self) -> f64 {
+        3.0 * (1.0 - self.beta) / (1.0 + self.beta)
+    }
+}
+
+/// What follows from the last congestion event.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Curve {
+    /// W_max: the window where the last event happened, and the plateau.
+    pub w_max: f64,
+    /// cwnd_prior: the window when ssthresh was set last.
+    pub prior: f64,
+    /// K: when the curve reaches W_max.
+    pub k: f64,
+    /// W_est: the window that Reno would have.
+    pub w_est: f64,
+}
+
+impl Curve {
+    /// 4.2: (1), W_cubic(t) = C * (t - K)^3 + W_max.
+    fn at(&self, t: f64, c: f64) -> f64 {
+        let from_plateau = t - self.k;
+        c * from_plateau * from_plateau * from_plateau + self.w_max
+    }
+
+    /// By how many packets `cwnd` grows `t` after the stage began, when `windows` times its size has been acknowledged on a path
+    /// of `rtt`.
+    pub fn growth(&mut self, shape: Shape, t: f64, rtt: f64, cwnd: f64, windows: f64) -> f64 {
+        let c = shape.c;
+        // 4.2: target = W_cubic(t + RTT), not below cwnd and not above 1.5 cwnd.
+        let target = self.at(t + rtt, c).clamp(cwnd, 1.5 * cwnd);
+        // 4.3: alpha_cubic, and 1 once W_est has reached cwnd_prior.
+        let alpha = if self.w_est >= self.prior { 1.0 } else { shape.alpha() };
+        // 4.3: (4), W_est += alpha_cubic * segments_acked / cwnd.
+        self.w_est += alpha * windows;
+        if self.at(t, c) < self.w_est {
+            // 4.3, the Reno-friendly region: cwnd is set to W_est. Not below itself, where the target of an RTT ahead led.
+            (self.w_est - cwnd).max(0.0)
+        } else {
+            // 4.4 and 4.5: cwnd += (target - cwnd) / cwnd for each packet. An ACK of more than a window does not lead
+            // beyond the target.
+            (target - cwnd) * windows.min(1.0)
+        }
+    }
+}
