@@ -234,13 +234,13 @@ impl MPath {
         let flow = self.tell_flow(id, congested);
         let (keep, losses) = (self.options.keep, self.losses);
         let Some(path) = self.paths.get_mut(id) else { return };
-        let (proxied, before) = (path.proxied, path.window);
+        let (proxied, before, threshold) = (path.proxied, path.window, path.lowered(keep));
         path.remember(congested, flow, losses);
         path.lossy = true;
         path.interval = Some((congested.first_sent_at, congested.now));
         // "the congestion window of the affected path [is] halved"; the direct path is never given up.
         path.window = if proxied { path.window * keep } else { (path.window * keep).max(1.0) };
-        path.threshold = path.window;
+        path.threshold = path.window.max(threshold);
         if proxied {
             self.compare_with_direct(id);
         } else {

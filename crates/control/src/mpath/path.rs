@@ -40,6 +40,9 @@ pub(super) struct Path {
     pub coincident: u32,
     pub acked_at: Option<Instant>,
     pub timeouts: u32,
+    /// Whether slow starts after timeouts are kept through losses, and whether this is one.
+    starts: bool,
+    restarts: bool,
     /// Waits for being closed.
     pub dropped: bool,
     pub opened_at: Instant,
@@ -70,6 +73,8 @@ impl Path {
             coincident: 0,
             acked_at: None,
             timeouts: 0,
+            starts: options.start_everywhere,
+            restarts: false,
             dropped: false,
             opened_at: opened.now,
             contributed: 0.0,
@@ -84,6 +89,13 @@ impl Path {
 
     pub fn in_slow_start(&self) -> bool {
         self.window < self.threshold
+    }
+
+    /// Where slow start ends after a loss now that leaves `keep`. In the slow start after a timeout the window tells nothing of what the
+    /// path carries (a black hole for large packets loses some of one or two packets each): what the threshold was counts, or the
+    /// path would have to grow from nothing by its share alone. Each loss lowers it, and so does a delay that rises.
+    pub fn lowered(&self, keep: f64) -> f64 {
+        keep * if self.restarts && self.in_slow_start() { self.threshold } else { self.window }
     }
 
     pub fn answered(&self, sent_at: Instant) -> bool {
@@ -163,7 +175,8 @@ impl Path {
     pub fn time_out(&mut self, congested: &Congested, keep: f64, flow: Flow, losses: u64) {
         if self.timeouts == 0 || self.memento.is_none() {
             self.remember(congested, flow, losses);
-            self.threshold = (self.window * keep).max(2.0);
+            self.threshold = self.lowered(keep).max(2.0);
+            self.restarts = self.starts;
         } else {
             self.on_more_lost(congested);
             self.recover = congested.now;
@@ -211,5 +224,10 @@ mod tests {
         assert!(path.covered(at(400)), "sent before the path was alive again");
         assert!(!path.covered(at(900)));
         assert!(path.in_slow_start() && path.threshold == 20.0);
+        // Another one before it has come anywhere, and a loss: the threshold is lowered and not forgotten.
+        path.time_out(&congested(Trigger::Timeout, 950, 1_200), 0.5, Flow::new(Shape::RFC9438), 2);
+        assert_eq!((path.window, path.threshold, path.lowered(0.5)), (1.0, 10.0, 5.0));
+        path.window = 10.0;
+        assert_eq!(path.lowered(0.5), 5.0, "of the window when slow start is over");
     }
 }
