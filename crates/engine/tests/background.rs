@@ -81,10 +81,10 @@ fn requests_hardly_notice_background_transfers_and_leave_them_the_rest() {
 
 #[test]
 fn pages_wait_for_background_transfers_no_longer_than_is_known() {
-    let alone = pages(1, 50, 0);
+    let alone = pages(1, 50, Duration::ZERO, 0);
     // 1.25, 1.40 and 0.80 are wanted of both: one misses them by little, eight by more, while they leave less unused.
     for (others, median, p90, share) in [(1, 1.25, 1.45, 0.78), (8, 1.34, 1.60, 0.86)] {
-        let beside = pages(1, 50, others);
+        let beside = pages(1, 50, Duration::ZERO, others);
         let ratios = ratios(&beside, &alone);
         let found = [50, 90].map(|percent| percentile(&ratios, percent));
         let what = format!("{others}: {found:.3?}, {:.3} of the rest, {:.1} s", beside.share, beside.back);

@@ -133,10 +133,10 @@ pub fn requests(queue: usize, others: u8) -> Harm {
 }
 
 /// The same by requests as programs make them: a SYN, 300 bytes there, and 20 kB back by CUBIC with an initial window of ten segments,
-/// the way that the transfers go; at times that chance sets as in a Poisson process, so some overlap. Times are in the order of the
-/// requests.
-pub fn pages(seed: u64, queue: usize, others: u8) -> Harm {
-    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), others);
+/// the way that the transfers go; at times that chance sets as in a Poisson process, so some overlap. Delays of the line tremble by
+/// `jitter`. Times are in the order of the requests.
+pub fn pages(seed: u64, queue: usize, jitter: Duration, others: u8) -> Harm {
+    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue).jitter(jitter), others);
     let begins = Duration::from_secs(20);
     let lasts = 200 * MS * REQUESTS as u32;
     let list = web::fetches(seed, REQUESTS as u32, REQUEST, Instant::ZERO + begins, lasts, true);
