@@ -2,6 +2,7 @@
 
 mod aggregation;
 mod flow;
+mod growth;
 mod options;
 mod path;
 
@@ -13,7 +14,7 @@ use crate::{
     Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Shape, Trigger, Undo, Wants,
 };
 use alloc::vec::Vec;
-use byway_wire::{Duration, Instant, PathId};
+use byway_wire::{Instant, PathId};
 use flow::Flow;
 use path::Path;
 
@@ -108,94 +109,6 @@ impl MPath {
 
     fn direct(&self) -> Option<PathId> {
         self.alive().find(|(_, path)| !path.proxied).map(|(id, _)| id)
-    }
-
-    /// "In congestion control mode, cumulative ACKs received will increase the congestion window of either the direct path
-    /// or the proxied paths": each packet acknowledged earns 1/W of what all together grow by in an RTT.
-    fn earn(&mut self, packets: f64, now: Instant, rtt: Duration) {
-        self.earned += match self.options.increase {
-            // An ACK never stands for more than an RTT's worth; what claims to is not believed.
-            Increase::Reno => (packets / self.total.max(1.0)).min(4.0),
-            Increase::Cubic(_) => self.flow.grow(now, self.avoiding + self.earned, packets, rtt),
-        };
-        // Whole packets: what a grant costs, which looks at all paths, is shared by some ACKs.
-        let grants = libm::floor(self.earned);
-        if grants < 1.0 {
-            return;
-        }
-        self.earned -= grants;
-        match self.options.growth {
-            Growth::Lot => (0..grants as u32).for_each(|_| self.grant_by_lot(now, rtt)),
-            Growth::Shares => self.grant_in_shares(grants, now, rtt),
-        }
-        self.sum_up();
-    }
-
-    /// P of eq. 1: `(w0/W) rho + (W - w0)/W`, where rho is the share of proxied paths that have not met loss.
-    #[must_use]
-    pub fn probability(&self) -> f64 {
-        let (mut direct, mut total, mut proxied, mut clean) = (0.0, 0.0, 0.0, 0.0);
-        for (_, path) in self.alive() {
-            total += path.window;
-            if path.proxied {
-                proxied += 1.0;
-                clean += f64::from(u8::from(!path.lossy));
-            } else {
-                direct += path.window;
-            }
-        }
-        // Without proxied paths rho is undefined and P must be 0; without a direct path it is 1 by itself.
-        if proxied == 0.0 || total <= 0.0 {
-            0.0
-        } else {
-            direct / total * (clean / proxied) + (total - direct) / total
-        }
-    }
-
-    fn grant_by_lot(&mut self, now: Instant, rtt: Duration) {
-        let to_proxied = self.random.unit() < self.probability();
-        // "an active path that has recently received an ACK": within the last RTT.
-        let recent = |path: &Path| {
-            path.proxied && path.acked_at.is_some_and(|at| now.since(at) <= rtt) && !path.in_slow_start()
-        };
-        let chosen = match self.direct() {
-            Some(direct) if !to_proxied => Some(direct),
-            _ => {
-                // "Paths that have never encountered loss are given higher priority": each alike. Else by window.
-                let clean = self.alive().any(|(_, path)| recent(path) && !path.lossy);
-                let weight = |path: &Path| match (recent(path), clean) {
-                    (false, _) => 0.0,
-                    (true, true) => f64::from(u8::from(!path.lossy)),
-                    (true, false) => path.window,
-                };
-                let sum: f64 = self.alive().map(|(_, path)| weight(path)).sum();
-                let mut lot = self.random.unit() * sum;
-                self.paths.iter().filter(|(_, path)| !path.dropped && weight(path) > 0.0).find_map(
-                    |(id, path)| {
-                        lot -= weight(path);
-                        (lot < 0.0).then_some(id)
-                    },
-                )
-            }
-        };
-        if let Some(path) = chosen.and_then(|id| self.paths.get_mut(id))
-            && !path.in_slow_start()
-        {
-            path.grow(1.0);
-        }
-    }
-
-    /// Eq. 3: path i gets `w_i/W` of `packets`; of W is what has lately been acknowledged and is not in slow start.
-    fn grant_in_shares(&mut self, packets: f64, now: Instant, rtt: Duration) {
-        let member = |path: &Path| {
-            !path.dropped
-                && !path.in_slow_start()
-                && path.acked_at.is_some_and(|at| now.since(at) <= rtt.saturating_mul(2))
-        };
-        let sum: f64 = self.paths.iter().filter(|(_, path)| member(path)).map(|(_, path)| path.window).sum();
-        for (_, path) in self.paths.iter_mut().filter(|(_, path)| member(path)) {
-            path.grow(packets * path.window / sum);
-        }
     }
 
     /// What has to be known of `id` and its share before it decreases: the flow before its loss is kept, and goes back for it.
