@@ -49,18 +49,23 @@ fn entry(sites: &Sites) -> Counters {
 fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_cache() {
     let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
     for rule in RULES {
+        // One flow meets some fifty losses; how many of them fall together is chance, so four flows are judged.
         let took = [None, Some(cache::Limits::default())].map(|cache| {
-            let mut sites =
-                sites(Settings { loss: rule, cache, ..Settings::default() }, &[lossy.clone(), lossy.clone()]);
-            let took = fetch(&mut sites, 5 * MB, 200);
-            let status = sites.world[sites.bob].gateway.status();
-            println!("{rule:?} {took:?} {:?} {:?}", status.counters, status.cache);
-            assert_eq!(status.cache.is_some(), cache.is_some());
-            if let Some((counters, bytes)) = status.cache {
-                assert!(counters.resent > 30 && counters.suppressed > 30, "{counters:?}");
-                assert!(bytes < 200_000, "{bytes} are kept, though all is acknowledged");
-            }
-            took
+            let of = |seed| {
+                let settings = Settings { loss: rule, cache, ..Settings::default() };
+                let plan = Plan { seed, settings, congestion: "mpath", ..Plan::default() };
+                let mut sites = Sites::new(plan, &[lossy.clone(), lossy.clone()], &line(1, 50));
+                let took = fetch(&mut sites, 5 * MB, 200);
+                let status = sites.world[sites.bob].gateway.status();
+                println!("{rule:?} {took:?} {:?} {:?}", status.counters, status.cache);
+                assert_eq!(status.cache.is_some(), cache.is_some());
+                if let Some((counters, bytes)) = status.cache {
+                    assert!(counters.resent > 20 && counters.suppressed > 30, "{counters:?}");
+                    assert!(bytes < 200_000, "{bytes} are kept, though all is acknowledged");
+                }
+                took
+            };
+            (1..=4).map(of).sum::<Duration>()
         });
         assert!(took[1] * 10 < took[0] * 9, "{rule:?}: {took:?}");
     }
