@@ -3,10 +3,12 @@
 
 mod common;
 
+use byway::ticket::Ticket;
 use common::{Ended, Place, Running, assert_same};
 use serde_json::Value;
 use std::fs;
-use std::time::Duration;
+use std::process::Child;
+use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 /// What may be on its way, or in a chunk that is not complete, when a process is killed at the rates used here.
@@ -242,4 +244,105 @@ fn sigint_twice_ends_at_once() {
     assert_eq!(receiver.wait().unwrap().code(), Some(130));
     let says = fs::read_to_string(&errors).unwrap();
     assert!(!says.contains("stopped"), "it did not end by itself: {says}");
+}
+
+/// Sends a file as a stream.
+fn pour(place: &Place, what: &str, ticket: &str, rate: &str) -> Running {
+    let mut command = place.command("sender", &["send", "-", ticket, "--bwlimit", rate, "--json"]);
+    command.stdin(fs::File::open(place.path(what)).unwrap());
+    Running::start(command)
+}
+
+/// A repeat that waits for somebody's patience with the one before takes a minute.
+const SOON: Duration = Duration::from_secs(15);
+
+#[test]
+fn a_stream_whose_sender_was_killed_goes_on_down_the_pipe() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let (mut receiver, ticket) = place.recv_pipe();
+    let mut sender = pour(&place, "big", &ticket, "8M");
+    until(&mut sender, 8 * MIB);
+    pour(&place, "big", &ticket, "8M").end().failed(1, "another `byway send` is sending the same");
+    drop(sender); // kills it
+    let killed = Instant::now();
+    pour(&place, "big", &ticket, "off").end().succeeded();
+    assert_eq!(receiver.wait().unwrap().code(), Some(0));
+    assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
+    assert!(fs::read(place.path("big")).unwrap() == fs::read(place.path("out")).unwrap());
+    let kept = place.path("sender/.local/share/byway/sending");
+    assert_eq!(fs::read_dir(kept).unwrap().count(), 0, "nothing is kept of what is complete");
+}
+
+#[test]
+fn another_stream_never_goes_down_the_same_pipe() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let big = fs::read(place.path("big")).unwrap();
+    let changed = |at: usize| {
+        let mut other = big.clone();
+        other[at] ^= 1;
+        other
+    };
+    for other in [changed(1), big[..MIB as usize].to_vec()] {
+        fs::write(place.path("other"), other).unwrap();
+        let (mut receiver, ticket) = place.recv_pipe();
+        let mut sender = pour(&place, "big", &ticket, "8M");
+        until(&mut sender, 8 * MIB);
+        drop(sender);
+        let killed = Instant::now();
+        pour(&place, "other", &ticket, "off").end().failed(1, "begun again and is another one");
+        assert_eq!(receiver.wait().unwrap().code(), Some(1));
+        assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
+        let out = fs::read(place.path("out")).unwrap();
+        assert!(out.len() > 4 * MIB as usize && big.starts_with(&out), "{} bytes", out.len());
+    }
+}
+
+#[test]
+fn a_stream_ends_when_its_receiver_was_started_anew() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let (receiver, first) = place.recv_pipe();
+    let port = first.parse::<Ticket>().unwrap().addresses[0].to_string();
+    let mut sender = pour(&place, "big", &first, "1M");
+    until(&mut sender, 1);
+    end_pipe(receiver);
+    let killed = Instant::now();
+    let command = place.command("receiver", &["recv", "-", "--listen", &port]);
+    let _again = Running::start(command);
+    sender.end().failed(5, "the receiver was started anew: send the stream again");
+    assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
+}
+
+/// Kills a receiver of a stream.
+fn end_pipe(mut receiver: Child) {
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+}
+
+#[test]
+fn behind_a_relay_alone_either_side_may_be_killed() {
+    let place = Place::new();
+    big(&place, 24 * MIB);
+    let (_relay, word) = place.relay(&[]);
+    let relayed = |text: &str| Ticket { addresses: Vec::new(), ..text.parse::<Ticket>().unwrap() };
+    let (receiver, text) = place.recv(&["in", "--once", "--relay", &word]);
+    let ticket = relayed(&text).to_string();
+    let mut sender = send(&place, "big", &ticket, "6M");
+    until(&mut sender, 4 * MIB);
+    drop(sender);
+    let killed = Instant::now();
+    let mut sender = send(&place, "big", &ticket, "6M");
+    let there = until(&mut sender, 8 * MIB);
+    assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
+    drop(receiver);
+    let killed = Instant::now();
+    let (receiver, again) = place.recv(&["in", "--once", "--relay", &word]);
+    assert_eq!(relayed(&again).permission, relayed(&text).permission);
+    let sent = sender.end();
+    assert!(kept(&sent) + SLACK >= there, "{} of {there}", kept(&sent));
+    assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
+    receiver.end().succeeded();
+    arrived(&place);
 }

@@ -54,7 +54,7 @@ impl Journals {
     }
 
     /// Forgets the transfer: the receiver has it all. What cannot be removed costs another run a question.
-    pub(crate) fn remove(self) {
+    pub fn remove(self) {
         if let Ok(entries) = Dir::read_from(&self.directory) {
             for entry in entries.flatten() {
                 let _ = rustix::fs::unlinkat(&self.directory, entry.file_name(), AtFlags::empty());

@@ -5,7 +5,7 @@ use super::reader::{Answer, Ask, TreeDone, UNKNOWN};
 use super::{BACK, FORTH};
 use crate::exit::{Exit, Failure};
 use byway_engine::data::{Incoming, OutEvent, Outgoing};
-use byway_files::NewObject;
+use byway_files::{Journals, NewObject};
 use byway_wire::{Duration, Instant, ObjectId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,8 +67,9 @@ impl Feed {
 
     /// Asks for nothing more: who read files for it has nothing left to do.
     pub fn hang_up(&mut self) {
-        if let Self::Tree(tree) = self {
-            tree.asks = mailbox(1).0;
+        match self {
+            Self::Tree(tree) => tree.asks = mailbox(1).0,
+            Self::Pipe(pipe) => pipe.lock.take().map_or((), Journals::remove),
         }
     }
 
@@ -273,6 +274,8 @@ impl TreeFeed {
 /// A stream being sent.
 pub(super) struct PipeFeed {
     answers: Receiver<Answer>,
+    /// Nobody else sends it meanwhile.
+    lock: Option<Journals>,
     opened: bool,
     piece: Vec<u8>,
     written: usize,
@@ -284,9 +287,10 @@ pub(super) struct PipeFeed {
 }
 
 impl PipeFeed {
-    pub fn new(answers: Receiver<Answer>) -> Self {
+    pub fn new(answers: Receiver<Answer>, lock: Option<Journals>) -> Self {
         Self {
             answers,
+            lock,
             opened: false,
             piece: Vec::new(),
             written: 0,

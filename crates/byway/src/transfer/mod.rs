@@ -29,6 +29,7 @@ mod receiver;
 mod running;
 mod sender;
 pub mod sockets;
+mod start;
 mod taking;
 mod tally;
 mod writer;

@@ -1,7 +1,11 @@
 //! When a receiver falls silent: whether it died and came back. One that was started anew knows nothing of the connection, and
 //! nothing that is said in it ever reaches it; a second connection, which moves nothing, finds out.
 
+use byway_control::Class;
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Connect, Endpoint, Handle, Reach};
 use byway_wire::{Duration, Instant};
+use std::net::SocketAddr;
 
 /// Silence after which the receiver is asked, and how often.
 const ASK: Duration = Duration::from_secs(4);
@@ -17,6 +21,32 @@ pub(super) enum Move {
     Ask,
     /// The receiver is there and does not know the connection: begin anew, with what it has.
     Renew,
+}
+
+/// Whom to ask, and what to say.
+pub(super) struct Question {
+    pub peer: PublicKey,
+    pub addresses: Vec<SocketAddr>,
+    /// Where it is met at relays, without what others offered: it knows of those only in the old connection.
+    pub relays: Vec<Reach>,
+    pub application: Vec<u8>,
+}
+
+impl Question {
+    /// Asks in a connection of its own, over all ways that lead there. Without any, it is asked again later.
+    pub fn ask(&self, endpoint: &mut Endpoint, now: Instant) -> Option<Handle> {
+        let connect = Connect {
+            peer: self.peer,
+            addresses: self.addresses.clone(),
+            application: self.application.clone(),
+            controller: Class::Normal.controller(0),
+        };
+        let handle = endpoint.connect(now, connect).ok()?;
+        for reach in &self.relays {
+            endpoint.add_relay(now, handle, &reach.word, Some(reach));
+        }
+        Some(handle)
+    }
 }
 
 /// What is known of a silence.

@@ -5,6 +5,7 @@ use super::limit::Limit;
 use super::preamble::{Kind, Preamble};
 use super::running::Running;
 use super::taking::Taking;
+use super::writer::Poured;
 use super::{News, code_of, failure_of};
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
@@ -149,7 +150,7 @@ pub struct Server {
     cancel: Arc<AtomicBool>,
     taking: BTreeMap<Handle, Taking>,
     /// Writers of transfers that ended early, which still write what had arrived.
-    leaving: Vec<Receiver<()>>,
+    leaving: Vec<Receiver<Poured>>,
     /// Transfers that are over and were complete.
     complete: u64,
     leave_at: Option<Instant>,
@@ -175,7 +176,7 @@ impl Owner for Server {
         for handle in handles {
             self.drive(endpoint, handle, now);
         }
-        self.leaving.retain(|ended| ended.try_recv() == Err(TryRecvError::Empty));
+        self.leaving.retain(|ended| matches!(ended.try_recv(), Err(TryRecvError::Empty)));
         let stop = self.cancel.load(Ordering::Acquire);
         if stop || self.complete > 0 && self.is_single() && self.taking.is_empty() {
             let leave_at = *self.leave_at.get_or_insert_with(|| {
@@ -231,6 +232,13 @@ impl Server {
         }
     }
 
+    /// Whether the stream that this receiver is for has gone down the pipe, to its end: whatever comes under its name is another.
+    fn is_written(&self, before: Option<Handle>) -> bool {
+        let done =
+            before.and_then(|before| self.taking.get(&before)).is_some_and(|it| it.done_at().is_some());
+        matches!(self.destination, Destination::Stdout) && (done || self.complete > 0)
+    }
+
     fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(connection) = endpoint.connection(handle) else { return };
         // The gate read it before.
@@ -242,7 +250,7 @@ impl Server {
         let before = before.map(|(handle, _)| *handle);
         let refused = match preamble.kind {
             Kind::Ping => return,
-            _ if self.taken.shuts_out(PublicKey(peer.0), preamble.transfer) => {
+            _ if self.taken.shuts_out(PublicKey(peer.0), preamble.transfer) || self.is_written(before) => {
                 Some("the receiver takes one transfer only, and has it")
             }
             _ if self.taking.len() >= MOST && before.is_none() => {

@@ -1,41 +1,39 @@
 //! The sending end: an owner on the data plane's thread, and the handle by which a program runs it.
 
-use super::feed::{Feed, MAILBOX, PipeFeed, TreeFeed};
-use super::mailbox::mailbox;
+use super::feed::Feed;
 use super::preamble::{Kind, Preamble};
-use super::probe::{Move, Probe};
-use super::reader::{self, TreeDone, TreeReader, UNKNOWN};
+use super::probe::{Move, Probe, Question};
+use super::reader::TreeDone;
 use super::running::Running;
+use super::start::start_feed;
 use super::tally::{Counter, PathTally, state_name};
 use super::{News, code_of, failure_of, route_name};
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
 use crate::ticket::Ticket;
 use anyhow::{Context as _, Result};
-use byway_control::{Class, Controller};
+use byway_control::Controller;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::{self, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach};
-use byway_files::{Journals, Source, SourceOptions};
 use byway_net::{Clock, Control, Flow, Owner, Socket};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant, PathId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read};
+use std::io::Read;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
-/// Pieces of standard input that wait to be sent.
-const PIPED: usize = 16;
 /// Events that wait for the program.
 const NEWS: usize = 256;
 /// How long to stay after the end, so that a CLOSE that is lost can be said again.
 const LINGER: Duration = Duration::from_millis(200);
+
 /// What to send.
 pub enum Payload {
     /// Files and directories.
@@ -115,26 +113,30 @@ impl Sending {
         });
         let permission = plan.ticket.permission.clone();
         let preamble = Preamble { kind, permission: permission.clone(), transfer };
-        // A stream cannot be taken up again: nothing is asked for one.
-        let question = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
-        let key = PublicKey(plan.ticket.key.0);
-        let receiver = (key, plan.ticket.addresses.clone(), question.to_bytes().to_vec());
+        let ping = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
+        let reach = |relay: &crate::ticket::GreetedRelay| Reach {
+            word: relay.word.clone(),
+            destination: relay.address,
+            consent: relay.consent,
+        };
+        let question = Question {
+            peer: PublicKey(plan.ticket.key.0),
+            addresses: plan.ticket.addresses.clone(),
+            relays: plan.ticket.relays.iter().map(reach).collect(),
+            application: ping.to_bytes().to_vec(),
+        };
         let connect = Connect {
             peer: PublicKey(plan.ticket.key.0),
             addresses: plan.ticket.addresses.clone(),
             application: preamble.to_bytes().to_vec(),
             controller: plan.controller,
         };
-        let reach = |relay: &crate::ticket::GreetedRelay| {
-            let reach =
-                Reach { word: relay.word.clone(), destination: relay.address, consent: relay.consent };
-            (relay.word.clone(), Some(reach))
-        };
-        let relays = plan.relays.into_iter().map(|word| (word, None));
+        let told = question.relays.iter().map(|reach| (reach.word.clone(), Some(reach.clone())));
+        let relays = told.chain(plan.relays.into_iter().map(|word| (word, None))).collect();
         let cancel = Arc::new(AtomicBool::new(false));
         let owner = Sender {
             connect: Some(connect),
-            relays: plan.ticket.relays.iter().map(reach).chain(relays).collect(),
+            relays,
             handle: None,
             connected: false,
             feed,
@@ -148,7 +150,7 @@ impl Sending {
             ending: None,
             leave_at: None,
             cap,
-            receiver,
+            question,
             probe: Probe::default(),
             probing: None,
             renewed: false,
@@ -191,75 +193,6 @@ pub(super) fn suites() -> Suites {
     Suites::SECURE
 }
 
-/// What gives the data, its kind, the transfer's name, and the thread that reads files.
-type Started = (Feed, Kind, [u8; 16], Option<JoinHandle<()>>);
-
-fn start_feed(
-    payload: Payload,
-    identity: &Identity,
-    journals: Option<(&Path, &Ticket)>,
-    control: &Control,
-    news: &SyncSender<News>,
-) -> Result<Started> {
-    let waker = control.waker().clone();
-    match payload {
-        Payload::Tree(paths) => {
-            let mut source = Source::open(&paths, SourceOptions::default())?;
-            let transfer = transfer_of(identity, &paths);
-            if let Some((directory, ticket)) = journals {
-                let hash = blake3::hash(&[&transfer[..], &ticket.key.0].concat());
-                match Journals::open(&directory.join(hash.to_hex().get(..32).unwrap_or_default())) {
-                    Ok(journals) => source = source.with_journals(journals),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        let sentence = "another `byway send` is sending the same to the same receiver: \
-                                        wait for it or stop it";
-                        return Err(Failure::new(Exit::Error, sentence).into());
-                    }
-                    Err(error) => {
-                        let directory = directory.display();
-                        let sentence = format!(
-                            "cannot keep notes in {directory} ({error}): a transfer that breaks off will begin anew"
-                        );
-                        let _ = news.try_send(News::Warning(sentence));
-                    }
-                }
-            }
-            let (asks, inbox) = mailbox(MAILBOX);
-            let (answers, answered) = sync_channel(MAILBOX + 1);
-            let reader = TreeReader { source, inbox, answers, news: news.clone(), waker, limit: None };
-            let thread = Builder::new().name("byway read".into()).spawn(move || reader.run())?;
-            let total = Arc::new(AtomicU64::new(UNKNOWN));
-            let counted = Arc::clone(&total);
-            let journals = journals.map(|(directory, _)| directory.to_owned());
-            let aside = move || reader::aside(&paths, &counted, journals.as_deref());
-            Builder::new().name("byway count".into()).spawn(aside)?;
-            let feed = Feed::Tree(Box::new(TreeFeed::new(asks, answered, total)));
-            Ok((feed, Kind::Tree, transfer, Some(thread)))
-        }
-        Payload::Pipe(input) => {
-            let (answers, answered) = sync_channel(PIPED);
-            let run = move || reader::read_pipe(input, &answers, &waker);
-            Builder::new().name("byway read".into()).spawn(run)?;
-            Ok((Feed::Pipe(Box::new(PipeFeed::new(answered))), Kind::Pipe, byway_net::seed()?, None))
-        }
-    }
-}
-
-/// Names a tree by who sends it and from where, so that a second try is known as one.
-fn transfer_of(identity: &Identity, paths: &[PathBuf]) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a tree");
-    hasher.update(&identity.public().0);
-    for path in paths {
-        let full = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-        let bytes = std::os::unix::ffi::OsStrExt::as_bytes(full.as_os_str());
-        hasher.update(&(bytes.len() as u64).to_be_bytes());
-        hasher.update(bytes);
-    }
-    let mut name = [0; 16];
-    hasher.finalize_xof().fill(&mut name);
-    name
-}
-
 struct Ending {
     outcome: Result<(), Failure>,
     done: TreeDone,
@@ -286,8 +219,8 @@ pub struct Sender {
     leave_at: Option<Instant>,
     /// What this side sends at most, in bytes per second.
     cap: Option<u64>,
-    /// The receiver, to be asked whether it is there.
-    receiver: (PublicKey, Vec<SocketAddr>, Vec<u8>),
+    /// Whether the receiver is there.
+    question: Question,
     probe: Probe,
     probing: Option<Handle>,
     /// The receiver is there, but not the one that the connection is with.
@@ -343,24 +276,26 @@ impl Sender {
 
     /// Finds out whether a receiver that fell silent was started anew.
     fn ask(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        if !self.connected || self.ending.is_some() || self.reader.is_none() {
+        if !self.connected || self.ending.is_some() {
             return;
         }
         match self.probe.judge(now, self.counter.silence(now)) {
             Move::Wait => {}
             Move::Ask => {
-                let (peer, addresses, application) = self.receiver.clone();
-                let controller = Class::Normal.controller(0);
                 if let Some(before) = self.probing.take() {
                     endpoint.close(now, before, close::DONE, "done");
                 }
-                let connect = Connect { peer, addresses, application, controller };
-                // Without a way to it, it is asked again later.
-                self.probing = endpoint.connect(now, connect).ok();
+                self.probing = self.question.ask(endpoint, now);
             }
             Move::Renew => {
-                self.renewed = true;
-                let sentence = "the receiver was started anew: the same command goes on from there";
+                // What standard input gave is gone: who made it must begin again.
+                self.renewed = matches!(self.feed, Feed::Tree(_));
+                let sentence = match self.renewed {
+                    true => "the receiver was started anew: the same command goes on from there",
+                    false => {
+                        "the receiver was started anew: send the stream again, with the ticket that it prints now"
+                    }
+                };
                 self.fail(Failure::new(Exit::Network, sentence), now);
             }
         }
@@ -374,7 +309,9 @@ impl Sender {
         match event {
             EndpointEvent::Connected(handle) if Some(handle) == self.probing => self.probe.answered(now),
             EndpointEvent::Failed(handle, _) if Some(handle) == self.probing => self.probing = None,
-            EndpointEvent::Connected(handle) | EndpointEvent::Failed(handle, _)
+            EndpointEvent::Connected(handle)
+            | EndpointEvent::Failed(handle, _)
+            | EndpointEvent::RelayTrouble(handle, ..)
                 if Some(handle) != self.handle => {}
             EndpointEvent::Connected(_) => {
                 self.connected = true;
@@ -538,16 +475,5 @@ mod tests {
     fn the_lower_limit_counts() {
         assert_eq!((least(None, 0), least(Some(5), 0)), (None, Some(5)));
         assert_eq!((least(None, 7), least(Some(5), 7), least(Some(9), 7)), (Some(7), Some(5), Some(7)));
-    }
-
-    #[test]
-    fn the_second_try_of_a_transfer_has_the_name_of_the_first() {
-        let identity = |byte| Identity::new(crate::secret::Secret::new([byte; 32])).unwrap();
-        let name = |byte, paths: &[&str]| {
-            transfer_of(&identity(byte), &paths.iter().map(PathBuf::from).collect::<Vec<_>>())
-        };
-        assert_eq!(name(1, &["/a", "/b"]), name(1, &["/a", "/b"]));
-        assert_ne!(name(1, &["/a", "/b"]), name(1, &["/a/b"]));
-        assert_ne!(name(1, &["/a"]), name(2, &["/a"]));
     }
 }

@@ -5,7 +5,7 @@ use super::limit::Limit;
 use super::mailbox::{Outbox, mailbox};
 use super::receiver::{Destination, Received};
 use super::tally::{Counter, Tally};
-use super::writer::{Back, Desk, Task, write_pipe, write_tree};
+use super::writer::{Back, Desk, Poured, Task, write_pipe, write_tree};
 use super::{BACK, FORTH, News};
 use crate::exit::{Exit, Failure};
 use crate::identity::PublicKey;
@@ -35,7 +35,7 @@ pub(super) struct Taking {
     /// Takes what was not handed over when this ends early.
     rest: Sender<Vec<WriteRequest>>,
     /// Hung up when the thread that writes has come to its end.
-    writer: Receiver<()>,
+    writer: Receiver<Poured>,
     tasks: Outbox<Task>,
     back: Receiver<Back>,
     reports: Vec<u8>,
@@ -58,7 +58,7 @@ impl Taking {
         destination: &Destination,
         transfer: [u8; 16],
         peer: PublicKey,
-        before: Option<Receiver<()>>,
+        before: Option<Receiver<Poured>>,
         now: Instant,
         news: &SyncSender<News>,
         waker: &Waker,
@@ -66,7 +66,7 @@ impl Taking {
         let (tasks, inbox) = mailbox(MAILBOX);
         let (give, back) = sync_channel(2 * MAILBOX);
         let (rest, left) = channel();
-        let (end, writer) = sync_channel(0);
+        let (end, writer) = sync_channel(1);
         let (news, waker) = (news.clone(), waker.clone());
         let desk = Desk { tasks: inbox, rest: left, before, ended: end, back: give, news, waker };
         let thread = Builder::new().name("byway write".into());
@@ -157,11 +157,11 @@ impl Taking {
 
     /// Whether this is a try of the same transfer.
     pub fn is(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
-        !self.is_pipe && (self.peer, self.transfer) == (peer, transfer)
+        (self.peer, self.transfer) == (peer, transfer)
     }
 
     /// Ends it early: what has arrived is written by the thread that writes, whose end can be waited for.
-    pub fn leave(self, incoming: Option<&mut Incoming>) -> Receiver<()> {
+    pub fn leave(self, incoming: Option<&mut Incoming>) -> Receiver<Poured> {
         if let Some(incoming) = incoming.filter(|_| !self.is_pipe) {
             incoming.flush();
             let held = self.tasks.into_held().and_then(|task| match task {

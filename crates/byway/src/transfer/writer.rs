@@ -51,14 +51,28 @@ pub(super) struct Desk {
     pub tasks: Receiver<Task>,
     /// When the owner has gone: what it had not handed over.
     pub rest: Receiver<Vec<WriteRequest>>,
-    /// Ends when another writer of the same transfer, that this one follows, has come to its end.
-    pub before: Option<Receiver<()>>,
+    /// Ends when another writer of the same transfer, that this one follows, has come to its end; of a pipe it tells what was
+    /// written before.
+    pub before: Option<Receiver<Poured>>,
     /// Held until this writer has come to its end.
-    #[expect(dead_code, reason = "what counts is when it is dropped")]
-    pub ended: SyncSender<()>,
+    pub ended: SyncSender<Poured>,
     pub back: SyncSender<Back>,
     pub news: SyncSender<News>,
     pub waker: Waker,
+}
+
+/// What has gone down a pipe, and cannot be taken back.
+#[derive(Debug, Default)]
+pub(super) struct Poured {
+    hasher: blake3::Hasher,
+    bytes: u64,
+}
+
+impl Poured {
+    fn add(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
 }
 
 /// The owner has gone.
@@ -100,7 +114,7 @@ impl Desk {
 /// Writes a tree until it is complete or the owner has gone.
 pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
     if let Some(before) = &desk.before {
-        // Nothing is ever said: it is hung up.
+        // It is hung up: of a tree nothing is told but what is on the disk.
         let _ = before.recv();
     }
     let options = SinkOptions { transfer, ..SinkOptions::default() };
@@ -271,36 +285,61 @@ impl TreeWriter {
     }
 }
 
-/// Writes a stream, and says at the end how much it was and what its hash is.
+/// Writes a stream, and says at the end how much it was and what its hash is. What another try of its sender has written already
+/// is not written again: it must be the same once more, as the hashes tell.
 pub(super) fn write_pipe(mut output: impl Write, desk: &Desk) {
+    let before = desk.before.as_ref().map_or(Ok(Poured::default()), Receiver::recv);
+    let Ok(mut poured) = before else {
+        let sentence = "the thread that wrote to standard output before broke down";
+        let _ = desk.give(Back::Failed(Failure::new(Exit::Error, sentence)));
+        return;
+    };
     // When the owner has gone there is nobody to tell.
-    let _ = copy_pipe(&mut output, desk);
+    let _ = copy_pipe(&mut output, desk, &mut poured);
+    // Nobody takes it unless another try follows.
+    let _ = desk.ended.try_send(poured);
 }
 
-fn copy_pipe(output: &mut impl Write, desk: &Desk) -> Result<(), Gone> {
-    let mut hasher = blake3::Hasher::new();
-    let mut written = 0u64;
+fn copy_pipe(output: &mut impl Write, desk: &Desk, poured: &mut Poured) -> Result<(), Gone> {
+    let kept = poured.bytes;
+    let mut again = Poured::default();
     loop {
         match desk.tasks.recv().map_err(|_| Gone)? {
             Task::Bytes(bytes) => {
-                if let Err(error) = output.write_all(&bytes) {
+                let known = usize::try_from(kept - again.bytes).unwrap_or(usize::MAX).min(bytes.len());
+                let (known, new) = bytes.split_at(known);
+                again.add(known);
+                if !known.is_empty()
+                    && again.bytes == kept
+                    && again.hasher.finalize() != poured.hasher.finalize()
+                {
+                    return desk.give(Back::Failed(another_stream(kept)));
+                }
+                if let Err(error) = output.write_all(new) {
                     return desk.give(Back::Failed(pipe_failure(&error)));
                 }
-                hasher.update(&bytes);
-                written += bytes.len() as u64;
+                poured.add(new);
                 desk.waker.wake();
             }
+            Task::End if again.bytes < kept => return desk.give(Back::Failed(another_stream(kept))),
             Task::End => {
                 if let Err(error) = output.flush() {
                     return desk.give(Back::Failed(pipe_failure(&error)));
                 }
-                let receipt = [&written.to_be_bytes()[..], hasher.finalize().as_bytes()].concat();
-                let summary = Summary { files: 1, bytes: written, ..Summary::default() };
+                let receipt = [&poured.bytes.to_be_bytes()[..], poured.hasher.finalize().as_bytes()].concat();
+                let summary = Summary { files: 1, bytes: poured.bytes, ..Summary::default() };
                 return desk.give(Back::Done(summary, receipt));
             }
             Task::Write(_) | Task::Complete(_) => {}
         }
     }
+}
+
+fn another_stream(kept: u64) -> Failure {
+    let sentence = format!(
+        "the stream was begun again and is another one: {kept} bytes of the first have gone down the pipe; start `byway recv -` again"
+    );
+    Failure::new(Exit::Error, sentence)
 }
 
 fn pipe_failure(error: &io::Error) -> Failure {
