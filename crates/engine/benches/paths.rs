@@ -10,21 +10,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 
-use byway_control::by_name;
+#[path = "../tests/common/many.rs"]
+mod many;
+
 use byway_engine::connection::Event;
 use byway_engine::connection::path::State;
-use byway_engine::handshake::{Identity, PublicKey};
-use byway_engine::seal::Suites;
-use byway_engine::{
-    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload,
-};
-use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
-use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms};
+use byway_engine::{Endpoint, EndpointEvent, Handle};
+use byway_relay::Relay;
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out};
 use std::net::SocketAddr;
 use std::time::{Duration as Time, Instant as Clock};
 
-const UNIX: u64 = 1_800_057_600;
 /// Of every path.
 const BYTES_PER_SECOND: u64 = 25_000_000 / 8;
 const ONE_WAY: Duration = Duration::from_millis(10);
@@ -36,14 +32,6 @@ const STEP: Duration = Duration::from_millis(1);
 const AHEAD: usize = 64;
 const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 5000);
 const THERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 1, 1)), 4000);
-
-struct Everybody;
-
-impl Admission for Everybody {
-    fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
-        Admit::Accept(by_name("newreno", 2).unwrap())
-    }
-}
 
 /// A datagram between two endpoints.
 struct Packet {
@@ -115,20 +103,8 @@ struct End {
 }
 
 impl End {
-    fn new(seed: u8, address: SocketAddr, admission: Option<Box<dyn Admission>>) -> Self {
-        let mut connection = Config { payload: Payload::Length, ..Config::default() };
-        connection.probe_interval = Duration::from_millis(2);
-        connection.relays_per_peer = 1024;
-        connection.outgoing.memory = 256 << 20;
-        connection.incoming.memory = 256 << 20;
-        let mut endpoint = Endpoint::new(EndpointConfig {
-            identity: Identity::from_secret([seed; 32]),
-            suites: Suites::INSECURE_SIMULATION,
-            seed: [seed; 32],
-            connection,
-            admission,
-            greeting: Vec::new(),
-        });
+    fn new(seed: u8, address: SocketAddr, receives: bool) -> Self {
+        let mut endpoint = many::endpoint(seed, receives);
         endpoint.handle(Instant::ZERO, Input::Link(LinkChange { local: Local(0), address, up: true }));
         Self { endpoint, address, handle: None, buffer: vec![0; 1500], spent: Time::ZERO }
     }
@@ -192,27 +168,14 @@ struct Bench {
 
 impl Bench {
     fn new(paths: usize, congestion: &'static str) -> Self {
-        let mut config = RelayConfig::new([5; 32], UNIX * 1000);
-        config.policy = Policy::public().allow(Network::new([10, 0, 0, 0].into(), 8).unwrap());
-        (config.accounts, config.queue_bytes, config.queue_datagrams) = (1024, 1 << 24, 1 << 14);
-        config.greetings_per_second = 1 << 20;
-        let mut relay = Relay::new(&config, Instant::ZERO);
+        let mut relay = many::relay(1024, 1 << 24, 1 << 14);
         let address = SocketAddr::from(([10, 1, 0, 0], 4748));
         relay.handle(Instant::ZERO, Input::Link(LinkChange { local: Local(0), address, up: true }));
-        let receiver = End::new(9, THERE, Some(Box::new(Everybody)));
-        let mut sender = End::new(7, HERE, None);
-        let controller = by_name(congestion, 1).unwrap();
+        let receiver = End::new(9, THERE, true);
+        let mut sender = End::new(7, HERE, false);
         let peer = receiver.endpoint.public_key();
-        let connect = Connect { peer, addresses: vec![THERE], application: Vec::new(), controller };
-        let handle = sender.endpoint.connect(Instant::ZERO, connect).unwrap();
-        for index in 0..paths - 1 {
-            let expiry = Minute::from_unix(UNIX + 40 * 86_400);
-            let (rate, quota) = (RateClass::UNLIMITED, QuotaClass::UNLIMITED);
-            let terms = Terms { expiry, rate, quota, scope: Scope::ALL };
-            let address = SocketAddr::from(([10, 1, (index / 200) as u8, (index % 200) as u8], 4748));
-            let word = relay.issue(Grant { id: 7 + index as u32, terms }, vec![address]).unwrap();
-            sender.endpoint.add_relay(Instant::ZERO, handle, &word, None);
-        }
+        let words: Vec<_> = (0..paths - 1).map(|index| many::word(&relay, index)).collect();
+        many::connect(&mut sender.endpoint, Instant::ZERO, peer, vec![THERE], congestion, &words);
         let queues = Queues::new(paths);
         Self { now: Instant::from_millis(1), sender, receiver, relay, queues, sent: Vec::new() }
     }

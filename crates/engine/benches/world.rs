@@ -11,32 +11,21 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 
-use byway_control::by_name;
+#[path = "../tests/common/many.rs"]
+mod many;
+
 use byway_engine::connection::path::State;
-use byway_engine::handshake::{Identity, PublicKey};
-use byway_engine::seal::Suites;
-use byway_engine::{
-    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload,
-};
-use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Endpoint, EndpointEvent, Handle};
 use byway_sim::{Node, PipeConfig, World};
-use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
+use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant, Machine, ObjectId};
 use std::net::SocketAddr;
 use std::time::Instant as Clock;
 
-const UNIX: u64 = 1_800_057_600;
 /// Of every path.
 const MBIT: u64 = 25;
 const ONE_WAY: Duration = Duration::from_millis(10);
-
-struct Everybody;
-
-impl Admission for Everybody {
-    fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
-        Admit::Accept(by_name("newreno", 2).unwrap())
-    }
-}
 
 struct Host {
     endpoint: Endpoint,
@@ -48,22 +37,7 @@ struct Host {
 
 impl Host {
     fn new(seed: u8, peer: Option<(PublicKey, SocketAddr, &'static str, Vec<Word>)>) -> Self {
-        let mut connection = Config { payload: Payload::Length, ..Config::default() };
-        connection.probe_interval = Duration::from_millis(2);
-        connection.relays_per_peer = 1024;
-        connection.outgoing.memory = 256 << 20;
-        connection.incoming.memory = 256 << 20;
-        let admission: Option<Box<dyn Admission>> =
-            if peer.is_none() { Some(Box::new(Everybody)) } else { None };
-        let endpoint = Endpoint::new(EndpointConfig {
-            identity: Identity::from_secret([seed; 32]),
-            suites: Suites::INSECURE_SIMULATION,
-            seed: [seed; 32],
-            connection,
-            admission,
-            greeting: Vec::new(),
-        });
-        Self { endpoint, peer, handle: None, received: 0 }
+        Self { endpoint: many::endpoint(seed, peer.is_none()), peer, handle: None, received: 0 }
     }
 }
 
@@ -74,12 +48,7 @@ impl Node for Host {
 
     fn turn(&mut self, now: Instant) {
         if let Some((peer, address, congestion, words)) = self.peer.take() {
-            let controller = by_name(congestion, 1).unwrap();
-            let connect = Connect { peer, addresses: vec![address], application: Vec::new(), controller };
-            let handle = self.endpoint.connect(now, connect).unwrap();
-            for word in words {
-                self.endpoint.add_relay(now, handle, &word, None);
-            }
+            many::connect(&mut self.endpoint, now, peer, vec![address], congestion, &words);
         }
         while let Some(event) = self.endpoint.next_event() {
             match event {
@@ -101,19 +70,6 @@ impl Node for Host {
     }
 }
 
-fn relay(index: usize) -> (Relay, Word, SocketAddr) {
-    let mut config = RelayConfig::new([5; 32], UNIX * 1000);
-    config.policy = Policy::public().allow(Network::new([10, 0, 0, 0].into(), 8).unwrap());
-    (config.accounts, config.queue_bytes, config.queue_datagrams) = (8, 1 << 18, 256);
-    let relay = Relay::new(&config, Instant::ZERO);
-    let expiry = Minute::from_unix(UNIX + 40 * 86_400);
-    let (rate, quota) = (RateClass::UNLIMITED, QuotaClass::UNLIMITED);
-    let terms = Terms { expiry, rate, quota, scope: Scope::ALL };
-    let address = SocketAddr::from(([10, 1, (index / 200) as u8, (index % 200) as u8], 4748));
-    let word = relay.issue(Grant { id: 7 + index as u32, terms }, vec![address]).unwrap();
-    (relay, word, address)
-}
-
 fn world(
     relays: usize,
     congestion: &'static str,
@@ -122,13 +78,14 @@ fn world(
     let mut world = World::new(1);
     world.stop_trace();
     let receiver = world.add("receiver", Host::new(9, None), &[to]);
-    let relays: Vec<_> = (0..relays).map(relay).collect();
-    let words = relays.iter().map(|(_, word, _)| word.clone()).collect();
+    let relays: Vec<_> = (0..relays).map(|_| many::relay(8, 1 << 18, 256)).collect();
+    let words = relays.iter().enumerate().map(|(index, relay)| many::word(relay, index)).collect();
     let peer = world[receiver].endpoint.public_key();
     let sender = world.add("sender", Host::new(7, Some((peer, to, congestion, words))), &[from]);
     let line = |delay| PipeConfig::new(MBIT * 1_000_000, delay).queue(50);
     world.connect(from, to, line(ONE_WAY), line(ONE_WAY));
-    for (index, (relay, _, at)) in relays.into_iter().enumerate() {
+    for (index, relay) in relays.into_iter().enumerate() {
+        let at = many::relay_address(index);
         world.add(&format!("relay {index}"), relay, &[at]);
         let fast = PipeConfig::new(1_000_000_000, ONE_WAY / 2).queue(500);
         world.connect(from, at, line(ONE_WAY / 2), fast.clone());

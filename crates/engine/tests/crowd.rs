@@ -1,12 +1,10 @@
 //! Many paths at once have something to say: packets of a whole tick arrive together, and every path misses some of them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
-use byway_control::by_name;
-use byway_engine::handshake::{Identity, PublicKey};
-use byway_engine::seal::Suites;
-use byway_engine::{
-    Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Payload,
-};
+#[path = "common/many.rs"]
+mod many;
+
+use byway_engine::{Endpoint, EndpointEvent, Handle};
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out};
 use std::net::SocketAddr;
 
@@ -15,29 +13,12 @@ const PATHS: u16 = 16;
 const TICK: Duration = Duration::from_millis(20);
 const SENDER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), 5000);
 
-struct Everybody;
-
-impl Admission for Everybody {
-    fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
-        Admit::Accept(by_name("newreno", 2).unwrap())
-    }
-}
-
 fn address(index: u16) -> SocketAddr {
     SocketAddr::from(([10, 0, 1, 1 + index as u8], 4000))
 }
 
-fn endpoint(seed: u8, addresses: &[SocketAddr], admission: Option<Box<dyn Admission>>) -> Endpoint {
-    let mut connection = Config { payload: Payload::Length, ..Config::default() };
-    connection.probe_interval = Duration::from_millis(2);
-    let mut endpoint = Endpoint::new(EndpointConfig {
-        identity: Identity::from_secret([seed; 32]),
-        suites: Suites::INSECURE_SIMULATION,
-        seed: [seed; 32],
-        connection,
-        admission,
-        greeting: Vec::new(),
-    });
+fn endpoint(seed: u8, addresses: &[SocketAddr], receives: bool) -> Endpoint {
+    let mut endpoint = many::endpoint(seed, receives);
     for (index, address) in addresses.iter().enumerate() {
         let change = LinkChange { local: Local(index as u16), address: *address, up: true };
         endpoint.handle(Instant::ZERO, Input::Link(change));
@@ -82,11 +63,9 @@ fn take(endpoint: &mut Endpoint, now: Instant, packets: Vec<Packet>, receiving: 
 #[test]
 fn what_many_paths_miss_at_once_is_told_in_several_packets() {
     let addresses: Vec<SocketAddr> = (0..PATHS).map(address).collect();
-    let mut receiver = endpoint(9, &addresses, Some(Box::new(Everybody)));
-    let mut sender = endpoint(7, &[SENDER], None);
-    let controller = by_name("newreno", 1).unwrap();
-    let connect = Connect { peer: receiver.public_key(), addresses, application: Vec::new(), controller };
-    sender.connect(Instant::ZERO, connect).unwrap();
+    let mut receiver = endpoint(9, &addresses, true);
+    let mut sender = endpoint(7, &[SENDER], false);
+    many::connect(&mut sender, Instant::ZERO, receiver.public_key(), addresses, "newreno", &[]);
     let mut handle: Option<Handle> = None;
     let (mut now, mut count, mut arrived, mut most_answers) = (Instant::ZERO, 0_u64, 0, 0);
     let mut on_the_way = Vec::new();
