@@ -46,6 +46,14 @@ for ((round = 1; round <= rounds; round++)); do
         "$byway" send "$directory/file" "$ticket" --priority normal --json >"$directory/said" 2>/dev/null || true
     jq -rs 'map(select(.event == "progress" and .seconds > 3)) |
         "normal \((.[-1].bytes - .[0].bytes) * 8e-6 / (.[-1].seconds - .[0].seconds))"' "$directory/said"
-    kill -INT "$receiver" && wait "$receiver" || true
+    # Not INT, which the shell has whatever it starts in the background ignore; nor for ever, should the receiver not heed it.
+    kill "$receiver" 2>/dev/null || true
+    for ((tenths = 0; tenths < 50; tenths++)); do
+        kill -0 "$receiver" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL "$receiver" 2>/dev/null || true
+    wait "$receiver" || true
+    receiver=
     rm -rf "$directory/in"
 done

@@ -34,6 +34,13 @@ pub trait Controller: Debug + Send {
     /// The route under the path changed (address rebound, uplink changed): what was learnt about it is void.
     fn on_route_change(&mut self, path: PathId, now: Instant);
 
+    /// A full packet of the path has `bytes` (UDP payload) from now on: the search for the largest datagram found more than it had
+    /// when the path opened, or less passes than did. Who counts in packets counts in these, as TCP counts in segments: it is
+    /// packets that get lost. Whoever does not care goes on in those of the opening.
+    fn on_packet_size(&mut self, path: PathId, bytes: u32) {
+        let _ = (path, bytes);
+    }
+
     /// For controllers with their own clockwork: does what is due at `now`, returns when it wants to be called next.
     fn tick(&mut self, now: Instant) -> Option<Instant> {
         let _ = now;

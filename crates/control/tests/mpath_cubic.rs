@@ -184,3 +184,25 @@ fn a_long_line_that_loses_by_chance_gives_as_much_as_to_cubic() {
         assert!(normal > 0.9 * cubic, "{rtt} ms, {loss}: {normal:.2} Mbit/s, CUBIC {cubic:.2}");
     }
 }
+
+#[test]
+fn what_grows_is_counted_in_packets_of_the_size_that_passes() {
+    let at = Instant::from_millis;
+    // Bytes that a small window, where Reno's estimate rules, grows by in five seconds.
+    let growth = |size: u32| {
+        let mut flow = normal();
+        flow.open(PathId(0), &opened(false));
+        flow.on_congested(PathId(0), &congested(Trigger::Loss, at(100), at(200)));
+        let before = flow.allowance(PathId(0)).window;
+        flow.on_packet_size(PathId(0), size);
+        let resized = flow.allowance(PathId(0)).window;
+        assert!(resized.abs_diff(before) <= 1, "{resized} bytes of {before}");
+        for step in 3..53_u64 {
+            let window = packets(&flow, 0);
+            ack(&mut flow, 0, window, at(step * 100), 10);
+        }
+        (flow.allowance(PathId(0)).window - before) as f64
+    };
+    let (same, larger) = (growth(PACKET), growth(PACKET * 3 / 2));
+    assert!((larger / same - 1.5).abs() < 0.05, "{larger} bytes, {same} in packets of the first size");
+}

@@ -68,3 +68,19 @@ fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
     println!("100 Mbit/s, 100 ms, 0.1 % lost: normal {normal:.2} Mbit/s, CUBIC {cubic:.2}");
     assert!(normal >= 0.9 * cubic, "{normal:.2} Mbit/s, and CUBIC {cubic:.2}");
 }
+
+/// It is packets that get lost by chance, however large: on the same line, who has larger ones gets more by as much. A controller that
+/// went on in packets of the size that the path began with would get the square root of that.
+#[test]
+fn normal_counts_in_packets_of_the_size_that_passes() {
+    let rate = |mtu, seed| {
+        let pipe = line(100, 50 * MS).queue(850).loss(0.001).mtu(mtu);
+        let mut world = parallel(seed, Plan::new("mpath", &[256 * MIB], &[]), &[both(pipe)]);
+        world.world.run_for(Duration::from_secs(123));
+        world.world[world.receiver].goodput(Duration::from_secs(3), Duration::from_secs(123)) / 1e6
+    };
+    let mean = |mtu| (1..=6).map(|seed| rate(mtu, seed)).sum::<f64>() / 6.0;
+    let (small, large) = (mean(1_300), mean(1_500));
+    println!("datagrams of 1200 bytes: {small:.2} Mbit/s, of 1472: {large:.2}");
+    assert!(large >= 1.17 * small, "{large:.2} Mbit/s, and {small:.2} with datagrams of 1200 bytes");
+}

@@ -145,6 +145,7 @@ Examples:
   byway lab harm --queue 50,300                     with a small and with a large buffer
   byway lab harm --against cubic,byway --bulk 1 --requests 60
   byway lab harm --against byway,byway:ledbat,ledbat
+  byway lab harm --against gateways --queue 50,300  through gateways
 
 Fetches of 20 KB over the kernel's TCP, first alone, then the same ones beside transfers that go the same way over the same
 link: how much longer they take, how much of what they leave the transfers use, and how soon the transfers have the link when
@@ -152,7 +153,8 @@ they stop. Held against byway's bounds: 1.25 times in the median, 1.40 at the 90
 byway breaks one. Needs root or user namespaces, and iperf3.")]
 pub struct LabHarm {
     /// Who transfers: cubic, bbr and reno are the kernel's TCP, byway its background class, byway:NAME another controller of byway's,
-    /// ledbat libtorrent's µTP (left out where no python3 has libtorrent)
+    /// ledbat libtorrent's µTP (left out where no python3 has libtorrent), gateways the kernel's CUBIC between hosts behind byway's
+    /// gateways, gateways:NAME the same with another controller between these
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "cubic,bbr,reno,ledbat,byway")]
     pub against: Vec<String>,
     /// How many transfers at once; each number is a run

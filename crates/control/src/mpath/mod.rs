@@ -322,6 +322,13 @@ impl Controller for MPath {
         }
     }
 
+    fn on_packet_size(&mut self, id: PathId, bytes: u32) {
+        if let Some(path) = self.paths.get_mut(id) {
+            path.resize(f64::from(bytes.max(1)));
+            self.sum_up();
+        }
+    }
+
     fn allowance(&self, id: PathId) -> Allowance {
         match self.paths.get(id) {
             Some(path) if !path.dropped => {

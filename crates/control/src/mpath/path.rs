@@ -118,6 +118,18 @@ impl Path {
         self.acked_at = Some(now);
     }
 
+    /// Packets have so many bytes from now on. The window stays what it is in bytes.
+    pub fn resize(&mut self, bytes: f64) {
+        let factor = self.packet / bytes;
+        self.packet = bytes;
+        self.window *= factor;
+        if self.threshold < LARGEST_WINDOW {
+            self.threshold *= factor;
+        }
+        // In packets of another size; what is given back for a loss that was none is never much.
+        self.memento = None;
+    }
+
     /// Adds packets to the window.
     pub fn grow(&mut self, packets: f64) {
         self.window = (self.window + packets).min(LARGEST_WINDOW);

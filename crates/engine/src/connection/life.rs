@@ -95,10 +95,11 @@ impl Connection {
     fn activate(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get_mut(id) else { return };
         path.state = State::Active;
+        path.told_size = path.send.mtu.current();
         let opened = Opened {
             now,
             proxied: path.route.is_proxied(),
-            packet_size: path.send.mtu.current() as u32,
+            packet_size: path.told_size as u32,
             rtt: Some(path.send.rtt.smoothed()),
         };
         self.controller.open(id, &opened);
@@ -195,9 +196,14 @@ impl Connection {
             self.arm_path(id);
             return;
         }
+        let size = path.send.mtu.current();
+        if path.told_size != size {
+            path.told_size = size;
+            self.controller.on_packet_size(id, size as u32);
+        }
         let allowance = self.controller.allowance(id);
         path.allowance = allowance;
-        let packet = path.send.mtu.current() as u64;
+        let packet = size as u64;
         let rate = allowance.rate.unwrap_or_else(|| {
             let rtt = path.send.rtt.smoothed().as_nanos().max(1_000);
             let rate = u128::from(allowance.window.max(packet)) * 1_000_000_000 / rtt;

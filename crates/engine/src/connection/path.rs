@@ -96,6 +96,8 @@ pub struct Path {
     pub origin: Origin,
     /// What the controller allows it.
     pub allowance: Allowance,
+    /// Bytes of a full packet, as the controller knows it.
+    pub told_size: usize,
     /// The peer's name for it.
     pub connection_id: ConnectionId,
     /// Whether its address is proven.
@@ -138,6 +140,7 @@ impl Path {
             state,
             origin,
             allowance: Allowance::default(),
+            told_size: 0,
             connection_id,
             address: Address::Valid,
             moving: None,

@@ -27,7 +27,7 @@ struct Run {
     accurate: bool,
 }
 
-/// Measures one after the other: runs share the machine. Ends with 0 if byway's background class holds its bounds.
+/// Measures one after the other: runs share the machine. Ends with 0 if byway's background class, itself or behind gateways, holds its bounds.
 pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
     let mut rivals = Vec::new();
     for name in &arguments.against {
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
                 };
                 let found =
                     figures(&alone.record, &beside.record).context("no request came back, even alone")?;
-                let row = row(name, bulk, link, alone.accurate && beside.accurate, &found);
+                let row = row((name, rival), bulk, link, alone.accurate && beside.accurate, &found);
                 output.emit(&Event::Harm(row.clone()));
                 rows.push(row);
             }
@@ -112,10 +112,10 @@ fn one(
     Ok(run.record.map(|record| Run { record, accurate }))
 }
 
-fn row(name: &str, bulk: u32, link: Link, accurate: bool, found: &Figures) -> Harm {
+fn row((name, rival): (&str, &Rival), bulk: u32, link: Link, accurate: bool, found: &Figures) -> Harm {
     let finite = |value: f64| Some(value).filter(|value| value.is_finite());
     let missed = found.missed();
-    let verdict = match (name == "byway", accurate, missed.is_empty()) {
+    let verdict = match (rival.is_judged(), accurate, missed.is_empty()) {
         (false, ..) => SHOWN,
         (_, false, _) => INACCURATE,
         (_, _, true) => PASS,

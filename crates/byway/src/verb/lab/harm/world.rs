@@ -31,25 +31,35 @@ pub(super) enum Rival {
     Tcp(String),
     /// `byway send` and `byway recv`, by the controller.
     Byway(String),
+    /// The kernel's CUBIC between hosts behind two `byway gateway`, by the session's controller.
+    Gateways(String),
 }
 
 impl Rival {
     /// Who is meant by a word of the command line.
     pub(super) fn named(name: &str) -> Result<Self> {
-        Ok(match name {
-            "cubic" | "bbr" | "reno" | "ledbat" => Self::Tcp(name.to_owned()),
-            // What the class `background` is.
-            "byway" => Self::Byway("harp".to_owned()),
-            _ => match name.strip_prefix("byway:") {
-                Some(controller) if byway_control::by_name(controller, 1).is_some() => {
-                    Self::Byway(controller.to_owned())
-                }
-                Some(controller) => bail!("byway has no controller {controller}"),
-                None => bail!(
-                    "nobody is called {name}: there are cubic, bbr, reno, ledbat, byway and byway:CONTROLLER"
-                ),
-            },
-        })
+        // What the class `background` is.
+        let (who, controller) = name.split_once(':').unwrap_or((name, "harp"));
+        let own = match who {
+            "cubic" | "bbr" | "reno" | "ledbat" if who == name => return Ok(Self::Tcp(name.to_owned())),
+            "byway" => Self::Byway,
+            "gateways" => Self::Gateways,
+            _ => bail!(
+                "nobody is called {name}: there are cubic, bbr, reno, ledbat, byway, gateways, byway:CONTROLLER and gateways:CONTROLLER"
+            ),
+        };
+        if byway_control::by_name(controller, 1).is_none() {
+            bail!("byway has no controller {controller}");
+        }
+        Ok(own(controller.to_owned()))
+    }
+
+    /// Whether bounds are held against it: byway's class for the background, in whatever form.
+    pub(super) fn is_judged(&self) -> bool {
+        match self {
+            Self::Byway(controller) | Self::Gateways(controller) => controller == "harp",
+            Self::Tcp(_) => false,
+        }
     }
 }
 
@@ -65,21 +75,34 @@ pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> St
     let mut text = format!(
         "title = \"harm\"\nduration = \"{seconds} s\"\nsample = \"100 ms\"\nseeds = 1\n
          [[link]]\nbetween = [\"web\", \"near\"]\n
-         [[link]]\nbetween = [\"source\", \"near\"]\n
+         [[link]]\nbetween = [\"source\", \"{beside}\"]\n
          [[link]]\nbetween = [\"near\", \"far\"]\nrate = \"{mbit} Mbit/s\"\ndelay = \"{} us\"\nqueue = \"{queue} packets\"\n
          [[requests]]\nname = \"requests\"\nclient = \"far\"\nserver = \"web\"\nsize = \"{SIZE}\"\ncongestion = \"cubic\"
          count = {requests}\nevery = \"{EVERY_MS} ms\"\npoisson = true\nstart = \"{} s\"\n",
         rtt_ms * 500,
         PREPARED + ALONE,
+        // Behind a gateway of its own, if there is one.
+        beside = if matches!(bulk, Some((Rival::Gateways(_), _))) { "left" } else { "near" },
     );
     if let Some((rival, count)) = bulk {
-        let (carrier, congestion) = match rival {
-            Rival::Tcp(congestion) => ("tcp", congestion),
-            Rival::Byway(congestion) => ("session", congestion),
+        let (carrier, congestion, to) = match rival {
+            Rival::Tcp(congestion) => ("tcp", congestion.as_str(), "far"),
+            Rival::Byway(congestion) => ("session", congestion.as_str(), "far"),
+            Rival::Gateways(congestion) => {
+                let _ = write!(
+                    text,
+                    "[[link]]\nbetween = [\"near\", \"left\"]\n
+                     [[link]]\nbetween = [\"far\", \"right\"]\n
+                     [[link]]\nbetween = [\"right\", \"sink\"]\n
+                     [[gateways]]\nname = \"sites\"\nbetween = [\"left\", \"right\"]\ncongestion = \"{congestion}\"\n"
+                );
+                ("gateways", "cubic", "sink")
+            }
         };
+        let paths = if carrier == "gateways" { "" } else { "paths = [\"direct\"]\n" };
         let _ = write!(
             text,
-            "[[transfer]]\nname = \"bulk\"\nfrom = \"source\"\nto = \"far\"\npaths = [\"direct\"]\nstart = \"{PREPARED} s\"
+            "[[transfer]]\nname = \"bulk\"\nfrom = \"source\"\nto = \"{to}\"\n{paths}start = \"{PREPARED} s\"
              count = {count}\ncarrier = \"{carrier}\"\ncongestion = \"{congestion}\"\n"
         );
         if matches!(rival, Rival::Byway(_)) || congestion == "ledbat" {
@@ -110,13 +133,19 @@ mod tests {
         assert_eq!((alone.duration, alone.transfers.len()), (Duration::from_secs(86), 0));
         let list = byway_lab::world::requests(&alone.requests[0], 1, alone.duration);
         assert_eq!(list.len(), 300);
-        for name in ["cubic", "bbr", "reno", "ledbat", "byway", "byway:mpath"] {
+        for name in ["cubic", "bbr", "reno", "ledbat", "byway", "byway:mpath", "gateways", "gateways:mpath"] {
             let rival = Rival::named(name).unwrap();
             let beside = setup(name, &plan(LINK, 300, Some((&rival, 8)))).unwrap();
             assert_eq!(beside.transfers.len(), 8, "{name}");
             assert_eq!(byway_lab::world::requests(&beside.requests[0], 1, beside.duration), list, "{name}");
             let session = matches!(beside.transfers[0].carrier, Carrier::Session(_));
             assert_eq!(session, name.starts_with("byway"), "{name}");
+            let gateways = matches!(beside.transfers[0].carrier, Carrier::Gateways(..));
+            assert_eq!(
+                (gateways, beside.gateways.len()),
+                (name.starts_with("gateways"), usize::from(gateways))
+            );
+            assert_eq!(rival.is_judged(), ["byway", "gateways"].contains(&name), "{name}");
             let sized = session || name == "ledbat";
             assert_eq!(sized, beside.transfers[0].demand == Demand::Size(107_500_000), "{name}");
         }
@@ -124,7 +153,11 @@ mod tests {
 
     #[test]
     fn who_is_unknown_is_told() {
-        for (name, says) in [("lia", "nobody is called lia"), ("byway:lion", "no controller lion")] {
+        for (name, says) in [
+            ("lia", "nobody is called lia"),
+            ("byway:lion", "no controller lion"),
+            ("cubic:harp", "nobody is called cubic:harp"),
+        ] {
             let told = Rival::named(name).unwrap_err().to_string();
             assert!(told.contains(says), "{told}");
         }
