@@ -205,12 +205,20 @@ fn what_is_late_is_remembered_for_some_packets_and_taken_for_long_where_nothing_
     let (longest, mut late) = (Duration::from_millis(40), Lateness::default());
     late.on_packet(at(1_000), None, longest);
     assert!(late.peak() > longest * 9 / 10);
-    for packet in 0..8_000 {
-        late.on_packet(at(1_001 + packet / 8), None, longest);
+    // However many packets there are in that time.
+    for each in [1, 8] {
+        let mut late = late;
+        for packet in 0..4_000 * each {
+            late.on_packet(at(1_001 + packet / each), None, longest);
+        }
+        assert!(late.peak().abs_diff(longest.mul_f64(0.368)) < Duration::from_millis(1), "{:?}", late.peak());
+    }
+    for packet in 1..40_000 {
+        late.on_packet(at(1_000 + packet), None, longest);
     }
     assert!(late.peak() < Duration::from_millis(1), "{:?}", late.peak());
-    late.on_packet(at(2_002), Some(Duration::from_millis(90)), longest);
+    late.on_packet(at(41_002), Some(Duration::from_millis(90)), longest);
     assert_eq!((late.peak(), late.wait()), (Duration::from_millis(90), Duration::from_millis(135)));
-    late.on_packet(at(4_000), None, longest);
+    late.on_packet(at(43_000), None, longest);
     assert!(late.peak() > Duration::from_millis(80), "the larger of the two, after a pause");
 }

@@ -1,6 +1,7 @@
 //! How long a packet may wait at the exit for those before it.
 
 use byway_control::detector::{Average, Base, Extremes, Smoothed};
+use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
 /// Packets whose delays are averaged: "take average delay observed over the recent 50 packets" (HIR, 7.1).
@@ -96,8 +97,9 @@ pub struct Lateness {
     last: Option<Instant>,
 }
 
-/// Lateness falls by this part of itself with each packet.
-const LATENESS_LASTS: u32 = 1_024;
+/// Lateness falls to a third of itself in this time. Not with each packet: the more there are the sooner it would be forgotten, and the
+/// latest of a hundred thousand would come too late several times a second.
+const LATENESS_LASTS: Duration = Duration::from_secs(4);
 /// After such a pause nothing is known of what is late.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -105,11 +107,13 @@ impl Lateness {
     /// A packet came, so much `late` if others had to wait for it. Until that is known of some, they may be late by a round trip of the
     /// longest path.
     pub fn on_packet(&mut self, now: Instant, late: Option<Duration>, longest: Duration) {
-        if self.last.is_none_or(|last| now.since(last) > PAUSE) {
+        let since = self.last.map(|last| now.since(last)).filter(|since| *since <= PAUSE);
+        if since.is_none() {
             self.peak = self.peak.max(longest);
         }
         self.last = Some(now);
-        let fallen = self.peak.saturating_sub(self.peak / LATENESS_LASTS);
+        let part = nanos(since.unwrap_or_default()) as f64 / nanos(LATENESS_LASTS) as f64;
+        let fallen = self.peak.saturating_sub(self.peak.mul_f64(part));
         self.peak = late.map_or(fallen, |late| fallen.max(late));
     }
 
