@@ -117,14 +117,14 @@ fn harm() {
 }
 
 /// The same by requests as programs make them, means over three seeds: on a line that is steady, and on one whose delays tremble by a
-/// millisecond, as they do where machines are busy.
+/// millisecond, as they do where machines are busy. A queue of 300 packets never holds more than one of 50 would.
 fn ask() {
-    for queue in [50, 300] {
+    for congestion in ["harp", "harp-considerate"] {
         for jitter in [0, 1] {
             for others in [1, 8] {
                 let of = |seed| {
-                    let alone = pages(seed, queue, jitter * MS, 0);
-                    let beside = pages(seed, queue, jitter * MS, others);
+                    let alone = pages(seed, jitter * MS, congestion, 0);
+                    let beside = pages(seed, jitter * MS, congestion, others);
                     let ratios = ratios(&beside, &alone);
                     [percentile(&ratios, 50), percentile(&ratios, 90), beside.share, beside.back]
                 };
@@ -134,7 +134,7 @@ fn ask() {
                     .expect("three seeds")
                     .map(|sum| sum / 3.0);
                 println!(
-                    "queue of {queue:3}, jitter {jitter} ms, {others} background: median {median:.3}, p90 {p90:.3} of alone; {share:.3} of the rest; full after {back:.1} s"
+                    "{congestion}, jitter {jitter} ms, {others} background: median {median:.3}, p90 {p90:.3} of alone; {share:.3} of the rest; full after {back:.1} s"
                 );
             }
         }

@@ -176,6 +176,9 @@ fn make(name: &str, knobs: &mut Knobs<'_>, carrier: Carrier, seed: u64) -> Optio
     Some(match name {
         "harp" => harp("harp", harp::Options::production(Coupling::Adaptive), knobs, seed),
         "harp-adaptive" => harp("harp-adaptive", literal(Coupling::Adaptive), knobs, seed),
+        "harp-considerate" => {
+            harp("harp-considerate", harp::Options::considerate(Coupling::Adaptive), knobs, seed)
+        }
         "harp-independent" => harp("harp-independent", literal(Coupling::Independent), knobs, seed),
         "harp-joint" => harp("harp-joint", literal(Coupling::Joint), knobs, seed),
         "hir" => harp("hir", harp::Options::averaged(true), knobs, seed),

@@ -2,6 +2,7 @@
 
 mod average;
 mod base;
+mod burst;
 mod drain;
 mod leap;
 mod signal;
@@ -10,6 +11,7 @@ mod tremble;
 
 pub use average::Average;
 pub use base::{Base, Extremes};
+pub use burst::Burst;
 pub use drain::Drain;
 pub use leap::{Leap, Line};
 pub use signal::{Run, Share, Smoothed};

@@ -11,6 +11,8 @@ use byway_wire::{Duration, Instant};
 #[derive(Clone, Debug, Default)]
 pub struct Tremble {
     spread: i64,
+    /// Blocks that spoke.
+    blocks: u32,
     began: Option<Instant>,
     packets: i64,
     /// Waits beyond the base: their sum, the least and the latest of the block.
@@ -30,6 +32,8 @@ impl Tremble {
     /// A block of more RTTs than this says nothing: in that time a queue of others comes and goes, however near the base its first
     /// packet came. Of ten that share a line each has so few packets in flight.
     const ROUNDS: u32 = 4;
+    /// So many blocks have to speak before a line is known.
+    const KNOWN: u32 = 50;
     /// More than this is no jitter to be lived with, but somebody's queue.
     const MOST: i64 = 20_000_000;
 
@@ -37,6 +41,12 @@ impl Tremble {
     #[must_use]
     pub const fn spread(&self) -> i64 {
         self.spread
+    }
+
+    /// Whether the line is known to tremble by less than `spread` nanoseconds.
+    #[must_use]
+    pub const fn is_below(&self, spread: i64) -> bool {
+        self.blocks >= Self::KNOWN && self.spread < spread
     }
 
     /// A packet waited `wait` nanoseconds beyond the base; up to `near` is as good as none, and `step` more than the one
@@ -69,6 +79,7 @@ impl Tremble {
     }
 
     fn end_block(&mut self) {
+        self.blocks = self.blocks.saturating_add(1);
         // Twice the mean: the whole width if all of it is equally likely, and an outlier counts for little.
         let width = 2 * (self.sum / self.packets - self.least);
         let leaps = 2 * (self.leaps - self.greatest);

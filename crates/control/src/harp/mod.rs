@@ -1,5 +1,6 @@
 //! Harp's multipath controller for background transfers (Harp, III.A, D, E), literal and fit for use.
 
+mod company;
 mod losses;
 mod options;
 mod path;
@@ -37,6 +38,8 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 ///   packets are lost, it is congestion: a policer or a queue too short to be sensed.
 /// - **Timeout**: one packet, slow start to half, and all of it taken back if the packets turn up. Two in a row choke the
 ///   path if there is another.
+///
+/// On trial is a sixth: in the company of requests that come and go (`company.rs`, [`Options::considerate`]).
 ///
 /// A path that decreases to its floor is choked (III.E), unless it is the last one that is not.
 #[derive(Debug)]
@@ -80,6 +83,8 @@ impl Harp {
         let total = self.total();
         let options = self.options;
         let Some(path) = self.paths.get_mut(id) else { return };
+        let yields = path.on_queue(now, &options);
+        let before = path.company.give_back().unwrap_or(path.window);
         let to = if path.rushing(&options) {
             path.fitting(&options)
         } else {
@@ -89,9 +94,14 @@ impl Harp {
                 // M_i >= w_i > 0.
                 Coupling::Adaptive => (path.window / path.largest).clamp(0.0, 1.0),
             };
-            path.window - path.beta(&options) * (path.window * xi + total * (1.0 - xi))
+            let beta = path.by_the_time(yields.unwrap_or_else(|| path.beta(&options)), &options);
+            path.window - beta * (path.window * xi + total * (1.0 - xi))
         };
-        if path.decrease(to, now, &options) {
+        let least = path.decrease(to, now, &options);
+        if yields.is_some() {
+            path.company.lend(before);
+        }
+        if least {
             self.choke(id, now);
         }
     }

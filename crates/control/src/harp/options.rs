@@ -90,6 +90,9 @@ pub struct Options {
     pub forget: f64,
     /// Delay-limited slow start, climbing on an empty path, re-start after a timeout, no growth without need.
     pub agile: bool,
+    /// Beside requests that come and go the window stays below the one that fills the line, makes way for each of them at once and
+    /// comes back at once.
+    pub company: bool,
     /// Whether a path at its floor is choked (III.E); without, it keeps its smallest window.
     pub choke: bool,
 }
@@ -114,6 +117,7 @@ impl Options {
             loss: LossRule::HalfOfAll,
             forget: 0.0,
             agile: false,
+            company: false,
             choke: true,
         }
     }
@@ -145,6 +149,15 @@ impl Options {
             agile: true,
             ..Self::literal(coupling)
         }
+    }
+
+    /// The same, considerate of requests: on trial. On a simulated line of 10 Mbit/s they wait 1.16 to 1.26 times as long as alone
+    /// (median; p90 1.29 to 1.41) where it is 1.24 to 1.33 (1.46 to 1.59) beside the class `background`; of what they leave,
+    /// .72 to .86 is used instead of .79 to .88 (grid `pages`). Where bursts are not known for what they are, they press a transfer
+    /// down to a fifth of the line: that is why no class has it yet.
+    #[must_use]
+    pub const fn considerate(coupling: Coupling) -> Self {
+        Self { company: true, ..Self::production(coupling) }
     }
 
     /// Delays up to this above the base count as equal to it.

@@ -1,5 +1,6 @@
 //! One path of Harp: its window, its memory, its rounds.
 
+use super::company::Company;
 use super::losses::Losses;
 use super::options::{DelayRule, LossRule, Options};
 use super::sense::Sense;
@@ -11,6 +12,10 @@ use byway_wire::{Duration, Instant};
 /// Rounds (RTTs) without a queue after which the path counts as empty and growth doubles, and doubles again after as
 /// many. A sawtooth on a path that is full shows a queue every 5.5 RTT.
 const QUIET: u32 = 6;
+/// In company so much time without a queue is silence: requests that come each 200 ms leave it seldom.
+const SILENCE: Duration = Duration::from_millis(600);
+/// A window of fewer packets, which are far apart, does not tell a burst from the trembling of the line.
+const WITNESSES: f64 = 1.5;
 /// Slow start doubles up to so many packets.
 const DOUBLING: f64 = 16.0;
 /// The pacing rate over window/RTT: a little more, so that the window and not the pacer is the limit; and no more, since
@@ -81,6 +86,9 @@ pub(super) struct Path {
     delivered_before: f64,
     quiet: u32,
     losses: Losses,
+    pub company: Company,
+    /// Whether there was company at the latest ACK.
+    in_company: bool,
     srtt: Duration,
     pub min_rtt: Duration,
     delivery_rate: Option<u64>,
@@ -109,6 +117,8 @@ impl Path {
             delivered_before: 0.0,
             quiet: 0,
             losses: Losses::default(),
+            company: Company::default(),
+            in_company: false,
             srtt: rtt,
             min_rtt: rtt,
             delivery_rate: None,
@@ -130,12 +140,15 @@ impl Path {
         if let Some(rate) = acked.delivery_rate {
             self.sense.delivers(self.packet, rate);
         }
-        let delayed = self.sense_delays(acked);
+        let delayed = self.sense_delays(acked, options);
         let signal = !self.follow_leap(acked.now) && delayed;
         if acked.sent_at >= self.round {
             (self.delivered_before, self.delivered) = (self.delivered, 0.0);
             self.round = acked.now;
             self.quiet = if self.sense.end_round() { self.quiet.saturating_add(1) } else { 0 };
+        }
+        if !signal {
+            self.take_back(acked);
         }
         // "Further, the window is not incremented within one round-trip time of the previous decrement" (Harp, III.A).
         let held =
@@ -146,7 +159,10 @@ impl Path {
         signal
     }
 
-    fn sense_delays(&mut self, acked: &Acked<'_>) -> bool {
+    fn sense_delays(&mut self, acked: &Acked<'_>, options: &Options) -> bool {
+        self.in_company = self.window >= 1.0 && self.company.is_here(acked.now) && self.sense.is_steady();
+        self.sense
+            .expect(self.in_company, acked.bytes as f64 / self.packet / acked.delays.len().max(1) as f64);
         let mut signal = false;
         for delay in acked.delays {
             signal |= self.sense.sample(*delay, acked.now, acked.srtt, self.window, self.recover);
@@ -154,7 +170,26 @@ impl Path {
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
             signal |= self.sense.round_trip(rtt, acked.sent_at, acked.now, self.window, self.recover);
         }
+        // What was sent before the window was reduced meets the burst that reduced it; and one packet is no witness.
+        let own = self.rushing(options) || self.answered(acked.sent_at);
+        let trusted = self.sense.is_steady() && self.window >= WITNESSES;
+        if self.sense.has_met_burst() && options.company && trusted && !own {
+            self.company.on_burst(acked.now);
+        }
         signal
+    }
+
+    /// Takes back what a burst took when it has passed: a packet hardly waited; or, where packets wait a little even so, none
+    /// waited too long for an RTT.
+    fn take_back(&mut self, acked: &Acked<'_>) {
+        let passed = self.sense.free() || self.sense.calm() && acked.sent_at >= self.recover + self.srtt;
+        if passed
+            && !self.answered(acked.sent_at)
+            && let Some(window) = self.company.give_back()
+        {
+            self.window = self.window.max(window);
+            self.recover = acked.now;
+        }
     }
 
     /// Remembers the window when the delays leap, and takes back what it lost since if the base has leapt. Whether it has.
@@ -165,6 +200,7 @@ impl Path {
                 self.largest = self.largest.max(before.largest);
                 self.recover = now;
             }
+            self.company = Company::default();
             return true;
         }
         if !self.sense.doubts() {
@@ -193,26 +229,33 @@ impl Path {
             self.slow_start = self.window < self.threshold;
             return;
         }
-        if options.agile && self.window < 1.0 && self.sense.calm() {
+        let grown = if options.agile && self.window < 1.0 && self.sense.calm() {
             // One packet per RTT harms nobody who is not harmed by the probes already.
-            self.window = (self.window * 2.0).min(1.0);
+            (self.window * 2.0).min(1.0)
         } else {
             // Algorithm 1, line 6: w_i <- w_i + alpha, for each packet acknowledged.
-            self.window = (self.window + self.alpha(options) * packets).min(LARGEST_WINDOW);
-        }
+            (self.window + self.alpha(options) * packets).min(LARGEST_WINDOW)
+        };
+        self.window = if self.in_company {
+            let silent = self.quiet >= QUIET && self.srtt.saturating_mul(self.quiet) >= SILENCE;
+            self.company.grow(self.window, grown, silent)
+        } else {
+            grown
+        };
         if !self.rushing(options) {
             self.largest = self.largest.max(self.window);
         }
     }
 
     fn alpha(&self, options: &Options) -> f64 {
-        let doublings = if options.agile { (self.quiet / QUIET).min(CLIMB.ilog2()) } else { 0 };
+        let doublings =
+            if options.agile && !self.in_company { (self.quiet / QUIET).min(CLIMB.ilog2()) } else { 0 };
         options.alpha * f64::from(1_u32 << doublings)
     }
 
     /// Whether growth is faster than the algorithm's, so that a signal finds the window far beyond the mark.
     pub fn rushing(&self, options: &Options) -> bool {
-        options.agile && (self.slow_start || self.quiet >= QUIET)
+        options.agile && (self.slow_start || self.quiet >= QUIET && !self.in_company)
     }
 
     /// The window that would have delivered what was delivered, without a queue.
@@ -223,6 +266,17 @@ impl Path {
         };
         // A rate may be measured too low, by ACKs that came late; growth was never faster than fourfold in two RTT.
         (bytes / self.packet).max(self.window / 4.0).min(self.window * (1.0 - options.beta))
+    }
+
+    /// The window that would deliver as much without the queue.
+    fn without_queue(&self) -> f64 {
+        self.window * (self.min_rtt.as_secs_f64() / self.srtt.as_secs_f64().max(1e-9)).min(1.0)
+    }
+
+    /// A queue was felt: the part of the window that a burst is given, if one explains the queue.
+    pub fn on_queue(&mut self, now: Instant, options: &Options) -> Option<f64> {
+        let fitting = if self.rushing(options) { self.fitting(options) } else { self.without_queue() };
+        if options.company { self.company.on_queue(now, self.srtt, self.window, fitting) } else { None }
     }
 
     /// beta, but no more than one and a half times what empties the queue: on a path of 300 ms an eighth is 37 ms, to get rid
@@ -238,12 +292,20 @@ impl Path {
         }
     }
 
+    /// What a signal takes that should take `beta` per RTT: where a window has few packets, the one that tells comes half of their
+    /// distance after an RTT.
+    pub fn by_the_time(&self, beta: f64, options: &Options) -> f64 {
+        let rtts = if options.company { 1.0 + 0.5 / self.window.max(0.5) } else { 1.0 };
+        1.0 - libm::pow(1.0 - beta, rtts)
+    }
+
     /// Sets the window after a decrease and begins an epoch. Whether the window has reached its floor.
     pub fn decrease(&mut self, to: f64, now: Instant, options: &Options) -> bool {
         self.largest = (self.largest * (1.0 - options.forget)).max(to).max(options.floor);
         self.window = to.max(options.floor);
         self.slow_start = false;
         self.quiet = 0;
+        self.company.keep();
         self.losses.answered();
         self.recover = now;
         to <= options.floor
@@ -365,7 +427,11 @@ impl Path {
         };
         let per_second = gain * bytes / self.srtt.as_secs_f64().max(1e-3);
         let rate = options.agile.then_some((per_second as u64).max(1));
-        let whole = if coarse && self.window > 1.0 { libm::ceil(self.window) * self.packet } else { bytes };
+        // In company a packet more than fits: what is in flight waits for its ACK a little longer than an RTT, and the pacer alone
+        // shall decide.
+        let more = if options.company { 1.0 } else { 0.0 };
+        let whole =
+            if coarse && self.window > 1.0 { (libm::ceil(self.window) + more) * self.packet } else { bytes };
         let window = (whole as u64).max(1);
         let window = self.drain.map_or(window, |drain| window.min(drain.cap()));
         Allowance { window, rate, choked: false, delay_limit }

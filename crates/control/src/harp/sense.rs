@@ -2,7 +2,7 @@
 
 use super::options::{DelayRule, Options};
 use crate::Delay;
-use crate::detector::{Average, Base, Extremes, Leap, Line, Run, Share, Smoothed, Spacing, Tremble};
+use crate::detector::{Average, Base, Burst, Extremes, Leap, Line, Run, Share, Smoothed, Spacing, Tremble};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
@@ -10,6 +10,12 @@ use byway_wire::{Duration, Instant};
 const IN_QUEUE: u32 = 3;
 /// But none for longer than this: a loss-based TCP keeps queues of 20 ms and more.
 const LONGEST: Duration = Duration::from_millis(20);
+/// How long a packet may wait in the company of those who ask for little.
+const IN_COMPANY: Duration = Duration::from_millis(2);
+/// A line that trembles by less, in nanoseconds, is steady enough to tell bursts.
+const STEADY: i64 = 4_000_000;
+/// Packets are at most so many times as large as the usual.
+const LARGEST_SIZE: f64 = 8.0;
 /// Delays in a mean, at least: fewer are none.
 const LEAST_AVERAGED: f64 = 4.0;
 
@@ -26,6 +32,13 @@ pub(super) struct Sense {
     /// The time that one packet takes on the line, as far as known by the rate of delivery.
     serialisation: Duration,
     spacing: Spacing,
+    bursts: Burst,
+    /// A burst was seen since somebody asked.
+    burst: bool,
+    /// Whether others come and go who ask for little.
+    company: bool,
+    /// How many times as large as the usual packets are.
+    size: f64,
     /// When the latest packet was sent, and its delay.
     latest: Option<(Instant, i64)>,
     extremes: Option<Extremes>,
@@ -36,8 +49,9 @@ pub(super) struct Sense {
     /// Packets of this round, and those that waited more than half of what they may.
     packets: u32,
     waited: u32,
-    /// Whether the latest packet was within the limit.
+    /// Whether the latest packet was within the limit, and within half of it.
     calm: bool,
+    free: bool,
     /// Whether the samples are round trips, for want of one-way delays. The scales do not mix.
     round_trips: Option<bool>,
 }
@@ -61,6 +75,10 @@ impl Sense {
             tremble: Tremble::default(),
             serialisation: Duration::ZERO,
             spacing: Spacing::default(),
+            bursts: Burst::default(),
+            burst: false,
+            company: false,
+            size: 1.0,
             latest: None,
             extremes: None,
             average: Average::new(averaged),
@@ -70,6 +88,7 @@ impl Sense {
             packets: 0,
             waited: 0,
             calm: true,
+            free: true,
             round_trips: None,
         }
     }
@@ -96,6 +115,7 @@ impl Sense {
     /// How long a packet may wait in a queue: `least`, but no less than some packets take to be sent, or a queue of one
     /// packet would be one too many.
     pub(super) fn threshold(&self, least: Duration) -> Duration {
+        let least = if self.company { least.min(IN_COMPANY) } else { least };
         least.max(self.packet_time().saturating_mul(IN_QUEUE).min(LONGEST))
     }
 
@@ -109,16 +129,19 @@ impl Sense {
         }
     }
 
-    /// A packet sent at `sent_at` met `delay`: how it lies to the one before. Returns by how much more it may have waited than
+    /// A packet sent at `sent_at` met `delay`: how it lies to those before. Returns by how much more it may have waited than
     /// that without any jitter: what two packets take on the line; or, since others fill the queue meanwhile, a quarter of the
     /// time between them. It may be all of that time, but jitter must be learnt while the window is small, too.
-    fn follow(&mut self, delay: i64, sent_at: Instant) -> i64 {
+    fn follow(&mut self, delay: i64, waited: i64, sent_at: Instant) -> i64 {
         let before = self.latest.replace((sent_at, delay)).filter(|(at, _)| *at <= sent_at);
         let gap = before.map_or(0, |(at, _)| as_i64(sent_at.since(at)));
         if let Some((_, delay_before)) = before {
             self.spacing.sample(gap.saturating_add(delay.saturating_sub(delay_before)));
         }
-        as_i64(self.packet_time().saturating_mul(2)).max(gap / 4)
+        let packet = self.packet_time();
+        let work = as_i64(packet.mul_f64(self.size));
+        self.burst |= self.bursts.sample(waited, sent_at, work, self.tremble.spread());
+        as_i64(packet.saturating_mul(2)).max(gap / 4)
     }
 
     /// `packet` bytes were delivered at `rate` bytes per second. The greatest rate is the line's, as far as it can be
@@ -143,14 +166,15 @@ impl Sense {
             DelayRule::Absolute { threshold } => {
                 self.look_for_leap(delay, sent_at, now, rtt);
                 let waited = self.base.sample(delay, now, rtt);
-                let step = self.follow(delay, sent_at);
+                let step = self.follow(delay, waited, sent_at);
                 self.tremble.sample(waited, self.base.tolerance(), step, now, rtt);
                 self.base.set_spread(self.tremble.spread());
                 // What the line's own trembling explains is no wait in a queue.
                 let queued = waited.saturating_sub(self.tremble.spread()).max(0);
                 self.waiting.sample(queued);
                 self.packets += 1;
-                self.waited += u32::from(queued > as_i64(self.threshold(threshold) / 2));
+                self.free = queued <= as_i64(self.threshold(threshold) / 2);
+                self.waited += u32::from(!self.free);
             }
             DelayRule::Relative { .. } => {
                 let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay);
@@ -204,6 +228,28 @@ impl Sense {
         self.calm
     }
 
+    /// Whether the line hardly trembles, as far as known for sure: where it does, bursts and trembling look alike.
+    pub(super) fn is_steady(&self) -> bool {
+        self.tremble.is_below(STEADY)
+    }
+
+    /// Whether the latest packet waited no more than half of what it may.
+    pub(super) fn free(&self) -> bool {
+        self.free
+    }
+
+    /// Whether somebody's burst was seen since this was last asked.
+    pub(super) fn has_met_burst(&mut self) -> bool {
+        core::mem::take(&mut self.burst)
+    }
+
+    /// What follows is in the company of those who ask for little, or not; and of packets that are `size` times as large as the
+    /// usual.
+    pub(super) fn expect(&mut self, company: bool, size: f64) {
+        self.company = company;
+        self.size = size.clamp(0.0, LARGEST_SIZE);
+    }
+
     /// A packet met `delay`. Whether this makes a signal of congestion, given a window of `window` packets; packets
     /// sent before `recover` are of an RTT that has been answered.
     pub(super) fn sample(
@@ -223,6 +269,8 @@ impl Sense {
             return false;
         }
         match self.rule {
+            // In company one packet is enough: the queue of a burst is gone before the next one where a window has few.
+            DelayRule::Absolute { .. } if self.company => self.run.count_from(1.0, above, window),
             DelayRule::Absolute { .. } => self.run.count(above, window),
             DelayRule::Relative { .. } => self.share.count(above, delay.sent_at, now, window),
             DelayRule::Averaged { .. } => above,

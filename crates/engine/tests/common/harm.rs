@@ -24,10 +24,10 @@ pub fn endless(congestion: &'static str) -> Plan {
 }
 
 /// A line with this many background transfers, each between two hosts of its own.
-fn beside(line: &PipeConfig, others: u8) -> Shared {
+fn beside(line: &PipeConfig, congestion: &'static str, others: u8) -> Shared {
     let mut world = Shared::new(1, line);
     for other in 0..others {
-        world.session(other + 1, endless("harp"));
+        world.session(other + 1, endless(congestion));
     }
     world
 }
@@ -65,7 +65,7 @@ pub fn percentile(ascending: &[f64], percent: usize) -> f64 {
 
 /// Fetches of 500 kB over TCP, one each two seconds, beside so many background transfers: the seconds they take, ascending.
 pub fn fetches(line: &PipeConfig, others: u8) -> Vec<f64> {
-    let mut world = beside(line, others);
+    let mut world = beside(line, "harp", others);
     let (client, flows) = client(&mut world, |to| {
         let fetch = |number| {
             // Not in step with anything that happens once a second.
@@ -99,7 +99,7 @@ pub fn ratios(beside: &Harm, alone: &Harm) -> Vec<f64> {
 /// Requests of 20 kB over TCP, one each 200 ms on average, beside so many background transfers, on 10 Mbit/s with an RTT of 20 ms
 /// and a queue of so many packets. A request begins with a window of ten segments (RFC 6928).
 pub fn requests(queue: usize, others: u8) -> Harm {
-    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), others);
+    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), "harp", others);
     let mut chance = Random::component(1, "requests");
     let begins = Duration::from_secs(20);
     let mut start = Instant::ZERO + begins;
@@ -135,8 +135,8 @@ pub fn requests(queue: usize, others: u8) -> Harm {
 /// The same by requests as programs make them: a SYN, 300 bytes there, and 20 kB back by CUBIC with an initial window of ten segments,
 /// the way that the transfers go; at times that chance sets as in a Poisson process, so some overlap. Delays of the line tremble by
 /// `jitter`. Times are in the order of the requests.
-pub fn pages(seed: u64, queue: usize, jitter: Duration, others: u8) -> Harm {
-    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue).jitter(jitter), others);
+pub fn pages(seed: u64, jitter: Duration, congestion: &'static str, others: u8) -> Harm {
+    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(50).jitter(jitter), congestion, others);
     let begins = Duration::from_secs(20);
     let lasts = 200 * MS * REQUESTS as u32;
     let list = web::fetches(seed, REQUESTS as u32, REQUEST, Instant::ZERO + begins, lasts, true);

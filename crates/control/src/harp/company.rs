@@ -1,0 +1,159 @@
+//! How a path behaves beside somebody who asks for little, again and again.
+
+use byway_wire::{Duration, Instant};
+
+/// Company is gone when no burst has hurt it for so long.
+const STAYS: Duration = Duration::from_secs(5);
+/// A burst explains what is felt of a queue within so many RTTs.
+const EXPLAINS: u32 = 2;
+/// What a window may be, as a share of one that met a queue.
+const LEVEL: f64 = 0.87;
+/// It is lowered no more often than this: a long transfer of others, which takes many windows from this path, takes
+/// little of what it may be again after.
+const BETWEEN: Duration = Duration::from_millis(500);
+/// One packet in two RTTs is always fair.
+const LEAST: f64 = 0.5;
+/// Growth beyond is so many times slower: three percent in a second at an RTT of 20 ms.
+const SLOWER: f64 = 60.0;
+/// What a burst takes for the time that it lasts.
+const YIELDS: f64 = 0.3;
+
+/// Requests of others come and go, and each is over before anybody could have yielded to it.
+///
+/// What they wait for is what the line holds already when they come, and what comes between their packets. So in their company a
+/// path keeps its window below the one that fills the line, and searches beyond only slowly; it gives way to each
+/// burst at once, and takes the window back as soon as the burst has passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Company {
+    burst: Option<Instant>,
+    until: Option<Instant>,
+    /// Up to this, in packets, the window grows as ever.
+    level: f64,
+    lowered: Instant,
+    /// The window before a burst took of it.
+    lent: Option<f64>,
+}
+
+impl Company {
+    /// Somebody's burst came upon this path.
+    pub fn on_burst(&mut self, now: Instant) {
+        self.burst = Some(now);
+    }
+
+    /// Whether there is company.
+    pub fn is_here(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now < until)
+    }
+
+    /// A queue was felt under a window of `window` packets, where `fitting` would fill the line without one. Returns the part
+    /// of the window that a burst is given; `None` if no burst explains the queue.
+    pub fn on_queue(&mut self, now: Instant, rtt: Duration, window: f64, fitting: f64) -> Option<f64> {
+        if self.burst.is_some_and(|at| now.since(at) <= rtt.saturating_mul(EXPLAINS)) {
+            if !self.is_here(now) {
+                self.level = (LEVEL * fitting).max(LEAST);
+            }
+            self.until = Some(now + STAYS);
+            return Some(YIELDS);
+        }
+        if self.is_here(now) && now.since(self.lowered) >= BETWEEN {
+            self.level = self.level.min(LEVEL * window.max(self.level)).max(LEAST);
+            self.lowered = now;
+        }
+        None
+    }
+
+    /// Remembers a window of which a burst has taken.
+    pub fn lend(&mut self, window: f64) {
+        self.lent = Some(window.min(self.level));
+    }
+
+    /// The window to go back to now that the burst has passed, if one has taken of it.
+    pub fn give_back(&mut self) -> Option<f64> {
+        self.lent.take()
+    }
+
+    /// Something else than a burst took of the window: that is not given back.
+    pub fn keep(&mut self) {
+        self.lent = None;
+    }
+
+    /// Where a window of `window` packets is that would else have grown to `grown`; `silent` if there was no queue for long.
+    pub fn grow(&mut self, window: f64, grown: f64, silent: bool) -> f64 {
+        if silent {
+            self.level = self.level.max(grown);
+        } else if window >= self.level {
+            self.level += (grown - window) / SLOWER;
+        }
+        grown.min(self.level.max(window))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(20);
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    /// Company that met a burst at one second, at a window of 20 where 16 would fill the line.
+    fn met() -> Company {
+        let mut company = Company::default();
+        company.on_burst(at(1_000));
+        assert_eq!(company.on_queue(at(1_020), RTT, 20.0, 16.0), Some(YIELDS));
+        company.lend(20.0);
+        company
+    }
+
+    #[test]
+    fn a_queue_without_a_burst_brings_no_company() {
+        let mut company = Company::default();
+        assert_eq!(company.on_queue(at(1_000), RTT, 20.0, 16.0), None);
+        company.on_burst(at(1_100));
+        assert_eq!(company.on_queue(at(1_141), RTT, 20.0, 16.0), None, "too long ago");
+        assert!(!company.is_here(at(1_141)));
+    }
+
+    #[test]
+    fn company_stays_for_a_while_after_the_last_burst() {
+        let company = met();
+        assert!(company.is_here(at(6_019)) && !company.is_here(at(6_020)));
+    }
+
+    #[test]
+    fn what_a_burst_took_comes_back_once_and_never_beyond_the_level() {
+        let mut company = met();
+        assert_eq!(company.give_back(), Some(LEVEL * 16.0));
+        assert_eq!(company.give_back(), None);
+        company.lend(20.0);
+        company.keep();
+        assert_eq!(company.give_back(), None);
+    }
+
+    #[test]
+    fn growth_is_as_ever_below_the_level_slow_at_it_and_as_ever_in_silence() {
+        let (mut company, level) = (met(), LEVEL * 16.0);
+        assert_eq!(company.grow(10.0, 10.3, false), 10.3);
+        let at_level = company.grow(level, level + 0.6, false);
+        assert!((at_level - level - 0.6 / SLOWER).abs() < 1e-9, "{at_level}");
+        assert_eq!(company.grow(level, level + 0.6, true), level + 0.6);
+        assert_eq!(company.grow(20.0, 20.6, false), 20.0, "who is beyond stays where he is");
+    }
+
+    #[test]
+    fn the_level_is_lowered_seldom_and_never_to_nothing() {
+        let mut company = met();
+        for millis in 1_100..1_600 {
+            assert_eq!(company.on_queue(at(millis), RTT, 10.0, 16.0), None);
+        }
+        assert!((company.level - LEVEL * LEVEL * 16.0).abs() < 1e-9, "once: {}", company.level);
+        for second in 2..400 {
+            company.on_burst(at(second * 1_000 - 500));
+            company.on_queue(at(second * 1_000 - 500), RTT, 0.1, 0.1);
+            company.on_queue(at(second * 1_000), RTT, 0.1, 0.1);
+        }
+        assert_eq!(company.level, LEAST);
+    }
+}
