@@ -1,5 +1,6 @@
 //! Harp's multipath controller for background transfers (Harp, III.A, D, E), literal and fit for use.
 
+mod beside;
 mod company;
 mod losses;
 mod options;
@@ -39,7 +40,7 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 /// - **Timeout**: one packet, slow start to half, and all of it taken back if the packets turn up. Two in a row choke the
 ///   path if there is another.
 ///
-/// On trial is a sixth: in the company of requests that come and go (`company.rs`, [`Options::considerate`]).
+/// On trial is a sixth: in the company of requests that come and go (`company.rs`, `beside.rs`, [`Options::considerate`]).
 ///
 /// A path that decreases to its floor is choked (III.E), unless it is the last one that is not.
 #[derive(Debug)]

@@ -11,11 +11,7 @@ use byway_wire::{Duration, Instant};
 
 /// Rounds (RTTs) without a queue after which the path counts as empty and growth doubles, and doubles again after as
 /// many. A sawtooth on a path that is full shows a queue every 5.5 RTT.
-const QUIET: u32 = 6;
-/// In company so much time without a queue is silence: requests that come each 200 ms leave it seldom.
-const SILENCE: Duration = Duration::from_millis(600);
-/// A window of fewer packets, which are far apart, does not tell a burst from the trembling of the line.
-const WITNESSES: f64 = 1.5;
+pub(super) const QUIET: u32 = 6;
 /// Slow start doubles up to so many packets.
 const DOUBLING: f64 = 16.0;
 /// The pacing rate over window/RTT: a little more, so that the window and not the pacer is the limit; and no more, since
@@ -76,7 +72,7 @@ pub(super) struct Path {
     /// Slow start ends here after a timeout.
     threshold: f64,
     /// Packets sent before are of an RTT that has been answered.
-    recover: Instant,
+    pub recover: Instant,
     memento: Option<Memento<Before>>,
     /// What was before the delays leapt.
     before_leap: Option<Before>,
@@ -84,12 +80,12 @@ pub(super) struct Path {
     round: Instant,
     delivered: f64,
     delivered_before: f64,
-    quiet: u32,
+    pub quiet: u32,
     losses: Losses,
     pub company: Company,
     /// Whether there was company at the latest ACK.
     in_company: bool,
-    srtt: Duration,
+    pub srtt: Duration,
     pub min_rtt: Duration,
     delivery_rate: Option<u64>,
 }
@@ -170,26 +166,8 @@ impl Path {
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
             signal |= self.sense.round_trip(rtt, acked.sent_at, acked.now, self.window, self.recover);
         }
-        // What was sent before the window was reduced meets the burst that reduced it; and one packet is no witness.
-        let own = self.rushing(options) || self.answered(acked.sent_at);
-        let trusted = self.sense.is_steady() && self.window >= WITNESSES;
-        if self.sense.has_met_burst() && options.company && trusted && !own {
-            self.company.on_burst(acked.now);
-        }
+        self.notice_burst(acked, options);
         signal
-    }
-
-    /// Takes back what a burst took when it has passed: a packet hardly waited; or, where packets wait a little even so, none
-    /// waited too long for an RTT.
-    fn take_back(&mut self, acked: &Acked<'_>) {
-        let passed = self.sense.free() || self.sense.calm() && acked.sent_at >= self.recover + self.srtt;
-        if passed
-            && !self.answered(acked.sent_at)
-            && let Some(window) = self.company.give_back()
-        {
-            self.window = self.window.max(window);
-            self.recover = acked.now;
-        }
     }
 
     /// Remembers the window when the delays leap, and takes back what it lost since if the base has leapt. Whether it has.
@@ -236,12 +214,8 @@ impl Path {
             // Algorithm 1, line 6: w_i <- w_i + alpha, for each packet acknowledged.
             (self.window + self.alpha(options) * packets).min(LARGEST_WINDOW)
         };
-        self.window = if self.in_company {
-            let silent = self.quiet >= QUIET && self.srtt.saturating_mul(self.quiet) >= SILENCE;
-            self.company.grow(self.window, grown, silent)
-        } else {
-            grown
-        };
+        self.window =
+            if self.in_company { self.company.grow(self.window, grown, self.is_silent()) } else { grown };
         if !self.rushing(options) {
             self.largest = self.largest.max(self.window);
         }
@@ -268,17 +242,6 @@ impl Path {
         (bytes / self.packet).max(self.window / 4.0).min(self.window * (1.0 - options.beta))
     }
 
-    /// The window that would deliver as much without the queue.
-    fn without_queue(&self) -> f64 {
-        self.window * (self.min_rtt.as_secs_f64() / self.srtt.as_secs_f64().max(1e-9)).min(1.0)
-    }
-
-    /// A queue was felt: the part of the window that a burst is given, if one explains the queue.
-    pub fn on_queue(&mut self, now: Instant, options: &Options) -> Option<f64> {
-        let fitting = if self.rushing(options) { self.fitting(options) } else { self.without_queue() };
-        if options.company { self.company.on_queue(now, self.srtt, self.window, fitting) } else { None }
-    }
-
     /// beta, but no more than one and a half times what empties the queue: on a path of 300 ms an eighth is 37 ms, to get rid
     /// of 5.
     pub fn beta(&self, options: &Options) -> f64 {
@@ -290,13 +253,6 @@ impl Path {
             }
             DelayRule::Relative { .. } | DelayRule::Averaged { .. } => options.beta,
         }
-    }
-
-    /// What a signal takes that should take `beta` per RTT: where a window has few packets, the one that tells comes half of their
-    /// distance after an RTT.
-    pub fn by_the_time(&self, beta: f64, options: &Options) -> f64 {
-        let rtts = if options.company { 1.0 + 0.5 / self.window.max(0.5) } else { 1.0 };
-        1.0 - libm::pow(1.0 - beta, rtts)
     }
 
     /// Sets the window after a decrease and begins an epoch. Whether the window has reached its floor.
