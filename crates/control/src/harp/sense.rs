@@ -32,7 +32,8 @@ pub(super) struct Sense {
     /// The time that one packet takes on the line, as far as known by the rate of delivery.
     serialisation: Duration,
     spacing: Spacing,
-    bursts: Burst,
+    /// `None` where nobody makes way for them.
+    bursts: Option<Burst>,
     /// A burst was seen since somebody asked.
     burst: bool,
     /// Whether others come and go who ask for little.
@@ -75,7 +76,7 @@ impl Sense {
             tremble: Tremble::default(),
             serialisation: Duration::ZERO,
             spacing: Spacing::default(),
-            bursts: Burst::default(),
+            bursts: options.company.then(Burst::default),
             burst: false,
             company: false,
             size: 1.0,
@@ -139,8 +140,10 @@ impl Sense {
             self.spacing.sample(gap.saturating_add(delay.saturating_sub(delay_before)));
         }
         let packet = self.packet_time();
-        let work = as_i64(packet.mul_f64(self.size));
-        self.burst |= self.bursts.sample(waited, sent_at, work, self.tremble.spread());
+        if let Some(bursts) = &mut self.bursts {
+            let work = as_i64(packet.mul_f64(self.size));
+            self.burst |= bursts.sample(waited, sent_at, work, self.tremble.spread());
+        }
         as_i64(packet.saturating_mul(2)).max(gap / 4)
     }
 

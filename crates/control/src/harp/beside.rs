@@ -1,0 +1,61 @@
+//! What a path does beside requests that come and go.
+
+use super::options::Options;
+use super::path::{Path, QUIET};
+use crate::Acked;
+use byway_wire::{Duration, Instant};
+
+/// In company so much time without a queue is silence: requests that come each 200 ms leave it seldom.
+const SILENCE: Duration = Duration::from_millis(600);
+/// A window of fewer packets, which are far apart, does not tell a burst from the trembling of the line.
+const WITNESSES: f64 = 1.5;
+
+impl Path {
+    /// Tells a burst of others from what is no burst, or none of others.
+    pub(super) fn notice_burst(&mut self, acked: &Acked<'_>, options: &Options) {
+        // What was sent before the window was reduced meets the burst that reduced it; and one packet is no witness.
+        let own = self.rushing(options) || self.answered(acked.sent_at);
+        let trusted = self.sense.is_steady() && self.window >= WITNESSES;
+        if self.sense.has_met_burst() && options.company && trusted && !own {
+            self.company.on_burst(acked.now);
+        }
+    }
+
+    /// Whether nothing has waited for so long that nobody seems to be there.
+    pub(super) fn is_silent(&self) -> bool {
+        self.quiet >= QUIET && self.srtt.saturating_mul(self.quiet) >= SILENCE
+    }
+
+    /// Takes back what a burst took when it has passed: a packet hardly waited; or, where packets wait a little even so, none
+    /// waited too long for an RTT.
+    pub(super) fn take_back(&mut self, acked: &Acked<'_>) {
+        let passed = self.sense.free() || self.sense.calm() && acked.sent_at >= self.recover + self.srtt;
+        if passed
+            && !self.answered(acked.sent_at)
+            && let Some(window) = self.company.give_back()
+        {
+            self.window = self.window.max(window);
+            self.recover = acked.now;
+        }
+    }
+
+    /// The window that would deliver as much without the queue.
+    fn without_queue(&self) -> f64 {
+        self.window * (self.min_rtt.as_secs_f64() / self.srtt.as_secs_f64().max(1e-9)).min(1.0)
+    }
+
+    /// A queue was felt: the part of the window that a burst is given, if one explains the queue.
+    pub(super) fn on_queue(&mut self, now: Instant, options: &Options) -> Option<f64> {
+        let fitting = if self.rushing(options) { self.fitting(options) } else { self.without_queue() };
+        if options.company { self.company.on_queue(now, self.srtt, self.window, fitting) } else { None }
+    }
+
+    /// What a signal takes that should take `beta` per RTT: where a window has few packets, the one that tells comes half of their
+    /// distance after an RTT.
+    pub(super) fn by_the_time(&self, beta: f64, options: &Options) -> f64 {
+        if !options.company {
+            return beta;
+        }
+        1.0 - libm::pow(1.0 - beta, 1.0 + 0.5 / self.window.max(0.5))
+    }
+}
