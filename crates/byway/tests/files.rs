@@ -74,8 +74,9 @@ fn changing() {
     let mut sender =
         Running::start(place.command("sender", &["send", "tree", &ticket, "--bwlimit", "8M", "--json"]));
     until(&mut sender, 4 * MIB);
-    File::options().write(true).open(place.path("tree/b")).unwrap().set_len(5 * MIB).unwrap();
+    // What comes later first: once `b` has ended, the rest is soon read.
     fs::remove_dir_all(place.path("tree/c")).unwrap();
+    File::options().write(true).open(place.path("tree/b")).unwrap().set_len(5 * MIB).unwrap();
     let sent = sender.end();
     sent.failed(4, "not everything was transferred");
     let warned = String::from_utf8(sent.stdout.clone()).unwrap();
