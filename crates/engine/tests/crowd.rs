@@ -58,8 +58,8 @@ fn take(endpoint: &mut Endpoint, now: Instant, packets: Vec<Packet>, receiving: 
     }
 }
 
-/// More ACKs and PNACKs than one packet holds: they go on in the next, and nothing in them is malformed. (A PNACK without room for a
-/// range named none, and the sender closed the connection.)
+/// More ACKs and PNACKs than one packet holds: they go on in the next, and what arrives goes on growing. (That a PNACK without room for a
+/// range is not written is for the tests of `byway-wire` to hold.)
 #[test]
 fn what_many_paths_miss_at_once_is_told_in_several_packets() {
     let addresses: Vec<SocketAddr> = (0..PATHS).map(address).collect();

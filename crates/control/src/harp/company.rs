@@ -8,8 +8,8 @@ const STAYS: Duration = Duration::from_secs(5);
 const EXPLAINS: u32 = 2;
 /// What a window may be, as a share of one that met a queue.
 const LEVEL: f64 = 0.87;
-/// It is lowered no more often than this: a long transfer of others, which takes many windows from this path, takes
-/// little of what it may be again after.
+/// That is lowered no more often than this: or else a long transfer of others, beside which one signal follows the other, would leave
+/// nothing to grow back to.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// One packet in two RTTs is always fair.
 const LEAST: f64 = 0.5;

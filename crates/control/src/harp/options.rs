@@ -154,7 +154,7 @@ impl Options {
     /// The same, considerate of requests: on trial. On a simulated line of 10 Mbit/s they wait 1.16 to 1.26 times as long as alone
     /// (median; p90 1.29 to 1.41) where it is 1.24 to 1.33 (1.46 to 1.59) beside the class `background`; of what they leave,
     /// .72 to .86 is used instead of .79 to .88 (grid `pages`). Where bursts are not known for what they are, they press a transfer
-    /// down to a fifth of the line: that is why no class has it yet.
+    /// far down: that is why no class has it yet.
     #[must_use]
     pub const fn considerate(coupling: Coupling) -> Self {
         Self { company: true, ..Self::production(coupling) }
