@@ -175,6 +175,13 @@ pub struct LabHarm {
     /// When requests begin follows from this seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
+    /// The same in the simulator: reference TCP hosts instead of the kernel's, byway's sessions and gateways as they are, and no time
+    /// passes
+    #[arg(long)]
+    pub simulated: bool,
+    /// Also write what happened on every path and link, by sample, and of each request, as JSON lines, to this directory
+    #[arg(long, value_name = "DIR")]
+    pub trace: Option<PathBuf>,
 }
 
 /// `byway lab serve`

@@ -142,7 +142,7 @@ pub fn pages(seed: u64, jitter: Duration, congestion: &'static str, others: u8) 
     let list = web::fetches(seed, REQUESTS as u32, REQUEST, Instant::ZERO + begins, lasts, true);
     let (server, client) = world.pair();
     let options = Options { initial_window: Some(10), ..Options::default() };
-    let cubic = |seed| by_name("cubic", seed).expect("a controller");
+    let cubic = |seed, _: &Options| by_name("cubic", seed).expect("a controller");
     let serve = Serve { options: options.clone(), controller: cubic, ..Serve::default() };
     world.world.add("server", Host::serving(78, serve), &[server]);
     let clients = Clients::new(server, &list, Instant::ZERO, options);

@@ -3,11 +3,12 @@
 use super::RunError;
 use crate::congestion;
 use crate::setup::{Arrivals, Congestion, Demand, Requests, Sizes, TcpOptions};
-use byway_control::{Controller, by_name};
+use byway_control::Controller;
 use byway_sim::Random;
 use byway_sim::tcp::web::{self, Request, WebTrace};
 use byway_sim::tcp::{self, Options, Serve};
 use byway_wire::{Duration, Instant};
+use std::collections::BTreeMap;
 
 /// As much as a source may have written that is not acknowledged: a second of it.
 const LEAST_BACKLOG: u64 = 64 << 10;
@@ -42,12 +43,20 @@ pub(super) fn demand(demand: &Demand) -> (tcp::Demand, Option<u64>) {
 /// Who serves requests.
 pub(super) fn serve(requests: &Requests) -> Result<Serve, RunError> {
     let Congestion { name, options: asked } = &requests.congestion;
-    let controller: fn(u64) -> Box<dyn Controller> = match name.as_str() {
-        "newreno" if asked.is_empty() => |_| tcp::newreno(),
-        "cubic" if asked.is_empty() => |seed| by_name("cubic", seed).unwrap_or_else(tcp::newreno),
+    let controller: fn(u64, &Options) -> Box<dyn Controller> = match name.as_str() {
+        "newreno" if asked.is_empty() => |seed, options| begins("newreno", seed, options),
+        "cubic" if asked.is_empty() => |seed, options| begins("cubic", seed, options),
         _ => return Err(RunError::Server { requests: requests.name.clone(), name: name.clone() }),
     };
     Ok(Serve { options: options(&requests.tcp), controller, ..Serve::default() })
+}
+
+/// The controller of this name, which begins with the window that the options say.
+fn begins(name: &str, seed: u64, options: &Options) -> Box<dyn Controller> {
+    let usual = TcpOptions::default().initial_window;
+    let host = congestion::Carrier::Tcp { initial_window: options.initial_window.unwrap_or(usual) };
+    let asked = Congestion { name: name.to_owned(), options: BTreeMap::new() };
+    congestion::controller(&asked, host, seed).unwrap_or_else(|_| tcp::newreno())
 }
 
 /// The requests of a plan in the world of `seed` that ends after `time`: those that its clients make in the simulator.

@@ -10,8 +10,8 @@ use byway_wire::{Input, Instant, Machine, Out, PathId, Transmit};
 pub struct Serve {
     /// How this end behaves.
     pub options: Options,
-    /// Makes the controller of each connection on which this end answers with data.
-    pub controller: fn(seed: u64) -> Box<dyn Controller>,
+    /// Makes the controller of each connection on which this end answers with data, as the options say.
+    pub controller: fn(seed: u64, options: &Options) -> Box<dyn Controller>,
     /// From each instant on the application takes so many bits per second from each connection; `None`: all at once.
     /// Empty: all at once, always.
     pub reading: Vec<(Instant, Option<u64>)>,
@@ -19,7 +19,7 @@ pub struct Serve {
 
 impl Default for Serve {
     fn default() -> Self {
-        Self { options: Options::default(), controller: |_| newreno(), reading: Vec::new() }
+        Self { options: Options::default(), controller: |_, _| newreno(), reading: Vec::new() }
     }
 }
 

@@ -363,7 +363,7 @@ impl Stack {
         }
         let (path, rtt) = (connection.path, connection.rtt.smoothed);
         let packet_size = connection.mss as u32;
-        let controller = (self.serve.controller)(self.random.next_u64());
+        let controller = (self.serve.controller)(self.random.next_u64(), &self.serve.options);
         let mut flow = Flow::new(Vec::new(), controller).demand(Demand::Size(answer)).start(now);
         flow.options = self.serve.options.clone();
         let index = self.open(flow, 0);

@@ -3,6 +3,7 @@
 //! are held against it.
 
 mod asking;
+mod beginnings;
 mod carriers;
 mod detours;
 mod gateways;
@@ -85,6 +86,7 @@ pub(super) fn variant(
 fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run> {
     let graph = byway_lab::world::graph(setup, seed)?;
     detours::set_up(site, setup, &graph)?;
+    beginnings::set_up(site, setup)?;
     let mut gateways = gateways::start(site, setup)?;
     let begun = Instant::now();
     let carried = carriers::start(site, setup, &graph, seed, begun)?;

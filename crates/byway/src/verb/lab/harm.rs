@@ -11,7 +11,8 @@ use crate::output::{Align, Event, Harm, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
 use byway_lab::Record;
 use figures::{Figures, figures};
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufWriter;
 use std::sync::atomic::AtomicBool;
 use world::{Link, Rival};
 
@@ -32,7 +33,7 @@ pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
     let mut rivals = Vec::new();
     for name in &arguments.against {
         let rival = Rival::named(name).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-        if rival == Rival::Tcp("ledbat".to_owned()) && !emulation::has_ledbat() {
+        if rival == Rival::Tcp("ledbat".to_owned()) && !arguments.simulated && !emulation::has_ledbat() {
             let message =
                 "ledbat is left out: no python3 here has libtorrent (python3-libtorrent)".to_owned();
             output.emit(&Event::Warning { message });
@@ -98,8 +99,18 @@ fn one(
     fs::write(&file, &text)?;
     let file = file.to_string_lossy();
     let setup = world::setup(&file, &text)?;
-    let run =
-        emulation::variant(&file, None, &setup, arguments.seed, cancel).with_context(|| called.clone())?;
+    let run = if arguments.simulated {
+        let record = byway_lab::world::run(&setup, arguments.seed, cancel);
+        emulation::Run { record: Some(record.with_context(|| called.clone())?), warning: None }
+    } else {
+        emulation::variant(&file, None, &setup, arguments.seed, cancel).with_context(|| called.clone())?
+    };
+    if let (Some(directory), Some(record)) = (&arguments.trace, &run.record) {
+        fs::create_dir_all(directory)?;
+        let name = format!("{}.jsonl", called.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
+        let mut lines = BufWriter::new(File::create(directory.join(name))?);
+        byway_lab::trace::jsonl::write(record, &mut lines)?;
+    }
     for failed in run.record.iter().flat_map(|record| &record.transfers) {
         if let Some(why) = &failed.failed {
             output.emit(&Event::Warning { message: format!("{called}: {}: {why}", failed.name) });

@@ -39,6 +39,7 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
         return Err("[[change]]: relays that crash are only simulated".into());
     }
     gateways::check(setup)?;
+    super::beginnings::of(setup)?;
     setup.transfers.iter().try_for_each(|transfer| {
         possible(transfer).map_err(|why| format!("[[transfer]] {}: {why}", transfer.name))
     })

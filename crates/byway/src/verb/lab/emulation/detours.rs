@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// Tables of routing, one for each transfer.
-const TABLE: u32 = 20_000;
+pub(super) const TABLE: u32 = 20_000;
 
 /// The node that a transfer over the kernel's TCP goes through, if it does.
-fn through(transfer: &Transfer) -> Option<&str> {
+pub(super) fn through(transfer: &Transfer) -> Option<&str> {
     match (&transfer.carrier, transfer.paths.as_slice()) {
         (Carrier::Tcp(_), [Way::Through(node)]) => Some(node),
         _ => None,

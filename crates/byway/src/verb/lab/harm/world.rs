@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 
 /// Bytes of a request's answer.
 const SIZE: &str = "20 KB";
+/// How TCP of this day begins and acknowledges (RFC 6928, RFC 5681).
+const KERNEL: &str = "{ initial_window = 10, delayed_ack = true }";
 /// Milliseconds between two requests, on average.
 pub(super) const EVERY_MS: u32 = 200;
 /// Seconds until the transfers begin: whoever prepares them is ready by then.
@@ -78,7 +80,7 @@ pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> St
          [[link]]\nbetween = [\"source\", \"{beside}\"]\n
          [[link]]\nbetween = [\"near\", \"far\"]\nrate = \"{mbit} Mbit/s\"\ndelay = \"{} us\"\nqueue = \"{queue} packets\"\n
          [[requests]]\nname = \"requests\"\nclient = \"far\"\nserver = \"web\"\nsize = \"{SIZE}\"\ncongestion = \"cubic\"
-         count = {requests}\nevery = \"{EVERY_MS} ms\"\npoisson = true\nstart = \"{} s\"\n",
+         tcp = {KERNEL}\ncount = {requests}\nevery = \"{EVERY_MS} ms\"\npoisson = true\nstart = \"{} s\"\n",
         rtt_ms * 500,
         PREPARED + ALONE,
         // Behind a gateway of its own, if there is one.
@@ -105,6 +107,9 @@ pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> St
             "[[transfer]]\nname = \"bulk\"\nfrom = \"source\"\nto = \"{to}\"\n{paths}start = \"{PREPARED} s\"
              count = {count}\ncarrier = \"{carrier}\"\ncongestion = \"{congestion}\"\n"
         );
+        if carrier != "session" {
+            let _ = writeln!(text, "tcp = {KERNEL}");
+        }
         if matches!(rival, Rival::Byway(_)) || congestion == "ledbat" {
             // Files and torrents have an end. More than the link can carry in that time: none ends before the others.
             let _ = writeln!(text, "size = \"{} KB\"", mbit * 125 * seconds);
