@@ -6,42 +6,62 @@ use byway_wire::Duration;
 ///
 /// However many share a line, what waits in its queue leaves it one by one: no two packets arrive closer than the line takes to
 /// send one. The rate at which somebody's own packets are delivered says the same only to who has the line for himself: to one of
-/// ten it seems ten times as slow. A pair that was joined in one batch behind the line, or whose second packet was short, would be
-/// believed for ever; so the least of all counts only when there are three as close.
+/// ten it seems ten times as slow. But behind the line some come late and so close to the next: joined in one batch, held up by an
+/// interrupt or a busy processor, or short ones. They are few, and there is no end of them: so not the least of all counts but
+/// what one in thirty is below, and only of late.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
-    /// The smallest distances in nanoseconds, ascending; zero where there is none yet.
-    least: [i64; Self::PAIRS],
-    seen: usize,
+    /// The smallest distances of this block in nanoseconds, ascending; as many as were seen, at most all.
+    least: [i64; Self::FEW],
+    pairs: usize,
+    /// What earlier blocks said, the latest first; zero where there is none yet.
+    said: [i64; Self::BLOCKS],
 }
 
 impl Spacing {
-    /// So many pairs as close as that are believed.
+    /// Pairs of a block, and those of them that may be closer than packets of the line are.
+    const BLOCK: usize = 256;
+    const FEW: usize = Self::BLOCK / 32;
+    /// So many pairs as close as that are believed in the first block.
     const PAIRS: usize = 3;
+    /// What so many blocks said is remembered: one of ten seldom has two packets next to each other in the queue.
+    const BLOCKS: usize = 8;
 
     /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.
     pub fn sample(&mut self, apart: i64) {
         if apart <= 0 {
             return;
         }
-        if let Some(place) = self.least.get_mut(self.seen) {
-            *place = apart;
-            self.seen += 1;
-        } else if let Some(last) = self.least.last_mut().filter(|last| apart < **last) {
-            *last = apart;
-        } else {
-            return;
+        let filled = self.pairs.min(Self::FEW);
+        let place = self.least.iter().take(filled).position(|least| apart < *least).unwrap_or(filled);
+        if let Some(behind) = self.least.get_mut(place..) {
+            behind.rotate_right(1.min(behind.len()));
+            if let Some(first) = behind.first_mut() {
+                *first = apart;
+            }
         }
-        if let Some(seen) = self.least.get_mut(..self.seen) {
-            seen.sort_unstable();
+        self.pairs += 1;
+        if self.pairs >= Self::BLOCK {
+            let [.., says] = self.least;
+            self.said.rotate_right(1);
+            self.said[0] = says;
+            self.pairs = 0;
         }
     }
 
     /// The time that a packet takes, or longer if packets never met in a queue; `None` until pairs were seen.
     #[must_use]
     pub fn packet(&self) -> Option<Duration> {
-        let known = self.seen == Self::PAIRS;
-        let least = self.least.last().filter(|_| known)?;
+        let known = self.said.iter().filter(|said| **said > 0).min();
+        let least = match known {
+            Some(least) => *least,
+            // As many too close ones as there may be by now.
+            None if self.pairs >= Self::PAIRS => {
+                let rank = (self.pairs * Self::FEW / Self::BLOCK).max(Self::PAIRS);
+                *self.least.get(rank - 1)?
+            }
+            None => return None,
+        };
         Some(Duration::from_nanos(least.unsigned_abs()))
     }
 }
@@ -51,6 +71,12 @@ mod tests {
     use super::*;
 
     const MS: i64 = 1_000_000;
+
+    fn fed(pairs: usize, apart: impl Fn(usize) -> i64) -> Spacing {
+        let mut spacing = Spacing::default();
+        (0..pairs).for_each(|pair| spacing.sample(apart(pair)));
+        spacing
+    }
 
     #[test]
     fn pairs_that_met_in_the_queue_tell_the_line_and_one_outlier_does_not() {
@@ -67,9 +93,24 @@ mod tests {
 
     #[test]
     fn two_pairs_are_too_few() {
-        let mut spacing = Spacing::default();
-        spacing.sample(MS);
-        spacing.sample(MS);
-        assert_eq!(spacing.packet(), None);
+        assert_eq!(fed(2, |_| MS).packet(), None);
+    }
+
+    #[test]
+    fn however_many_pass_a_few_in_a_hundred_that_come_late_are_not_believed() {
+        // Every fiftieth comes at once after one that was held up.
+        let late = |pair: usize| if pair % 50 < 1 { MS / 500 } else { MS };
+        for pairs in [60, 255, 256, 700, 100_000] {
+            assert_eq!(fed(pairs, late).packet(), Some(Duration::from_millis(1)), "{pairs}");
+        }
+    }
+
+    #[test]
+    fn one_of_ten_meets_itself_in_the_queue_now_and_then() {
+        let ten = |pair: usize| if pair.is_multiple_of(25) { MS } else { 10 * MS };
+        assert_eq!(fed(5_000, ten).packet(), Some(Duration::from_millis(1)));
+        // Of late, and not for ever: the line became slower.
+        let slower = fed(8_000, |pair| if pair < 4_000 { MS } else { 3 * MS });
+        assert_eq!(slower.packet(), Some(Duration::from_millis(3)));
     }
 }
