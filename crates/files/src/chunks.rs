@@ -111,31 +111,40 @@ impl Hashing {
 pub(crate) struct Hashes {
     pub layout: Layout,
     known: BTreeMap<u32, Hash>,
+    /// The hash of a file that is one chunk, in place of a tree for it.
+    only: Option<Hash>,
     open: Vec<Hashing>,
 }
 
 impl Hashes {
     pub const fn new(layout: Layout) -> Self {
-        Self { layout, known: BTreeMap::new(), open: Vec::new() }
+        Self { layout, known: BTreeMap::new(), only: None, open: Vec::new() }
     }
 
     /// Whether the hash of a chunk is known.
     pub fn knows(&self, index: u32) -> bool {
-        self.known.contains_key(&index)
+        (self.only.is_some() && index == 0) || self.known.contains_key(&index)
     }
 
     /// Sets the hash of a chunk.
     pub fn set(&mut self, index: u32, hash: Hash) {
-        self.known.insert(index, hash);
+        match self.layout.is_divided() {
+            true => _ = self.known.insert(index, hash),
+            false => self.only = Some(hash),
+        }
     }
 
     /// Forgets all but those of chunks that `keep` wants.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         self.known.retain(|index, _| keep(*index));
+        self.only = self.only.filter(|_| keep(0));
     }
 
     /// The first chunk whose hash is not known.
     pub fn first_unknown(&self) -> Option<u32> {
+        if self.only.is_some() {
+            return None;
+        }
         (0..self.layout.count())
             .zip(self.known.keys().map(Some).chain(std::iter::repeat(None)))
             .find_map(|(index, known)| (known != Some(&index)).then_some(index))
@@ -152,7 +161,7 @@ impl Hashes {
             if !self.knows(index)
                 && let Some(hash) = self.feed_chunk(index, start, offset, piece)
             {
-                self.known.insert(index, hash);
+                self.set(index, hash);
                 each(index, &hash);
             }
             (offset, bytes) = (offset + length as u64, rest);
@@ -189,13 +198,15 @@ impl Hashes {
         if self.layout.size == 0 {
             return Some(*blake3::hash(&[]).as_bytes());
         }
+        if self.only.is_some() {
+            return self.only;
+        }
         if self.known.len() < self.layout.count() as usize {
             return None;
         }
         let hashes: Vec<&Hash> = self.known.values().collect();
         match hashes.as_slice() {
-            [] => None,
-            [one] => Some(**one),
+            [] | [_] => None,
             many => {
                 let (left, right) = many.split_at(left_count(many.len()));
                 Some(*merge_subtrees_root(&subtree(left), &subtree(right), Mode::Hash).as_bytes())

@@ -131,7 +131,8 @@ pub struct Sink {
     stage: Stage,
     /// The object that the next FILE record must have.
     next_object: u32,
-    objects: BTreeMap<ObjectId, Incoming>,
+    /// Boxed, as there may be thousands: a tree moves what it holds to and fro.
+    objects: BTreeMap<ObjectId, Box<Incoming>>,
     keys: BTreeSet<Key>,
     /// The sender said that this is another try.
     resuming: bool,
@@ -385,7 +386,7 @@ impl Sink {
                     self.hollow.push_back(object);
                 }
                 self.keys.insert(key);
-                self.objects.insert(object, incoming);
+                self.objects.insert(object, Box::new(incoming));
             }
         }
         Ok(())

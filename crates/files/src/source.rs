@@ -59,7 +59,8 @@ pub struct Batch {
 pub struct Source {
     walk: Walk,
     options: SourceOptions,
-    objects: BTreeMap<ObjectId, Outgoing>,
+    /// Boxed, as there may be thousands: a tree moves what it holds to and fro.
+    objects: BTreeMap<ObjectId, Box<Outgoing>>,
     open: OpenFiles,
     next_object: u32,
     /// Objects with neither hash nor withdrawal yet.
@@ -240,7 +241,7 @@ impl Source {
     /// # Errors
     /// [`SourceError::NoSuchObject`].
     pub fn read(&mut self, object: ObjectId, offset: u64, length: usize) -> Result<Vec<u8>, SourceError> {
-        let size = self.objects.get(&object).map_or(0, Outgoing::size);
+        let size = self.objects.get(&object).map_or(0, |outgoing| outgoing.size());
         let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let mut buffer = vec![0; length.min(left)];
         let read = self.read_into(object, offset, &mut buffer)?;
@@ -334,7 +335,7 @@ impl Source {
                         self.behind.insert(object);
                     }
                 }
-                self.objects.insert(object, outgoing);
+                self.objects.insert(object, Box::new(outgoing));
                 if status.size == 0 {
                     self.settled.push_back((object, Verdict::Hash(*blake3::hash(&[]).as_bytes())));
                 } else {

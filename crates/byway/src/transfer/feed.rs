@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// Reads asked of the disk at a time.
-const READS: usize = 64;
+/// Reads asked of the disk at a time, and bytes of them: many of small files, so that the two threads need not wake each other for
+/// every few, and no more of large ones than keep the disk busy.
+const READS: usize = 256;
+const READ_BYTES: usize = 16 << 20;
 /// Messages between the two threads: more than are ever on their way, so that the disk thread need not wait.
 pub(super) const MAILBOX: usize = READS + 16;
 /// Reports that may wait for the disk thread.
@@ -124,6 +126,8 @@ pub(super) struct TreeFeed {
     quiet: Option<Instant>,
     finished: bool,
     reads: usize,
+    /// Bytes of them.
+    reading: usize,
     reports: usize,
     /// Objects that the engine has and the receiver has not.
     objects: usize,
@@ -147,6 +151,7 @@ impl TreeFeed {
             quiet: None,
             finished: false,
             reads: 0,
+            reading: 0,
             reports: 0,
             objects: 0,
             manifest_sent: 0,
@@ -186,10 +191,12 @@ impl TreeFeed {
             self.asks.post(Ask::Records { announce: self.objects < AHEAD });
         }
         while self.reads < READS
+            && self.reading < READ_BYTES
             && self.asks.has_room()
             && let Some(read) = out.next_read()
         {
             self.reads += 1;
+            self.reading += read.length;
             self.asks.post(Ask::Read { object: read.object, offset: read.offset, length: read.length });
         }
     }
@@ -198,6 +205,7 @@ impl TreeFeed {
         match answer {
             Answer::Bytes { object, offset, bytes } => {
                 self.reads -= 1;
+                self.reading -= bytes.len();
                 self.quiet = None;
                 out.provide(object, offset, bytes);
             }
@@ -258,15 +266,14 @@ impl TreeFeed {
     }
 
     fn take(&mut self, incoming: &mut Incoming) {
+        let mut piece = [0; 16 << 10];
         while self.reports < REPORTS && self.asks.has_room() {
-            let mut bytes = vec![0; 16 << 10];
-            let Some(read) = incoming.read(BACK, &mut bytes) else { return };
+            let Some(read) = incoming.read(BACK, &mut piece) else { return };
             if read.length == 0 {
                 return;
             }
-            bytes.truncate(read.length);
             self.reports += 1;
-            self.asks.post(Ask::Reports(bytes));
+            self.asks.post(Ask::Reports(piece.get(..read.length).unwrap_or_default().to_vec()));
         }
     }
 }

@@ -28,6 +28,7 @@ mod reader;
 mod receiver;
 mod running;
 mod sender;
+mod shelf;
 pub mod sockets;
 mod start;
 mod taking;

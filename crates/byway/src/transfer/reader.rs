@@ -1,7 +1,9 @@
 //! The sender's disk thread: reads and hashes, or reads standard input.
 
 use super::News;
+use super::shelf::Shelf;
 use crate::exit::{Exit, Failure};
+use bytes::Bytes;
 use byway_files::{Batch, Reason, Report, Reports, Source, Totals, expire_journals};
 use byway_net::Waker;
 use byway_wire::{DecodeError, ObjectId};
@@ -20,7 +22,7 @@ const PIPE_BYTES: usize = 64 << 10;
 /// Warnings about single entries that a person gets to read; the rest is counted.
 const WARNINGS: u64 = 100;
 /// Bytes given before the owner is woken for them, if there is more to give, and what an answer counts for beside its bytes.
-const QUIET: usize = 64 << 10;
+const QUIET: usize = 256 << 10;
 const ANSWER: usize = 4 << 10;
 /// What is sent within this time is not counted beside: that would cost as much as finding it to send.
 const COUNT_AFTER: Duration = Duration::from_millis(300);
@@ -46,7 +48,7 @@ pub(super) enum Answer {
     Bytes {
         object: ObjectId,
         offset: u64,
-        bytes: Vec<u8>,
+        bytes: Bytes,
     },
     Records {
         batch: Batch,
@@ -104,6 +106,7 @@ impl TreeReader {
         let mut damaged = false;
         let mut warned = 0;
         let mut quiet = 0;
+        let shelf = Shelf::default();
         loop {
             let ask = match self.inbox.try_recv() {
                 Ok(ask) if quiet < QUIET => ask,
@@ -126,11 +129,12 @@ impl TreeReader {
             let mut done = None;
             let answer = match ask {
                 Ask::Read { object, offset, length } => {
-                    let mut bytes = vec![0; length];
-                    // An object that was settled meanwhile: nobody looks at its bytes.
-                    let _ = self.source.read_into(object, offset, &mut bytes);
+                    let mut bytes = shelf.take(length);
+                    // Of an object that was settled meanwhile nothing is read, and nobody looks at its bytes: yet they are no other's.
+                    let read = self.source.read_into(object, offset, &mut bytes).unwrap_or(0);
+                    bytes.get_mut(read..).unwrap_or_default().fill(0);
                     quiet += length;
-                    Answer::Bytes { object, offset, bytes }
+                    Answer::Bytes { object, offset, bytes: shelf.lend(bytes) }
                 }
                 Ask::Records { announce } => {
                     let objects = if announce { BATCH_OBJECTS } else { 0 };

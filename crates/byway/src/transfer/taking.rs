@@ -1,11 +1,10 @@
 //! One transfer on its way in, as the receiver's owner keeps it.
 
-use super::feed::MAILBOX;
 use super::limit::Limit;
 use super::mailbox::{Outbox, mailbox};
 use super::receiver::{Destination, Received};
 use super::tally::{Counter, Tally};
-use super::writer::{Back, Desk, Poured, Task, write_pipe, write_tree};
+use super::writer::{Back, Desk, Poured, TASKS, Task, write_pipe, write_tree};
 use super::{BACK, FORTH, News};
 use crate::exit::{Exit, Failure};
 use crate::identity::PublicKey;
@@ -39,6 +38,8 @@ pub(super) struct Taking {
     tasks: Outbox<Task>,
     back: Receiver<Back>,
     reports: Vec<u8>,
+    /// What the stream is read into.
+    piece: Vec<u8>,
     opened: bool,
     /// The stream from the sender is at its end.
     read: bool,
@@ -63,24 +64,24 @@ impl Taking {
         news: &SyncSender<News>,
         waker: &Waker,
     ) -> io::Result<Self> {
-        let (tasks, inbox) = mailbox(MAILBOX);
-        let (give, back) = sync_channel(2 * MAILBOX);
+        // A piece of a stream is larger than most files, and counts for nothing once it was handed over.
+        let is_pipe = matches!(destination, Destination::Stdout);
+        let (tasks, inbox) = mailbox(if is_pipe { TASKS / 4 } else { TASKS });
+        let (give, back) = sync_channel(2 * TASKS);
         let (rest, left) = channel();
         let (end, writer) = sync_channel(1);
         let (news, waker) = (news.clone(), waker.clone());
         let desk = Desk { tasks: inbox, rest: left, before, ended: end, back: give, news, waker };
         let thread = Builder::new().name("byway write".into());
-        let is_pipe = match destination {
+        match destination {
             Destination::Directory(directory) => {
                 let directory = directory.clone();
                 thread.spawn(move || write_tree(&directory, transfer, desk))?;
-                false
             }
             Destination::Stdout => {
                 thread.spawn(move || write_pipe(io::stdout(), &desk))?;
-                true
             }
-        };
+        }
         let mut counter = Counter::default();
         counter.begin(now);
         Ok(Self {
@@ -92,6 +93,7 @@ impl Taking {
             tasks,
             back,
             reports: Vec::new(),
+            piece: Vec::new(),
             opened: false,
             read: false,
             ended: false,
@@ -220,13 +222,12 @@ impl Taking {
         let allows = |limit: &mut Option<&mut Limit>| limit.as_mut().is_none_or(|it| it.allows(now));
         let spend = |limit: &mut Option<&mut Limit>, bytes| limit.iter_mut().for_each(|it| it.spend(bytes));
         while !self.read && self.tasks.has_room() && allows(&mut limit) {
-            let mut bytes = vec![0; PIECE];
-            let Some(read) = incoming.read(FORTH, &mut bytes) else { break };
+            self.piece.resize(PIECE, 0);
+            let Some(read) = incoming.read(FORTH, &mut self.piece) else { break };
             self.read = read.finished;
             if read.length > 0 {
-                bytes.truncate(read.length);
                 spend(&mut limit, read.length);
-                self.tasks.post(Task::Bytes(bytes));
+                self.tasks.post(Task::Bytes(cut(&mut self.piece, read.length)));
             } else if !read.finished {
                 break;
             }
@@ -259,4 +260,13 @@ impl Taking {
             self.reports.drain(..taken);
         }
     }
+}
+
+/// The first `length` bytes of a piece: with its memory, which is missed then, if they fill most of it.
+fn cut(piece: &mut Vec<u8>, length: usize) -> Vec<u8> {
+    if length > PIECE / 2 {
+        piece.truncate(length);
+        return std::mem::take(piece);
+    }
+    piece.get(..length).unwrap_or_default().to_vec()
 }

@@ -1,7 +1,6 @@
 //! The receiver's disk thread: writes, verifies and puts in place, or writes to standard output.
 
 use super::News;
-use super::feed::MAILBOX;
 use crate::exit::{Exit, Failure};
 use byway_engine::data::WriteRequest;
 use byway_files::{Finish, Report, Reports, Sink, SinkError, SinkOptions, Summary, Written};
@@ -13,10 +12,12 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
 
 /// Bytes verified between two looks at what arrived.
 const WORK: u64 = 4 << 20;
-/// Buffers given back before the owner is woken: a fraction of what it may have handed over.
-const QUIET: usize = MAILBOX / 4;
+/// Tasks that wait here at most. As many as small files need so that the two threads need not wake each other for every few.
+pub(super) const TASKS: usize = 256;
+/// Buffers, and bytes in them, given back before the owner is woken: a fraction of what it may have handed over.
+const QUIET: (usize, usize) = (TASKS / 4, 2 << 20);
 /// Tasks done before what came of them is told, if there are more.
-const TELL: usize = 32;
+const TELL: usize = TASKS / 2;
 /// Problems with single entries that a person gets to read; the rest is counted.
 const WARNINGS: u64 = 100;
 
@@ -81,10 +82,10 @@ struct Gone;
 impl Desk {
     /// Gives a buffer back. The owner is not woken for each: it takes what is there when it is woken for something else, or
     /// when nothing is left to do here.
-    fn hand_back(&self, buffer: Vec<u8>, quiet: &mut usize) -> Result<(), Gone> {
-        *quiet += 1;
+    fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), Gone> {
+        *quiet = (quiet.0 + 1, quiet.1 + buffer.len());
         match self.back.try_send(Back::Buffer(buffer)) {
-            Ok(()) if *quiet < QUIET => Ok(()),
+            Ok(()) if quiet.0 < QUIET.0 && quiet.1 < QUIET.1 => Ok(()),
             Ok(()) => {
                 self.wake(quiet);
                 Ok(())
@@ -98,8 +99,8 @@ impl Desk {
     }
 
     /// Wakes the owner if it was given something since it was woken last.
-    fn wake(&self, quiet: &mut usize) {
-        if std::mem::take(quiet) > 0 {
+    fn wake(&self, quiet: &mut (usize, usize)) {
+        if std::mem::take(quiet).0 > 0 {
             self.waker.wake();
         }
     }
@@ -127,7 +128,7 @@ pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
                 finishing: Vec::new(),
                 own: Reports::new(),
                 warned: 0,
-                quiet: 0,
+                quiet: (0, 0),
             };
             if let Err(Gone) = writer.run() {
                 writer.save();
@@ -153,8 +154,8 @@ struct TreeWriter {
     /// Reads this side's own reports: which objects failed.
     own: Reports,
     warned: u64,
-    /// Buffers given back since the owner was woken.
-    quiet: usize,
+    /// Buffers given back since the owner was woken, and their bytes.
+    quiet: (usize, usize),
 }
 
 impl TreeWriter {

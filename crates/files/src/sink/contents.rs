@@ -155,6 +155,7 @@ impl Incoming {
         let holes = self.stage == Contents::Growing { fresh: true } && self.hashes.layout.is_divided();
         let Self { parts, received, hashes, key, .. } = self;
         let (layout, mut rest) = (hashes.layout, bytes);
+        let divided = layout.is_divided();
         let mut complete: Vec<(u32, Hash)> = Vec::new();
         for (start, length) in parts.pieces(offset, bytes.len() as u64) {
             let (piece, after) = rest.split_at(usize::try_from(length).unwrap_or(usize::MAX).min(rest.len()));
@@ -170,7 +171,11 @@ impl Incoming {
                 if !(holes && is_zero(run)) {
                     file.write_all_at(run, from)?;
                 }
-                hashes.feed(from, run, |index, hash| complete.push((index, *hash)));
+                hashes.feed(from, run, |index, hash| {
+                    if divided {
+                        complete.push((index, *hash));
+                    }
+                });
                 for index in layout.index(from)..=layout.index(to - 1) {
                     let (first, past) = layout.range(index);
                     if !hashes.knows(index) && received.covers(first, past) {
@@ -181,7 +186,7 @@ impl Incoming {
                 }
             }
         }
-        if layout.is_divided() && !complete.is_empty() {
+        if divided && !complete.is_empty() {
             let (journal, _) = partials.journal(object, *key, layout)?;
             for (index, hash) in complete {
                 journal.note(index, &hash)?;

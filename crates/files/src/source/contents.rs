@@ -134,7 +134,12 @@ impl Source {
             return;
         };
         let mut complete: Vec<(u32, Hash)> = Vec::new();
-        outgoing.hashes.feed(at, bytes, |index, hash| complete.push((index, *hash)));
+        let divided = outgoing.hashes.layout.is_divided();
+        outgoing.hashes.feed(at, bytes, |index, hash| {
+            if divided {
+                complete.push((index, *hash));
+            }
+        });
         self.note(object, &complete);
     }
 

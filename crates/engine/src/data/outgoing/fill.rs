@@ -1,5 +1,6 @@
 //! Which frames go into a packet, in which order, and where each is cut.
 
+use super::objects::OutObject;
 use super::streams::{Fin, Reset};
 use super::{OBJECT_COST, Outgoing};
 use crate::config::Payload;
@@ -142,14 +143,14 @@ impl Outgoing {
 
     /// Writes the oldest lost piece of an object; `None` if there is none.
     fn again_object(&mut self, id: ObjectId, writer: &mut Writer<'_>, carried: &mut List) -> Option<Packet> {
-        let object = self.objects.get(&id).filter(|object| object.wants_again())?;
+        let payload = self.payload;
+        let object = self.objects.get_mut(&id).filter(|object| object.wants_again())?;
         let (start, end) = object.track.lost.first().unwrap_or((0, 0));
-        let Some(length) = self.write_object(id, start, (end - start) as usize, writer, carried) else {
+        let piece = (start, (end - start) as usize);
+        let Some(length) = write_object(payload, id, object, piece, writer, carried) else {
             return Some(Packet::Full);
         };
-        if let Some(object) = self.objects.get_mut(&id) {
-            object.track.lost.take_first(length as u64);
-        }
+        object.track.lost.take_first(length as u64);
         self.progress.repeated += length as u64;
         self.settle_object(id);
         Some(Packet::Open)
@@ -186,23 +187,30 @@ impl Outgoing {
     }
 
     fn fill_objects(&mut self, writer: &mut Writer<'_>, carried: &mut List) {
-        while self.next_object() == Ok(())
-            && let Some(&id) = self.order.front()
-            && let Some(object) = self.objects.get(&id)
-        {
+        let (payload, limit) = (self.payload, self.limits.objects);
+        // Most packets are full with the first: nobody needs to be looked up to find that.
+        while writer.room() > 0 {
+            let (credit, all_begun) = (self.credit(), self.objects_begun >= limit);
+            let Some(&id) = self.order.front() else { return };
+            let Some(object) = self.objects.get_mut(&id) else { return };
+            if object.may_be_sent(credit, all_begun).is_err() {
+                return;
+            }
             let (start, begun) = (object.track.sent, object.begun);
             let cost = if begun { 0 } else { OBJECT_COST };
-            let available = object.available(start).min(self.credit() - cost) as usize;
-            let Some(length) = self.write_object(id, start, available, writer, carried) else { return };
-            if let Some(object) = self.objects.get_mut(&id) {
-                object.begun = true;
-                object.track.sent += length as u64;
-                self.queues.sent_new(DataId::Object(id), &mut object.track);
-            }
+            let available = object.available(start).min(credit - cost) as usize;
+            let piece = (start, available);
+            let Some(length) = write_object(payload, id, object, piece, writer, carried) else { return };
+            object.begun = true;
+            object.track.sent += length as u64;
+            self.queues.sent_new(DataId::Object(id), &mut object.track);
+            let is_sent = object.is_sent();
             self.objects_begun += usize::from(!begun);
             self.used += length as u64 + cost;
             self.progress.sent += length as u64;
-            self.settle_order();
+            if is_sent {
+                self.settle_order();
+            }
         }
     }
 
@@ -227,16 +235,17 @@ impl Outgoing {
 
     /// Writes what is next in the repetition of an object's tail; `None` if nothing is.
     fn repeat_object(&mut self, id: ObjectId, writer: &mut Writer<'_>, carried: &mut List) -> Option<Packet> {
-        let object = self.objects.get(&id)?;
+        let payload = self.payload;
+        let object = self.objects.get_mut(&id)?;
         let (start, end) = match object.track.to_repeat() {
             Some(run) => run,
             None if object.size == 0 && object.fin == Fin::Sent && !object.fin_repeated => (0, 0),
             None => return None,
         };
-        let Some(length) = self.write_object(id, start, (end - start) as usize, writer, carried) else {
+        let piece = (start, (end - start) as usize);
+        let Some(length) = write_object(payload, id, object, piece, writer, carried) else {
             return Some(Packet::Full);
         };
-        let object = self.objects.get_mut(&id)?;
         object.track.repeated_to = start + length as u64;
         object.fin_repeated = true;
         self.progress.repeated += length as u64;
@@ -265,30 +274,30 @@ impl Outgoing {
         }
         Some(cut.length)
     }
+}
 
-    /// The same for an object.
-    fn write_object(
-        &mut self,
-        id: ObjectId,
-        start: u64,
-        available: usize,
-        writer: &mut Writer<'_>,
-        carried: &mut List,
-    ) -> Option<usize> {
-        let object = self.objects.get_mut(&id)?;
-        let cut = Cut::new(writer.room(), frame::object_header_len(id, start, None), available)?;
-        let fin = object.ends_at(start + cut.length as u64);
-        frame::write_object_header(writer, id, start, cut.told(), fin);
-        match self.payload {
-            Payload::Bytes => object.copy(start, cut.length, writer),
-            Payload::Length => writer.skip(cut.length),
-        }
-        carried.push(Carried::Object { id, offset: start, length: cut.length as u32, fin });
-        if fin && object.fin == Fin::Due {
-            object.fin = Fin::Sent;
-        }
-        Some(cut.length)
+/// Writes up to `available` bytes of an object from `start` on, with the end mark if they reach its end. Returns how many went;
+/// `None` if the packet has no room worth using.
+fn write_object(
+    payload: Payload,
+    id: ObjectId,
+    object: &mut OutObject,
+    (start, available): (u64, usize),
+    writer: &mut Writer<'_>,
+    carried: &mut List,
+) -> Option<usize> {
+    let cut = Cut::new(writer.room(), frame::object_header_len(id, start, None), available)?;
+    let fin = object.ends_at(start + cut.length as u64);
+    frame::write_object_header(writer, id, start, cut.told(), fin);
+    match payload {
+        Payload::Bytes => object.copy(start, cut.length, writer),
+        Payload::Length => writer.skip(cut.length),
     }
+    carried.push(Carried::Object { id, offset: start, length: cut.length as u32, fin });
+    if fin && object.fin == Fin::Due {
+        object.fin = Fin::Sent;
+    }
+    Some(cut.length)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod track;
 
 use super::{Carried, DataId, OBJECT_COST, RangeSet};
 use crate::config::Payload;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -94,7 +95,8 @@ pub struct Outgoing {
     limits: OutgoingLimits,
     payload: Payload,
     streams: BTreeMap<StreamId, OutStream>,
-    objects: BTreeMap<ObjectId, OutObject>,
+    /// Boxed: thousands wait for their turn, and the tree of their names should stay small enough to be searched for every packet.
+    objects: BTreeMap<ObjectId, Box<OutObject>>,
     queues: Queues,
     /// Streams with new bytes that their own limit lets go, in turn.
     ready: VecDeque<StreamId>,
@@ -209,7 +211,7 @@ impl Outgoing {
         if self.objects.contains_key(&id) || self.object_acked(id) {
             return;
         }
-        self.objects.insert(id, OutObject::new(size, self.limits.read_size));
+        self.objects.insert(id, Box::new(OutObject::new(size, self.limits.read_size)));
         self.order.push_back(id);
         if size > 0 {
             self.to_read.push_back(id);
@@ -453,14 +455,7 @@ impl Outgoing {
     /// Whether the object whose turn it is can be sent, or why not.
     fn next_object(&self) -> Result<(), Blocked> {
         let object = self.order.front().and_then(|id| self.objects.get(id)).ok_or(Blocked::Application)?;
-        let cost = if object.begun { 0 } else { OBJECT_COST } + u64::from(object.size > 0);
-        if self.credit() < cost || (!object.begun && self.objects_begun >= self.limits.objects) {
-            return Err(Blocked::PeerLimit);
-        }
-        if object.size > 0 && object.available(object.track.sent) == 0 {
-            return Err(Blocked::Reading);
-        }
-        Ok(())
+        object.may_be_sent(self.credit(), self.objects_begun >= self.limits.objects)
     }
 
     /// Whether a stream has bytes that only its own limit holds back. A scan: for people, not for packets.
@@ -520,7 +515,7 @@ impl Outgoing {
     /// Keeps the object whose turn it is at the front.
     fn settle_order(&mut self) {
         while let Some(id) = self.order.front()
-            && self.objects.get(id).is_none_or(OutObject::is_sent)
+            && self.objects.get(id).is_none_or(|object| object.is_sent())
         {
             self.order.pop_front();
         }

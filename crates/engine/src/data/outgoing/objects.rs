@@ -2,6 +2,7 @@
 
 use super::streams::Fin;
 use super::track::Track;
+use super::{Blocked, OBJECT_COST};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use byway_wire::Writer;
@@ -132,6 +133,18 @@ impl OutObject {
     /// How many bytes that were not sent yet are here from `offset` on.
     pub const fn available(&self, offset: u64) -> u64 {
         self.here.saturating_sub(offset)
+    }
+
+    /// Whether there is something new of it that may be sent within `credit`, or why not. `all_begun`: no other may be begun now.
+    pub fn may_be_sent(&self, credit: u64, all_begun: bool) -> Result<(), Blocked> {
+        let cost = if self.begun { 0 } else { OBJECT_COST } + u64::from(self.size > 0);
+        if credit < cost || (!self.begun && all_begun) {
+            return Err(Blocked::PeerLimit);
+        }
+        if self.size > 0 && self.available(self.track.sent) == 0 {
+            return Err(Blocked::Reading);
+        }
+        Ok(())
     }
 
     /// Puts `length` held bytes from `offset` on into the packet.

@@ -1,0 +1,126 @@
+//! Buffers for small files on their way out, used again and again.
+//!
+//! They are filled by the thread that reads and given up by the one that sends, once the peer has what is in them. An allocator gives
+//! such memory back to the system and fetches it anew, page by page, which costs as much as reading the file.
+
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Sizes of buffers that are kept. Of smaller ones many fit into a page; larger ones are few.
+const SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=64 << 10;
+/// Bytes kept at most of buffers that nobody uses.
+const MOST: usize = 4 << 20;
+
+/// Where buffers wait for their next use.
+#[derive(Clone, Default)]
+pub(super) struct Shelf(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    by_size: BTreeMap<usize, Vec<Vec<u8>>>,
+    bytes: usize,
+}
+
+impl Shelf {
+    /// A buffer of so many bytes, whatever they are.
+    pub fn take(&self, length: usize) -> Vec<u8> {
+        let size = fitting(length);
+        let mut buffer = self.pop(size).unwrap_or_else(|| Vec::with_capacity(size));
+        // What of it was used before stays as it was: it is written over.
+        buffer.resize(length, 0);
+        buffer
+    }
+
+    /// The bytes of a buffer, which comes back when nobody holds them any more.
+    pub fn lend(&self, buffer: Vec<u8>) -> Bytes {
+        if !SIZES.contains(&buffer.capacity()) {
+            return buffer.into();
+        }
+        Bytes::from_owner(Lent { buffer, shelf: self.clone() })
+    }
+
+    fn pop(&self, size: usize) -> Option<Vec<u8>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let buffer = kept.by_size.get_mut(&size)?.pop()?;
+        kept.bytes -= size;
+        Some(buffer)
+    }
+
+    fn put(&self, buffer: Vec<u8>) {
+        let size = buffer.capacity();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if size == fitting(size) && kept.bytes + size <= MOST {
+            kept.bytes += size;
+            kept.by_size.entry(size).or_default().push(buffer);
+        }
+    }
+}
+
+/// The size of buffer for so many bytes: of few sizes, four to each doubling.
+fn fitting(length: usize) -> usize {
+    if !SIZES.contains(&length) {
+        return length;
+    }
+    length.next_multiple_of(length.next_power_of_two() / 8)
+}
+
+/// A buffer in use.
+struct Lent {
+    buffer: Vec<u8>,
+    shelf: Shelf,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.shelf.put(std::mem::take(&mut self.buffer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_up_is_used_again() {
+        let shelf = Shelf::default();
+        let mut buffer = shelf.take(10_000);
+        let address = buffer.as_ptr();
+        buffer.fill(7);
+        let lent = shelf.lend(buffer);
+        let part = lent.slice(5_000..);
+        drop(lent);
+        assert_ne!(shelf.take(10_000).as_ptr(), address, "somebody holds a part of it");
+        assert_eq!(part.as_ref(), [7; 5_000]);
+        drop(part);
+        let again = shelf.take(9_900);
+        assert_eq!((again.as_ptr(), again.len()), (address, 9_900));
+    }
+
+    #[test]
+    fn no_more_is_kept_than_is_worth_it() {
+        let shelf = Shelf::default();
+        let lent: Vec<_> = (0..1_000).map(|_| shelf.lend(shelf.take(10_000))).collect();
+        drop(lent);
+        assert_eq!(shelf.0.lock().unwrap().bytes, MOST / 10_240 * 10_240);
+        let shelf = Shelf::default();
+        for length in [0, 100, 1 << 20] {
+            assert_eq!(shelf.lend(shelf.take(length)).len(), length);
+        }
+        assert_eq!(shelf.0.lock().unwrap().bytes, 0);
+    }
+
+    #[test]
+    fn buffers_waste_no_more_than_a_quarter() {
+        for length in SIZES {
+            let size = fitting(length);
+            assert!(length <= size && size <= length + length / 4 && fitting(size) == size, "{length}");
+        }
+    }
+}
