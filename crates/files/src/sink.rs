@@ -5,6 +5,7 @@
 //! (`sink/recall.rs`). Symbolic links, and the modes and times of directories, wait until every file is in place: nothing can be
 //! written through a link that this transfer made, and no file's arrival changes a directory's time again.
 
+mod apart;
 mod contents;
 mod partial;
 mod recall;
@@ -18,9 +19,10 @@ use crate::record::{Counts, Framer, MODE_MASK, Metadata, Record, VERSION};
 use crate::report::{Reason, Report};
 use crate::walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
+pub use apart::{Made, Small};
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
-use contents::Incoming;
+use contents::{Contents, Incoming};
 use partial::{Key, Partials};
 use recall::Recall;
 use rustix::fs::{Mode, OFlags};
@@ -134,6 +136,8 @@ pub struct Sink {
     /// Boxed, as there may be thousands: a tree moves what it holds to and fro.
     objects: BTreeMap<ObjectId, Box<Incoming>>,
     keys: BTreeSet<Key>,
+    /// Objects that failed while another thread makes their files.
+    orphans: BTreeMap<ObjectId, Key>,
     /// The sender said that this is another try.
     resuming: bool,
     /// Objects of which the sender is to be told what is there, in this order.
@@ -196,6 +200,7 @@ impl Sink {
             next_object: 0,
             objects: BTreeMap::new(),
             keys: BTreeSet::new(),
+            orphans: BTreeMap::new(),
             resuming: false,
             asked: VecDeque::new(),
             recall: None,
@@ -407,7 +412,11 @@ impl Sink {
         if incoming.is_created() {
             self.partials.discard(object, incoming.key, &incoming.hashes.layout);
         }
-        self.keys.remove(&incoming.key);
+        if incoming.stage == Contents::Apart {
+            self.orphans.insert(object, incoming.key);
+        } else {
+            self.keys.remove(&incoming.key);
+        }
         self.holes_held -= incoming.holes.count();
         self.report_failure(object, incoming.path, reason, detail);
     }

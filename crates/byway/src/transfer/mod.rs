@@ -10,13 +10,14 @@
 //! ```
 //!
 //! Two threads per transfer and end. The data plane's must never wait: it runs the endpoint and an owner (`sender`,
-//! `receiver`). Disk, standard input and standard output have a thread of their own (`reader`, `writer`). Between
+//! `receiver`). Disk, standard input and standard output have a thread of their own (`reader`, `writer`; `helper` makes small files beside that one). Between
 //! the two are bounded channels; what does not fit waits in the engine, whose flow control then slows the peer.
 //!
 //! A program uses [`Sending`] and [`Receiving`]: start, take [`News`] until it is over, join.
 
 mod feed;
 mod gate;
+mod helper;
 mod holdup;
 mod limit;
 mod mailbox;

@@ -1,9 +1,10 @@
 //! The receiver's disk thread: writes, verifies and puts in place, or writes to standard output.
 
 use super::News;
+use super::helper::Helper;
 use crate::exit::{Exit, Failure};
 use byway_engine::data::WriteRequest;
-use byway_files::{Finish, Report, Reports, Sink, SinkError, SinkOptions, Summary, Written};
+use byway_files::{Finish, Made, Report, Reports, Sink, SinkError, SinkOptions, Summary, Written};
 use byway_net::Waker;
 use byway_wire::ObjectId;
 use std::io::{self, Write};
@@ -122,6 +123,7 @@ pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
     match Sink::open(directory, options) {
         Ok(sink) => {
             let mut writer = TreeWriter {
+                helper: Helper::start(),
                 sink,
                 desk,
                 pending: Vec::new(),
@@ -145,6 +147,8 @@ fn sink_failure(error: &SinkError) -> Failure {
 }
 
 struct TreeWriter {
+    /// Dropped first: it writes nothing once the sink is gone.
+    helper: Option<Helper>,
     sink: Sink,
     desk: Desk,
     /// Writes and ends of objects that the manifest has not announced yet. Their bytes count against the window, so they
@@ -162,6 +166,11 @@ impl TreeWriter {
     fn run(&mut self) -> Result<(), Gone> {
         let mut untold = 0;
         loop {
+            while let Some(made) = self.helper.as_mut().and_then(Helper::next) {
+                if let Err(error) = self.collect(made)? {
+                    return self.desk.give(Back::Failed(sink_failure(&error)));
+                }
+            }
             let more = match self.sink.work(WORK) {
                 Ok(more) => more,
                 Err(error) => return self.desk.give(Back::Failed(sink_failure(&error))),
@@ -189,6 +198,17 @@ impl TreeWriter {
                             if more || told {
                                 continue;
                             }
+                            if let Some(made) = self.helper.as_mut().and_then(Helper::wait) {
+                                let Ok(made) = made else {
+                                    let sentence = "the thread that makes small files broke down";
+                                    let failure = Failure::new(Exit::Error, sentence);
+                                    return self.desk.give(Back::Failed(failure));
+                                };
+                                if let Err(error) = self.collect(made)? {
+                                    return self.desk.give(Back::Failed(sink_failure(&error)));
+                                }
+                                continue;
+                            }
                             self.desk.tasks.recv().map_err(|_| Gone)?
                         }
                     }
@@ -203,6 +223,11 @@ impl TreeWriter {
 
     /// The owner has gone, and nobody is to be told any more: what it had received is written, for another try.
     fn save(&mut self) {
+        while let Some(Ok(made)) = self.helper.as_mut().and_then(Helper::wait) {
+            if self.sink.made(made).is_err() {
+                return;
+            }
+        }
         while let Ok(task) = self.desk.tasks.try_recv() {
             let saved = match task {
                 Task::Bytes(bytes) => self.sink.records(&bytes),
@@ -242,7 +267,16 @@ impl TreeWriter {
         Ok(done)
     }
 
-    fn write(&mut self, write: WriteRequest) -> Result<Result<(), SinkError>, Gone> {
+    fn write(&mut self, mut write: WriteRequest) -> Result<Result<(), SinkError>, Gone> {
+        if let Some(helper) = self.helper.as_mut().filter(|helper| helper.has_room()) {
+            match self.sink.apart(write.object, write.offset, write.data) {
+                Ok(small) => match helper.give(small) {
+                    Ok(()) => return Ok(Ok(())),
+                    Err(small) => return self.collect(small.make()),
+                },
+                Err(data) => write.data = data,
+            }
+        }
         match self.sink.write(write.object, write.offset, &write.data) {
             Ok(Written::Pending) => {
                 self.pending.push(write);
@@ -250,6 +284,17 @@ impl TreeWriter {
             }
             Ok(Written::Stored | Written::Ignored) => {
                 self.desk.hand_back(write.data, &mut self.quiet)?;
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Takes in what the helper made.
+    fn collect(&mut self, made: Made) -> Result<Result<(), SinkError>, Gone> {
+        match self.sink.made(made) {
+            Ok(buffer) => {
+                self.desk.hand_back(buffer, &mut self.quiet)?;
                 Ok(Ok(()))
             }
             Err(error) => Ok(Err(error)),

@@ -65,6 +65,8 @@ pub(super) enum Contents {
     },
     /// They are coming; there is no partial file yet.
     Coming,
+    /// All of them are with another thread, which makes the partial file.
+    Apart,
     /// They are coming into a partial file.
     Growing {
         /// It was made by this try: where nothing was written there are zeros.
@@ -107,7 +109,7 @@ impl Incoming {
 
     /// Whether nothing is missing to judge it.
     pub fn is_ready(&self) -> bool {
-        self.finished && self.hash.is_some() && self.hollow.is_empty()
+        self.finished && self.hash.is_some() && self.hollow.is_empty() && self.stage != Contents::Apart
     }
 
     /// Makes the partial file, unless it is there.
@@ -262,7 +264,7 @@ impl Sink {
             return Ok(Written::Ignored);
         }
         // What comes after the end was told is the same again, or is not wanted.
-        if incoming.finished || bytes.is_empty() {
+        if incoming.finished || bytes.is_empty() || incoming.stage == Contents::Apart {
             return Ok(Written::Stored);
         }
         let stored = incoming.create(object, &mut self.partials).map_err(io::Error::from);

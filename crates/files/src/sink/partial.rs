@@ -17,6 +17,7 @@ use rustix::io::{Errno, Result};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 /// Times to make the directory again that another transfer, just complete, took away.
 const TRIES: u32 = 8;
@@ -40,7 +41,7 @@ impl Key {
         Self(key)
     }
 
-    fn name(self) -> String {
+    pub(super) fn name(self) -> String {
         hex(&self.0)
     }
 
@@ -65,7 +66,7 @@ pub(super) struct Partials {
     /// The sink itself.
     root: OwnedFd,
     transfer: String,
-    directory: OwnedFd,
+    directory: Arc<OwnedFd>,
     open: OpenFiles,
     journals: OpenFiles,
     /// Modes that files get which are made with them. `None` where others could look into the directory: there only the owner
@@ -99,6 +100,7 @@ impl Partials {
                     let modes = closed.then(BTreeMap::new);
                     // Few files have journals, and those are written now and then.
                     let (open, journals) = (OpenFiles::new(open_files), OpenFiles::new(open_files / 8));
+                    let directory = Arc::new(directory);
                     return Ok(Self { root, transfer, directory, open, journals, modes });
                 }
                 Err(error) => return Err(error),
@@ -114,11 +116,11 @@ impl Partials {
         let early = self.modes.as_ref().filter(|_| is_early(mode)).map(|modes| modes.get(&mode).copied());
         let made_so = early.is_some_and(|known| known != Some(false));
         let (last, mode) = (mode, if made_so { Mode::from_raw_mode(mode.into()) } else { OWNER });
-        let file = match rustix::fs::openat(&self.directory, key.name(), flags, mode) {
+        let file = match rustix::fs::openat(&*self.directory, key.name(), flags, mode) {
             // What an earlier run left goes, together with any link that somebody gave it.
             Err(Errno::EXIST) => {
                 self.discard(object, key, layout);
-                rustix::fs::openat(&self.directory, key.name(), flags, mode)?
+                rustix::fs::openat(&*self.directory, key.name(), flags, mode)?
             }
             opened => opened?,
         };
@@ -137,6 +139,21 @@ impl Partials {
         }
         self.open.insert(object, File::from(file));
         Ok(dressed)
+    }
+
+    /// The directory of the files, for another thread.
+    pub(super) fn shared(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.directory)
+    }
+
+    /// Whether a file that is made with this mode has it then, as is known once one was.
+    pub(super) fn makes_with(&self, mode: u16) -> bool {
+        self.modes.as_ref().and_then(|modes| modes.get(&mode)) == Some(&true)
+    }
+
+    /// Removes the file of `key`, which another thread made.
+    pub(super) fn remove(&self, key: Key) {
+        let _ = rustix::fs::unlinkat(&*self.directory, key.name(), AtFlags::empty());
     }
 
     /// A file that is complete gets its mode, unless it has it, and its time, and is closed: all that is left to do is to move it.
@@ -191,7 +208,7 @@ impl Partials {
         if self.journals.get(object).is_none() {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mode = Mode::RUSR | Mode::WUSR;
-            let file = File::from(rustix::fs::openat(&self.directory, key.journal(), flags, mode)?);
+            let file = File::from(rustix::fs::openat(&*self.directory, key.journal(), flags, mode)?);
             was = Journal::open(&file, &key.identity(), layout)?.1;
             self.journals.insert(object, file);
         }
@@ -203,7 +220,7 @@ impl Partials {
     pub(super) fn file(&mut self, object: ObjectId, key: Key) -> Result<&File> {
         if self.open.get(object).is_none() {
             let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(&self.directory, key.name(), flags, Mode::empty())?;
+            let file = rustix::fs::openat(&*self.directory, key.name(), flags, Mode::empty())?;
             self.open.insert(object, File::from(file));
         }
         self.open.get(object).ok_or(Errno::NOENT)
@@ -217,7 +234,7 @@ impl Partials {
         directory: BorrowedFd<'_>,
         leaf: &[u8],
     ) -> Result<()> {
-        rustix::fs::renameat(&self.directory, key.name(), directory, leaf)?;
+        rustix::fs::renameat(&*self.directory, key.name(), directory, leaf)?;
         // Nothing writes to it from here on.
         self.open.remove(object);
         self.forget_journal(object, key, layout);
@@ -227,7 +244,7 @@ impl Partials {
     fn forget_journal(&mut self, object: ObjectId, key: Key, layout: &Layout) {
         if layout.is_divided() {
             self.journals.remove(object);
-            let _ = rustix::fs::unlinkat(&self.directory, key.journal(), AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&*self.directory, key.journal(), AtFlags::empty());
         }
     }
 
@@ -243,31 +260,31 @@ impl Partials {
         if rustix::fs::readlinkat(directory, leaf, Vec::new()).is_ok_and(|now| now.as_bytes() == target) {
             return rustix::fs::utimensat(directory, leaf, &times(mtime), AtFlags::SYMLINK_NOFOLLOW);
         }
-        let _ = rustix::fs::unlinkat(&self.directory, LINK, AtFlags::empty());
-        rustix::fs::symlinkat(target, &self.directory, LINK)?;
-        rustix::fs::utimensat(&self.directory, LINK, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
-        rustix::fs::renameat(&self.directory, LINK, directory, leaf)
+        let _ = rustix::fs::unlinkat(&*self.directory, LINK, AtFlags::empty());
+        rustix::fs::symlinkat(target, &*self.directory, LINK)?;
+        rustix::fs::utimensat(&*self.directory, LINK, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
+        rustix::fs::renameat(&*self.directory, LINK, directory, leaf)
     }
 
     /// Removes the file of `key`, if there is one.
     pub(super) fn discard(&mut self, object: ObjectId, key: Key, layout: &Layout) {
         self.open.remove(object);
-        let _ = rustix::fs::unlinkat(&self.directory, key.name(), AtFlags::empty());
+        let _ = rustix::fs::unlinkat(&*self.directory, key.name(), AtFlags::empty());
         self.forget_journal(object, key, layout);
     }
 
     /// Has all that was written to this file system on stable storage.
     pub(super) fn sync(&self) -> Result<()> {
-        rustix::fs::syncfs(&self.directory)
+        rustix::fs::syncfs(&*self.directory)
     }
 
     /// Removes all that is left of this transfer, and the common directory if no other transfer uses it.
     pub(super) fn clean(&mut self) -> Result<()> {
-        for entry in Dir::read_from(&self.directory)? {
+        for entry in Dir::read_from(&*self.directory)? {
             let entry = entry?;
             let name = entry.file_name();
             if name != c"." && name != c".." {
-                let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::empty());
+                let _ = rustix::fs::unlinkat(&*self.directory, name, AtFlags::empty());
             }
         }
         self.leave();

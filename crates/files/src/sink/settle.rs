@@ -92,7 +92,7 @@ impl Sink {
                 self.recall(left)?
             } else if !self.hollow.is_empty() {
                 self.hash_holes(left)?
-            } else if self.stage == Stage::Ended && self.objects.is_empty() {
+            } else if self.stage == Stage::Ended && self.objects.is_empty() && self.orphans.is_empty() {
                 self.settle_one()?;
                 ENTRY_COST
             } else {
