@@ -3,7 +3,7 @@
 //! Rounds take turns, so that what else runs meets all alike; the processor time of both processes is less disturbed than seconds.
 //! `--rate 12M` (10^8 bit/s) or `119M` (10^9) sends with that limit instead.
 //!
-//! Trees of many files stay where they are until all is over (2 GB): for half a minute ext4 looks past the inodes of files that were
+//! Trees of many files stay where they are until all is over (2 GB): for a while ext4 looks past the inodes of files that were
 //! deleted, one by one, and making a file then takes up to ten times as long.
 //!
 //! `cargo bench -p byway --bench small`; `TMPDIR` chooses the disk.
@@ -46,7 +46,9 @@ fn main() {
             let seconds = [sent, processor, copy(&place.path(what), &copied), make(&made, &contents, what)];
             if what == "one" {
                 fs::remove_file(copied).unwrap();
-                [to("in"), to("made")].map(|name| fs::remove_dir_all(place.path(&name)).unwrap());
+                for name in ["in", "made"] {
+                    fs::remove_dir_all(place.path(&to(name))).unwrap();
+                }
             }
             seconds
         }));

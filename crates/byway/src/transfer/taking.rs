@@ -240,16 +240,20 @@ impl Taking {
             while incoming.next_event().is_some() {}
             return;
         }
-        while self.tasks.has_room() && allows(&mut limit) {
+        // Ends before more bytes: a file that is whole is put in place while all of it is at hand, and not when everything has arrived.
+        while self.tasks.has_room() {
+            if let Some(event) = incoming.next_event() {
+                if let InEvent::ObjectComplete { id, .. } = event {
+                    self.tasks.post(Task::Complete(id));
+                }
+                continue;
+            }
+            if !allows(&mut limit) {
+                break;
+            }
             let Some(write) = incoming.next_write() else { break };
             spend(&mut limit, write.data.len());
             self.tasks.post(Task::Write(write));
-        }
-        while self.tasks.has_room() {
-            let Some(event) = incoming.next_event() else { break };
-            if let InEvent::ObjectComplete { id, .. } = event {
-                self.tasks.post(Task::Complete(id));
-            }
         }
     }
 
