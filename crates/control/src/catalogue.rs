@@ -54,9 +54,11 @@ pub const NAMES: &[(&str, &str)] = &[
     ("bmc", "weighted TCPs, together as one: weight moves to where it yields most"),
     ("bmc-literal", "BMC as published"),
     ("cubic", "CUBIC on every path, uncoupled: what most TCP senders do"),
-    ("harp", "background: yields at 5 ms of queue, adaptive coupling (the class `background`)"),
+    (
+        "harp",
+        "background: yields at 5 ms of queue, makes way for requests, adaptive coupling (the class `background`)",
+    ),
     ("harp-adaptive", "Harp as published, xi = w/M"),
-    ("harp-considerate", "harp that makes way for requests which come and go; on trial"),
     ("harp-independent", "Harp as published, every path for itself"),
     ("harp-joint", "Harp as published, all paths as one flow"),
     ("hir", "Harp as published, but by the mean delay of a window, at most 50 packets, and delta 0.3"),
@@ -85,9 +87,6 @@ pub fn by_name(name: &str, seed: u64) -> Option<Box<dyn Controller>> {
         "cubic" => Box::new(Each::new("cubic", Cubic::new)),
         "harp" => Class::Background.controller(seed),
         "harp-adaptive" => Box::new(harp("harp-adaptive", literal(Coupling::Adaptive), seed)),
-        "harp-considerate" => {
-            Box::new(harp("harp-considerate", harp::Options::considerate(Coupling::Adaptive), seed))
-        }
         "harp-independent" => Box::new(harp("harp-independent", literal(Coupling::Independent), seed)),
         "harp-joint" => Box::new(harp("harp-joint", literal(Coupling::Joint), seed)),
         "hir" => Box::new(harp("hir", harp::Options::averaged(true), seed)),

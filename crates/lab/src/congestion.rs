@@ -176,9 +176,6 @@ fn make(name: &str, knobs: &mut Knobs<'_>, carrier: Carrier, seed: u64) -> Optio
     Some(match name {
         "harp" => harp("harp", harp::Options::production(Coupling::Adaptive), knobs, seed),
         "harp-adaptive" => harp("harp-adaptive", literal(Coupling::Adaptive), knobs, seed),
-        "harp-considerate" => {
-            harp("harp-considerate", harp::Options::considerate(Coupling::Adaptive), knobs, seed)
-        }
         "harp-independent" => harp("harp-independent", literal(Coupling::Independent), knobs, seed),
         "harp-joint" => harp("harp-joint", literal(Coupling::Joint), knobs, seed),
         "hir" => harp("hir", harp::Options::averaged(true), knobs, seed),
@@ -305,6 +302,7 @@ fn harp(
     knobs.packets("floor", &mut options.floor);
     knobs.part("forget", &mut options.forget);
     knobs.switch("agile", &mut options.agile);
+    knobs.switch("company", &mut options.company);
     knobs.switch("choke", &mut options.choke);
     match &mut options.delay {
         DelayRule::Relative { delta, fraction, least_range, range } => {

@@ -6,8 +6,9 @@ use byway_wire::{Duration, Instant};
 /// Notices bursts of others: what a packet waited behind them grew within [`LOOK`](Self::LOOK) by some packets.
 ///
 /// What it waited behind the sender's own packets is what they would have waited on a line of that rate without anybody else
-/// (Lindley's recursion); the rest is the others' doing. Of a steady sender that grows slowly hardly anything changes in that time;
-/// a transfer of a few packets comes as fast as its own line sends it.
+/// (Lindley's recursion); the rest is the others' doing. How long the line takes for a packet is known only roughly, and the error
+/// adds up over a window that grows too fast: in doubt a queue is one's own. Of a steady sender that grows slowly hardly anything
+/// changes in that time; a transfer of a few packets comes as fast as its own line sends it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
     /// When the latest packet was sent; how long it waited for those before of the same sender until it was sent whole, and how
@@ -40,6 +41,8 @@ impl Burst {
     /// A growth by less is none, in nanoseconds, nor one by less than so many packets.
     const LEAST: i64 = 3_000_000;
     const LEAST_PACKETS: i64 = 2;
+    /// A packet may take longer on the line than thought by such a part of its time.
+    const IN_DOUBT: i64 = 4;
 
     /// A packet sent at `sent_at`, which the line sends in `packet` nanoseconds, waited `wait` nanoseconds in a queue; `spread` is no
     /// queue but the trembling of the line. Whether it tells of a burst.
@@ -54,7 +57,7 @@ impl Burst {
         self.sent_at = sent_at;
         // If the line is faster than thought, it has not waited for all of it.
         let own = self.own.saturating_sub(gap).clamp(0, wait.max(0));
-        self.own = own.saturating_add(packet);
+        self.own = own.saturating_add(packet).saturating_add(packet / Self::IN_DOUBT);
         self.latest = Waits { all: wait, others: wait.saturating_sub(own) };
         let least = self.least.least(self.before);
         self.least = self.least.least(self.latest);
@@ -106,6 +109,17 @@ mod tests {
         let seen = (0..40_u64).any(|number| {
             let (wait, sent) = (number as i64 * PACKET / 2, Duration::from_micros(600 * number));
             burst.sample(wait, Instant::from_millis(500) + sent, PACKET, 0)
+        });
+        assert!(!seen);
+    }
+
+    #[test]
+    fn a_queue_of_ones_own_is_none_where_packets_take_longer_than_thought() {
+        // Thirty packets more than the line takes within 20 ms, each of which takes a ninth longer.
+        let mut burst = Burst::default();
+        let seen = (0..30_u64).any(|number| {
+            let (wait, sent) = (number as i64 * PACKET * 6 / 10, Duration::from_micros(600 * number));
+            burst.sample(wait, Instant::from_millis(500) + sent, PACKET * 9 / 10, 0)
         });
         assert!(!seen);
     }

@@ -7,10 +7,24 @@ use byway_wire::{Duration, Instant};
 
 /// In company so much time without a queue is silence: requests that come each 200 ms leave it seldom.
 const SILENCE: Duration = Duration::from_millis(600);
-/// A window of fewer packets, which are far apart, does not tell a burst from the trembling of the line.
-const WITNESSES: f64 = 1.5;
+/// A window of fewer packets, which are far apart, tells neither a burst from the trembling of the line nor when it is over.
+const WITNESSES: f64 = 1.0;
+/// What is in flight waits for its ACK a little longer than an RTT: up to a quarter
+/// of it, and a packet whatever the RTT. The window has room for that, so that the pacer alone decides.
+const UNTIL_ACKED: f64 = 1.25;
 
 impl Path {
+    /// Whether the path behaves as in company.
+    pub(super) fn has_company(&self, now: Instant) -> bool {
+        self.window >= WITNESSES && self.company.is_here(now) && self.sense.is_steady()
+    }
+
+    /// The bytes in flight that let the pacer alone decide: a window that is short of the ACKs on their way leaves the line idle, or
+    /// has to be larger than the line wants, and that is what requests would wait for.
+    pub(super) fn paced_window(&self) -> f64 {
+        (UNTIL_ACKED * self.window + 1.0) * self.packet
+    }
+
     /// Tells a burst of others from what is no burst, or none of others.
     pub(super) fn notice_burst(&mut self, acked: &Acked<'_>, options: &Options) {
         // What was sent before the window was reduced meets the burst that reduced it; and one packet is no witness.
@@ -32,7 +46,7 @@ impl Path {
         let passed = self.sense.free() || self.sense.calm() && acked.sent_at >= self.recover + self.srtt;
         if passed
             && !self.answered(acked.sent_at)
-            && let Some(window) = self.company.give_back()
+            && let Some(window) = self.company.give_back(acked.now)
         {
             self.window = self.window.max(window);
             self.recover = acked.now;

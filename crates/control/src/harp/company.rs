@@ -6,23 +6,33 @@ use byway_wire::{Duration, Instant};
 const STAYS: Duration = Duration::from_secs(5);
 /// A burst explains what is felt of a queue within so many RTTs.
 const EXPLAINS: u32 = 2;
-/// What a window may be, as a share of one that met a queue.
-const LEVEL: f64 = 0.87;
-/// That is lowered no more often than this: or else a long transfer of others, beside which one signal follows the other, would leave
-/// nothing to grow back to.
+/// What a window may be, as a share of the one that would have filled the line without a queue.
+const LEVEL: f64 = 0.95;
+/// What that becomes when a queue is felt that no burst explains.
+const LOWER: f64 = 0.9;
+/// It is lowered no more often than this.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// One packet in two RTTs is always fair.
 const LEAST: f64 = 0.5;
-/// Growth beyond is so many times slower: three percent in a second at an RTT of 20 ms.
-const SLOWER: f64 = 60.0;
-/// What a burst takes for the time that it lasts.
-const YIELDS: f64 = 0.3;
+/// Growth beyond is so many times slower: five percent in a second at an RTT of 20 ms.
+const SLOWER: f64 = 40.0;
+/// What a queue takes of the window for the time that it lasts.
+const YIELDS: f64 = 0.45;
+/// Who comes back and meets a queue so soon, in RTTs, has made it: in one RTT it fills, and is heard of in one.
+const SOON: f64 = 1.5;
+/// So often in a row, and it is no request that was made way for: those are over by then.
+const IN_VAIN: u32 = 3;
+/// What the level becomes then.
+const GIVES_UP: f64 = 0.5;
 
 /// Requests of others come and go, and each is over before anybody could have yielded to it.
 ///
 /// What they wait for is what the line holds already when they come, and what comes between their packets. So in their company a
 /// path keeps its window below the one that fills the line, and searches beyond only slowly; it gives way to each
 /// burst at once, and takes the window back as soon as the burst has passed.
+///
+/// Who does not go away is no request but a transfer. It shows in that the path comes back in vain, time after time: then
+/// the level falls fast, and the path leaves the line to it as it would without company.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Company {
     burst: Option<Instant>,
@@ -30,8 +40,11 @@ pub(super) struct Company {
     /// Up to this, in packets, the window grows as ever.
     level: f64,
     lowered: Instant,
-    /// The window before a burst took of it.
+    /// The window before a queue took of it.
     lent: Option<f64>,
+    /// When it was taken back, until the next queue; and how often in a row that came too soon.
+    returned: Option<Instant>,
+    in_vain: u32,
 }
 
 impl Company {
@@ -46,33 +59,56 @@ impl Company {
     }
 
     /// A queue was felt under a window of `window` packets, where `fitting` would fill the line without one. Returns the part
-    /// of the window that a burst is given; `None` if no burst explains the queue.
+    /// of the window that is given to it; `None` if there is no company.
     pub fn on_queue(&mut self, now: Instant, rtt: Duration, window: f64, fitting: f64) -> Option<f64> {
-        if self.burst.is_some_and(|at| now.since(at) <= rtt.saturating_mul(EXPLAINS)) {
+        self.count_vain(now, rtt);
+        // While one makes way already, the queue is theirs.
+        let burst = self.burst.is_some_and(|at| now.since(at) <= rtt.saturating_mul(EXPLAINS));
+        if burst || self.lent.is_some() {
             if !self.is_here(now) {
                 self.level = (LEVEL * fitting).max(LEAST);
             }
             self.until = Some(now + STAYS);
-            return Some(YIELDS);
+        } else if !self.is_here(now) {
+            return None;
+        } else if now.since(self.lowered) >= BETWEEN {
+            self.lower(now, self.level.min(LOWER * window.max(self.level)));
         }
-        if self.is_here(now) && now.since(self.lowered) >= BETWEEN {
-            self.level = self.level.min(LEVEL * window.max(self.level)).max(LEAST);
-            self.lowered = now;
-        }
-        None
+        Some(YIELDS)
     }
 
-    /// Remembers a window of which a burst has taken.
+    /// Lowers the level if the path came back in vain too often.
+    fn count_vain(&mut self, now: Instant, rtt: Duration) {
+        let Some(at) = self.returned.take() else { return };
+        self.in_vain = if now.since(at) <= rtt.mul_f64(SOON) { self.in_vain.saturating_add(1) } else { 0 };
+        if self.in_vain >= IN_VAIN {
+            self.lower(now, GIVES_UP * self.level);
+        }
+    }
+
+    fn lower(&mut self, now: Instant, level: f64) {
+        self.level = level.max(LEAST);
+        self.lowered = now;
+    }
+
+    /// Remembers a window of which a queue has taken.
     pub fn lend(&mut self, window: f64) {
-        self.lent = Some(window.min(self.level));
+        self.lent = Some(window);
     }
 
-    /// The window to go back to now that the burst has passed, if one has taken of it.
-    pub fn give_back(&mut self) -> Option<f64> {
-        self.lent.take()
+    /// The window before a queue took of it, if one has: what it takes next is taken of the same.
+    pub fn lent(&self) -> Option<f64> {
+        self.lent
     }
 
-    /// Something else than a burst took of the window: that is not given back.
+    /// The window to go back to now that the queue has passed, if one has taken of it.
+    pub fn give_back(&mut self, now: Instant) -> Option<f64> {
+        let lent = self.lent.take()?;
+        self.returned = Some(now);
+        Some(lent.min(self.level))
+    }
+
+    /// Something else than a queue took of the window: that is not given back.
     pub fn keep(&mut self) {
         self.lent = None;
     }
@@ -125,11 +161,11 @@ mod tests {
     #[test]
     fn what_a_burst_took_comes_back_once_and_never_beyond_the_level() {
         let mut company = met();
-        assert_eq!(company.give_back(), Some(LEVEL * 16.0));
-        assert_eq!(company.give_back(), None);
+        assert_eq!(company.give_back(at(1_060)), Some(LEVEL * 16.0));
+        assert_eq!(company.give_back(at(1_080)), None);
         company.lend(20.0);
         company.keep();
-        assert_eq!(company.give_back(), None);
+        assert_eq!(company.give_back(at(1_100)), None);
     }
 
     #[test]
@@ -143,17 +179,46 @@ mod tests {
     }
 
     #[test]
-    fn the_level_is_lowered_seldom_and_never_to_nothing() {
+    fn the_level_is_lowered_by_what_no_burst_explains_seldom_and_never_to_nothing() {
         let mut company = met();
+        company.give_back(at(1_060));
         for millis in 1_100..1_600 {
-            assert_eq!(company.on_queue(at(millis), RTT, 10.0, 16.0), None);
+            assert_eq!(company.on_queue(at(millis), RTT, 10.0, 16.0), Some(YIELDS));
         }
-        assert!((company.level - LEVEL * LEVEL * 16.0).abs() < 1e-9, "once: {}", company.level);
+        assert!((company.level - LOWER * LEVEL * 16.0).abs() < 1e-9, "once: {}", company.level);
         for second in 2..400 {
             company.on_burst(at(second * 1_000 - 500));
             company.on_queue(at(second * 1_000 - 500), RTT, 0.1, 0.1);
             company.on_queue(at(second * 1_000), RTT, 0.1, 0.1);
         }
         assert_eq!(company.level, LEAST);
+    }
+
+    #[test]
+    fn a_queue_that_goes_on_while_one_makes_way_does_not_lower_the_level() {
+        let mut company = met();
+        for millis in (1_100..9_000).step_by(20) {
+            assert_eq!(company.on_queue(at(millis), RTT, 1.0, 16.0), Some(YIELDS));
+        }
+        assert_eq!(company.level, LEVEL * 16.0);
+        assert!(company.is_here(at(9_000)));
+    }
+
+    #[test]
+    fn who_comes_back_in_vain_leaves_the_line_and_who_does_not_keeps_his_level() {
+        for (after, halved) in [(25, true), (60, false)] {
+            let (mut company, mut now) = (met(), 1_020);
+            for _ in 0..IN_VAIN + 3 {
+                now += 40;
+                company.give_back(at(now));
+                now += after;
+                company.on_burst(at(now));
+                company.on_queue(at(now), RTT, 15.2, 13.0);
+                company.lend(15.2);
+            }
+            let times = if halved { 4 } else { 0 };
+            let level = LEVEL * 16.0 * GIVES_UP.powi(times);
+            assert!((company.level - level).abs() < 1e-9, "{after} ms: {}", company.level);
+        }
     }
 }

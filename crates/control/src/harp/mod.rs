@@ -24,7 +24,7 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 /// Harp: multiplicative increase on every path by itself, multiplicative decrease by delay, coupled over all.
 ///
 /// The literal presets are Algorithm 1. Those for production keep its increase, its decrease by delay and its coupling,
-/// and differ in five things.
+/// and differ in six things.
 /// - **Threshold**: 5 ms over the base, or the time of three packets on a slow line; and beyond the jitter of the line.
 /// - **Start**: twice per RTT until the first delay signal, then the window that would have delivered what was
 ///   delivered. After eight RTTs without a queue growth doubles, up to a quarter per RTT, so that what others leave is
@@ -39,8 +39,8 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 ///   packets are lost, it is congestion: a policer or a queue too short to be sensed.
 /// - **Timeout**: one packet, slow start to half, and all of it taken back if the packets turn up. Two in a row choke the
 ///   path if there is another.
-///
-/// On trial is a sixth: in the company of requests that come and go (`company.rs`, `beside.rs`, [`Options::considerate`]).
+/// - **Company**: beside requests that come and go the window stays a little below the one that fills the line, gives half to each of
+///   them at once, whatever the other paths have, and takes it back at once (`company.rs`, `beside.rs`).
 ///
 /// A path that decreases to its floor is choked (III.E), unless it is the last one that is not.
 #[derive(Debug)]
@@ -85,11 +85,13 @@ impl Harp {
         let options = self.options;
         let Some(path) = self.paths.get_mut(id) else { return };
         let yields = path.on_queue(now, &options);
-        let before = path.company.give_back().unwrap_or(path.window);
+        let before = path.company.lent().unwrap_or(path.window);
         let to = if path.rushing(&options) {
             path.fitting(&options)
         } else {
             let xi = match options.coupling {
+                // What a path gives for a while moves no load to others.
+                _ if yields.is_some() => 1.0,
                 Coupling::Independent => 1.0,
                 Coupling::Joint => 0.0,
                 // M_i >= w_i > 0.

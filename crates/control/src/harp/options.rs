@@ -137,7 +137,8 @@ impl Options {
     ///
     /// The threshold is 5 ms: four packets of 1500 bytes at 10 Mbit/s, which is what the bunches of aggregated ACKs and
     /// of GSO make by themselves; a tenth of what a voice call may wait; and far below the 20 ms and more that a loss-based
-    /// TCP keeps in a queue of its own making. A relative threshold would follow the sender's own overshoot.
+    /// TCP keeps in a queue of its own making. A relative threshold would follow the sender's own overshoot. In the company of requests
+    /// it is 2 ms, or three packets.
     #[must_use]
     pub const fn production(coupling: Coupling) -> Self {
         Self {
@@ -147,17 +148,9 @@ impl Options {
             loss: LossRule::ByDelay { gentle: 3.0, tolerated: 0.02 },
             forget: 0.01,
             agile: true,
+            company: true,
             ..Self::literal(coupling)
         }
-    }
-
-    /// The same, considerate of requests: on trial. On a simulated line of 10 Mbit/s they wait 1.16 to 1.26 times as long as alone
-    /// (median; p90 1.29 to 1.41) where it is 1.24 to 1.33 (1.46 to 1.59) beside the class `background`; of what they leave,
-    /// .72 to .86 is used instead of .79 to .88 (grid `pages`). Where bursts are not known for what they are, they press a transfer
-    /// far down: that is why no class has it yet.
-    #[must_use]
-    pub const fn considerate(coupling: Coupling) -> Self {
-        Self { company: true, ..Self::production(coupling) }
     }
 
     /// Delays up to this above the base count as equal to it.

@@ -156,7 +156,7 @@ impl Path {
     }
 
     fn sense_delays(&mut self, acked: &Acked<'_>, options: &Options) -> bool {
-        self.in_company = self.window >= 1.0 && self.company.is_here(acked.now) && self.sense.is_steady();
+        self.in_company = self.has_company(acked.now);
         self.sense
             .expect(self.in_company, acked.bytes as f64 / self.packet / acked.delays.len().max(1) as f64);
         let mut signal = false;
@@ -222,8 +222,8 @@ impl Path {
     }
 
     fn alpha(&self, options: &Options) -> f64 {
-        let doublings =
-            if options.agile && !self.in_company { (self.quiet / QUIET).min(CLIMB.ilog2()) } else { 0 };
+        let climbs = options.agile && (!self.in_company || self.is_silent());
+        let doublings = if climbs { (self.quiet / QUIET).min(CLIMB.ilog2()) } else { 0 };
         options.alpha * f64::from(1_u32 << doublings)
     }
 
@@ -238,8 +238,11 @@ impl Path {
             Some(rate) => rate as f64 * self.min_rtt.as_secs_f64(),
             None => self.delivered.max(self.delivered_before),
         };
-        // A rate may be measured too low, by ACKs that came late; growth was never faster than fourfold in two RTT.
-        (bytes / self.packet).max(self.window / 4.0).min(self.window * (1.0 - options.beta))
+        // A rate may be measured too low, by ACKs that came late or while somebody's burst had the line; growth was never faster than
+        // fourfold in two RTT, and after the start adds alpha in one.
+        let most = self.window * (1.0 - options.beta);
+        let least = if self.slow_start { self.window / 4.0 } else { most / (1.0 + self.alpha(options)) };
+        (bytes / self.packet).max(least).min(most)
     }
 
     /// beta, but no more than one and a half times what empties the queue: on a path of 300 ms an eighth is 37 ms, to get rid
@@ -375,20 +378,21 @@ impl Path {
         }
         let bytes = self.window * self.packet;
         let coarse = options.agile && self.window < COARSE;
+        let paced = self.in_company || options.company && coarse && self.window > 1.0;
         let gain = match (self.window < 1.0, self.rushing(options)) {
             (true, _) => 1.0,
             (false, true) => PACE_RUSHING,
-            (false, false) if coarse => 1.0,
+            (false, false) if coarse || paced => 1.0,
             (false, false) => PACE,
         };
         let per_second = gain * bytes / self.srtt.as_secs_f64().max(1e-3);
         let rate = options.agile.then_some((per_second as u64).max(1));
-        // In company a packet more than fits: what is in flight waits for its ACK a little longer than an RTT, and the pacer alone
-        // shall decide.
-        let more = if options.company { 1.0 } else { 0.0 };
-        let whole =
-            if coarse && self.window > 1.0 { (libm::ceil(self.window) + more) * self.packet } else { bytes };
-        let window = (whole as u64).max(1);
+        let window = match coarse && self.window > 1.0 {
+            _ if paced => self.paced_window(),
+            true => libm::ceil(self.window) * self.packet,
+            false => bytes,
+        };
+        let window = (window as u64).max(1);
         let window = self.drain.map_or(window, |drain| window.min(drain.cap()));
         Allowance { window, rate, choked: false, delay_limit }
     }
