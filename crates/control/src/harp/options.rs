@@ -138,7 +138,7 @@ impl Options {
     /// The threshold is 5 ms: four packets of 1500 bytes at 10 Mbit/s, which is what the bunches of aggregated ACKs and
     /// of GSO make by themselves; a tenth of what a voice call may wait; and far below the 20 ms and more that a loss-based
     /// TCP keeps in a queue of its own making. A relative threshold would follow the sender's own overshoot. In the company of requests
-    /// it is 2 ms, or three packets.
+    /// it is 2 ms, or two packets and a half.
     #[must_use]
     pub const fn production(coupling: Coupling) -> Self {
         Self {

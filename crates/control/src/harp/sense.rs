@@ -10,8 +10,9 @@ use byway_wire::{Duration, Instant};
 const IN_QUEUE: u32 = 3;
 /// But none for longer than this: a loss-based TCP keeps queues of 20 ms and more.
 const LONGEST: Duration = Duration::from_millis(20);
-/// How long a packet may wait in the company of those who ask for little.
+/// How long a packet may wait in the company of those who ask for little, and behind how many half packets.
 const IN_COMPANY: Duration = Duration::from_millis(2);
+const HALVES_IN_COMPANY: u32 = 5;
 /// A line that trembles by less, in nanoseconds, is steady enough to tell bursts.
 const STEADY: i64 = 4_000_000;
 /// Packets are at most so many times as large as the usual.
@@ -116,8 +117,9 @@ impl Sense {
     /// How long a packet may wait in a queue: `least`, but no less than some packets take to be sent, or a queue of one
     /// packet would be one too many.
     pub(super) fn threshold(&self, least: Duration) -> Duration {
-        let least = if self.company { least.min(IN_COMPANY) } else { least };
-        least.max(self.packet_time().saturating_mul(IN_QUEUE).min(LONGEST))
+        let (least, halves) =
+            if self.company { (least.min(IN_COMPANY), HALVES_IN_COMPANY) } else { (least, 2 * IN_QUEUE) };
+        least.max((self.packet_time().saturating_mul(halves) / 2).min(LONGEST))
     }
 
     /// The time that a packet takes on the line, as far as known. Where delays tremble by themselves, the distance of two
