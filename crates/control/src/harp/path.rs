@@ -387,10 +387,12 @@ impl Path {
         };
         let per_second = gain * bytes / self.srtt.as_secs_f64().max(1e-3);
         let rate = options.agile.then_some((per_second as u64).max(1));
-        let window = match coarse && self.window > 1.0 {
-            _ if paced => self.paced_window(),
-            true => libm::ceil(self.window) * self.packet,
-            false => bytes,
+        let window = if paced {
+            self.paced_window()
+        } else if coarse && self.window > 1.0 {
+            libm::ceil(self.window) * self.packet
+        } else {
+            bytes
         };
         let window = (window as u64).max(1);
         let window = self.drain.map_or(window, |drain| window.min(drain.cap()));
