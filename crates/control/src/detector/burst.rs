@@ -39,7 +39,7 @@ impl Burst {
     /// Looks back so far, and half as far at least. If packets are further apart, to the one before.
     pub const LOOK: Duration = Duration::from_millis(25);
     /// A growth by less is none, in nanoseconds, nor one by less than so many packets.
-    const LEAST: i64 = 3_000_000;
+    const LEAST: i64 = 4_000_000;
     const LEAST_PACKETS: i64 = 2;
     /// A packet may take longer on the line than thought by such a part of its time.
     const IN_DOUBT: i64 = 4;

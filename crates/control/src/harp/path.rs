@@ -238,8 +238,7 @@ impl Path {
             Some(rate) => rate as f64 * self.min_rtt.as_secs_f64(),
             None => self.delivered.max(self.delivered_before),
         };
-        // A rate may be measured too low, by ACKs that came late or while somebody's burst had the line; growth was never faster than
-        // fourfold in two RTT, and after the start adds alpha in one.
+        // A rate may be too low, of late ACKs or beside a burst; a start grows fourfold in two RTT, later alpha is added in one.
         let most = self.window * (1.0 - options.beta);
         let least = if self.slow_start { self.window / 4.0 } else { most / (1.0 + self.alpha(options)) };
         (bytes / self.packet).max(least).min(most)
@@ -379,11 +378,11 @@ impl Path {
         let bytes = self.window * self.packet;
         let coarse = options.agile && self.window < COARSE;
         let paced = self.in_company || options.company && coarse && self.window > 1.0;
-        let gain = match (self.window < 1.0, self.rushing(options)) {
-            (true, _) => 1.0,
-            (false, true) => PACE_RUSHING,
-            (false, false) if coarse || paced => 1.0,
-            (false, false) => PACE,
+        let gain = match self.rushing(options) {
+            _ if self.window < 1.0 => 1.0,
+            true => PACE_RUSHING,
+            false if coarse || paced => 1.0,
+            false => PACE,
         };
         let per_second = gain * bytes / self.srtt.as_secs_f64().max(1e-3);
         let rate = options.agile.then_some((per_second as u64).max(1));
@@ -394,8 +393,7 @@ impl Path {
         } else {
             bytes
         };
-        let window = (window as u64).max(1);
-        let window = self.drain.map_or(window, |drain| window.min(drain.cap()));
+        let window = self.drain.map_or(u64::MAX, |drain| drain.cap()).min((window as u64).max(1));
         Allowance { window, rate, choked: false, delay_limit }
     }
 }
