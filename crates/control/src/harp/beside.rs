@@ -30,7 +30,7 @@ impl Path {
         let own = self.rushing(options) || self.answered(acked.sent_at);
         let trusted = self.sense.is_steady() && self.window >= WITNESSES;
         if self.sense.has_met_burst() && options.company && trusted && !own {
-            self.company.on_burst(acked.now);
+            self.company.on_burst(acked.now, self.srtt);
         }
     }
 

@@ -40,6 +40,8 @@ pub(super) struct Company {
     /// Up to this, in packets, the window grows as ever.
     level: f64,
     lowered: Instant,
+    /// The level before, as long as a burst may still come that explains why.
+    before: Option<f64>,
     /// The window before a queue took of it.
     lent: Option<f64>,
     /// When it was taken back, until the next queue; and how often in a row that came too soon.
@@ -48,9 +50,14 @@ pub(super) struct Company {
 }
 
 impl Company {
-    /// Somebody's burst came upon this path.
-    pub fn on_burst(&mut self, now: Instant) {
+    /// Somebody's burst came upon this path. Its first packets may have been felt already, as too few to tell.
+    pub fn on_burst(&mut self, now: Instant, rtt: Duration) {
         self.burst = Some(now);
+        if let Some(level) = self.before.take()
+            && now.since(self.lowered) <= rtt.saturating_mul(EXPLAINS)
+        {
+            self.level = self.level.max(level);
+        }
     }
 
     /// Whether there is company.
@@ -72,6 +79,7 @@ impl Company {
         } else if !self.is_here(now) {
             return None;
         } else if now.since(self.lowered) >= BETWEEN {
+            self.before = Some(self.level);
             self.lower(now, self.level.min(LOWER * window.max(self.level)));
         }
         Some(YIELDS)
@@ -82,6 +90,7 @@ impl Company {
         let Some(at) = self.returned.take() else { return };
         self.in_vain = if now.since(at) <= rtt.mul_f64(SOON) { self.in_vain.saturating_add(1) } else { 0 };
         if self.in_vain >= IN_VAIN {
+            self.before = None;
             self.lower(now, GIVES_UP * self.level);
         }
     }
@@ -137,7 +146,7 @@ mod tests {
     /// Company that met a burst at one second, at a window of 20 where 16 would fill the line.
     fn met() -> Company {
         let mut company = Company::default();
-        company.on_burst(at(1_000));
+        company.on_burst(at(1_000), RTT);
         assert_eq!(company.on_queue(at(1_020), RTT, 20.0, 16.0), Some(YIELDS));
         company.lend(20.0);
         company
@@ -147,7 +156,7 @@ mod tests {
     fn a_queue_without_a_burst_brings_no_company() {
         let mut company = Company::default();
         assert_eq!(company.on_queue(at(1_000), RTT, 20.0, 16.0), None);
-        company.on_burst(at(1_100));
+        company.on_burst(at(1_100), RTT);
         assert_eq!(company.on_queue(at(1_141), RTT, 20.0, 16.0), None, "too long ago");
         assert!(!company.is_here(at(1_141)));
     }
@@ -187,11 +196,26 @@ mod tests {
         }
         assert!((company.level - LOWER * LEVEL * 16.0).abs() < 1e-9, "once: {}", company.level);
         for second in 2..400 {
-            company.on_burst(at(second * 1_000 - 500));
+            company.on_burst(at(second * 1_000 - 500), RTT);
             company.on_queue(at(second * 1_000 - 500), RTT, 0.1, 0.1);
             company.on_queue(at(second * 1_000), RTT, 0.1, 0.1);
         }
         assert_eq!(company.level, LEAST);
+    }
+
+    #[test]
+    fn what_a_burst_explains_afterwards_is_given_back_and_nothing_else() {
+        let lowered = || {
+            let mut company = met();
+            company.give_back(at(1_060));
+            company.on_queue(at(1_600), RTT, 15.2, 16.0);
+            company
+        };
+        let (mut soon, mut late) = (lowered(), lowered());
+        soon.on_burst(at(1_640), RTT);
+        soon.on_burst(at(1_641), RTT);
+        late.on_burst(at(1_641), RTT);
+        assert_eq!((soon.level, late.level), (LEVEL * 16.0, LOWER * LEVEL * 16.0));
     }
 
     #[test]
@@ -212,7 +236,7 @@ mod tests {
                 now += 40;
                 company.give_back(at(now));
                 now += after;
-                company.on_burst(at(now));
+                company.on_burst(at(now), RTT);
                 company.on_queue(at(now), RTT, 15.2, 13.0);
                 company.lend(15.2);
             }
