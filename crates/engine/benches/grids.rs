@@ -8,7 +8,7 @@ mod common;
 
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
-use common::harm::{Harm, PAYLOAD, endless, fetches, pages, percentile, ratios, requests};
+use common::harm::{Harm, PAYLOAD, asked, endless, fetches, percentile, requests};
 use common::shared::Shared;
 use common::{MS, both, line, parallel};
 
@@ -121,17 +121,7 @@ fn harm() {
 fn ask() {
     for jitter in [0, 1] {
         for others in [1, 8] {
-            let of = |seed| {
-                let alone = pages(seed, jitter * MS, "harp", 0);
-                let beside = pages(seed, jitter * MS, "harp", others);
-                let ratios = ratios(&beside, &alone);
-                [percentile(&ratios, 50), percentile(&ratios, 90), beside.share, beside.back]
-            };
-            let [median, p90, share, back] = (1..=6)
-                .map(of)
-                .reduce(|sum, found| core::array::from_fn(|at| sum[at] + found[at]))
-                .expect("six seeds")
-                .map(|sum| sum / 6.0);
+            let [median, p90, share, back] = asked(6, jitter * MS, others);
             println!(
                 "jitter {jitter} ms, {others} background: median {median:.3}, p90 {p90:.3} of alone; {share:.3} of the rest; full after {back:.1} s"
             );

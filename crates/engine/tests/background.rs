@@ -5,7 +5,7 @@ mod common;
 
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
-use common::harm::{Harm, fetches, pages, percentile, ratios, requests};
+use common::harm::{Harm, asked, fetches, percentile, requests};
 use common::{MS, Plan, both, line, parallel};
 
 const MIB: u64 = 1 << 20;
@@ -75,27 +75,23 @@ fn requests_hardly_notice_background_transfers_and_leave_them_the_rest() {
             "{others}: median {median:.3}, p90 {p90:.3}, {share:.3} of the rest, full after {back:.1} s"
         );
         println!("{what}");
-        // Requests that are paced leave the line for a longer time; of the rest a little less is used than beside those of programs.
+        // 0.8 of the rest is wanted, and just missed beside these, which are paced and so last longer than those of programs.
         assert!(median <= 1.25 && p90 <= 1.40 && share >= 0.78 && back <= 10.0, "{what}");
     }
 }
 
 #[test]
 fn pages_hardly_notice_background_transfers_and_leave_them_the_rest() {
-    // Where delays tremble, eight leave a little more unused than they should.
-    for (jitter, least) in [(Duration::ZERO, 0.8), (MS, 0.7)] {
-        let alone = pages(1, jitter, "harp", 0);
-        for others in [1, 8] {
-            let beside = pages(1, jitter, "harp", others);
-            let ratios = ratios(&beside, &alone);
-            let [median, p90] = [50, 90].map(|percent| percentile(&ratios, percent));
-            let Harm { share, back, .. } = beside;
-            let what = format!(
-                "{others}, jitter {jitter:?}: {median:.3}, {p90:.3}, {share:.3} of the rest, {back:.1} s"
-            );
-            println!("{what}");
-            assert!(median <= 1.25 && p90 <= 1.40 && share >= least && back <= 10.0, "{what}");
-        }
+    // 0.8 of the rest is wanted. Where delays tremble, eight miss it.
+    for (jitter, others, least) in
+        [(Duration::ZERO, 1, 0.8), (Duration::ZERO, 8, 0.8), (MS, 1, 0.8), (MS, 8, 0.7)]
+    {
+        let [median, p90, share, back] = asked(3, jitter, others);
+        let what = format!(
+            "{others}, jitter {jitter:?}: {median:.3}, {p90:.3}, {share:.3} of the rest, {back:.1} s"
+        );
+        println!("{what}");
+        assert!(median <= 1.25 && p90 <= 1.40 && share >= least && back <= 10.0, "{what}");
     }
 }
 

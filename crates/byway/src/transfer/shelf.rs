@@ -1,32 +1,24 @@
-//! Buffers for small files on their way out, used again and again.
-//!
-//! They are filled by the thread that reads and given up by the one that sends, once the peer has what is in them. An allocator gives
-//! such memory back to the system and fetches it anew, page by page, which costs as much as reading the file.
+//! Buffers for small files on their way out, used again and again: filled by the thread that reads, and given up by the one that sends once
+//! the peer has what is in them.
 
 use bytes::Bytes;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use byway_engine::data::Spare;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Sizes of buffers that are kept. Of smaller ones many fit into a page; larger ones are few.
-const SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=64 << 10;
+/// Larger buffers are not kept: they are few.
+const LARGEST: usize = 64 << 10;
 /// Bytes kept at most of buffers that nobody uses.
 const MOST: usize = 4 << 20;
 
 /// Where buffers wait for their next use.
 #[derive(Clone, Default)]
-pub(super) struct Shelf(Arc<Mutex<Kept>>);
-
-#[derive(Default)]
-struct Kept {
-    by_size: BTreeMap<usize, Vec<Vec<u8>>>,
-    bytes: usize,
-}
+pub(super) struct Shelf(Arc<Mutex<Spare>>);
 
 impl Shelf {
     /// A buffer of so many bytes, whatever they are.
     pub fn take(&self, length: usize) -> Vec<u8> {
-        let size = fitting(length);
-        let mut buffer = self.pop(size).unwrap_or_else(|| Vec::with_capacity(size));
+        let size = if length > LARGEST { length } else { Spare::fitting(length) };
+        let mut buffer = self.spare().take(size).unwrap_or_else(|| Vec::with_capacity(size));
         // What of it was used before stays as it was: it is written over.
         buffer.resize(length, 0);
         buffer
@@ -34,35 +26,22 @@ impl Shelf {
 
     /// The bytes of a buffer, which comes back when nobody holds them any more.
     pub fn lend(&self, buffer: Vec<u8>) -> Bytes {
-        if !SIZES.contains(&buffer.capacity()) {
+        if !(Spare::LEAST..=LARGEST).contains(&buffer.capacity()) {
             return buffer.into();
         }
         Bytes::from_owner(Lent { buffer, shelf: self.clone() })
     }
 
-    fn pop(&self, size: usize) -> Option<Vec<u8>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let buffer = kept.by_size.get_mut(&size)?.pop()?;
-        kept.bytes -= size;
-        Some(buffer)
-    }
-
     fn put(&self, buffer: Vec<u8>) {
-        let size = buffer.capacity();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if size == fitting(size) && kept.bytes + size <= MOST {
-            kept.bytes += size;
-            kept.by_size.entry(size).or_default().push(buffer);
+        let mut spare = self.spare();
+        if spare.bytes() + buffer.capacity() <= MOST {
+            spare.put(buffer);
         }
     }
-}
 
-/// The size of buffer for so many bytes: of few sizes, four to each doubling.
-fn fitting(length: usize) -> usize {
-    if !SIZES.contains(&length) {
-        return length;
+    fn spare(&self) -> MutexGuard<'_, Spare> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    length.next_multiple_of(length.next_power_of_two() / 8)
 }
 
 /// A buffer in use.
@@ -109,19 +88,11 @@ mod tests {
         let shelf = Shelf::default();
         let lent: Vec<_> = (0..1_000).map(|_| shelf.lend(shelf.take(10_000))).collect();
         drop(lent);
-        assert_eq!(shelf.0.lock().unwrap().bytes, MOST / 10_240 * 10_240);
+        assert_eq!(shelf.spare().bytes(), MOST / 10_240 * 10_240);
         let shelf = Shelf::default();
         for length in [0, 100, 1 << 20] {
             assert_eq!(shelf.lend(shelf.take(length)).len(), length);
         }
-        assert_eq!(shelf.0.lock().unwrap().bytes, 0);
-    }
-
-    #[test]
-    fn buffers_waste_no_more_than_a_quarter() {
-        for length in SIZES {
-            let size = fitting(length);
-            assert!(length <= size && size <= length + length / 4 && fitting(size) == size, "{length}");
-        }
+        assert_eq!(shelf.spare().bytes(), 0);
     }
 }

@@ -9,7 +9,8 @@ use byway_wire::{Duration, Instant};
 const SILENCE: Duration = Duration::from_millis(600);
 /// A window of fewer packets, which are far apart, tells neither a burst from the trembling of the line nor when it is over.
 const WITNESSES: f64 = 1.0;
-/// What is in flight waits for its ACK a little longer than an RTT: up to a quarter of it, and a packet whatever the RTT.
+/// What is in flight waits for its ACK a little longer than an RTT: up to a quarter of it, as receivers delay ACKs (`ack_delay` in the
+/// engine), and a packet whatever the RTT.
 const UNTIL_ACKED: f64 = 1.25;
 
 impl Path {

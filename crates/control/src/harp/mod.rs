@@ -27,7 +27,7 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 /// and differ in six things.
 /// - **Threshold**: 5 ms over the base, or the time of three packets on a slow line; and beyond the jitter of the line.
 /// - **Start**: twice per RTT until the first delay signal, then the window that would have delivered what was
-///   delivered. After eight RTTs without a queue growth doubles, up to a quarter per RTT, so that what others leave is
+///   delivered. After six RTTs without a queue growth doubles, up to a quarter per RTT, so that what others leave is
 ///   found within seconds.
 /// - **Base**: see [`Base`](crate::detector::Base); paths drain in turn, one at a time. Where delays leap as no queue does
 ///   ([`Leap`](crate::detector::Leap)), the route got longer: the window is what it was before.
@@ -39,8 +39,8 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 ///   packets are lost, it is congestion: a policer or a queue too short to be sensed.
 /// - **Timeout**: one packet, slow start to half, and all of it taken back if the packets turn up. Two in a row choke the
 ///   path if there is another.
-/// - **Company**: beside requests that come and go the window stays a little below the one that fills the line, gives half to each of
-///   them at once, whatever the other paths have, and takes it back at once (`company.rs`, `beside.rs`).
+/// - **Company**: beside requests that come and go the window stays a little below the one that fills the line, gives nearly
+///   half to each of them at once, whatever the other paths have, and takes it back when it is over (`company.rs`, `beside.rs`).
 ///
 /// A path that decreases to its floor is choked (III.E), unless it is the last one that is not.
 #[derive(Debug)]

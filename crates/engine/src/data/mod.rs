@@ -13,10 +13,12 @@
 pub mod incoming;
 pub mod outgoing;
 pub mod ranges;
+pub mod spare;
 
 pub use incoming::{Arrival, InEvent, Incoming, IncomingLimits, StreamRead, WriteRequest};
 pub use outgoing::{Blocked, OutEvent, Outgoing, OutgoingLimits, Progress, ReadRequest};
 pub use ranges::RangeSet;
+pub use spare::Spare;
 
 use byway_wire::{ObjectId, PathId, StreamId};
 use thiserror::Error;

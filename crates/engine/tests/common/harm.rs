@@ -88,12 +88,19 @@ pub struct Harm {
     pub back: f64,
 }
 
-/// How many times as long as alone each request took, ascending.
-pub fn ratios(beside: &Harm, alone: &Harm) -> Vec<f64> {
-    let mut ratios: Vec<f64> =
-        beside.took.iter().zip(&alone.took).map(|(beside, alone)| beside / alone).collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios
+/// Of [`pages`] beside so many transfers of the class `background`: how many times as long as alone they took (median, 90th percentile),
+/// the share of the rest, and the seconds until the line is full again; means over so many seeds.
+pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
+    let of = |seed| {
+        let alone = pages(seed, jitter, "harp", 0);
+        let beside = pages(seed, jitter, "harp", others);
+        let mut ratios: Vec<f64> =
+            beside.took.iter().zip(&alone.took).map(|(beside, alone)| beside / alone).collect();
+        ratios.sort_by(f64::total_cmp);
+        [percentile(&ratios, 50), percentile(&ratios, 90), beside.share, beside.back]
+    };
+    let sum = (1..=seeds).map(of).reduce(|sum, found| core::array::from_fn(|at| sum[at] + found[at]));
+    sum.expect("a seed").map(|sum| sum / seeds as f64)
 }
 
 /// Requests of 20 kB over TCP, one each 200 ms on average, beside so many background transfers, on 10 Mbit/s with an RTT of 20 ms
