@@ -9,19 +9,21 @@ const EXPLAINS: u32 = 2;
 /// What a window may be, as a share of the one that would have filled the line without a queue.
 const LEVEL: f64 = 0.95;
 /// What that becomes when a queue is felt that no burst explains.
-const LOWER: f64 = 0.92;
+const LOWER: f64 = 0.91;
 /// It is lowered no more often than this.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// One packet in two RTTs is always fair.
 const LEAST: f64 = 0.5;
 /// Growth beyond is so many times slower: five percent in a second at an RTT of 20 ms.
 const SLOWER: f64 = 40.0;
-/// What a queue takes of the window for the time that it lasts.
-const YIELDS: f64 = 0.46;
+/// What a queue takes of the window for the time that it lasts, and of a window of few packets more: so many of them. Until the
+/// next one tells of a queue it has stood for half of their distance on average.
+const YIELDS: f64 = 0.3;
+const YIELDS_PACKETS: f64 = 0.5;
 /// Who comes back and meets a queue so soon, in RTTs, has made it: in one RTT it fills, and is heard of in one.
 const SOON: f64 = 1.5;
 /// So often in a row, and it is no request that was made way for: those are over by then.
-const IN_VAIN: u32 = 3;
+const IN_VAIN: u32 = 4;
 /// What the level becomes then.
 const GIVES_UP: f64 = 0.5;
 
@@ -82,7 +84,7 @@ impl Company {
             self.before = Some(self.level);
             self.lower(now, self.level.min(LOWER * window.max(self.level)));
         }
-        Some(YIELDS)
+        Some(yields(window))
     }
 
     /// Lowers the level if the path came back in vain too often.
@@ -133,6 +135,11 @@ impl Company {
     }
 }
 
+/// The part of a window of `window` packets that a queue takes.
+fn yields(window: f64) -> f64 {
+    YIELDS + YIELDS_PACKETS / window.max(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,7 +154,7 @@ mod tests {
     fn met() -> Company {
         let mut company = Company::default();
         company.on_burst(at(1_000), RTT);
-        assert_eq!(company.on_queue(at(1_020), RTT, 20.0, 16.0), Some(YIELDS));
+        assert_eq!(company.on_queue(at(1_020), RTT, 20.0, 16.0), Some(yields(20.0)));
         company.lend(20.0);
         company
     }
@@ -159,6 +166,12 @@ mod tests {
         company.on_burst(at(1_100), RTT);
         assert_eq!(company.on_queue(at(1_141), RTT, 20.0, 16.0), None, "too long ago");
         assert!(!company.is_here(at(1_141)));
+    }
+
+    #[test]
+    fn a_large_window_gives_a_third_and_a_small_one_more() {
+        assert!(yields(100.0) < 0.31 && yields(16.0) < 0.34, "{} {}", yields(100.0), yields(16.0));
+        assert_eq!((yields(2.5), yields(1.0), yields(0.5)), (0.5, 0.8, 0.8));
     }
 
     #[test]
@@ -192,7 +205,7 @@ mod tests {
         let mut company = met();
         company.give_back(at(1_060));
         for millis in 1_100..1_600 {
-            assert_eq!(company.on_queue(at(millis), RTT, 10.0, 16.0), Some(YIELDS));
+            assert_eq!(company.on_queue(at(millis), RTT, 10.0, 16.0), Some(yields(10.0)));
         }
         assert!((company.level - LOWER * LEVEL * 16.0).abs() < 1e-9, "once: {}", company.level);
         for second in 2..400 {
@@ -222,7 +235,7 @@ mod tests {
     fn a_queue_that_goes_on_while_one_makes_way_does_not_lower_the_level() {
         let mut company = met();
         for millis in (1_100..9_000).step_by(20) {
-            assert_eq!(company.on_queue(at(millis), RTT, 1.0, 16.0), Some(YIELDS));
+            assert_eq!(company.on_queue(at(millis), RTT, 1.0, 16.0), Some(yields(1.0)));
         }
         assert_eq!(company.level, LEVEL * 16.0);
         assert!(company.is_here(at(9_000)));

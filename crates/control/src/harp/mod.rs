@@ -39,8 +39,8 @@ const BETWEEN_DRAINS: Duration = Duration::from_millis(100);
 ///   packets are lost, it is congestion: a policer or a queue too short to be sensed.
 /// - **Timeout**: one packet, slow start to half, and all of it taken back if the packets turn up. Two in a row choke the
 ///   path if there is another.
-/// - **Company**: beside requests that come and go the window stays a little below the one that fills the line, gives nearly
-///   half to each of them at once, whatever the other paths have, and takes it back when it is over (`company.rs`, `beside.rs`).
+/// - **Company**: beside requests that come and go the window stays a little below the one that fills the line, gives a
+///   third to each of them at once, whatever the other paths have, and takes it back when it is over (`company.rs`, `beside.rs`).
 ///
 /// A path that decreases to its floor is choked (III.E), unless it is the last one that is not.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Harp {
                 // M_i >= w_i > 0.
                 Coupling::Adaptive => (path.window / path.largest).clamp(0.0, 1.0),
             };
-            let beta = path.by_the_time(yields.unwrap_or_else(|| path.beta(&options)), &options);
+            let beta = yields.unwrap_or_else(|| path.by_the_time(path.beta(&options), &options));
             path.window - beta * (path.window * xi + total * (1.0 - xi))
         };
         let least = path.decrease(to, now, &options);

@@ -172,7 +172,8 @@ impl ReceivePath {
         if let Some(limit) = self.hint.and_then(|hint| hint.delay_limit) {
             let apparent = (at.as_micros() as u32).wrapping_sub(arrival.stamp);
             let beyond = apparent.wrapping_sub(limit) as i32 > 0;
-            if beyond && (!self.beyond_limit || self.unacked >= ACK_EVERY_BEYOND) {
+            // Who yields to a queue must hear at once that it stands, and that it is gone.
+            if beyond != self.beyond_limit || beyond && self.unacked >= ACK_EVERY_BEYOND {
                 self.ack_at = Some(at);
             }
             self.beyond_limit = beyond;
@@ -526,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_packet_beyond_the_delay_limit_is_acknowledged_at_once() {
+    fn the_first_packet_beyond_the_delay_limit_is_acknowledged_at_once_and_the_first_within() {
         let mut path = path_after(&[0, 1, 2, 3]);
         let (mut runs, mut buffer) = (Vec::new(), [0; 200]);
         let mut writer = Writer::new(&mut buffer);
@@ -535,8 +536,15 @@ mod tests {
         path.on_hint(PathHint { path: PathId(0), srtt_micros: 20_000, delay_limit: Some(10_000) });
         path.on_packet(&Arrival { stamp: 20_000 - 9_999, ..arrival(4, 20_000) });
         assert!(!path.ack_due(Instant::from_micros(20_000)));
-        path.on_packet(&Arrival { stamp: 20_001 - 10_001, ..arrival(5, 20_001) });
-        assert!(path.ack_due(Instant::from_micros(20_001)));
+        for (number, waited, due) in
+            [(5, 10_001, true), (6, 10_001, false), (7, 9_999, true), (8, 9_999, false)]
+        {
+            let at = 20_000 + number;
+            path.on_packet(&Arrival { stamp: (at - waited) as u32, ..arrival(number, at) });
+            assert_eq!(path.ack_due(Instant::from_micros(at)), due, "{number}");
+            let mut ack = AckWriter::begin(&mut writer);
+            path.write_ack(Instant::from_micros(at), &mut ack, &mut writer, &mut runs);
+        }
     }
 
     #[test]
