@@ -11,11 +11,13 @@
 //! [`InEvent::ObjectComplete`].
 
 pub mod incoming;
-pub mod outgoing;
+pub mod numbered;
+mod outgoing;
 pub mod ranges;
 pub mod spare;
 
 pub use incoming::{Arrival, InEvent, Incoming, IncomingLimits, StreamRead, WriteRequest};
+pub use numbered::Numbered;
 pub use outgoing::{Blocked, OutEvent, Outgoing, OutgoingLimits, Progress, ReadRequest};
 pub use ranges::RangeSet;
 pub use spare::Spare;

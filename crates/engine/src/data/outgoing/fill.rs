@@ -202,7 +202,9 @@ impl Outgoing {
             let piece = (start, available);
             let Some(length) = write_object(payload, id, object, piece, writer, carried) else { return };
             object.begun = true;
+            let unsent = object.unsent();
             object.track.sent += length as u64;
+            self.unsent -= unsent - object.unsent();
             self.queues.sent_new(DataId::Object(id), &mut object.track);
             let is_sent = object.is_sent();
             self.objects_begun += usize::from(!begun);

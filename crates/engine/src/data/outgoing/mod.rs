@@ -9,7 +9,7 @@ mod objects;
 mod streams;
 mod track;
 
-use super::{Carried, DataId, OBJECT_COST, RangeSet};
+use super::{Carried, DataId, Numbered, OBJECT_COST, RangeSet};
 use crate::config::Payload;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -95,8 +95,7 @@ pub struct Outgoing {
     limits: OutgoingLimits,
     payload: Payload,
     streams: BTreeMap<StreamId, OutStream>,
-    /// Boxed: thousands wait for their turn, and the tree of their names should stay small enough to be searched for every packet.
-    objects: BTreeMap<ObjectId, Box<OutObject>>,
+    objects: Numbered<OutObject>,
     queues: Queues,
     /// Streams with new bytes that their own limit lets go, in turn.
     ready: VecDeque<StreamId>,
@@ -113,6 +112,8 @@ pub struct Outgoing {
     used: u64,
     stream_memory: usize,
     object_memory: usize,
+    /// Pieces of objects that were read, or asked for, and not wholly sent yet.
+    unsent: usize,
     /// Whether a write was cut short because all memory was taken.
     cut: bool,
     objects_begun: usize,
@@ -132,7 +133,7 @@ impl Outgoing {
             limits,
             payload: Payload::Bytes,
             streams: BTreeMap::new(),
-            objects: BTreeMap::new(),
+            objects: Numbered::default(),
             queues: Queues::default(),
             ready: VecDeque::new(),
             order: VecDeque::new(),
@@ -144,6 +145,7 @@ impl Outgoing {
             used: 0,
             stream_memory: 0,
             object_memory: 0,
+            unsent: 0,
             cut: false,
             objects_begun: 0,
             streams_busy: 0,
@@ -235,6 +237,7 @@ impl Outgoing {
                 return None;
             }
             self.object_memory += cost;
+            self.unsent += 1;
             if !object.asked() {
                 self.to_read.pop_front();
             }
@@ -255,6 +258,7 @@ impl Outgoing {
     /// the object when it learns of it. Has no effect once all was sent.
     pub fn abandon_object(&mut self, id: ObjectId) {
         let Some(object) = self.objects.get_mut(&id).filter(|object| !object.is_sent()) else { return };
+        self.unsent -= object.unsent();
         self.object_memory -= object.abandon();
         self.settle_object(id);
         self.settle_order();
@@ -277,6 +281,13 @@ impl Outgoing {
     #[must_use]
     pub const fn progress(&self) -> Progress {
         self.progress
+    }
+
+    /// Pieces of objects that were asked for and not wholly sent yet: how far reading is ahead. Who asks for the [next read](Self::next_read)
+    /// may stop where more would only lie and wait.
+    #[must_use]
+    pub const fn unsent(&self) -> usize {
+        self.unsent
     }
 
     /// Bytes held, with those of objects that the owner is reading now. Never more than the limit.

@@ -82,6 +82,16 @@ impl OutObject {
         self.asked < self.size
     }
 
+    /// Chunks that were asked for and did not wholly go out yet.
+    pub const fn unsent(&self) -> usize {
+        (self.asked.div_ceil(self.chunk_size) - self.sent_chunks()) as usize
+    }
+
+    const fn sent_chunks(&self) -> u64 {
+        let Self { track, size, chunk_size, .. } = self;
+        if track.sent == *size { size.div_ceil(*chunk_size) } else { track.sent / *chunk_size }
+    }
+
     fn index(&self, offset: u64) -> Option<usize> {
         (offset / self.chunk_size).checked_sub(self.dropped).map(|index| index as usize)
     }

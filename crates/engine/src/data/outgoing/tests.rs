@@ -277,3 +277,24 @@ fn scraps_are_not_sent_while_there_is_more() {
     assert!(fill(&mut out, 18).1.is_empty());
     assert_eq!(fill(&mut out, 19).1[..], [object(0, 0, 16, false)]);
 }
+
+#[test]
+fn how_far_reading_is_ahead_is_known() {
+    let mut out = open();
+    out.add_object(ObjectId(0), 10_000);
+    out.add_object(ObjectId(1), 100);
+    out.add_object(ObjectId(2), 5_000);
+    assert_eq!(out.unsent(), 0);
+    read_all(&mut out);
+    assert_eq!(out.unsent(), 3 + 1 + 2);
+    fill(&mut out, 4_000);
+    assert_eq!(out.unsent(), 6, "no piece is wholly sent");
+    let (_, carried) = fill(&mut out, 5_000);
+    assert_eq!(out.unsent(), 4);
+    // What is sent again was not waiting.
+    carried.iter().for_each(|carried| out.on_lost(carried));
+    fill(&mut out, 10_000);
+    assert_eq!(out.unsent(), 2);
+    out.abandon_object(ObjectId(2));
+    assert_eq!(out.unsent(), 0);
+}
