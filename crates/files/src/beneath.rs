@@ -16,23 +16,28 @@ const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLO
 /// Times that the kernel asks to try again after a rename crossed its lookup.
 const TRIES: u32 = 16;
 
-/// A directory held open, and the directory below it that was used last: files come directory by directory.
+/// Directories below that are held open. Files come directory by directory, but not all in order: some wait for their hash, and who
+/// looks for files is ahead of who reads them.
+const HELD: usize = 4;
+
+/// A directory held open, and those below it that were used last.
 #[derive(Debug)]
 pub(crate) struct Beneath {
     root: OwnedFd,
-    last: Option<(Vec<u8>, OwnedFd)>,
+    /// Each with its path, the one used last at the end.
+    held: Vec<(Vec<u8>, OwnedFd)>,
     by_component: bool,
 }
 
 impl Beneath {
     pub(crate) fn new(root: OwnedFd) -> Self {
-        Self { root, last: None, by_component: false }
+        Self { root, held: Vec::new(), by_component: false }
     }
 
     /// As on a kernel without `openat2`.
     #[cfg(test)]
     pub(crate) fn by_component(root: OwnedFd) -> Self {
-        Self { root, last: None, by_component: true }
+        Self { root, held: Vec::new(), by_component: true }
     }
 
     /// Opens what is at `path` (checked or empty), with `O_CLOEXEC` and no link followed, the last component included.
@@ -66,11 +71,20 @@ impl Beneath {
         if path.is_empty() {
             return Ok(self.root.as_fd());
         }
-        if self.last.as_ref().is_none_or(|(held, _)| held != path) {
-            let opened = self.open(path, STEP)?;
-            self.last = Some((path.to_vec(), opened));
+        match self.held.iter().rposition(|(held, _)| held == path) {
+            Some(place) => {
+                let last = self.held.len() - 1;
+                self.held.swap(place, last);
+            }
+            None => {
+                let opened = self.open(path, STEP)?;
+                if self.held.len() == HELD {
+                    self.held.remove(0);
+                }
+                self.held.push((path.to_vec(), opened));
+            }
         }
-        Ok(self.last.as_ref().map_or(self.root.as_fd(), |(_, held)| held.as_fd()))
+        Ok(self.held.last().map_or(self.root.as_fd(), |(_, held)| held.as_fd()))
     }
 
     /// As [`Self::directory`], making what is missing of it with mode 0700.
@@ -91,9 +105,9 @@ impl Beneath {
         self.directory(path)
     }
 
-    /// Forgets the directory used last: it may have been moved.
+    /// Forgets the directories used last: one may have been moved.
     pub(crate) fn forget(&mut self) {
-        self.last = None;
+        self.held.clear();
     }
 
     /// What stands at `path`, a link itself and not what it points to.

@@ -29,6 +29,7 @@ mod expire;
 mod generate;
 mod journal;
 mod journals;
+mod lanes;
 mod name;
 mod open_files;
 mod parts;

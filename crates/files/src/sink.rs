@@ -20,7 +20,7 @@ use crate::report::{Reason, Report};
 use crate::walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
 pub use apart::{Made, Small};
-use byway_engine::data::RangeSet;
+use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
 use partial::{Key, Partials};
@@ -133,8 +133,7 @@ pub struct Sink {
     stage: Stage,
     /// The object that the next FILE record must have.
     next_object: u32,
-    /// Boxed, as there may be thousands: a tree moves what it holds to and fro.
-    objects: BTreeMap<ObjectId, Box<Incoming>>,
+    objects: Numbered<Incoming>,
     keys: BTreeSet<Key>,
     /// Objects that failed while another thread makes their files.
     orphans: BTreeMap<ObjectId, Key>,
@@ -198,7 +197,7 @@ impl Sink {
             framer: Framer::default(),
             stage: Stage::Begun,
             next_object: 0,
-            objects: BTreeMap::new(),
+            objects: Numbered::default(),
             keys: BTreeSet::new(),
             orphans: BTreeMap::new(),
             resuming: false,

@@ -4,7 +4,7 @@ use super::mailbox::{Outbox, mailbox};
 use super::reader::{Answer, Ask, TreeDone, UNKNOWN};
 use super::{BACK, FORTH};
 use crate::exit::{Exit, Failure};
-use byway_engine::data::{Incoming, OutEvent, Outgoing};
+use byway_engine::data::{Incoming, OutEvent, Outgoing, ReadRequest};
 use byway_files::{Journals, NewObject};
 use byway_wire::{Duration, Instant, ObjectId};
 use std::sync::Arc;
@@ -15,6 +15,11 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 /// every few, and no more of large ones than keep the disk busy.
 const READS: usize = 256;
 const READ_BYTES: usize = 16 << 20;
+/// Reads asked for and not sent yet, beyond which there are no others. So far ahead of small files that neither the disk nor the network waits;
+/// further ahead each needs a buffer that nobody used before, and fetching its memory costs as much as reading the file.
+const UNSENT: usize = 512;
+/// Reads asked for at once, mostly.
+const HANDFUL: usize = 32;
 /// Messages between the two threads: more than are ever on their way, so that the disk thread need not wait.
 pub(super) const MAILBOX: usize = READS + 16;
 /// Reports that may wait for the disk thread.
@@ -190,14 +195,22 @@ impl TreeFeed {
             self.asked = true;
             self.asks.post(Ask::Records { announce: self.objects < AHEAD });
         }
-        while self.reads < READS
-            && self.reading < READ_BYTES
-            && self.asks.has_room()
-            && let Some(read) = out.next_read()
-        {
-            self.reads += 1;
-            self.reading += read.length;
-            self.asks.post(Ask::Read { object: read.object, offset: read.offset, length: read.length });
+        while self.asks.has_room() {
+            let mut handful = Vec::new();
+            while handful.len() < HANDFUL
+                && self.reads < READS
+                && self.reading < READ_BYTES
+                && out.unsent() < UNSENT
+                && let Some(ReadRequest { object, offset, length }) = out.next_read()
+            {
+                self.reads += 1;
+                self.reading += length;
+                handful.push(Ask::Read { object, offset, length });
+            }
+            if handful.is_empty() {
+                break;
+            }
+            self.asks.post_all(handful);
         }
     }
 

@@ -4,15 +4,16 @@ use byway_files::{Made, Small};
 use std::sync::mpsc::{Receiver, RecvError, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// Files that wait for the other thread at most; the writer makes the next itself. What waits is written whatever happens.
-const WAITING: usize = 32;
+/// Handfuls of files that the other thread has at most: one in hand and one that waits. The writer makes the next itself. What waits is
+/// written whatever happens.
+const WAITING: usize = 2;
 
 /// The other thread, as the writer sees it.
 pub(super) struct Helper {
     /// Hung up at the end.
-    jobs: Option<SyncSender<Small>>,
-    made: Receiver<Made>,
-    /// Files that it has and that did not come back.
+    jobs: Option<SyncSender<Vec<Small>>>,
+    made: Receiver<Vec<Made>>,
+    /// Handfuls that it has and that did not come back.
     out: usize,
     thread: Option<JoinHandle<()>>,
 }
@@ -23,11 +24,11 @@ impl Helper {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
             return None;
         }
-        let (jobs, inbox) = sync_channel::<Small>(WAITING);
+        let (jobs, inbox) = sync_channel::<Vec<Small>>(WAITING);
         let (done, made) = channel();
         let run = move || {
-            for small in inbox {
-                if done.send(small.make()).is_err() {
+            for together in inbox {
+                if done.send(Small::make(together)).is_err() {
                     return;
                 }
             }
@@ -41,25 +42,25 @@ impl Helper {
         self.out < WAITING
     }
 
-    /// Gives it a file to make; it has room. The file comes back if the thread is gone.
-    pub fn give(&mut self, small: Small) -> Result<(), Small> {
+    /// Gives it files to make; it has room. They come back if the thread is gone.
+    pub fn give(&mut self, together: Vec<Small>) -> Result<(), Vec<Small>> {
         match &self.jobs {
-            Some(jobs) => jobs.send(small).map_err(|refused| refused.0)?,
-            None => return Err(small),
+            Some(jobs) => jobs.send(together).map_err(|refused| refused.0)?,
+            None => return Err(together),
         }
         self.out += 1;
         Ok(())
     }
 
     /// What it made, if there is anything.
-    pub fn next(&mut self) -> Option<Made> {
+    pub fn next(&mut self) -> Option<Vec<Made>> {
         let made = self.made.try_recv().ok()?;
         self.out -= 1;
         Some(made)
     }
 
     /// What it makes now, or made before; `None`: nothing any more. An error: it broke down.
-    pub fn wait(&mut self) -> Option<Result<Made, RecvError>> {
+    pub fn wait(&mut self) -> Option<Result<Vec<Made>, RecvError>> {
         self.out = self.out.checked_sub(1)?;
         Some(self.made.recv())
     }

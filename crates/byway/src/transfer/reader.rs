@@ -1,6 +1,7 @@
 //! The sender's disk thread: reads and hashes, or reads standard input.
 
 use super::News;
+use super::mailbox::Inbox;
 use super::shelf::Shelf;
 use crate::exit::{Exit, Failure};
 use bytes::Bytes;
@@ -11,12 +12,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
+use std::sync::mpsc::{SyncSender, TryRecvError, TrySendError};
 use std::time::Duration;
 
-/// Bytes of the manifest, and objects, made at once.
+/// Bytes of the manifest, and objects, made at once: a millisecond's worth, since nothing is read meanwhile.
 const BATCH_BYTES: usize = 64 << 10;
-const BATCH_OBJECTS: usize = 1024;
+const BATCH_OBJECTS: usize = 256;
 /// Bytes of standard input taken at once.
 const PIPE_BYTES: usize = 64 << 10;
 /// Warnings about single entries that a person gets to read; the rest is counted.
@@ -91,7 +92,7 @@ pub(super) struct TreeDone {
 
 pub(super) struct TreeReader {
     pub source: Source,
-    pub inbox: Receiver<Ask>,
+    pub inbox: Inbox<Ask>,
     pub answers: SyncSender<Answer>,
     pub news: SyncSender<News>,
     pub waker: Waker,
@@ -107,10 +108,15 @@ impl TreeReader {
         let mut warned = 0;
         let mut quiet = 0;
         let shelf = Shelf::default();
+        // Small files that were read, to be hashed several at once.
+        let mut unhashed: Vec<(ObjectId, Bytes)> = Vec::new();
         loop {
             let ask = match self.inbox.try_recv() {
                 Ok(ask) if quiet < QUIET => ask,
                 taken => {
+                    if taken.is_err() {
+                        self.hash(&mut unhashed);
+                    }
                     // Nothing is left to answer, or much was: the owner is woken once for all of it.
                     if std::mem::take(&mut quiet) > 0 {
                         self.waker.wake();
@@ -131,15 +137,24 @@ impl TreeReader {
                 Ask::Read { object, offset, length } => {
                     let mut bytes = shelf.take(length);
                     // Of an object that was settled meanwhile nothing is read, and nobody looks at its bytes: yet they are no other's.
-                    let read = self.source.read_into(object, offset, &mut bytes).unwrap_or(0);
+                    let (read, later) =
+                        self.source.read_unhashed(object, offset, &mut bytes).unwrap_or_default();
                     bytes.get_mut(read..).unwrap_or_default().fill(0);
                     quiet += length;
-                    Answer::Bytes { object, offset, bytes: shelf.lend(bytes) }
+                    let bytes = shelf.lend(bytes);
+                    if later {
+                        unhashed.push((object, bytes.clone()));
+                        if unhashed.len() == Source::TOGETHER {
+                            self.hash(&mut unhashed);
+                        }
+                    }
+                    Answer::Bytes { object, offset, bytes }
                 }
                 Ask::Records { announce } => {
                     let objects = if announce { BATCH_OBJECTS } else { 0 };
                     let batch = self.source.next_records(BATCH_BYTES, objects);
-                    let (finished, busy) = (self.source.is_finished(), self.source.is_behind());
+                    let busy = self.source.is_behind() || !unhashed.is_empty();
+                    let finished = self.source.is_finished();
                     let (kept, total) = (self.source.kept(), self.source.total());
                     Answer::Records { batch, finished, busy, kept, total }
                 }
@@ -178,6 +193,12 @@ impl TreeReader {
                 }
             }
         }
+    }
+
+    /// Hashes what was read and not hashed.
+    fn hash(&mut self, unhashed: &mut Vec<(ObjectId, Bytes)>) {
+        self.source.hash_read(unhashed.iter().map(|(object, bytes)| (*object, bytes.as_ref())));
+        unhashed.clear();
     }
 
     fn settle(

@@ -21,6 +21,8 @@ use std::thread::Builder;
 
 /// Bytes of a stream handed over at once.
 const PIECE: usize = 64 << 10;
+/// Tasks handed over at once, mostly.
+const HANDFUL: usize = 32;
 /// The part of its share at which a transfer is held by it.
 const FULL: f64 = 0.75;
 /// Reports that wait for the sender, in bytes; then what arrives waits too.
@@ -66,7 +68,7 @@ impl Taking {
     ) -> io::Result<Self> {
         // A piece of a stream is larger than most files, and counts for nothing once it was handed over.
         let is_pipe = matches!(destination, Destination::Stdout);
-        let (tasks, inbox) = mailbox(if is_pipe { TASKS / 4 } else { TASKS });
+        let (tasks, inbox) = mailbox(if is_pipe { TASKS / 4 } else { TASKS / HANDFUL });
         let (give, back) = sync_channel(2 * TASKS);
         let (rest, left) = channel();
         let (end, writer) = sync_channel(1);
@@ -79,7 +81,7 @@ impl Taking {
                 thread.spawn(move || write_tree(&directory, transfer, desk))?;
             }
             Destination::Stdout => {
-                thread.spawn(move || write_pipe(io::stdout(), &desk))?;
+                thread.spawn(move || write_pipe(io::stdout(), desk))?;
             }
         }
         let mut counter = Counter::default();
@@ -166,14 +168,12 @@ impl Taking {
     pub fn leave(self, incoming: Option<&mut Incoming>) -> Receiver<Poured> {
         if let Some(incoming) = incoming.filter(|_| !self.is_pipe) {
             incoming.flush();
-            let held = self.tasks.into_held().and_then(|task| match task {
+            let held = self.tasks.into_held().into_iter().filter_map(|task| match task {
                 Task::Write(write) => Some(write),
                 _ => None,
             });
             // Whoever does not take it has failed, and said so.
-            let _ = self
-                .rest
-                .send(held.into_iter().chain(std::iter::from_fn(|| incoming.next_write())).collect());
+            let _ = self.rest.send(held.chain(std::iter::from_fn(|| incoming.next_write())).collect());
         }
         self.writer
     }
@@ -240,20 +240,27 @@ impl Taking {
             while incoming.next_event().is_some() {}
             return;
         }
-        // Ends before more bytes: a file that is whole is put in place while all of it is at hand, and not when everything has arrived.
         while self.tasks.has_room() {
-            if let Some(event) = incoming.next_event() {
-                if let InEvent::ObjectComplete { id, .. } = event {
-                    self.tasks.post(Task::Complete(id));
+            let mut handful = Vec::with_capacity(HANDFUL);
+            while handful.len() < HANDFUL {
+                // Ends before more bytes: a file that is whole is put in place while all of it is at hand, and not when everything has arrived.
+                if let Some(event) = incoming.next_event() {
+                    if let InEvent::ObjectComplete { id, .. } = event {
+                        handful.push(Task::Complete(id));
+                    }
+                    continue;
                 }
-                continue;
+                if !allows(&mut limit) {
+                    break;
+                }
+                let Some(write) = incoming.next_write() else { break };
+                spend(&mut limit, write.data.len());
+                handful.push(Task::Write(write));
             }
-            if !allows(&mut limit) {
+            if handful.is_empty() {
                 break;
             }
-            let Some(write) = incoming.next_write() else { break };
-            spend(&mut limit, write.data.len());
-            self.tasks.post(Task::Write(write));
+            self.tasks.post_all(handful);
         }
     }
 

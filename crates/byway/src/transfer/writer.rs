@@ -2,9 +2,10 @@
 
 use super::News;
 use super::helper::Helper;
+use super::mailbox::Inbox;
 use crate::exit::{Exit, Failure};
 use byway_engine::data::WriteRequest;
-use byway_files::{Finish, Made, Report, Reports, Sink, SinkError, SinkOptions, Summary, Written};
+use byway_files::{Finish, Made, Report, Reports, Sink, SinkError, SinkOptions, Small, Summary, Written};
 use byway_net::Waker;
 use byway_wire::ObjectId;
 use std::io::{self, Write};
@@ -19,6 +20,8 @@ pub(super) const TASKS: usize = 256;
 const QUIET: (usize, usize) = (TASKS / 4, 2 << 20);
 /// Tasks done before what came of them is told, if there are more.
 const TELL: usize = TASKS / 2;
+/// Bytes of small files that are made at once at most.
+const TOGETHER: usize = 512 << 10;
 /// Problems with single entries that a person gets to read; the rest is counted.
 const WARNINGS: u64 = 100;
 
@@ -50,7 +53,7 @@ pub(super) enum Back {
 
 /// The ends of the channels to and from the owner.
 pub(super) struct Desk {
-    pub tasks: Receiver<Task>,
+    pub tasks: Inbox<Task>,
     /// When the owner has gone: what it had not handed over.
     pub rest: Receiver<Vec<WriteRequest>>,
     /// Ends when another writer of the same transfer, that this one follows, has come to its end; of a pipe it tells what was
@@ -124,6 +127,8 @@ pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
         Ok(sink) => {
             let mut writer = TreeWriter {
                 helper: Helper::start(),
+                together: Vec::new(),
+                gathered: 0,
                 sink,
                 desk,
                 pending: Vec::new(),
@@ -149,6 +154,9 @@ fn sink_failure(error: &SinkError) -> Failure {
 struct TreeWriter {
     /// Dropped first: it writes nothing once the sink is gone.
     helper: Option<Helper>,
+    /// Small files to be made next, several at once, and their bytes.
+    together: Vec<Small>,
+    gathered: usize,
     sink: Sink,
     desk: Desk,
     /// Writes and ends of objects that the manifest has not announced yet. Their bytes count against the window, so they
@@ -181,6 +189,13 @@ impl TreeWriter {
             }
             let task = match self.desk.tasks.try_recv() {
                 Ok(task) if untold < TELL => task,
+                // There will be no more of them for now.
+                Err(TryRecvError::Empty) if !self.together.is_empty() => {
+                    if let Err(error) = self.make()? {
+                        return self.desk.give(Back::Failed(sink_failure(&error)));
+                    }
+                    continue;
+                }
                 // Nothing is left to do, or much was done: all of it is told at once.
                 taken => {
                     untold = 0;
@@ -223,7 +238,9 @@ impl TreeWriter {
 
     /// The owner has gone, and nobody is to be told any more: what it had received is written, for another try.
     fn save(&mut self) {
-        while let Some(Ok(made)) = self.helper.as_mut().and_then(Helper::wait) {
+        let own = Small::make(std::mem::take(&mut self.together));
+        let theirs = std::iter::from_fn(|| self.helper.as_mut().and_then(Helper::wait)?.ok());
+        for made in own.into_iter().chain(theirs.flatten()) {
             if self.sink.made(made).is_err() {
                 return;
             }
@@ -268,14 +285,14 @@ impl TreeWriter {
     }
 
     fn write(&mut self, mut write: WriteRequest) -> Result<Result<(), SinkError>, Gone> {
-        if let Some(helper) = self.helper.as_mut().filter(|helper| helper.has_room()) {
-            match self.sink.apart(write.object, write.offset, write.data) {
-                Ok(small) => match helper.give(small) {
-                    Ok(()) => return Ok(Ok(())),
-                    Err(small) => return self.collect(small.make()),
-                },
-                Err(data) => write.data = data,
+        match self.sink.apart(write.object, write.offset, write.data) {
+            Ok(small) => {
+                self.gathered += small.length();
+                self.together.push(small);
+                let enough = self.together.len() >= Small::TOGETHER || self.gathered >= TOGETHER;
+                return if enough { self.make() } else { Ok(Ok(())) };
             }
+            Err(data) => write.data = data,
         }
         match self.sink.write(write.object, write.offset, &write.data) {
             Ok(Written::Pending) => {
@@ -290,15 +307,28 @@ impl TreeWriter {
         }
     }
 
-    /// Takes in what the helper made.
-    fn collect(&mut self, made: Made) -> Result<Result<(), SinkError>, Gone> {
-        match self.sink.made(made) {
-            Ok(buffer) => {
-                self.desk.hand_back(buffer, &mut self.quiet)?;
-                Ok(Ok(()))
+    /// Has the small files made that were gathered: by the helper, if it has room.
+    fn make(&mut self) -> Result<Result<(), SinkError>, Gone> {
+        self.gathered = 0;
+        let mut together = std::mem::take(&mut self.together);
+        if let Some(helper) = self.helper.as_mut().filter(|helper| helper.has_room()) {
+            match helper.give(together) {
+                Ok(()) => return Ok(Ok(())),
+                Err(refused) => together = refused,
             }
-            Err(error) => Ok(Err(error)),
         }
+        self.collect(Small::make(together))
+    }
+
+    /// Takes in what was made.
+    fn collect(&mut self, made: Vec<Made>) -> Result<Result<(), SinkError>, Gone> {
+        for made in made {
+            match self.sink.made(made) {
+                Ok(buffer) => self.desk.hand_back(buffer, &mut self.quiet)?,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(()))
     }
 
     fn finish(&mut self, object: ObjectId) -> Result<(), SinkError> {
@@ -333,7 +363,7 @@ impl TreeWriter {
 
 /// Writes a stream, and says at the end how much it was and what its hash is. What another try of its sender has written already
 /// is not written again: it must be the same once more, as the hashes tell.
-pub(super) fn write_pipe(mut output: impl Write, desk: &Desk) {
+pub(super) fn write_pipe(mut output: impl Write, mut desk: Desk) {
     let before = desk.before.as_ref().map_or(Ok(Poured::default()), Receiver::recv);
     let Ok(mut poured) = before else {
         let sentence = "the thread that wrote to standard output before broke down";
@@ -341,12 +371,12 @@ pub(super) fn write_pipe(mut output: impl Write, desk: &Desk) {
         return;
     };
     // When the owner has gone there is nobody to tell.
-    let _ = copy_pipe(&mut output, desk, &mut poured);
+    let _ = copy_pipe(&mut output, &mut desk, &mut poured);
     // Nobody takes it unless another try follows.
     let _ = desk.ended.try_send(poured);
 }
 
-fn copy_pipe(output: &mut impl Write, desk: &Desk, poured: &mut Poured) -> Result<(), Gone> {
+fn copy_pipe(output: &mut impl Write, desk: &mut Desk, poured: &mut Poured) -> Result<(), Gone> {
     let kept = poured.bytes;
     let mut again = Poured::default();
     loop {

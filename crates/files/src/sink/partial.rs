@@ -24,7 +24,10 @@ const TRIES: u32 = 8;
 /// The name under which a symbolic link is made before it is moved into place. No key looks like it.
 const LINK: &str = "link";
 
-/// The name of one partial file.
+/// The name of a partial file, as the file system has it.
+pub(super) type Name = [u8; 32];
+
+/// The key of one partial file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key([u8; 16]);
 
@@ -41,12 +44,18 @@ impl Key {
         Self(key)
     }
 
-    pub(super) fn name(self) -> String {
-        hex(&self.0)
+    /// The name of its file: its bytes in hexadecimal. Asked for more than once for every file, so it takes no memory.
+    pub(super) fn name(self) -> Name {
+        let digit = |value: u8| value + if value < 10 { b'0' } else { b'a' - 10 };
+        let mut name = Name::default();
+        for (two, byte) in name.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *two = [digit(byte >> 4), digit(byte & 15)];
+        }
+        name
     }
 
-    fn journal(self) -> String {
-        hex(&self.0) + ".journal"
+    fn journal(self) -> Vec<u8> {
+        [&self.name()[..], b".journal"].concat()
     }
 
     /// What its journal is the journal of.
@@ -116,11 +125,11 @@ impl Partials {
         let early = self.modes.as_ref().filter(|_| is_early(mode)).map(|modes| modes.get(&mode).copied());
         let made_so = early.is_some_and(|known| known != Some(false));
         let (last, mode) = (mode, if made_so { Mode::from_raw_mode(mode.into()) } else { OWNER });
-        let file = match rustix::fs::openat(&*self.directory, key.name(), flags, mode) {
+        let file = match rustix::fs::openat(&*self.directory, &key.name()[..], flags, mode) {
             // What an earlier run left goes, together with any link that somebody gave it.
             Err(Errno::EXIST) => {
                 self.discard(object, key, layout);
-                rustix::fs::openat(&*self.directory, key.name(), flags, mode)?
+                rustix::fs::openat(&*self.directory, &key.name()[..], flags, mode)?
             }
             opened => opened?,
         };
@@ -153,7 +162,7 @@ impl Partials {
 
     /// Removes the file of `key`, which another thread made.
     pub(super) fn remove(&self, key: Key) {
-        let _ = rustix::fs::unlinkat(&*self.directory, key.name(), AtFlags::empty());
+        let _ = rustix::fs::unlinkat(&*self.directory, &key.name()[..], AtFlags::empty());
     }
 
     /// A file that is complete gets its mode, unless it has it, and its time, and is closed: all that is left to do is to move it.
@@ -208,7 +217,7 @@ impl Partials {
         if self.journals.get(object).is_none() {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mode = Mode::RUSR | Mode::WUSR;
-            let file = File::from(rustix::fs::openat(&*self.directory, key.journal(), flags, mode)?);
+            let file = File::from(rustix::fs::openat(&*self.directory, &key.journal()[..], flags, mode)?);
             was = Journal::open(&file, &key.identity(), layout)?.1;
             self.journals.insert(object, file);
         }
@@ -220,7 +229,7 @@ impl Partials {
     pub(super) fn file(&mut self, object: ObjectId, key: Key) -> Result<&File> {
         if self.open.get(object).is_none() {
             let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(&*self.directory, key.name(), flags, Mode::empty())?;
+            let file = rustix::fs::openat(&*self.directory, &key.name()[..], flags, Mode::empty())?;
             self.open.insert(object, File::from(file));
         }
         self.open.get(object).ok_or(Errno::NOENT)
@@ -234,7 +243,7 @@ impl Partials {
         directory: BorrowedFd<'_>,
         leaf: &[u8],
     ) -> Result<()> {
-        rustix::fs::renameat(&*self.directory, key.name(), directory, leaf)?;
+        rustix::fs::renameat(&*self.directory, &key.name()[..], directory, leaf)?;
         // Nothing writes to it from here on.
         self.open.remove(object);
         self.forget_journal(object, key, layout);
@@ -244,7 +253,7 @@ impl Partials {
     fn forget_journal(&mut self, object: ObjectId, key: Key, layout: &Layout) {
         if layout.is_divided() {
             self.journals.remove(object);
-            let _ = rustix::fs::unlinkat(&*self.directory, key.journal(), AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&*self.directory, &key.journal()[..], AtFlags::empty());
         }
     }
 
@@ -269,7 +278,7 @@ impl Partials {
     /// Removes the file of `key`, if there is one.
     pub(super) fn discard(&mut self, object: ObjectId, key: Key, layout: &Layout) {
         self.open.remove(object);
-        let _ = rustix::fs::unlinkat(&*self.directory, key.name(), AtFlags::empty());
+        let _ = rustix::fs::unlinkat(&*self.directory, &key.name()[..], AtFlags::empty());
         self.forget_journal(object, key, layout);
     }
 

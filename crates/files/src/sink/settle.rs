@@ -142,7 +142,7 @@ impl Sink {
     }
 
     fn put_in_place(&mut self, object: ObjectId) -> Result<(), SinkError> {
-        let Some(Incoming { path, key, hashes, .. }) = self.objects.get(&object).map(Box::as_ref) else {
+        let Some(Incoming { path, key, hashes, .. }) = self.objects.get(&object) else {
             return Ok(());
         };
         let (name, partials) = ((*key, &hashes.layout), &mut self.partials);
@@ -165,7 +165,7 @@ impl Sink {
 
     /// A file that was in place before has the right contents and time; its mode may have changed.
     fn put_right(&mut self, object: ObjectId) -> Result<(), SinkError> {
-        let Some(Incoming { path, metadata, .. }) = self.objects.get(&object).map(Box::as_ref) else {
+        let Some(Incoming { path, metadata, .. }) = self.objects.get(&object) else {
             return Ok(());
         };
         let mode = Mode::from_raw_mode(metadata.mode.into());
