@@ -120,7 +120,7 @@ fn refused() -> Result<(), Failed> {
         (
             PLAN.replace(name, &format!("{name}window = \"off\"\n")),
             2,
-            "in more than controller, loss and cache are only simulated",
+            "in more than controller, loss, cache and compact are only simulated",
         ),
         (PLAN.replace("congestion = \"cubic\"", "congestion = \"lia\""), 2, "the kernel's TCP has no lia"),
         (PLAN.replace("seeds = 1", "seeds = 1\nonly_simulated = \"it is\""), 0, "not emulated: it is"),

@@ -16,6 +16,7 @@
 //! | an ACK's receive window lowered to what the paths can carry in a round trip | [`window`], [`rtt`] |
 //! | waiting at the entry, fair among flows | [`entry`] |
 //! | which path takes it | [`pick`] |
+//! | what is the same in all packets of a flow is told once, and left out | [`compact`] |
 //! | what stands before it in a datagram | [`encap`] |
 //! | put in order at the exit, and for how long that may take | [`reorder`] |
 //! | what is lost, by three rules; one penalty per path and epoch | [`loss`], [`epoch`] |
@@ -30,6 +31,7 @@ extern crate alloc;
 pub mod cache;
 pub mod checksum;
 pub mod clamp;
+pub mod compact;
 pub mod encap;
 pub mod entry;
 pub mod epoch;

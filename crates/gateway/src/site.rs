@@ -10,6 +10,7 @@
 mod carry;
 mod config;
 mod deliver;
+mod headers;
 mod holes;
 mod judge;
 mod mend;
@@ -23,6 +24,7 @@ pub use parcel::{HEADROOM, Parcel};
 pub use status::{Counters, PathStatus, PeerStatus, Status};
 
 use crate::cache::Cache;
+use crate::compact::Slots;
 use crate::encap::Label;
 use crate::flow::FlowTable;
 use crate::loss::Rule;
@@ -63,6 +65,8 @@ pub struct Gateway {
     directory: Directory<usize>,
     flows: FlowTable<Carriage>,
     exit: Exit<Incoming, Parcel>,
+    /// Templates of what comes in, of flows in the table.
+    learned: BTreeMap<Incoming, Slots>,
     cache: Option<Cache<mend::Kept>>,
     out: VecDeque<Parcel>,
     passed: Passed,
@@ -135,6 +139,7 @@ impl Gateway {
             directory: Directory::new(),
             flows: FlowTable::new(flows),
             exit: Exit::new(exit),
+            learned: BTreeMap::new(),
             cache: cache.map(Cache::new),
             out: VecDeque::new(),
             passed: Passed::default(),
@@ -226,6 +231,7 @@ impl Gateway {
         if self.peers.get_mut(index).is_some_and(|peer| peer.on_gone(now, handle, why)) {
             self.counters.lost_sessions += 1;
             self.directory.forget(index);
+            self.learned.retain(|(peer, _), _| *peer != index);
             let out = &mut self.out;
             self.exit.forget(now, |(peer, _)| *peer == index, &mut |_, parcel| out.push_back(parcel));
             self.trim_out();

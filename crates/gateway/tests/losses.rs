@@ -24,7 +24,7 @@ fn sites(settings: Settings, paths: &[PipeConfig]) -> Sites {
 
 /// Alice fetches what Bob serves, and has all of it, byte for byte, within `limit` seconds. How long it took.
 fn fetch(sites: &mut Sites, bytes: u64, limit: u64) -> Duration {
-    sites.run(1_000);
+    sites.run(2_000);
     let from = sites.plan.host(1);
     sites.world.act(sites.bob, |site, _| site.host.serve(80, bytes));
     sites.world.act(sites.alice, |site, _| site.host.fetch(from, 80));
@@ -49,7 +49,7 @@ fn entry(sites: &Sites) -> Counters {
 fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_cache() {
     let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
     for rule in RULES {
-        // One flow meets some fifty losses; how many of them fall together is chance, so four flows are judged.
+        // One flow meets some fifty losses; how many of them fall together is chance, so eight flows are judged.
         let took = [None, Some(cache::Limits::default())].map(|cache| {
             let of = |seed| {
                 let settings = Settings { loss: rule, cache, ..Settings::default() };
@@ -65,7 +65,7 @@ fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_c
                 }
                 took
             };
-            (1..=4).map(of).sum::<Duration>()
+            (1..=8).map(of).sum::<Duration>()
         });
         assert!(took[1] * 10 < took[0] * 9, "{rule:?}: {took:?}");
     }

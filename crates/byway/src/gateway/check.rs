@@ -106,6 +106,11 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
         }
         .map(str::to_owned),
     );
+    if !config.settings.compact {
+        lines.push(
+            "Headers of TCP/IP travel whole, also to peers that would understand short ones.".to_owned(),
+        );
+    }
     if let Some(cache) = config.settings.cache {
         lines.push(format!(
             "It keeps what it sends until hosts acknowledge it, at most {} and {} of a flow, and sends what paths lose again by itself.",
@@ -254,7 +259,10 @@ mod tests {
             Report::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()).to_string()
         };
         let usual = text("");
-        assert!(!usual.contains("Losses are found") && !usual.contains("It keeps"), "{usual}");
+        for part in ["Losses are found", "It keeps", "Headers"] {
+            assert!(!usual.contains(part), "{usual}");
+        }
+        assert!(text("compact = false").contains("Headers of TCP/IP travel whole"));
         assert!(text("loss = \"all-passed\"").contains("later has arrived on every path (Harp)"));
         assert!(text("loss = \"batched\"").contains("maps in the packets that it sends (HIR)"));
         let kept = text("[limits]\ncache = \"32M\"");

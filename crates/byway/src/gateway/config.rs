@@ -247,6 +247,7 @@ fn settings(place: &Place<'_>, gateway: &GatewayText, limits: &LimitsText) -> Re
     Ok(Settings {
         loss: loss(place, gateway.loss.as_ref())?,
         cache,
+        compact: gateway.compact.unwrap_or(default.compact),
         observe: gateway.observe,
         fail_closed: gateway.fail_closed,
         dead_after,

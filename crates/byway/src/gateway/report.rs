@@ -59,6 +59,9 @@ pub struct PeerReport {
     /// Why there is none, or was none until a moment ago, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// Whether headers of TCP/IP travel short to it.
+    #[serde(default)]
+    pub compact: bool,
     /// The paths to it.
     pub paths: Vec<PathReport>,
     /// Flows to and from it.
@@ -123,6 +126,10 @@ impl GatewayReport {
             ("delivered_bytes", c.delivered_bytes),
             ("forbidden", c.forbidden),
             ("malformed", c.malformed),
+            ("short", c.short),
+            ("short_saved", c.short_saved),
+            ("examples", c.examples),
+            ("unknown", c.unknown),
             ("overrun", c.overrun),
             ("lost_sessions", c.lost_sessions),
             ("opened", status.table.taken),
@@ -162,6 +169,7 @@ impl PeerReport {
         Self {
             name: peer.name.clone(),
             up: peer.up,
+            compact: peer.compact,
             trouble: peer.trouble.clone(),
             paths: peer.paths.iter().map(PathReport::of).collect(),
             flows: peer.flows,
@@ -210,10 +218,11 @@ impl fmt::Display for GatewayReport {
         writeln!(f, "up for {:.0} s, {} flows{observing}", self.uptime, self.flows)?;
         for peer in &self.peers {
             let state = if peer.up { "up" } else { "down: flows take the plain route" };
+            let whole = if peer.up && !peer.compact { ", headers whole" } else { "" };
             let trouble = peer.trouble.as_ref().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
             writeln!(
                 f,
-                "{}: {state}{trouble}; serves {}; {} flows, {} carried, {} waiting, {} dropped",
+                "{}: {state}{trouble}{whole}; serves {}; {} flows, {} carried, {} waiting, {} dropped",
                 peer.name,
                 if peer.serves.is_empty() { "nobody yet".into() } else { peer.serves.join(", ") },
                 peer.flows,

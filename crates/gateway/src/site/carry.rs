@@ -1,14 +1,15 @@
 //! From the hosts to the session: which packets are carried, and by which path each goes.
 
+use super::headers::recover;
 use super::mend::Kept;
 use super::peers::Waiting;
 use super::{Gateway, Parcel};
 use crate::cache::{Cache, Sent};
 use crate::checksum::State;
 use crate::clamp::{clamp, mss_for};
-use crate::encap::{Label, Message, header_len};
+use crate::compact::Teaching;
+use crate::encap::{COMPACT, Label, Message, header_len};
 use crate::flow::{FlowId, Seen, Why};
-use crate::loss::Rule;
 use crate::pick::{self, Want, pick};
 use crate::rules::{Action, Origin, classify};
 use crate::segment::Segment;
@@ -27,6 +28,10 @@ pub(super) struct Carriage {
     pub label: Label,
     /// The place of its next packet.
     pub sequence: u32,
+    /// What the peer knows of its headers.
+    pub teaching: Teaching,
+    /// The peer's name for the other direction, if an example of its headers is kept.
+    pub incoming: Option<Label>,
     /// What was advertised to the host on this side.
     pub advertised: Advertised,
     /// When its host last sent data, if that was of late: then the peer has it among those that are sending.
@@ -44,6 +49,8 @@ impl Carriage {
             peer,
             label,
             sequence: 0,
+            teaching: Teaching::default(),
+            incoming: None,
             advertised: Advertised::default(),
             sent_at: None,
             receiver: u64::MAX,
@@ -203,10 +210,12 @@ impl Gateway {
                     if let Some(cache) = cache {
                         next.keep(cache);
                     }
-                    Some(next.into_datagram(settings.loss))
+                    let short = path.is_some();
+                    Some(next.into_datagram(now, settings.loss, (peer, flows), short, counters))
                 });
                 let Some(mut datagram) = next else { break };
                 let judge = &mut peer.judge;
+                let sent_bytes = datagram.len() as u64;
                 let sent = match path {
                     Some(path) => {
                         let mark = judge.as_mut().map_or(0, |judge| judge.on_sent(now, path, &mut datagram));
@@ -221,12 +230,12 @@ impl Gateway {
                 };
                 let view = views.iter_mut().find(|view| Some(view.id) == path);
                 match (sent, view) {
-                    (Ok(()), Some(view)) => view.in_flight += bytes as u64,
+                    (Ok(()), Some(view)) => view.in_flight += sent_bytes,
                     (Ok(()), None) => {}
                     (Err((Refused::TooLarge(_), datagram)), _) => {
                         counters.too_large += 1;
                         if !settings.fail_closed {
-                            out.extend(Parcel::carried_by(datagram));
+                            out.extend(recover(datagram, peer, flows));
                         }
                     }
                     (Err((Refused::NoRoom | Refused::NotActive, datagram)), view) => {
@@ -241,9 +250,14 @@ impl Gateway {
         });
     }
 
-    /// Tells a peer which hosts are served here.
+    /// Tells a peer which hosts are served here, and what is understood.
     pub(super) fn announce(&mut self, index: usize) {
         let Some(peer) = self.peers.get_mut(index) else { return };
+        if self.settings.compact {
+            let mut datagram = alloc::vec![0; 2];
+            Message::Speaks { features: &[COMPACT] }.write(&mut Writer::new(&mut datagram));
+            peer.returned.push_back(datagram);
+        }
         for part in &self.announcement {
             let mut datagram = alloc::vec![0; part.len() + 1];
             Message::Serves { part }.write(&mut Writer::new(&mut datagram));
@@ -255,7 +269,9 @@ impl Gateway {
     /// The session is gone: what waits for it goes by the plain route.
     pub(super) fn release(&mut self, index: usize) {
         let Some(peer) = self.peers.get_mut(index) else { return };
-        let mut released: Vec<Parcel> = peer.returned.drain(..).filter_map(Parcel::carried_by).collect();
+        let returned = core::mem::take(&mut peer.returned);
+        let mut released: Vec<Parcel> =
+            returned.into_iter().filter_map(|datagram| recover(datagram, peer, &self.flows)).collect();
         while let Some((_, waiting)) = peer.entry.pop() {
             released.push(waiting.parcel);
         }
@@ -268,9 +284,13 @@ impl Gateway {
         while let Some((id, data)) = self.flows.next_gone() {
             if let Some(peer) = self.peers.get_mut(data.peer) {
                 peer.entry.clear(id.slot());
+                peer.labels.remove(&data.label);
                 if let Some(judge) = &mut peer.judge {
                     judge.forget(data.label);
                 }
+            }
+            if let Some(label) = data.incoming {
+                self.learned.remove(&(data.peer, label));
             }
             if let Some(cache) = &mut self.cache {
                 cache.clear(id.slot());
@@ -280,10 +300,10 @@ impl Gateway {
 }
 
 /// A packet whose turn it is, and its place in the order; what only acknowledges has none.
-struct Next {
-    waiting: Waiting,
-    label: Label,
-    sequence: Option<u32>,
+pub(super) struct Next {
+    pub waiting: Waiting,
+    pub label: Label,
+    pub sequence: Option<u32>,
 }
 
 /// The next packet whose turn it is.
@@ -310,13 +330,6 @@ impl Next {
         if sequence != end {
             let kept = Sent { number, sequence, end, bytes: packet.len(), packet: packet.to_vec() };
             cache.on_sent(self.waiting.flow.slot(), kept);
-        }
-    }
-
-    fn into_datagram(self, rule: Rule) -> Vec<u8> {
-        match self.sequence {
-            Some(sequence) => self.waiting.parcel.in_place(rule, self.label, sequence),
-            None => self.waiting.parcel.unordered(),
         }
     }
 }

@@ -87,6 +87,8 @@ pub struct Settings {
     pub loss: crate::loss::Rule,
     /// Packets are kept until they are acknowledged, and lost ones sent again from here; `None`: that is left to the hosts.
     pub cache: Option<cache::Limits>,
+    /// Headers of TCP/IP travel short to peers that understand that, and are understood from them.
+    pub compact: bool,
     /// Packets that wait for the hosts' side at most.
     pub outbox: usize,
 }
@@ -106,6 +108,7 @@ impl Default for Settings {
             headroom_percent: 50,
             loss: crate::loss::Rule::PathNumbers,
             cache: None,
+            compact: true,
             outbox: 4_096,
         }
     }

@@ -1,11 +1,11 @@
 //! From the session to the hosts: packets are put in order, and the windows in them say what the way back to their host can carry.
 
+use super::Gateway;
 use super::carry::Carriage;
 use super::peers::Way;
-use super::{Gateway, Parcel};
 use crate::checksum::State;
 use crate::clamp::{best_packet, clamp, mss_for};
-use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN, header_len};
+use crate::encap::{BATCHED_LEN, LABELLED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN, header_len};
 use crate::flow::Seen;
 use crate::reorder::{Arrived, Timer};
 use crate::segment::Segment;
@@ -62,13 +62,18 @@ impl Gateway {
         }
         match Message::read(&data) {
             Ok(Message::Ordered { label, sequence, .. }) => {
-                self.on_packet(now, index, Some((label, sequence)), ORDERED_LEN, data);
+                self.on_packet(now, (index, session), (Some(label), Some(sequence)), ORDERED_LEN, data);
             }
             Ok(Message::Batched { label, sequence, map, .. }) => {
                 self.on_map(index, label, sequence, map);
-                self.on_packet(now, index, Some((label, sequence)), BATCHED_LEN, data);
+                self.on_packet(now, (index, session), (Some(label), Some(sequence)), BATCHED_LEN, data);
             }
-            Ok(Message::Unordered { .. }) => self.on_packet(now, index, None, UNORDERED_LEN, data),
+            Ok(Message::Unordered { .. }) => {
+                self.on_packet(now, (index, session), (None, None), UNORDERED_LEN, data);
+            }
+            Ok(Message::Labelled { label, .. }) => {
+                self.on_packet(now, (index, session), (Some(label), None), LABELLED_LEN, data);
+            }
             Ok(Message::Serves { part }) => {
                 if let (Ok(part), Some(peer)) = (Part::read(part), self.peers.get(index)) {
                     self.directory.on_part(index, part, &peer.config.allowed);
@@ -81,6 +86,10 @@ impl Gateway {
                 self.on_reported(now, index, (label, first, end));
                 self.give_back(session, data);
             }
+            Ok(told) => {
+                self.on_told(index, &told);
+                self.give_back(session, data);
+            }
             Err(_) => {
                 self.counters.malformed += 1;
                 self.give_back(session, data);
@@ -88,7 +97,7 @@ impl Gateway {
         }
     }
 
-    fn give_back(&mut self, session: Handle, buffer: alloc::vec::Vec<u8>) {
+    pub(super) fn give_back(&mut self, session: Handle, buffer: alloc::vec::Vec<u8>) {
         if let Some(connection) = self.endpoint.connection_mut(session) {
             connection.recycle(buffer);
         }
@@ -98,16 +107,14 @@ impl Gateway {
     fn on_packet(
         &mut self,
         now: Instant,
-        index: usize,
-        place: Option<(Label, u32)>,
+        (index, session): (usize, Handle),
+        (label, sequence): (Option<Label>, Option<u32>),
         header: usize,
-        mut data: alloc::vec::Vec<u8>,
+        data: alloc::vec::Vec<u8>,
     ) {
-        if header != ORDERED_LEN {
-            let copy = Parcel::copy(self.buffer(), data.get(header..).unwrap_or_default()).into_buffer();
-            self.recycle(core::mem::replace(&mut data, copy));
-        }
-        let mut parcel = Parcel::new(data);
+        let Some((mut parcel, example)) = self.unpack(now, (index, session), label, header, data) else {
+            return;
+        };
         // The session vouches for the bytes; that the host's checksum is right the other host will see for itself.
         let Ok(segment) = Segment::read(parcel.packet(), State::Checked) else {
             self.counters.malformed += 1;
@@ -125,7 +132,10 @@ impl Gateway {
         });
         self.clear_gone();
         if let Seen::Carried { flow: id, from, .. } = seen {
-            if !self.on_ack(now, index, id, &segment, place.is_some()) {
+            if let Some(example) = label.zip(example) {
+                self.learn(index, example, id, parcel.packet());
+            }
+            if !self.on_ack(now, index, id, &segment, sequence.is_some()) {
                 return self.recycle(parcel.into_buffer());
             }
             let way = self.peers.get(index).map(|peer| peer.way).unwrap_or_default();
@@ -147,7 +157,7 @@ impl Gateway {
         }
         self.counters.delivered += 1;
         self.counters.delivered_bytes += parcel.len() as u64;
-        let Some((label, sequence)) = place else { return self.put_out(parcel) };
+        let Some((label, sequence)) = label.zip(sequence) else { return self.put_out(parcel) };
         let timer = self.settings.timer;
         let wait = self.peers.get(index).map_or(Duration::ZERO, |peer| match timer {
             Timer::Peak { cap } => peer.way.reorder_wait.max(peer.lateness.wait()).min(cap),

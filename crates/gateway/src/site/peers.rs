@@ -7,7 +7,7 @@ use super::config;
 use super::holes::Holes;
 use super::judge::Judge;
 use super::parcel::Parcel;
-use crate::encap::{LOSS, Label, UNORDERED};
+use crate::encap::{Label, Message};
 use crate::entry::EntryQueue;
 use crate::epoch::Epochs;
 use crate::flow::FlowId;
@@ -126,6 +126,14 @@ pub(super) struct Peer {
     pub epochs: Epochs,
     /// What is missing of what it sent, by its maps.
     pub holes: Holes,
+    /// Whether it understands short headers, as far as this side does.
+    pub speaks: bool,
+    /// Sessions with it that began: who is at the other end may have forgotten what was told in one before.
+    pub begun: u32,
+    /// The flows of which examples were sent to it.
+    pub labels: BTreeMap<Label, FlowId>,
+    /// When it was last told of a template that is not known here.
+    pub complained: Option<Instant>,
 }
 
 impl Peer {
@@ -156,6 +164,10 @@ impl Peer {
             judge,
             epochs: Epochs::new(),
             holes: Holes::default(),
+            speaks: false,
+            begun: 0,
+            labels: BTreeMap::new(),
+            complained: None,
         }
     }
 
@@ -167,9 +179,7 @@ impl Peer {
     /// What the next datagram for its paths asks of them, and its bytes, if `header` stands before a packet; `None`: nothing waits.
     pub fn next_want(&mut self, header: usize) -> Option<(Want, usize)> {
         match self.returned.front() {
-            Some(datagram) if matches!(datagram.first(), Some(&(UNORDERED | LOSS))) => {
-                Some((Want::Soon, datagram.len()))
-            }
+            Some(datagram) if Message::is_urgent(datagram) => Some((Want::Soon, datagram.len())),
             Some(datagram) => Some((Want::Room, datagram.len())),
             None => {
                 let (_, waiting) = self.entry.peek()?;
@@ -215,6 +225,7 @@ impl Peer {
             self.dialling = None;
         }
         self.sessions.push(handle);
+        (self.speaks, self.begun) = (false, self.begun.wrapping_add(1));
         self.new_paths();
         if self.sessions.len() > MOST_SESSIONS {
             let oldest = self.sessions.remove(0);

@@ -7,7 +7,7 @@ use byway_engine::seal::Suites;
 use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
 use byway_gateway::site::{Config, Gateway, Parcel, Peer, Settings};
-use byway_gateway::{Prefix, State};
+use byway_gateway::{Prefix, Segment, State};
 use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
 use byway_sim::{Handle, LinkId, PipeConfig, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
@@ -50,6 +50,8 @@ impl Site {
             while let Some(parcel) = self.gateway.next_packet() {
                 moved = true;
                 let packet = parcel.packet();
+                // However it came here, and whether it is carried or not.
+                assert!(Segment::read(packet, State::Full).is_ok(), "{packet:?} is not what a host sent");
                 let to = match packet[0] >> 4 {
                     4 => IpAddr::from(<[u8; 4]>::try_from(&packet[16..20]).expect("an address")),
                     _ => IpAddr::from(<[u8; 16]>::try_from(&packet[24..40]).expect("an address")),
@@ -138,13 +140,22 @@ pub struct Plan {
     /// Words for this many relays are in both gateways' configuration.
     pub relays: usize,
     pub settings: Settings,
+    /// What is different at Bob's site, if something is.
+    pub of_bob: Option<Settings>,
     pub congestion: &'static str,
     pub seed: u64,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { v6: false, relays: 0, settings: Settings::default(), congestion: "harp", seed: 1 }
+        Self {
+            v6: false,
+            relays: 0,
+            settings: Settings::default(),
+            of_bob: None,
+            congestion: "harp",
+            seed: 1,
+        }
     }
 }
 
@@ -228,7 +239,7 @@ impl Plan {
             rules: Rules { rules: vec![Rule { action: Action::Background, ..Rule::default() }] },
             serves: vec![Served { hosts: prefix(site), ports: Vec::new() }],
             serial: 1,
-            settings: self.settings,
+            settings: self.of_bob.filter(|_| site == 1).unwrap_or(self.settings),
         }
     }
 

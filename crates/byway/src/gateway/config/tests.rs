@@ -70,7 +70,10 @@ fn a_whole_file_is_read() {
 
 #[test]
 fn little_suffices() {
+    let config = read("[gateway]\nserves = [\"10.0.0.0/8\"]\ncompact = false\n").unwrap();
+    assert!(!config.settings.compact);
     let config = read("[gateway]\nserves = [\"10.0.0.0/8\"]\n").unwrap();
+    assert!(config.settings.compact);
     assert_eq!((config.tun.as_str(), config.mark, config.congestion), (TUN, MARK, "harp"));
     assert!(config.listen.is_empty() && config.key.is_none() && !config.exposed);
     assert_eq!(config.settings, Settings::default());

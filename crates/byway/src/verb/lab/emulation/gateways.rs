@@ -32,10 +32,10 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
         if gateways.per_flow {
             return refused("a bundle for each flow is only simulated");
         }
-        let Settings { loss, cache, .. } = gateways.settings;
-        if gateways.settings != (Settings { loss, cache, ..Settings::default() }) {
+        let Settings { loss, cache, compact, .. } = gateways.settings;
+        if gateways.settings != (Settings { loss, cache, compact, ..Settings::default() }) {
             return refused(
-                "gateways that differ from byway's own in more than controller, loss and cache are only simulated",
+                "gateways that differ from byway's own in more than controller, loss, cache and compact are only simulated",
             );
         }
         if !geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
@@ -128,7 +128,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         let mut config = String::new();
         let _ = write!(
             config,
-            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\n{}\
+            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\ncompact = {}\n{}\
              [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
              [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
             serves.map_or("", String::as_str),
@@ -137,6 +137,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
             gateways.congestion,
             25_207 + u32::from(port - OURS),
             gateways.settings.loss.name(),
+            gateways.settings.compact,
             gateways.settings.cache.map(|cache| limits(&cache)).unwrap_or_default(),
             key(site, peer, &name)?,
             site.address(peer)?,
