@@ -75,8 +75,7 @@ fn requests_hardly_notice_background_transfers_and_leave_them_the_rest() {
             "{others}: median {median:.3}, p90 {p90:.3}, {share:.3} of the rest, full after {back:.1} s"
         );
         println!("{what}");
-        // 0.8 of the rest is wanted, and just missed beside these, which are paced and so last longer than those of programs.
-        assert!(median <= 1.25 && p90 <= 1.40 && share >= 0.78 && back <= 10.0, "{what}");
+        assert!(median <= 1.25 && p90 <= 1.40 && share >= 0.8 && back <= 10.0, "{what}");
     }
 }
 
