@@ -1,4 +1,5 @@
-//! An IP packet with room before it for what the session's datagram begins with, so that no packet is ever moved in memory.
+//! An IP packet with room before it for what the session's datagram begins with, so that no packet is moved in memory but one whose
+//! headers become short.
 
 use crate::encap::{BATCHED_LEN, LABELLED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN};
 use crate::loss::Rule;
