@@ -24,6 +24,11 @@ pub trait Owner: Send {
     /// What the machine has to send after the turn is sent next. May be called without cause.
     fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> Flow;
 
+    /// Sockets that the owner opened in the turn before: the driver takes them, and their numbers go on from those that it has.
+    fn opened(&mut self) -> Vec<Socket> {
+        Vec::new()
+    }
+
     /// A device of the owner's, beside the machine's sockets: there is a turn whenever it has something to read. Asked for once,
     /// before the first turn.
     fn device(&self) -> Option<TunSource> {
@@ -85,7 +90,7 @@ const DEVICE_PAUSE: Duration = Duration::from_micros(500);
 const RECEIVE_FAILURES: u32 = 1_000;
 
 /// Runs `machine` on the calling thread until `owner` or `control` says stop. The machine learns of its sockets first:
-/// the socket at index `i` is `Local(i)`, and up.
+/// the socket at index `i` is `Local(i)`, and up. So are those that the owner [opens](Owner::opened) later.
 pub fn run<O: Owner>(
     machine: O::Machine,
     owner: O,
@@ -146,13 +151,27 @@ enum Progress {
 
 impl<O: Owner> Driver<'_, O> {
     fn run(&mut self) -> Result<(), DriverError> {
-        let sources: Vec<_> = self.links.iter().map(|link| link.socket.io.clone()).collect();
         let device = self.owner.device();
-        let mut waiter = Waiter::new(self.control.waker(), &sources, device.as_ref());
-        self.announce()?;
+        self.announce(0)?;
         let mut progress = Progress::More;
+        while let Some(opened) = self.run_with_these(device.as_ref(), &mut progress)? {
+            let before = self.links.len();
+            self.links.extend(opened.into_iter().map(|socket| Link { socket, failures: 0 }));
+            self.announce(before)?;
+        }
+        Ok(())
+    }
+
+    /// Runs until the end, or until the owner opened more sockets.
+    fn run_with_these(
+        &mut self,
+        device: Option<&TunSource>,
+        progress: &mut Progress,
+    ) -> Result<Option<Vec<Socket>>, DriverError> {
+        let sources: Vec<_> = self.links.iter().map(|link| link.socket.io.clone()).collect();
+        let mut waiter = Waiter::new(self.control.waker(), &sources, device);
         loop {
-            let (until, blocked) = self.patience(progress);
+            let (until, blocked) = self.patience(*progress);
             waiter.wait(&self.clock, until, blocked).map_err(DriverError::Wait)?;
             if waiter.rung() {
                 self.control.counters().rung.add(1);
@@ -171,17 +190,22 @@ impl<O: Owner> Driver<'_, O> {
             }
             self.control.counters().turns.add(1);
             let flow = self.owner.turn(&mut self.machine, now);
-            progress = self.transmit();
+            *progress = self.transmit();
             if flow == Flow::Stop || stopped {
-                return Ok(());
+                return Ok(None);
+            }
+            let opened = self.owner.opened();
+            if !opened.is_empty() {
+                return Ok(Some(opened));
             }
         }
     }
 
-    fn announce(&mut self) -> Result<(), DriverError> {
+    /// Tells the machine of the sockets from this one on.
+    fn announce(&mut self, first: usize) -> Result<(), DriverError> {
         let count = self.links.len();
         let now = self.clock.now();
-        for (index, link) in self.links.iter().enumerate() {
+        for (index, link) in self.links.iter().enumerate().skip(first) {
             let number = u16::try_from(index).map_err(|_| DriverError::TooManySockets(count))?;
             let change = LinkChange { local: Local(number), address: link.socket.address(), up: true };
             self.machine.handle(now, Input::Link(change));
