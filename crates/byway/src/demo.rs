@@ -96,6 +96,7 @@ pub fn transfer(
         journals: None,
         controller: Class::Normal.controller(u64::from_be_bytes(byway_net::seed()?)),
         sockets: vec![Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?],
+        follow: None,
         config: Config::default(),
     })?;
     let mut stop = None;

@@ -19,7 +19,7 @@ use libtest_mimic::Failed;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 /// Relays may send to the hosts of this test, which are private.
@@ -30,6 +30,8 @@ fn main() {
     let tests = vec![
         test("a_tree_travels_over_the_direct_line_and_two_relays", possible, over_three_lines),
         test("a_tree_arrives_through_a_relay_when_there_is_no_direct_line", possible, without_a_direct_line),
+        test("a_background_transfer_says_that_it_yields", possible, yielding),
+        test("a_second_uplink_comes_goes_and_comes_back", possible, a_second_uplink),
     ];
     conclude(tests, (!possible).then_some("they need root and the programs ip and tc"), false);
 }
@@ -88,14 +90,14 @@ impl Hosts {
         let ready: Value =
             serde_json::from_str(&line).unwrap_or_else(|_| panic!("{arguments:?} said {line:?}"));
         assert_eq!(ready["event"], "ready", "{line}");
-        (Running { child, _lines: lines }, ready)
+        (Running { child, _lines: Some(lines) }, ready)
     }
 }
 
 /// A process that ends when it is dropped.
 struct Running {
     child: Child,
-    _lines: BufReader<std::process::ChildStdout>,
+    _lines: Option<BufReader<ChildStdout>>,
 }
 
 impl Running {
@@ -182,5 +184,90 @@ fn without_a_direct_line() -> Result<(), Failed> {
     send(&hosts, directory.path(), &["send", source.to_str().unwrap(), ready["ticket"].as_str().unwrap()]);
     assert_eq!(receiver.wait(), Some(0));
     assert_eq!(byway_files::compare(&source, &sink.join("photos"))?, []);
+    Ok(())
+}
+
+/// The next event of a sender's progress that is what is waited for.
+fn until(lines: &mut impl BufRead, what: &str, is_it: impl Fn(&Value) -> bool) {
+    let mut last = String::new();
+    for line in lines.lines() {
+        last = line.unwrap();
+        let event: Value = serde_json::from_str(&last).unwrap();
+        assert_ne!(event["event"], "result", "it ended before {what}: {last}");
+        if event["event"] == "progress" && is_it(&event) {
+            return;
+        }
+    }
+    panic!("it ended before {what}: {last}");
+}
+
+/// What all paths from this address carried so far by a progress event; `None` if there is none that is in use.
+fn carried(progress: &Value, from: &str) -> Option<u64> {
+    let paths = progress["paths"].as_array().unwrap().iter();
+    let used =
+        paths.filter(|path| path["name"].as_str().unwrap().ends_with(from) && path["state"] == "active");
+    used.map(|path| path["bytes"].as_u64().unwrap()).reduce(|sum, more| sum + more)
+}
+
+/// A sender that begins with one uplink uses a second one when it appears, goes on without it, and takes it again.
+fn a_second_uplink() -> Result<(), Failed> {
+    let hosts = Hosts::new("u");
+    let directory = tempfile::tempdir()?;
+    let (source, sink) = (directory.path().join("photos"), directory.path().join("in"));
+    byway_files::generate(&source, 5, 28 << 20)?;
+    let second = |state| hosts.hosts.says("snd", &["ip", "link", "set", "a0", state]);
+    hosts.hosts.says("snd", &["ip", "link", "set", "b0", "down"]);
+    hosts.hosts.says("snd", &["ip", "address", "del", "10.77.1.1/24", "dev", "a0"]);
+    second("down");
+    let relay = [&["relay", "--listen", "10.77.1.2:4748"], PRIVATE.as_slice()].concat();
+    let (_relay, ready) = hosts.start("r1", directory.path(), &relay);
+    let word = ready["word"].as_str().unwrap().to_owned();
+    let recv = ["recv", sink.to_str().unwrap(), "--once"];
+    let (mut receiver, ready) = hosts.start("rcv", directory.path(), &recv);
+    let (source, ticket) = (source.to_str().unwrap(), ready["ticket"].as_str().unwrap());
+    let arguments = ["send", source, ticket, "--relay", &word, "--priority", "normal"];
+    let mut child = hosts.byway("snd", directory.path(), &arguments).spawn()?;
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let sender = Running { child, _lines: None };
+    let used = |progress: &Value| carried(progress, "from 10.77.1.1").is_some_and(|bytes| bytes > 200_000);
+    until(&mut lines, "it began", |progress| progress["bytes"].as_u64() > Some(500_000));
+    hosts.hosts.says("snd", &["ip", "address", "add", "10.77.1.1/24", "dev", "a0"]);
+    second("up");
+    until(&mut lines, "it used the second uplink", used);
+    second("down");
+    until(&mut lines, "it noticed that it went", |progress| carried(progress, "from 10.77.1.1").is_none());
+    second("up");
+    until(&mut lines, "it used it again", used);
+    let last = lines.lines().last().unwrap()?;
+    let result: Value = serde_json::from_str(&last)?;
+    assert_eq!((&result["event"], &result["verified"]), (&"result".into(), &true.into()), "{last}");
+    assert_eq!(receiver.wait(), Some(0));
+    drop(sender);
+    assert_eq!(byway_files::compare(&directory.path().join("photos"), &sink.join("photos"))?, []);
+    Ok(())
+}
+
+/// Beside somebody else's transfer on the same line a background one says why it is slow.
+fn yielding() -> Result<(), Failed> {
+    let hosts = Hosts::new("y");
+    let directory = tempfile::tempdir()?;
+    let sink = directory.path().join("in");
+    let (_receiver, ready) = hosts.start("rcv", directory.path(), &["recv", sink.to_str().unwrap()]);
+    let start = |name: &str, priority: &str| -> std::io::Result<(Running, BufReader<ChildStdout>)> {
+        let file = directory.path().join(name);
+        std::fs::write(&file, vec![7; 32 << 20])?;
+        let ticket = ready["ticket"].as_str().unwrap();
+        let arguments =
+            ["send", file.to_str().unwrap(), ticket, "--bind", "10.77.0.1", "--priority", priority];
+        let mut child = hosts.byway("snd", directory.path(), &arguments).spawn()?;
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Ok((Running { child, _lines: None }, lines))
+    };
+    let (_normal, mut lines) = start("one", "normal")?;
+    until(&mut lines, "it began", |progress| progress["bytes"].as_u64() > Some(2_000_000));
+    let (_background, mut lines) = start("two", "background")?;
+    let told =
+        |progress: &Value| progress["pause"] == "yielding" && progress["paths"][0]["pause"] == "yielding";
+    until(&mut lines, "it yielded", told);
     Ok(())
 }

@@ -34,6 +34,7 @@ pub mod sockets;
 mod start;
 mod taking;
 mod tally;
+mod uplinks;
 mod writer;
 
 pub use gate::{Gate, Taken};

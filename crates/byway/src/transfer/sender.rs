@@ -7,6 +7,7 @@ use super::reader::TreeDone;
 use super::running::Running;
 use super::start::start_feed;
 use super::tally::{Counter, PathTally, state_name};
+use super::uplinks::Uplinks;
 use super::{News, code_of, failure_of, route_name};
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
@@ -19,10 +20,10 @@ use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach};
 use byway_net::{Clock, Control, Flow, Owner, Socket};
 use byway_wire::relay::Word;
-use byway_wire::{Duration, Instant, PathId};
+use byway_wire::{Duration, Input, Instant, Machine as _, PathId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,6 +59,8 @@ pub struct SendingPlan {
     pub controller: Box<dyn Controller>,
     /// To send from: each adds paths.
     pub sockets: Vec<Socket>,
+    /// To send from addresses of this host that come meanwhile, too, where they may lead to one of these.
+    pub follow: Option<Vec<IpAddr>>,
     /// How the session behaves.
     pub config: Config,
 }
@@ -101,7 +104,8 @@ impl Sending {
         let journals = plan.journals.as_deref().map(|directory| (directory, &plan.ticket));
         let (feed, kind, transfer, reader) =
             start_feed(plan.payload, &plan.identity, journals, &control, &news)?;
-        let locals = plan.sockets.iter().map(Socket::address).collect();
+        let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
+        let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
         let cap = plan.config.cap;
         let endpoint = Endpoint::new(EndpointConfig {
             identity: handshake::Identity::from_secret(*plan.identity.secret().expose()),
@@ -148,6 +152,7 @@ impl Sending {
             notices: BTreeSet::new(),
             locals,
             ending: None,
+            uplinks,
             leave_at: None,
             cap,
             question,
@@ -219,6 +224,7 @@ pub struct Sender {
     leave_at: Option<Instant>,
     /// What this side sends at most, in bytes per second.
     cap: Option<u64>,
+    uplinks: Option<Uplinks>,
     /// Whether the receiver is there.
     question: Question,
     probe: Probe,
@@ -243,6 +249,9 @@ impl Owner for Sender {
             self.drive(endpoint, handle, now);
         }
         if self.ending.is_none() && self.cancel.load(Ordering::Acquire) {
+        for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
+            endpoint.handle(now, Input::Link(change));
+        }
             self.fail(Failure::new(Exit::Interrupted, "interrupted"), now);
         }
         let Some(ending) = &self.ending else { return Flow::Continue };
@@ -263,6 +272,12 @@ impl Owner for Sender {
 
 impl Sender {
     fn begin(&mut self, endpoint: &mut Endpoint, now: Instant, connect: Connect) {
+
+    fn opened(&mut self) -> Vec<Socket> {
+        let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
+        self.locals.extend(opened.iter().map(Socket::address));
+        opened
+    }
         match endpoint.connect(now, connect) {
             Ok(handle) => {
                 self.handle = Some(handle);

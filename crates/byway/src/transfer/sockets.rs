@@ -6,7 +6,7 @@ use byway_net::{BindError, Interface, Socket, interfaces};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
-const MOST: usize = 8;
+pub(super) const MOST: usize = 8;
 
 /// Sockets to receive on: those asked for, or else one per address family, for all of the host's addresses, on one port
 /// as far as that is free. Where any port will do, the one that tickets named `before` is tried first.

@@ -52,10 +52,12 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     }
     let plan = || -> Result<SendingPlan> {
         let payload = if piped { Payload::Pipe(Box::new(io::stdin())) } else { Payload::Tree(paths.clone()) };
+        let destinations = destinations(&ticket, &relays);
         Ok(SendingPlan {
             identity: state.identity()?,
             journals: Some(state.sending()),
-            sockets: sockets::sending(&arguments.bind, &destinations(&ticket, &relays))?,
+            sockets: sockets::sending(&arguments.bind, &destinations)?,
+            follow: arguments.bind.is_empty().then_some(destinations),
             ticket: ticket.clone(),
             relays: relays.clone(),
             payload,
