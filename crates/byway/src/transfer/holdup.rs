@@ -23,9 +23,17 @@ pub(super) fn is_silent(status: &Status) -> bool {
     used.all(|path| path.silent > 0)
 }
 
-/// Why the whole transfer is held up after so long a silence; else as [`of_transfer`].
-pub(super) fn after(silence: Duration, status: &Status) -> Option<Pause> {
-    if silence >= PATIENCE { Some(Pause::NoAnswer) } else { of_transfer(status) }
+/// Why the whole transfer is held up after so long a silence; else as [`of_transfer`]. Where nothing else does, it is what a
+/// relay would carry whose quota is `used_up`.
+pub(super) fn after(silence: Duration, used_up: bool, status: &Status) -> Option<Pause> {
+    let carries = |path: &PathStatus| path.state != State::Probing;
+    if used_up && !status.paths.iter().any(carries) {
+        return Some(Pause::RelayQuota); // the receiver is not asked: no path leads to it
+    }
+    if silence >= PATIENCE {
+        return Some(Pause::NoAnswer);
+    }
+    of_transfer(status).or(used_up.then_some(Pause::RelayQuota))
 }
 
 /// Why the whole transfer is held up, if it is not for want of what its paths carry.
@@ -107,8 +115,23 @@ mod tests {
         assert!(!is_silent(&status(vec![silent(0), silent(4)])));
         assert!(is_silent(&status(Vec::new())), "there is no path left");
         let one = status(vec![silent(4)]);
-        assert_eq!(after(Duration::from_millis(2_999), &one), None);
-        assert_eq!(after(PATIENCE, &one), Some(Pause::NoAnswer));
+        assert_eq!(after(Duration::from_millis(2_999), false, &one), None);
+        assert_eq!(after(PATIENCE, false, &one), Some(Pause::NoAnswer));
+    }
+
+    #[test]
+    fn a_quota_is_the_reason_if_nothing_else_is() {
+        let at_once = |status: &Status| after(Duration::ZERO, true, status);
+        let fast = || path(State::Active, Some(1), 50);
+        assert_eq!(at_once(&status(vec![fast()])), Some(Pause::RelayQuota));
+        assert_eq!(at_once(&status(vec![path(State::Choked, Some(0), 2)])), Some(Pause::Yielding));
+        let capped = Status { capped: true, ..status(vec![fast()]) };
+        assert_eq!(at_once(&capped), Some(Pause::BandwidthLimit));
+        assert_eq!(after(PATIENCE, true, &status(vec![fast()])), Some(Pause::NoAnswer));
+        // Without that relay there is no path at all.
+        for paths in [vec![], vec![path(State::Probing, None, 2)]] {
+            assert_eq!(after(PATIENCE, true, &status(paths)), Some(Pause::RelayQuota));
+        }
     }
 
     #[test]

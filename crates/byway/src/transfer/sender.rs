@@ -19,7 +19,7 @@ use byway_engine::handshake::{self, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach};
 use byway_net::{Clock, Control, Flow, Owner, Socket};
-use byway_wire::relay::Word;
+use byway_wire::relay::{Reason, Word};
 use byway_wire::{Duration, Input, Instant, Machine as _, PathId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -150,9 +150,10 @@ impl Sending {
             names: BTreeMap::new(),
             relays_known: BTreeSet::new(),
             notices: BTreeSet::new(),
+            used_up: BTreeSet::new(),
             locals,
-            ending: None,
             uplinks,
+            ending: None,
             leave_at: None,
             cap,
             question,
@@ -214,17 +215,20 @@ pub struct Sender {
     news: SyncSender<News>,
     cancel: Arc<AtomicBool>,
     counter: Counter,
-    names: BTreeMap<PathId, String>,
+    /// What to call the paths that are up, and where they go first.
+    names: BTreeMap<PathId, (String, SocketAddr)>,
     /// Relays that work, or of which it was said that they do not.
     relays_known: BTreeSet<SocketAddr>,
-    /// What relays said of which path: once is enough.
-    notices: BTreeSet<(PathId, u8)>,
+    /// What which relays said, by name: once is enough, though each is asked again now and then.
+    notices: BTreeSet<(String, u8)>,
+    /// Relays that say that their quota is used up; `None`: one on a path that was never of use.
+    used_up: BTreeSet<Option<SocketAddr>>,
     locals: Vec<SocketAddr>,
+    uplinks: Option<Uplinks>,
     ending: Option<Ending>,
     leave_at: Option<Instant>,
     /// What this side sends at most, in bytes per second.
     cap: Option<u64>,
-    uplinks: Option<Uplinks>,
     /// Whether the receiver is there.
     question: Question,
     probe: Probe,
@@ -245,13 +249,13 @@ impl Owner for Sender {
             self.on_event(event, now);
         }
         self.ask(endpoint, now);
+        for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
+            endpoint.handle(now, Input::Link(change));
+        }
         if let (Some(handle), true) = (self.handle, self.connected) {
             self.drive(endpoint, handle, now);
         }
         if self.ending.is_none() && self.cancel.load(Ordering::Acquire) {
-        for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
-            endpoint.handle(now, Input::Link(change));
-        }
             self.fail(Failure::new(Exit::Interrupted, "interrupted"), now);
         }
         let Some(ending) = &self.ending else { return Flow::Continue };
@@ -268,16 +272,16 @@ impl Owner for Sender {
         let gone = self.handle.and_then(|handle| endpoint.connection(handle)).is_none_or(|it| it.is_closed());
         if gone || now >= leave_at { Flow::Stop } else { Flow::Continue }
     }
-}
-
-impl Sender {
-    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant, connect: Connect) {
 
     fn opened(&mut self) -> Vec<Socket> {
         let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.locals.extend(opened.iter().map(Socket::address));
         opened
     }
+}
+
+impl Sender {
+    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant, connect: Connect) {
         match endpoint.connect(now, connect) {
             Ok(handle) => {
                 self.handle = Some(handle);
@@ -360,27 +364,33 @@ impl Sender {
                 }
                 Event::PathUp(path) => {
                     if let Some(status) = find(path) {
-                        if status.route.is_proxied() {
-                            self.relays_known.insert(status.route.remote);
-                        }
                         let name = route_name(&status.route, &self.locals);
-                        self.names.insert(path, name.clone());
+                        let remote = status.route.remote;
+                        if status.route.is_proxied() {
+                            self.relays_known.insert(remote);
+                            self.used_up.retain(|relay| relay.is_some_and(|relay| relay != remote));
+                        }
+                        self.names.insert(path, (name.clone(), remote));
                         let state = state_name(status.state);
                         self.tell(News::Path { path: path.0, name, state, reason: None });
                     }
                 }
                 // Of a path that never worked, a notice told why.
                 Event::PathDown { path, reason } => {
-                    if let Some(name) = self.names.remove(&path) {
+                    if let Some((name, _)) = self.names.remove(&path) {
                         let reason = Some(reason.to_owned());
                         self.tell(News::Path { path: path.0, name, state: "closed", reason });
                     }
                 }
                 Event::Notice { path, reason, proven } => {
-                    // A path that was refused at once may be gone by now.
-                    let name = self.names.get(&path).cloned().or_else(|| name(path));
-                    if self.notices.insert((path, reason as u8)) {
-                        let name = name.unwrap_or_else(|| String::from("a relay"));
+                    // A path that was refused at once is gone by now.
+                    let name = self.names.get(&path).map(|(name, _)| name.clone()).or_else(|| name(path));
+                    let said = name.is_none() && self.notices.iter().any(|(_, other)| *other == reason as u8);
+                    let name = name.unwrap_or_else(|| String::from("a relay"));
+                    if proven && reason == Reason::OverQuota {
+                        self.used_up.insert(self.names.get(&path).map(|(_, relay)| *relay));
+                    }
+                    if !said && self.notices.insert((name.clone(), reason as u8)) {
                         let says = if proven { "says" } else { "seems to say" };
                         self.tell(News::Warning(format!("{name} {says}: {reason}")));
                     }
@@ -402,7 +412,8 @@ impl Sender {
         let ending = self.feed.ending();
         if ending.is_some() || self.counter.is_due(now) {
             let (bytes, total) = self.feed.progress(connection.outgoing());
-            let tally = self.counter.look(now, connection, &self.locals, bytes, total);
+            let used_up = !self.used_up.is_empty();
+            let tally = self.counter.look(now, connection, &self.locals, used_up, bytes, total);
             self.tell(News::Progress(tally));
         }
         match ending {

@@ -152,7 +152,7 @@ impl Taking {
             return None;
         }
         let bytes = connection.incoming().received();
-        let tally = self.counter.look(now, connection, locals, bytes, None);
+        let tally = self.counter.look(now, connection, locals, false, bytes, None);
         // What this side sends are acknowledgements: nobody waits for them, nor wants to see them.
         let full = |share: u64| tally.rate_bps >= share as f64 * 8.0 * FULL;
         let pause = self.share.is_some_and(full).then_some(Pause::BandwidthLimit);

@@ -79,12 +79,13 @@ impl Counter {
         self.looked.is_some_and(|at| now.since(at) >= INTERVAL)
     }
 
-    /// Looks.
+    /// Looks. `used_up`: whether a relay's quota is.
     pub fn look(
         &mut self,
         now: Instant,
         connection: &Connection,
         locals: &[SocketAddr],
+        used_up: bool,
         bytes: u64,
         total: Option<u64>,
     ) -> Tally {
@@ -92,7 +93,7 @@ impl Counter {
         let rate = |more: u64| if passed > 0.0 { more as f64 * 8.0 / passed } else { 0.0 };
         let status = connection.status();
         self.silent = holdup::is_silent(&status).then(|| self.silent.unwrap_or(now));
-        let pause = holdup::after(self.silence(now), &status);
+        let pause = holdup::after(self.silence(now), used_up, &status);
         let mut paths = Vec::with_capacity(status.paths.len());
         for path in status.paths {
             let sent = path.totals.bytes;
