@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const MIB: u64 = 1 << 20;
 /// Set where this program has mounts of its own.
@@ -33,6 +33,10 @@ fn main() {
     if !mounts {
         eprintln!("tests on small and read-only disks are ignored: they need root and leave to mount");
     }
+    let watched = common::machine::works("strace -o /dev/null true");
+    if !watched {
+        eprintln!("the test of what is synced is ignored: it needs strace, and leave to use it");
+    }
     let test = |name: &str, possible: bool, test: fn()| {
         let run = move || -> Result<(), Failed> {
             test();
@@ -47,6 +51,7 @@ fn main() {
         test("a_full_disk_is_said_and_with_room_the_rest_goes_on", mounts, full_disk),
         test("a_read_only_disk_is_said_before_anybody_sends", mounts, read_only_disk),
         test("a_directory_that_refuses_is_said_before_anybody_sends", !root, refusing_directory),
+        test("all_is_on_the_disk_by_one_sync_at_the_end", watched, one_sync),
     ];
     libtest_mimic::run(&arguments, tests).exit();
 }
@@ -169,7 +174,7 @@ fn full_disk() {
     let (receiver, ticket) = place.recv(&["in", "--once", "--json"]);
     let ticket = serde_json::from_str::<Value>(&ticket).unwrap()["ticket"].as_str().unwrap().to_owned();
     let mut sender = place.command("sender", &["send", "big", &ticket]);
-    sender.stdin(std::process::Stdio::null());
+    sender.stdin(Stdio::null());
     let sent = Running::start(sender).end();
     sent.failed(1, "is full: free some space and start again, what has arrived is kept");
     receiver.interrupt();
@@ -201,4 +206,40 @@ fn refusing_directory() {
     fs::create_dir(place.path("in")).unwrap();
     fs::set_permissions(place.path("in"), std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
     place.run("receiver", &["recv", "in"]).failed(1, "in cannot be written to: change its permissions");
+}
+
+/// What the receiver asks of the file system, in the order of asking: nothing is synced file by file, and everything after the last
+/// file has its name.
+fn one_sync() {
+    let place = Place::new();
+    byway_files::generate(&place.path("tree"), 6, 3_000_000).unwrap();
+    for index in 0..200 {
+        fs::write(place.path(&format!("tree/{index}")), "small").unwrap();
+    }
+    let trace = place.path("trace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-e", "trace=fsync,fdatasync,sync,syncfs,rename,renameat,renameat2", "-o"]);
+    command.arg(&trace).args([
+        env!("CARGO_BIN_EXE_byway"),
+        "recv",
+        "--listen",
+        "127.0.0.1:0",
+        "in",
+        "--once",
+    ]);
+    command.env_clear().env("HOME", place.path("receiver")).current_dir(place.path(""));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut receiver = Running::start(command);
+    let ticket = receiver.line();
+    place.run("sender", &["send", "tree", &ticket]).succeeded();
+    receiver.end().succeeded();
+    assert_same(&place.path("tree"), &place.path("in/tree"));
+    let trace = fs::read_to_string(trace).unwrap();
+    let calls: Vec<&str> =
+        trace.lines().filter_map(|line| Some(line.split_once(' ')?.1.split_once('(')?.0.trim())).collect();
+    let is_name = |call: &&str| call.starts_with("rename");
+    let (first, last) = (calls.iter().position(is_name).unwrap(), calls.iter().rposition(is_name).unwrap());
+    assert!(last - first > 200, "{calls:?}");
+    assert!(calls[first..last].iter().all(is_name), "{calls:?}");
+    assert_eq!(calls[last + 1..], ["syncfs"]);
 }
