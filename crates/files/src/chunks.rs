@@ -111,6 +111,8 @@ impl Hashing {
 pub(crate) struct Hashes {
     pub layout: Layout,
     known: BTreeMap<u32, Hash>,
+    /// All chunks before this one are known.
+    searched: u32,
     /// The hash of a file that is one chunk, in place of a tree for it.
     only: Option<Hash>,
     open: Vec<Hashing>,
@@ -118,7 +120,7 @@ pub(crate) struct Hashes {
 
 impl Hashes {
     pub const fn new(layout: Layout) -> Self {
-        Self { layout, known: BTreeMap::new(), only: None, open: Vec::new() }
+        Self { layout, known: BTreeMap::new(), searched: 0, only: None, open: Vec::new() }
     }
 
     /// Whether the hash of a chunk is known.
@@ -137,17 +139,19 @@ impl Hashes {
     /// Forgets all but those of chunks that `keep` wants.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         self.known.retain(|index, _| keep(*index));
+        self.searched = 0;
         self.only = self.only.filter(|_| keep(0));
     }
 
-    /// The first chunk whose hash is not known.
-    pub fn first_unknown(&self) -> Option<u32> {
+    /// The first chunk whose hash is not known. All calls together look at each chunk once.
+    pub fn first_unknown(&mut self) -> Option<u32> {
         if self.only.is_some() {
             return None;
         }
-        (0..self.layout.count())
-            .zip(self.known.keys().map(Some).chain(std::iter::repeat(None)))
-            .find_map(|(index, known)| (known != Some(&index)).then_some(index))
+        while self.known.contains_key(&self.searched) {
+            self.searched += 1;
+        }
+        (self.searched < self.layout.count()).then_some(self.searched)
     }
 
     /// Bytes that stand at `offset` came or were read. Calls `each` with the hash of every chunk that is known from here on.

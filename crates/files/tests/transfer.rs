@@ -141,6 +141,38 @@ fn the_hash_comes_from_the_one_reading_unless_that_left_a_hole() {
     }
 }
 
+/// Bytes that this thread has read by system calls so far, if the system counts them.
+fn bytes_read() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/io").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
+}
+
+#[test]
+fn holes_are_hashed_and_not_read() {
+    const SIZE: u64 = 128 << 20;
+    let from = tempfile::tempdir().unwrap();
+    let path = from.path().join("disk");
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(SIZE).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"something", SIZE / 2).unwrap();
+    let mut source = Source::open(std::slice::from_ref(&path), SourceOptions::default()).unwrap();
+    let before = bytes_read();
+    let announced = source.next_records(4_096, 1);
+    let size = announced.objects[0].size;
+    assert!(size < 1 << 20, "{size} bytes would travel");
+    source.read(ObjectId(0), 0, size as usize).unwrap();
+    let mut said = Vec::new();
+    while !source.is_finished() {
+        said.extend(source.next_records(4_096, 1).bytes);
+    }
+    if let (Some(before), Some(after)) = (before, bytes_read()) {
+        assert!(after - before < 8 << 20, "{} bytes were read", after - before);
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(fs::File::open(&path).unwrap()).unwrap();
+    assert!(said.windows(32).any(|window| window == hasher.finalize().as_bytes()));
+}
+
 #[test]
 fn special_files_are_skipped_and_nobody_waits_for_a_fifo() {
     let from = tempfile::tempdir().unwrap();

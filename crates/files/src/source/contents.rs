@@ -1,7 +1,7 @@
 //! The contents of files on their way out: read, hashed chunk by chunk, noted in the journals.
 
 use super::{Hashed, NewObject, Source, Verdict};
-use crate::chunks::{Hash, Hashes, Hashing, Layout};
+use crate::chunks::{Hash, Hashes, Hashing, Layout, hash_of_zeros};
 use crate::lanes::{LARGEST, hash_each};
 use crate::parts::Parts;
 use crate::record::{Kept, Record, Withdrawal};
@@ -227,7 +227,7 @@ impl Source {
     }
 
     fn catch_up_on(&mut self, object: ObjectId) {
-        let unknown = self.objects.get(&object).and_then(|outgoing| outgoing.hashes.first_unknown());
+        let unknown = self.objects.get_mut(&object).and_then(|outgoing| outgoing.hashes.first_unknown());
         let caught = match unknown {
             Some(index) => self.hash_chunk(object, index).map(|hash| {
                 if let Some(outgoing) = self.objects.get_mut(&object) {
@@ -242,9 +242,13 @@ impl Source {
         }
     }
 
-    /// Reads a chunk for its hash alone.
+    /// Reads a chunk for its hash alone. Holes are not read, which would fill the memory that keeps files with their zeros: the file is
+    /// looked at when all is hashed, so that none was filled meanwhile.
     fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
         let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
+        if outgoing.holes.covers(index.into(), u64::from(index) + 1) {
+            return Ok(hash_of_zeros(&outgoing.hashes.layout, index));
+        }
         let mut hashing = Hashing::new(&outgoing.hashes.layout, index);
         let file = self.opened(object, true)?;
         let mut buffer = vec![0; READ];
