@@ -185,3 +185,29 @@ fn sigterm_stops_as_sigint_does_and_has_a_code_of_its_own() {
     assert!(done.success());
     sender.end().failed(143, "to go on: byway send file TICKET --bwlimit 4M --json");
 }
+
+/// A ticket is kept for one receiver at a time of a directory, and says so when it leads elsewhere.
+#[test]
+fn a_second_receiver_has_a_ticket_of_its_own_and_a_port_that_is_taken_is_told() {
+    let place = Place::new();
+    let (first, ticket) = place.recv(&["in"]);
+    let (second, other) = place.recv(&["in"]);
+    assert_ne!(ticket, other);
+    drop((first, second)); // kills them
+    let (again, kept) = place.recv(&["in"]);
+    assert_eq!(kept, ticket);
+    drop(again);
+    let taken = UdpSocket::bind(ticket.parse::<Ticket>().unwrap().addresses[0]).unwrap();
+    let (elsewhere, moved) = place.recv(&["in"]);
+    let [before, now] = [&ticket, &moved].map(|text| text.parse::<Ticket>().unwrap());
+    assert!(
+        before.permission == now.permission && before.key == now.key && before.addresses != now.addresses
+    );
+    elsewhere.interrupt();
+    let said = elsewhere.end().stderr;
+    let port = taken.local_addr().unwrap().port();
+    assert!(
+        said.contains(&format!("port {port} is in use by another program: the ticket printed before")),
+        "{said}"
+    );
+}

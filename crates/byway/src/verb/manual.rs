@@ -69,6 +69,28 @@ mod tests {
         }
     }
 
+    /// Every verb, and every flag of it, has its place in the page of that name.
+    fn look_up(command: &clap::Command, directory: &Path) -> usize {
+        let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+        let text = fs::read_to_string(directory.join(format!("{name}.1"))).unwrap().replace('\\', "");
+        for long in command.get_arguments().filter(|flag| !flag.is_hide_set()).filter_map(clap::Arg::get_long)
+        {
+            assert!(text.contains(&format!("--{long}")), "{name}.1 does not know --{long}");
+        }
+        let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        1 + verbs.map(|verb| look_up(verb, directory)).sum::<usize>()
+    }
+
+    #[test]
+    fn every_flag_stands_in_its_page() {
+        let directory = tempfile::tempdir().unwrap();
+        man(&Man { out: Some(directory.path().to_owned()) }).unwrap();
+        let mut command = Cli::command();
+        command.build();
+        let pages = look_up(&command, directory.path());
+        assert!(pages > 10 && pages == fs::read_dir(directory.path()).unwrap().count(), "{pages}");
+    }
+
     #[test]
     fn every_shell_completes_every_verb() {
         use clap::ValueEnum;
