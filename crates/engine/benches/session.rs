@@ -2,10 +2,7 @@
 //!
 //! `cargo bench -p byway-engine --bench session [-- MEGABYTES]` prints data packets per second, sealed and opened, both ends
 //! together, under both classes, with AES-256-GCM and with the null cipher. Instructions per packet, which do not depend on
-//! who else uses the machine:
-//!
-//! `valgrind --tool=callgrind target/release/deps/session-… 64 mpath null`, total divided by the packets printed, and
-//! `callgrind_annotate` for who spends them.
+//! who else uses the machine, by end: `benches/instructions.sh`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 use bytes::Bytes;
@@ -97,6 +94,50 @@ impl End {
     }
 }
 
+/// What the sender does in its turn, by name, so that callgrind tells the two ends apart: takes what came, reads ahead, sends.
+/// Whether it has more to send, and whether all of `size` bytes has arrived.
+#[inline(never)]
+fn sending_end(now: Instant, sender: &mut End, receiver: &mut End, size: u64, piece: &Bytes) -> (bool, bool) {
+    sender.receive(now, receiver.address);
+    while let Some(event) = sender.endpoint.next_event() {
+        if let EndpointEvent::Connected(handle) = event {
+            sender.handle = Some(handle);
+            let connection = sender.endpoint.connection_mut(handle).unwrap();
+            connection.outgoing().add_object(ObjectId(0), size);
+        }
+    }
+    if let Some(handle) = sender.handle {
+        let out = sender.endpoint.connection_mut(handle).unwrap().outgoing();
+        while let Some(read) = out.next_read() {
+            out.provide(read.object, read.offset, piece.slice(..read.length));
+        }
+        while out.next_event().is_some() {}
+        if out.all_acked() {
+            return (false, true);
+        }
+    }
+    (sender.send(now, receiver), false)
+}
+
+/// What the receiver does in its turn. Whether it has more to send.
+#[inline(never)]
+fn receiving_end(now: Instant, receiver: &mut End, sender: &mut End) -> bool {
+    receiver.receive(now, sender.address);
+    while let Some(event) = receiver.endpoint.next_event() {
+        if let EndpointEvent::Accepted(handle) = event {
+            receiver.handle = Some(handle);
+        }
+    }
+    if let Some(handle) = receiver.handle {
+        let incoming = receiver.endpoint.connection_mut(handle).unwrap().incoming();
+        while let Some(write) = incoming.next_write() {
+            incoming.written(black_box(write.data));
+        }
+        while incoming.next_event().is_some() {}
+    }
+    receiver.send(now, sender)
+}
+
 /// Moves an object of `size` bytes; returns the packets that carried it.
 fn transfer(congestion: &'static str, suite: Suite, size: u64) -> u64 {
     let mut sender = End::new(1, 1000, suite, None);
@@ -108,7 +149,7 @@ fn transfer(congestion: &'static str, suite: Suite, size: u64) -> u64 {
         application: Vec::new(),
         controller: by_name(congestion, 1).unwrap(),
     };
-    let handle = sender.endpoint.connect(now, connect).unwrap();
+    sender.endpoint.connect(now, connect).unwrap();
     let piece = Bytes::from(vec![7; 256 << 10]);
     let mut more = true;
     loop {
@@ -119,40 +160,11 @@ fn transfer(congestion: &'static str, suite: Suite, size: u64) -> u64 {
             now += Duration::from_micros(10);
         }
         assert!(now < Instant::ZERO + Duration::from_secs(3600), "nothing moves");
-        sender.receive(now, receiver.address);
-        while let Some(event) = sender.endpoint.next_event() {
-            if let EndpointEvent::Connected(handle) = event {
-                sender.handle = Some(handle);
-                let connection = sender.endpoint.connection_mut(handle).unwrap();
-                connection.outgoing().add_object(ObjectId(0), size);
-            }
+        let (sends, done) = sending_end(now, &mut sender, &mut receiver, size, &piece);
+        if done {
+            return receiver.packets;
         }
-        if sender.handle.is_some() {
-            let out = sender.endpoint.connection_mut(handle).unwrap().outgoing();
-            while let Some(read) = out.next_read() {
-                out.provide(read.object, read.offset, piece.slice(..read.length));
-            }
-            while out.next_event().is_some() {}
-            if out.all_acked() {
-                return receiver.packets;
-            }
-        }
-        more = sender.send(now, &mut receiver);
-
-        receiver.receive(now, sender.address);
-        while let Some(event) = receiver.endpoint.next_event() {
-            if let EndpointEvent::Accepted(handle) = event {
-                receiver.handle = Some(handle);
-            }
-        }
-        if let Some(handle) = receiver.handle {
-            let incoming = receiver.endpoint.connection_mut(handle).unwrap().incoming();
-            while let Some(write) = incoming.next_write() {
-                incoming.written(black_box(write.data));
-            }
-            while incoming.next_event().is_some() {}
-        }
-        more |= receiver.send(now, &mut sender);
+        more = sends | receiving_end(now, &mut receiver, &mut sender);
     }
 }
 

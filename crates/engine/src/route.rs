@@ -124,6 +124,18 @@ impl Source {
         Self { local, remote, through: Through::Nothing }
     }
 
+    /// Whether it is the same to the last byte, the relay's ticket too, wherever the packet behind it began.
+    #[must_use]
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let alike = match (&self.through, &other.through) {
+            (Through::Nothing, Through::Nothing) => true,
+            (Through::Delivered(one), Through::Delivered(two)) => one.from == two.from && one.tag == two.tag,
+            (Through::Back(one), Through::Back(two)) => one == two,
+            _ => false,
+        };
+        alike && self.local == other.local && self.remote == other.remote
+    }
+
     fn far(&self) -> Option<SocketAddr> {
         match &self.through {
             Through::Nothing => None,

@@ -341,7 +341,7 @@ impl Connection {
             Congested { trigger: Trigger::Loss, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
         controller.on_congested(path, &lost);
         facts.congested(path, &lost);
-        self.refresh_all(now);
+        self.refresh_all(now, Some(path));
     }
 
     /// Datagrams that arrived and were forgotten because the owner was slow.

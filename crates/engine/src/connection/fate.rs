@@ -3,21 +3,18 @@
 use super::datagrams::Datagrams;
 use super::probing::Farewells;
 use crate::data::{Carried, Incoming, Outgoing};
-use crate::path::ledger::Cargo;
 
 /// It arrived.
 pub(super) fn arrived(
     out: &mut Outgoing,
     farewells: &mut Farewells,
     datagrams: &mut Datagrams,
-    cargo: &Cargo,
+    carried: &Carried,
 ) {
-    for carried in cargo {
-        match carried {
-            Carried::Datagram(mark) => datagrams.on_fate(*mark, true),
-            Carried::PathDropped(id) => farewells.on_known(*id),
-            _ => out.on_acked(carried),
-        }
+    match carried {
+        Carried::Datagram(mark) => datagrams.on_fate(*mark, true),
+        Carried::PathDropped(id) => farewells.on_known(*id),
+        _ => out.on_acked(carried),
     }
 }
 
@@ -27,16 +24,12 @@ pub(super) fn lost(
     incoming: &mut Incoming,
     farewells: &mut Farewells,
     datagrams: &mut Datagrams,
-    cargo: &Cargo,
+    carried: &Carried,
 ) {
-    for carried in cargo {
-        match carried {
-            Carried::Datagram(mark) => datagrams.on_fate(*mark, false),
-            Carried::PathDropped(id) => farewells.due.push_back(*id),
-            Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => {
-                incoming.on_lost(carried)
-            }
-            _ => out.on_lost(carried),
-        }
+    match carried {
+        Carried::Datagram(mark) => datagrams.on_fate(*mark, false),
+        Carried::PathDropped(id) => farewells.due.push_back(*id),
+        Carried::MaxData | Carried::MaxStreamData(_) | Carried::StopSending(_) => incoming.on_lost(carried),
+        _ => out.on_lost(carried),
     }
 }

@@ -128,11 +128,13 @@ impl Connection {
             receiving.facts.ack_at_once(at);
             self.echo = Some(id);
         }
-        let moved = newest && receiving.source != source;
-        if moved {
-            self.source_changed(now, id, source);
+        if receiving.settled != Some(self.routes) || !receiving.source.is_alike(&source) {
+            let moved = newest && receiving.source != source;
+            if moved {
+                self.source_changed(now, id, source);
+            }
+            self.credit_way(now, id, &source, bytes);
         }
-        self.credit_way(now, id, &source, bytes);
         if asked {
             self.doubt_ack_way();
         }
@@ -164,15 +166,21 @@ impl Connection {
 
     /// What came from an address may be answered there: as many bytes, until it is proven.
     fn credit_way(&mut self, now: Instant, id: PathId, source: &Source, bytes: usize) {
-        let Some(way) = self.receive.get(id).and_then(|receiving| receiving.way) else { return };
-        let Some(path) = self.paths.get_mut(way) else { return };
+        let Some(receiving) = self.receive.get_mut(id) else { return };
+        let Some((way, path)) = receiving.way.and_then(|way| Some((way, self.paths.get_mut(way)?))) else {
+            return;
+        };
         if !source.is_end_of(&path.route) {
             return self.credit_move(now, way, source, bytes);
         }
-        path.refresh_ticket(source);
+        if path.refresh_ticket(source) {
+            self.routes += 1;
+        }
         if path.address != Address::Valid {
             path.earn(bytes as u64);
             self.make_urgent(way);
+        } else if receiving.source == *source {
+            (receiving.source, receiving.settled) = (*source, Some(self.routes));
         }
     }
 
@@ -186,6 +194,7 @@ impl Connection {
             replay: ReplayWindow::new(),
             source: *source,
             way: None,
+            settled: None,
             queued: false,
             armed: super::Armed::default(),
         };
@@ -259,7 +268,7 @@ impl Connection {
         let probe = path.probe;
         let silent = path.send.timeouts() > 0;
         let Some(progress) =
-            path.send.on_ack(now, entry, way, delays, |cargo| arrived(out, farewells, datagrams, cargo))
+            path.send.on_ack(now, entry, way, delays, |carried| arrived(out, farewells, datagrams, carried))
         else {
             return false;
         };
@@ -313,7 +322,7 @@ impl Connection {
             others = true;
         }
         if let Some(losses) =
-            path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, datagrams, cargo))
+            path.send.detect_losses(now, |carried| lost(out, incoming, farewells, datagrams, carried))
             && !judged
         {
             let losses = congested(now, Trigger::Loss, &losses);
@@ -327,7 +336,7 @@ impl Connection {
             self.ack_way_until = Instant::ZERO;
         }
         if others {
-            self.refresh_all(now);
+            self.refresh_all(now, Some(id));
         } else {
             self.refresh(now, id);
         }
@@ -339,7 +348,7 @@ impl Connection {
         let Some(path) = paths.get_mut(id) else { return };
         if let Some(losses) = path
             .send
-            .on_missing(now, missing.iter(), |cargo| lost(out, incoming, farewells, datagrams, cargo))
+            .on_missing(now, missing.iter(), |carried| lost(out, incoming, farewells, datagrams, carried))
         {
             if config.owner_judges_losses {
                 return self.refresh(now, id);
@@ -347,7 +356,7 @@ impl Connection {
             let losses = congested(now, Trigger::Loss, &losses);
             controller.on_congested(id, &losses);
             facts.congested(id, &losses);
-            self.refresh_all(now);
+            self.refresh_all(now, Some(id));
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Connection, Event, Phase, lost};
 use crate::path::send::{ACK_DELAY, SendPath};
 use crate::route::{Route, Source, Through, Via};
 use crate::seal::connection_id;
-use byway_control::{Congested, Opened, ProbeResult, Trigger};
+use byway_control::{Allowance, Congested, Opened, ProbeResult, Trigger};
 use byway_wire::relay::{Notice, Reason, ReturnHop, Verdict};
 use byway_wire::{Duration, Instant, PathId};
 
@@ -164,7 +164,7 @@ impl Connection {
             return;
         };
         datagrams.recall(&mut path.outbox);
-        path.send.abandon(now, |cargo| lost(out, incoming, farewells, datagrams, cargo));
+        path.send.abandon(now, |carried| lost(out, incoming, farewells, datagrams, carried));
         let index = match path.origin {
             Origin::Candidate(index) => Some(index),
             Origin::Handshake => Some(0),
@@ -173,6 +173,7 @@ impl Connection {
         if let Some(candidate) = index.and_then(|index| self.candidates.get_mut(index)) {
             candidate.on_dropped(now, path.send.is_proven(), forget);
         }
+        self.routes += 1;
         for receiving in self.receive.iter_mut() {
             if receiving.way == Some(id) {
                 receiving.way = None;
@@ -227,18 +228,23 @@ impl Connection {
         if path.send.timeouts() == 0 && path.send.is_proven() {
             path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
         }
-        let room = path.send.in_flight == 0 || path.send.in_flight + packet <= allowance.window;
-        if path.state == State::Active && room && !path.paced {
+        if path.state == State::Active && path.has_room() && !path.paced {
             self.make_ready(id);
         }
         self.make_urgent(id);
         self.arm_path(id);
     }
 
-    /// The same for all paths: one's trouble may be another's gain.
-    pub(super) fn refresh_all(&mut self, now: Instant) {
+    /// The same for all paths: one's trouble may be another's gain. `changed` is whose trouble it is. Mostly nobody gains, and of
+    /// hundreds of paths each is looked at for that alone.
+    pub(super) fn refresh_all(&mut self, now: Instant, changed: Option<PathId>) {
         for index in 0..self.paths.next_id().0 {
-            self.refresh(now, PathId(index));
+            let id = PathId(index);
+            let Self { paths, controller, .. } = self;
+            let Some(path) = paths.get_mut(id) else { continue };
+            if changed == Some(id) || !path.is_fresh(now, || controller.allowance(id)) {
+                self.refresh(now, id);
+            }
         }
     }
 
@@ -247,7 +253,7 @@ impl Connection {
         let Some(path) = paths.get_mut(id) else { return };
         let (mut trouble, mut asked) = (false, false);
         if let Some(losses) =
-            path.send.detect_losses(now, |cargo| lost(out, incoming, farewells, datagrams, cargo))
+            path.send.detect_losses(now, |carried| lost(out, incoming, farewells, datagrams, carried))
             && path.state == State::Active
         {
             if !config.owner_judges_losses {
@@ -258,7 +264,8 @@ impl Connection {
             trouble = true;
         }
         if path.send.timeout_deadline().is_some_and(|at| at <= now) {
-            let losses = path.send.on_timeout(now, |cargo| lost(out, incoming, farewells, datagrams, cargo));
+            let losses =
+                path.send.on_timeout(now, |carried| lost(out, incoming, farewells, datagrams, carried));
             match path.state {
                 State::Probing if path.origin != Origin::Return && path.send.timeouts() >= PROBES => {
                     self.drop_path(now, id, "two probes in a row were lost", false);
@@ -314,7 +321,7 @@ impl Connection {
             self.make_ready(id);
         }
         if trouble {
-            self.refresh_all(now);
+            self.refresh_all(now, Some(id));
             self.consult(now);
         }
         self.make_urgent(id);
@@ -352,13 +359,43 @@ impl Connection {
 }
 
 impl Path {
+    /// Whether [`Connection::refresh`] would find all as it was when it was last called for this path, and all that is to be done
+    /// under way.
+    fn is_fresh(&mut self, now: Instant, allowance: impl FnOnce() -> Allowance) -> bool {
+        let unasked = !self.urgent && self.pending.any();
+        if unasked || self.send.mtu.wanted(now).is_some() {
+            return false;
+        }
+        if matches!(self.state, State::Active | State::Choked) {
+            if self.told_size != self.send.mtu.current() || self.allowance != allowance() {
+                return false;
+            }
+            if self.state == State::Active && !self.ready && !self.paced && self.has_room() {
+                return false;
+            }
+            // As if its rate were set once more: what is rounded off must not depend on who looked.
+            self.send.pacer.fill(now);
+        }
+        debug_assert!(self.armed.covers(self.deadline()), "what is as it was is waited for");
+        true
+    }
+
+    /// Whether the window has room for a full packet.
+    const fn has_room(&self) -> bool {
+        let (in_flight, packet) = (self.send.in_flight, self.send.mtu.current() as u64);
+        in_flight == 0 || in_flight + packet <= self.allowance.window
+    }
+
     /// A relay's tickets back expire: takes the one of the newest packet that proved to be the peer's.
-    pub(super) fn refresh_ticket(&mut self, source: &Source) {
+    /// Returns whether it is another than it was.
+    pub(super) fn refresh_ticket(&mut self, source: &Source) -> bool {
         if let (Via::Return(hop), Through::Delivered(delivered)) = (&mut self.route.via, &source.through)
             && source.remote == hop.relay()
         {
-            **hop = ReturnHop::new(source.remote, delivered);
+            let newest = ReturnHop::new(source.remote, delivered);
+            return core::mem::replace(&mut **hop, newest) != newest;
         }
+        false
     }
 
     fn choke_interval(&self, random: u64) -> Duration {

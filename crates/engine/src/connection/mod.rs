@@ -152,6 +152,8 @@ struct Receiving {
     /// Where its newest packet came from, and the path of ours that leads there.
     source: Source,
     way: Option<PathId>,
+    /// What [`Connection::routes`] was when a packet from there last had nothing to change about that path.
+    settled: Option<u64>,
     queued: bool,
     armed: Armed,
 }
@@ -189,6 +191,9 @@ pub struct Connection {
     datagrams: Datagrams,
     paths: Table<Path>,
     receive: Table<Receiving>,
+    /// How often a route, a way back or a relay's ticket changed: as long as none does, packets that come from where those before
+    /// came from need not be held against the path that leads there.
+    routes: u64,
     /// Paths that the peer dropped: their numbers must not begin again.
     dropped: BTreeSet<PathId>,
     /// What the peer knows of our path ids.
@@ -287,6 +292,7 @@ impl Connection {
             rest: None,
             paths: Table::default(),
             receive: Table::default(),
+            routes: 0,
             dropped: BTreeSet::new(),
             farewells: Farewells::default(),
             receive_ids_wanted: 0,
@@ -505,7 +511,7 @@ impl Connection {
         }
         if self.tick_at.is_some_and(|at| at <= now) {
             self.tick_at = self.controller.tick(now);
-            self.refresh_all(now);
+            self.refresh_all(now, None);
             self.consult(now);
         }
         let tau = self.tau(now);

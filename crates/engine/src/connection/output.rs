@@ -372,7 +372,7 @@ impl Connection {
         path.route.enclose(now, buffer.get_mut(..length)?);
         let counted = purpose != Purpose::Size;
         let bytes = (length + phantom) as u32;
-        path.send.on_sent(now, Outbound { bytes, eliciting, counted, app_limited, cargo });
+        path.send.on_sent(now, Outbound { bytes, eliciting, counted, app_limited, cargo: &cargo });
         match purpose {
             Purpose::Size => path.send.mtu.sent(length, number),
             Purpose::Data | Purpose::Datagram | Purpose::Tail => {

@@ -83,45 +83,46 @@ pub struct Moving {
     pub again_at: Instant,
 }
 
-/// A path that this side sends on.
+/// A path that this side sends on. What is looked at before anything is sent stands first, together with the beginning of the facts.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Path {
-    /// Facts.
-    pub send: SendPath,
-    /// How its datagrams travel now.
-    pub route: Route,
     /// Where it is in its life.
     pub state: State,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// What the controller allows it.
-    pub allowance: Allowance,
-    /// Bytes of a full packet, as the controller knows it.
-    pub told_size: usize,
-    /// The peer's name for it.
-    pub connection_id: ConnectionId,
-    /// Whether its address is proven.
-    pub address: Address,
-    /// Where it may lead soon.
-    pub moving: Option<alloc::boxed::Box<Moving>>,
-    /// What it should send beside data.
-    pub pending: Pending,
-    /// Datagrams that it took on.
-    pub(super) outbox: Outbox,
     /// Whether it stands in the queue of paths that may send data.
     pub ready: bool,
     /// Whether it stands in the queue of paths with something pending.
     pub urgent: bool,
     /// Whether it waits for its pacer.
     pub paced: bool,
+    /// What it should send beside data.
+    pub pending: Pending,
+    /// Bytes of a full packet, as the controller knows it.
+    pub told_size: usize,
+    /// What the controller allows it.
+    pub allowance: Allowance,
+    /// Facts.
+    pub send: SendPath,
+    /// The last hint given, and when the next may be.
+    pub hint: (Option<PathHint>, Instant),
     /// Its earliest deadline armed.
     pub armed: Armed,
     /// When it is probed next (choked), pinged next (a way for ACKs), or challenged again.
     pub probe_at: Option<Instant>,
     /// The number of a choked path's probe that is under way.
     pub probe: Option<u64>,
-    /// The last hint given, and when the next may be.
-    pub hint: (Option<PathHint>, Instant),
+    /// Datagrams that it took on.
+    pub(super) outbox: Outbox,
+    /// The peer's name for it.
+    pub connection_id: ConnectionId,
+    /// How its datagrams travel now.
+    pub route: Route,
+    /// Whether its address is proven.
+    pub address: Address,
+    /// Where it may lead soon.
+    pub moving: Option<alloc::boxed::Box<Moving>>,
+    /// Where it comes from.
+    pub origin: Origin,
 }
 
 impl Path {

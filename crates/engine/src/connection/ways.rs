@@ -41,6 +41,7 @@ impl Connection {
     pub(super) fn source_changed(&mut self, now: Instant, id: PathId, source: Source) {
         let Some(receiving) = self.receive.get_mut(id) else { return };
         receiving.source = source;
+        self.routes += 1;
         let old = receiving.way;
         let existing = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
         let moves = |old: &PathId| self.paths.get(*old).is_some_and(|path| path.origin == Origin::Return);
@@ -64,6 +65,7 @@ impl Connection {
     /// sender ask both, and return to the old one if that still works; to move only then costs one RTT and needs no return).
     fn maybe_moved(&mut self, now: Instant, id: PathId, route: Route) {
         let token = self.random.token();
+        self.routes += 1;
         let Some(path) = self.paths.get_mut(id) else { return };
         if path.address != Address::Valid {
             path.route = route;
@@ -112,6 +114,7 @@ impl Connection {
 
     /// A path leads elsewhere: it keeps its name, but what it learnt is void.
     fn settle_in(&mut self, now: Instant, id: PathId) {
+        self.routes += 1;
         let Some(path) = self.paths.get_mut(id) else { return };
         path.moving = None;
         path.send.route_changed();

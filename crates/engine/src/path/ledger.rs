@@ -9,7 +9,7 @@ use alloc::collections::VecDeque;
 use byway_wire::Instant;
 use smallvec::SmallVec;
 
-/// What data a packet carried.
+/// What data a packet carries.
 pub type Cargo = SmallVec<[Carried; 2]>;
 
 /// What became of a packet.
@@ -25,7 +25,8 @@ pub enum Fate {
     Lost,
 }
 
-/// A packet that was sent.
+/// A packet that was sent. Of hundreds of paths' entries each is fetched from afar twice, when it is made and when its ACK comes: it is to
+/// fit into 64 bytes.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// When.
@@ -40,8 +41,19 @@ pub struct Entry {
     pub app_limited: bool,
     /// Bytes delivered on the path when it was sent, and since when: for the delivery rate.
     pub delivered: (u64, Instant),
-    /// What it carried.
-    pub cargo: Cargo,
+    /// What it carried first.
+    pub first: Option<Carried>,
+    /// Whether it carried more than that.
+    pub more: bool,
+}
+
+const _: () = assert!(size_of::<Entry>() <= 64);
+
+/// A lost packet, and what it carried beside the first.
+#[derive(Clone, Debug)]
+struct Lost {
+    entry: Entry,
+    more: SmallVec<[Carried; 1]>,
 }
 
 /// The ledger of one path.
@@ -52,13 +64,20 @@ pub struct Ledger {
     /// When the packet at the base was sent, if it is one of which nothing was heard: every deadline asks for it, and of many
     /// paths' entries few are in the processor's cache.
     oldest: Option<Instant>,
-    /// Lost packets older than the base, by number.
-    lost: VecDeque<(u64, Entry)>,
+    /// What packets carried beside the first, by number: of bulk data none does.
+    more: VecDeque<(u64, Carried)>,
+    /// Lost packets older than the base, by number; and their numbers once more, close together: every ACK's ranges are held against
+    /// them.
+    lost: VecDeque<Lost>,
+    lost_numbers: VecDeque<u64>,
     outstanding: usize,
 }
 
 /// Lost packets remembered at most; then the oldest is lost for good.
 const MOST_LOST: usize = 1 << 15;
+
+/// Neighbours that are looked at before a number is searched for among all.
+const NEAR: usize = 8;
 
 /// Packets that nothing is heard of and that ask for nothing, kept behind one that does: with more of them, it is given up.
 const MOST_SILENT: usize = 1 << 16;
@@ -89,8 +108,11 @@ impl Ledger {
         self.outstanding
     }
 
-    /// Enters the next packet.
-    pub fn push(&mut self, entry: Entry) {
+    /// Enters the next packet, which carries `more` beside what the entry says.
+    pub fn push(&mut self, mut entry: Entry, more: &[Carried]) {
+        let number = self.next_number();
+        entry.more = !more.is_empty();
+        self.more.extend(more.iter().map(|carried| (number, *carried)));
         self.outstanding += usize::from(entry.fate == Fate::Outstanding);
         self.entries.push_back(entry);
         if self.oldest.is_none() {
@@ -120,8 +142,8 @@ impl Ledger {
         let entry = match number.checked_sub(self.base) {
             Some(index) => self.entries.get_mut(usize::try_from(index).ok()?)?,
             None => {
-                let index = self.lost.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-                &mut self.lost.get_mut(index)?.1
+                let index = self.lost_numbers.binary_search(&number).ok()?;
+                &mut self.lost.get_mut(index)?.entry
             }
         };
         let before = entry.fate;
@@ -137,22 +159,38 @@ impl Ledger {
         Some((before, entry))
     }
 
-    /// The largest number in `start..below` that [`settle`](Self::settle) may know.
+    /// What a packet that is known carried beside the first.
+    pub fn more(&self, number: u64) -> impl Iterator<Item = &Carried> {
+        let aside = self.lost_numbers.binary_search(&number).ok();
+        let aside = aside.and_then(|index| self.lost.get(index)).into_iter().flat_map(|lost| &lost.more);
+        let begin = self.more.partition_point(|(owner, _)| *owner < number);
+        let own = self.more.range(begin..).take_while(move |(owner, _)| *owner == number);
+        aside.chain(own.map(|(_, carried)| carried))
+    }
+
+    /// The largest number in `start..below` that [`settle`](Self::settle) may know. Who asks for smaller and smaller ones keeps `place`,
+    /// which begins with [`usize::MAX`], and so has each found beside the one before.
     #[must_use]
-    pub fn last_known(&self, start: u64, below: u64) -> Option<u64> {
-        let number = if below > self.base {
-            below - 1
-        } else {
-            let index = self.lost.partition_point(|(number, _)| *number < below);
-            self.lost.get(index.checked_sub(1)?)?.0
-        };
-        (number >= start).then_some(number)
+    pub fn last_known(&self, start: u64, below: u64, place: &mut usize) -> Option<u64> {
+        if below > self.base {
+            return (below > start).then(|| below - 1);
+        }
+        let numbers = &self.lost_numbers;
+        *place = (*place).min(numbers.len());
+        for _ in 0..NEAR {
+            match place.checked_sub(1).and_then(|last| numbers.get(last)) {
+                Some(number) if *number >= below => *place -= 1,
+                last => return last.copied().filter(|number| *number >= start),
+            }
+        }
+        *place = numbers.partition_point(|number| *number < below);
+        numbers.get(place.checked_sub(1)?).copied().filter(|number| *number >= start)
     }
 
     /// No number below this is known any more.
     #[must_use]
     pub fn first_known(&self) -> u64 {
-        self.lost.front().map_or(self.base, |(number, _)| *number)
+        self.lost_numbers.front().copied().unwrap_or(self.base)
     }
 
     /// Forgets what is settled at the old end; a lost packet only when it was sent before `lost_before`.
@@ -161,16 +199,28 @@ impl Ledger {
             while self.entries.front().is_some_and(|front| front.fate != Fate::Outstanding)
                 && let Some(front) = self.entries.pop_front()
             {
-                if front.fate == Fate::Lost {
-                    self.lost.push_back((self.base, front));
+                if front.more || front.fate == Fate::Lost {
+                    self.set_aside(self.base, front);
                 }
                 self.base += 1;
             }
             self.oldest = self.entries.front().map(|front| front.sent_at);
         }
-        let over = |(_, entry): &(u64, Entry)| entry.fate != Fate::Lost || entry.sent_at < lost_before;
+        let over = |lost: &Lost| lost.entry.fate != Fate::Lost || lost.entry.sent_at < lost_before;
         while self.lost.len() > MOST_LOST || self.lost.front().is_some_and(over) {
             self.lost.pop_front();
+            self.lost_numbers.pop_front();
+        }
+    }
+
+    /// Takes what the oldest packet carried, and keeps it if it is lost.
+    #[cold]
+    fn set_aside(&mut self, number: u64, entry: Entry) {
+        let count = self.more.partition_point(|(owner, _)| *owner <= number);
+        let more = self.more.drain(..count).map(|(_, carried)| carried).collect();
+        if entry.fate == Fate::Lost {
+            self.lost.push_back(Lost { entry, more });
+            self.lost_numbers.push_back(number);
         }
     }
 
@@ -192,7 +242,8 @@ mod tests {
             counted: true,
             app_limited: false,
             delivered: (0, Instant::ZERO),
-            cargo: Cargo::new(),
+            first: None,
+            more: false,
         }
     }
 
@@ -200,7 +251,7 @@ mod tests {
     fn settled_packets_leave_from_the_old_end_only() {
         let mut ledger = Ledger::default();
         for at in 0..4 {
-            ledger.push(entry(at, Fate::Outstanding));
+            ledger.push(entry(at, Fate::Outstanding), &[]);
         }
         assert_eq!(ledger.settle(1, Fate::Acked).map(|(before, _)| before), Some(Fate::Outstanding));
         ledger.trim(Instant::ZERO);
@@ -219,23 +270,65 @@ mod tests {
     fn what_may_be_known_is_found_across_what_is_forgotten() {
         let mut ledger = Ledger::default();
         for at in 0..10 {
-            ledger.push(entry(at, Fate::Outstanding));
+            ledger.push(entry(at, Fate::Outstanding), &[]);
         }
         for number in 0..7 {
             ledger.settle(number, if number % 3 == 0 { Fate::Lost } else { Fate::Acked });
         }
         ledger.trim(Instant::from_millis(1));
         assert_eq!((ledger.first_known(), ledger.base(), ledger.outstanding()), (3, 7, 3));
-        assert_eq!(ledger.last_known(0, 10), Some(9));
-        assert_eq!((ledger.last_known(0, 7), ledger.last_known(0, 6)), (Some(6), Some(3)));
-        assert_eq!((ledger.last_known(4, 6), ledger.last_known(0, 3)), (None, None));
+        let last_known = |start, below| ledger.last_known(start, below, &mut { usize::MAX });
+        assert_eq!(last_known(0, 10), Some(9));
+        assert_eq!((last_known(0, 7), last_known(0, 6)), (Some(6), Some(3)));
+        assert_eq!((last_known(4, 6), last_known(0, 3)), (None, None));
+    }
+
+    #[test]
+    fn the_lost_are_found_one_after_the_other() {
+        let mut ledger = Ledger::default();
+        for number in 0..200 {
+            ledger.push(entry(1, Fate::Outstanding), &[]);
+            ledger.settle(number, if number % 7 < 3 { Fate::Lost } else { Fate::Acked });
+        }
+        ledger.trim(Instant::ZERO);
+        for step in [1, 2, 5, 40, 150] {
+            let (mut place, mut below) = (usize::MAX, 200u64);
+            while below > 0 {
+                let start = below.saturating_sub(step);
+                let expected = (start..below).rev().find(|number| number % 7 < 3);
+                assert_eq!(ledger.last_known(start, below, &mut place), expected);
+                below = start;
+            }
+        }
+    }
+
+    #[test]
+    fn what_packets_carry_stays_theirs() {
+        let stream = |offset| Carried::Stream { id: byway_wire::StreamId(0), offset, length: 9, fin: false };
+        let mut ledger = Ledger::default();
+        for number in 0..4 {
+            let more = [stream(10 * number), stream(10 * number + 1)];
+            ledger.push(entry(number, Fate::Outstanding), &more[..number as usize % 3]);
+        }
+        let carried = |ledger: &Ledger, number| ledger.more(number).copied().collect::<alloc::vec::Vec<_>>();
+        for (number, count) in [(0, 0), (1, 1), (2, 2), (3, 0)] {
+            assert_eq!(ledger.get(number).map(|entry| entry.more), Some(count > 0));
+            assert_eq!(carried(&ledger, number).len(), count);
+        }
+        for (number, fate) in [(0, Fate::Lost), (1, Fate::Acked), (2, Fate::Lost)] {
+            ledger.settle(number, fate);
+        }
+        ledger.trim(Instant::ZERO);
+        assert_eq!((ledger.base(), ledger.more.len()), (3, 0));
+        assert_eq!(carried(&ledger, 2), [stream(20), stream(21)], "it may be said to have arrived yet");
+        assert_eq!((carried(&ledger, 0).len(), carried(&ledger, 1).len()), (0, 0));
     }
 
     #[test]
     fn losses_are_not_remembered_without_end() {
         let mut ledger = Ledger::default();
         for number in 0..2 * MOST_LOST as u64 {
-            ledger.push(entry(1, Fate::Outstanding));
+            ledger.push(entry(1, Fate::Outstanding), &[]);
             ledger.settle(number, Fate::Lost);
         }
         ledger.trim(Instant::ZERO);
@@ -246,7 +339,7 @@ mod tests {
     fn packets_that_ask_for_nothing_leave_no_trace() {
         let mut ledger = Ledger::default();
         for at in 0..1000 {
-            ledger.push(entry(at, Fate::Silent));
+            ledger.push(entry(at, Fate::Silent), &[]);
         }
         assert_eq!((ledger.base(), ledger.entries.len()), (1000, 0));
     }

@@ -50,11 +50,11 @@ impl Pacer {
         self.tokens = self.tokens.min(self.capacity << SCALE);
     }
 
-    fn fill(&mut self, now: Instant) {
+    /// Brings the bucket up to date.
+    pub fn fill(&mut self, now: Instant) {
         let elapsed = byway_wire::time::nanos(now.since(self.filled_at));
-        let gained = ((u128::from(self.rate) * u128::from(elapsed)) << SCALE) / 1_000_000_000;
+        let gained = scaled(self.rate, elapsed);
         if gained > 0 {
-            let gained = u64::try_from(gained).unwrap_or(u64::MAX);
             self.tokens = self.tokens.saturating_add(gained).min(self.capacity << SCALE);
             self.filled_at = now;
         }
@@ -89,6 +89,18 @@ impl Pacer {
         }
         let nanos = (u128::from(lacking) * 1_000_000_000).div_ceil(u128::from(self.rate) << SCALE);
         self.filled_at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+/// What so many bytes per second are in so many nanoseconds, in tokens. Nearly always this fits into 64 bits, which are divided in
+/// a tenth of the time.
+fn scaled(rate: u64, nanos: u64) -> u64 {
+    match rate.checked_mul(nanos) {
+        Some(product) if product < 1 << (64 - SCALE) => (product << SCALE) / 1_000_000_000,
+        _ => {
+            let tokens = ((u128::from(rate) * u128::from(nanos)) << SCALE) / 1_000_000_000;
+            u64::try_from(tokens).unwrap_or(u64::MAX)
+        }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::delay::DelayClock;
 use super::ecn::Validation;
-use super::ledger::{Cargo, Entry, Fate, Ledger};
+use super::ledger::{Entry, Fate, Ledger};
 use super::mtu::Mtu;
 use super::pacer::Pacer;
 use super::rtt::Rtt;
+use crate::data::Carried;
 use alloc::vec::Vec;
 use byway_control::Delay;
 use byway_wire::frame::ack::AckEntry;
@@ -24,37 +25,39 @@ pub const MOST_REORDER_TIME: Duration = Duration::from_millis(60);
 /// Later packets that make a hole a loss when the receiver says that it counts one: its own tolerance is in its count.
 const REORDER_PACKETS: u64 = 3;
 
-/// Facts about the sending end of a path.
+/// Facts about the sending end of a path. In the order in which they are asked for: what may be sent, what sending changes, what ACKs do.
+/// Of hundreds of paths, what is asked for together is to come from memory together.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct SendPath {
-    /// The name.
-    pub id: PathId,
     /// Bytes in flight.
     pub in_flight: u64,
-    /// Round-trip time.
-    pub rtt: Rtt,
-    /// Size of datagrams.
-    pub mtu: Mtu,
-    /// Whether its marks mean anything.
-    pub ecn: Validation,
-    /// When packets may leave.
-    pub pacer: Pacer,
-    /// Totals for people and figures.
-    pub totals: Totals,
-    delay: DelayClock,
-    /// The latest one-way delay and the smallest since the route is what it is, on the same scale.
-    one_way: Option<(i64, i64)>,
-    ledger: Ledger,
-    largest_acked: Option<u64>,
-    /// Packets the receiver says were lost; CE marks it says it saw.
-    reported: (u64, u64),
-    last_sent_at: Instant,
-    /// How much later than expected packets came that were believed lost: they are waited for as long from then on.
-    reorder_time: Duration,
+    /// The name.
+    pub id: PathId,
     /// Timeouts in a row.
     timeouts: u32,
+    /// When packets may leave.
+    pub pacer: Pacer,
+    /// Size of datagrams.
+    pub mtu: Mtu,
+    last_sent_at: Instant,
     delivered: (u64, Instant),
+    ledger: Ledger,
+    /// Totals for people and figures.
+    pub totals: Totals,
+    /// Whether its marks mean anything.
+    pub ecn: Validation,
+    /// Round-trip time.
+    pub rtt: Rtt,
+    largest_acked: Option<u64>,
+    /// How much later than expected packets came that were believed lost: they are waited for as long from then on.
+    reorder_time: Duration,
+    /// Packets the receiver says were lost; CE marks it says it saw.
+    reported: (u64, u64),
     rate: Option<u64>,
+    /// The latest one-way delay and the smallest since the route is what it is, on the same scale.
+    one_way: Option<(i64, i64)>,
+    delay: DelayClock,
 }
 
 /// Totals since the path began.
@@ -78,7 +81,7 @@ pub struct Totals {
 
 /// A packet about to be entered.
 #[derive(Debug)]
-pub struct Outbound {
+pub struct Outbound<'a> {
     /// Bytes (UDP payload).
     pub bytes: u32,
     /// Whether the peer must acknowledge it.
@@ -88,7 +91,7 @@ pub struct Outbound {
     /// Whether the application limits what is sent.
     pub app_limited: bool,
     /// What it carries.
-    pub cargo: Cargo,
+    pub cargo: &'a [Carried],
 }
 
 /// What an ACK entry said that is new.
@@ -201,7 +204,7 @@ impl SendPath {
     }
 
     /// Enters the packet that was just made as the next number.
-    pub fn on_sent(&mut self, now: Instant, packet: Outbound) {
+    pub fn on_sent(&mut self, now: Instant, packet: Outbound<'_>) {
         self.totals.packets += 1;
         self.totals.bytes += u64::from(packet.bytes);
         let counted = packet.eliciting && packet.counted;
@@ -214,15 +217,18 @@ impl SendPath {
         if packet.eliciting {
             self.last_sent_at = now;
         }
-        self.ledger.push(Entry {
+        let first = packet.cargo.first().copied();
+        let entry = Entry {
             sent_at: now,
             bytes: packet.bytes,
             fate: if packet.eliciting { Fate::Outstanding } else { Fate::Silent },
             counted,
             app_limited: packet.app_limited,
             delivered: self.delivered,
-            cargo: packet.cargo,
-        });
+            first,
+            more: false,
+        };
+        self.ledger.push(entry, packet.cargo.get(1..).unwrap_or_default());
     }
 
     /// Takes an ACK entry that came back by `way`. What arrived goes to `arrived`, one-way delays are appended to `delays` in
@@ -233,7 +239,7 @@ impl SendPath {
         entry: &AckEntry<'_>,
         way: PathId,
         delays: &mut Vec<Delay>,
-        mut arrived: impl FnMut(&Cargo),
+        mut arrived: impl FnMut(&Carried),
     ) -> Option<Progress> {
         if entry.largest >= self.next_number() {
             return None;
@@ -245,12 +251,13 @@ impl SendPath {
         let mut stamps = Stamps { run: None, rest: entry.stamps() };
         let mut sampled = None;
         let mut rate_from = None;
+        let mut place = usize::MAX;
         for (start, end) in entry.ranges() {
             if end <= self.ledger.first_known() {
                 break;
             }
             let mut below = end;
-            while let Some(number) = self.ledger.last_known(start, below) {
+            while let Some(number) = self.ledger.last_known(start, below, &mut place) {
                 stamps.skip(below - 1 - number);
                 // The largest number's stamp stands in every entry, also where no run gives it once more.
                 let own = (number == entry.largest).then_some(entry.arrival);
@@ -292,17 +299,21 @@ impl SendPath {
                 if rate_from.is_none_or(|(sent_at, _)| sent_at < packet.sent_at) {
                     rate_from = Some((packet.sent_at, packet.delivered));
                 }
-                arrived(&packet.cargo);
+                let (sent_at, more) = (packet.sent_at, packet.more);
+                packet.first.iter().for_each(&mut arrived);
+                if more {
+                    self.ledger.more(number).for_each(&mut arrived);
+                }
                 // One sample per batch: the packet that waited least for the batch to end, which is its last.
                 if let Some(stamp) = stamp
                     && sampled != Some(stamp)
                 {
                     sampled = Some(stamp);
                     let rtt = if number == entry.largest { progress.rtt } else { None };
-                    if let Some(one_way) = self.delay.sample(now, packet.sent_at, stamp, rtt) {
+                    if let Some(one_way) = self.delay.sample(now, sent_at, stamp, rtt) {
                         let least = self.one_way.map_or(one_way, |(_, least)| least.min(one_way));
                         self.one_way = Some((one_way, least));
-                        delays.push(Delay { sent_at: packet.sent_at, one_way });
+                        delays.push(Delay { sent_at, one_way });
                     }
                 }
                 progress.grew |= self.mtu.acked(number);
@@ -339,7 +350,7 @@ impl SendPath {
         &mut self,
         now: Instant,
         missing: impl Iterator<Item = (u64, u64)>,
-        mut lost: impl FnMut(&Cargo),
+        mut lost: impl FnMut(&Carried),
     ) -> Option<Losses> {
         let mut losses = None;
         for (start, end) in missing {
@@ -352,7 +363,7 @@ impl SendPath {
 
     /// Holes below the largest number acknowledged that have waited too long to be mere reordering, even if no PNACK
     /// came: older than a conservative RTT and a quarter, or counted as lost by the receiver.
-    pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Cargo)) -> Option<Losses> {
+    pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<Losses> {
         let largest = self.largest_acked?;
         let patience = self.patience();
         let counted = self.reported.0 > self.totals.lost;
@@ -398,7 +409,7 @@ impl SendPath {
         now: Instant,
         number: u64,
         losses: &mut Option<Losses>,
-        lost: &mut impl FnMut(&Cargo),
+        lost: &mut impl FnMut(&Carried),
     ) {
         let in_flight = self.in_flight;
         let Some((Fate::Outstanding, packet)) =
@@ -408,7 +419,11 @@ impl SendPath {
         else {
             return;
         };
-        lost(&packet.cargo);
+        let packet = packet.clone();
+        packet.first.iter().for_each(&mut *lost);
+        if packet.more {
+            self.ledger.more(number).for_each(lost);
+        }
         if !packet.counted {
             self.mtu.lost(now, number);
             return;
@@ -468,7 +483,7 @@ impl SendPath {
 
     /// A timeout has come: all that is outstanding is taken as lost, so that it goes out again on whichever path is
     /// best. If ACKs come after all it is undone.
-    pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Cargo)) -> Option<Losses> {
+    pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<Losses> {
         self.timeouts = self.timeouts.saturating_add(1);
         self.totals.timeouts += 1;
         let mut losses = None;
@@ -479,7 +494,7 @@ impl SendPath {
     }
 
     /// The path will carry nothing more: all that is outstanding goes to `lost`.
-    pub fn abandon(&mut self, now: Instant, mut lost: impl FnMut(&Cargo)) {
+    pub fn abandon(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) {
         let mut losses = None;
         for number in self.ledger.base()..self.next_number() {
             self.lose(now, number, &mut losses, &mut lost);

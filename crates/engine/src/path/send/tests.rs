@@ -14,16 +14,15 @@ fn path() -> SendPath {
 fn send(path: &mut SendPath, millis: u64, count: usize) {
     for _ in 0..count {
         let offset = path.next_number() * 1000;
-        let cargo =
-            smallvec::smallvec![Carried::Object { id: ObjectId(0), offset, length: 1000, fin: false }];
+        let cargo = &[Carried::Object { id: ObjectId(0), offset, length: 1000, fin: false }];
         let packet = Outbound { bytes: 1200, eliciting: true, counted: true, app_limited: false, cargo };
         path.on_sent(Instant::from_millis(millis), packet);
     }
 }
 
-fn offsets(cargo: &Cargo) -> u64 {
-    match cargo.first() {
-        Some(Carried::Object { offset, .. }) => offset / 1000,
+fn offsets(carried: &Carried) -> u64 {
+    match carried {
+        Carried::Object { offset, .. } => offset / 1000,
         _ => panic!("no object"),
     }
 }
@@ -48,8 +47,9 @@ fn ack(
     let Some(Ok(Frame::Ack(entries))) = Frames::new(writer.written()).next() else { panic!("no ACK") };
     let (mut arrived, mut delays) = (Vec::new(), Vec::new());
     let entry = entries.iter().next().unwrap();
-    let progress = path
-        .on_ack(Instant::from_millis(millis), &entry, WAY, &mut delays, |cargo| arrived.push(offsets(cargo)));
+    let progress = path.on_ack(Instant::from_millis(millis), &entry, WAY, &mut delays, |carried| {
+        arrived.push(offsets(carried))
+    });
     (progress, arrived, delays)
 }
 
@@ -93,7 +93,7 @@ fn a_pnack_is_a_loss_and_a_late_ack_undoes_it() {
     ack(&mut path, 20, &[(1, 6)], &[], 1);
     let mut lost = Vec::new();
     let losses = path
-        .on_missing(Instant::from_millis(20), [(0, 1)].into_iter(), |cargo| lost.push(offsets(cargo)))
+        .on_missing(Instant::from_millis(20), [(0, 1)].into_iter(), |carried| lost.push(offsets(carried)))
         .unwrap();
     assert_eq!((losses.packets, losses.bytes, lost), (1, 1200, vec![0]));
     assert_eq!((path.in_flight, path.totals.lost), (0, 1));
