@@ -1,6 +1,7 @@
 //! What many paths cost the engine alone: a sender and a receiver in one thread, objects that are only a length, the null cipher,
 //! and between them one relay that stands for all, and queues that keep each path at the same rate and round trip however many
-//! there are. Only the two endpoints' own work is timed; the packets of a millisecond are handed over at once.
+//! there are. Only the two endpoints' own work is timed; the packets of a millisecond are handed over at once, out of memory and into
+//! memory that is used each time, as a kernel does: what keeps the thousands that are under way is no work of theirs.
 //!
 //! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS]` prints the sender's data packets per second of both
 //! ends' time. Without words: 4 and 256 paths, with NewReno on every path, so that all of them carry data, in turns and medians,
@@ -94,12 +95,21 @@ fn copy(written: &[u8], spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
     bytes
 }
 
+/// Datagrams one after the other, and where each ends, whose it is (from whom, or to whom) and its phantom bytes.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    each: Vec<(usize, SocketAddr, usize)>,
+}
+
 struct End {
     endpoint: Endpoint,
     address: SocketAddr,
     handle: Option<Handle>,
     /// Where it writes what it sends.
     buffer: Vec<u8>,
+    arrived: Batch,
+    sent: Batch,
     /// Time spent in its endpoint.
     spent: Time,
 }
@@ -108,7 +118,15 @@ impl End {
     fn new(seed: u8, address: SocketAddr, receives: bool) -> Self {
         let mut endpoint = many::endpoint(seed, receives);
         endpoint.handle(Instant::ZERO, Input::Link(LinkChange { local: Local(0), address, up: true }));
-        Self { endpoint, address, handle: None, buffer: vec![0; 1500], spent: Time::ZERO }
+        Self {
+            endpoint,
+            address,
+            handle: None,
+            buffer: vec![0; 1500],
+            arrived: Batch::default(),
+            sent: Batch::default(),
+            spent: Time::ZERO,
+        }
     }
 
     /// The last thing that the connection had to say.
@@ -119,20 +137,35 @@ impl End {
 
     /// Takes what arrived, does what is due, and sends.
     fn step(&mut self, now: Instant, arrived: Vec<Packet>, spare: &mut Vec<Vec<u8>>, sent: &mut Vec<Packet>) {
+        for Packet { bytes, from, phantom, .. } in arrived {
+            self.arrived.bytes.extend_from_slice(&bytes);
+            self.arrived.each.push((self.arrived.bytes.len(), from, phantom));
+            spare.push(bytes);
+        }
         let begun = Clock::now();
-        self.work(now, arrived, spare, sent);
+        self.work(now);
         self.spent += begun.elapsed();
+        let mut start = 0;
+        for (end, to, phantom) in self.sent.each.drain(..) {
+            let bytes = copy(&self.sent.bytes[start..end], spare);
+            sent.push(Packet { bytes, from: self.address, to, phantom });
+            start = end;
+        }
+        self.sent.bytes.clear();
     }
 
     #[inline(never)]
-    fn work(&mut self, now: Instant, arrived: Vec<Packet>, spare: &mut Vec<Vec<u8>>, sent: &mut Vec<Packet>) {
-        for Packet { mut bytes, from, phantom, .. } in arrived {
-            let payload = &mut bytes[..];
+    fn work(&mut self, now: Instant) {
+        let Batch { bytes, each } = &mut self.arrived;
+        let mut start = 0;
+        for (end, from, phantom) in each.drain(..) {
+            let payload = &mut bytes[start..end];
             let ecn = Ecn::NotEct;
             let datagram = Datagram { local: Local(0), remote: from, ecn, arrival: now, payload, phantom };
             self.endpoint.handle(now, Input::Datagram(datagram));
-            spare.push(bytes);
+            start = end;
         }
+        bytes.clear();
         if self.endpoint.deadline().is_some_and(|at| at <= now) {
             self.endpoint.wake(now);
         }
@@ -153,8 +186,8 @@ impl End {
         loop {
             let mut out = Out { buffer: &mut self.buffer, max_segments: 1 };
             let Some(transmit) = self.endpoint.transmit(now, &mut out) else { return };
-            let bytes = copy(&self.buffer[..transmit.size], spare);
-            sent.push(Packet { bytes, from: self.address, to: transmit.remote, phantom: transmit.phantom });
+            self.sent.bytes.extend_from_slice(&self.buffer[..transmit.size]);
+            self.sent.each.push((self.sent.bytes.len(), transmit.remote, transmit.phantom));
         }
     }
 }
