@@ -92,8 +92,8 @@ impl Pacer {
     }
 }
 
-/// What so many bytes per second are in so many nanoseconds, in tokens. Nearly always this fits into 64 bits, which are divided in
-/// a tenth of the time.
+/// What so many bytes per second are in so many nanoseconds, in tokens. Nearly always this fits into 64 bits, which the
+/// processor divides by itself.
 fn scaled(rate: u64, nanos: u64) -> u64 {
     match rate.checked_mul(nanos) {
         Some(product) if product < 1 << (64 - SCALE) => (product << SCALE) / 1_000_000_000,
