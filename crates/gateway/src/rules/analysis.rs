@@ -1,6 +1,6 @@
 //! What is wrong with a table: rules that no flow can reach, and rules that disagree about flows.
 //!
-//! A rule is a set of boxes: intervals of addresses, ports, code points and directions. What earlier rules leave of a rule is
+//! A rule is a box for each version of IP: sets of addresses, ports, code points and directions. What earlier rules leave of a rule is
 //! computed exactly, by cutting their boxes out of its boxes; if nothing is left, no flow reaches it.
 
 use super::{Direction, Rule, Rules};
@@ -9,8 +9,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Pieces into which a rule may be cut before the question whether anything is left of it is given up.
-const MOST_PIECES: usize = 20_000;
+/// Intervals of the pieces into which a rule may be cut before the question whether anything is left of it is given up.
+const MOST_INTERVALS: usize = 200_000;
 
 /// Something to tell about a rule. Rules are named by their place, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,56 +103,103 @@ pub fn analyse(rules: &Rules) -> Vec<Finding> {
 /// First and last, both included.
 type Interval = (u128, u128);
 
+/// Values in order: no two intervals meet or touch.
+type Set = Vec<Interval>;
+
 const SIDES: usize = 7;
 
-/// Version, source, destination, source port, destination port, code point, direction.
-type Cuboid = [Interval; SIDES];
+/// Version, source, destination, source port, destination port, code point, direction. A rule's lists stay lists here: multiplied out, a
+/// hundred hosts and as many ports on each side would be a hundred million boxes.
+type Cuboid = [Set; SIDES];
 
+/// The flows that a rule matches: a box of each version of IP that it may be of.
 fn cuboids(rule: &Rule) -> Vec<Cuboid> {
-    let ports = |list: &[Ports]| -> Vec<Interval> {
+    let ports = |list: &[Ports]| -> Set {
         let all = [Ports::ALL];
         let list = if list.is_empty() { &all[..] } else { list };
-        list.iter().map(|ports| (ports.first().into(), ports.last().into())).collect()
+        set(list.iter().map(|ports| (ports.first().into(), ports.last().into())))
     };
-    let marks: Vec<Interval> = match rule.dscp.as_slice() {
+    let marks = match rule.dscp.as_slice() {
         [] => vec![(0, 63)],
-        list => list.iter().map(|dscp| (dscp.number().into(), dscp.number().into())).collect(),
+        list => set(list.iter().map(|dscp| (dscp.number().into(), dscp.number().into()))),
     };
     let directions = match rule.direction {
         Direction::Outbound => (0, 0),
         Direction::Inbound => (1, 1),
         Direction::Both => (0, 1),
     };
-    let (from_ports, to_ports) = (ports(&rule.from_ports), ports(&rule.to_ports));
-    let mut cuboids = Vec::new();
-    for v6 in [false, true] {
-        for from in addresses(&rule.from, v6) {
-            for to in addresses(&rule.to, v6) {
-                for from_ports in &from_ports {
-                    for to_ports in &to_ports {
-                        let version = (u128::from(v6), u128::from(v6));
-                        cuboids.extend(
-                            marks
-                                .iter()
-                                .map(|marks| [version, from, to, *from_ports, *to_ports, *marks, directions]),
-                        );
-                    }
-                }
-            }
-        }
-    }
+    let of = |v6: bool| -> Cuboid {
+        [
+            vec![(v6.into(), v6.into())],
+            addresses(&rule.from, v6),
+            addresses(&rule.to, v6),
+            ports(&rule.from_ports),
+            ports(&rule.to_ports),
+            marks.clone(),
+            vec![directions],
+        ]
+    };
+    let mut cuboids = vec![of(false), of(true)];
+    cuboids.retain(|cuboid| !cuboid.iter().any(Vec::is_empty));
     cuboids
 }
 
-fn addresses(list: &[Prefix], v6: bool) -> Vec<Interval> {
+fn addresses(list: &[Prefix], v6: bool) -> Set {
     if list.is_empty() {
         return vec![(0, if v6 { u128::MAX } else { u32::MAX.into() })];
     }
-    list.iter().filter(|prefix| prefix.address().is_ipv6() == v6).map(Prefix::interval).collect()
+    set(list.iter().filter(|prefix| prefix.address().is_ipv6() == v6).map(Prefix::interval))
+}
+
+/// Intervals in order, what overlaps or touches put together.
+fn set(intervals: impl Iterator<Item = Interval>) -> Set {
+    let mut list: Vec<Interval> = intervals.collect();
+    list.sort_unstable();
+    let mut merged: Set = Vec::new();
+    for (first, last) in list {
+        match merged.last_mut() {
+            Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+            _ => merged.push((first, last)),
+        }
+    }
+    merged
+}
+
+/// What two sets have in common.
+fn both(a: &Set, b: &Set) -> Set {
+    let mut common = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        if x.0 <= y.1 && y.0 <= x.1 {
+            common.push((x.0.max(y.0), x.1.min(y.1)));
+        }
+        if x.1 < y.1 { i += 1 } else { j += 1 }
+    }
+    common
+}
+
+/// What of `own` is not in `hole`, which lies within it.
+fn without(own: &Set, hole: &Set) -> Set {
+    let mut left = Vec::new();
+    let mut holes = hole.iter().peekable();
+    for &(mut first, last) in own {
+        let mut over = false;
+        while let Some(hole) = holes.next_if(|hole| hole.0 <= last) {
+            if first < hole.0 {
+                left.push((first, hole.0 - 1));
+            }
+            over = hole.1 == last;
+            first = hole.1.saturating_add(1);
+        }
+        if !over {
+            left.push((first, last));
+        }
+    }
+    left
 }
 
 fn meet(a: &Cuboid, b: &Cuboid) -> bool {
-    a.iter().zip(b).all(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
+    a.iter().zip(b).all(|(a, b)| !both(a, b).is_empty())
 }
 
 fn overlap(a: &[Cuboid], b: &[Cuboid]) -> bool {
@@ -167,7 +214,7 @@ fn left_of<'a>(own: &[Cuboid], others: impl IntoIterator<Item = &'a Cuboid>) -> 
         for piece in left {
             cut(piece, other, &mut pieces);
         }
-        if pieces.len() > MOST_PIECES {
+        if pieces.iter().flatten().map(Vec::len).sum::<usize>() > MOST_INTERVALS {
             return None;
         }
         left = pieces;
@@ -175,24 +222,20 @@ fn left_of<'a>(own: &[Cuboid], others: impl IntoIterator<Item = &'a Cuboid>) -> 
     Some(left)
 }
 
-/// The parts of `piece` outside of `other`: along each side what lies below and what lies above it.
+/// The parts of `piece` outside of `other`: along each side what lies beyond it.
 fn cut(mut piece: Cuboid, other: &Cuboid, pieces: &mut Vec<Cuboid>) {
     if !meet(&piece, other) {
         pieces.push(piece);
         return;
     }
     for side in 0..SIDES {
-        let (own, hole) = (piece[side], other[side]);
-        if own.0 < hole.0 {
-            let mut below = piece;
-            below[side] = (own.0, hole.0 - 1);
-            pieces.push(below);
+        let common = both(&piece[side], &other[side]);
+        let beyond = without(&piece[side], &common);
+        if !beyond.is_empty() {
+            let mut part = piece.clone();
+            part[side] = beyond;
+            pieces.push(part);
         }
-        if own.1 > hole.1 {
-            let mut above = piece;
-            above[side] = (hole.1 + 1, own.1);
-            pieces.push(above);
-        }
-        piece[side] = (own.0.max(hole.0), own.1.min(hole.1));
+        piece[side] = common;
     }
 }

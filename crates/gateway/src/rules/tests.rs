@@ -112,6 +112,19 @@ fn what_is_wrong_with_a_table_is_found() {
     );
 }
 
+/// What is written as four long lists is not multiplied out.
+#[test]
+fn long_lists_are_no_work() {
+    let hosts =
+        |first: u8| (0..=255).map(|last| Prefix::of(IpAddr::from([10, first, last, 1]), 32)).collect();
+    let ports = || (0..200).map(|port| Ports::new(port * 2, port * 2).unwrap()).collect();
+    let long =
+        || Rule { from: hosts(1), to: hosts(2), from_ports: ports(), to_ports: ports(), ..Rule::default() };
+    let beyond = Rule { to_ports: vec![Ports::new(0, 500).unwrap()], ..long() };
+    let rules = Rules { rules: vec![long(), long(), beyond] };
+    assert_eq!(analyse(&rules), [Finding::Unreachable { rule: 1, by: vec![0] }]);
+}
+
 #[test]
 fn a_table_written_is_the_table_read() {
     let rules = read(TABLE);
