@@ -246,6 +246,11 @@ impl<T> FlowTable<T> {
         self.by_key.values().filter_map(|index| self.slots.get(*index as usize)?.as_ref())
     }
 
+    /// All flows, to change what the owner keeps with them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow<T>> {
+        self.slots.iter_mut().flatten()
+    }
+
     /// Enters a segment. If it opens a flow, `want` is asked, and what it answers is kept with the flow; `None` means that the flow
     /// is not to be carried. Then see whether [flows left](Self::next_gone).
     pub fn on_segment(

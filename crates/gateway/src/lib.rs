@@ -18,6 +18,7 @@
 //! | which path takes it | [`pick`] |
 //! | what is the same in all packets of a flow is told once, and left out | [`compact`] |
 //! | what stands before it in a datagram | [`encap`] |
+//! | a host told that no path carries its large packets | [`icmp`] |
 //! | put in order at the exit, and for how long that may take | [`reorder`] |
 //! | what is lost, by three rules; one penalty per path and epoch | [`loss`], [`epoch`] |
 //! | kept at the entry to mend losses there, if asked for | [`cache`] |
@@ -36,6 +37,7 @@ pub mod encap;
 pub mod entry;
 pub mod epoch;
 pub mod flow;
+pub mod icmp;
 pub mod ip;
 pub mod key;
 mod lists;

@@ -17,11 +17,13 @@ mod mend;
 mod parcel;
 mod peers;
 mod status;
+mod tally;
 
 pub use carry::Taken;
 pub use config::{Config, Peer, Settings};
 pub use parcel::{HEADROOM, Parcel};
-pub use status::{Counters, PathStatus, PeerStatus, Status};
+pub use status::{Counters, PathStatus, PeerStatus, RuleStatus, Status};
+pub use tally::{FlowStatus, Tally};
 
 use crate::cache::Cache;
 use crate::compact::Slots;
@@ -71,6 +73,9 @@ pub struct Gateway {
     out: VecDeque<Parcel>,
     passed: Passed,
     counters: Counters,
+    tallies: tally::Tallies,
+    /// Flows that would be carried, where it only observes.
+    watch: tally::Watch,
     spare: Vec<Vec<u8>>,
     dials: u64,
     /// Scratch space.
@@ -129,6 +134,8 @@ impl Gateway {
             endpoint,
             settings: config.settings,
             congestion: config.congestion,
+            tallies: tally::Tallies::new(&config.rules),
+            watch: tally::Watch::new(flows.flows),
             rules: config.rules,
             serves: config.serves,
             announcement,
@@ -156,11 +163,6 @@ impl Gateway {
     /// The sessions, for relays at which this side [stands](Endpoint::stand_at).
     pub const fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.endpoint
-    }
-
-    /// Other rules from now on. Flows that are carried stay so.
-    pub fn set_rules(&mut self, rules: Rules) {
-        self.rules = rules;
     }
 
     /// The next packet for the hosts' side: that of a flow from elsewhere, or one that is left to the plain route.

@@ -214,6 +214,24 @@ fn an_exit_that_restarts_loses_no_flow() {
 }
 
 #[test]
+fn what_a_peer_may_not_speak_for_is_told_and_not_carried_to() {
+    let mut sites = Sites::new(Plan::default(), &[line(10, 10)], &line(10, 10));
+    let mut config = sites.plan.config(1, &[]);
+    // Wider than Alice's gateway allows.
+    config.serves[0].hosts = byway_gateway::Prefix::of(sites.plan.host(1), 16);
+    sites.world.act(sites.bob, |site, now| {
+        site.gateway = byway_gateway::site::Gateway::new(config).unwrap();
+        let address = "10.2.0.1:4000".parse().unwrap();
+        let change = byway_wire::LinkChange { local: byway_wire::Local(1), address, up: true };
+        byway_wire::Machine::handle(&mut site.gateway, now, byway_wire::Input::Link(change));
+    });
+    fetch(&mut sites, MB / 10, 60_000);
+    let status = sites.world[sites.alice].gateway.status();
+    assert!(status.peers[0].up, "{status:?}");
+    assert_eq!((status.peers[0].refused, status.peers[0].serves.len(), status.peers[0].carried), (1, 0, 0));
+}
+
+#[test]
 fn observing_changes_nothing() {
     let settings = Settings { observe: true, ..Settings::default() };
     let mut sites = Sites::new(Plan { settings, ..Plan::default() }, &[line(10, 10)], &line(10, 10));

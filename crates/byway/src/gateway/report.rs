@@ -4,10 +4,12 @@ use crate::units::Bytes;
 use byway_engine::connection::path::State;
 use byway_engine::route::Via;
 use byway_gateway::loss::Rule;
-use byway_gateway::site::{PathStatus, PeerStatus, Status};
+use byway_gateway::rules::Action;
+use byway_gateway::site::{FlowStatus, PathStatus, PeerStatus, RuleStatus, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 
 /// A gateway. Sizes in bytes, times in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,12 @@ pub struct GatewayReport {
     pub peers: Vec<PeerReport>,
     /// Flows that are carried now.
     pub flows: usize,
+    /// What the rules decided, in their order; the last, without a number, is what peers carry that no rule here calls background.
+    #[serde(default)]
+    pub rules: Vec<RuleReport>,
+    /// The largest flows that are carried, or would be.
+    #[serde(default)]
+    pub largest: Vec<FlowReport>,
     /// What happened so far, by name; see `byway_gateway::site::Counters` and `byway_gateway::flow::Counters`.
     pub counters: BTreeMap<String, u64>,
     /// Why packets were left alone, by reason.
@@ -34,6 +42,41 @@ pub struct GatewayReport {
     /// What is kept until it is acknowledged, if anything is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
+}
+
+/// A rule: its flows so far, and their bytes in both directions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleReport {
+    /// Its number, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<usize>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `background` or `pass`.
+    pub action: String,
+    /// Flows that it decided about.
+    pub flows: u64,
+    /// Bytes of those that are carried, or would be.
+    pub bytes: u64,
+}
+
+/// A flow that is carried, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowReport {
+    /// Address and port of the host that opened it.
+    pub from: String,
+    /// Address and port that it was opened to.
+    pub to: String,
+    /// The number of the rule, from 1; without one the peer decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<usize>,
+    /// The gateway of its other end.
+    pub peer: String,
+    /// Bytes from the host here.
+    pub sent_bytes: u64,
+    /// Bytes to the host here.
+    pub received_bytes: u64,
 }
 
 /// What is kept until it is acknowledged.
@@ -77,6 +120,9 @@ pub struct PeerReport {
     pub carried_bytes: u64,
     /// The hosts that it serves.
     pub serves: Vec<String>,
+    /// Prefixes that it announces and may not speak for.
+    #[serde(default)]
+    pub refused: usize,
 }
 
 /// A path to a gateway.
@@ -146,6 +192,8 @@ impl GatewayReport {
             observing,
             peers: status.peers.iter().map(PeerReport::of).collect(),
             flows: status.flows,
+            rules: rules(status),
+            largest: largest(status),
             counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
             passed: reasons
                 .filter(|(_, count)| *count > 0)
@@ -164,6 +212,39 @@ impl GatewayReport {
     }
 }
 
+fn rules(status: &Status) -> Vec<RuleReport> {
+    let rule = |(place, rule): (usize, &RuleStatus)| RuleReport {
+        rule: Some(place + 1),
+        name: rule.name.clone(),
+        action: match rule.action {
+            Action::Background => "background".to_owned(),
+            Action::Pass => "pass".to_owned(),
+        },
+        flows: rule.tally.flows,
+        bytes: rule.tally.bytes,
+    };
+    let others = RuleReport {
+        action: "background".to_owned(),
+        flows: status.others.flows,
+        bytes: status.others.bytes,
+        ..RuleReport::default()
+    };
+    let others = Some(others).filter(|others| others.flows > 0);
+    status.rules.iter().enumerate().map(rule).chain(others).collect()
+}
+
+fn largest(status: &Status) -> Vec<FlowReport> {
+    let flow = |flow: &FlowStatus| FlowReport {
+        from: SocketAddr::new(flow.key.source, flow.key.source_port).to_string(),
+        to: SocketAddr::new(flow.key.destination, flow.key.destination_port).to_string(),
+        rule: flow.rule.map(|rule| rule + 1),
+        peer: status.peers.get(flow.peer).map(|peer| peer.name.clone()).unwrap_or_default(),
+        sent_bytes: flow.sent,
+        received_bytes: flow.received,
+    };
+    status.largest.iter().map(flow).collect()
+}
+
 impl PeerReport {
     fn of(peer: &PeerStatus) -> Self {
         Self {
@@ -178,6 +259,7 @@ impl PeerReport {
             flow_limit: Some(peer.flow_limit).filter(|limit| *limit != u64::MAX),
             carried_bytes: peer.carried_bytes,
             serves: peer.serves.iter().map(|served| served.hosts.to_string()).collect(),
+            refused: peer.refused,
         }
     }
 }
@@ -212,6 +294,44 @@ impl PathReport {
     }
 }
 
+impl PeerReport {
+    /// Whom it serves, as far as it may.
+    fn served(&self) -> String {
+        let known = if self.serves.is_empty() { "nobody yet".to_owned() } else { self.serves.join(", ") };
+        match self.refused {
+            0 => known,
+            refused => {
+                format!("{known} ({refused} prefixes that it announces are not within its `allowed` here)")
+            }
+        }
+    }
+}
+
+impl RuleReport {
+    fn line(&self, observing: bool) -> String {
+        let Self { flows, bytes, .. } = self;
+        let name = self.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        let who =
+            self.rule.map_or_else(|| "decided by peers".to_owned(), |rule| format!("rule {rule}{name}"));
+        let does = match (self.action.as_str(), observing) {
+            ("pass", _) => return format!("{who}: {flows} flows passed"),
+            (_, true) => "would be carried",
+            (_, false) => "carried",
+        };
+        format!("{who}: {flows} flows {does}, {}", Bytes(*bytes))
+    }
+}
+
+impl fmt::Display for FlowReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {}", self.from, self.to)?;
+        if let Some(rule) = self.rule {
+            write!(f, ", rule {rule}")?;
+        }
+        write!(f, ", {}: {} sent, {} received", self.peer, Bytes(self.sent_bytes), Bytes(self.received_bytes))
+    }
+}
+
 impl fmt::Display for GatewayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let observing = if self.observing { ", observing only" } else { "" };
@@ -224,7 +344,7 @@ impl fmt::Display for GatewayReport {
                 f,
                 "{}: {state}{trouble}{whole}; serves {}; {} flows, {} carried, {} waiting, {} dropped",
                 peer.name,
-                if peer.serves.is_empty() { "nobody yet".into() } else { peer.serves.join(", ") },
+                peer.served(),
                 peer.flows,
                 Bytes(peer.carried_bytes),
                 Bytes(peer.waiting as u64),
@@ -251,9 +371,17 @@ impl fmt::Display for GatewayReport {
                 }
             }
         }
+        for rule in &self.rules {
+            writeln!(f, "{}", rule.line(self.observing))?;
+        }
+        for flow in &self.largest {
+            writeln!(f, "  {flow}")?;
+        }
         let told = self.counters.iter().filter(|(_, count)| **count > 0);
         let told: Vec<String> = told.map(|(name, count)| format!("{name} {count}")).collect();
-        writeln!(f, "{}", told.join(", "))?;
+        if !told.is_empty() {
+            writeln!(f, "{}", told.join(", "))?;
+        }
         if !(self.loss.is_empty() || self.loss == Rule::default().name()) {
             writeln!(f, "losses are found by the rule {}", self.loss)?;
         }

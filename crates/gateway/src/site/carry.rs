@@ -2,7 +2,7 @@
 
 use super::headers::recover;
 use super::mend::Kept;
-use super::peers::Waiting;
+use super::peers::{Waiting, behind};
 use super::{Gateway, Parcel};
 use crate::cache::{Cache, Sent};
 use crate::checksum::State;
@@ -10,6 +10,8 @@ use crate::clamp::{clamp, mss_for};
 use crate::compact::Teaching;
 use crate::encap::{COMPACT, Label, Message, header_len};
 use crate::flow::{FlowId, Seen, Why};
+use crate::icmp::too_big;
+use crate::ip::Ip;
 use crate::pick::{self, Want, pick};
 use crate::rules::{Action, Origin, classify};
 use crate::segment::Segment;
@@ -24,6 +26,11 @@ use byway_wire::{Duration, Instant, Writer};
 pub(super) struct Carriage {
     /// The gateway of its other end, by its place.
     pub peer: usize,
+    /// The rule that decided, by its place; `None`: the peer did.
+    pub rule: Option<usize>,
+    /// Bytes of its packets from the host here, and to it.
+    pub sent: u64,
+    pub received: u64,
     /// Its name on the way to the peer.
     pub label: Label,
     /// The place of its next packet.
@@ -44,9 +51,12 @@ pub(super) struct Carriage {
 }
 
 impl Carriage {
-    pub fn new(peer: usize, label: Label) -> Self {
+    pub fn new(peer: usize, rule: Option<usize>, label: Label) -> Self {
         Self {
             peer,
+            rule,
+            sent: 0,
+            received: 0,
             label,
             sequence: 0,
             teaching: Teaching::default(),
@@ -92,26 +102,49 @@ impl Gateway {
                 return Taken::Plain;
             }
         };
-        let Self { flows, rules, directory, peers, counters, settings, .. } = self;
+        let Self { flows, rules, directory, peers, counters, tallies, settings, .. } = self;
+        let mut held = false;
         let seen = flows.on_segment(now, &segment, |key| {
             let verdict = classify(rules, key, Origin::Here, segment.ip.dscp);
             if verdict.action == Action::Pass {
+                if verdict.rule.is_some() {
+                    tallies.on_flow(verdict.rule);
+                }
                 return None;
             }
-            let index = directory.find(key.destination, key.destination_port)?;
+            let far = (key.destination, key.destination_port);
+            let announced = directory.find(far.0, far.1);
+            let index = announced.or_else(|| behind(directory, peers, far))?;
             let peer = peers.get_mut(index)?;
+            // Behind whom it would be if the peer said so is good enough to keep it off the plain route, but not to carry it.
+            held = settings.fail_closed
+                && !settings.observe
+                && (announced.is_none() || peer.session().is_none());
+            if held {
+                return None;
+            }
             counters.flows += 1;
-            if settings.observe || peer.session().is_none() {
+            if settings.observe || announced.is_none() || peer.session().is_none() {
                 counters.flows_left += 1;
                 return None;
             }
+            tallies.on_flow(verdict.rule);
             peer.label = peer.label.next();
-            Some(Carriage::new(index, peer.label))
+            Some(Carriage::new(index, verdict.rule, peer.label))
         });
         self.clear_gone();
         match seen {
             Seen::Carried { flow, .. } => self.carry(now, flow, parcel, segment),
+            Seen::PassThrough(_) if held => {
+                // Its host will try again.
+                self.counters.held += 1;
+                self.recycle(parcel.into_buffer());
+                Taken::Dropped
+            }
             Seen::PassThrough(why) => {
+                if self.settings.observe {
+                    self.watch(&segment);
+                }
                 self.counters.passed += 1;
                 self.counters.mid_life += u64::from(why == Why::MidLife);
                 self.counters.full += u64::from(why == Why::Full);
@@ -149,18 +182,14 @@ impl Gateway {
         }
         if parcel.len() > most {
             // Paths became smaller than when the flow began. The plain route takes it.
-            self.counters.too_large += 1;
-            if self.settings.fail_closed {
-                self.recycle(parcel.into_buffer());
-                return Taken::Dropped;
-            }
-            self.put_out(parcel);
-            return Taken::Plain;
+            return self.leave_large(parcel, most);
         }
         segment.complete(parcel.packet_mut());
         let index = data.peer;
         peer.carried += 1;
         peer.carried_bytes += parcel.len() as u64;
+        data.sent += parcel.len() as u64;
+        self.tallies.on_bytes(data.rule, parcel.len());
         let spare = &mut self.spare;
         let want = if is_acknowledgment(&segment) { Want::Soon } else { Want::Room };
         let range = (segment.tcp.sequence, segment.sequence_end());
@@ -171,6 +200,23 @@ impl Gateway {
         });
         self.note_waiting(index);
         Taken::Carried
+    }
+
+    /// Leaves a packet that no path carries: none takes more than `most` bytes. The plain route does, unless it is not to be taken; then
+    /// its host is told to send smaller ones, or else it would send the same again and again.
+    fn leave_large(&mut self, parcel: Parcel, most: usize) -> Taken {
+        self.counters.too_large += 1;
+        if !self.settings.fail_closed {
+            self.put_out(parcel);
+            return Taken::Plain;
+        }
+        let told = Ip::read(parcel.packet()).ok().and_then(|ip| too_big(parcel.packet(), &ip, most));
+        self.recycle(parcel.into_buffer());
+        if let Some(told) = told {
+            let buffer = self.buffer();
+            self.put_out(Parcel::copy(buffer, &told));
+        }
+        Taken::Dropped
     }
 
     /// Notes that something waits for the paths to a peer.
@@ -184,8 +230,9 @@ impl Gateway {
 
     /// Hands paths what they take now.
     pub(super) fn pump(&mut self, now: Instant) {
-        let Self { endpoint, peers, waiting, flows, views, settings, counters, out, cache, .. } = self;
+        let Self { endpoint, peers, waiting, flows, views, settings, counters, cache, .. } = self;
         let header = header_len(settings.loss);
+        let mut large = Vec::new();
         waiting.retain(|index| {
             let Some(peer) = peers.get_mut(*index) else { return false };
             peer.waits = peer.next_want(header).is_some();
@@ -233,10 +280,8 @@ impl Gateway {
                     (Ok(()), Some(view)) => view.in_flight += sent_bytes,
                     (Ok(()), None) => {}
                     (Err((Refused::TooLarge(_), datagram)), _) => {
-                        counters.too_large += 1;
-                        if !settings.fail_closed {
-                            out.extend(recover(datagram, peer, flows));
-                        }
+                        let most = views.iter().map(|view| view.largest.saturating_sub(header)).max();
+                        large.extend(recover(datagram, peer, flows).zip(most));
                     }
                     (Err((Refused::NoRoom | Refused::NotActive, datagram)), view) => {
                         peer.returned.push_front(datagram);
@@ -248,6 +293,9 @@ impl Gateway {
             peer.waits = peer.next_want(header).is_some();
             peer.waits
         });
+        for (parcel, most) in large {
+            self.leave_large(parcel, most);
+        }
     }
 
     /// Tells a peer which hosts are served here, and what is understood.

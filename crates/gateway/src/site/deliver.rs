@@ -8,8 +8,9 @@ use crate::clamp::{best_packet, clamp, mss_for};
 use crate::encap::{BATCHED_LEN, LABELLED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN, header_len};
 use crate::flow::Seen;
 use crate::reorder::{Arrived, Timer};
+use crate::rules::{Action, Origin, classify};
 use crate::segment::Segment;
-use crate::serves::Part;
+use crate::serves::{Given, Part};
 use crate::tcp::Flags;
 use crate::window::{PathWindow, View, share, total};
 use byway_engine::connection::datagrams::Received;
@@ -75,8 +76,12 @@ impl Gateway {
                 self.on_packet(now, (index, session), (Some(label), None), LABELLED_LEN, data);
             }
             Ok(Message::Serves { part }) => {
-                if let (Ok(part), Some(peer)) = (Part::read(part), self.peers.get(index)) {
-                    self.directory.on_part(index, part, &peer.config.allowed);
+                if let (Ok(part), Some(peer)) = (Part::read(part), self.peers.get_mut(index)) {
+                    if let Given::Complete { refused } =
+                        self.directory.on_part(index, part, &peer.config.allowed)
+                    {
+                        peer.refused = refused;
+                    }
                 } else {
                     self.counters.malformed += 1;
                 }
@@ -124,11 +129,15 @@ impl Gateway {
             self.counters.forbidden += 1;
             return self.recycle(parcel.into_buffer());
         }
-        let Self { flows, peers, .. } = self;
-        let seen = flows.on_segment(now, &segment, |_| {
+        let Self { flows, peers, rules, tallies, .. } = self;
+        let seen = flows.on_segment(now, &segment, |key| {
             let peer = peers.get_mut(index)?;
             peer.label = peer.label.next();
-            Some(Carriage::new(index, peer.label))
+            // The peer has decided. What this side would have said only names the flow.
+            let verdict = classify(rules, key, Origin::There, segment.ip.dscp);
+            let rule = verdict.rule.filter(|_| verdict.action == Action::Background);
+            tallies.on_flow(rule);
+            Some(Carriage::new(index, rule, peer.label))
         });
         self.clear_gone();
         if let Seen::Carried { flow: id, from, .. } = seen {
@@ -144,6 +153,8 @@ impl Gateway {
                 let scale = flow.scale(from);
                 let receiver = u64::from(flow.side(from).window);
                 let data = &mut flow.data;
+                data.received += parcel.len() as u64;
+                self.tallies.on_bytes(data.rule, parcel.len());
                 data.on_opening(now, segment.tcp.flags);
                 data.receiver = receiver;
                 if wanted && data.advertised.rewrite(parcel.packet_mut(), &segment, scale, way.flow_limit) {

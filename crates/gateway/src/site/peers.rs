@@ -13,6 +13,7 @@ use crate::epoch::Epochs;
 use crate::flow::FlowId;
 use crate::pick::Want;
 use crate::reorder::{Lateness, PathDelay, PathDelays};
+use crate::serves::Directory;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
@@ -21,6 +22,8 @@ use byway_control::by_name;
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Admission, Admit, Connect, Endpoint, Handle};
 use byway_wire::{Duration, Instant, PathId};
+use core::cmp::Reverse;
+use core::net::IpAddr;
 
 /// The first pause before dialling again; it doubles up to [`LONGEST_PAUSE`].
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
@@ -132,6 +135,8 @@ pub(super) struct Peer {
     pub begun: u32,
     /// The flows of which examples were sent to it.
     pub labels: BTreeMap<Label, FlowId>,
+    /// Prefixes of what it announced last that it may not speak for.
+    pub refused: usize,
     /// When it was last told of a template that is not known here.
     pub complained: Option<Instant>,
 }
@@ -167,6 +172,7 @@ impl Peer {
             speaks: false,
             begun: 0,
             labels: BTreeMap::new(),
+            refused: 0,
             complained: None,
         }
     }
@@ -300,6 +306,26 @@ impl Peer {
     pub fn forget_delays(&mut self, now: Instant) {
         self.delays.retain(|_, (last, _)| now.since(*last) <= DELAY_COUNTS * 16);
     }
+}
+
+/// Behind which peer a host is: the one that has announced it, or else, among those that have announced nothing (since when they are
+/// down nobody knows what they serve), the one that may speak for it.
+pub(super) fn behind(
+    directory: &Directory<usize>,
+    peers: &[Peer],
+    (host, port): (IpAddr, u16),
+) -> Option<usize> {
+    let silent = |index: usize| directory.served_by(index).next().is_none();
+    directory.find(host, port).or_else(|| speaker(peers, host, silent))
+}
+
+/// Which of some peers may speak for a host: the one with the longest prefix, and of several the first.
+pub(super) fn speaker(peers: &[Peer], host: IpAddr, some: impl Fn(usize) -> bool) -> Option<usize> {
+    let may = peers.iter().enumerate().filter(|(index, _)| some(*index)).flat_map(|(index, peer)| {
+        let covers = peer.config.allowed.iter().filter(|prefix| prefix.contains(host));
+        covers.map(move |prefix| (prefix.length(), Reverse(index)))
+    });
+    may.max().map(|(_, Reverse(index))| index)
 }
 
 /// Takes the gateways that are known.

@@ -1,12 +1,14 @@
 //! What a gateway is doing, for people and their programs.
 
 use super::Gateway;
+use super::tally::{FlowStatus, Tally};
 use crate::cache;
 use crate::entry;
 use crate::flow;
-use crate::loss::Rule;
+use crate::loss::Rule as Losses;
 use crate::pass::Passed;
 use crate::reorder::WaitStats;
+use crate::rules::{Action, Rule};
 use crate::serves::Served;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -28,9 +30,9 @@ pub struct Counters {
     pub full: u64,
     /// Packets of carried flows that went by the plain route, since there was no session.
     pub failed_open: u64,
-    /// Packets of carried flows that were dropped, since there was no session.
+    /// Packets of flows that are carried, or would be, dropped since there was no session.
     pub held: u64,
-    /// Packets that no path could take, and that went by the plain route.
+    /// Packets that no path could take: they went by the plain route, or their hosts were told to send smaller ones.
     pub too_large: u64,
     /// SYNs whose maximum segment size was lowered.
     pub clamped: u64,
@@ -97,6 +99,19 @@ pub struct PeerStatus {
     pub carried_bytes: u64,
     /// The hosts that it serves.
     pub serves: Vec<Served>,
+    /// Prefixes that it says it serves, and may not speak for.
+    pub refused: usize,
+}
+
+/// A rule.
+#[derive(Clone, Debug)]
+pub struct RuleStatus {
+    /// What people call it.
+    pub name: Option<String>,
+    /// What becomes of flows that match.
+    pub action: Action,
+    /// What it has decided.
+    pub tally: Tally,
 }
 
 /// A gateway.
@@ -110,6 +125,12 @@ pub struct Status {
     pub table: flow::Counters,
     /// What happened.
     pub counters: Counters,
+    /// What the rules decided, in their order.
+    pub rules: Vec<RuleStatus>,
+    /// What peers carry that no rule here calls background.
+    pub others: Tally,
+    /// The largest flows that are carried, or would be.
+    pub largest: Vec<FlowStatus>,
     /// Why packets were left to the plain route.
     pub passed: Passed,
     /// How long packets waited to be put in order.
@@ -117,7 +138,7 @@ pub struct Status {
     /// Bytes that wait to be put in order.
     pub reordering: usize,
     /// The rule that finds losses.
-    pub loss: Rule,
+    pub loss: Losses,
     /// What the cache did, and the bytes that it holds, if there is one.
     pub cache: Option<(cache::Counters, usize)>,
 }
@@ -142,9 +163,19 @@ impl Gateway {
                 carried: peer.carried,
                 carried_bytes: peer.carried_bytes,
                 serves: self.directory.served_by(index).cloned().collect(),
+                refused: peer.refused,
             }
         };
+        let (tallies, others) = self.tallies.all();
+        let rule = |(rule, tally): (&Rule, Tally)| RuleStatus {
+            name: rule.name.clone(),
+            action: rule.action,
+            tally,
+        };
         Status {
+            rules: self.rules.rules.iter().zip(tallies).map(rule).collect(),
+            others,
+            largest: self.largest_flows(),
             peers: self.peers.iter().enumerate().map(peer).collect(),
             flows: self.flows.len(),
             table: self.flows.counters(),

@@ -4,6 +4,7 @@ pub mod host;
 
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
+use byway_gateway::ip::Ip;
 use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
 use byway_gateway::site::{Config, Gateway, Parcel, Peer, Settings};
@@ -51,7 +52,11 @@ impl Site {
                 moved = true;
                 let packet = parcel.packet();
                 // However it came here, and whether it is carried or not.
-                assert!(Segment::read(packet, State::Full).is_ok(), "{packet:?} is not what a host sent");
+                let told = Ip::read(packet).is_ok_and(|ip| [1, 58].contains(&ip.protocol));
+                assert!(
+                    told || Segment::read(packet, State::Full).is_ok(),
+                    "{packet:?} is not what a host sent, nor ICMP"
+                );
                 let to = match packet[0] >> 4 {
                     4 => IpAddr::from(<[u8; 4]>::try_from(&packet[16..20]).expect("an address")),
                     _ => IpAddr::from(<[u8; 16]>::try_from(&packet[24..40]).expect("an address")),

@@ -1,0 +1,334 @@
+//! Which flows there are, by the rule that decided, and how much each of them is: counted where they are carried, and watched where
+//! the gateway only observes.
+
+use super::Gateway;
+use super::peers::{behind, speaker};
+use crate::key::FlowKey;
+use crate::lists::Lists;
+use crate::rules::{Action, Origin, Rules, classify};
+use crate::segment::Segment;
+use crate::tcp::{Flags, before};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Flows that are named one by one: the largest.
+const NAMED: usize = 20;
+
+/// What one rule has decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Flows that it was the first to match; of those that pass, only what the kernel shows to the gateway.
+    pub flows: u64,
+    /// Of background flows the bytes of their packets in both directions; where the gateway only observes, the bytes that hosts gave
+    /// their TCP, since it sees the packets of one direction, and of the other what they acknowledge.
+    pub bytes: u64,
+}
+
+/// A flow, with what was counted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowStatus {
+    /// The direction in which it was opened.
+    pub key: FlowKey,
+    /// The rule that decided, by its place; `None`: the gateway of its other end did.
+    pub rule: Option<usize>,
+    /// The gateway of its other end, by its place.
+    pub peer: usize,
+    /// Bytes from the host here, and to it.
+    pub sent: u64,
+    /// See above.
+    pub received: u64,
+}
+
+/// The count of all rules.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tallies {
+    rules: Vec<Tally>,
+    /// Flows that a peer carries, and no rule here calls background.
+    others: Tally,
+}
+
+impl Tallies {
+    pub fn new(rules: &Rules) -> Self {
+        Self { rules: alloc::vec![Tally::default(); rules.rules.len()], others: Tally::default() }
+    }
+
+    /// What the rules decided, in their order, and then others.
+    pub fn all(&self) -> (Vec<Tally>, Tally) {
+        (self.rules.clone(), self.others)
+    }
+
+    fn of(&mut self, rule: Option<usize>) -> &mut Tally {
+        rule.and_then(|rule| self.rules.get_mut(rule)).unwrap_or(&mut self.others)
+    }
+
+    pub fn on_flow(&mut self, rule: Option<usize>) {
+        self.of(rule).flows += 1;
+    }
+
+    pub fn on_bytes(&mut self, rule: Option<usize>, bytes: usize) {
+        self.of(rule).bytes += bytes as u64;
+    }
+
+    /// Other rules from now on. Those that were there before keep what they counted; where each is now.
+    fn replace(&mut self, old: &Rules, new: &Rules) -> Vec<Option<usize>> {
+        let mut after = Self::new(new);
+        let mut moved = Vec::new();
+        for (rule, tally) in old.rules.iter().zip(&self.rules) {
+            let free = |(place, other): &(usize, &_)| *other == rule && !moved.contains(&Some(*place));
+            let place = new.rules.iter().enumerate().find(free).map(|(place, _)| place);
+            if let Some(kept) = place.and_then(|place| after.rules.get_mut(place)) {
+                *kept = *tally;
+            }
+            moved.push(place);
+        }
+        after.others = self.others;
+        *self = after;
+        moved
+    }
+}
+
+/// A flow that would be carried.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    flow: FlowStatus,
+    /// One past the last byte that the host here sent, and what it acknowledged last.
+    end: Option<u32>,
+    acked: Option<u32>,
+}
+
+/// The flows that would be carried. When there is no room, the longest idle one is forgotten; what it was counts on.
+#[derive(Debug)]
+pub(super) struct Watch {
+    most: usize,
+    by_key: BTreeMap<FlowKey, u32>,
+    slots: Vec<Watched>,
+    ages: Lists<1>,
+}
+
+impl Watch {
+    pub const fn new(most: usize) -> Self {
+        Self { most, by_key: BTreeMap::new(), slots: Vec::new(), ages: Lists::new() }
+    }
+
+    /// Enters a segment of a host here; `want` says which rule and which peer a flow that opens would be carried by.
+    fn on_segment(
+        &mut self,
+        segment: &Segment,
+        want: impl FnOnce(&FlowKey, Origin) -> Option<(Option<usize>, usize)>,
+        tallies: &mut Tallies,
+    ) {
+        let (flags, key) = (segment.tcp.flags, segment.key());
+        let origin = if flags.any(Flags::ACK) { Origin::There } else { Origin::Here };
+        let known = self.by_key.get(&key).or_else(|| self.by_key.get(&key.reversed())).copied();
+        let index = match known {
+            Some(index) => index,
+            None if flags.any(Flags::SYN) => {
+                // Of a flow that was opened elsewhere the answer is the first that comes by here.
+                let opened = if origin == Origin::There { key.reversed() } else { key };
+                let Some((rule, peer)) = want(&opened, origin) else { return };
+                tallies.on_flow(rule);
+                self.insert(FlowStatus { key: opened, rule, peer, sent: 0, received: 0 })
+            }
+            None => return,
+        };
+        self.ages.put(index, 0);
+        let Some(watched) = self.slots.get_mut(index as usize) else { return };
+        let (sent, received) = watched.on_segment(segment);
+        tallies.on_bytes(watched.flow.rule, sent + received);
+    }
+
+    fn insert(&mut self, flow: FlowStatus) -> u32 {
+        let watched = Watched { flow, end: None, acked: None };
+        let oldest = self.ages.front(0).filter(|_| self.slots.len() >= self.most.max(1));
+        let index = oldest.unwrap_or(self.slots.len() as u32);
+        match self.slots.get_mut(index as usize) {
+            Some(slot) => {
+                self.by_key.remove(&slot.flow.key);
+                *slot = watched;
+            }
+            None => self.slots.push(watched),
+        }
+        self.by_key.insert(flow.key, index);
+        index
+    }
+}
+
+impl Watched {
+    /// The bytes that are new by this segment of the host here: from it, and to it.
+    fn on_segment(&mut self, segment: &Segment) -> (usize, usize) {
+        let tcp = &segment.tcp;
+        let syn = tcp.flags.any(Flags::SYN);
+        if syn {
+            // Whatever used these addresses and ports before.
+            (self.end, self.acked) = (None, None);
+        }
+        // A SYN takes a number itself, which is no byte.
+        let begin = tcp.sequence.wrapping_add(syn.into());
+        let end = begin.wrapping_add(segment.payload_len() as u32);
+        let sent = advance(self.end.get_or_insert(begin), end);
+        let received = match tcp.flags.any(Flags::ACK) {
+            true => advance(self.acked.get_or_insert(tcp.acknowledgment), tcp.acknowledgment),
+            false => 0,
+        };
+        self.flow.sent += sent as u64;
+        self.flow.received += received as u64;
+        (sent, received)
+    }
+}
+
+/// By how much a number of TCP has advanced.
+const fn advance(from: &mut u32, to: u32) -> usize {
+    if !before(*from, to) {
+        return 0;
+    }
+    let bytes = to.wrapping_sub(*from);
+    *from = to;
+    bytes as usize
+}
+
+impl Gateway {
+    /// Other rules from now on. Flows that are carried stay so.
+    pub fn set_rules(&mut self, rules: Rules) {
+        let moved = self.tallies.replace(&self.rules, &rules);
+        let place = |rule: &mut Option<usize>| {
+            *rule = rule.and_then(|rule| moved.get(rule).copied().flatten());
+        };
+        self.flows.iter_mut().for_each(|flow| place(&mut flow.data.rule));
+        self.watch.slots.iter_mut().for_each(|watched| place(&mut watched.flow.rule));
+        self.rules = rules;
+    }
+
+    /// Counts what a flow would be that is not carried, since the gateway only observes.
+    pub(super) fn watch(&mut self, segment: &Segment) {
+        let Self { watch, rules, tallies, directory, peers, .. } = self;
+        let want = |key: &FlowKey, origin| {
+            let verdict = classify(rules, key, origin, segment.ip.dscp);
+            if verdict.action == Action::Pass {
+                return None;
+            }
+            let peer = match origin {
+                Origin::Here => behind(directory, peers, (key.destination, key.destination_port))?,
+                // Whoever opened it has any port, and not one that is served.
+                Origin::There => speaker(peers, key.source, |_| true)?,
+            };
+            Some((verdict.rule, peer))
+        };
+        watch.on_segment(segment, want, tallies);
+    }
+
+    /// The largest flows that are carried, or would be.
+    pub(super) fn largest_flows(&self) -> Vec<FlowStatus> {
+        let carried = self.flows.iter().map(|flow| {
+            let data = &flow.data;
+            FlowStatus {
+                key: flow.key,
+                rule: data.rule,
+                peer: data.peer,
+                sent: data.sent,
+                received: data.received,
+            }
+        });
+        let mut all: Vec<FlowStatus> =
+            carried.chain(self.watch.slots.iter().map(|watched| watched.flow)).collect();
+        all.sort_by_key(|flow| core::cmp::Reverse(flow.sent.saturating_add(flow.received)));
+        all.truncate(NAMED);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::State;
+    use crate::testing::build;
+    use etherparse::TcpHeader;
+
+    fn segment(port: u16, flags: &str, numbers: [u32; 2], payload: &[u8]) -> Segment {
+        let mut header = TcpHeader::new(port, 873, numbers[0], 500);
+        (header.syn, header.fin) = (flags.contains('S'), flags.contains('F'));
+        (header.ack, header.acknowledgment_number) = (flags.contains('A'), numbers[1]);
+        Segment::read(&build(&header, payload), State::Full).unwrap()
+    }
+
+    fn watch(most: usize) -> (Watch, Tallies) {
+        let rules = Rules { rules: alloc::vec![crate::rules::Rule::default(); 2] };
+        (Watch::new(most), Tallies::new(&rules))
+    }
+
+    #[test]
+    fn what_a_flow_would_be_is_its_bytes_in_both_directions() {
+        let (mut watch, mut tallies) = watch(10);
+        let mut see = |flags: &str, numbers, payload: &[u8]| {
+            watch.on_segment(&segment(7, flags, numbers, payload), |_, _| Some((Some(1), 0)), &mut tallies);
+            (watch.slots[0].flow.sent, watch.slots[0].flow.received)
+        };
+        let start = u32::MAX - 5;
+        assert_eq!(see("S", [start, 0], b""), (0, 0));
+        assert_eq!(see("A", [start + 1, 1_000], b""), (0, 0));
+        assert_eq!(see("A", [start + 1, 1_000], b"0123456789"), (10, 0));
+        assert_eq!(see("A", [start + 1, 1_000], b"0123456789"), (10, 0), "once more");
+        assert_eq!(see("A", [5, 5_000], b"ab"), (12, 4_000));
+        assert_eq!(see("A", [5, 4_000], b"ab"), (12, 4_000), "an old one");
+        assert_eq!(see("FA", [7, 5_000], b""), (12, 4_000));
+        assert_eq!(see("S", [90_000, 0], b""), (12, 4_000), "the same ports again");
+        assert_eq!(see("A", [90_001, 3], b"abc"), (15, 4_000));
+        assert_eq!(tallies.all().0, [Tally::default(), Tally { flows: 1, bytes: 4_015 }]);
+    }
+
+    #[test]
+    fn a_flow_from_elsewhere_is_known_by_its_answer() {
+        let (mut watch, mut tallies) = watch(10);
+        let answer = segment(7, "SA", [50, 100], b"");
+        watch.on_segment(
+            &answer,
+            |key, origin| {
+                assert_eq!((*key, origin), (answer.key().reversed(), Origin::There));
+                Some((Some(0), 3))
+            },
+            &mut tallies,
+        );
+        watch.on_segment(&segment(7, "A", [51, 600], b"abc"), |_, _| unreachable!(), &mut tallies);
+        let flow = watch.slots[0].flow;
+        assert_eq!((flow.key, flow.peer, flow.sent, flow.received), (answer.key().reversed(), 3, 3, 500));
+        // Under way, or not wanted: of no interest.
+        watch.on_segment(&segment(8, "A", [51, 600], b"abc"), |_, _| unreachable!(), &mut tallies);
+        watch.on_segment(&segment(9, "S", [1, 0], b""), |_, _| None, &mut tallies);
+        assert_eq!((watch.slots.len(), tallies.all().0[0]), (1, Tally { flows: 1, bytes: 503 }));
+    }
+
+    #[test]
+    fn a_flood_pushes_out_what_is_idle() {
+        let (mut watch, mut tallies) = watch(10);
+        let mut see = |port, flags: &str, payload: &[u8]| {
+            watch.on_segment(&segment(port, flags, [1, 1], payload), |_, _| Some((Some(0), 0)), &mut tallies);
+            watch.slots.len()
+        };
+        see(7, "S", b"");
+        for port in 1_000..2_000 {
+            see(7, "A", b"busy");
+            assert!(see(port, "S", b"") <= 10);
+        }
+        assert_eq!(watch.by_key.len(), 10);
+        let busy = watch.slots.iter().find(|watched| watched.flow.key.source_port == 7);
+        assert_eq!(busy.unwrap().flow.sent, 3, "its SYN's number was 1, too");
+        assert_eq!(tallies.all().0[0].flows, 1_001);
+    }
+
+    #[test]
+    fn rules_that_stay_keep_what_they_counted() {
+        let rule = |port| crate::rules::Rule {
+            to_ports: alloc::vec![crate::Ports::new(port, port).unwrap()],
+            ..crate::rules::Rule::default()
+        };
+        let rules = |ports: &[u16]| Rules { rules: ports.iter().map(|port| rule(*port)).collect() };
+        let old = rules(&[1, 2, 2, 3]);
+        let mut tallies = Tallies::new(&old);
+        for (place, flows) in [(0, 5), (1, 6), (2, 7), (3, 8)] {
+            (0..flows).for_each(|_| tallies.on_flow(Some(place)));
+        }
+        let moved = tallies.replace(&old, &rules(&[3, 4, 2, 2]));
+        assert_eq!(moved, [None, Some(2), Some(3), Some(0)]);
+        let counted: Vec<u64> = tallies.all().0.iter().map(|tally| tally.flows).collect();
+        assert_eq!(counted, [8, 0, 6, 7]);
+    }
+}
