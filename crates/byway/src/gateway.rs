@@ -6,5 +6,6 @@ pub mod config;
 mod gating;
 mod notify;
 pub mod plumbing;
+pub mod reload;
 pub mod report;
 pub mod run;

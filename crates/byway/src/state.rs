@@ -48,7 +48,13 @@ impl StateDir {
 
     /// The host's key pair, made on first use.
     pub fn identity(&self) -> Result<Identity> {
-        Self::identity_in(&self.root.join("identity"))
+        Self::identity_in(&self.identity_path())
+    }
+
+    /// Where [`StateDir::identity`] keeps it.
+    #[must_use]
+    pub fn identity_path(&self) -> PathBuf {
+        self.root.join("identity")
     }
 
     /// The key pair in a file, made on first use.

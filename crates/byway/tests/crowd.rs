@@ -98,7 +98,7 @@ fn crowd_and_flood() -> Result<(), Failed> {
 
     // A flow that is open, and SYNs of which most pretend.
     const MUCH: u64 = 150_000_000;
-    start(&mut sites, "sink", "bob", strings(&pour::sink_words(other)));
+    start(&mut sites, "sink", "bob", strings(&pour::sink_words(false, other)));
     sites.bench.line("sink");
     start(&mut sites, "pour", "alice", strings(&pour::pour_words(&format!("{bob}:{other}"), "cubic", MUCH)));
     sites.bench.line("sink");

@@ -11,7 +11,7 @@ use common::spaces::Spaces;
 use common::{Place, Running};
 use libtest_mimic::Failed;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -28,6 +28,9 @@ fn main() {
         test("a_missing_program_is_told_with_its_package", possible, missing_programs),
         test("the_name_of_a_device_in_use_is_told", possible, names_in_use),
         test("a_port_in_use_is_told", possible, ports_in_use),
+        test("what_is_where_it_would_answer_is_left_alone", possible, files_in_the_way),
+        test("of_a_root_it_keeps_that_privilege_alone", possible, all_privileges),
+        test("checking_tells_what_would_stop_it_here", possible, checked),
         test("the_unit_for_systemd_is_sound", works("systemd-analyze --version"), unit),
     ];
     let missing = "they need root, /dev/net/tun, and ip, nft, setpriv and unshare; one needs systemd-analyze";
@@ -172,6 +175,87 @@ fn ports_in_use() -> Result<(), Failed> {
     let host = Host::new("q");
     let _taken = host.spaces.at("gw", || std::net::UdpSocket::bind("0.0.0.0:4749").unwrap());
     host.refuses(&[], 1, "4749");
+    Ok(())
+}
+
+fn files_in_the_way() -> Result<(), Failed> {
+    let host = Host::new("f");
+    let socket = host.place.path("gw.sock");
+    fs::write(&socket, "precious")?;
+    host.refuses(&[], 1, "is there, and no socket: choose another place with `status`");
+    assert_eq!(fs::read_to_string(&socket)?, "precious");
+    fs::remove_file(&socket)?;
+    // Another gateway, by another device.
+    let other = std::os::unix::net::UnixListener::bind(&socket)?;
+    host.refuses(&[], 1, "where another gateway answers");
+    // Dead by now: that is replaced.
+    drop(other);
+    let mut running = Running::start(host.gateway(&[]));
+    running.line();
+    let found = fs::symlink_metadata(&socket)?.ino();
+    host.refuses(&[], 1, "the device byway0 is used by another program");
+    assert_eq!(fs::symlink_metadata(&socket)?.ino(), found, "nobody took it away");
+    running.interrupt();
+    assert_eq!(running.end().code, Some(130));
+    Ok(())
+}
+
+fn all_privileges() -> Result<(), Failed> {
+    let host = Host::new("a");
+    let mut running = Running::start(host.gateway(&[]));
+    running.line();
+    let of = |file: String| -> Vec<u64> {
+        let status = fs::read_to_string(file).unwrap();
+        let line =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        ["CapEff:", "CapPrm:", "CapBnd:"].map(|name| u64::from_str_radix(&line(name), 16).unwrap()).to_vec()
+    };
+    let all = of("/proc/self/status".to_owned());
+    assert!(all.iter().all(|set| set.count_ones() > 1), "or this test sees nothing");
+    // All its threads: each has its own.
+    let threads = fs::read_dir(format!("/proc/{}/task", running.id()))?;
+    let threads: Vec<_> = threads.map(|thread| thread.unwrap().path().join("status")).collect();
+    assert!(threads.len() > 1);
+    for thread in threads {
+        assert_eq!(of(thread.to_str().unwrap().to_owned()), [1 << 12; 3], "{}", thread.display());
+    }
+    running.interrupt();
+    assert_eq!(running.end().code, Some(130));
+    Ok(())
+}
+
+fn checked() -> Result<(), Failed> {
+    let host = Host::new("k");
+    let [byway, state, file] = ["byway", "state", "gw.toml"].map(|name| host.place.path(name));
+    let run = |before: &[&str], words: &[&str]| {
+        let mut command = host.spaces.on("gw");
+        must(command.args(before).arg(&byway).arg("--state-dir").arg(&state).args(words))
+    };
+    let check = ["gateway", "check", file.to_str().unwrap()];
+    let told = run(&[], &check);
+    assert!(!told.contains("On this host:") && !told.contains("To look at:"), "{told}");
+    // Nothing is made, a key least of all.
+    assert_eq!(fs::read_dir(&state)?.count(), 0);
+    let script = format!(
+        "place=$(dirname \"$(readlink -f \"$(command -v nft)\")\") && mkdir '{0}' && cp \"$(command -v ip)\" '{0}' && \
+         mount --bind '{0}' \"$place\" && exec \"$0\" \"$@\"",
+        host.place.path("empty").display()
+    );
+    let told = run(&["unshare", "-m", "sh", "-c", &script], &check);
+    assert!(told.contains("- the program nft is missing: install the package nftables"), "{told}");
+    assert!(!told.contains("- the program ip"), "{told}");
+    let told = run(&[&AS_NOBODY[..], &["--inh-caps=-all"]].concat(), &check);
+    assert!(told.contains("- a gateway needs CAP_NET_ADMIN"), "{told}");
+    let own = run(&[], &["id"]);
+    let text = fs::read_to_string(&file)?;
+    let key = text.lines().find(|line| line.starts_with("key")).unwrap();
+    fs::write(&file, text.replace(key, &format!("key = \"{}\"", own.trim())))?;
+    let told = run(&[], &check);
+    assert!(
+        told.contains("the peer `b` has this gateway's own key: write what `byway id` prints over there"),
+        "{told}"
+    );
+    host.refuses(&[], 2, "this gateway's own key");
     Ok(())
 }
 

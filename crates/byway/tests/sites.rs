@@ -14,6 +14,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod common;
+#[path = "sites/flows.rs"]
+mod flows;
 #[path = "sites/pour.rs"]
 mod pour;
 
@@ -33,6 +35,10 @@ fn main() {
         test("flows_arrive_whole_whatever_dies_on_the_way", possible, survive),
         test("gateways_among_the_hosts_they_serve_make_no_loop", possible, no_loop),
         test("paths_that_become_narrower_stop_no_flow", possible, narrower),
+        test("flows_are_carried_as_the_rules_say_with_all_that_tcp_has", possible, flows::classified),
+        test("observing_shows_what_would_be_carried", possible, flows::observed),
+        test("with_fail_closed_nothing_takes_the_plain_route", possible, flows::closed),
+        test("of_a_file_read_again_the_rules_count", possible, flows::reread),
     ];
     conclude(tests, (!possible).then_some(NEEDS), true);
 }
@@ -106,9 +112,21 @@ struct Flow {
 impl Flow {
     /// Lets a host send so much to another one's port, by a congestion control of the kernel.
     fn start(sites: &mut Sites, congestion: &str, [from, to]: [&str; 2], port: u16, bytes: u64) -> Self {
+        Self::between(sites, congestion, from, (to, to), port, bytes)
+    }
+
+    /// The same, to a host by a name or an address of it.
+    fn between(
+        sites: &mut Sites,
+        congestion: &str,
+        from: &str,
+        (at, to): (&str, &str),
+        port: u16,
+        bytes: u64,
+    ) -> Self {
         let flow = Self { name: format!("{congestion}-{port}"), sink: format!("sink-{port}"), bytes };
-        let sink = pour::sink_words(port);
-        sites.bench.start(&flow.sink, to, &sink.each_ref().map(String::as_str));
+        let sink = pour::sink_words(to.starts_with('['), port);
+        sites.bench.start(&flow.sink, at, &sink.each_ref().map(String::as_str));
         sites.bench.line(&flow.sink);
         let pour = pour::pour_words(&format!("{to}:{port}"), congestion, bytes);
         sites.bench.start(&flow.name, from, &pour.each_ref().map(String::as_str));

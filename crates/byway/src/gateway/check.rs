@@ -1,7 +1,8 @@
 //! `byway gateway check`: what a configuration means, what is odd about it, and what it would install. Installs nothing.
 
 use super::config::{GatewayConfig, PORT};
-use super::plumbing::{Plan, system};
+use super::plumbing::{self, Plan, system};
+use crate::state::StateDir;
 use crate::units::Bytes;
 use byway_gateway::Prefix;
 use byway_gateway::loss::Rule as Losses;
@@ -28,11 +29,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report on `config`, on this host.
+    /// The report on `config`, on this host, whose key is in `key`, if there is one yet.
     #[must_use]
-    pub fn here(config: &GatewayConfig) -> Self {
+    pub fn here(config: &GatewayConfig, key: Option<&Path>) -> Self {
         let mut report = Self::of(config);
-        let checks = [system::privileged(), system::device_free(&config.tun, Path::new(system::DEVICES))];
+        if let Some(Ok(identity)) = key.filter(|key| key.exists()).map(StateDir::identity_in) {
+            report.findings.extend(config.own_key(&identity).err().map(|error| error.to_string()));
+        }
+        let checks = [
+            system::privileged(),
+            system::device_free(&config.tun, Path::new(system::DEVICES)),
+            plumbing::present("nft"),
+            plumbing::present("ip"),
+        ];
         report.host.extend(checks.into_iter().filter_map(|check| check.err().map(|error| error.to_string())));
         report.host.extend(system::complaints(&Plan::new(config), Path::new(system::SETTINGS)));
         report

@@ -66,10 +66,12 @@ pub struct GatewayConfig {
     pub rules: Rules,
     /// How it behaves.
     pub settings: Settings,
+    /// Whether it was told to observe, and to fail closed, whatever its file says.
+    pub insisted: [bool; 2],
 }
 
 /// Another gateway.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// What people call it.
     pub name: String,
@@ -136,15 +138,45 @@ impl GatewayConfig {
             peers,
             rules: Rules { rules: rule },
             settings,
+            insisted: [false; 2],
         })
     }
 
-    /// The gateway's key pair: in its file, or else this host's. Made on first use.
+    /// Lets it observe, and fail closed, where the command line says so.
+    pub fn insist(&mut self, insisted: [bool; 2]) {
+        self.insisted = insisted;
+        self.settings.observe |= insisted[0];
+        self.settings.fail_closed |= insisted[1];
+    }
+
+    /// The file of the gateway's key pair: the one it is told, or else this host's.
+    ///
+    /// # Arguments
+    /// `state` is the directory of the command line, if it names one.
     ///
     /// # Errors
-    /// The file cannot be read or made.
-    pub fn identity(&self, state: &StateDir) -> Result<Identity> {
-        self.key.as_deref().map_or_else(|| state.identity(), StateDir::identity_in)
+    /// Nothing says where this host's is.
+    pub fn key_file(&self, state: Option<&Path>) -> Result<PathBuf> {
+        match &self.key {
+            Some(file) => Ok(file.clone()),
+            None => Ok(StateDir::locate(state, |name| std::env::var_os(name))?.identity_path()),
+        }
+    }
+
+    /// Fails if a peer has this gateway's own key.
+    ///
+    /// # Errors
+    /// As said; a usage error with what to do.
+    pub fn own_key(&self, identity: &Identity) -> Result<()> {
+        if let Some(peer) = self.peers.iter().find(|peer| peer.key == identity.public()) {
+            let sentence = format!(
+                "{}: the peer `{}` has this gateway's own key: write what `byway id` prints over there",
+                self.file.display(),
+                peer.name
+            );
+            return Err(Failure::new(Exit::Usage, sentence).into());
+        }
+        Ok(())
     }
 
     /// What the gateway is made with.
@@ -155,14 +187,7 @@ impl GatewayConfig {
     /// # Errors
     /// A peer has this gateway's own key.
     pub fn site(&self, identity: &Identity, seed: [u8; 32], serial: u32) -> Result<site::Config> {
-        if let Some(peer) = self.peers.iter().find(|peer| peer.key == identity.public()) {
-            let sentence = format!(
-                "{}: the peer `{}` has this gateway's own key: write what `byway id` prints over there",
-                self.file.display(),
-                peer.name
-            );
-            return Err(Failure::new(Exit::Usage, sentence).into());
-        }
+        self.own_key(identity)?;
         let peer = |peer: &Peer| site::Peer {
             name: peer.name.clone(),
             key: handshake::PublicKey(peer.key.0),

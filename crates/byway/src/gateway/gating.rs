@@ -58,11 +58,11 @@ impl Gating {
         told.1.clone()
     }
 
-    /// Other rules from now on. Whether they were taken; if not, the ones before are still on their way.
-    pub fn set_rules(&self, rules: Rules) -> bool {
-        let taken = self.rules.try_send(rules).is_ok();
+    /// Other rules from now on.
+    pub fn set_rules(&self, rules: Rules) {
+        // Waits for those of before to be taken, which is soon. Who has ended needs none.
+        let _ = self.rules.send(rules);
         self.driver.waker().wake();
-        taken
     }
 
     /// Whether it ended by itself.

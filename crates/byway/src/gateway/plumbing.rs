@@ -18,7 +18,7 @@ mod install;
 mod ruleset;
 pub mod system;
 
-pub use install::{Found, install, installed, reload, remove};
+pub use install::{Found, install, installed, present, reload, remove};
 pub use ruleset::ruleset;
 
 use super::config::{GatewayConfig, TUN};

@@ -5,6 +5,7 @@ use super::config::GatewayConfig;
 use super::gating::Gating;
 use super::notify::{READY, STOPPING, notify};
 use super::plumbing::{self, Plan, system};
+use super::reload;
 use super::report::GatewayReport;
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
@@ -16,6 +17,7 @@ use byway_gateway::site::Gateway;
 use byway_net::{Socket, Tun, unix_seconds};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -38,11 +40,7 @@ pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> R
             config.file.display()
         ));
     }
-    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
-    let identity = match &config.key {
-        Some(file) => StateDir::identity_in(file)?,
-        None => state.identity()?,
-    };
+    let identity = StateDir::identity_in(&config.key_file(global.state_dir.as_deref())?)?;
     let plan = Plan::new(&config);
     system::privileged()?;
     system::device_free(&config.tun, Path::new(system::DEVICES))?;
@@ -65,8 +63,9 @@ pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> R
     let signals = Signals::install(|| {}).context("cannot take over signals")?;
     let gating = Gating::start(gateway, tun, sockets)?;
     let installed = Installed::new(plan)?;
-    output.emit(&Event::Ready(Ready { listen: listening.clone(), ..Ready::default() }));
-    output.say(&format!("listening on {}; carrying by {}", listening.join(", "), config.tun));
+    output.emit(&Event::Ready(Ready { listen: listening, ..Ready::default() }));
+    let does = if config.settings.observe { "observing" } else { "carrying" };
+    output.say(&format!("{does} by {}", config.tun));
     notify(READY);
     let stop = serve(&mut config, &gating, &answers, &signals, output);
     notify(STOPPING);
@@ -99,7 +98,7 @@ fn serve(
         }
         if signals.take_reload() {
             match reload(config, gating) {
-                Ok(()) => output.say("took over the rules; all else stays as it was at the start"),
+                Ok(told) => output.say(&told),
                 Err(error) => output.complain(&format!("{error:#}; all stays as it was")),
             }
         }
@@ -130,13 +129,19 @@ impl Drop for Installed {
     }
 }
 
-/// Takes over other rules, without touching flows that are carried.
-fn reload(config: &mut GatewayConfig, gating: &Gating) -> Result<()> {
+/// Takes over other rules, without touching flows that are carried; what is to be told about it.
+fn reload(config: &mut GatewayConfig, gating: &Gating) -> Result<String> {
     let fresh = GatewayConfig::read(&config.file)?;
-    plumbing::reload(&Plan::new(&fresh))?;
-    gating.set_rules(fresh.rules.clone());
-    config.rules = fresh.rules;
-    Ok(())
+    let after = reload::with_rules(config, &fresh);
+    plumbing::reload(&Plan::new(&after))?;
+    gating.set_rules(after.rules.clone());
+    *config = after;
+    Ok(match reload::needs_start(config, &fresh).as_slice() {
+        [] => "took over the rules".to_owned(),
+        other => {
+            format!("took over the rules; what else changed takes a restart: {}", other.join(", "))
+        }
+    })
 }
 
 fn listen(asked: &[SocketAddr]) -> Result<Vec<Socket>> {
@@ -160,13 +165,7 @@ struct Answers {
 impl Answers {
     fn open(config: &GatewayConfig) -> Result<Self> {
         let path = config.status_socket();
-        // Nobody answers at what a dead gateway left; the device tells whether one lives.
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot replace {}", path.display()));
-            }
-            _ => {}
-        }
+        clear(&path)?;
         let listener =
             UnixListener::bind(&path).with_context(|| format!("cannot listen at {}", path.display()))?;
         listener.set_nonblocking(true)?;
@@ -183,6 +182,25 @@ impl Answers {
             }
         }
     }
+}
+
+/// Removes the socket that a dead gateway left at `path`. Whatever else is there was not made by one.
+fn clear(path: &Path) -> Result<()> {
+    let shown = path.display();
+    let other = |what: &str| {
+        let sentence = format!("{shown} is {what}: choose another place with `status`");
+        anyhow::Error::new(Failure::new(Exit::Error, sentence))
+    };
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("cannot see {shown}")),
+        Ok(found) if !found.file_type().is_socket() => return Err(other("there, and no socket")),
+        Ok(_) => {}
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(other("where another gateway answers"));
+    }
+    std::fs::remove_file(path).with_context(|| format!("cannot replace {shown}"))
 }
 
 impl Drop for Answers {

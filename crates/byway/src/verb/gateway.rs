@@ -12,23 +12,24 @@ use anyhow::Result;
 /// Does what was asked for.
 pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> Result<Exit> {
     match &arguments.command {
-        Some(GatewayCommand::Check(asked)) => check(asked, output),
+        Some(GatewayCommand::Check(asked)) => check(global, asked, output),
         Some(GatewayCommand::Status(asked)) => {
             let usual = || config::status_socket(&asked.tun);
             run::status(&asked.socket.clone().unwrap_or_else(usual), output)
         }
         None => {
             let mut config = GatewayConfig::read(&arguments.config.clone().unwrap_or_default())?;
-            config.settings.observe |= arguments.observe;
-            config.settings.fail_closed |= arguments.fail_closed;
+            config.insist([arguments.observe, arguments.fail_closed]);
             run::run(global, config, output)
         }
     }
 }
 
 /// Explains a configuration. What it could not be used with is an error; what is odd about it, or about this host, is told.
-fn check(asked: &GatewayCheck, output: &mut Output) -> Result<Exit> {
-    let report = Report::here(&GatewayConfig::read(&asked.file)?);
+fn check(global: &Global, asked: &GatewayCheck, output: &mut Output) -> Result<Exit> {
+    let config = GatewayConfig::read(&asked.file)?;
+    let key = config.key_file(global.state_dir.as_deref()).ok();
+    let report = Report::here(&config, key.as_deref());
     output.answer(&report.to_string())?;
     output.emit(&Event::result("gateway", Exit::Ok, Outcome::Check(Box::new(report))));
     Ok(Exit::Ok)

@@ -2,11 +2,14 @@
 //!
 //! It is this test's own program, called with other words.
 
+use rustix::net::SendFlags;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 /// Says how much came each time that so much more did.
 const STEP: u64 = 1_000_000;
+/// What is sent before all else, as urgent.
+const URGENT: &[u8] = b"!";
 const BUFFER: usize = 64 << 10;
 
 /// The words by which a host sends `bytes` to `to` (`HOST:PORT`) with a congestion control of the kernel.
@@ -14,9 +17,9 @@ pub fn pour_words(to: &str, congestion: &str, bytes: u64) -> [String; 5] {
     [program(), "pour".to_owned(), to.to_owned(), congestion.to_owned(), bytes.to_string()]
 }
 
-/// The words by which a host takes one stream at a port.
-pub fn sink_words(port: u16) -> [String; 3] {
-    [program(), "sink".to_owned(), port.to_string()]
+/// The words by which a host takes one stream at a port of its addresses of one version of IP.
+pub fn sink_words(v6: bool, port: u16) -> [String; 3] {
+    [program(), "sink".to_owned(), format!("{}:{port}", if v6 { "[::]" } else { "0.0.0.0" })]
 }
 
 fn program() -> String {
@@ -28,7 +31,7 @@ pub fn play() -> bool {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["pour", to, congestion, bytes] => pour(to, congestion, bytes.parse().unwrap()),
-        ["sink", port] => sink(port.parse().unwrap()),
+        ["sink", at] => sink(at),
         _ => return false,
     }
     true
@@ -39,7 +42,9 @@ fn pour(to: &str, congestion: &str, bytes: u64) {
     let mut stream = TcpStream::connect(to).unwrap();
     rustix::net::sockopt::set_tcp_congestion(&stream, congestion).unwrap();
     let mut source = blake3::Hasher::new().update(congestion.as_bytes()).finalize_xof();
-    let (mut hasher, mut buffer, mut left) = (blake3::Hasher::new(), vec![0; BUFFER], bytes);
+    let (mut hasher, mut buffer, mut left) = (blake3::Hasher::new(), vec![0; BUFFER], bytes - 1);
+    rustix::net::send(&stream, URGENT, SendFlags::OOB).unwrap();
+    hasher.update(URGENT);
     while left > 0 {
         let piece = &mut buffer[..usize::try_from(left).map_or(BUFFER, |left| left.min(BUFFER))];
         source.fill(piece);
@@ -55,10 +60,12 @@ fn pour(to: &str, congestion: &str, bytes: u64) {
 }
 
 /// Says how much came, and the hash of it at the end, which it sends back, too.
-fn sink(port: u16) {
-    let listener = TcpListener::bind(("0.0.0.0", port)).unwrap();
+fn sink(at: &str) {
+    let listener = TcpListener::bind(at).unwrap();
     println!("listening");
     let (mut stream, _) = listener.accept().unwrap();
+    // Urgent bytes stand where they were sent.
+    rustix::net::sockopt::set_socket_oobinline(&stream, true).unwrap();
     let (mut hasher, mut buffer, mut came) = (blake3::Hasher::new(), vec![0; BUFFER], 0);
     loop {
         let count = stream.read(&mut buffer).unwrap();

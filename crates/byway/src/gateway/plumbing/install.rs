@@ -127,7 +127,7 @@ fn routes(family: Family, mark: u16) -> Result<usize> {
 
 fn listed(family: Family, what: &[&str]) -> Result<Vec<Value>> {
     let arguments = [&["-j", family.flag()], what].concat();
-    let output = run("ip", "iproute2", &arguments, "")?;
+    let output = run("ip", &arguments, "")?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
         // A routing table without a route does not exist; a host may do without IPv6.
@@ -144,11 +144,11 @@ fn listed(family: Family, what: &[&str]) -> Result<Vec<Value>> {
 }
 
 fn ip(arguments: &[&str], input: &str) -> Result<String> {
-    done("ip", run("ip", "iproute2", arguments, input)?)
+    done("ip", run("ip", arguments, input)?)
 }
 
 fn nft(arguments: &[&str], input: &str) -> Result<String> {
-    done("nft", run("nft", "nftables", arguments, input)?)
+    done("nft", run("nft", arguments, input)?)
 }
 
 fn done(program: &str, output: std::process::Output) -> Result<String> {
@@ -170,8 +170,21 @@ fn refused(program: &str, told: &str) -> anyhow::Error {
     Failure::new(exit, sentence).into()
 }
 
+/// Fails if a program that is needed is missing.
+///
+/// # Errors
+/// As said; a failure with what to do.
+pub fn present(program: &str) -> Result<()> {
+    run(program, &["-V"], "").map(drop)
+}
+
+/// What a program comes with.
+fn package(program: &str) -> &'static str {
+    if program == "nft" { "nftables" } else { "iproute2" }
+}
+
 /// Runs a program to its end, with `input` as its input.
-fn run(program: &str, package: &str, arguments: &[&str], input: &str) -> Result<std::process::Output> {
+fn run(program: &str, arguments: &[&str], input: &str) -> Result<std::process::Output> {
     let path = std::env::var("PATH")
         .map_or_else(|_| SYSTEM_PATHS.to_owned(), |path| format!("{path}:{SYSTEM_PATHS}"));
     let mut command = Command::new(program);
@@ -179,7 +192,8 @@ fn run(program: &str, package: &str, arguments: &[&str], input: &str) -> Result<
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            let sentence = format!("the program {program} is missing: install the package {package}");
+            let sentence =
+                format!("the program {program} is missing: install the package {}", package(program));
             anyhow::Error::new(Failure::new(Exit::Error, sentence))
         }
         _ => anyhow::Error::new(error).context(format!("cannot run {program}")),
