@@ -10,7 +10,7 @@
 //!             │    carol ────┘                 └── dave
 //! ```
 //!
-//! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing. One test at a time, since they measure.
+//! Needs root, `ip`, `nft` and `iperf3`, and some tests `python3`; says *ignored* by name where they are missing. One test at a time, since they measure.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod common;
@@ -19,7 +19,7 @@ mod flows;
 #[path = "sites/pour.rs"]
 mod pour;
 
-use common::machine::{conclude, test};
+use common::machine::{conclude, test, works};
 use common::sites::{NEEDS, Sites};
 use libtest_mimic::Failed;
 use serde_json::Value;
@@ -31,13 +31,14 @@ fn main() {
         return;
     }
     let possible = Sites::possible();
+    let python = possible && works("python3 -V");
     let tests = vec![
         test("flows_arrive_whole_whatever_dies_on_the_way", possible, survive),
         test("gateways_among_the_hosts_they_serve_make_no_loop", possible, no_loop),
         test("paths_that_become_narrower_stop_no_flow", possible, narrower),
         test("flows_are_carried_as_the_rules_say_with_all_that_tcp_has", possible, flows::classified),
-        test("observing_shows_what_would_be_carried", possible, flows::observed),
-        test("with_fail_closed_nothing_takes_the_plain_route", possible, flows::closed),
+        test("observing_shows_what_would_be_carried", python, flows::observed),
+        test("with_fail_closed_nothing_takes_the_plain_route", python, flows::closed),
         test("of_a_file_read_again_the_rules_count", possible, flows::reread),
     ];
     conclude(tests, (!possible).then_some(NEEDS), true);

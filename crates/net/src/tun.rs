@@ -6,10 +6,14 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
+use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
 /// The largest that the kernel hands over at once.
 const MOST_READ: usize = 65_535;
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM` and `VIRTIO_NET_HDR_F_DATA_VALID`: the checksum is to be completed, which is done here, or was checked.
+const VOUCHED: u8 = 1 | 2;
+/// `VIRTIO_NET_HDR_GSO_NONE`: one packet, as it is.
+const SINGLE: u8 = 0;
 
 /// Why there is no device.
 #[derive(Debug, thiserror::Error)]
@@ -105,16 +109,19 @@ impl Tun {
         TunSource(Arc::clone(&self.device))
     }
 
-    /// Hands on the packets of one read. `false`: there was nothing to read.
+    /// Hands on the packets of one read, and whether the kernel vouches for their checksums: it has checked or completed them. Of what it
+    /// merely forwards it does neither, unless the network card did. `false`: there was nothing to read.
     ///
     /// # Errors
     ///
     /// What the system said.
-    pub fn receive(&mut self, mut packet: impl FnMut(&[u8])) -> io::Result<bool> {
+    pub fn receive(&mut self, mut packet: impl FnMut(&[u8], bool)) -> io::Result<bool> {
         match self.device.recv_multiple(&mut self.read, &mut self.packets, &mut self.sizes, 0) {
             Ok(count) => {
+                let header = VirtioNetHdr::decode(&self.read)?;
+                let vouched = header.gso_type != SINGLE || header.flags & VOUCHED != 0;
                 for (buffer, size) in self.packets.iter().zip(&self.sizes).take(count) {
-                    packet(buffer.get(..*size).unwrap_or_default());
+                    packet(buffer.get(..*size).unwrap_or_default(), vouched);
                 }
                 Ok(true)
             }

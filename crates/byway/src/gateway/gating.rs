@@ -95,10 +95,10 @@ impl Owner for Edge {
     fn turn(&mut self, gateway: &mut Gateway, now: Instant) -> Flow {
         self.rules.try_iter().for_each(|rules| gateway.set_rules(rules));
         for _ in 0..READS {
-            // The kernel has checked or completed every checksum of what it forwards or sends.
-            let read = self.tun.receive(|packet| {
+            let read = self.tun.receive(|packet, vouched| {
                 let buffer = gateway.buffer();
-                gateway.packet(now, Parcel::copy(buffer, packet), State::Checked);
+                let checksum = if vouched { State::Checked } else { State::Full };
+                gateway.packet(now, Parcel::copy(buffer, packet), checksum);
             });
             match read {
                 Ok(true) => {}

@@ -13,6 +13,15 @@ const MARKED: u16 = 5_302;
 /// How long nothing answers before a flow is taken for held.
 const SILENCE: &str = "2";
 
+/// Sends a SYN whose checksum is wrong.
+const DAMAGED: &str = "
+import socket, struct, sys
+source, destination = map(socket.inet_aton, sys.argv[1:3])
+tcp = struct.pack('!HHIIBBHHH', 4444, int(sys.argv[3]), 1, 0, 5 << 4, 2, 500, 0x1234, 0)
+ip = struct.pack('!BBHHHBBH4s4s', 0x45, 0, 40, 7, 0, 64, 6, 0, source, destination)
+socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW).sendto(ip + tcp, (sys.argv[2], 0))
+";
+
 /// Lets a host mark what it sends to a port with the code point CS1.
 fn mark(sites: &Sites, host: &str, port: u16) {
     let rules = format!(
@@ -120,6 +129,9 @@ pub fn observed() -> Result<(), Failed> {
     ] {
         Flow::between(&mut sites, "cubic", from, (at, to), port, MUCH).end(&mut sites);
     }
+    // A SYN that was damaged on its way opens nothing: its host would not believe it either.
+    sites.bench.says("alice", &["python3", "-c", DAMAGED, &alice, &bob, &PORT.to_string()]);
+    sites.bench.wait("it", || (sites.status("left")["passed"]["tcp_checksum"] == 1).then_some(()));
     let left = sites.status("left");
     assert_eq!((left["observing"].as_bool(), left["flows"].as_u64()), (Some(true), Some(0)), "{left}");
     assert_eq!(left["peers"][0]["carried_bytes"], 0, "{left}");
