@@ -20,6 +20,26 @@ pub enum Rule {
     Literal,
 }
 
+/// What people call the ways to treat the windows in ACKs; with `off` they pass as they are.
+pub const NAMES: [(&str, Option<Rule>); 3] =
+    [("delivered", Some(Rule::Delivered)), ("literal", Some(Rule::Literal)), ("off", None)];
+
+/// What `name` stands for; `None` if it is no name.
+#[must_use]
+pub fn named(name: &str) -> Option<Option<Rule>> {
+    NAMES.iter().find(|(known, _)| *known == name).map(|(_, rule)| *rule)
+}
+
+/// The name of `rule`.
+#[must_use]
+pub const fn name(rule: Option<Rule>) -> &'static str {
+    match rule {
+        Some(Rule::Delivered) => "delivered",
+        Some(Rule::Literal) => "literal",
+        None => "off",
+    }
+}
+
 /// A path that takes data (not a choked one).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathWindow {

@@ -7,6 +7,7 @@ use crate::units::Bytes;
 use byway_gateway::Prefix;
 use byway_gateway::loss::Rule as Losses;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
+use byway_gateway::window::Rule as Windows;
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -111,6 +112,16 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
             ),
             Losses::AllPassed => Some(
                 "Losses are found once something later has arrived on every path (Harp): later than by the packet numbers of paths.",
+            ),
+        }
+        .map(str::to_owned),
+    );
+    lines.extend(
+        match config.settings.window {
+            Some(Windows::Delivered) => None,
+            Some(Windows::Literal) => Some("Hosts are told windows of the sum of the paths' windows (Harp)."),
+            None => Some(
+                "Hosts are told the windows of their peers as they are, however much waits in the gateways.",
             ),
         }
         .map(str::to_owned),
@@ -268,12 +279,14 @@ mod tests {
             Report::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()).to_string()
         };
         let usual = text("");
-        for part in ["Losses are found", "It keeps", "Headers"] {
+        for part in ["Losses are found", "Hosts are told", "It keeps", "Headers"] {
             assert!(!usual.contains(part), "{usual}");
         }
         assert!(text("compact = false").contains("Headers of TCP/IP travel whole"));
         assert!(text("loss = \"all-passed\"").contains("later has arrived on every path (Harp)"));
         assert!(text("loss = \"batched\"").contains("maps in the packets that it sends (HIR)"));
+        assert!(text("window = \"literal\"").contains("sum of the paths' windows (Harp)"));
+        assert!(text("window = \"off\"").contains("windows of their peers as they are"));
         let kept = text("[limits]\ncache = \"32M\"");
         assert!(
             kept.contains("until hosts acknowledge it, at most 32.0 MiB and 4.00 MiB of a flow"),

@@ -15,7 +15,7 @@ use byway_gateway::loss::Rule;
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
 use byway_gateway::site::{self, Settings};
-use byway_gateway::{Prefix, cache, entry, flow, reorder};
+use byway_gateway::{Prefix, cache, entry, flow, reorder, window};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::fs;
@@ -271,6 +271,7 @@ fn settings(place: &Place<'_>, gateway: &GatewayText, limits: &LimitsText) -> Re
     };
     Ok(Settings {
         loss: loss(place, gateway.loss.as_ref())?,
+        window: window(place, gateway.window.as_ref(), default.window)?,
         cache,
         compact: gateway.compact.unwrap_or(default.compact),
         observe: gateway.observe,
@@ -320,6 +321,19 @@ fn loss(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Rule, Confi
     Rule::named(told.as_ref()).ok_or_else(|| {
         let known: Vec<&str> = Rule::NAMES.iter().map(|(name, _)| *name).collect();
         let what = format!("no rule finds losses as `{}`: choose one of {}", told.as_ref(), known.join(", "));
+        place.at(told.span(), &what)
+    })
+}
+
+fn window(
+    place: &Place<'_>,
+    told: Option<&Spanned<String>>,
+    default: Option<window::Rule>,
+) -> Result<Option<window::Rule>, ConfigError> {
+    let Some(told) = told else { return Ok(default) };
+    window::named(told.as_ref()).ok_or_else(|| {
+        let known = window::NAMES.map(|(name, _)| name).join(", ");
+        let what = format!("windows are not treated as `{}`: choose one of {known}", told.as_ref());
         place.at(told.span(), &what)
     })
 }

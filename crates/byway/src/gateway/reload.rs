@@ -24,6 +24,7 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
         ("fail-closed", running.settings.fail_closed != settings.fail_closed),
         ("dead-after", running.settings.dead_after != settings.dead_after),
         ("loss", running.settings.loss != settings.loss),
+        ("window", running.settings.window != settings.window),
         ("compact", running.settings.compact != settings.compact),
         ("[limits]", limits(running) != limits(fresh)),
     ];
@@ -96,6 +97,7 @@ to-ports = [873]
             ("mark", "status = \"here\"\nmark", "status"),
             ("mark", "key = \"here\"\nmark", "key"),
             ("mark", "loss = \"batched\"\nmark", "loss"),
+            ("mark", "window = \"off\"\nmark", "window"),
             ("mark", "congestion = \"hir\"\nmark", "congestion"),
             ("mark", "dead-after = \"9s\"\nmark", "dead-after"),
         ] {

@@ -4,11 +4,10 @@ use super::reader::{Reader, Wrong};
 use super::sections::{name, pair, ways, when};
 use crate::setup::{Gateways, Way};
 use byway_control::by_name;
-use byway_gateway::cache;
 use byway_gateway::pick::{Policy, Relays};
 use byway_gateway::reorder::Timer;
 use byway_gateway::site::Settings;
-use byway_gateway::window::Rule;
+use byway_gateway::{cache, window};
 use byway_wire::Duration;
 
 /// HIR says of no threshold what it is; this one is as good as the default's.
@@ -52,13 +51,11 @@ fn gateways(reader: &Reader<'_>) -> Result<Gateways, Wrong> {
 
 fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
     let mut settings = Settings::default();
-    match reader.text("window")?.as_deref() {
-        None | Some("delivered") => {}
-        Some("literal") => settings.window = Some(Rule::Literal),
-        Some("off") => settings.window = None,
-        Some(other) => {
-            return reader.wrong("window", format!("expected delivered, literal or off, found {other:?}"));
-        }
+    if let Some(told) = reader.text("window")? {
+        let Some(rule) = window::named(&told) else {
+            return reader.wrong("window", format!("expected delivered, literal or off, found {told:?}"));
+        };
+        settings.window = rule;
     }
     if let Some(headroom) = reader.share("headroom")? {
         settings.headroom_percent = libm::round(headroom * 100.0) as u32;

@@ -61,6 +61,7 @@ pub(super) struct GatewayText {
     pub observe: bool,
     pub dead_after: Option<Spanned<Time>>,
     pub loss: Option<Spanned<String>>,
+    pub window: Option<Spanned<String>>,
     pub compact: Option<bool>,
 }
 

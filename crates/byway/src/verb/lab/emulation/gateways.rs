@@ -7,6 +7,7 @@ use crate::gateway::report::GatewayReport;
 use crate::gateway::run::ask;
 use anyhow::{Context as _, Result, bail};
 use byway_gateway::site::Settings;
+use byway_gateway::window;
 use byway_lab::Setup;
 use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};
 use byway_lab::setup::{Carrier, End, Gateways, Transfer, Way};
@@ -128,7 +129,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         let mut config = String::new();
         let _ = write!(
             config,
-            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\ncompact = {}\n{}\
+            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\ncompact = {}\n{}\
              [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
              [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
             serves.map_or("", String::as_str),
@@ -137,6 +138,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
             gateways.congestion,
             25_207 + u32::from(port - OURS),
             gateways.settings.loss.name(),
+            window::name(gateways.settings.window),
             gateways.settings.compact,
             gateways.settings.cache.map(|cache| limits(&cache)).unwrap_or_default(),
             key(site, peer, &name)?,
