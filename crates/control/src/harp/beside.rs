@@ -25,6 +25,12 @@ impl Path {
         (UNTIL_ACKED * self.window + 1.0) * self.packet
     }
 
+    /// The RTT over which a window is spread. The mean forgets a queue over many ACKs, and as long as it remembers one that is over, the
+    /// pace is below what the window is meant for: so where the pacer alone decides, the queue of late is no part of it.
+    pub(super) fn pacing_rtt(&self, paced: bool) -> Duration {
+        if paced { self.min_rtt.max(self.srtt.saturating_sub(self.sense.waiting())) } else { self.srtt }
+    }
+
     /// Tells a burst of others from what is no burst, or none of others.
     pub(super) fn notice_burst(&mut self, acked: &Acked<'_>, options: &Options) {
         // What was sent before the window was reduced meets the burst that reduced it; and one packet is no witness.

@@ -14,16 +14,19 @@ const LOWER: f64 = 0.91;
 const BETWEEN: Duration = Duration::from_millis(500);
 /// One packet in two RTTs is always fair.
 const LEAST: f64 = 0.5;
-/// Growth beyond is so many times slower: five percent in a second at an RTT of 20 ms.
-const SLOWER: f64 = 40.0;
+/// Growth beyond is so many times slower: six percent in a second at an RTT of 20 ms.
+const SLOWER: f64 = 25.0;
 /// What a queue takes of the window for the time that it lasts, and of a window of few packets more: so many of them. Until the
 /// next one tells of a queue it has stood for half of their distance on average.
-const YIELDS: f64 = 0.3;
-const YIELDS_PACKETS: f64 = 0.5;
+const YIELDS: f64 = 0.29;
+const YIELDS_PACKETS: f64 = 1.0;
+/// And no more than that.
+const YIELDS_MOST: f64 = 0.8;
 /// Who comes back and meets a queue so soon, in RTTs, has made it: in one RTT it fills, and is heard of in one.
 const SOON: f64 = 1.5;
-/// So often in a row, and it is no request that was made way for: those are over by then.
-const IN_VAIN: u32 = 4;
+/// So often in a row, and it is no request that was made way for: those are over by then. Who gives each queue little comes back sooner,
+/// so that a few requests in a row look like four times in vain.
+const IN_VAIN: u32 = 6;
 /// What the level becomes then.
 const GIVES_UP: f64 = 0.5;
 
@@ -137,7 +140,7 @@ impl Company {
 
 /// The part of a window of `window` packets that a queue takes.
 fn yields(window: f64) -> f64 {
-    YIELDS + YIELDS_PACKETS / window.max(1.0)
+    (YIELDS + YIELDS_PACKETS / window.max(1.0)).min(YIELDS_MOST)
 }
 
 #[cfg(test)]
@@ -170,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_large_window_gives_a_third_and_a_small_one_more() {
-        assert!(yields(100.0) < 0.31 && yields(16.0) < 0.34, "{} {}", yields(100.0), yields(16.0));
-        assert_eq!((yields(2.5), yields(1.0), yields(0.5)), (0.5, 0.8, 0.8));
+        assert!(yields(100.0) < 0.31 && yields(16.0) < 0.36, "{} {}", yields(100.0), yields(16.0));
+        assert_eq!((yields(4.0), yields(1.0), yields(0.5)), (0.54, YIELDS_MOST, YIELDS_MOST));
     }
 
     #[test]

@@ -384,7 +384,7 @@ impl Path {
             false if coarse || paced => 1.0,
             false => PACE,
         };
-        let per_second = gain * bytes / self.srtt.as_secs_f64().max(1e-3);
+        let per_second = gain * bytes / self.pacing_rtt(paced).as_secs_f64().max(1e-3);
         let rate = options.agile.then_some((per_second as u64).max(1));
         let window = if paced {
             self.paced_window()
