@@ -122,6 +122,12 @@ fn refused() -> Result<(), Failed> {
             2,
             "in more than controller, loss, cache and compact are only simulated",
         ),
+        (
+            PLAN.replace("\"$who.carrier\"", "\"session\"\nsession = { tau = 2.0 }")
+                .replace("\"cubic\"", "\"harp\""),
+            2,
+            "readings of the papers that byway itself does not follow are only simulated",
+        ),
         (PLAN.replace("congestion = \"cubic\"", "congestion = \"lia\""), 2, "the kernel's TCP has no lia"),
         (PLAN.replace("seeds = 1", "seeds = 1\nonly_simulated = \"it is\""), 0, "not emulated: it is"),
     ] {

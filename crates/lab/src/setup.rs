@@ -224,6 +224,9 @@ pub struct SessionOptions {
     pub ack_direct: bool,
     /// SNACK after so many RTTs of the direct path.
     pub tau: Option<f64>,
+    /// Datagrams of up to so many bytes are looked for; `None`: all are of one size, as in the papers, so that none found later
+    /// seems to wait.
+    pub datagram: Option<usize>,
     /// Sealed with AES-256-GCM and with real bytes instead of the null cipher and lengths only.
     pub real_bytes: bool,
 }

@@ -177,6 +177,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("\"$congestion\"", "\"$congestoin\"", "`$congestoin` is no axis of [sweep]"),
         ("clients = 10", "clients = 1.5", "expected a whole number"),
         ("between = [\"S\", \"R\"]", "between = [\"S\"]", "expected two nodes"),
+        ("count = 2", "session = { datagram = 1199 }\ncount = 2", "expected at least 1200 bytes"),
         ("count = 2", "count = true", "`count`: expected a number, found true"),
         ("steps = [[\"0 s\", \"2 Mbit/s\"]", "steps = [[\"0 s\", \"2 s\"]", "expected a time and a rate"),
     ] {

@@ -218,6 +218,7 @@ fn sessions_can_follow_the_papers() {
         ("pnack", SessionOptions { pnack_first_gap: true, ..SessionOptions::default() }),
         ("ack_path", SessionOptions { ack_direct: true, ..SessionOptions::default() }),
         ("tau", SessionOptions { tau: Some(1.0), ..SessionOptions::default() }),
+        ("datagram", SessionOptions { datagram: Some(1472), ..SessionOptions::default() }),
     ] {
         let (trace, rate) = with(options);
         println!("{name}: {rate:.2} of {:.2} Mbit/s, another trace: {}", usual.1, trace != usual.0);

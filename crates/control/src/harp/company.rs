@@ -9,13 +9,16 @@ const EXPLAINS: u32 = 2;
 /// What a window may be, as a share of the one that would have filled the line without a queue.
 const LEVEL: f64 = 0.95;
 /// What that becomes when a queue is felt that no burst explains.
-const LOWER: f64 = 0.91;
+const LOWER: f64 = 0.88;
 /// It is lowered no more often than this.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// One packet in two RTTs is always fair.
 const LEAST: f64 = 0.5;
-/// Growth beyond is so many times slower: six percent in a second at an RTT of 20 ms.
+/// Growth beyond is so many times slower for a second after it was lowered: six percent in a second at an RTT of 20 ms.
 const SLOWER: f64 = 25.0;
+/// After that it is faster by the square of the time, up to so many times: where the line was full it is likely to be full again, and
+/// where nothing tells of that for long it lies idle. CUBIC searches so (RFC 9438).
+const MOST_HASTE: f64 = 10.0;
 /// What a queue takes of the window for the time that it lasts, and of a window of few packets more: so many of them. Until the
 /// next one tells of a queue it has stood for half of their distance on average.
 const YIELDS: f64 = 0.29;
@@ -128,13 +131,19 @@ impl Company {
     }
 
     /// Where a window of `window` packets is that would else have grown to `grown`; `silent` if there was no queue for long.
-    pub fn grow(&mut self, window: f64, grown: f64, silent: bool) -> f64 {
+    pub fn grow(&mut self, now: Instant, window: f64, grown: f64, silent: bool) -> f64 {
         if silent {
             self.level = self.level.max(grown);
         } else if window >= self.level {
-            self.level += (grown - window) / SLOWER;
+            self.level += self.haste(now) * (grown - window) / SLOWER;
         }
         grown.min(self.level.max(window))
+    }
+
+    /// How fast the level is searched beyond, by the time since it was lowered.
+    fn haste(&self, now: Instant) -> f64 {
+        let seconds = now.since(self.lowered).as_secs_f64();
+        (seconds * seconds).clamp(1.0, MOST_HASTE)
     }
 }
 
@@ -196,11 +205,26 @@ mod tests {
     #[test]
     fn growth_is_as_ever_below_the_level_slow_at_it_and_as_ever_in_silence() {
         let (mut company, level) = (met(), LEVEL * 16.0);
-        assert_eq!(company.grow(10.0, 10.3, false), 10.3);
-        let at_level = company.grow(level, level + 0.6, false);
+        company.lowered = at(1_000);
+        assert_eq!(company.grow(at(2_000), 10.0, 10.3, false), 10.3);
+        let at_level = company.grow(at(2_000), level, level + 0.6, false);
         assert!((at_level - level - 0.6 / SLOWER).abs() < 1e-9, "{at_level}");
-        assert_eq!(company.grow(level, level + 0.6, true), level + 0.6);
-        assert_eq!(company.grow(20.0, 20.6, false), 20.0, "who is beyond stays where he is");
+        assert_eq!(company.grow(at(2_000), level, level + 0.6, true), level + 0.6);
+        assert_eq!(company.grow(at(2_000), 20.0, 20.6, false), 20.0, "who is beyond stays where he is");
+    }
+
+    #[test]
+    fn the_search_is_slow_where_the_line_was_full_and_faster_the_longer_nothing_tells_of_that() {
+        let mut company = met();
+        company.lowered = at(1_000);
+        for (millis, haste) in [(1_000, 1.0), (2_000, 1.0), (2_500, 2.25), (3_000, 4.0), (9_000, MOST_HASTE)]
+        {
+            assert!(
+                (company.haste(at(millis)) - haste).abs() < 1e-9,
+                "{millis} ms: {}",
+                company.haste(at(millis))
+            );
+        }
     }
 
     #[test]

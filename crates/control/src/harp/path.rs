@@ -84,7 +84,7 @@ pub(super) struct Path {
     losses: Losses,
     pub company: Company,
     /// Whether there was company at the latest ACK.
-    in_company: bool,
+    pub in_company: bool,
     pub srtt: Duration,
     pub min_rtt: Duration,
     delivery_rate: Option<u64>,
@@ -150,7 +150,7 @@ impl Path {
         let held =
             self.answered(acked.sent_at) || self.drain.is_some() || (options.agile && acked.app_limited);
         if !signal && !held {
-            self.grow(packets, options);
+            self.grow(acked.now, packets, options);
         }
         signal
     }
@@ -198,7 +198,7 @@ impl Path {
         }
     }
 
-    fn grow(&mut self, packets: f64, options: &Options) {
+    fn grow(&mut self, now: Instant, packets: f64, options: &Options) {
         if self.slow_start {
             // Twice per RTT, and beyond some packets one and a half times: what is found out an RTT too late is then half
             // as much. M is not raised here: it would remember the overshoot and make xi too small for long.
@@ -214,8 +214,7 @@ impl Path {
             // Algorithm 1, line 6: w_i <- w_i + alpha, for each packet acknowledged.
             (self.window + self.alpha(options) * packets).min(LARGEST_WINDOW)
         };
-        self.window =
-            if self.in_company { self.company.grow(self.window, grown, self.is_silent()) } else { grown };
+        self.window = self.hold_back(now, grown);
         if !self.rushing(options) {
             self.largest = self.largest.max(self.window);
         }

@@ -9,6 +9,7 @@ use crate::setup::{
     Network, Queue, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
 };
 use byway_wire::Duration;
+use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 
 /// The most copies of one transfer.
 const MOST_COPIES: u32 = 10_000;
@@ -296,10 +297,20 @@ fn session(reader: &Reader<'_>) -> Result<SessionOptions, Wrong> {
             pnack_first_gap: word("pnack", "first-gap", "adaptive")?,
             ack_direct: word("ack_path", "direct", "fastest")?,
             tau: session.number("tau")?,
+            datagram: datagram(session)?,
             real_bytes: session.truth("real_bytes")?.unwrap_or(false),
         })
     })?;
     Ok(read.unwrap_or_default())
+}
+
+fn datagram(session: &Reader<'_>) -> Result<Option<usize>, Wrong> {
+    match session.count("datagram", MAX_DATAGRAM as u32)? {
+        Some(bytes) if (bytes as usize) < BASE_DATAGRAM => {
+            session.wrong("datagram", format!("expected at least {BASE_DATAGRAM} bytes, found {bytes}"))
+        }
+        bytes => Ok(bytes.map(|bytes| bytes as usize)),
+    }
 }
 
 fn demand(reader: &Reader<'_>) -> Result<Demand, Wrong> {

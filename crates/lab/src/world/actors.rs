@@ -368,8 +368,7 @@ fn config(options: &SessionOptions) -> Config {
         pnack: if options.pnack_first_gap { Pnack::FirstGap } else { Pnack::default() },
         ack_way: if options.ack_direct { AckWay::Direct } else { AckWay::default() },
         tau: options.tau.map_or(Tau::default(), |tau| Tau::Direct(libm::round(tau * 100.0) as u32)),
-        // All packets are of one size, as in the papers: none is discovered that would make later ones seem to wait.
-        max_datagram: BASE_DATAGRAM,
+        max_datagram: options.datagram.unwrap_or(BASE_DATAGRAM),
         ..Config::default()
     }
 }

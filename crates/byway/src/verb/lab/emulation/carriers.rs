@@ -69,6 +69,11 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
         Carrier::Session(_) if transfer.paths.iter().any(|way| matches!(way, Way::Any(..))) => {
             Err("relays chosen by the seed are only simulated".into())
         }
+        Carrier::Session(options)
+            if options.pnack_first_gap || options.ack_direct || options.tau.is_some() =>
+        {
+            Err("readings of the papers that byway itself does not follow are only simulated".into())
+        }
         Carrier::Session(_) => Ok(()),
         Carrier::TcpRelays(_) => Err("tcp-relays are only simulated".into()),
     }

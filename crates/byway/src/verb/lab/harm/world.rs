@@ -107,9 +107,10 @@ pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> St
             "[[transfer]]\nname = \"bulk\"\nfrom = \"source\"\nto = \"{to}\"\n{paths}start = \"{PREPARED} s\"
              count = {count}\ncarrier = \"{carrier}\"\ncongestion = \"{congestion}\"\n"
         );
-        if carrier != "session" {
-            let _ = writeln!(text, "tcp = {KERNEL}");
-        }
+        // Datagrams are as large as the link takes them, as they would be.
+        let as_it_is =
+            if carrier == "session" { "session = { datagram = 1472 }" } else { &format!("tcp = {KERNEL}") };
+        let _ = writeln!(text, "{as_it_is}");
         if matches!(rival, Rival::Byway(_)) || congestion == "ledbat" {
             // Files and torrents have an end. More than the link can carry in that time: none ends before the others.
             let _ = writeln!(text, "size = \"{} KB\"", mbit * 125 * seconds);
