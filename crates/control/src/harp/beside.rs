@@ -12,7 +12,7 @@ const WITNESSES: f64 = 1.0;
 /// What is in flight waits for its ACK a little longer than an RTT: up to a quarter of it, as receivers delay ACKs (`ack_delay` in the
 /// engine), and a little for the pacer to be what limits. With a whole packet more for each path, as before, eight transfers had
 /// their packets in a queue together.
-const UNTIL_ACKED: f64 = 1.35;
+const UNTIL_ACKED: f64 = 1.3;
 
 impl Path {
     /// Whether the path behaves as in company.
