@@ -12,7 +12,7 @@ use byway_sim::link::{Fate, Link, Offer};
 use byway_sim::{Pipe, PipeConfig, Random};
 use byway_wire::{Ecn, Instant};
 use common::bench::{BYWAY, Bench, TRIES, is_empty};
-use common::machine::{conclude, is_root, run, test, works};
+use common::machine::{conclude, inhabited, is_root, run, test, works};
 use libtest_mimic::Failed;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -237,10 +237,7 @@ fn traces() -> (String, String, BTreeSet<PathBuf>) {
     let said = |arguments: &[&str]| {
         String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()
     };
-    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let inhabited =
-        processes.filter_map(|process| fs::read_link(process.path().join("ns/net")).ok()).collect();
-    (said(&["netns", "list"]), said(&["-o", "-br", "link"]), inhabited)
+    (said(&["netns", "list"]), said(&["-o", "-br", "link"]), inhabited())
 }
 
 /// Which of the namespaces that are inhabited now were not before.

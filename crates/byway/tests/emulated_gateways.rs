@@ -7,16 +7,20 @@
 mod common;
 
 use common::bench::{Bench, is_empty};
-use common::machine::{conclude, test};
+use common::machine::{conclude, inhabited, test, wait_for};
 use common::sites::{NEEDS, Sites};
 use libtest_mimic::Failed;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 fn main() {
     let possible = Sites::possible();
     let tests = vec![
         test("claims_are_held_against_real_gateways", possible, claims),
         test("what_gateways_cannot_do_here_is_told", possible, refused),
+        test("a_run_that_is_stopped_or_killed_leaves_nothing_that_runs", possible, stopped),
     ];
     conclude(tests, (!possible).then_some(NEEDS), true);
 }
@@ -139,5 +143,31 @@ fn refused() -> Result<(), Failed> {
         assert!(told.contains(says), "{told}");
     }
     assert!(!bench.path("labs").exists(), "nothing was begun");
+    Ok(())
+}
+
+/// Gateways are asked how they are in each sample, ten times a second here: a run sees that it is to stop although it is always late.
+fn stopped() -> Result<(), Failed> {
+    let before = inhabited();
+    let plan = PLAN.replace("12 s", "60 s").replace("500 ms", "100 ms").replace("6 MB", "60 MB");
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::TERM, Some(143)), (Signal::KILL, None)] {
+        let bench = Bench::new();
+        let file = bench.path("sites.toml");
+        fs::write(&file, &plan)?;
+        let mut run = bench.byway(&["--json", "lab", "run", file.to_str().unwrap(), "--emulate"]);
+        let mut run = run.stdout(Stdio::null()).spawn()?;
+        // Gateways, their relay, iperf3 on both sides, and the keeper, each in a network of its own: the transfer begins.
+        let all = || (inhabited().difference(&before).count() >= 6).then_some(());
+        assert!(wait_for(Duration::from_secs(30), all).is_some(), "it does not begin");
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(run.try_wait()?.is_none(), "it is over already");
+        let since = Instant::now();
+        kill_process(Pid::from_child(&run), signal)?;
+        assert_eq!(run.wait()?.code(), code, "{signal:?}");
+        while !is_empty(&bench.path("labs")) || !inhabited().is_subset(&before) {
+            assert!(since.elapsed() < Duration::from_secs(8), "{signal:?}: something is left");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
     Ok(())
 }

@@ -19,7 +19,7 @@ use signal_hook::low_level::pipe;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::num::NonZeroU64;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 
@@ -83,6 +83,9 @@ pub fn prepare() -> Result<(), KeeperError> {
 /// Is the keeper of a lab until somebody ends it by SIGTERM, or by any other way. `ready` is called when the lab can be entered.
 /// How late packets were is the answer.
 ///
+/// A lab may have an `owner`, the reading end of a pipe: when nobody is left who could write to it, the lab ends, and removes what it
+/// left. So it does not outlive a process that was killed.
+///
 /// # Errors
 /// See [`KeeperError`]; then nothing is left.
 pub fn keep(
@@ -90,6 +93,7 @@ pub fn keep(
     plan: &str,
     seed: u64,
     blueprint: &Blueprint,
+    owner: Option<BorrowedFd<'_>>,
     ready: impl FnOnce(),
 ) -> Result<Lateness, KeeperError> {
     // Terminals and their owners come and go; signals for those who sit there are not for us.
@@ -115,7 +119,9 @@ pub fn keep(
     let mut loop_ = Loop::new(lab, blueprint, clock, carrier)?;
     lab.write(&record(this, plan, seed, blueprint, &networks))?;
     ready();
-    loop_.run(&ports)?;
+    if loop_.run(&ports, owner)? == End::Abandoned {
+        lab.remove()?;
+    }
     Ok(loop_.carrier.lateness())
 }
 
@@ -127,6 +133,15 @@ fn record(process: u32, plan: &str, seed: u64, blueprint: &Blueprint, networks: 
         network: network.as_raw_fd(),
     });
     Record { process, plan: plan.to_owned(), seed, hosts: hosts.collect() }
+}
+
+/// Why a lab ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Somebody asked for it, and removes what is left.
+    Asked,
+    /// Its owner has ended.
+    Abandoned,
 }
 
 /// All that the keeper waits for: packets, what is due, whoever asks how things are, and signals.
@@ -156,7 +171,7 @@ impl<'a> Loop<'a> {
         Ok(Self { blueprint, clock, carrier, lead: Lead::default(), listener, stop, children })
     }
 
-    fn run(&mut self, ports: &[impl std::os::fd::AsFd]) -> io::Result<()> {
+    fn run(&mut self, ports: &[impl AsFd], owner: Option<BorrowedFd<'_>>) -> io::Result<End> {
         let (stop, children, listener) =
             (self.stop.try_clone()?, self.children.try_clone()?, self.listener.try_clone()?);
         let mut watched = vec![
@@ -166,18 +181,24 @@ impl<'a> Loop<'a> {
         ];
         let others = watched.len();
         watched.extend(ports.iter().map(|port| PollFd::new(port, PollFlags::IN)));
+        // What an owner says is nothing to us: asked for no event, a pipe tells only that all who could write have gone.
+        let end = watched.len();
+        watched.extend(owner.map(|owner| PollFd::from_borrowed_fd(owner, PollFlags::empty())));
         loop {
             self.sleep(&mut watched)?;
             let readable = |watched: &[PollFd<'_>], index: usize| {
                 watched.get(index).is_some_and(|watched| !watched.revents().is_empty())
             };
             if readable(&watched, 0) {
-                return Ok(());
+                return Ok(End::Asked);
+            }
+            if readable(&watched, end) {
+                return Ok(End::Abandoned);
             }
             if readable(&watched, 1) {
                 reap(&self.children);
             }
-            for port in others..watched.len() {
+            for port in others..end {
                 if readable(&watched, port) {
                     self.carrier.fetch(port - others)?;
                 }

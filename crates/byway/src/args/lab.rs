@@ -96,6 +96,9 @@ pub struct LabUp {
     /// Where experiments are [default: those that came with the program]
     #[arg(long, value_name = "DIR", env = "BYWAY_EXPERIMENTS")]
     pub experiments: Option<PathBuf>,
+    /// End when standard input does (labs of `run --emulate` and `harm`)
+    #[arg(long, hide = true)]
+    pub owned: bool,
 }
 
 /// `byway lab exec`

@@ -15,6 +15,7 @@ use crate::state::StateDir;
 use anyhow::{Context as _, Result};
 use byway_gateway::site::Gateway;
 use byway_net::{Socket, Tun, unix_seconds};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::FileTypeExt as _;
@@ -22,7 +23,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at signals and at who asks for the status.
+/// Time between two looks at signals. Who asks for the status is answered at once.
 const TICK: Duration = Duration::from_millis(100);
 /// The largest packet of the hosts.
 const MTU: u16 = 1500;
@@ -108,7 +109,7 @@ fn serve(
         if gating.is_over() {
             return None;
         }
-        std::thread::sleep(TICK);
+        answers.wait();
     }
 }
 
@@ -172,8 +173,21 @@ impl Answers {
         Ok(Self { listener, path, begun: Instant::now() })
     }
 
+    /// Waits until somebody asks, no longer than until the next look at signals.
+    fn wait(&self) {
+        let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
+        // Whatever cuts the wait short, a look too many does no harm.
+        let _ = poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&tick));
+    }
+
     fn answer(&self, report: impl Fn() -> GatewayReport) {
-        while let Ok((mut stream, _)) = self.listener.accept() {
+        loop {
+            let mut stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // Too few descriptors, say: whoever asks is still there at the next look.
+                Err(_) => return std::thread::sleep(TICK),
+            };
             // Who does not read is not waited for.
             let _ = stream.set_nonblocking(false);
             let _ = stream.set_write_timeout(Some(PATIENCE));

@@ -1,6 +1,9 @@
 //! What tests that depend on the machine share: whether it has what they need, commands, and waiting for what comes.
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,6 +13,12 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Whether this is root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// The network namespaces in which processes live.
+pub fn inhabited() -> BTreeSet<PathBuf> {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    processes.filter_map(|process| fs::read_link(process.path().join("ns/net")).ok()).collect()
 }
 
 /// Whether a command (words between single spaces) does well.

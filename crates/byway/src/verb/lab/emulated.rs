@@ -11,6 +11,7 @@ use signal_hook::consts::{SIGINT, SIGQUIT};
 use signal_hook::flag;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub(super) fn up(arguments: &LabUp, output: &mut Output) -> Result<Exit> {
     }
     let log = File::create(lab.file("log"))?;
     drop(lock);
-    let begun = start(&lab, log);
+    let begun = start(&lab, log, arguments.owned);
     if let Err(error) = begun {
         // Nothing runs, so nothing is to stay.
         let _ = lab.remove();
@@ -62,7 +63,7 @@ fn alive(lab: &Lab) -> anyhow::Error {
 }
 
 /// Starts this program once more, as the keeper, with the same arguments, and waits for its word.
-fn start(lab: &Lab, log: File) -> Result<()> {
+fn start(lab: &Lab, log: File, owned: bool) -> Result<()> {
     let program = std::env::current_exe().context("where this program is")?;
     let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
     if let Some(verb) = arguments.iter_mut().skip_while(|word| *word != "lab").find(|word| *word == "up") {
@@ -71,7 +72,7 @@ fn start(lab: &Lab, log: File) -> Result<()> {
     prepare()?;
     let mut keeper = Command::new(program)
         .args(arguments)
-        .stdin(Stdio::null())
+        .stdin(if owned { Stdio::inherit() } else { Stdio::null() })
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()
@@ -96,7 +97,9 @@ pub(super) fn keep(arguments: &LabUp) -> Result<Exit> {
     let ready = || {
         let _ = writeln!(std::io::stdout(), "{READY}");
     };
-    match keep_lab(&lab, &arguments.what, arguments.seed, &site.blueprint, ready) {
+    let input = std::io::stdin();
+    let owner = arguments.owned.then(|| input.as_fd());
+    match keep_lab(&lab, &arguments.what, arguments.seed, &site.blueprint, owner, ready) {
         Err(KeeperError::Alive) => Err(alive(&lab)),
         Err(error) => Err(error.into()),
         Ok(_) => Ok(Exit::Ok),

@@ -1,6 +1,6 @@
 //! `byway lab run --emulate`: the transfers of a plan over its network on this machine, by real programs: iperf3 over the
-//! kernel's TCP, byway itself, and for requests a server and clients of our own. What they report becomes a [`Record`] like those of simulated runs, so that the same claims
-//! are held against it.
+//! kernel's TCP, byway itself, and for requests a server and clients of our own. What they report becomes a [`Record`] like
+//! those of simulated runs, so that the same claims are held against it.
 
 mod asking;
 mod beginnings;
@@ -18,6 +18,7 @@ use byway_lab::{Record, Setup};
 use byway_sim::topology::Graph;
 use carriers::Carried;
 use std::fs;
+use std::io::{PipeWriter, pipe};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// After a run is over, so long is waited for what its programs report.
 const GRACE: Duration = Duration::from_secs(5);
+/// Who wants a run to end waits no longer than this.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs every variant of a plan with every seed, one after the other: they share the machine. `what` is the plan as
 /// `byway lab up` takes it; `tell` hears how far it is, and whom not to trust.
@@ -97,12 +100,17 @@ fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run
     // Link by link as the simulator notes them, at the same times; the transfers tell of themselves at the end.
     for sample in 0..=links.samples {
         let at = setup.sample * sample;
-        while begun.elapsed() < at && !over {
-            over = carried.iter().all(Carried::is_over) && asked.iter().all(asking::Asked::is_over);
+        loop {
+            // Also where a note took longer than a sample, so that there is nothing to wait for.
             if cancel.load(Ordering::Relaxed) {
                 return Ok(Run { record: None, warning: None });
             }
-            std::thread::sleep((at - begun.elapsed().min(at)).min(Duration::from_millis(50)));
+            over = over || carried.iter().all(Carried::is_over) && asked.iter().all(asking::Asked::is_over);
+            let left = at.saturating_sub(begun.elapsed());
+            if over || left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(LOOK));
         }
         links.note(&site.lab.status().context("the lab has ended")?);
         gateways.iter_mut().for_each(|pair| pair.note(at.as_secs_f64()));
@@ -167,10 +175,12 @@ pub(super) fn has_ledbat() -> bool {
     utp::python().is_some()
 }
 
-/// A lab for one run, and a directory for what its programs keep; both gone when it is dropped.
+/// A lab for one run, and a directory for what its programs keep; both gone when it is dropped. The lab is gone too if this process is
+/// killed.
 struct Site {
     program: PathBuf,
     lab: Lab,
+    _owner: PipeWriter,
     directory: tempfile::TempDir,
 }
 
@@ -179,17 +189,19 @@ impl Site {
         let program = std::env::current_exe().context("where this program is")?;
         let lab = super::emulated::place().lab(&format!("run-{}", std::process::id()));
         let mut command = Command::new(&program);
-        command.args(["--quiet", "lab", "up", what, "--name", &lab.name, "--seed", &seed.to_string()]);
+        let seed = seed.to_string();
+        command.args(["--quiet", "lab", "up", what, "--owned", "--name", &lab.name, "--seed", &seed]);
         command.args(axes.iter().flat_map(|axis| ["--sweep", axis.as_str()]));
         if let Some(directory) = experiments {
             command.arg("--experiments").arg(directory);
         }
-        let output = command.stdin(Stdio::null()).output()?;
+        let (owned, owner) = pipe()?;
+        let output = command.stdin(owned).output()?;
         if !output.status.success() {
             let told = String::from_utf8_lossy(&output.stderr);
             bail!("{}", told.trim().trim_start_matches("byway: "));
         }
-        Ok(Self { program, lab, directory: tempfile::tempdir()? })
+        Ok(Self { program, lab, _owner: owner, directory: tempfile::tempdir()? })
     }
 
     /// A program on a host.
