@@ -146,10 +146,11 @@ fn refused() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Gateways are asked how they are in each sample, ten times a second here: a run sees that it is to stop although it is always late.
+/// Gateways are asked how they are in each sample, five hundred times a second here: a run sees that it is to stop although it is
+/// always late.
 fn stopped() -> Result<(), Failed> {
     let before = inhabited();
-    let plan = PLAN.replace("12 s", "60 s").replace("500 ms", "100 ms").replace("6 MB", "60 MB");
+    let plan = PLAN.replace("12 s", "60 s").replace("500 ms", "2 ms").replace("6 MB", "60 MB");
     for (signal, code) in [(Signal::INT, Some(130)), (Signal::TERM, Some(143)), (Signal::KILL, None)] {
         let bench = Bench::new();
         let file = bench.path("sites.toml");

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 /// After a run is over, so long is waited for what its programs report.
 const GRACE: Duration = Duration::from_secs(5);
-/// Who wants a run to end waits no longer than this.
+/// Time between two looks at whether a run is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs every variant of a plan with every seed, one after the other: they share the machine. `what` is the plan as
