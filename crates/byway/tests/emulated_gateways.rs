@@ -146,16 +146,17 @@ fn refused() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Gateways are asked how they are in each sample, five hundred times a second here: a run sees that it is to stop although it is
-/// always late.
+/// With gateways, which are asked how they are in each sample, ten times a second as by `lab harm`.
 fn stopped() -> Result<(), Failed> {
     let before = inhabited();
-    let plan = PLAN.replace("12 s", "60 s").replace("500 ms", "2 ms").replace("6 MB", "60 MB");
+    let plan = PLAN.replace("12 s", "60 s").replace("500 ms", "100 ms").replace("6 MB", "60 MB");
     for (signal, code) in [(Signal::INT, Some(130)), (Signal::TERM, Some(143)), (Signal::KILL, None)] {
         let bench = Bench::new();
         let file = bench.path("sites.toml");
         fs::write(&file, &plan)?;
-        let mut run = bench.byway(&["--json", "lab", "run", file.to_str().unwrap(), "--emulate"]);
+        let out = bench.word("out");
+        let mut run =
+            bench.byway(&["--json", "lab", "run", file.to_str().unwrap(), "--emulate", "--out", &out]);
         let mut run = run.stdout(Stdio::null()).spawn()?;
         // Gateways, their relay, iperf3 on both sides, and the keeper, each in a network of its own: the transfer begins.
         let all = || (inhabited().difference(&before).count() >= 6).then_some(());
@@ -165,10 +166,10 @@ fn stopped() -> Result<(), Failed> {
         let since = Instant::now();
         kill_process(Pid::from_child(&run), signal)?;
         assert_eq!(run.wait()?.code(), code, "{signal:?}");
-        while !is_empty(&bench.path("labs")) || !inhabited().is_subset(&before) {
-            assert!(since.elapsed() < Duration::from_secs(8), "{signal:?}: something is left");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let left = || !is_empty(&bench.path("labs")) || !inhabited().is_subset(&before);
+        let gone = wait_for(Duration::from_secs(8), || (!left()).then_some(()));
+        assert!(gone.is_some(), "{signal:?}: something is left");
+        assert!(since.elapsed() < Duration::from_secs(8), "{signal:?}: only after {:?}", since.elapsed());
     }
     Ok(())
 }
