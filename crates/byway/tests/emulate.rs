@@ -478,6 +478,12 @@ fn refused() -> Result<(), Failed> {
     let told = String::from_utf8(output.stderr)?;
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("nobody is called lia"), "{told}");
+    // What one of the rivals lacks is told before the first run, whoever comes first.
+    let mut lacking = bench.byway(&["lab", "harm", "--against", "cubic,gateways"]);
+    let output = lacking.env("PATH", bench.directory.path()).output()?;
+    let told = String::from_utf8(output.stderr)?;
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("[[gateways]] sites: real gateways need") && !told.contains("alone"), "{told}");
     assert!(!bench.path("labs").exists(), "nothing was begun");
     Ok(())
 }

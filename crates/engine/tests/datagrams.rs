@@ -10,6 +10,9 @@ use byway_wire::{Duration, Instant, Machine, PathId};
 use common::{MS, Plan, Receiver, Sender, address, both, identity, line, pattern_bytes};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Bytes of an answer: those of a TCP ACK between gateways.
+const ANSWER: usize = 40;
+
 /// A message that says which it is, and more.
 fn message(mark: u64, size: usize) -> Vec<u8> {
     let mut data = mark.to_be_bytes().to_vec();
@@ -87,6 +90,8 @@ struct Listener {
     by_path: BTreeMap<PathId, u64>,
     bytes: u64,
     deaf: bool,
+    /// Whether it answers every second one.
+    answers: bool,
     /// Whether it looks by itself, and never asks which connections have datagrams.
     looks: bool,
     /// The connections that are said to have datagrams, and how often one was said to while nobody listened.
@@ -120,6 +125,12 @@ impl Node for Listener {
                 *self.by_path.entry(received.path).or_default() += 1;
                 self.bytes += received.data.len() as u64;
                 connection.recycle(received.data);
+                if self.answers
+                    && mark % 2 == 0
+                    && let Some(path) = best(connection.path_views(), ANSWER)
+                {
+                    connection.send_datagram(path, mark, message(mark, ANSWER)).unwrap();
+                }
             }
             if !self.deaf {
                 self.told.remove(&handle);
@@ -157,6 +168,7 @@ impl Conversation {
             told: BTreeSet::new(),
             told_in_vain: 0,
             deaf: false,
+            answers: false,
             looks: false,
         };
         let to = address("10.0.1.1:4000");
@@ -225,6 +237,29 @@ fn small_ones_travel_together() {
     let (packets, datagrams) =
         (talk.world.counters(talk.there[0]).delivered, talk.world[talk.listener].arrived.len());
     assert!(packets * 20 < datagrams as u64, "{packets} packets, {datagrams} datagrams");
+}
+
+#[test]
+fn an_ack_that_is_nearly_due_rides_with_what_leaves_if_there_is_room() {
+    // Answers are acknowledged: by packets of their own where datagrams fill theirs.
+    for (size, extra) in [(1_100, 0.0..0.02), (1_405, 0.1..0.3)] {
+        let config = Config { max_datagram: 1_472, ..Config::default() };
+        let mut talk = Conversation::new(7, &config, size, 10, &[both(line(10, 10 * MS))]);
+        talk.world.act(talk.listener, |listener, _| listener.answers = true);
+        talk.run(3);
+        let count = |talk: &Conversation| {
+            let packets = talk.world.counters(talk.there[0]).delivered;
+            (packets as f64, talk.world[talk.listener].arrived.len() as f64)
+        };
+        let (packets, datagrams) = count(&talk);
+        talk.run(9);
+        let (packets, datagrams) = (count(&talk).0 - packets, count(&talk).1 - datagrams);
+        let beside = packets / datagrams - 1.0;
+        println!("{size}: {beside:.3} packets more than datagrams");
+        assert!(datagrams > 4_000.0 && extra.contains(&beside), "{beside}");
+        talk.run(12);
+        assert_eq!(talk.check(), 0);
+    }
 }
 
 #[test]

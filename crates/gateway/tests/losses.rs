@@ -49,8 +49,10 @@ fn entry(sites: &Sites) -> Counters {
 fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_cache() {
     let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
     for rule in RULES {
-        // One flow meets some fifty losses; how many of them fall together is chance, so eight flows are judged.
+        // One flow meets some fifty losses; how many of them fall together is chance, so eight flows are judged. So is how many
+        // are mended later than the exit waits, by which alone duplicates come about: of 30 flows one met none.
         let took = [None, Some(cache::Limits::default())].map(|cache| {
+            let mut suppressed = 0;
             let of = |seed| {
                 let settings = Settings { loss: rule, cache, ..Settings::default() };
                 let plan = Plan { seed, settings, congestion: "mpath", ..Plan::default() };
@@ -60,12 +62,15 @@ fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_c
                 println!("{rule:?} {took:?} {:?} {:?}", status.counters, status.cache);
                 assert_eq!(status.cache.is_some(), cache.is_some());
                 if let Some((counters, bytes)) = status.cache {
-                    assert!(counters.resent > 20 && counters.suppressed > 30, "{counters:?}");
+                    assert!(counters.resent > 20, "{counters:?}");
+                    suppressed += counters.suppressed;
                     assert!(bytes < 200_000, "{bytes} are kept, though all is acknowledged");
                 }
                 took
             };
-            (1..=8).map(of).sum::<Duration>()
+            let took = (1..=8).map(of).sum::<Duration>();
+            assert!(cache.is_none() || suppressed > 300, "{rule:?}: {suppressed} duplicates in eight flows");
+            took
         });
         assert!(took[1] * 10 < took[0] * 9, "{rule:?}: {took:?}");
     }
@@ -93,17 +98,24 @@ fn everything_bad_at_once_harms_no_flow_by_whichever_rule() {
 
 #[test]
 fn each_rule_tells_the_controller_of_losses_and_none_of_mere_reordering_of_a_few_packets() {
-    // Two packets are overtaken by at most two: 2.4 ms at 10 Mbit/s.
-    let reorders = line(10, 10).reordering(0.05, Duration::from_millis(2));
+    // A packet is overtaken by at most two with data: 2.4 ms at 10 Mbit/s. The queue is long enough for all that may be under way.
+    let reorders = line(10, 10).reordering(0.05, Duration::from_millis(2)).queue(2_000);
     for rule in RULES {
-        let settings = Settings { loss: rule, cache: Some(cache::Limits::default()), ..Settings::default() };
-        // The queue is long enough for all that may be under way.
-        let mut sites = sites(settings, &[reorders.clone().queue(2_000)]);
-        fetch(&mut sites, 5 * MB, 60);
-        let counters = entry(&sites);
-        println!("{rule:?} {counters:?}");
-        if rule != Rule::AllPassed {
-            assert_eq!((counters.lost, counters.penalties), (0, 0), "{rule:?}");
+        for seed in 1..=8 {
+            let settings =
+                Settings { loss: rule, cache: Some(cache::Limits::default()), ..Settings::default() };
+            let plan = Plan { seed, settings, congestion: "mpath", ..Plan::default() };
+            let mut sites = Sites::new(plan, std::slice::from_ref(&reorders), &line(1, 50));
+            fetch(&mut sites, 5 * MB, 60);
+            let counters = entry(&sites);
+            println!("{rule:?} {counters:?}");
+            let Counters { lost, spurious, penalties, .. } = counters;
+            match rule {
+                Rule::AllPassed => {}
+                Rule::Batched => assert_eq!((lost, penalties), (0, 0)),
+                // The session numbers its own small packets too, so that once three overtake; then it has more patience.
+                Rule::PathNumbers => assert!(lost <= 1 && spurious == lost && penalties == 0, "{counters:?}"),
+            }
         }
     }
     for rule in [Rule::AllPassed, Rule::Batched] {

@@ -216,24 +216,25 @@ fn overhead(path: &Path) -> usize {
     path.route.overhead() + OVERHEAD + 1
 }
 
-/// The size of the packet to begin now, and whether several datagrams may stand in it: one that alone fills it makes runs of
-/// equal packets, which leave in one call; small ones travel together.
-pub(super) fn packet_size(path: &Path, now: Instant) -> Option<(usize, bool)> {
+/// The size of the packet to begin now, and whether more than a datagram may stand in it: one that alone fills it makes runs of
+/// equal packets, which leave in one call; small ones travel together, and with what wants `beside` bytes beside them.
+pub(super) fn packet_size(path: &Path, now: Instant, beside: usize) -> Option<(usize, bool)> {
     let mtu = path.send.mtu.current();
     let mut parcels = path.outbox.parcels.iter();
     let first = parcels.next()?.data.len();
     let alone = overhead(path) + first;
     let second = parcels.next().map(|parcel| parcel.data.len());
-    let together = second.is_some_and(|second| alone + varint_len(first as u64) + 1 + second <= mtu);
+    let fits = |more: usize| alone + varint_len(first as u64) + more <= mtu;
+    let shared = second.is_some_and(|second| fits(1 + second)) || beside > 0 && fits(beside);
     let talk = now >= path.hint.1 || path.send.timeouts() > 0;
-    let size = if together {
+    let size = if shared {
         mtu
     } else if talk {
         (alone + HINT_ROOM).min(mtu)
     } else {
         alone
     };
-    Some((size, together || talk))
+    Some((size, shared || talk))
 }
 
 impl Path {

@@ -204,6 +204,8 @@ pub struct Connection {
     ready: VecDeque<PathId>,
     urgent: VecDeque<PathId>,
     ack_queue: VecDeque<PathId>,
+    /// The peer's path by which something came last that is not acknowledged yet, nor due to be.
+    ack_soon: Option<PathId>,
     ack_way: Option<PathId>,
     ack_way_until: Instant,
     snack_due: bool,
@@ -301,6 +303,7 @@ impl Connection {
             ready: VecDeque::new(),
             urgent: VecDeque::new(),
             ack_queue: VecDeque::new(),
+            ack_soon: None,
             ack_way: None,
             ack_way_until: Instant::ZERO,
             snack_due: false,
@@ -561,6 +564,7 @@ impl Connection {
         } else {
             let at = receiving.facts.deadline();
             self.timers.arm(Owner::Receive(id), &mut receiving.armed, at);
+            self.ack_soon = Some(id);
         }
     }
 

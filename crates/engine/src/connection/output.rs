@@ -194,10 +194,11 @@ impl Connection {
         }
         for _ in 0..self.ready.len() {
             let id = self.ready.pop_front()?;
+            let beside = self.riding_ack(now, id).map_or(0, |_| ENTRY_ROOM);
             let Some(path) = self.paths.get_mut(id) else { continue };
             path.ready = false;
             self.datagrams.return_misfits(path);
-            let parcel = datagrams::packet_size(path, now);
+            let parcel = datagrams::packet_size(path, now, beside);
             if parcel.is_none() && purpose == Purpose::Data && !self.out.wants_to_send() {
                 self.make_ready(id); // for what the owner adds next
                 continue;
@@ -448,6 +449,8 @@ impl Connection {
                 self.write_datagrams(id, writer, cargo);
                 if writer.len() == before {
                     writer.truncate(HEADER_LEN + STAMP_LEN);
+                } else {
+                    self.write_riding_ack(now, id, writer);
                 }
                 true
             }
@@ -507,6 +510,27 @@ impl Connection {
             Frame::PathHint(hint).write(writer);
             path.hint.0 = Some(hint);
         }
+    }
+
+    /// The peer's path whose ACK may ride with datagrams that leave by `id`, where ACKs go anyway: sent alone a little later it
+    /// would cost its headers too, and that on a line which is full.
+    fn riding_ack(&mut self, now: Instant, id: PathId) -> Option<PathId> {
+        let soon = self.ack_soon?;
+        let receiving = self.receive.get(soon)?;
+        let rides = !receiving.queued && receiving.facts.ack_nearly_due(now);
+        (rides && self.ack_way(now) == Some(id)).then_some(soon)
+    }
+
+    fn write_riding_ack(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
+        let Some(soon) = self.riding_ack(now, id).filter(|_| writer.room() >= ENTRY_ROOM) else { return };
+        let Some(receiving) = self.receive.get_mut(soon) else { return };
+        let mut ack = AckWriter::begin(writer);
+        if receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs) {
+            self.ack_soon = None;
+            let at = receiving.facts.deadline();
+            self.timers.arm(Owner::Receive(soon), &mut receiving.armed, at);
+        }
+        ack.finish(writer);
     }
 
     fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, cargo: &mut Cargo) -> bool {

@@ -340,6 +340,13 @@ impl ReceivePath {
         self.ack_at.is_some_and(|at| at <= now)
     }
 
+    /// Whether an ACK is due so soon that it had better ride with what leaves now. One that tells of a loss does not: it is told
+    /// with what is missing.
+    #[must_use]
+    pub fn ack_nearly_due(&self, now: Instant) -> bool {
+        self.report.is_empty() && self.ack_at.is_some_and(|at| at <= now + self.ack_delay() / 4)
+    }
+
     /// Has the ACK go at once.
     pub const fn ack_at_once(&mut self, now: Instant) {
         self.ack_at = Some(now);

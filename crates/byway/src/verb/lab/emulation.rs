@@ -38,10 +38,7 @@ pub(super) fn run(
     cancel: &AtomicBool,
     mut tell: impl FnMut(&str),
 ) -> Result<Vec<Record>> {
-    for setup in &plan.variants {
-        carriers::check(setup)
-            .map_err(|why| Failure::new(Exit::Usage, format!("this plan cannot be emulated: {why}")))?;
-    }
+    plan.variants.iter().try_for_each(possible)?;
     let planned = plan.variants.len() * plan.seeds as usize;
     let mut records = Vec::new();
     for setup in &plan.variants {
@@ -62,6 +59,12 @@ pub(super) fn run(
     Ok(records)
 }
 
+/// Whether real programs, and those that are here, can do what a variant asks for.
+pub(super) fn possible(setup: &Setup) -> Result<()> {
+    carriers::check(setup)
+        .map_err(|why| Failure::new(Exit::Usage, format!("this plan cannot be emulated: {why}")).into())
+}
+
 /// What came of one run.
 pub(super) struct Run {
     /// `None`: it was cancelled.
@@ -78,8 +81,7 @@ pub(super) fn variant(
     seed: u64,
     cancel: &AtomicBool,
 ) -> Result<Run> {
-    carriers::check(setup)
-        .map_err(|why| Failure::new(Exit::Usage, format!("this plan cannot be emulated: {why}")))?;
+    possible(setup)?;
     let axes: Vec<_> = setup.axes.iter().map(|(axis, label)| format!("{axis}={label}")).collect();
     let site = Site::up(what, experiments, &axes, seed)?;
     one(&site, setup, seed, cancel)

@@ -41,6 +41,14 @@ pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
             rivals.push((name, rival));
         }
     }
+    for &queue in arguments.queue.iter().filter(|_| !arguments.simulated) {
+        // A program that is missing is told now, not after the runs before the one that needs it.
+        let link = Link { mbit: arguments.rate, rtt_ms: arguments.rtt, queue };
+        for (name, rival) in &rivals {
+            let text = world::plan(link, arguments.requests, Some((rival, 1)));
+            emulation::possible(&world::setup(name, &text)?)?;
+        }
+    }
     let (cancel, signals) = super::run::cancellation()?;
     let per_queue = 1 + rivals.len() * arguments.bulk.len();
     let runs = arguments.queue.len() * per_queue;
