@@ -50,7 +50,7 @@ fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_c
     let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
     for rule in RULES {
         // One flow meets some fifty losses; how many of them fall together is chance, so eight flows are judged. So is how many
-        // are mended later than the exit waits, by which alone duplicates come about: of 30 flows one met none.
+        // duplicates they make: by path numbers, of 30 flows one met none.
         let took = [None, Some(cache::Limits::default())].map(|cache| {
             let mut suppressed = 0;
             let of = |seed| {

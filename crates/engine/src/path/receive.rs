@@ -340,7 +340,7 @@ impl ReceivePath {
         self.ack_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether an ACK is due so soon that it had better ride with what leaves now. One that tells of a loss does not: it is told
+    /// Whether an ACK is due within a quarter of its delay, so that it had better ride with what leaves now. One that tells of a loss does not: it is told
     /// with what is missing.
     #[must_use]
     pub fn ack_nearly_due(&self, now: Instant) -> bool {
