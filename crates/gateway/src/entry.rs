@@ -42,6 +42,18 @@ pub struct Counters {
     pub cleared: u64,
 }
 
+impl core::iter::Sum for Counters {
+    fn sum<I: Iterator<Item = Self>>(queues: I) -> Self {
+        queues.fold(Self::default(), |sum, queue| Self {
+            came: sum.came + queue.came,
+            left: sum.left + queue.left,
+            dropped: sum.dropped + queue.dropped,
+            dropped_of_flow: sum.dropped_of_flow + queue.dropped_of_flow,
+            cleared: sum.cleared + queue.cleared,
+        })
+    }
+}
+
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -187,6 +199,13 @@ impl<T> EntryQueue<T> {
         waiting.credit = waiting.credit.saturating_sub(bytes);
         self.counters.left += 1;
         self.take(flow).map(|packet| (flow, packet))
+    }
+
+    /// Takes the oldest packet of a flow out of its turn: it does not wait here any more.
+    pub fn withdraw(&mut self, flow: u32) -> Option<T> {
+        let packet = self.take(flow);
+        self.counters.left += u64::from(packet.is_some());
+        packet
     }
 
     /// Drops what waits of a flow.

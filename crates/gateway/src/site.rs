@@ -14,15 +14,17 @@ mod headers;
 mod holes;
 mod judge;
 mod mend;
+mod own;
 mod parcel;
 mod peers;
 mod status;
 mod tally;
+mod tunnel;
 
 pub use carry::Taken;
-pub use config::{Config, Peer, Settings};
+pub use config::{Bundle, Config, Peer, Settings};
 pub use parcel::{HEADROOM, Parcel};
-pub use status::{Counters, PathStatus, PeerStatus, RuleStatus, Status};
+pub use status::{BundleStatus, Counters, PathStatus, PeerStatus, RuleStatus, Status};
 pub use tally::{FlowStatus, Tally};
 
 use crate::cache::Cache;
@@ -49,6 +51,14 @@ const SPARE: usize = 256;
 /// The name of one direction of a flow that comes in: the peer by its place, and its label.
 type Incoming = (usize, Label);
 
+/// How a datagram came: the peer and the tunnel, by their places, and the session.
+#[derive(Clone, Copy, Debug)]
+struct By {
+    peer: usize,
+    tunnel: usize,
+    session: Handle,
+}
+
 /// A gateway.
 pub struct Gateway {
     endpoint: Endpoint,
@@ -58,11 +68,13 @@ pub struct Gateway {
     serves: Vec<Served>,
     announcement: Vec<Vec<u8>>,
     peers: Vec<peers::Peer>,
-    /// Which peer a session is with, by its place.
+    /// The ways to peers: first one to each, for all flows, in the place of the peer; then those of single flows.
+    tunnels: Vec<tunnel::Tunnel>,
+    /// Which tunnel a session is of, by its place.
     sessions: BTreeMap<Handle, usize>,
-    /// Peers for whose paths something waits.
+    /// Tunnels for whose paths something waits.
     waiting: Vec<usize>,
-    /// When the next peer is to be dialled, or told something.
+    /// When the next peer is to be dialled, or told something, or a tunnel looked at.
     due: Option<Instant>,
     directory: Directory<usize>,
     flows: FlowTable<Carriage>,
@@ -123,13 +135,13 @@ impl Gateway {
             seed: config.seed,
             connection,
             admission: Some(alloc::boxed::Box::new(known)),
-            greeting: peers::GREETING.to_vec(),
+            greeting: peers::FOR_SITE.to_vec(),
         });
         // A gateway that begins anew gives other labels than before it did.
         let first = Label::new(config.serial.wrapping_mul(0x9e37_79b1) >> 8);
         let judge = || watches.then(|| judge::Judge::new(loss));
-        let peers: Vec<_> =
-            config.peers.into_iter().map(|peer| peers::Peer::new(peer, entry, first, judge())).collect();
+        let tunnels = (0..config.peers.len()).map(|peer| tunnel::Tunnel::new(peer, entry, judge())).collect();
+        let peers: Vec<_> = config.peers.into_iter().map(|peer| peers::Peer::new(peer, first)).collect();
         Ok(Self {
             endpoint,
             settings: config.settings,
@@ -141,6 +153,7 @@ impl Gateway {
             announcement,
             due: peers.iter().filter_map(peers::Peer::deadline).min(),
             peers,
+            tunnels,
             sessions: BTreeMap::new(),
             waiting: Vec::new(),
             directory: Directory::new(),
@@ -202,16 +215,7 @@ impl Gateway {
         while let Some(event) = self.endpoint.next_event() {
             match event {
                 EndpointEvent::Connected(handle) | EndpointEvent::Accepted(handle) => {
-                    let key = self.endpoint.connection(handle).map(byway_engine::Connection::peer);
-                    match self.peers.iter_mut().enumerate().find(|(_, peer)| Some(peer.config.key) == key) {
-                        Some((index, peer)) => {
-                            peer.on_session(now, handle, &mut self.endpoint);
-                            self.sessions.insert(handle, index);
-                            // What came before it was known whose it is.
-                            self.collect_from(now, handle);
-                        }
-                        None => self.endpoint.close(now, handle, 6, "not a peer"),
-                    }
+                    self.on_session(now, handle);
                     self.note_due();
                 }
                 EndpointEvent::Failed(handle, error) => self.session_gone(now, handle, error.to_string()),
@@ -227,16 +231,52 @@ impl Gateway {
         }
     }
 
+    fn on_session(&mut self, now: Instant, handle: Handle) {
+        if let Some(place) = self.sessions.get(&handle) {
+            return self.begin_own(now, handle, *place);
+        }
+        let Some(connection) = self.endpoint.connection(handle) else { return };
+        let (key, single) = (connection.peer(), connection.application() == peers::FOR_FLOW);
+        let known = self.peers.iter_mut().enumerate().find(|(_, peer)| peer.config.key == key);
+        let Some((index, peer)) = known else { return self.endpoint.close(now, handle, 6, "not a peer") };
+        if single {
+            return self.on_own_accepted(now, handle, index);
+        }
+        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+        peer.on_session(now);
+        tunnel.on_session(now, handle, &peer.config, &mut self.endpoint);
+        self.sessions.insert(handle, index);
+        // Who makes another may have begun anew, and knows nothing of what stood beside the one before.
+        self.close_all_own(now, index);
+        // What came before it was known whose it is.
+        self.collect_from(now, handle);
+    }
+
     fn session_gone(&mut self, now: Instant, handle: Handle, why: String) {
-        self.sessions.remove(&handle);
-        let Some(index) = self.peers.iter().position(|peer| peer.has(handle)) else { return };
-        if self.peers.get_mut(index).is_some_and(|peer| peer.on_gone(now, handle, why)) {
+        // Of attempts only those at tunnels of single flows are among the sessions.
+        let known = self.sessions.remove(&handle);
+        let sites = self.tunnels.get(..self.peers.len()).unwrap_or_default();
+        let place = known.or_else(|| sites.iter().position(|tunnel| tunnel.dialling == Some(handle)));
+        let tunnel = place.and_then(|index| Some((index, self.tunnels.get_mut(index)?)));
+        let Some((index, tunnel)) = tunnel.filter(|(_, tunnel)| tunnel.has(handle)) else { return };
+        if tunnel.own.is_some() {
+            self.on_own_gone(now, index);
+            return self.note_due();
+        }
+        let lost = tunnel.on_gone(handle);
+        if tunnel.sessions.is_empty()
+            && let Some(peer) = self.peers.get_mut(index)
+        {
+            peer.on_gone(now, why);
+        }
+        if lost {
             self.counters.lost_sessions += 1;
             self.directory.forget(index);
             self.learned.retain(|(peer, _), _| *peer != index);
             let out = &mut self.out;
             self.exit.forget(now, |(peer, _)| *peer == index, &mut |_, parcel| out.push_back(parcel));
             self.trim_out();
+            self.close_all_own(now, index);
             if !self.settings.fail_closed {
                 self.release(index);
             }
@@ -245,7 +285,8 @@ impl Gateway {
     }
 
     fn note_due(&mut self) {
-        self.due = self.peers.iter().filter_map(peers::Peer::deadline).min();
+        let peers = self.peers.iter().filter_map(peers::Peer::deadline);
+        self.due = peers.chain(self.tunnels.iter().filter_map(tunnel::Tunnel::deadline)).min();
     }
 
     /// What is due at peers: dialling, announcing.
@@ -254,15 +295,20 @@ impl Gateway {
             return;
         }
         for index in 0..self.peers.len() {
-            let Some(peer) = self.peers.get_mut(index) else { return };
+            let (Some(peer), Some(tunnel)) = (self.peers.get_mut(index), self.tunnels.get_mut(index)) else {
+                return;
+            };
             self.dials += 1;
-            peer.dial(now, &mut self.endpoint, self.congestion, self.dials);
+            let busy = tunnel.dialling.is_some() || !tunnel.sessions.is_empty();
+            let dialled = peer.dial(now, busy, &mut self.endpoint, (self.congestion, self.dials));
+            tunnel.dialling = dialled.or(tunnel.dialling);
             if peer.announcing.is_some_and(|announcing| announcing.at <= now) {
                 peer.on_announced(now);
-                peer.forget_delays(now);
+                tunnel.forget_delays(now);
                 self.announce(index);
             }
         }
+        self.tend_own(now);
         self.note_due();
     }
 
@@ -271,7 +317,7 @@ impl Gateway {
         self.exit.expire(now, &mut |_, parcel| out.push_back(parcel));
         self.trim_out();
         self.flows.expire(now);
-        self.clear_gone();
+        self.clear_gone(now);
     }
 }
 

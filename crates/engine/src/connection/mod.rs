@@ -384,6 +384,12 @@ impl Connection {
         self.confirmed
     }
 
+    /// Whether the peer has acknowledged anything: it takes part, and did not answer only to say that it does not want to.
+    #[must_use]
+    pub fn is_acknowledged(&self) -> bool {
+        self.paths.iter().any(|path| path.send.totals.acked > 0)
+    }
+
     /// Ends the connection: the peer is told, and what is in flight is forgotten.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
         if self.phase != Phase::Open {

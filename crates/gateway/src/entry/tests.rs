@@ -107,6 +107,10 @@ proptest! {
                     queue.clear(flow);
                     model.remove(&flow);
                 }
+                3 if packet % 5 == 0 => {
+                    let oldest = model.get_mut(&flow).filter(|queue| !queue.is_empty()).map(|queue| queue.remove(0).0);
+                    prop_assert_eq!(queue.withdraw(flow), oldest);
+                }
                 _ => {
                     model.entry(flow).or_default().push((packet, bytes));
                     let most = |model: &BTreeMap<u32, Vec<(u32, usize)>>| -> usize {

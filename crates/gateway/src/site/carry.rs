@@ -2,14 +2,15 @@
 
 use super::headers::recover;
 use super::mend::Kept;
-use super::peers::{Waiting, behind};
+use super::peers::behind;
+use super::tunnel::Waiting;
 use super::{Gateway, Parcel};
 use crate::cache::{Cache, Sent};
 use crate::checksum::State;
 use crate::clamp::{clamp, mss_for};
 use crate::compact::Teaching;
 use crate::encap::{COMPACT, Label, Message, header_len};
-use crate::flow::{FlowId, Seen, Why};
+use crate::flow::{End, FlowId, Seen, Why};
 use crate::icmp::too_big;
 use crate::ip::Ip;
 use crate::pick::{self, Want, pick};
@@ -26,6 +27,9 @@ use byway_wire::{Duration, Instant, Writer};
 pub(super) struct Carriage {
     /// The gateway of its other end, by its place.
     pub peer: usize,
+    /// The tunnel that its packets take, and the one that is its own, if it has one or is to have one.
+    pub tunnel: usize,
+    pub own: Option<usize>,
     /// The rule that decided, by its place; `None`: the peer did.
     pub rule: Option<usize>,
     /// Bytes of its packets from the host here, and to it.
@@ -37,6 +41,9 @@ pub(super) struct Carriage {
     pub sequence: u32,
     /// What the peer knows of its headers.
     pub teaching: Teaching,
+    /// The tunnel by which packets of the other direction come, and since when it is not the one before.
+    pub came_by: usize,
+    pub changed_at: Option<Instant>,
     /// The peer's name for the other direction, if an example of its headers is kept.
     pub incoming: Option<Label>,
     /// What was advertised to the host on this side.
@@ -54,12 +61,16 @@ impl Carriage {
     pub fn new(peer: usize, rule: Option<usize>, label: Label) -> Self {
         Self {
             peer,
+            tunnel: peer,
+            own: None,
             rule,
             sent: 0,
             received: 0,
             label,
             sequence: 0,
             teaching: Teaching::default(),
+            came_by: peer,
+            changed_at: None,
             incoming: None,
             advertised: Advertised::default(),
             sent_at: None,
@@ -102,7 +113,7 @@ impl Gateway {
                 return Taken::Plain;
             }
         };
-        let Self { flows, rules, directory, peers, counters, tallies, settings, .. } = self;
+        let Self { flows, rules, directory, peers, tunnels, counters, tallies, settings, .. } = self;
         let mut held = false;
         let seen = flows.on_segment(now, &segment, |key| {
             let verdict = classify(rules, key, Origin::Here, segment.ip.dscp);
@@ -115,16 +126,16 @@ impl Gateway {
             let far = (key.destination, key.destination_port);
             let announced = directory.find(far.0, far.1);
             let index = announced.or_else(|| behind(directory, peers, far))?;
-            let peer = peers.get_mut(index)?;
+            let (peer, tunnel) = (peers.get_mut(index)?, tunnels.get(index)?);
             // Behind whom it would be if the peer said so is good enough to keep it off the plain route, but not to carry it.
             held = settings.fail_closed
                 && !settings.observe
-                && (announced.is_none() || peer.session().is_none());
+                && (announced.is_none() || tunnel.session().is_none());
             if held {
                 return None;
             }
             counters.flows += 1;
-            if settings.observe || announced.is_none() || peer.session().is_none() {
+            if settings.observe || announced.is_none() || tunnel.session().is_none() {
                 counters.flows_left += 1;
                 return None;
             }
@@ -132,9 +143,9 @@ impl Gateway {
             peer.label = peer.label.next();
             Some(Carriage::new(index, verdict.rule, peer.label))
         });
-        self.clear_gone();
+        self.clear_gone(now);
         match seen {
-            Seen::Carried { flow, .. } => self.carry(now, flow, parcel, segment),
+            Seen::Carried { flow, from, .. } => self.carry(now, (flow, from), parcel, segment),
             Seen::PassThrough(_) if held => {
                 // Its host will try again.
                 self.counters.held += 1;
@@ -154,18 +165,25 @@ impl Gateway {
         }
     }
 
-    fn carry(&mut self, now: Instant, id: FlowId, mut parcel: Parcel, mut segment: Segment) -> Taken {
-        if let Some(peer) = self.flows.get(id).map(|flow| flow.data.peer) {
-            self.look_at_way(now, peer);
-        }
+    fn carry(
+        &mut self,
+        now: Instant,
+        (id, from): (FlowId, End),
+        mut parcel: Parcel,
+        mut segment: Segment,
+    ) -> Taken {
+        let Some(index) = self.tunnel_for(now, id, from, &segment) else { return Taken::Dropped };
+        self.look_at_way(now, index);
         let Some(flow) = self.flows.get_mut(id) else { return Taken::Dropped };
         let data = &mut flow.data;
         data.on_opening(now, segment.tcp.flags);
-        let Some(peer) = self.peers.get_mut(data.peer) else { return Taken::Dropped };
+        let (Some(peer), Some(tunnel)) = (self.peers.get_mut(data.peer), self.tunnels.get_mut(index)) else {
+            return Taken::Dropped;
+        };
         if segment.payload_len() > 0 && data.sent_at.replace(now).is_none() {
-            peer.sending.push(id);
+            tunnel.sending.push(id);
         }
-        if peer.session().is_none() {
+        if tunnel.session().is_none() {
             if self.settings.fail_closed {
                 self.counters.held += 1;
                 self.recycle(parcel.into_buffer());
@@ -175,7 +193,7 @@ impl Gateway {
             self.put_out(parcel);
             return Taken::Plain;
         }
-        let (most, best) = (peer.way.largest, peer.way.best);
+        let (most, best) = (tunnel.way.largest, tunnel.way.best);
         if segment.tcp.flags.any(Flags::SYN) {
             let clamped = clamp(parcel.packet_mut(), &segment, mss_for(best, segment.ip.is_v6()));
             self.counters.clamped += u64::from(clamped.is_some());
@@ -185,7 +203,6 @@ impl Gateway {
             return self.leave_large(parcel, most);
         }
         segment.complete(parcel.packet_mut());
-        let index = data.peer;
         peer.carried += 1;
         peer.carried_bytes += parcel.len() as u64;
         data.sent += parcel.len() as u64;
@@ -193,7 +210,8 @@ impl Gateway {
         let spare = &mut self.spare;
         let want = if is_acknowledgment(&segment) { Want::Soon } else { Want::Room };
         let range = (segment.tcp.sequence, segment.sequence_end());
-        peer.entry.push(id.slot(), parcel.len(), Waiting { flow: id, parcel, want, range }, |_, dropped| {
+        let waiting = Waiting { flow: id, parcel, want, range };
+        tunnel.entry.push(tunnel.slot(id), waiting.parcel.len(), waiting, |_, dropped| {
             if spare.len() < super::SPARE {
                 spare.push(dropped.parcel.into_buffer());
             }
@@ -219,10 +237,10 @@ impl Gateway {
         Taken::Dropped
     }
 
-    /// Notes that something waits for the paths to a peer.
+    /// Notes that something waits for the paths of a tunnel.
     pub(super) fn note_waiting(&mut self, index: usize) {
-        if let Some(peer) = self.peers.get_mut(index)
-            && !core::mem::replace(&mut peer.waits, true)
+        if let Some(tunnel) = self.tunnels.get_mut(index)
+            && !core::mem::replace(&mut tunnel.waits, true)
         {
             self.waiting.push(index);
         }
@@ -230,38 +248,40 @@ impl Gateway {
 
     /// Hands paths what they take now.
     pub(super) fn pump(&mut self, now: Instant) {
-        let Self { endpoint, peers, waiting, flows, views, settings, counters, cache, .. } = self;
+        let Self { endpoint, peers, tunnels, waiting, flows, views, settings, counters, cache, .. } = self;
         let header = header_len(settings.loss);
         let mut large = Vec::new();
         waiting.retain(|index| {
-            let Some(peer) = peers.get_mut(*index) else { return false };
-            peer.waits = peer.next_want(header).is_some();
+            let Some(tunnel) = tunnels.get_mut(*index) else { return false };
+            let Some(peer) = peers.get_mut(tunnel.peer) else { return false };
+            tunnel.waits = tunnel.next_want(header).is_some();
             // Without a session it waits for the next, which is announced to and so looked at.
-            let Some(connection) = peer.session().filter(|_| peer.waits) else {
-                peer.waits = false;
+            let Some(connection) = tunnel.session().filter(|_| tunnel.waits) else {
+                tunnel.waits = false;
                 return false;
             };
             let Some(connection) = endpoint.connection_mut(connection) else { return true };
             views.clear();
             views.extend(connection.path_views().map(|view| for_choice(&view)));
-            while let Some((want, bytes)) = peer.next_want(header) {
+            while let Some((want, bytes)) = tunnel.next_want(header) {
                 let path = pick(views, settings.policy, want, bytes);
                 if path.is_none() && pick::carries(views, bytes) {
                     break;
                 }
-                let next = peer.returned.pop_front().or_else(|| {
-                    let next = next_packet(&mut peer.entry, flows)?;
-                    if let Some(judge) = &mut peer.judge {
+                let next = tunnel.returned.pop_front().or_else(|| {
+                    let next = next_packet(&mut tunnel.entry, flows)?;
+                    if let Some(judge) = &mut tunnel.judge {
                         judge.begin(next.label, next.waiting.flow);
                     }
                     if let Some(cache) = cache {
                         next.keep(cache);
                     }
                     let short = path.is_some();
-                    Some(next.into_datagram(now, settings.loss, (peer, flows), short, counters))
+                    let to = (&mut *peer, tunnel.way.rtt);
+                    Some(next.into_datagram(now, settings.loss, to, flows, short, counters))
                 });
                 let Some(mut datagram) = next else { break };
-                let judge = &mut peer.judge;
+                let judge = &mut tunnel.judge;
                 let sent_bytes = datagram.len() as u64;
                 let sent = match path {
                     Some(path) => {
@@ -284,14 +304,14 @@ impl Gateway {
                         large.extend(recover(datagram, peer, flows).zip(most));
                     }
                     (Err((Refused::NoRoom | Refused::NotActive, datagram)), view) => {
-                        peer.returned.push_front(datagram);
+                        tunnel.returned.push_front(datagram);
                         let Some(view) = view else { break };
                         view.paced = false;
                     }
                 }
             }
-            peer.waits = peer.next_want(header).is_some();
-            peer.waits
+            tunnel.waits = tunnel.next_want(header).is_some();
+            tunnel.waits
         });
         for (parcel, most) in large {
             self.leave_large(parcel, most);
@@ -300,27 +320,27 @@ impl Gateway {
 
     /// Tells a peer which hosts are served here, and what is understood.
     pub(super) fn announce(&mut self, index: usize) {
-        let Some(peer) = self.peers.get_mut(index) else { return };
+        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
         if self.settings.compact {
             let mut datagram = alloc::vec![0; 2];
             Message::Speaks { features: &[COMPACT] }.write(&mut Writer::new(&mut datagram));
-            peer.returned.push_back(datagram);
+            tunnel.returned.push_back(datagram);
         }
         for part in &self.announcement {
             let mut datagram = alloc::vec![0; part.len() + 1];
             Message::Serves { part }.write(&mut Writer::new(&mut datagram));
-            peer.returned.push_back(datagram);
+            tunnel.returned.push_back(datagram);
         }
         self.note_waiting(index);
     }
 
     /// The session is gone: what waits for it goes by the plain route.
     pub(super) fn release(&mut self, index: usize) {
-        let Some(peer) = self.peers.get_mut(index) else { return };
-        let returned = core::mem::take(&mut peer.returned);
+        let (Some(peer), Some(tunnel)) = (self.peers.get(index), self.tunnels.get_mut(index)) else { return };
+        let returned = core::mem::take(&mut tunnel.returned);
         let mut released: Vec<Parcel> =
             returned.into_iter().filter_map(|datagram| recover(datagram, peer, &self.flows)).collect();
-        while let Some((_, waiting)) = peer.entry.pop() {
+        while let Some((_, waiting)) = tunnel.entry.pop() {
             released.push(waiting.parcel);
         }
         self.counters.failed_open += released.len() as u64;
@@ -328,14 +348,21 @@ impl Gateway {
     }
 
     /// Forgets what waits of flows that left the table.
-    pub(super) fn clear_gone(&mut self) {
+    pub(super) fn clear_gone(&mut self, now: Instant) {
         while let Some((id, data)) = self.flows.next_gone() {
             if let Some(peer) = self.peers.get_mut(data.peer) {
-                peer.entry.clear(id.slot());
                 peer.labels.remove(&data.label);
-                if let Some(judge) = &mut peer.judge {
+            }
+            if let Some(tunnel) = self.tunnels.get_mut(data.tunnel) {
+                tunnel.entry.clear(tunnel.slot(id));
+            }
+            for tunnel in [Some(data.peer), data.own].into_iter().flatten() {
+                if let Some(judge) = self.tunnels.get_mut(tunnel).and_then(|tunnel| tunnel.judge.as_mut()) {
                     judge.forget(data.label);
                 }
+            }
+            if let Some(own) = data.own {
+                self.leave_own(now, own);
             }
             if let Some(label) = data.incoming {
                 self.learned.remove(&(data.peer, label));

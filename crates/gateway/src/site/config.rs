@@ -59,6 +59,36 @@ pub struct Peer {
     pub relays: Vec<(Word, Option<Reach>)>,
 }
 
+/// What a bundle of paths is for. Who takes a flow in decides; both kinds are taken from any peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bundle {
+    /// All flows between two sites, which share its windows (HIR).
+    #[default]
+    Site,
+    /// One flow each (Harp, section III), so that flows compete as those of TCP do.
+    Flow,
+}
+
+impl Bundle {
+    /// All, by the names that people write.
+    pub const NAMES: [(&str, Self); 2] = [("site", Self::Site), ("flow", Self::Flow)];
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, bundle)| *bundle)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Site => "site",
+            Self::Flow => "flow",
+        }
+    }
+}
+
 /// How a gateway behaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
@@ -87,6 +117,11 @@ pub struct Settings {
     pub loss: crate::loss::Rule,
     /// Packets are kept until they are acknowledged, and lost ones sent again from here; `None`: that is left to the hosts.
     pub cache: Option<cache::Limits>,
+    /// What a bundle of paths, with its controller, is for.
+    pub bundle: Bundle,
+    /// Flows with a bundle of their own at once, for each peer, of those that are taken in here; the others go by the site's. Twice as
+    /// many are taken from a peer.
+    pub bundles: usize,
     /// Headers of TCP/IP travel short to peers that understand that, and are understood from them.
     pub compact: bool,
     /// Packets that wait for the hosts' side at most.
@@ -108,6 +143,8 @@ impl Default for Settings {
             headroom_percent: 50,
             loss: crate::loss::Rule::PathNumbers,
             cache: None,
+            bundle: Bundle::Site,
+            bundles: 256,
             compact: true,
             outbox: 4_096,
         }

@@ -1,8 +1,8 @@
 //! From the session to the hosts: packets are put in order, and the windows in them say what the way back to their host can carry.
 
-use super::Gateway;
 use super::carry::Carriage;
-use super::peers::Way;
+use super::tunnel::Way;
+use super::{By, Gateway};
 use crate::checksum::State;
 use crate::clamp::{best_packet, clamp, mss_for};
 use crate::encap::{BATCHED_LEN, LABELLED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN, header_len};
@@ -23,6 +23,8 @@ const WAY_HOLDS: Duration = Duration::from_millis(10);
 const WAY_HOLDS_PER_FLOW: Duration = Duration::from_micros(10);
 /// A flow counts as sending this long after its last data.
 const SENDING: Duration = Duration::from_secs(1);
+/// After a flow changed over to another tunnel what it sent by the one before is waited for so long.
+const CHANGING: Duration = Duration::from_secs(1);
 /// A flow may always have this many bytes in flight: ten segments (RFC 6928).
 const LEAST_SHARE: u64 = 14_600;
 
@@ -40,14 +42,14 @@ impl Gateway {
             self.on_datagram(now, index, session, received);
         }
         let Some(connection) = self.endpoint.connection_mut(session) else { return };
-        let Some(peer) = self.peers.get_mut(index) else { return };
+        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
         while let Some((mark, datagram)) = connection.next_returned() {
-            if let Some(judge) = &mut peer.judge {
+            if let Some(judge) = &mut tunnel.judge {
                 judge.withdraw(mark);
             }
-            peer.returned.push_back(datagram);
+            tunnel.returned.push_back(datagram);
         }
-        let returned = !peer.returned.is_empty();
+        let returned = !tunnel.returned.is_empty();
         if returned {
             self.note_waiting(index);
         }
@@ -58,27 +60,27 @@ impl Gateway {
         let Received { path, at, stamp, data } = received;
         let delay = i64::from((at.as_micros() as u32).wrapping_sub(stamp) as i32) * 1_000;
         self.look_at_way(now, index);
-        if let Some(peer) = self.peers.get_mut(index) {
-            peer.on_delay(now, session, path, delay);
-        }
+        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+        tunnel.on_delay(now, session, path, delay);
+        let (by, site) = (By { peer: tunnel.peer, tunnel: index, session }, tunnel.own.is_none());
         match Message::read(&data) {
             Ok(Message::Ordered { label, sequence, .. }) => {
-                self.on_packet(now, (index, session), (Some(label), Some(sequence)), ORDERED_LEN, data);
+                self.on_packet(now, by, (Some(label), Some(sequence)), ORDERED_LEN, data);
             }
             Ok(Message::Batched { label, sequence, map, .. }) => {
                 self.on_map(index, label, sequence, map);
-                self.on_packet(now, (index, session), (Some(label), Some(sequence)), BATCHED_LEN, data);
+                self.on_packet(now, by, (Some(label), Some(sequence)), BATCHED_LEN, data);
             }
             Ok(Message::Unordered { .. }) => {
-                self.on_packet(now, (index, session), (None, None), UNORDERED_LEN, data);
+                self.on_packet(now, by, (None, None), UNORDERED_LEN, data);
             }
             Ok(Message::Labelled { label, .. }) => {
-                self.on_packet(now, (index, session), (Some(label), None), LABELLED_LEN, data);
+                self.on_packet(now, by, (Some(label), None), LABELLED_LEN, data);
             }
-            Ok(Message::Serves { part }) => {
-                if let (Ok(part), Some(peer)) = (Part::read(part), self.peers.get_mut(index)) {
+            Ok(Message::Serves { part }) if site => {
+                if let (Ok(part), Some(peer)) = (Part::read(part), self.peers.get_mut(by.peer)) {
                     if let Given::Complete { refused } =
-                        self.directory.on_part(index, part, &peer.config.allowed)
+                        self.directory.on_part(by.peer, part, &peer.config.allowed)
                     {
                         peer.refused = refused;
                     }
@@ -91,8 +93,13 @@ impl Gateway {
                 self.on_reported(now, index, (label, first, end));
                 self.give_back(session, data);
             }
+            // Whom it serves, and what it understands, a peer says in the session for all flows.
+            Ok(Message::Serves { .. } | Message::Speaks { .. }) if !site => {
+                self.counters.malformed += 1;
+                self.give_back(session, data);
+            }
             Ok(told) => {
-                self.on_told(index, &told);
+                self.on_told(by.peer, &told);
                 self.give_back(session, data);
             }
             Err(_) => {
@@ -112,12 +119,12 @@ impl Gateway {
     fn on_packet(
         &mut self,
         now: Instant,
-        (index, session): (usize, Handle),
+        by: By,
         (label, sequence): (Option<Label>, Option<u32>),
         header: usize,
         data: alloc::vec::Vec<u8>,
     ) {
-        let Some((mut parcel, example)) = self.unpack(now, (index, session), label, header, data) else {
+        let Some((mut parcel, example)) = self.unpack(now, by, label, header, data) else {
             return;
         };
         // The session vouches for the bytes; that the host's checksum is right the other host will see for itself.
@@ -125,34 +132,44 @@ impl Gateway {
             self.counters.malformed += 1;
             return self.recycle(parcel.into_buffer());
         };
-        if !self.may_deliver(index, &segment) {
+        if !self.may_deliver(by.peer, &segment) {
             self.counters.forbidden += 1;
             return self.recycle(parcel.into_buffer());
         }
         let Self { flows, peers, rules, tallies, .. } = self;
         let seen = flows.on_segment(now, &segment, |key| {
-            let peer = peers.get_mut(index)?;
+            let peer = peers.get_mut(by.peer)?;
             peer.label = peer.label.next();
             // The peer has decided. What this side would have said only names the flow.
             let verdict = classify(rules, key, Origin::There, segment.ip.dscp);
             let rule = verdict.rule.filter(|_| verdict.action == Action::Background);
             tallies.on_flow(rule);
-            Some(Carriage::new(index, rule, peer.label))
+            Some(Carriage::new(by.peer, rule, peer.label))
         });
-        self.clear_gone();
+        self.clear_gone(now);
+        let mut changed_at = None;
         if let Seen::Carried { flow: id, from, .. } = seen {
             if let Some(example) = label.zip(example) {
-                self.learn(index, example, id, parcel.packet());
+                self.learn(by, example, id, parcel.packet());
             }
-            if !self.on_ack(now, index, id, &segment, sequence.is_some()) {
+            if !self.on_ack(now, id, &segment, sequence.is_some()) {
                 return self.recycle(parcel.into_buffer());
             }
-            let way = self.peers.get(index).map(|peer| peer.way).unwrap_or_default();
+            if by.tunnel != by.peer && self.flows.get(id).is_some_and(|flow| flow.data.own.is_none()) {
+                self.adopt(by.tunnel, id);
+            }
             let wanted = self.settings.window.is_some();
+            let (mut best, ordered) = (usize::MAX, sequence.is_some());
             if let Some(flow) = self.flows.get_mut(id) {
+                let way = self.tunnels.get(flow.data.tunnel).map(|tunnel| tunnel.way).unwrap_or_default();
+                best = way.best;
                 let scale = flow.scale(from);
                 let receiver = u64::from(flow.side(from).window);
                 let data = &mut flow.data;
+                if ordered && core::mem::replace(&mut data.came_by, by.tunnel) != by.tunnel {
+                    data.changed_at = Some(now);
+                }
+                changed_at = data.changed_at;
                 data.received += parcel.len() as u64;
                 self.tallies.on_bytes(data.rule, parcel.len());
                 data.on_opening(now, segment.tcp.flags);
@@ -163,24 +180,37 @@ impl Gateway {
             }
             if segment.tcp.flags.any(Flags::SYN) {
                 // What the host here sends back must fit as well.
-                clamp(parcel.packet_mut(), &segment, mss_for(way.best, segment.ip.is_v6()));
+                clamp(parcel.packet_mut(), &segment, mss_for(best, segment.ip.is_v6()));
             }
         }
         self.counters.delivered += 1;
         self.counters.delivered_bytes += parcel.len() as u64;
         let Some((label, sequence)) = label.zip(sequence) else { return self.put_out(parcel) };
-        let timer = self.settings.timer;
-        let wait = self.peers.get(index).map_or(Duration::ZERO, |peer| match timer {
-            Timer::Peak { cap } => peer.way.reorder_wait.max(peer.lateness.wait()).min(cap),
-            _ => peer.way.reorder_wait,
-        });
+        let changing = changed_at.is_some_and(|at| now.since(at) < CHANGING);
+        let wait = self.reorder_wait(by, changing);
         let arrived = Arrived { sequence, bytes: parcel.len(), wait, packet: parcel };
         let out = &mut self.out;
-        let late = self.exit.on_packet(now, (index, label), arrived, &mut |_, parcel| out.push_back(parcel));
-        if let Some(peer) = self.peers.get_mut(index) {
-            peer.lateness.on_packet(now, late, peer.way.longest);
+        let late =
+            self.exit.on_packet(now, (by.peer, label), arrived, &mut |_, parcel| out.push_back(parcel));
+        if let Some(tunnel) = self.tunnels.get_mut(by.tunnel) {
+            tunnel.lateness.on_packet(now, late, tunnel.way.longest);
         }
         self.trim_out();
+    }
+
+    /// How long a packet may wait for those before it, `changing`: which may come by another tunnel.
+    fn reorder_wait(&self, by: By, changing: bool) -> Duration {
+        let timer = self.settings.timer;
+        let wait = self.tunnels.get(by.tunnel).map_or(Duration::ZERO, |tunnel| match timer {
+            Timer::Peak { cap } => tunnel.way.reorder_wait.max(tunnel.lateness.wait()).min(cap),
+            _ => tunnel.way.reorder_wait,
+        });
+        if !changing {
+            return wait;
+        }
+        // What a path took on may wait there for an acknowledgment, a round trip at most.
+        let ways = [by.peer, by.tunnel].map(|tunnel| self.tunnels.get(tunnel).map(|tunnel| tunnel.way));
+        ways.into_iter().flatten().map(|way| way.rtt.max(way.longest)).fold(wait, Duration::max)
     }
 
     /// Whether a peer may send this to a host of this site: from hosts that it speaks for, to hosts that are served here.
@@ -193,24 +223,24 @@ impl Gateway {
         speaks && self.serves.iter().any(|served| served.hosts.contains(destination))
     }
 
-    /// Works out anew what is known of the way to a peer, if that is due.
+    /// Works out anew what is known of the way by a tunnel, if that is due.
     pub(super) fn look_at_way(&mut self, now: Instant, index: usize) {
-        if self.peers.get(index).is_none_or(|peer| now < peer.way.until) {
+        if self.tunnels.get(index).is_none_or(|tunnel| now < tunnel.way.until) {
             return;
         }
         let way = self.way(now, index);
-        if let Some(peer) = self.peers.get_mut(index) {
+        if let Some(tunnel) = self.tunnels.get_mut(index) {
             // While no path is usable, what was known holds: packets wait for one, and need not be smaller.
-            let way = way.unwrap_or(peer.way);
-            let flows = u32::try_from(peer.sending.len()).unwrap_or(u32::MAX);
-            peer.way = Way { until: now + WAY_HOLDS + WAY_HOLDS_PER_FLOW * flows, ..way };
+            let way = way.unwrap_or(tunnel.way);
+            let flows = u32::try_from(tunnel.sending.len()).unwrap_or(u32::MAX);
+            tunnel.way = Way { until: now + WAY_HOLDS + WAY_HOLDS_PER_FLOW * flows, ..way };
         }
     }
 
     fn way(&mut self, now: Instant, index: usize) -> Option<Way> {
-        let Self { peers, endpoint, flows, windows, receivers, settings, .. } = self;
-        let peer = peers.get_mut(index)?;
-        let connection = endpoint.connection(peer.session()?)?;
+        let Self { tunnels, endpoint, flows, windows, receivers, settings, .. } = self;
+        let tunnel = tunnels.get_mut(index)?;
+        let connection = endpoint.connection(tunnel.session()?)?;
         let usable = || connection.path_views().filter(|view| view.usable);
         let rtt = usable().map(|view| view.srtt).min()?;
         let largest = || usable().map(|view| view.largest.saturating_sub(header_len(settings.loss)));
@@ -222,7 +252,7 @@ impl Gateway {
         let apart = longest.saturating_sub(rtt);
         // On a single path nothing waits where it cannot be seen.
         let longest = if usable().nth(1).is_some() { longest } else { Duration::ZERO };
-        let heard = settings.timer.wait(peer.delays(now));
+        let heard = settings.timer.wait(tunnel.delays(now));
         let reorder_wait = match settings.timer {
             // Of a path of the peer's by which nothing came of late, ours beside it tells what there may be to wait for.
             Timer::Peak { cap } => heard.max(apart.min(cap)),
@@ -230,8 +260,9 @@ impl Gateway {
         };
         receivers.clear();
         let mut inner_rtt = rtt;
-        peer.sending.retain(|id| {
-            let Some(data) = flows.get_mut(*id).map(|flow| &mut flow.data) else { return false };
+        tunnel.sending.retain(|id| {
+            let flow = flows.get_mut(*id).filter(|flow| flow.data.tunnel == index);
+            let Some(data) = flow.map(|flow| &mut flow.data) else { return false };
             if data.sent_at.is_none_or(|at| now.since(at) >= SENDING) {
                 data.sent_at = None;
                 return false;

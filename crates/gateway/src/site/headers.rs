@@ -3,13 +3,12 @@
 
 use super::carry::{Carriage, Next};
 use super::peers::Peer;
-use super::{Counters, Gateway, Parcel};
+use super::{By, Counters, Gateway, Parcel};
 use crate::compact::{Form, Generation, MOST_SHORT, Template, Turn, mark};
 use crate::encap::{COMPACT, Label, Message, ORDERED_LEN};
 use crate::flow::{FlowId, FlowTable};
 use crate::loss::Rule;
 use alloc::vec::Vec;
-use byway_engine::Handle;
 use byway_wire::{Duration, Instant, Writer};
 
 /// What gateways tell each other and packets that go once more, waiting for a path, at most; beyond it nothing is told.
@@ -23,11 +22,12 @@ impl Next {
         mut self,
         now: Instant,
         rule: Rule,
-        (peer, flows): (&mut Peer, &mut FlowTable<Carriage>),
+        (peer, rtt): (&mut Peer, Duration),
+        flows: &mut FlowTable<Carriage>,
         short: bool,
         counters: &mut Counters,
     ) -> Vec<u8> {
-        let exit = (peer.begun, peer.way.rtt);
+        let exit = (peer.begun, rtt);
         let flow = flows.get_mut(self.waiting.flow).filter(|_| short && peer.speaks);
         let mut headers = [0; MOST_SHORT];
         let mut writer = Writer::new(&mut headers);
@@ -83,7 +83,7 @@ impl Gateway {
     pub(super) fn unpack(
         &mut self,
         now: Instant,
-        (index, session): (usize, Handle),
+        by: By,
         label: Option<Label>,
         header: usize,
         mut data: Vec<u8>,
@@ -92,9 +92,9 @@ impl Gateway {
         if let (Form::Short(generation), Some(label)) = (form, label) {
             let mut buffer = Parcel::copy(self.buffer(), &[]).into_buffer();
             let short = data.get(header..).unwrap_or_default();
-            let known = self.learned.get(&(index, label)).and_then(|slots| slots.get(generation));
+            let known = self.learned.get(&(by.peer, label)).and_then(|slots| slots.get(generation));
             let expanded = known.map(|template| template.expand(short, &mut buffer));
-            self.give_back(session, data);
+            self.give_back(by.session, data);
             if let Some(Ok(())) = expanded {
                 return Some((Parcel::new(buffer), None));
             }
@@ -103,7 +103,7 @@ impl Gateway {
                 self.counters.malformed += 1;
             } else {
                 self.counters.unknown += 1;
-                self.complain(now, index, label, generation);
+                self.complain(now, by, label, generation);
             }
             return None;
         }
@@ -120,38 +120,39 @@ impl Gateway {
     /// Remembers an example of a flow that is carried here, and says so.
     pub(super) fn learn(
         &mut self,
-        index: usize,
+        by: By,
         (label, generation): (Label, Generation),
         id: FlowId,
         packet: &[u8],
     ) {
-        let Some(flow) = self.flows.get_mut(id).filter(|flow| flow.data.peer == index) else { return };
+        let Some(flow) = self.flows.get_mut(id).filter(|flow| flow.data.peer == by.peer) else { return };
         let Some(template) = Template::of(packet).filter(|_| self.settings.compact) else { return };
         // One label per flow, so that there are no more templates than flows.
         if let Some(before) = flow.data.incoming.replace(label).filter(|before| *before != label) {
-            self.learned.remove(&(index, before));
+            self.learned.remove(&(by.peer, before));
         }
         let proof = template.proof();
-        self.learned.entry((index, label)).or_default().put(generation, template);
-        self.tell(index, &Message::Known { label, generation, proof });
+        self.learned.entry((by.peer, label)).or_default().put(generation, template);
+        self.tell(by.tunnel, &Message::Known { label, generation, proof });
     }
 
-    fn complain(&mut self, now: Instant, index: usize, label: Label, generation: Generation) {
-        let Some(peer) = self.peers.get_mut(index) else { return };
+    fn complain(&mut self, now: Instant, by: By, label: Label, generation: Generation) {
+        let Some(peer) = self.peers.get_mut(by.peer) else { return };
         if peer.complained.is_none_or(|last| now.since(last) >= COMPLAIN_EVERY) {
             peer.complained = Some(now);
-            self.tell(index, &Message::Unknown { label, generation });
+            self.tell(by.tunnel, &Message::Unknown { label, generation });
         }
     }
 
     fn tell(&mut self, index: usize, message: &Message<'_>) {
-        let Some(peer) = self.peers.get_mut(index).filter(|peer| peer.returned.len() < MOST_TOLD) else {
+        let Some(tunnel) = self.tunnels.get_mut(index).filter(|tunnel| tunnel.returned.len() < MOST_TOLD)
+        else {
             return;
         };
         let mut buffer = [0; 16];
         let mut writer = Writer::new(&mut buffer);
         message.write(&mut writer);
-        peer.returned.push_back(writer.written().to_vec());
+        tunnel.returned.push_back(writer.written().to_vec());
         self.note_waiting(index);
     }
 

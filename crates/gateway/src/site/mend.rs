@@ -16,12 +16,12 @@ use byway_wire::{Duration, Instant, Writer};
 const MOST_REPORTS: usize = 1_024;
 
 impl Gateway {
-    /// What the session tells of the packets that were sent.
+    /// What a session of a tunnel tells of the packets that were sent.
     pub(super) fn judge(&mut self, now: Instant, index: usize, session: Handle) {
-        let Self { endpoint, peers, lost, counters, .. } = self;
-        let Some(peer) = peers.get_mut(index) else { return };
-        let newest = peer.session() == Some(session);
-        let (Some(judge), Some(connection)) = (&mut peer.judge, endpoint.connection_mut(session)) else {
+        let Self { endpoint, tunnels, lost, counters, .. } = self;
+        let Some(tunnel) = tunnels.get_mut(index) else { return };
+        let newest = tunnel.session() == Some(session);
+        let (Some(judge), Some(connection)) = (&mut tunnel.judge, endpoint.connection_mut(session)) else {
             return;
         };
         let before = judge.spurious();
@@ -37,11 +37,11 @@ impl Gateway {
         self.settle(now, index);
     }
 
-    /// The peer misses packets of ours.
+    /// The peer misses packets of ours, by what it says in a tunnel.
     pub(super) fn on_reported(&mut self, now: Instant, index: usize, missing: (Label, u32, u32)) {
-        let Some(peer) = self.peers.get_mut(index) else { return };
-        let least = peer.way.rtt;
-        if let Some(judge) = &mut peer.judge {
+        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+        let least = tunnel.way.rtt;
+        if let Some(judge) = &mut tunnel.judge {
             judge.on_reported(now, missing, least, &mut self.lost);
         }
         self.settle(now, index);
@@ -49,10 +49,10 @@ impl Gateway {
 
     /// A packet of a peer's came with its map: what is missing by it is reported.
     pub(super) fn on_map(&mut self, index: usize, label: Label, sequence: u32, map: u32) {
-        let Some(peer) = self.peers.get_mut(index) else { return };
-        let returned = &mut peer.returned;
+        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+        let returned = &mut tunnel.returned;
         let before = returned.len();
-        peer.holes.on_arrived(label, sequence, map, |first, end| {
+        tunnel.holes.on_arrived(label, sequence, map, |first, end| {
             if returned.len() < MOST_REPORTS {
                 let mut datagram = alloc::vec![0; 12];
                 Message::Loss { label, first, end }.write(&mut Writer::new(&mut datagram));
@@ -65,14 +65,7 @@ impl Gateway {
     }
 
     /// An ACK of the receiver's on its way to the sender, whose flow is `flow`. Whether it goes on.
-    pub(super) fn on_ack(
-        &mut self,
-        now: Instant,
-        index: usize,
-        flow: FlowId,
-        segment: &Segment,
-        in_order: bool,
-    ) -> bool {
+    pub(super) fn on_ack(&mut self, now: Instant, flow: FlowId, segment: &Segment, in_order: bool) -> bool {
         let Some(cache) = self.cache.as_mut().filter(|_| segment.tcp.flags.any(Flags::ACK)) else {
             return true;
         };
@@ -85,7 +78,7 @@ impl Gateway {
             Fate::Mend(number) => {
                 let label = self.flows.get_mut(flow).map(|flow| flow.data.label);
                 if let Some(label) = label {
-                    self.send_again(now, index, (flow, label, number));
+                    self.send_again(now, (flow, label, number));
                 }
                 false
             }
@@ -97,29 +90,30 @@ impl Gateway {
         let mut lost = core::mem::take(&mut self.lost);
         for lost in lost.drain(..) {
             self.counters.lost += 1;
-            let Some(peer) = self.peers.get_mut(index) else { continue };
+            let Some(tunnel) = self.tunnels.get_mut(index) else { continue };
             if lost.tell
-                && peer.epochs.admit(lost.path, lost.sent_at, now)
+                && tunnel.epochs.admit(lost.path, lost.sent_at, now)
                 && let Some(connection) =
-                    peer.session().and_then(|session| self.endpoint.connection_mut(session))
+                    tunnel.session().and_then(|session| self.endpoint.connection_mut(session))
             {
                 self.counters.penalties += 1;
                 connection.judge_lost(now, lost.path, lost.sent_at, lost.bytes);
             }
-            self.send_again(now, index, (lost.flow, lost.label, lost.sequence));
+            self.send_again(now, (lost.flow, lost.label, lost.sequence));
         }
         self.lost = lost;
     }
 
     /// Sends once more what is kept of a packet, in its old place in the order, so that it mends the gap if the exit still waits.
-    fn send_again(&mut self, now: Instant, index: usize, (flow, label, sequence): (FlowId, Label, u32)) {
+    fn send_again(&mut self, now: Instant, (flow, label, sequence): (FlowId, Label, u32)) {
+        let Some(index) = self.flows.get(flow).map(|flow| flow.data.tunnel) else { return };
         let buffer = self.spare.pop().unwrap_or_default();
-        let (Some(cache), Some(peer)) = (&mut self.cache, self.peers.get_mut(index)) else { return };
+        let (Some(cache), Some(tunnel)) = (&mut self.cache, self.tunnels.get_mut(index)) else { return };
         // Until it can have arrived and been acknowledged.
-        let patience = peer.way.rtt * 2 + peer.way.reorder_wait + Duration::from_millis(20);
+        let patience = tunnel.way.rtt * 2 + tunnel.way.reorder_wait + Duration::from_millis(20);
         let Some(packet) = cache.resend(now, flow.slot(), sequence, sequence, patience) else { return };
         let parcel = Parcel::copy(buffer, packet);
-        peer.returned.push_back(parcel.in_place(self.settings.loss, label, sequence));
+        tunnel.returned.push_back(parcel.in_place(self.settings.loss, label, sequence));
         self.note_waiting(index);
     }
 

@@ -2,9 +2,11 @@
 
 use super::Gateway;
 use super::tally::{FlowStatus, Tally};
+use super::tunnel::Tunnel;
 use crate::cache;
 use crate::entry;
 use crate::flow;
+use crate::key::FlowKey;
 use crate::loss::Rule as Losses;
 use crate::pass::Passed;
 use crate::reorder::WaitStats;
@@ -58,6 +60,10 @@ pub struct Counters {
     pub overrun: u64,
     /// Times that the last session with a peer was lost.
     pub lost_sessions: u64,
+    /// Sessions of single flows that began, opened here or by peers.
+    pub bundles: u64,
+    /// Those that were opened here, and could not be made, or were lost while their flow needed them.
+    pub lost_bundles: u64,
     /// Packets that were held for lost between the gateways, as far as that is watched here: by another rule than the session's,
     /// or with a cache.
     pub lost: u64,
@@ -81,13 +87,15 @@ pub struct PeerStatus {
     pub trouble: Option<String>,
     /// Whether headers travel short to it.
     pub compact: bool,
-    /// The paths to it.
+    /// The paths to it of the session for all flows.
     pub paths: Vec<PathStatus>,
+    /// The bundles of single flows.
+    pub bundles: Vec<BundleStatus>,
     /// Flows that are carried to or from it.
     pub flows: usize,
-    /// What each flow may have in flight, bytes; `u64::MAX`: there is no limit.
+    /// What each flow may have in flight that goes by the session for all, bytes; `u64::MAX`: there is no limit.
     pub flow_limit: u64,
-    /// Bytes that wait for its paths.
+    /// Bytes that wait for its paths, of all bundles.
     pub waiting: usize,
     /// What became of what waited.
     pub entry: entry::Counters,
@@ -101,6 +109,15 @@ pub struct PeerStatus {
     pub serves: Vec<Served>,
     /// Prefixes that it says it serves, and may not speak for.
     pub refused: usize,
+}
+
+/// A bundle of paths for one flow.
+#[derive(Clone, Debug)]
+pub struct BundleStatus {
+    /// The flow, in the direction in which it was opened.
+    pub key: FlowKey,
+    /// Its paths; none yet while it is dialled.
+    pub paths: Vec<PathStatus>,
 }
 
 /// A rule.
@@ -147,19 +164,21 @@ impl Gateway {
     /// What it is doing.
     #[must_use]
     pub fn status(&self) -> Status {
-        let peer = |(index, peer): (usize, &super::peers::Peer)| {
-            let connection = peer.session().and_then(|session| self.endpoint.connection(session));
+        let peer = |((index, peer), site): ((usize, &super::peers::Peer), &Tunnel)| {
+            let connection = site.session().and_then(|session| self.endpoint.connection(session));
+            let tunnels = || self.tunnels.iter().filter(move |tunnel| tunnel.peer == index);
             PeerStatus {
                 name: peer.config.name.clone(),
                 up: connection.is_some(),
                 compact: connection.is_some() && peer.speaks,
                 trouble: peer.trouble.clone(),
-                paths: connection.map(|connection| connection.status().paths).unwrap_or_default(),
+                paths: self.paths(site),
+                bundles: tunnels().filter_map(|tunnel| self.bundle(tunnel)).collect(),
                 flows: self.flows.iter().filter(|flow| flow.data.peer == index).count(),
-                flow_limit: peer.way.flow_limit,
-                waiting: peer.entry.bytes(),
-                entry: peer.entry.counters(),
-                reorder_wait: peer.way.reorder_wait,
+                flow_limit: site.way.flow_limit,
+                waiting: tunnels().map(|tunnel| tunnel.entry.bytes()).sum(),
+                entry: tunnels().map(|tunnel| tunnel.entry.counters()).sum(),
+                reorder_wait: site.way.reorder_wait,
                 carried: peer.carried,
                 carried_bytes: peer.carried_bytes,
                 serves: self.directory.served_by(index).cloned().collect(),
@@ -176,7 +195,7 @@ impl Gateway {
             rules: self.rules.rules.iter().zip(tallies).map(rule).collect(),
             others,
             largest: self.largest_flows(),
-            peers: self.peers.iter().enumerate().map(peer).collect(),
+            peers: self.peers.iter().enumerate().zip(&self.tunnels).map(peer).collect(),
             flows: self.flows.len(),
             table: self.flows.counters(),
             counters: self.counters,
@@ -186,6 +205,17 @@ impl Gateway {
             loss: self.settings.loss,
             cache: self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes())),
         }
+    }
+
+    fn paths(&self, tunnel: &Tunnel) -> Vec<PathStatus> {
+        let connection = tunnel.session().and_then(|session| self.endpoint.connection(session));
+        connection.map(|connection| connection.status().paths).unwrap_or_default()
+    }
+
+    /// The bundle of a single flow that is known.
+    fn bundle(&self, tunnel: &Tunnel) -> Option<BundleStatus> {
+        let key = self.flows.get(tunnel.own?.flow?)?.key;
+        Some(BundleStatus { key, paths: self.paths(tunnel) })
     }
 
     /// What happened so far.

@@ -31,6 +31,8 @@ pub struct Site {
     alarm: Option<Instant>,
     /// Does not carry anything: the gateway is dead, and the kernel routes by itself.
     pub dead: bool,
+    /// What the host sends is lost before it comes to the gateway.
+    pub mute: bool,
 }
 
 impl Site {
@@ -41,6 +43,9 @@ impl Site {
             let mut moved = false;
             while let Some(packet) = self.host.give() {
                 moved = true;
+                if self.mute {
+                    continue;
+                }
                 if self.dead {
                     self.plain.push_back(packet);
                     continue;
@@ -257,6 +262,7 @@ impl Plan {
             plain_packets: 0,
             alarm: None,
             dead: false,
+            mute: false,
         }
     }
 }

@@ -1,0 +1,223 @@
+//! The way to a peer: its sessions, their paths, and what waits for them.
+//!
+//! Both ends may dial. A packet goes by the newest session and is taken from any, so two that cross each other do no harm; of more
+//! than two the oldest is closed.
+
+use super::config;
+use super::holes::Holes;
+use super::judge::Judge;
+use super::own::Own;
+use super::parcel::Parcel;
+use crate::encap::Message;
+use crate::entry::{EntryQueue, Limits};
+use crate::epoch::Epochs;
+use crate::flow::FlowId;
+use crate::pick::Want;
+use crate::reorder::{Lateness, PathDelay, PathDelays};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use byway_engine::{Endpoint, Handle};
+use byway_wire::{Duration, Instant, PathId};
+
+/// A path of which nothing came for this long delays nobody.
+const DELAY_COUNTS: Duration = Duration::from_secs(2);
+/// The largest packet that is carried before paths are known to take more.
+const LEAST_PACKET: usize = 1_000;
+/// Sessions with one peer.
+const MOST_SESSIONS: usize = 2;
+
+/// A packet that waits at the entry.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub flow: FlowId,
+    pub parcel: Parcel,
+    /// What it asks of its path.
+    pub want: Want,
+    /// The sequence numbers of TCP that it fills: the first, and one past the last.
+    pub range: (u32, u32),
+}
+
+/// What is known of the way there and back, all paths together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    /// Until when this holds.
+    pub until: Instant,
+    /// Bytes that each flow may have in flight.
+    pub flow_limit: u64,
+    /// The largest IP packet that a path carries.
+    pub largest: usize,
+    /// The IP packets that hosts had better send.
+    pub best: usize,
+    /// Round trip of the fastest path.
+    pub rtt: Duration,
+    /// Round trip of the slowest path.
+    pub longest: Duration,
+    /// How long a packet that comes may wait for those before it.
+    pub reorder_wait: Duration,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Self {
+            until: Instant::ZERO,
+            flow_limit: u64::MAX,
+            largest: LEAST_PACKET,
+            best: LEAST_PACKET,
+            rtt: Duration::ZERO,
+            longest: Duration::ZERO,
+            reorder_wait: Duration::ZERO,
+        }
+    }
+}
+
+/// A bundle of paths, under one controller.
+#[derive(Debug)]
+pub(super) struct Tunnel {
+    /// Who is at its other end, by the place among the peers.
+    pub peer: usize,
+    /// If it is for one flow alone: which, and who opened it.
+    pub own: Option<Own>,
+    /// Live sessions, the newest last.
+    pub sessions: Vec<Handle>,
+    pub dialling: Option<Handle>,
+    /// What waits for its paths.
+    pub entry: EntryQueue<Waiting>,
+    /// Datagrams that a path gave back: they go first, as they are.
+    pub returned: VecDeque<Vec<u8>>,
+    /// What is known of the delays on its paths to us.
+    delays: BTreeMap<(Handle, PathId), (Instant, PathDelays)>,
+    /// By how much its packets are late.
+    pub lateness: Lateness,
+    /// What is known of the way, worked out anew now and then.
+    pub way: Way,
+    /// Flows of which data was carried by it of late, and perhaps some that are gone.
+    pub sending: Vec<FlowId>,
+    /// Whether it is among those for whose paths something waits.
+    pub waits: bool,
+    /// Watches what is sent, if that is wanted.
+    pub judge: Option<Judge>,
+    /// When its paths were last penalised by what is found here.
+    pub epochs: Epochs,
+    /// What is missing of what came by it, by the peer's maps.
+    pub holes: Holes,
+}
+
+impl Tunnel {
+    pub fn new(peer: usize, limits: Limits, judge: Option<Judge>) -> Self {
+        Self {
+            peer,
+            own: None,
+            sessions: Vec::new(),
+            dialling: None,
+            entry: EntryQueue::new(limits),
+            returned: VecDeque::new(),
+            delays: BTreeMap::new(),
+            lateness: Lateness::default(),
+            way: Way::default(),
+            sending: Vec::new(),
+            waits: false,
+            judge,
+            epochs: Epochs::new(),
+            holes: Holes::default(),
+        }
+    }
+
+    /// The session that packets go by.
+    pub fn session(&self) -> Option<Handle> {
+        self.sessions.last().copied()
+    }
+
+    /// The number by which a flow's packets wait. One that is alone needs no table of others.
+    pub fn slot(&self, flow: FlowId) -> u32 {
+        if self.own.is_some() { 0 } else { flow.slot() }
+    }
+
+    /// What the next datagram for its paths asks of them, and its bytes, if `header` stands before a packet; `None`: nothing waits.
+    pub fn next_want(&mut self, header: usize) -> Option<(Want, usize)> {
+        match self.returned.front() {
+            Some(datagram) if Message::is_urgent(datagram) => Some((Want::Soon, datagram.len())),
+            Some(datagram) => Some((Want::Room, datagram.len())),
+            None => {
+                let (_, waiting) = self.entry.peek()?;
+                Some((waiting.want, waiting.parcel.len() + header))
+            }
+        }
+    }
+
+    /// A session is there.
+    pub fn on_session(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        config: &config::Peer,
+        endpoint: &mut Endpoint,
+    ) {
+        if self.dialling == Some(handle) {
+            self.dialling = None;
+        }
+        self.sessions.push(handle);
+        self.new_paths();
+        if self.sessions.len() > MOST_SESSIONS {
+            let oldest = self.sessions.remove(0);
+            endpoint.close(now, oldest, 0, "a newer session took its place");
+        }
+        for (word, reach) in &config.relays {
+            endpoint.add_relay(now, handle, word, reach.as_ref());
+        }
+    }
+
+    /// A session, or the attempt at one, is over. Whether there is none now, and was one.
+    pub fn on_gone(&mut self, handle: Handle) -> bool {
+        let before = self.sessions.len();
+        self.sessions.retain(|session| *session != handle);
+        self.new_paths();
+        let lost = self.sessions.len() < before;
+        if self.dialling == Some(handle) {
+            self.dialling = None;
+        }
+        self.delays.retain(|(session, _), _| *session != handle);
+        lost && self.sessions.is_empty()
+    }
+
+    /// It is over, and its place is for another.
+    pub fn vacate(&mut self) {
+        let (limits, judge) = (Limits::default(), None);
+        let fresh = Self { waits: self.waits, ..Self::new(self.peer, limits, judge) };
+        // What was counted of what waited stays.
+        self.entry.clear(0);
+        let entry = core::mem::replace(self, fresh).entry;
+        self.entry = entry;
+    }
+
+    /// Packets go by other paths from now on, whose names may be those of others before.
+    fn new_paths(&mut self) {
+        self.epochs = Epochs::new();
+        if let Some(judge) = &mut self.judge {
+            judge.clear();
+        }
+    }
+
+    /// Whether the handle is a session or an attempt of this tunnel's.
+    pub fn has(&self, handle: Handle) -> bool {
+        self.dialling == Some(handle) || self.sessions.contains(&handle)
+    }
+
+    /// A packet of the peer's came by `path` with this delay.
+    pub fn on_delay(&mut self, now: Instant, session: Handle, path: PathId, delay: i64) {
+        let rtt = self.way.rtt;
+        let (last, delays) = self.delays.entry((session, path)).or_insert_with(|| (now, PathDelays::new()));
+        *last = now;
+        delays.on_packet(now, delay, rtt);
+    }
+
+    /// The delays of the paths by which packets come now.
+    pub fn delays(&self, now: Instant) -> impl Iterator<Item = PathDelay> + Clone + '_ {
+        let fresh = move |(last, _): &&(Instant, PathDelays)| now.since(*last) <= DELAY_COUNTS;
+        self.delays.values().filter(fresh).filter_map(|(_, delays)| delays.view())
+    }
+
+    /// Forgets paths by which nothing came for long.
+    pub fn forget_delays(&mut self, now: Instant) {
+        self.delays.retain(|_, (last, _)| now.since(*last) <= DELAY_COUNTS * 16);
+    }
+}
