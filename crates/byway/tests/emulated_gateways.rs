@@ -19,6 +19,7 @@ fn main() {
     let possible = Sites::possible();
     let tests = vec![
         test("claims_are_held_against_real_gateways", possible, claims),
+        test("each_flow_goes_by_its_own_bundle", possible, bundles),
         test("what_gateways_cannot_do_here_is_told", possible, refused),
         test("a_run_that_is_stopped_or_killed_leaves_nothing_that_runs", possible, stopped),
     ];
@@ -111,20 +112,31 @@ fn claims() -> Result<(), Failed> {
     Ok(())
 }
 
+/// What is said of paths is said of those of the flow's own bundle.
+fn bundles() -> Result<(), Failed> {
+    let bench = Bench::new();
+    let folder = bench.path("bundled");
+    fs::create_dir(&folder)?;
+    let (plan, out) = (folder.join("plan.toml"), folder.join("out"));
+    let detour = "who.detour = { carrier = \"tcp\", paths = [\"X\"] }\n";
+    let name = "name = \"sites\"\n";
+    fs::write(&plan, PLAN.replace(detour, "").replace(name, &format!("{name}bundle = \"flow\"\n")))?;
+    let claims = CLAIMS.split("[[claim]]\nid = \"detour\"").next().unwrap();
+    fs::write(folder.join("expect.toml"), claims)?;
+    let said = bench.json(&["run", plan.to_str().unwrap(), "--emulate", "--out", out.to_str().unwrap()]);
+    assert_eq!((&said["passed"], &said["failed"]), (&4.into(), &0.into()), "{said}");
+    Ok(())
+}
+
 fn refused() -> Result<(), Failed> {
     let bench = Bench::new();
     let file = bench.path("plan.toml");
     let name = "name = \"sites\"\n";
     for (plan, code, says) in [
         (
-            PLAN.replace(name, &format!("{name}bundle = \"flow\"\n")),
-            2,
-            "a bundle for each flow is only simulated",
-        ),
-        (
             PLAN.replace(name, &format!("{name}window = \"off\"\n")),
             2,
-            "in more than controller, loss, cache and compact are only simulated",
+            "in more than controller, loss, cache, compact and bundle are only simulated",
         ),
         (
             PLAN.replace("\"$who.carrier\"", "\"session\"\nsession = { tau = 2.0 }")

@@ -37,6 +37,7 @@ fn main() {
         test("gateways_among_the_hosts_they_serve_make_no_loop", possible, no_loop),
         test("paths_that_become_narrower_stop_no_flow", possible, narrower),
         test("flows_are_carried_as_the_rules_say_with_all_that_tcp_has", possible, flows::classified),
+        test("each_flow_has_a_bundle_of_its_own_if_asked_for", possible, flows::bundled),
         test("observing_shows_what_would_be_carried", python, flows::observed),
         test("with_fail_closed_nothing_takes_the_plain_route", python, flows::closed),
         test("of_a_file_read_again_the_rules_count", possible, flows::reread),

@@ -173,6 +173,12 @@ impl Gateway {
         })
     }
 
+    /// What its bundles of paths are for.
+    #[must_use]
+    pub const fn bundle(&self) -> Bundle {
+        self.settings.bundle
+    }
+
     /// The sessions, for relays at which this side [stands](Endpoint::stand_at).
     pub const fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.endpoint

@@ -142,20 +142,3 @@ pub struct LinkRecord {
     /// Packets dropped, by sample, cumulative.
     pub dropped: Vec<u32>,
 }
-
-impl GatewayRecord {
-    /// Adds what another pair of the same name did.
-    pub fn add(&mut self, other: &Self) {
-        for ((_, count), (_, more)) in self.waits.iter_mut().zip(&other.waits) {
-            *count += more;
-        }
-        self.released += other.released;
-        self.timed_out += other.timed_out;
-        self.carried += other.carried;
-        self.dropped += other.dropped;
-        self.plain += other.plain;
-        for (found, more) in self.found.iter_mut().zip(&other.found) {
-            found.after.extend(&more.after);
-        }
-    }
-}

@@ -3,6 +3,7 @@
 
 use byway_gateway::loss::Rule as Loss;
 use byway_gateway::reorder::Timer;
+use byway_gateway::site::Bundle;
 use byway_gateway::window::Rule;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::record::Record;
@@ -88,7 +89,7 @@ fn what_a_plan_says_of_gateways_is_read() {
     let plan = read(&gateways(more));
     let setup = &plan.variants[0];
     let [sites] = setup.gateways.as_slice() else { panic!("{:?}", setup.gateways) };
-    assert_eq!((sites.congestion.as_str(), sites.per_flow), ("harp-joint", true));
+    assert_eq!((sites.congestion.as_str(), sites.settings.bundle), ("harp-joint", Bundle::Flow));
     let settings = sites.settings;
     assert_eq!((settings.window, settings.headroom_percent), (Some(Rule::Literal), 20));
     assert_eq!((settings.timer, settings.entry.flow_bytes), (Timer::Harp { rho: 2.0 }, 65_000));
@@ -163,6 +164,16 @@ fn a_bundle_for_each_flow_is_a_session_for_each() {
         assert!(received.iter().all(|bytes| *bytes > 500_000), "{received:?}");
     }
     assert_ne!(site.trace, flow.trace);
+    assert_eq!(two("flow").trace, flow.trace, "the same seed, the same world");
+    // All see the windows of one session, or each those of its own.
+    let windows = |record: &Record, transfer: usize| record.transfers[transfer].paths[0].window.clone();
+    assert_eq!(windows(&site, 0), windows(&site, 1));
+    assert_ne!(windows(&flow, 0), windows(&flow, 1));
+    for transfer in &flow.transfers {
+        let carried: u64 = transfer.paths.iter().map(|path| *path.acked.last().unwrap()).sum();
+        let received = *transfer.received.last().unwrap();
+        assert!(carried > received / 20 * 19, "{carried} of {received} bytes went by its own");
+    }
 }
 
 #[test]

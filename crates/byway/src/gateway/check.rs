@@ -7,6 +7,7 @@ use crate::units::Bytes;
 use byway_gateway::Prefix;
 use byway_gateway::loss::Rule as Losses;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
+use byway_gateway::site::Bundle;
 use byway_gateway::window::Rule as Windows;
 use serde::Serialize;
 use std::fmt;
@@ -130,6 +131,12 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
         lines.push(
             "Headers of TCP/IP travel whole, also to peers that would understand short ones.".to_owned(),
         );
+    }
+    if config.settings.bundle == Bundle::Flow {
+        lines.push(format!(
+            "Each flow that it takes in has a bundle of paths of its own (Harp), at most {} at once for each peer; others share one.",
+            config.settings.bundles
+        ));
     }
     if let Some(cache) = config.settings.cache {
         lines.push(format!(

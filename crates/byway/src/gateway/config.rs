@@ -14,7 +14,7 @@ use byway_engine::seal::Suites;
 use byway_gateway::loss::Rule;
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
-use byway_gateway::site::{self, Settings};
+use byway_gateway::site::{self, Bundle, Settings};
 use byway_gateway::{Prefix, cache, entry, flow, reorder, window};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -35,6 +35,8 @@ pub const MARK: u16 = 0x6277;
 
 /// Longest name of a device (Linux, `IFNAMSIZ` without the last zero).
 const DEVICE_NAME: usize = 15;
+/// Bundles of single flows to one peer that may be asked for: each keeps its paths alive.
+const MOST_BUNDLES: u64 = 4_096;
 /// A peer of which nothing is heard for less than this could be a short disturbance; for longer than that, hosts give up.
 const DEAD_AFTER: [std::time::Duration; 2] =
     [std::time::Duration::from_secs(1), std::time::Duration::from_secs(60)];
@@ -274,6 +276,8 @@ fn settings(place: &Place<'_>, gateway: &GatewayText, limits: &LimitsText) -> Re
         window: window(place, gateway.window.as_ref(), default.window)?,
         cache,
         compact: gateway.compact.unwrap_or(default.compact),
+        bundle: bundle(place, gateway.bundle.as_ref())?,
+        bundles: count(&limits.bundles, default.bundles, MOST_BUNDLES)?,
         observe: gateway.observe,
         fail_closed: gateway.fail_closed,
         dead_after,
@@ -334,6 +338,15 @@ fn window(
     window::named(told.as_ref()).ok_or_else(|| {
         let known = window::NAMES.map(|(name, _)| name).join(", ");
         let what = format!("windows are not treated as `{}`: choose one of {known}", told.as_ref());
+        place.at(told.span(), &what)
+    })
+}
+
+fn bundle(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Bundle, ConfigError> {
+    let Some(told) = told else { return Ok(Bundle::default()) };
+    Bundle::named(told.as_ref()).ok_or_else(|| {
+        let known = Bundle::NAMES.map(|(name, _)| name).join(", ");
+        let what = format!("paths are not bundled for a `{}`: choose one of {known}", told.as_ref());
         place.at(told.span(), &what)
     })
 }

@@ -26,6 +26,7 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
         ("loss", running.settings.loss != settings.loss),
         ("window", running.settings.window != settings.window),
         ("compact", running.settings.compact != settings.compact),
+        ("bundle", running.settings.bundle != settings.bundle),
         ("[limits]", limits(running) != limits(fresh)),
     ];
     differs.into_iter().filter_map(|(what, differs)| differs.then_some(what)).collect()
@@ -33,7 +34,7 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
 
 fn limits(config: &GatewayConfig) -> impl PartialEq {
     let settings = &config.settings;
-    (settings.flows, settings.entry, settings.exit, settings.cache)
+    (settings.flows, settings.bundles, settings.entry, settings.exit, settings.cache)
 }
 
 /// The configuration that a running gateway has after its file was read again: its own, but for the rules. Whatever is put into the
@@ -90,7 +91,9 @@ to-ports = [873]
             ("192.168.1.0", "192.168.3.0", "serves"),
             ("192.168.2.0", "192.168.3.0", "[[peer]]"),
             ("flows = 100", "flows = 101", "[limits]"),
+            ("flows = 100", "flows = 100\nbundles = 7", "[limits]"),
             ("mark", "compact = false\nmark", "compact"),
+            ("mark", "bundle = \"flow\"\nmark", "bundle"),
             ("mark", "observe = true\nmark", "observe"),
             ("mark", "fail-closed = true\nmark", "fail-closed"),
             ("mark", "listen = [\"192.0.2.1\"]\nmark", "listen"),

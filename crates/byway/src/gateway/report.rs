@@ -3,9 +3,10 @@
 use crate::units::Bytes;
 use byway_engine::connection::path::State;
 use byway_engine::route::Via;
+use byway_gateway::FlowKey;
 use byway_gateway::loss::Rule;
 use byway_gateway::rules::Action;
-use byway_gateway::site::{FlowStatus, PathStatus, PeerStatus, RuleStatus, Status};
+use byway_gateway::site::{BundleStatus, FlowStatus, PathStatus, PeerStatus, RuleStatus, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -105,8 +106,11 @@ pub struct PeerReport {
     /// Whether headers of TCP/IP travel short to it.
     #[serde(default)]
     pub compact: bool,
-    /// The paths to it.
+    /// The paths to it, of the session for all flows.
     pub paths: Vec<PathReport>,
+    /// Flows with a bundle of paths of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bundles: Vec<BundleReport>,
     /// Flows to and from it.
     pub flows: usize,
     /// Bytes that wait for its paths.
@@ -123,6 +127,17 @@ pub struct PeerReport {
     /// Prefixes that it announces and may not speak for.
     #[serde(default)]
     pub refused: usize,
+}
+
+/// A flow's own bundle of paths.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BundleReport {
+    /// Address and port of the host that opened the flow.
+    pub from: String,
+    /// Address and port that it was opened to.
+    pub to: String,
+    /// Its paths; none yet while there is no session.
+    pub paths: Vec<PathReport>,
 }
 
 /// A path to a gateway.
@@ -178,6 +193,8 @@ impl GatewayReport {
             ("unknown", c.unknown),
             ("overrun", c.overrun),
             ("lost_sessions", c.lost_sessions),
+            ("bundles", c.bundles),
+            ("lost_bundles", c.lost_bundles),
             ("opened", status.table.taken),
             ("pushed_out", status.table.pushed_out),
             ("made_room", status.table.made_room),
@@ -234,15 +251,24 @@ fn rules(status: &Status) -> Vec<RuleReport> {
 }
 
 fn largest(status: &Status) -> Vec<FlowReport> {
-    let flow = |flow: &FlowStatus| FlowReport {
-        from: SocketAddr::new(flow.key.source, flow.key.source_port).to_string(),
-        to: SocketAddr::new(flow.key.destination, flow.key.destination_port).to_string(),
-        rule: flow.rule.map(|rule| rule + 1),
-        peer: status.peers.get(flow.peer).map(|peer| peer.name.clone()).unwrap_or_default(),
-        sent_bytes: flow.sent,
-        received_bytes: flow.received,
+    let flow = |flow: &FlowStatus| {
+        let [from, to] = ends(&flow.key);
+        FlowReport {
+            from,
+            to,
+            rule: flow.rule.map(|rule| rule + 1),
+            peer: status.peers.get(flow.peer).map(|peer| peer.name.clone()).unwrap_or_default(),
+            sent_bytes: flow.sent,
+            received_bytes: flow.received,
+        }
     };
     status.largest.iter().map(flow).collect()
+}
+
+/// Who opened a flow, and to whom.
+fn ends(key: &FlowKey) -> [String; 2] {
+    [(key.source, key.source_port), (key.destination, key.destination_port)]
+        .map(|(address, port)| SocketAddr::new(address, port).to_string())
 }
 
 impl PeerReport {
@@ -253,6 +279,7 @@ impl PeerReport {
             compact: peer.compact,
             trouble: peer.trouble.clone(),
             paths: peer.paths.iter().map(PathReport::of).collect(),
+            bundles: peer.bundles.iter().map(BundleReport::of).collect(),
             flows: peer.flows,
             waiting: peer.waiting,
             dropped: peer.entry.dropped + peer.entry.dropped_of_flow,
@@ -260,6 +287,30 @@ impl PeerReport {
             carried_bytes: peer.carried_bytes,
             serves: peer.serves.iter().map(|served| served.hosts.to_string()).collect(),
             refused: peer.refused,
+        }
+    }
+}
+
+impl BundleReport {
+    fn of(bundle: &BundleStatus) -> Self {
+        let [from, to] = ends(&bundle.key);
+        Self { from, to, paths: bundle.paths.iter().map(PathReport::of).collect() }
+    }
+
+    /// Whether its flow was opened to this port.
+    #[must_use]
+    pub fn is_to(&self, port: u16) -> bool {
+        self.to.parse().is_ok_and(|to: SocketAddr| to.port() == port)
+    }
+}
+
+impl fmt::Display for BundleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = |of: fn(&PathReport) -> u64| Bytes(self.paths.iter().map(of).sum());
+        let (window, in_flight) = (sum(|path| path.window), sum(|path| path.in_flight));
+        match self.paths.len() {
+            0 => f.write_str("its bundle is not there yet"),
+            paths => write!(f, "a bundle of its own: {paths} paths, window {window}, {in_flight} in flight"),
         }
     }
 }
@@ -322,6 +373,14 @@ impl RuleReport {
     }
 }
 
+impl GatewayReport {
+    /// The bundle that is a flow's own.
+    fn own(&self, flow: &FlowReport) -> Option<&BundleReport> {
+        let mut all = self.peers.iter().flat_map(|peer| &peer.bundles);
+        all.find(|bundle| (&bundle.from, &bundle.to) == (&flow.from, &flow.to))
+    }
+}
+
 impl fmt::Display for FlowReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} > {}", self.from, self.to)?;
@@ -340,9 +399,13 @@ impl fmt::Display for GatewayReport {
             let state = if peer.up { "up" } else { "down: flows take the plain route" };
             let whole = if peer.up && !peer.compact { ", headers whole" } else { "" };
             let trouble = peer.trouble.as_ref().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
+            let own = match peer.bundles.len() {
+                0 => String::new(),
+                bundles => format!(" ({bundles} with a bundle of their own)"),
+            };
             writeln!(
                 f,
-                "{}: {state}{trouble}{whole}; serves {}; {} flows, {} carried, {} waiting, {} dropped",
+                "{}: {state}{trouble}{whole}; serves {}; {} flows{own}, {} carried, {} waiting, {} dropped",
                 peer.name,
                 peer.served(),
                 peer.flows,
@@ -375,7 +438,10 @@ impl fmt::Display for GatewayReport {
             writeln!(f, "{}", rule.line(self.observing))?;
         }
         for flow in &self.largest {
-            writeln!(f, "  {flow}")?;
+            match self.own(flow) {
+                Some(bundle) => writeln!(f, "  {flow}; {bundle}")?,
+                None => writeln!(f, "  {flow}")?,
+            }
         }
         let told = self.counters.iter().filter(|(_, count)| **count > 0);
         let told: Vec<String> = told.map(|(name, count)| format!("{name} {count}")).collect();

@@ -112,6 +112,61 @@ pub fn classified() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Flows of both sides, each with a session of its own, at one gateway that opens such and one that only takes them.
+pub fn bundled() -> Result<(), Failed> {
+    let mut sites = Sites::new(PLAN);
+    let relays = [sites.relay("one"), sites.relay("two")];
+    sites.configure(PORTS, "", &relays);
+    sites.rewrite("left", "[gateway]\n", "[gateway]\nbundle = \"flow\"\n");
+    sites.start_both(3);
+    const BYTES: u64 = 5 * MUCH;
+    let flows = [("cubic", ["alice", "bob"]), ("reno", ["alice", "bob"]), ("cubic", ["bob", "alice"])];
+    let ports = PORT..;
+    let flows: Vec<Flow> = flows
+        .into_iter()
+        .zip(ports)
+        .map(|((congestion, ends), port)| Flow::start(&mut sites, congestion, ends, port, BYTES))
+        .collect();
+    for flow in &flows {
+        sites.bench.wait("the flow", || (flow.arrived(&sites) > MUCH).then_some(()));
+    }
+    let socket = sites.bench.word("left.sock");
+    let said = sites.bench.run(&["gateway", "status", "--socket", &socket]);
+    let said = String::from_utf8(said.stdout)?;
+    println!("{said}");
+    assert!(said.contains("3 flows (2 with a bundle of their own)"), "{said}");
+    assert!(said.contains("; a bundle of its own: 3 paths, window "), "{said}");
+    // What comes from Bob is not for Alice's gateway to decide.
+    for host in ["left", "right"] {
+        let status = sites.status(host);
+        let bundles = status["peers"][0]["bundles"].as_array().unwrap();
+        let mut to: Vec<&str> = bundles.iter().map(|bundle| bundle["to"].as_str().unwrap()).collect();
+        to.sort_unstable();
+        let bob = sites.bench.address("bob");
+        assert_eq!(to, [format!("{bob}:{PORT}"), format!("{bob}:{}", PORT + 1)], "{status}");
+        let sent = |paths: &Value| {
+            paths.as_array().unwrap().iter().map(|path| path["sent_bytes"].as_u64().unwrap()).sum::<u64>()
+        };
+        if host == "left" {
+            assert!(bundles.iter().all(|bundle| sent(&bundle["paths"]) > MUCH), "{status}");
+        }
+    }
+    flows.iter().for_each(|flow| flow.end(&mut sites));
+    sites.bench.wait("their bundles to end", || {
+        let over = |host| sites.status(host)["peers"][0].get("bundles").is_none();
+        (over("left") && over("right")).then_some(())
+    });
+    for status in ["left", "right"].map(|host| sites.status(host)) {
+        let counters = &status["counters"];
+        for counter in ["failed_open", "too_large", "forbidden", "malformed", "lost_bundles", "lost_sessions"]
+        {
+            assert_eq!(counters[counter], 0, "{status}");
+        }
+        assert_eq!(counters["bundles"], 2, "{status}");
+    }
+    Ok(())
+}
+
 /// One gateway alone, whose peer is not even there, shows what would be carried: how many, how much, and which.
 pub fn observed() -> Result<(), Failed> {
     let mut sites = Sites::new(PLAN);

@@ -173,7 +173,7 @@ impl Gateway {
                 compact: connection.is_some() && peer.speaks,
                 trouble: peer.trouble.clone(),
                 paths: self.paths(site),
-                bundles: tunnels().filter_map(|tunnel| self.bundle(tunnel)).collect(),
+                bundles: tunnels().filter_map(|tunnel| self.own_bundle(tunnel)).collect(),
                 flows: self.flows.iter().filter(|flow| flow.data.peer == index).count(),
                 flow_limit: site.way.flow_limit,
                 waiting: tunnels().map(|tunnel| tunnel.entry.bytes()).sum(),
@@ -213,7 +213,7 @@ impl Gateway {
     }
 
     /// The bundle of a single flow that is known.
-    fn bundle(&self, tunnel: &Tunnel) -> Option<BundleStatus> {
+    fn own_bundle(&self, tunnel: &Tunnel) -> Option<BundleStatus> {
         let key = self.flows.get(tunnel.own?.flow?)?.key;
         Some(BundleStatus { key, paths: self.paths(tunnel) })
     }

@@ -6,7 +6,7 @@ use crate::setup::{Gateways, Way};
 use byway_control::by_name;
 use byway_gateway::pick::{Policy, Relays};
 use byway_gateway::reorder::Timer;
-use byway_gateway::site::Settings;
+use byway_gateway::site::{Bundle, Settings};
 use byway_gateway::{cache, window};
 use byway_wire::Duration;
 
@@ -41,16 +41,17 @@ fn gateways(reader: &Reader<'_>) -> Result<Gateways, Wrong> {
     if by_name(&congestion, 0).is_none() {
         return reader.wrong("congestion", "there is no such controller (byway lab controllers)");
     }
-    let per_flow = match reader.text("bundle")?.as_deref() {
-        None | Some("site") => false,
-        Some("flow") => true,
-        Some(other) => return reader.wrong("bundle", format!("expected site or flow, found {other:?}")),
-    };
-    Ok(Gateways { name: name(reader)?, between, paths, congestion, per_flow, settings: settings(reader)? })
+    Ok(Gateways { name: name(reader)?, between, paths, congestion, settings: settings(reader)? })
 }
 
 fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
     let mut settings = Settings::default();
+    if let Some(told) = reader.text("bundle")? {
+        let Some(bundle) = Bundle::named(&told) else {
+            return reader.wrong("bundle", format!("expected site or flow, found {told:?}"));
+        };
+        settings.bundle = bundle;
+    }
     if let Some(told) = reader.text("window")? {
         let Some(rule) = window::named(&told) else {
             return reader.wrong("window", format!("expected delivered, literal or off, found {told:?}"));

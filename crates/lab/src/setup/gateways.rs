@@ -14,8 +14,6 @@ pub struct Gateways {
     pub paths: Vec<Way>,
     /// The controller of the session, as `--congestion` takes it.
     pub congestion: String,
-    /// A session for each flow, as in Harp, instead of one for all.
-    pub per_flow: bool,
     /// How they behave.
     pub settings: Settings,
 }

@@ -18,7 +18,7 @@ use byway_sim::topology::Direction;
 use byway_sim::{Handle, Random, World};
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant, Local};
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
 
 /// Ports, for who reads a trace.
@@ -60,8 +60,8 @@ pub(super) enum Ends {
     Tcp { sender: Handle<Host>, receiver: Handle<Host>, flow: FlowId, mss: u32 },
     /// TCP to relays, and on from there.
     Relayed(Hops),
-    /// TCP through a pair of gateways: the pair's number.
-    Behind { sender: Handle<Host>, receiver: Handle<Host>, flow: FlowId, pair: usize },
+    /// TCP through a pair of gateways: the pair's number, and where the sender is.
+    Behind { sender: Handle<Host>, receiver: Handle<Host>, flow: FlowId, pair: usize, from: IpAddr },
 }
 
 /// Requests in a world.
@@ -244,12 +244,11 @@ impl Stage<'_, '_> {
             let why = "there are no such gateways";
             return Err(RunError::Carrier { transfer: transfer.name.clone(), why });
         };
-        let called = if gateways.per_flow { format!("{by} for {}", transfer.name) } else { by.to_owned() };
-        let known = self.drafts.iter().position(|draft| draft.name == called);
+        let known = self.drafts.iter().position(|draft| draft.name() == by);
         let pair = match known {
             Some(pair) => pair,
             None => {
-                let draft = Draft::new(called, gateways, self.seed, self.layout, &mut self.relays)?;
+                let draft = Draft::new(gateways, self.seed, self.layout, &mut self.relays)?;
                 self.drafts.push(draft);
                 self.drafts.len() - 1
             }
@@ -275,7 +274,7 @@ impl Stage<'_, '_> {
         let flow = sender.open(flow);
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
-        Ok((Ends::Behind { sender, receiver, flow, pair }, ways))
+        Ok((Ends::Behind { sender, receiver, flow, pair, from: here.ip() }, ways))
     }
 
     fn relayed(

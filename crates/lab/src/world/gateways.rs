@@ -11,7 +11,7 @@ use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
-use byway_gateway::site::{Config, Gateway, HEADROOM, Parcel, Peer};
+use byway_gateway::site::{Bundle, Config, Gateway, HEADROOM, Parcel, PathStatus, Peer};
 use byway_gateway::{Prefix, State};
 use byway_sim::tcp::Packets;
 use byway_sim::topology::Direction;
@@ -155,9 +155,6 @@ impl Machine for Gate {
 
 /// Two gateways that are to be put into a world once all hosts behind them are known.
 pub(super) struct Draft {
-    pub(super) name: String,
-    /// The plan's name.
-    group: String,
     gateways: Gateways,
     addresses: [SocketAddr; 2],
     words: [Vec<Word>; 2],
@@ -171,16 +168,30 @@ pub(super) struct Draft {
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     /// The plan's name for them.
-    pub(super) group: String,
+    pub(super) name: String,
     pub(super) entry: Handle<Gate>,
     pub(super) exit: Handle<Gate>,
     /// Which way a path is by where its packets go first.
     pub(super) firsts: BTreeMap<SocketAddr, usize>,
 }
 
+impl Pair {
+    /// The paths by which the flows of a sender go: those of all flows, or those that are its flow's own.
+    pub(super) fn paths(&self, world: &World, from: IpAddr) -> Vec<PathStatus> {
+        let gateway = &world[self.entry].gateway;
+        let peers = gateway.status().peers.into_iter();
+        match gateway.bundle() {
+            Bundle::Site => peers.flat_map(|peer| peer.paths).collect(),
+            Bundle::Flow => {
+                let own = peers.flat_map(|peer| peer.bundles).filter(|bundle| bundle.key.source == from);
+                own.flat_map(|bundle| bundle.paths).collect()
+            }
+        }
+    }
+}
+
 impl Draft {
     pub(super) fn new(
-        name: String,
         gateways: &Gateways,
         seed: u64,
         layout: &mut Layout<'_>,
@@ -201,7 +212,7 @@ impl Draft {
             let relay = words.iter().flatten().last().and_then(|word| word.relays().first().copied());
             let Some(relay) = relay else {
                 let why = "its relay gives no word";
-                return Err(RunError::Carrier { transfer: name, why });
+                return Err(RunError::Carrier { transfer: gateways.name.clone(), why });
             };
             let mut links = layout.join((here, a), (relay, node), None)?;
             links.extend(layout.join((relay, node), (there, b), None)?);
@@ -209,8 +220,6 @@ impl Draft {
             ways.push(links);
         }
         Ok(Self {
-            name,
-            group: gateways.name.clone(),
             gateways: gateways.clone(),
             addresses: [here, there],
             words,
@@ -219,6 +228,11 @@ impl Draft {
             doors: [Vec::new(), Vec::new()],
             door_addresses: [Vec::new(), Vec::new()],
         })
+    }
+
+    /// The plan's name for them.
+    pub(super) fn name(&self) -> &str {
+        &self.gateways.name
     }
 
     /// Puts a host behind each gateway: where the one reaches the other and the other the one, and the ways between them.
@@ -251,7 +265,7 @@ impl Draft {
 
     /// Puts both into the world.
     pub(super) fn build(self, seed: u64, world: &mut World) -> Result<Pair, RunError> {
-        let mut random = Random::component(seed, &format!("gateways {}", self.name));
+        let mut random = Random::component(seed, &format!("gateways {}", self.name()));
         let mut secrets = [[0; 32]; 2];
         secrets.iter_mut().for_each(|secret| random.fill(secret));
         let identities = secrets.map(Identity::from_secret);
@@ -261,6 +275,7 @@ impl Draft {
         let finding = Rc::new(RefCell::new(Finding::default()));
         let congestion = NAMES.iter().find(|(name, _)| *name == self.gateways.congestion);
         let congestion = congestion.map_or("harp", |(name, _)| *name);
+        let group = self.gateways.name.clone();
         let mut handles = Vec::new();
         let [doors_a, doors_b] = self.doors;
         let sides = [(0, 1, doors_a), (1, 0, doors_b)];
@@ -295,7 +310,7 @@ impl Draft {
             };
             let Ok(gateway) = Gateway::new(config) else {
                 let why = "its gateways cannot be made: too many hosts are behind them";
-                return Err(RunError::Carrier { transfer: self.name, why });
+                return Err(RunError::Carrier { transfer: group, why });
             };
             let gate = Gate {
                 gateway,
@@ -308,12 +323,12 @@ impl Draft {
             let own = self.addresses.get(side).copied();
             let doors = self.door_addresses.get(side).into_iter().flatten().copied();
             let addresses: Vec<SocketAddr> = own.into_iter().chain(doors).collect();
-            let name = format!("gateway {} of {}", if side == 0 { "in" } else { "out" }, self.name);
+            let name = format!("gateway {} of {}", if side == 0 { "in" } else { "out" }, group);
             handles.push(world.add(&name, gate, &addresses));
         }
         match handles.as_slice() {
-            &[entry, exit] => Ok(Pair { group: self.group, entry, exit, firsts: self.firsts }),
-            _ => Err(RunError::Carrier { transfer: self.name, why: "its gateways cannot be made" }),
+            &[entry, exit] => Ok(Pair { name: group, entry, exit, firsts: self.firsts }),
+            _ => Err(RunError::Carrier { transfer: group, why: "its gateways cannot be made" }),
         }
     }
 }

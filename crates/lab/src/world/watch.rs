@@ -2,6 +2,7 @@
 
 use super::RunError;
 use super::actors::{Actors, Ends, Moving};
+use super::gateways::Pair;
 use super::layout::Layout;
 use crate::record::{
     GatewayRecord, LinkRecord, PathRecord, Record, RequestRecord, RequestsRecord, TransferRecord,
@@ -179,15 +180,14 @@ impl Watch {
     }
 }
 
-/// What gateways say in the end; pairs of one name are one.
+/// What gateways say in the end.
 fn gateways(world: &World, actors: &Actors) -> Vec<GatewayRecord> {
-    let mut records: Vec<GatewayRecord> = Vec::new();
-    for pair in &actors.gateways {
+    let record = |pair: &Pair| {
         let (entry, exit) = (&world[pair.entry], &world[pair.exit]);
         let waits = exit.gateway.status().waits;
         let bounds = BOUNDS_MS.into_iter().chain([u64::MAX]);
-        let record = GatewayRecord {
-            name: pair.group.clone(),
+        GatewayRecord {
+            name: pair.name.clone(),
             waits: bounds.zip(waits.waits).collect(),
             released: waits.packets(),
             timed_out: waits.timed_out,
@@ -201,13 +201,9 @@ fn gateways(world: &World, actors: &Actors) -> Vec<GatewayRecord> {
                 .sum(),
             plain: entry.plain + exit.plain,
             found: entry.finding.borrow().records(),
-        };
-        match records.iter_mut().find(|known| known.name == record.name) {
-            Some(known) => known.add(&record),
-            None => records.push(record),
         }
-    }
-    records
+    };
+    actors.gateways.iter().map(record).collect()
 }
 
 impl Notes {
@@ -259,14 +255,13 @@ impl Notes {
                     }
                 }
             }
-            Ends::Behind { sender, receiver, flow, pair } => {
+            Ends::Behind { sender, receiver, flow, pair, from } => {
                 let host = &world[*sender];
                 let received = host.tag(*flow).and_then(|tag| world[*receiver].received(tag));
                 let bytes = received.map_or(0, |received| received.bytes);
                 self.record.received.push(bytes);
                 if let Some(pair) = actors.gateways.get(*pair) {
-                    let status = world[pair.entry].gateway.status();
-                    for path in status.peers.into_iter().flat_map(|peer| peer.paths) {
+                    for path in pair.paths(world, *from) {
                         let Some(way) = pair.firsts.get(&path.route.remote).copied() else { continue };
                         let tally = Tally { way, bytes: path.totals.acked_bytes, lost: path.totals.lost };
                         self.tally(path.id, tally, path.state != State::Probing, &mut fresh);

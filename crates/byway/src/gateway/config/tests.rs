@@ -21,9 +21,11 @@ fail-closed = true
 dead-after = "4s"
 loss = "batched"
 window = "literal"
+bundle = "flow"
 
 [limits]
 flows = 1000
+bundles = 50
 entry = "4M"
 reorder = "16M"
 cache = "1M"
@@ -57,6 +59,7 @@ fn a_whole_file_is_read() {
     assert_eq!(config.settings.dead_after, Duration::from_secs(4));
     assert_eq!((config.settings.flows.flows, config.settings.flows.opening), (1000, 1000));
     assert_eq!((config.settings.entry.bytes, config.settings.exit.bytes), (4 << 20, 16 << 20));
+    assert_eq!((config.settings.bundle, config.settings.bundles), (Bundle::Flow, 50));
     assert_eq!(config.settings.loss, Rule::Batched);
     assert_eq!(config.settings.window, Some(byway_gateway::window::Rule::Literal));
     let kept = config.settings.cache.map(|cache| (cache.bytes, cache.flow_bytes));
@@ -100,21 +103,24 @@ fn a_mistake_is_told_with_its_line() {
         ("4711", "70000", 6, "u16"),
         ("\"4s\"", "\"4 fortnights\"", 10, "fortnights"),
         ("\"4s\"", "\"1h\"", 10, "between 1s and 60s"),
-        ("flows = 1000", "flows = 0", 15, "at least 1"),
-        ("\"4M\"", "\"4K\"", 16, "at least 128K"),
+        ("flows = 1000", "flows = 0", 16, "at least 1"),
+        ("\"4M\"", "\"4K\"", 18, "at least 128K"),
         ("192.0.2.1", "eth0", 4, "write an IP address"),
-        (PEER, "byway-key-aaaa", 23, "mistyped or cut short"),
-        ("198.51.100.7:4749", "198.51.100.7", 24, "invalid socket address"),
-        ("198.51.100.7:4749", "0.0.0.0:4749", 22, "none that can be reached"),
-        ("[\"192.168.2.0/24\", \"2001:db8:2::/48\"]", "[]", 25, "may speak for no hosts"),
-        ("to-ports = [873]", "to-ports = [87300]", 30, "port"),
-        ("direction = \"outbound\"", "direction = \"up\"", 29, "unknown variant `up`"),
-        ("[[rule]]", "[[rules]]", 27, "unknown field `rules`"),
-        ("[limits]", "[limits", 14, ""),
+        (PEER, "byway-key-aaaa", 25, "mistyped or cut short"),
+        ("198.51.100.7:4749", "198.51.100.7", 26, "invalid socket address"),
+        ("198.51.100.7:4749", "0.0.0.0:4749", 24, "none that can be reached"),
+        ("[\"192.168.2.0/24\", \"2001:db8:2::/48\"]", "[]", 27, "may speak for no hosts"),
+        ("to-ports = [873]", "to-ports = [87300]", 32, "port"),
+        ("direction = \"outbound\"", "direction = \"up\"", 31, "unknown variant `up`"),
+        ("[[rule]]", "[[rules]]", 29, "unknown field `rules`"),
+        ("[limits]", "[limits", 15, ""),
         ("loss = \"batched\"", "loss = \"luck\"", 11, "choose one of all-passed, batched, path-numbers"),
         ("window = \"literal\"", "window = \"open\"", 12, "choose one of delivered, literal, off"),
-        ("cache = \"1M\"", "cache = \"1K\"", 18, "at least 128K"),
-        ("cache = \"1M\"\n", "", 18, "without `cache`"),
+        ("bundle = \"flow\"", "bundle = \"peer\"", 13, "choose one of site, flow"),
+        ("bundles = 50", "bundles = 0", 17, "at least 1"),
+        ("bundles = 50", "bundles = 5000", 17, "at most 4096"),
+        ("cache = \"1M\"", "cache = \"1K\"", 20, "at least 128K"),
+        ("cache = \"1M\"\n", "", 20, "without `cache`"),
     ] {
         let error = changed(from, to);
         assert!(error.starts_with(&format!("/etc/byway/gw.toml:{line}: ")), "{to}: {error}");
@@ -133,9 +139,9 @@ fn peers_are_told_apart() {
     let peer = whole();
     let peer = &peer[peer.find("[[peer]]").unwrap()..peer.find("[[rule]]").unwrap()];
     let other = peer.replace(PEER, &PublicKey([3; 32]).to_string());
-    assert!(read(&(whole() + &other)).unwrap_err().contains(":32: there is another peer `harbour`"));
+    assert!(read(&(whole() + &other)).unwrap_err().contains(":34: there is another peer `harbour`"));
     let other = peer.replace("harbour", "island");
-    assert!(read(&(whole() + &other)).unwrap_err().contains(":33: the peer `harbour` has this key, too"));
+    assert!(read(&(whole() + &other)).unwrap_err().contains(":35: the peer `harbour` has this key, too"));
 }
 
 #[test]
@@ -145,7 +151,7 @@ fn a_relays_word_is_kept_secret() {
     let with = |word: &str| whole().replace("allowed = ", &format!("relays = [\"{word}\"]\nallowed = "));
     let read = |word: &str| GatewayConfig::parse(&file, &with(word)).map_err(|error| error.to_string());
     let error = read("byway-relay1-secretsecret").unwrap_err();
-    assert!(error.contains(":25: ") && !error.contains("secretsecret"), "{error}");
+    assert!(error.contains(":27: ") && !error.contains("secretsecret"), "{error}");
     let error = read("@relay.word").unwrap_err();
     assert!(error.contains("relay.word: ") && error.contains("No such file"), "{error}");
 }

@@ -63,6 +63,7 @@ pub(super) struct GatewayText {
     pub loss: Option<Spanned<String>>,
     pub window: Option<Spanned<String>>,
     pub compact: Option<bool>,
+    pub bundle: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -70,6 +71,7 @@ pub(super) struct GatewayText {
 pub(super) struct LimitsText {
     pub flows: Option<Spanned<u64>>,
     pub opening: Option<Spanned<u64>>,
+    pub bundles: Option<Spanned<u64>>,
     pub entry: Option<Spanned<Size>>,
     pub entry_of_flow: Option<Spanned<Size>>,
     pub reorder: Option<Spanned<Size>>,

@@ -3,10 +3,10 @@
 
 use super::Site;
 use super::carriers::{Helper, PORT, ready, text};
-use crate::gateway::report::GatewayReport;
+use crate::gateway::report::{GatewayReport, PathReport};
 use crate::gateway::run::ask;
 use anyhow::{Context as _, Result, bail};
-use byway_gateway::site::Settings;
+use byway_gateway::site::{Bundle, Settings};
 use byway_gateway::window;
 use byway_lab::Setup;
 use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};
@@ -30,13 +30,10 @@ const PACKET: f32 = 1_400.0;
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for gateways in used(setup) {
         let refused = |why: &str| Err(format!("[[gateways]] {}: {why}", gateways.name));
-        if gateways.per_flow {
-            return refused("a bundle for each flow is only simulated");
-        }
-        let Settings { loss, cache, compact, .. } = gateways.settings;
-        if gateways.settings != (Settings { loss, cache, compact, ..Settings::default() }) {
+        let Settings { loss, cache, compact, bundle, .. } = gateways.settings;
+        if gateways.settings != (Settings { loss, cache, compact, bundle, ..Settings::default() }) {
             return refused(
-                "gateways that differ from byway's own in more than controller, loss, cache and compact are only simulated",
+                "gateways that differ from byway's own in more than controller, loss, cache, compact and bundle are only simulated",
             );
         }
         if !geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
@@ -129,7 +126,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         let mut config = String::new();
         let _ = write!(
             config,
-            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\ncompact = {}\n{}\
+            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\ncompact = {}\nbundle = \"{}\"\n{}\
              [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
              [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
             serves.map_or("", String::as_str),
@@ -140,6 +137,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
             gateways.settings.loss.name(),
             window::name(gateways.settings.window),
             gateways.settings.compact,
+            gateways.settings.bundle.name(),
             gateways.settings.cache.map(|cache| limits(&cache)).unwrap_or_default(),
             key(site, peer, &name)?,
             site.address(peer)?,
@@ -205,15 +203,22 @@ impl Running {
         }
     }
 
-    /// What is known of the paths by which a transfer went, sample by sample.
-    fn paths(&self, received: &[u64], sample: f64) -> Vec<PathRecord> {
+    /// What is known of the paths by which a transfer went, sample by sample; they are those of all, or those of what was opened to a
+    /// port.
+    fn paths(&self, received: &[u64], sample: f64, own: Option<u16>) -> Vec<PathRecord> {
         let path = |(name, address): &(String, String)| {
             let mut record = PathRecord { name: name.clone(), ..PathRecord::default() };
             let at = |index: usize| {
                 let time = index as f64 * sample + sample / 2.0;
                 let (_, report) = self.notes.iter().rev().find(|(at, _)| *at <= time)?;
-                let mut paths = report.peers.iter().flat_map(|peer| &peer.paths);
-                paths.find(|path| path.route.split(' ').next() == Some(address.as_str()))
+                let all = report.peers.iter().filter(|_| own.is_none()).flat_map(|peer| &peer.paths);
+                let bundles = report.peers.iter().flat_map(|peer| &peer.bundles);
+                let own = bundles.filter(|bundle| own.is_some_and(|port| bundle.is_to(port)));
+                let same = |path: &&PathReport| path.route.split(' ').next() == Some(address.as_str());
+                // A program may have opened a second flow, to talk of the first.
+                all.chain(own.flat_map(|bundle| &bundle.paths))
+                    .filter(same)
+                    .max_by_key(|path| path.sent_bytes)
             };
             for index in 0..received.len() {
                 let seen = at(index);
@@ -238,9 +243,14 @@ impl Running {
     /// What came of the gateways; adds to the transfers that went through them by which paths they went.
     pub(super) fn finish(self, setup: &Setup, transfers: &mut [TransferRecord]) -> Result<GatewayRecord> {
         let exit = ask(&self.exit).with_context(|| format!("the gateways {}", self.name))?;
-        for (transfer, record) in setup.transfers.iter().zip(transfers) {
+        let each = setup
+            .gateways
+            .iter()
+            .any(|gateways| gateways.name == self.name && gateways.settings.bundle == Bundle::Flow);
+        for ((transfer, record), port) in setup.transfers.iter().zip(transfers).zip(PORT..) {
             if matches!(&transfer.carrier, Carrier::Gateways(_, by) if *by == self.name) {
-                record.paths = self.paths(&record.received, setup.sample.as_secs_f64());
+                let own = each.then_some(port);
+                record.paths = self.paths(&record.received, setup.sample.as_secs_f64(), own);
                 record.opened = self.paths.len() as u64;
             }
         }
