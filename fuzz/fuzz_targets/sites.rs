@@ -4,6 +4,7 @@
 use byway::gateway::check::Report;
 use byway::gateway::config::GatewayConfig;
 use byway_gateway::loss::Rule;
+use byway_gateway::site::Bundle;
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 
@@ -21,6 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
             let told = |part: &str| report.gateway.iter().any(|line| line.contains(part));
             assert_eq!(told("Losses are found"), config.settings.loss != Rule::PathNumbers);
             assert_eq!(told("It keeps what it sends"), config.settings.cache.is_some());
+            assert_eq!(told("a bundle of paths of its own"), config.settings.bundle == Bundle::Flow);
             assert!(config.settings.cache.is_none_or(|cache| cache.flow_bytes <= cache.bytes));
         }
         Err(error) => assert!(error.to_string().starts_with("gw.toml")),
