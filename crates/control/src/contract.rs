@@ -117,6 +117,8 @@ pub struct Delay {
     /// Receiver's clock minus sender's clock in nanoseconds, skew removed. Contains an unknown constant: only
     /// differences mean anything, and it may be negative.
     pub one_way: i64,
+    /// Bytes of the packet, as [`Acked::bytes`] counts them: a short one arrives sooner on the same line.
+    pub bytes: u32,
 }
 
 /// What told of congestion.

@@ -28,7 +28,8 @@ fn window(single: &dyn Single) -> f64 {
 fn acked(single: &mut dyn Single, packets: f64, now: Instant, rtt: u64, delay: i64, app_limited: bool) {
     let rtt = Duration::from_millis(rtt);
     let sent_at = now - rtt;
-    let delays = vec![Delay { sent_at, one_way: delay * 1_000_000 }; (packets.round() as usize).max(1)];
+    let delays =
+        vec![Delay { sent_at, one_way: delay * 1_000_000, bytes: PACKET }; (packets.round() as usize).max(1)];
     single.on_acked(&Acked {
         now,
         bytes: (packets * f64::from(PACKET)).round() as u64,

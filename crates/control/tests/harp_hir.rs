@@ -231,7 +231,7 @@ fn a_probe_alone_tells_that_a_choked_path_is_free() {
         assert!(harp.allowance(PathId(0)).choked, "{name}");
         for (at, ms, choked) in [(9_000, 60, true), (9_500, 12, false)] {
             let sent_at = Instant::from_millis(at);
-            let delay = Some(Delay { sent_at, one_way: ms * 1_000_000 });
+            let delay = Some(Delay { sent_at, one_way: ms * 1_000_000, bytes: model::PACKET });
             harp.on_probe(PathId(0), &ProbeResult { now: sent_at + hand::RTT, delay, rtt: Some(hand::RTT) });
             assert_eq!(harp.allowance(PathId(0)).choked, choked, "{name}: {ms} ms");
         }

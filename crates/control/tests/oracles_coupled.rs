@@ -155,7 +155,7 @@ fn o5_joint_is_at_worst_equation_20_behind_independent() {
             let at = Instant::from_millis(step * 100);
             let window = harp_round(&mut harp, 0, at, |window| window >= capacity);
             if harp.allowance(PathId(0)).choked {
-                let delay = Some(Delay { sent_at: at, one_way: 10_000_000 });
+                let delay = Some(Delay { sent_at: at, one_way: 10_000_000, bytes: PACKET });
                 harp.on_probe(PathId(0), &ProbeResult { now: at + RTT, delay, rtt: Some(RTT) });
             }
             sum += window;

@@ -92,7 +92,7 @@ fn apply(
         Operation::Acked { path, bytes, age, rtt, delays, limited, rate } => {
             let sent_at = now - millis(age);
             let delays: Vec<Delay> =
-                delays.iter().map(|one_way| Delay { sent_at, one_way: *one_way }).collect();
+                delays.iter().map(|one_way| Delay { sent_at, one_way: *one_way, bytes: 1200 }).collect();
             let acked = Acked {
                 now,
                 bytes,
@@ -119,7 +119,7 @@ fn apply(
             controller.on_undo(pick(open, path), &Undo { now, sent_at: now - millis(age) })
         }
         Operation::Probe(path, delay) => {
-            let delay = delay.map(|one_way| Delay { sent_at: now, one_way });
+            let delay = delay.map(|one_way| Delay { sent_at: now, one_way, bytes: 1200 });
             controller.on_probe(pick(open, path), &ProbeResult { now, delay, rtt: None });
         }
         Operation::Route(path) => controller.on_route_change(pick(open, path), now),

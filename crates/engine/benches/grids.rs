@@ -8,7 +8,7 @@ mod common;
 
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
-use common::harm::{Harm, PAYLOAD, asked, endless, fetches, percentile, requests};
+use common::harm::{PAYLOAD, asked, endless, fetches, percentile, requested};
 use common::shared::Shared;
 use common::{MS, both, line, parallel};
 
@@ -104,13 +104,10 @@ fn ten() {
 /// Requests of 20 kB beside one and eight background transfers, and what is left to these.
 fn harm() {
     for queue in [50, 300] {
-        let alone = requests(queue, 0).took;
         for others in [1, 8] {
-            let Harm { took, share, back } = requests(queue, others);
+            let [median, p90, share, back] = requested(3, queue, others);
             println!(
-                "queue of {queue:3}, {others} background: median {:.3}, p90 {:.3} of alone; {share:.3} of the rest; full after {back:.1} s",
-                percentile(&took, 50) / percentile(&alone, 50),
-                percentile(&took, 90) / percentile(&alone, 90),
+                "queue of {queue:3}, {others} background: median {median:.3}, p90 {p90:.3} of alone; {share:.3} of the rest; full after {back:.1} s"
             );
         }
     }

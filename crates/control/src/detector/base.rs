@@ -109,6 +109,11 @@ impl Base {
         delay.saturating_sub(self.floor.unwrap_or(delay)).max(0)
     }
 
+    /// What was sampled before is worth `by` nanoseconds more.
+    pub fn shift(&mut self, by: i64) {
+        self.floor = self.floor.map(|floor| floor.saturating_add(by));
+    }
+
     /// The route is another one: its floor is `floor`.
     pub fn adopt(&mut self, floor: i64, now: Instant) {
         self.set(floor, now);

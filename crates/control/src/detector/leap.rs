@@ -9,7 +9,7 @@ use byway_wire::{Duration, Instant};
 /// stand for seconds. A queue, though, does not come out of nothing: as long as it is fed by senders that listen to ACKs, it
 /// grows no faster than time passes (in slow start two packets come for each that leaves), and a burst that comes faster drains
 /// again at the rate of the line. So a leap is a change of the route if
-/// - the delay was near the base before,
+/// - the delay was near the base before, or much nearer than to where it leapt,
 /// - it grew more than twice as fast as time passed, and
 /// - what follows is flat: in three of four rounds the smallest delay lies within the tolerance of one value.
 ///
@@ -85,7 +85,8 @@ impl Leap {
         let leap = delay.saturating_sub(delay_before);
         let gap = i64::try_from(nanos(sent_at.since(sent_before))).unwrap_or(i64::MAX);
         let steep = leap > margin.saturating_add(line.spread) && leap > gap.saturating_mul(Self::STEEP);
-        if steep && delay_before <= line.floor.saturating_add(2 * margin) {
+        let near = line.floor.saturating_add((2 * margin).max(leap / 2));
+        if steep && delay_before <= near {
             self.look = Some(Look {
                 least: line.floor.saturating_add(leap / 2),
                 low: delay,
@@ -146,11 +147,13 @@ mod tests {
 
     #[test]
     fn a_longer_route_is_known_in_half_a_second() {
-        // Own queue of 4 ms, which drains when the sender takes it for congestion.
-        let found =
-            look(3_000, |at| if at < 100 { 14 * MS } else { 44 * MS - (at as i64 - 100).min(40) * MS / 10 });
-        let (at, floor) = found.unwrap_or_default();
-        assert!((600..900).contains(&at) && floor == 40 * MS, "{at} {floor}");
+        // Own queue of 4 ms, or of 11 as a sender may have that grew fast, which drains when it takes the leap for congestion.
+        for queue in [4, 11] {
+            let drains = |at: u64| (queue * MS - (at as i64 - 100) * MS / 10).max(0);
+            let found = look(3_000, |at| if at < 100 { (10 + queue) * MS } else { 40 * MS + drains(at) });
+            let (at, floor) = found.unwrap_or_default();
+            assert!((600..900).contains(&at) && floor == 40 * MS, "{queue}: {at} {floor}");
+        }
     }
 
     #[test]

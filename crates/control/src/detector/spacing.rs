@@ -52,16 +52,19 @@ impl Spacing {
     /// The time that a packet takes, or longer if packets never met in a queue; `None` until pairs were seen.
     #[must_use]
     pub fn packet(&self) -> Option<Duration> {
-        let known = self.said.iter().filter(|said| **said > 0).min();
-        let least = match known {
-            Some(least) => *least,
+        self.settled().or_else(|| {
             // As many too close ones as there may be by now.
-            None if self.pairs >= Self::PAIRS => {
-                let rank = (self.pairs * Self::FEW / Self::BLOCK).max(Self::PAIRS);
-                *self.least.get(rank - 1)?
-            }
-            None => return None,
-        };
+            let rank = (self.pairs * Self::FEW / Self::BLOCK).max(Self::PAIRS);
+            let least = self.least.get(rank - 1).filter(|_| self.pairs >= Self::PAIRS)?;
+            Some(Duration::from_nanos(least.unsigned_abs()))
+        })
+    }
+
+    /// The same, once enough pairs were seen for some of them to have met in a queue, or nearly: who begins sends packets far from each
+    /// other.
+    #[must_use]
+    pub fn settled(&self) -> Option<Duration> {
+        let least = self.said.iter().filter(|said| **said > 0).min()?;
         Some(Duration::from_nanos(least.unsigned_abs()))
     }
 }

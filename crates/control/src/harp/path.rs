@@ -97,7 +97,7 @@ impl Path {
             packet: f64::from(opened.packet_size.max(1)),
             window: options.initial,
             largest: options.initial,
-            sense: Sense::new(options),
+            sense: Sense::new(options, f64::from(opened.packet_size.max(1))),
             choked: false,
             reached: true,
             timeouts: 0,
@@ -134,7 +134,7 @@ impl Path {
         let packets = acked.bytes as f64 / self.packet;
         self.losses.on_acked(packets);
         if let Some(rate) = acked.delivery_rate {
-            self.sense.delivers(self.packet, rate);
+            self.sense.delivers(rate);
         }
         let delayed = self.sense_delays(acked, options);
         let signal = !self.follow_leap(acked.now) && delayed;

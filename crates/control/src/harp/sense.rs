@@ -2,7 +2,9 @@
 
 use super::options::{DelayRule, Options};
 use crate::Delay;
-use crate::detector::{Average, Base, Burst, Extremes, Leap, Line, Run, Share, Smoothed, Spacing, Tremble};
+use crate::detector::{
+    Average, Base, Burst, Extremes, Leap, Line, Run, Share, Short, Smoothed, Spacing, Tremble,
+};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
@@ -15,6 +17,9 @@ const IN_COMPANY: Duration = Duration::from_millis(2);
 const HALVES_IN_COMPANY: u32 = 5;
 /// A line that trembles by less, in nanoseconds, is steady enough to tell bursts.
 const STEADY: i64 = 4_000_000;
+/// A packet that is a smaller part of a full one tells nothing of the time that a full one takes: for it the distance to the one before is
+/// all jitter.
+const TELLING: f64 = 0.25;
 /// Packets are at most so many times as large as the usual.
 const LARGEST_SIZE: f64 = 8.0;
 /// Delays in a mean, at least: fewer are none.
@@ -25,7 +30,10 @@ const LEAST_AVERAGED: f64 = 4.0;
 pub(super) struct Sense {
     rule: DelayRule,
     tolerance: Duration,
+    /// Bytes of a full packet.
+    full: f64,
     base: Base,
+    short: Short,
     leap: Leap,
     /// The base has leapt since somebody asked.
     leapt: bool,
@@ -41,7 +49,7 @@ pub(super) struct Sense {
     company: bool,
     /// How many times as large as the usual packets are.
     size: f64,
-    /// When the latest packet was sent, and its delay.
+    /// When the latest packet was sent, and the delay that it met.
     latest: Option<(Instant, i64)>,
     extremes: Option<Extremes>,
     average: Average,
@@ -59,7 +67,8 @@ pub(super) struct Sense {
 }
 
 impl Sense {
-    pub(super) fn new(options: &Options) -> Self {
+    /// Nothing is known of a path whose full packets have `full` bytes.
+    pub(super) fn new(options: &Options, full: f64) -> Self {
         let fraction = match options.delay {
             DelayRule::Relative { fraction, .. } => fraction,
             DelayRule::Absolute { .. } | DelayRule::Averaged { .. } => 0.0,
@@ -71,7 +80,9 @@ impl Sense {
         Self {
             rule: options.delay,
             tolerance: options.tolerance(),
+            full: full.max(1.0),
             base: Base::new(options.tolerance()),
+            short: Short::default(),
             leap: Leap::default(),
             leapt: false,
             tremble: Tremble::default(),
@@ -132,14 +143,19 @@ impl Sense {
         }
     }
 
-    /// A packet sent at `sent_at` met `delay`: how it lies to those before. Returns by how much more it may have waited than
+    /// A packet met `delay` and `waited` beyond the base: how it lies to those before. Returns by how much more it may have waited than
     /// that without any jitter: what two packets take on the line; or, since others fill the queue meanwhile, a quarter of the
     /// time between them. It may be all of that time, but jitter must be learnt while the window is small, too.
-    fn follow(&mut self, delay: i64, waited: i64, sent_at: Instant) -> i64 {
-        let before = self.latest.replace((sent_at, delay)).filter(|(at, _)| *at <= sent_at);
+    fn follow(&mut self, delay: Delay, waited: i64) -> i64 {
+        let Delay { sent_at, one_way, .. } = delay;
+        let before = self.latest.replace((sent_at, one_way)).filter(|(at, _)| *at <= sent_at);
         let gap = before.map_or(0, |(at, _)| as_i64(sent_at.since(at)));
         if let Some((_, delay_before)) = before {
-            self.spacing.sample(gap.saturating_add(delay.saturating_sub(delay_before)));
+            let part = f64::from(delay.bytes) / self.full;
+            if part >= TELLING {
+                let apart = gap.saturating_add(one_way.saturating_sub(delay_before));
+                self.spacing.sample((apart as f64 / part) as i64);
+            }
         }
         let packet = self.packet_time();
         if let Some(bursts) = &mut self.bursts {
@@ -149,10 +165,10 @@ impl Sense {
         as_i64(packet.saturating_mul(2)).max(gap / 4)
     }
 
-    /// `packet` bytes were delivered at `rate` bytes per second. The greatest rate is the line's, as far as it can be
+    /// Packets were delivered at `rate` bytes per second. The greatest rate is the line's, as far as it can be
     /// known from the share that one has of it.
-    pub(super) fn delivers(&mut self, packet: f64, rate: u64) {
-        let time = Duration::from_secs_f64((packet / rate.max(1) as f64).min(1.0));
+    pub(super) fn delivers(&mut self, rate: u64) {
+        let time = Duration::from_secs_f64((self.full / rate.max(1) as f64).min(1.0));
         if self.serialisation.is_zero() || time < self.serialisation {
             self.serialisation = time;
         }
@@ -165,13 +181,21 @@ impl Sense {
 
     /// Takes a delay into account, under a window of `window` packets. Whether it, or the mean where means count, exceeds the
     /// limit.
-    fn above(&mut self, delay: i64, sent_at: Instant, now: Instant, rtt: Duration, window: f64) -> bool {
+    fn above(&mut self, met: Delay, now: Instant, rtt: Duration, window: f64) -> bool {
+        let mut delay = met.one_way;
         let mut counts = Some(delay);
         match self.rule {
             DelayRule::Absolute { threshold } => {
-                self.look_for_leap(delay, sent_at, now, rtt);
+                let lacks = self.lacks(met.bytes);
+                delay = self.fill(delay, lacks);
+                counts = Some(delay);
+                self.look_for_leap(delay, met.sent_at, now, rtt);
+                let floor = self.base.floor();
                 let waited = self.base.sample(delay, now, rtt);
-                let step = self.follow(delay, waited, sent_at);
+                if self.base.floor() != floor {
+                    self.short.set_base(lacks);
+                }
+                let step = self.follow(met, waited);
                 self.tremble.sample(waited, self.base.tolerance(), step, now, rtt);
                 self.base.set_spread(self.tremble.spread());
                 // What the line's own trembling explains is no wait in a queue.
@@ -198,6 +222,19 @@ impl Sense {
         let above = self.limit().zip(counts).is_some_and(|(limit, counts)| counts > limit);
         self.calm = !above;
         above
+    }
+
+    /// What a packet lacks of a full one, as a share of it.
+    fn lacks(&self, bytes: u32) -> f64 {
+        (1.0 - f64::from(bytes) / self.full).max(0.0)
+    }
+
+    /// The delay that a full packet would have met. As long as no packets were seen close to each other, it is not known what the line
+    /// takes for one: the rate of delivery is no more than who sends little sends.
+    fn fill(&mut self, delay: i64, lacks: f64) -> i64 {
+        let time = self.spacing.settled().map_or(0, |apart| as_i64(self.serialisation.min(apart)));
+        self.base.shift(self.short.learn(time));
+        self.short.filled(delay, lacks)
     }
 
     fn look_for_leap(&mut self, delay: i64, sent_at: Instant, now: Instant, rtt: Duration) {
@@ -268,7 +305,7 @@ impl Sense {
         if self.round_trips != Some(false) {
             self.reset_scale(false);
         }
-        let above = self.above(delay.one_way, delay.sent_at, now, rtt, window);
+        let above = self.above(delay, now, rtt, window);
         if delay.sent_at < recover {
             self.run.reset();
             return false;
@@ -296,7 +333,8 @@ impl Sense {
             None => self.round_trips = Some(true),
             Some(true) => {}
         }
-        let above = self.above(as_i64(rtt), sent_at, now, rtt, window);
+        let met = Delay { sent_at, one_way: as_i64(rtt), bytes: self.full as u32 };
+        let above = self.above(met, now, rtt, window);
         // One sample stands for a whole ACK, so the rules for packets do not fit: two in a row.
         if sent_at < recover {
             self.run.reset();
@@ -310,8 +348,11 @@ impl Sense {
         if self.round_trips != Some(false) {
             self.reset_scale(false);
         }
-        self.above(delay.one_way, delay.sent_at, now, rtt, LEAST_AVERAGED);
-        self.limit().is_none_or(|limit| delay.one_way <= limit)
+        let above = self.above(delay, now, rtt, LEAST_AVERAGED);
+        match self.rule {
+            DelayRule::Averaged { .. } => self.limit().is_none_or(|limit| delay.one_way <= limit),
+            DelayRule::Absolute { .. } | DelayRule::Relative { .. } => !above,
+        }
     }
 
     /// Whether a round trip of `rtt` shows no queue on a path whose smallest was `least`. Never by a relative threshold,
@@ -339,6 +380,7 @@ impl Sense {
     fn reset_scale(&mut self, round_trips: bool) {
         self.round_trips = Some(round_trips);
         self.base = Base::new(self.tolerance);
+        self.short = Short::default();
         self.leap = Leap::default();
         self.tremble = Tremble::default();
         self.latest = None;
@@ -351,3 +393,6 @@ impl Sense {
 fn as_i64(duration: Duration) -> i64 {
     i64::try_from(nanos(duration)).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,10 @@ pub fn opened(proxied: bool) -> Opened {
 
 /// `packets` (a part of one counts) sent at `sent` are acknowledged an RTT later, each after a delay of `delay` ms.
 pub fn ack(controller: &mut dyn Controller, path: u32, packets: f64, sent: Instant, delay: i64) {
-    let delays = vec![Delay { sent_at: sent, one_way: delay * 1_000_000 }; (packets.ceil() as usize).max(1)];
+    let delays = vec![
+        Delay { sent_at: sent, one_way: delay * 1_000_000, bytes: PACKET };
+        (packets.ceil() as usize).max(1)
+    ];
     ack_after(controller, path, packets, sent, RTT, &delays);
 }
 

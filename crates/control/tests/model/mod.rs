@@ -230,7 +230,7 @@ impl World {
                 let p = f.paths.get_mut(&path).unwrap();
                 p.delivered += u64::from(PACKET);
                 let one_way = now.signed_nanos_since(sent) + p.clock;
-                p.pending.push((number, sent, Delay { sent_at: sent, one_way }));
+                p.pending.push((number, sent, Delay { sent_at: sent, one_way, bytes: PACKET }));
                 let urgent =
                     limit.is_some_and(|limit| one_way > limit) && p.pending.len() == 1 && p.pending.len() > 1;
                 if p.pending.len() >= ACK_PACKETS || urgent {
@@ -258,7 +258,7 @@ impl World {
                 let now = self.now;
                 let f = &mut self.flows[flow];
                 f.paths.get_mut(&path).unwrap().probing = false;
-                let delay = delay.map(|one_way| Delay { sent_at: sent, one_way });
+                let delay = delay.map(|one_way| Delay { sent_at: sent, one_way, bytes: PACKET });
                 let rtt = delay.is_some().then(|| now.since(sent));
                 f.controller.on_probe(path, &ProbeResult { now, delay, rtt });
                 self.send_all(flow);
@@ -285,7 +285,7 @@ impl World {
         let before = p.flight.len();
         let delays: Vec<Delay> = numbers
             .iter()
-            .map(|(_, sent_at, one_way)| Delay { sent_at: *sent_at, one_way: *one_way })
+            .map(|(_, sent_at, one_way)| Delay { sent_at: *sent_at, one_way: *one_way, bytes: PACKET })
             .collect();
         let (largest, sent_at, one_way) = *numbers.last().unwrap();
         let mut newly = 0_u32;

@@ -299,7 +299,7 @@ impl SendPath {
                 if rate_from.is_none_or(|(sent_at, _)| sent_at < packet.sent_at) {
                     rate_from = Some((packet.sent_at, packet.delivered));
                 }
-                let (sent_at, more) = (packet.sent_at, packet.more);
+                let (sent_at, bytes, more) = (packet.sent_at, packet.bytes, packet.more);
                 packet.first.iter().for_each(&mut arrived);
                 if more {
                     self.ledger.more(number).for_each(&mut arrived);
@@ -313,7 +313,7 @@ impl SendPath {
                     if let Some(one_way) = self.delay.sample(now, sent_at, stamp, rtt) {
                         let least = self.one_way.map_or(one_way, |(_, least)| least.min(one_way));
                         self.one_way = Some((one_way, least));
-                        delays.push(Delay { sent_at, one_way });
+                        delays.push(Delay { sent_at, one_way, bytes });
                     }
                 }
                 progress.grew |= self.mtu.acked(number);

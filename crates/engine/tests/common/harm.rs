@@ -99,15 +99,28 @@ pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
         ratios.sort_by(f64::total_cmp);
         [percentile(&ratios, 50), percentile(&ratios, 90), beside.share, beside.back]
     };
+    mean(seeds, of)
+}
+
+/// The same of [`requests`]: percentiles as multiples of those alone.
+pub fn requested(seeds: u64, queue: usize, others: u8) -> [f64; 4] {
+    mean(seeds, |seed| {
+        let (alone, beside) = (requests(seed, queue, 0), requests(seed, queue, others));
+        let times = |percent| percentile(&beside.took, percent) / percentile(&alone.took, percent);
+        [times(50), times(90), beside.share, beside.back]
+    })
+}
+
+fn mean(seeds: u64, of: impl Fn(u64) -> [f64; 4]) -> [f64; 4] {
     let sum = (1..=seeds).map(of).reduce(|sum, found| core::array::from_fn(|at| sum[at] + found[at]));
     sum.expect("a seed").map(|sum| sum / seeds as f64)
 }
 
 /// Requests of 20 kB over TCP, one each 200 ms on average, beside so many background transfers, on 10 Mbit/s with an RTT of 20 ms
 /// and a queue of so many packets. A request begins with a window of ten segments (RFC 6928).
-pub fn requests(queue: usize, others: u8) -> Harm {
+pub fn requests(seed: u64, queue: usize, others: u8) -> Harm {
     let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), "harp", others);
-    let mut chance = Random::component(1, "requests");
+    let mut chance = Random::component(seed, "requests");
     let begins = Duration::from_secs(20);
     let mut start = Instant::ZERO + begins;
     let (client, flows) = client(&mut world, |to| {

@@ -110,8 +110,10 @@ pub struct Settings {
     pub policy: Policy,
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<Rule>,
-    /// What flows may have in flight beyond what the windows of the paths ask for, in percent of it. Without it the windows could never
-    /// be found too small, and would not grow; it waits at the entry.
+    /// What flows may have in flight beyond what the windows of the paths ask for, in percent of it, and no more than half of what a flow
+    /// may have waiting at the entry, where it waits. Without it the windows could never be found too small, and would not grow. Half
+    /// of it was too little where one flow has a session for itself: what its host sends comes in bunches, and follows the windows
+    /// a round trip later.
     pub headroom_percent: u32,
     /// Which rule finds what paths lose, and so tells the controller. By packet numbers of the paths the session does it.
     pub loss: crate::loss::Rule,
@@ -140,7 +142,7 @@ impl Default for Settings {
             timer: Timer::default(),
             policy: Policy::default(),
             window: Some(Rule::Delivered),
-            headroom_percent: 50,
+            headroom_percent: 100,
             loss: crate::loss::Rule::PathNumbers,
             cache: None,
             bundle: Bundle::Site,

@@ -276,7 +276,9 @@ impl Gateway {
         }
         let flow_limit = settings.window.map_or(u64::MAX, |rule| {
             let total = total(rule, &View { paths: windows, inner_rtt, reorder_wait: apart });
-            let headroom = total / 100 * u64::from(settings.headroom_percent);
+            // It waits at the entry, which is not to drop what was asked for.
+            let most = settings.entry.flow_bytes as u64 / 2;
+            let headroom = (total / 100 * u64::from(settings.headroom_percent)).min(most);
             share(total.saturating_add(headroom), receivers, LEAST_SHARE)
         });
         Some(Way { until: now, flow_limit, largest, best, rtt, longest, reorder_wait })

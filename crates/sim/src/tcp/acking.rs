@@ -142,7 +142,7 @@ impl Connection {
         // that arrival.
         let known = segment.echo == stamp(progress.sent_at) && !segment.has(FIN);
         let one_way = nanos_between(segment.echo, segment.stamp);
-        let delay = [Delay { sent_at: progress.sent_at, one_way }];
+        let delay = [Delay { sent_at: progress.sent_at, one_way, bytes: self.mss as u32 }];
         let acked = Acked {
             now,
             bytes: progress.bytes,
@@ -184,7 +184,7 @@ impl Connection {
             && self.choked
         {
             let one_way = nanos_between(segment.echo, segment.stamp);
-            let delay = Some(Delay { sent_at, one_way });
+            let delay = Some(Delay { sent_at, one_way, bytes: self.mss as u32 });
             bundle.controller.on_probe(self.path, &ProbeResult { now, delay, rtt: Some(rtt) });
         }
     }
