@@ -57,6 +57,12 @@ impl Distance {
             Self::Nanos(nanos) => nanos,
         }
     }
+
+    /// Met by a packet of any size: which, its last bits say.
+    fn of_packet(self, sent_at: Instant) -> Delay {
+        let one_way = self.nanos();
+        Delay { sent_at, one_way, bytes: (one_way.unsigned_abs() / 1_000 % 2_000) as u32 }
+    }
 }
 
 #[derive(Arbitrary, Debug)]
@@ -101,8 +107,7 @@ fuzz_target!(|story: Story| {
             }
             Step::Acked { path, bytes, age, rtt, delays, limited, rate, ce } => {
                 let sent_at = now - millis(*age);
-                let delays: Vec<Delay> =
-                    delays.iter().map(|distance| Delay { sent_at, one_way: distance.nanos() }).collect();
+                let delays: Vec<Delay> = delays.iter().map(|distance| distance.of_packet(sent_at)).collect();
                 let acked = Acked {
                     now,
                     bytes: (*bytes).into(),
@@ -131,7 +136,7 @@ fuzz_target!(|story: Story| {
                 controller.on_undo(pick(*path), &Undo { now, sent_at: now - millis(*age) });
             }
             Step::Probe(path, distance) => {
-                let delay = distance.map(|distance| Delay { sent_at: now, one_way: distance.nanos() });
+                let delay = distance.map(|distance| distance.of_packet(now));
                 controller.on_probe(pick(*path), &ProbeResult { now, delay, rtt: None });
             }
             Step::Route(path) => controller.on_route_change(pick(*path), now),
