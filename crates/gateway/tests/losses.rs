@@ -1,6 +1,7 @@
 //! Losses between gateways: found by each of the three rules, and mended from the cache.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that has no value has failed")]
 
+#[allow(dead_code, reason = "each test program uses its part")]
 mod common;
 
 use byway_gateway::cache;

@@ -9,7 +9,7 @@ mod common;
 use byway_gateway::site::Settings;
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
-use common::{Plan, Sites};
+use common::{Plan, Sites, carried_all};
 
 const MB: u64 = 1_000_000;
 
@@ -43,15 +43,6 @@ fn fetch(sites: &mut Sites, bytes: u64, limit_ms: u64) -> f64 {
     );
     let delivered = a.gateway.counters().delivered_bytes - before;
     delivered as f64 * 8.0 / sites.world.now().since(begun).as_secs_f64() / 1e6
-}
-
-fn carried_all(sites: &Sites) {
-    for site in [sites.alice, sites.bob] {
-        let site = &sites.world[site];
-        let counters = site.gateway.counters();
-        assert_eq!(site.plain_packets, 0, "{counters:?}");
-        assert_eq!((counters.forbidden, counters.malformed, counters.overrun), (0, 0, 0), "{counters:?}");
-    }
 }
 
 #[test]

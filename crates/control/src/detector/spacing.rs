@@ -16,6 +16,8 @@ pub struct Spacing {
     pairs: usize,
     /// What earlier blocks said, the latest first; zero where there is none yet.
     said: [i64; Self::BLOCKS],
+    /// The least of that, looked for once a block.
+    settled: Option<Duration>,
 }
 
 impl Spacing {
@@ -46,13 +48,15 @@ impl Spacing {
             self.said.rotate_right(1);
             self.said[0] = says;
             self.pairs = 0;
+            let least = self.said.iter().filter(|said| **said > 0).min();
+            self.settled = least.map(|least| Duration::from_nanos(least.unsigned_abs()));
         }
     }
 
     /// The time that a packet takes, or longer if packets never met in a queue; `None` until pairs were seen.
     #[must_use]
     pub fn packet(&self) -> Option<Duration> {
-        self.settled().or_else(|| {
+        self.settled.or_else(|| {
             // As many too close ones as there may be by now.
             let rank = (self.pairs * Self::FEW / Self::BLOCK).max(Self::PAIRS);
             let least = self.least.get(rank - 1).filter(|_| self.pairs >= Self::PAIRS)?;
@@ -63,9 +67,8 @@ impl Spacing {
     /// The same, once enough pairs were seen for some of them to have met in a queue, or nearly: who begins sends packets far from each
     /// other.
     #[must_use]
-    pub fn settled(&self) -> Option<Duration> {
-        let least = self.said.iter().filter(|said| **said > 0).min()?;
-        Some(Duration::from_nanos(least.unsigned_abs()))
+    pub const fn settled(&self) -> Option<Duration> {
+        self.settled
     }
 }
 

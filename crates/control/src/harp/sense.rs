@@ -229,7 +229,7 @@ impl Sense {
         (1.0 - f64::from(bytes) / self.full).max(0.0)
     }
 
-    /// The delay that a full packet would have met. As long as no packets were seen close to each other, it is not known what the line
+    /// The delay that a full packet would have met. As long as too few packets were seen close to each other, it is not known what the line
     /// takes for one: the rate of delivery is no more than who sends little sends.
     fn fill(&mut self, delay: i64, lacks: f64) -> i64 {
         let time = self.spacing.settled().map_or(0, |apart| as_i64(self.serialisation.min(apart)));
@@ -348,11 +348,9 @@ impl Sense {
         if self.round_trips != Some(false) {
             self.reset_scale(false);
         }
-        let above = self.above(delay, now, rtt, LEAST_AVERAGED);
-        match self.rule {
-            DelayRule::Averaged { .. } => self.limit().is_none_or(|limit| delay.one_way <= limit),
-            DelayRule::Absolute { .. } | DelayRule::Relative { .. } => !above,
-        }
+        self.above(delay, now, rtt, LEAST_AVERAGED);
+        let met = self.short.filled(delay.one_way, self.lacks(delay.bytes));
+        self.limit().is_none_or(|limit| met <= limit)
     }
 
     /// Whether a round trip of `rtt` shows no queue on a path whose smallest was `least`. Never by a relative threshold,

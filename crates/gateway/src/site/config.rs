@@ -65,7 +65,7 @@ pub enum Bundle {
     /// All flows between two sites, which share its windows (HIR).
     #[default]
     Site,
-    /// One flow each (Harp, section III), so that flows compete as those of TCP do.
+    /// One flow each (Harp, section III): how they share a line is their controllers' doing.
     Flow,
 }
 

@@ -266,3 +266,13 @@ impl Plan {
         }
     }
 }
+
+/// Holds that gateways carried every packet, and that none was wrong.
+pub fn carried_all(sites: &Sites) {
+    for site in [sites.alice, sites.bob] {
+        let site = &sites.world[site];
+        let counters = site.gateway.counters();
+        assert_eq!(site.plain_packets, 0, "{counters:?}");
+        assert_eq!((counters.forbidden, counters.malformed, counters.overrun), (0, 0, 0), "{counters:?}");
+    }
+}
