@@ -41,6 +41,10 @@ impl Burst {
     /// A growth by less is none, in nanoseconds, nor one by less than so many packets.
     const LEAST: i64 = 4_000_000;
     const LEAST_PACKETS: i64 = 2;
+    /// The same where nothing of one's own can have waited, so that nothing is in doubt. It is no more than what counts as a queue
+    /// in company at 10 Mbit/s: of the few packets that end a request a queue remains that is shorter than `LEAST`, and who sends little
+    /// took it for its own.
+    const LEAST_ALONE: i64 = 3_000_000;
     /// A packet may take longer on the line than thought by such a part of its time.
     const IN_DOUBT: i64 = 4;
 
@@ -63,7 +67,8 @@ impl Burst {
         self.least = self.least.least(self.latest);
         let grown =
             self.latest.all.saturating_sub(least.all).min(self.latest.others.saturating_sub(least.others));
-        let steady = Self::LEAST.max(packet.saturating_mul(Self::LEAST_PACKETS));
+        let least = if own == 0 { Self::LEAST_ALONE } else { Self::LEAST };
+        let steady = least.max(packet.saturating_mul(Self::LEAST_PACKETS));
         grown > steady.saturating_add(spread)
     }
 }
@@ -94,6 +99,19 @@ mod tests {
         for (gap, by) in [(1, 503), (2, 504), (10, 520), (24, 528)] {
             let seen = look(gap, ten_packets).unwrap_or(0);
             assert!((500..=by).contains(&seen), "{gap} ms apart: {seen}");
+        }
+    }
+
+    #[test]
+    fn the_few_packets_that_end_a_request_are_seen_by_who_sends_little_and_meets_their_queue() {
+        // Five packets at 500 ms, beside a sender with half of the line and a packet each 10 ms.
+        let five = |at: i64| if at < 500 { 0 } else { (12 - (at - 500)).max(0) * MS / 2 };
+        for (after, seen) in [(0, true), (5, true), (8, false)] {
+            let mut burst = Burst::default();
+            let found = (0..100)
+                .map(|number| after + 10 * number)
+                .any(|at: i64| burst.sample(five(at), Instant::from_millis(at as u64), PACKET, 0));
+            assert_eq!(found, seen, "{after} ms after");
         }
     }
 

@@ -9,7 +9,7 @@ const EXPLAINS: u32 = 2;
 /// What a window may be, as a share of the one that would have filled the line without a queue.
 const LEVEL: f64 = 0.95;
 /// What that becomes when a queue is felt that no burst explains.
-const LOWER: f64 = 0.89;
+const LOWER: f64 = 0.86;
 /// It is lowered no more often than this.
 const BETWEEN: Duration = Duration::from_millis(500);
 /// One packet in two RTTs is always fair.

@@ -159,7 +159,10 @@ impl Sense {
         }
         let packet = self.packet_time();
         if let Some(bursts) = &mut self.bursts {
-            let work = as_i64(packet.mul_f64(self.size));
+            // Where delays tremble, the distance of two packets is as uncertain; of a quarter `Burst` takes care.
+            let uncertain = (packet * 3 / 4 + Duration::from_nanos(self.tremble.spread().unsigned_abs()))
+                .clamp(packet, self.serialisation.max(packet));
+            let work = as_i64(uncertain.mul_f64(self.size));
             self.burst |= bursts.sample(waited, sent_at, work, self.tremble.spread());
         }
         as_i64(packet.saturating_mul(2)).max(gap / 4)
