@@ -43,7 +43,7 @@ pub mod wvegas;
 pub use balia::Balia;
 pub use bmc::Bmc;
 pub use bundle::{Coupled, Each, Paths, Single};
-pub use catalogue::{Class, NAMES, by_name};
+pub use catalogue::{Choice, ChoiceError, Class, NAMES, Sender, by_name, controller};
 pub use contract::{
     Acked, Allowance, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, Wants,
 };

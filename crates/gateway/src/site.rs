@@ -40,6 +40,7 @@ use crate::{pick, window};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
+use byway_control::{Choice, ChoiceError, Sender, controller};
 use byway_engine::connection::Event;
 use byway_engine::{Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_wire::{Input, Instant, Machine, Out, Transmit};
@@ -63,7 +64,7 @@ struct By {
 pub struct Gateway {
     endpoint: Endpoint,
     settings: Settings,
-    congestion: &'static str,
+    congestion: Choice,
     rules: Rules,
     serves: Vec<Served>,
     announcement: Vec<Vec<u8>>,
@@ -98,11 +99,11 @@ pub struct Gateway {
 }
 
 /// Why a gateway cannot be made of its configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Impossible {
-    /// There is no such controller.
-    #[error("there is no congestion controller of this name")]
-    Congestion,
+    /// There is no such controller, or it has no such options.
+    #[error(transparent)]
+    Congestion(#[from] ChoiceError),
     /// What it serves cannot be announced.
     #[error("more hosts and ports are served than can be announced; use wider prefixes")]
     Serves,
@@ -114,7 +115,7 @@ impl Gateway {
     /// # Errors
     /// See [`Impossible`].
     pub fn new(config: Config) -> Result<Self, Impossible> {
-        byway_control::by_name(config.congestion, 0).ok_or(Impossible::Congestion)?;
+        controller(&config.congestion, Sender::Session, 0)?;
         let announcement = announce(config.serial, &config.serves).ok_or(Impossible::Serves)?;
         let Settings { dead_after, flows, exit, entry, loss, cache, .. } = config.settings;
         let watches = Self::watches(&config.settings);
@@ -127,7 +128,7 @@ impl Gateway {
         };
         let known = peers::Known {
             keys: config.peers.iter().map(|peer| peer.key).collect(),
-            congestion: config.congestion,
+            congestion: config.congestion.clone(),
         };
         let endpoint = Endpoint::new(EndpointConfig {
             identity: config.identity,
@@ -306,7 +307,7 @@ impl Gateway {
             };
             self.dials += 1;
             let busy = tunnel.dialling.is_some() || !tunnel.sessions.is_empty();
-            let dialled = peer.dial(now, busy, &mut self.endpoint, (self.congestion, self.dials));
+            let dialled = peer.dial(now, busy, &mut self.endpoint, (&self.congestion, self.dials));
             tunnel.dialling = dialled.or(tunnel.dialling);
             if peer.announcing.is_some_and(|announcing| announcing.at <= now) {
                 peer.on_announced(now);

@@ -5,11 +5,11 @@
 
 use crate::record::Record;
 use crate::setup::{
-    Arrivals, Carrier, Change, Changed, Congestion, Cross, Demand, Discipline, End, Line, LineSpec, Network,
-    Queue, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+    Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, End, Line, LineSpec, Network, Queue,
+    Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
 };
 use crate::world::{self, RunError};
-use byway_control::NAMES;
+use byway_control::{Choice, NAMES};
 use byway_sim::Random;
 use byway_wire::Duration;
 use core::sync::atomic::AtomicBool;
@@ -225,7 +225,7 @@ fn transfer(number: u64, relays: &[String], random: &mut Random) -> Transfer {
         to: End::Node("D".into()),
         paths,
         carrier,
-        congestion: Congestion { name: name.into(), options: BTreeMap::new() },
+        congestion: Choice { name: name.into(), options: BTreeMap::new() },
         demand: Demand::Size(10_000 + random.below(1_500_000)),
         start: millis(random, 0, 3_000),
         start_jitter: Duration::ZERO,
@@ -240,7 +240,7 @@ fn requests(random: &mut Random) -> Requests {
         server: "S".into(),
         arrivals: Arrivals::Open { count: 20, every: millis(random, 50, 2_000), poisson: true },
         sizes: if random.chance(0.5) { Sizes::Web } else { Sizes::Fixed(20_000) },
-        congestion: Congestion { name: "newreno".into(), options: BTreeMap::new() },
+        congestion: Choice { name: "newreno".into(), options: BTreeMap::new() },
         tcp: TcpOptions::default(),
         start: Duration::ZERO,
         stop: None,

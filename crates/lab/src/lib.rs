@@ -5,7 +5,6 @@
 //! `report` show them. What a plan may say stands in `docs/lab.md`.
 
 pub mod bench;
-pub mod congestion;
 pub mod expect;
 pub mod experiment;
 pub mod figure;

@@ -2,6 +2,7 @@
 
 mod gateways;
 
+use byway_control::Choice;
 use byway_sim::PipeConfig;
 use byway_sim::pipe::Bursts;
 use byway_sim::queue::{self, CodelConfig, RedConfig};
@@ -171,7 +172,7 @@ pub struct Transfer {
     /// What carries it.
     pub carrier: Carrier,
     /// Its congestion controller.
-    pub congestion: Congestion,
+    pub congestion: Choice,
     /// What there is to send.
     pub demand: Demand,
     /// When it begins.
@@ -264,15 +265,6 @@ impl Default for TcpOptions {
     }
 }
 
-/// A controller by name, and what it leaves open.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Congestion {
-    /// As `--congestion` takes it.
-    pub name: String,
-    /// Its options by name.
-    pub options: BTreeMap<String, f64>,
-}
-
 /// What there is to send.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
@@ -298,7 +290,7 @@ pub struct Requests {
     /// How large they are.
     pub sizes: Sizes,
     /// The server's congestion controller.
-    pub congestion: Congestion,
+    pub congestion: Choice,
     /// The hosts' TCP.
     pub tcp: TcpOptions,
     /// The first not before.

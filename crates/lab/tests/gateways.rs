@@ -89,7 +89,7 @@ fn what_a_plan_says_of_gateways_is_read() {
     let plan = read(&gateways(more));
     let setup = &plan.variants[0];
     let [sites] = setup.gateways.as_slice() else { panic!("{:?}", setup.gateways) };
-    assert_eq!((sites.congestion.as_str(), sites.settings.bundle), ("harp-joint", Bundle::Flow));
+    assert_eq!((sites.congestion.name.as_str(), sites.settings.bundle), ("harp-joint", Bundle::Flow));
     let settings = sites.settings;
     assert_eq!((settings.window, settings.headroom_percent), (Some(Rule::Literal), 20));
     assert_eq!((settings.timer, settings.entry.flow_bytes), (Timer::Harp { rho: 2.0 }, 65_000));
@@ -113,7 +113,8 @@ fn mistakes_are_told_with_their_line() {
         ("bundle = \"pair\"", "expected site or flow"),
         ("window = \"half\"", "expected delivered, literal or off"),
         ("timer = { rho = 1 }", "harp, harp-relative, hir, hir-relative or peak"),
-        ("congestion = \"cubicle\"", "no such controller"),
+        ("congestion = \"cubicle\"", "no congestion controller `cubicle`"),
+        ("congestion = \"hir:pockets=20\"", "hir has no option pockets"),
         ("relays = \"none\"", "expected prefer, exclude or any"),
         ("choice = \"random\"", "expected waiting or literal"),
         ("loss = \"luck\"", "expected all-passed, batched or path-numbers"),

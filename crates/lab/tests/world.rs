@@ -1,11 +1,12 @@
 //! Small worlds from end to end.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test says so when it cannot go on")]
 
+use byway_control::Choice;
 use byway_lab::Record;
 use byway_lab::record::{RequestRecord, TransferRecord};
 use byway_lab::setup::{
-    Arrivals, Carrier, Change, Changed, Congestion, Cross, Demand, End, Line, LineSpec, Network, Queue,
-    Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+    Arrivals, Carrier, Change, Changed, Cross, Demand, End, Line, LineSpec, Network, Queue, Requests,
+    SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
 };
 use byway_lab::world::{RunError, memory_bound, run};
 use byway_wire::Duration;
@@ -42,8 +43,8 @@ fn both(from: &str, to: &str, mbit: u64, millis: u64) -> [Line; 2] {
     [(from, to), (to, from)].map(|(from, to)| Line { from: from.into(), to: to.into(), spec: spec.clone() })
 }
 
-fn congestion(name: &str) -> Congestion {
-    Congestion { name: name.into(), options: BTreeMap::new() }
+fn congestion(name: &str) -> Choice {
+    Choice { name: name.into(), options: BTreeMap::new() }
 }
 
 fn node(name: &str) -> End {
@@ -335,7 +336,10 @@ fn what_is_wrong_in_a_plan_is_named() {
         "bulk: 2 nodes that begin with \"R\" are wanted, but only 1 can be chosen"
     );
     let unknown = said(&with(session("bulk", "S", "D", &[Way::Direct], "reno")));
-    assert!(unknown.starts_with("bulk: there is no controller called reno; there are "), "{unknown}");
+    assert!(
+        unknown.starts_with("bulk: there is no congestion controller `reno`: choose one of "),
+        "{unknown}"
+    );
     let mut wrong = bulk(&[Way::Direct]);
     wrong.congestion.options.insert("gamma".into(), 1.0);
     let unknown = said(&with(wrong));
@@ -494,7 +498,7 @@ fn cross_traffic_takes_its_rate() {
 
 #[test]
 fn every_controller_moves_bulk_over_both_carriers() {
-    for named in byway_lab::congestion::names() {
+    for named in byway_control::catalogue::names() {
         let mut setup = setup(15.0, detour());
         setup.transfers.push(session("bulk", "S", "D", &[Way::Direct, through("R")], named.name));
         let record = go(&setup, 1);

@@ -43,7 +43,7 @@ pub enum LabCommand {
     Harm(LabHarm),
     /// List the networks that a plan can name
     Topologies,
-    /// List the congestion controllers that a plan can name, with their options
+    /// List the congestion controllers that a plan, `--congestion` and gateways can name, with their options
     Controllers,
     /// Build the network of a plan on this machine, with real kernels and the simulator's links
     Up(LabUp),

@@ -81,7 +81,8 @@ pub struct Send {
     /// How much to ask of lines that others use too
     #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
     pub priority: Priority,
-    /// Congestion controller by name [default: the one of the priority]
+    /// Congestion controller by name, with options if they are to differ: hir:packets=20:delta=0.2 (`byway lab controllers` lists
+    /// both) [default: the one of the priority]
     #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
     pub congestion: Option<String>,
     /// Local address to send from; repeatable, each adds paths [default: every address with a route]

@@ -9,6 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::identity::{Identity, PublicKey};
 use crate::state::StateDir;
 use anyhow::{Context as _, Result};
+use byway_control::{Choice, ChoiceError, Class, Sender, controller};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
 use byway_gateway::loss::Rule;
@@ -59,7 +60,7 @@ pub struct GatewayConfig {
     /// Where it answers `byway gateway status`; `None`: where [`GatewayConfig::status_socket`] says.
     pub status: Option<PathBuf>,
     /// The controller of its sessions.
-    pub congestion: &'static str,
+    pub congestion: Choice,
     /// Hosts behind it.
     pub serves: Vec<Served>,
     /// Other gateways.
@@ -202,7 +203,7 @@ impl GatewayConfig {
             suites: Suites::SECURE,
             seed,
             connection: byway_engine::Config::default(),
-            congestion: self.congestion,
+            congestion: self.congestion.clone(),
             peers: self.peers.iter().map(peer).collect(),
             rules: self.rules.clone(),
             serves: self.serves.clone(),
@@ -351,18 +352,15 @@ fn bundle(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Bundle, C
     })
 }
 
-fn congestion(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<&'static str, ConfigError> {
-    let Some(told) = told else { return Ok("harp") };
-    let known = byway_control::NAMES.iter().map(|(name, _)| *name);
-    known.clone().find(|name| name == told.as_ref()).ok_or_else(|| {
-        let known: Vec<&str> = known.collect();
-        let what = format!(
-            "there is no congestion controller `{}`: choose one of {}",
-            told.as_ref(),
-            known.join(", ")
-        );
-        place.at(told.span(), &what)
-    })
+fn congestion(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Choice, ConfigError> {
+    let Some(told) = told else {
+        return Ok(Choice { name: Class::Background.default_name().to_owned(), ..Choice::default() });
+    };
+    let chosen = told.as_ref().parse().and_then(|choice| {
+        controller(&choice, Sender::Session, 0)?;
+        Ok(choice)
+    });
+    chosen.map_err(|error: ChoiceError| place.at(told.span(), &error.to_string()))
 }
 
 fn tun(place: &Place<'_>, told: Option<Spanned<String>>) -> Result<String, ConfigError> {

@@ -11,7 +11,7 @@ use crate::ticket::Ticket;
 use crate::transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
 use crate::units::Bytes;
 use anyhow::{Context as _, Result};
-use byway_control::{Class, Controller, NAMES, by_name};
+use byway_control::{Class, Controller, Sender};
 use byway_engine::Config;
 use byway_files::Totals;
 use byway_net::Clock;
@@ -164,19 +164,15 @@ fn relays(arguments: &Send) -> Result<Vec<Word>> {
 
 fn controller(arguments: &Send) -> Result<Box<dyn Controller>> {
     let seed = u64::from_be_bytes(byway_net::seed()?);
-    let Some(name) = &arguments.congestion else {
+    let Some(text) = &arguments.congestion else {
         let class = match arguments.priority {
             Priority::Background => Class::Background,
             Priority::Normal => Class::Normal,
         };
         return Ok(class.controller(seed));
     };
-    by_name(name, seed).ok_or_else(|| {
-        let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-        let sentence =
-            format!("there is no congestion controller {name:?}: choose one of {}", known.join(", "));
-        Failure::new(Exit::Usage, sentence).into()
-    })
+    let chosen = text.parse().and_then(|choice| byway_control::controller(&choice, Sender::Session, seed));
+    chosen.map_err(|error| Failure::new(Exit::Usage, error.to_string()).into())
 }
 
 /// Every address that a datagram may be sent to first.

@@ -11,6 +11,7 @@ use crate::serves::Served;
 use crate::window::Rule;
 use alloc::string::String;
 use alloc::vec::Vec;
+use byway_control::Choice;
 use byway_engine::endpoint::Reach;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
@@ -30,8 +31,8 @@ pub struct Config {
     /// What sessions are made with. Datagrams are taken whatever it says, and a silent peer is given up after
     /// [`Settings::dead_after`].
     pub connection: byway_engine::Config,
-    /// The controller of each session, by name ([`byway_control::by_name`]).
-    pub congestion: &'static str,
+    /// The controller of each session.
+    pub congestion: Choice,
     /// Other gateways.
     pub peers: Vec<Peer>,
     /// Which flows are background.

@@ -163,7 +163,7 @@ impl Gateway {
             known => known.to_vec(),
         };
         self.dials += 1;
-        let connect = peer.connect(addresses, FOR_FLOW, (self.congestion, self.dials));
+        let connect = peer.connect(addresses, FOR_FLOW, (&self.congestion, self.dials));
         let handle = connect.and_then(|connect| self.endpoint.connect(now, connect).ok());
         let Some(peer) = self.peers.get_mut(index) else { return };
         let Some(handle) = handle else { return peer.gate.shut(now) };

@@ -5,11 +5,10 @@ use super::own::Gate;
 use crate::encap::Label;
 use crate::flow::FlowId;
 use crate::serves::Directory;
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use byway_control::by_name;
+use byway_control::{Choice, Sender, controller};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Admission, Admit, Connect, Endpoint, Handle};
 use byway_wire::{Duration, Instant};
@@ -94,7 +93,7 @@ impl Peer {
         now: Instant,
         busy: bool,
         endpoint: &mut Endpoint,
-        (congestion, seed): (&str, u64),
+        (congestion, seed): (&Choice, u64),
     ) -> Option<Handle> {
         if self.retry_at.is_none_or(|at| at > now) || busy {
             return None;
@@ -113,9 +112,9 @@ impl Peer {
         &self,
         addresses: Vec<SocketAddr>,
         said: &[u8],
-        (congestion, seed): (&str, u64),
+        (congestion, seed): (&Choice, u64),
     ) -> Option<Connect> {
-        let controller = by_name(congestion, seed)?;
+        let controller = controller(congestion, Sender::Session, seed).ok()?;
         Some(Connect { peer: self.config.key, addresses, application: said.to_vec(), controller })
     }
 
@@ -177,7 +176,7 @@ pub(super) fn speaker(peers: &[Peer], host: IpAddr, some: impl Fn(usize) -> bool
 /// Takes the gateways that are known.
 pub(super) struct Known {
     pub keys: Vec<PublicKey>,
-    pub congestion: &'static str,
+    pub congestion: Choice,
 }
 
 impl Admission for Known {
@@ -189,7 +188,7 @@ impl Admission for Known {
         let Some(index) = self.keys.iter().position(|key| *key == peer) else {
             return reject(6, "this gateway does not know your key: it must be among its peers");
         };
-        let controller: Option<Box<dyn byway_control::Controller>> = by_name(self.congestion, index as u64);
-        controller.map_or_else(|| reject(1, "no controller"), Admit::Accept)
+        let controller = controller(&self.congestion, Sender::Session, index as u64);
+        controller.map_or_else(|_| reject(1, "no controller"), Admit::Accept)
     }
 }

@@ -236,7 +236,7 @@ impl Plan {
             suites: Suites::SECURE,
             seed: [site + 9; 32],
             connection: byway_engine::Config::default(),
-            congestion: self.congestion,
+            congestion: self.congestion.parse().expect("a controller"),
             peers: vec![Peer {
                 name: "the other".into(),
                 key: identity(2 - site).public(),

@@ -1,9 +1,9 @@
 //! `[[gateways]]`: who carries the flows of hosts, and how.
 
 use super::reader::{Reader, Wrong};
-use super::sections::{name, pair, ways, when};
+use super::sections::{congestion, name, pair, ways, when};
 use crate::setup::{Gateways, Way};
-use byway_control::by_name;
+use byway_control::Sender;
 use byway_gateway::pick::{Policy, Relays};
 use byway_gateway::reorder::Timer;
 use byway_gateway::site::{Bundle, Settings};
@@ -37,9 +37,9 @@ fn gateways(reader: &Reader<'_>) -> Result<Gateways, Wrong> {
     if !only_known || !paths.contains(&Way::Direct) {
         return reader.wrong("paths", "gateways need \"direct\" among their ways, and the others by name");
     }
-    let congestion = reader.text("congestion")?.unwrap_or_else(|| "harp".to_owned());
-    if by_name(&congestion, 0).is_none() {
-        return reader.wrong("congestion", "there is no such controller (byway lab controllers)");
+    let congestion = congestion(reader, "harp")?;
+    if let Err(error) = byway_control::controller(&congestion, Sender::Session, 0) {
+        return reader.wrong("congestion", error.to_string());
     }
     Ok(Gateways { name: name(reader)?, between, paths, congestion, settings: settings(reader)? })
 }

@@ -5,9 +5,10 @@ use super::node::{Node, Value};
 use super::reader::{Reader, Wrong};
 use super::units::{self, Kind};
 use crate::setup::{
-    Arrivals, Carrier, Change, Changed, Congestion, Cross, Demand, Discipline, End, Gateways, Line, LineSpec,
-    Network, Queue, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+    Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, End, Gateways, Line, LineSpec, Network,
+    Queue, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
 };
+use byway_control::{Choice, ChoiceError};
 use byway_wire::Duration;
 use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 
@@ -263,10 +264,12 @@ pub(super) fn ways(reader: &Reader<'_>) -> Result<Vec<Way>, Wrong> {
     Ok(ways)
 }
 
-fn congestion(reader: &Reader<'_>, otherwise: &str) -> Result<Congestion, Wrong> {
-    let name = reader.text("congestion")?.unwrap_or_else(|| otherwise.to_owned());
-    let options = reader.table("options", |options| options.numbers())?.unwrap_or_default();
-    Ok(Congestion { name, options })
+pub(super) fn congestion(reader: &Reader<'_>, otherwise: &str) -> Result<Choice, Wrong> {
+    let text = reader.text("congestion")?.unwrap_or_else(|| otherwise.to_owned());
+    let mut choice: Choice =
+        text.parse().or_else(|error: ChoiceError| reader.wrong("congestion", error.to_string()))?;
+    choice.options.extend(reader.table("options", |options| options.numbers())?.unwrap_or_default());
+    Ok(choice)
 }
 
 fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, Wrong> {

@@ -1,6 +1,7 @@
 //! Two gateways that carry the flows of the hosts behind them.
 
 use super::Way;
+use byway_control::Choice;
 use byway_gateway::site::Settings;
 
 /// A gateway at each of two nodes, and sessions between them.
@@ -13,7 +14,7 @@ pub struct Gateways {
     /// The ways between them; the direct one is among them.
     pub paths: Vec<Way>,
     /// The controller of the session, as `--congestion` takes it.
-    pub congestion: String,
+    pub congestion: Choice,
     /// How they behave.
     pub settings: Settings,
 }

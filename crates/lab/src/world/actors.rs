@@ -8,7 +8,6 @@ use super::session::{Manner, Receiver, Sender, Task, Ticket};
 use super::supply::Supply;
 use super::tcp;
 use super::wang::{Hops, Source, Wanted};
-use crate::congestion;
 use crate::setup::{Carrier, Cross, Gateways, Requests, SessionOptions, Setup, TcpOptions, Transfer};
 use byway_engine::Config;
 use byway_engine::config::{AckWay, Pnack, Tau};
@@ -172,13 +171,10 @@ impl Stage<'_, '_> {
             ways.push(links);
             words.insert(relay, word);
         }
-        let congestion = congestion::Carrier::Session;
-        let controller = congestion::controller(
-            &transfer.congestion,
-            congestion,
-            self.random("choices", &transfer.name).next_u64(),
-        )
-        .map_err(|error| RunError::Congestion { of: transfer.name.clone(), error })?;
+        let seed = self.random("choices", &transfer.name).next_u64();
+        let controller =
+            byway_control::controller(&transfer.congestion, byway_control::Sender::Session, seed)
+                .map_err(|error| RunError::Congestion { of: transfer.name.clone(), error })?;
         let manner = Manner { config: config(options), real_bytes: options.real_bytes };
         let ticket = Ticket::default();
         let standing = words.values().cloned().collect();

@@ -6,7 +6,6 @@ use super::layout::Layout;
 use super::losses::Finding;
 use super::relays::Relays;
 use crate::setup::{Gateways, Way};
-use byway_control::NAMES;
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_gateway::rules::{Action, Rule, Rules};
@@ -273,8 +272,6 @@ impl Draft {
             self.doors.each_ref().map(|doors| doors.iter().map(|door| Prefix::of(door.host.ip(), 32)));
         let hosts = hosts.map(Iterator::collect::<Vec<_>>);
         let finding = Rc::new(RefCell::new(Finding::default()));
-        let congestion = NAMES.iter().find(|(name, _)| *name == self.gateways.congestion);
-        let congestion = congestion.map_or("harp", |(name, _)| *name);
         let group = self.gateways.name.clone();
         let mut handles = Vec::new();
         let [doors_a, doors_b] = self.doors;
@@ -301,7 +298,7 @@ impl Draft {
                 suites: Suites::INSECURE_SIMULATION,
                 seed: entropy,
                 connection: byway_engine::Config::default(),
-                congestion,
+                congestion: self.gateways.congestion.clone(),
                 peers: vec![peer],
                 rules: Rules { rules: vec![Rule { action: Action::Background, ..Rule::default() }] },
                 serves: of(side).into_iter().map(|hosts| Served { hosts, ports: Vec::new() }).collect(),

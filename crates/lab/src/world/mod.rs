@@ -20,11 +20,11 @@ mod tcp;
 mod wang;
 mod watch;
 
-use crate::congestion::CongestionError;
 use crate::record::Record;
 use crate::setup::{Changed, Setup};
 use crate::trace::pcapng::Pcapng;
 use actors::Actors;
+use byway_control::ChoiceError;
 use byway_sim::topology::Error as TopologyError;
 use byway_sim::world::{Way, World};
 use byway_wire::{Duration, Instant};
@@ -85,7 +85,7 @@ pub enum RunError {
         /// The transfer.
         of: String,
         /// What is wrong.
-        error: CongestionError,
+        error: ChoiceError,
     },
     /// A server of requests has fewer controllers to choose from.
     #[error("{requests}: servers run newreno or cubic without options, not {name}")]

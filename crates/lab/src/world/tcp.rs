@@ -1,9 +1,8 @@
 //! Reference TCP hosts of a plan: what they are told, and requests that people wait for.
 
 use super::RunError;
-use crate::congestion;
-use crate::setup::{Arrivals, Congestion, Demand, Requests, Sizes, TcpOptions};
-use byway_control::Controller;
+use crate::setup::{Arrivals, Demand, Requests, Sizes, TcpOptions};
+use byway_control::{Choice, Controller, Sender};
 use byway_sim::Random;
 use byway_sim::tcp::web::{self, Request, WebTrace};
 use byway_sim::tcp::{self, Options, Serve};
@@ -42,7 +41,7 @@ pub(super) fn demand(demand: &Demand) -> (tcp::Demand, Option<u64>) {
 
 /// Who serves requests.
 pub(super) fn serve(requests: &Requests) -> Result<Serve, RunError> {
-    let Congestion { name, options: asked } = &requests.congestion;
+    let Choice { name, options: asked } = &requests.congestion;
     let controller: fn(u64, &Options) -> Box<dyn Controller> = match name.as_str() {
         "newreno" if asked.is_empty() => |seed, options| begins("newreno", seed, options),
         "cubic" if asked.is_empty() => |seed, options| begins("cubic", seed, options),
@@ -54,9 +53,9 @@ pub(super) fn serve(requests: &Requests) -> Result<Serve, RunError> {
 /// The controller of this name, which begins with the window that the options say.
 fn begins(name: &str, seed: u64, options: &Options) -> Box<dyn Controller> {
     let usual = TcpOptions::default().initial_window;
-    let host = congestion::Carrier::Tcp { initial_window: options.initial_window.unwrap_or(usual) };
-    let asked = Congestion { name: name.to_owned(), options: BTreeMap::new() };
-    congestion::controller(&asked, host, seed).unwrap_or_else(|_| tcp::newreno())
+    let host = Sender::Tcp { initial_window: options.initial_window.unwrap_or(usual) };
+    let asked = Choice { name: name.to_owned(), options: BTreeMap::new() };
+    byway_control::controller(&asked, host, seed).unwrap_or_else(|_| tcp::newreno())
 }
 
 /// The requests of a plan in the world of `seed` that ends after `time`: those that its clients make in the simulator.
@@ -99,10 +98,10 @@ fn most_rounds(time: Duration, think: Duration) -> u32 {
 pub(super) fn controller(
     of: &str,
     tcp: &TcpOptions,
-    asked: &Congestion,
+    asked: &Choice,
     seed: u64,
 ) -> Result<Box<dyn Controller>, RunError> {
-    let host = congestion::Carrier::Tcp { initial_window: tcp.initial_window };
-    congestion::controller(asked, host, seed)
+    let host = Sender::Tcp { initial_window: tcp.initial_window };
+    byway_control::controller(asked, host, seed)
         .map_err(|error| RunError::Congestion { of: of.to_owned(), error })
 }

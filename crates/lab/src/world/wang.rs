@@ -4,9 +4,9 @@
 //! against it.
 
 use super::RunError;
-use crate::congestion::CongestionError;
-use crate::setup::{Congestion, Demand, TcpOptions, Transfer};
+use crate::setup::{Demand, TcpOptions, Transfer};
 use byway_control::wang::{Options, RateController};
+use byway_control::{Choice, ChoiceError};
 use byway_sim::tcp::{FlowId, Host, Relay};
 use byway_sim::{Handle, World};
 use byway_wire::{Duration, Instant};
@@ -60,7 +60,7 @@ impl Wanted {
         let &[(_, demand)] = steps.as_slice() else {
             return Err(refused("over TCP to relays a source has one rate"));
         };
-        let Congestion { name, options: given } = &transfer.congestion;
+        let Choice { name, options: given } = &transfer.congestion;
         if name != "newreno" {
             return Err(refused("TCP to relays is governed by newreno, and its rates by the options"));
         }
@@ -84,7 +84,7 @@ impl Wanted {
         if let Some(option) = given.keys().find(|option| !known.iter().any(|known| known.0 == *option)) {
             let known: Vec<_> = known.iter().map(|known| known.0).collect();
             let (option, known) = (option.clone(), known.join(", "));
-            return Err(wrong(CongestionError::UnknownOption { name: "tcp-relays".into(), option, known }));
+            return Err(wrong(ChoiceError::UnknownOption { name: "tcp-relays".into(), option, known }));
         }
         let mut values = [0.0; 12];
         for (value, (option, otherwise, least, most)) in values.iter_mut().zip(known) {
@@ -93,7 +93,7 @@ impl Wanted {
                 let (option, value) = (option.to_owned(), *value);
                 let expected = format!("a number from {least} to {most}");
                 let name = "tcp-relays".into();
-                return Err(wrong(CongestionError::BadValue { name, option, value, expected }));
+                return Err(wrong(ChoiceError::BadValue { name, option, value, expected }));
             }
         }
         let [interval, epsilon, alpha, gamma, delta, beta, rewrite, cap, floor, slack, first, others] =

@@ -16,7 +16,7 @@ listen = ["192.0.2.1", "[2001:db8::1]:5000"]
 tun = "byway1"
 mark = 4711
 serves = ["192.168.1.0/24", {{ hosts = "2001:db8:1::/48", ports = [873, "8000-8010"] }}]
-congestion = "hir"
+congestion = "hir:packets=20"
 fail-closed = true
 dead-after = "4s"
 loss = "batched"
@@ -51,7 +51,7 @@ fn a_whole_file_is_read() {
     assert_eq!(config.key.as_deref(), Some(Path::new("/etc/byway/gw.key")));
     let listen: Vec<String> = config.listen.iter().map(ToString::to_string).collect();
     assert_eq!(listen, ["192.0.2.1:4749", "[2001:db8::1]:5000"]);
-    assert_eq!((config.tun.as_str(), config.mark, config.congestion), ("byway1", 4711, "hir"));
+    assert_eq!((config.tun.as_str(), config.mark, config.congestion.name.as_str()), ("byway1", 4711, "hir"));
     assert_eq!(config.status_socket(), Path::new("/run/byway-gateway-byway1.sock"));
     assert_eq!(config.serves.len(), 2);
     assert!(config.serves[1].has_port(8005) && !config.serves[1].has_port(80));
@@ -79,7 +79,7 @@ fn little_suffices() {
     assert!(!config.settings.compact);
     let config = read("[gateway]\nserves = [\"10.0.0.0/8\"]\n").unwrap();
     assert!(config.settings.compact);
-    assert_eq!((config.tun.as_str(), config.mark, config.congestion), (TUN, MARK, "harp"));
+    assert_eq!((config.tun.as_str(), config.mark, config.congestion.name.as_str()), (TUN, MARK, "harp"));
     assert!(config.listen.is_empty() && config.key.is_none() && !config.exposed);
     assert_eq!(config.settings, Settings::default());
 }
@@ -93,7 +93,14 @@ fn a_mistake_is_told_with_its_line() {
     };
     for (from, to, line, what) in [
         ("fail-closed", "fail_close", 9, "unknown field `fail_close`"),
-        ("congestion = \"hir\"", "congestion = \"hurry\"", 8, "there is no congestion controller `hurry`"),
+        (
+            "congestion = \"hir:packets=20\"",
+            "congestion = \"hurry\"",
+            8,
+            "there is no congestion controller `hurry`",
+        ),
+        ("\"hir:packets=20\"", "\"hir:pockets=20\"", 8, "hir has no option pockets; it has "),
+        ("\"hir:packets=20\"", "\"hir:packets\"", 8, "expected OPTION=NUMBER after the colon"),
         ("192.168.1.0/24", "192.168.1.1/24", 7, "the prefix would be 192.168.1.0/24"),
         ("[\"192.168.1.0/24\",", "[7,", 7, "expected a prefix, such as"),
         ("\"8000-8010\"", "\"8010-8000\"", 7, "the first port of a range"),
@@ -161,7 +168,10 @@ fn a_file_becomes_a_gateway() {
     let config = read(&whole()).unwrap();
     let identity = |secret| Identity::new(crate::secret::Secret::new(secret)).unwrap();
     let site = config.site(&identity([5; 32]), [6; 32], 7).unwrap();
-    assert_eq!((site.congestion, site.serial, site.peers.len()), ("hir", 7, 1));
+    assert_eq!(
+        (site.congestion.to_string().as_str(), site.serial, site.peers.len()),
+        ("hir:packets=20", 7, 1)
+    );
     assert!(byway_gateway::site::Gateway::new(site).is_ok());
     let own = identity([5; 32]);
     let config = read(&whole().replace(PEER, &own.public().to_string())).unwrap();
@@ -175,7 +185,7 @@ fn the_example_of_the_manual_means_what_it_says() {
     let example = manual.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let config = read(example).unwrap();
     assert_eq!(config.settings, Settings::default(), "what is written as a default is one");
-    assert_eq!((config.tun.as_str(), config.mark, config.congestion), (TUN, MARK, "harp"));
+    assert_eq!((config.tun.as_str(), config.mark, config.congestion.name.as_str()), (TUN, MARK, "harp"));
     assert_eq!(config.status_socket(), status_socket(TUN));
     assert_eq!(config.listen, [PORT; 2].map(|port| SocketAddr::new([0; 4].into(), port))[..1]);
     assert_eq!((config.peers.len(), config.rules.rules.len()), (1, 3));

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::output::{Align, Event, Outcome, Output, Table};
 use anyhow::Result;
-use byway_lab::congestion;
+use byway_control::catalogue;
 use byway_sim::topology::KNOWN;
 
 /// `byway lab topologies`
@@ -22,7 +22,7 @@ pub(super) fn topologies(output: &mut Output) -> Result<Exit> {
 /// `byway lab controllers`
 pub(super) fn controllers(output: &mut Output) -> Result<Exit> {
     let mut table = Table::new([("name", Align::Left), ("what", Align::Left), ("options", Align::Left)]);
-    let all = congestion::names();
+    let all = catalogue::names();
     for named in &all {
         let options: Vec<_> = named.options.iter().map(|(name, usual)| format!("{name} = {usual}")).collect();
         table.row([named.name.to_owned(), named.about.to_owned(), options.join(", ")]);

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Controllers of simulated TCP hosts, and what the kernel calls the like.
 const KERNEL: [(&str, &str); 4] = [("newreno", "reno"), ("reno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
+const NO_OPTIONS: &str = "the kernel's TCP has no options of its controllers";
 /// The first port of servers.
 pub(super) const PORT: u16 = 5201;
 /// The most that a transfer without an end may have to send: it is a file.
@@ -30,6 +31,9 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for requests in &setup.requests {
         if kernel(&requests.congestion.name).is_none() {
             return Err(format!("[[requests]] {}: {}", requests.name, unknown(&requests.congestion.name)));
+        }
+        if !requests.congestion.options.is_empty() {
+            return Err(format!("[[requests]] {}: {NO_OPTIONS}", requests.name));
         }
     }
     if let Some(cross) = setup.cross.first() {
@@ -49,14 +53,14 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
     let (End::Node(_), End::Node(_)) = (&transfer.from, &transfer.to) else {
         return Err("ends chosen by the seed are only simulated".into());
     };
-    if !transfer.congestion.options.is_empty() {
-        return Err("options of controllers are only simulated".into());
-    }
     if matches!(&transfer.demand, Demand::Rate(steps) if steps.len() > 1) {
         return Err("a demand that changes is only simulated".into());
     }
     let name = transfer.congestion.name.as_str();
     match &transfer.carrier {
+        Carrier::Tcp(_) | Carrier::Gateways(..) if !transfer.congestion.options.is_empty() => {
+            Err(NO_OPTIONS.into())
+        }
         Carrier::Tcp(_) if transfer.paths.len() != 1 => {
             Err("the kernel's TCP has one path: behind gateways it has more (`carrier = \"gateways\"`)"
                 .into())
@@ -314,7 +318,8 @@ fn session(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Res
     };
     let file = noise_file(site, bytes)?;
     let file = file.to_string_lossy();
-    let mut arguments = vec!["send", &*file, &ticket, "--congestion", &transfer.congestion.name];
+    let congestion = transfer.congestion.to_string();
+    let mut arguments = vec!["send", &*file, &ticket, "--congestion", &congestion];
     for word in &words {
         arguments.extend(["--relay", word]);
     }

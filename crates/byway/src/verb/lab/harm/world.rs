@@ -1,6 +1,7 @@
 //! What is measured, as a plan: a web server and a source of bulk data share one link to those who ask and those who receive.
 
 use anyhow::{Context as _, Result, bail};
+use byway_control::Sender;
 use byway_lab::Setup;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use std::fmt::Write as _;
@@ -50,9 +51,7 @@ impl Rival {
                 "nobody is called {name}: there are cubic, bbr, reno, ledbat, byway, gateways, byway:CONTROLLER and gateways:CONTROLLER"
             ),
         };
-        if byway_control::by_name(controller, 1).is_none() {
-            bail!("byway has no controller {controller}");
-        }
+        byway_control::controller(&controller.parse()?, Sender::Session, 1)?;
         Ok(own(controller.to_owned()))
     }
 
@@ -161,7 +160,8 @@ mod tests {
     fn who_is_unknown_is_told() {
         for (name, says) in [
             ("lia", "nobody is called lia"),
-            ("byway:lion", "no controller lion"),
+            ("byway:lion", "no congestion controller `lion`"),
+            ("byway:harp:lion=1", "harp has no option lion"),
             ("cubic:harp", "nobody is called cubic:harp"),
         ] {
             let told = Rival::named(name).unwrap_err().to_string();

@@ -1,0 +1,107 @@
+//! What a person writes to choose a controller: its name, and what of its options is to differ.
+
+use alloc::borrow::ToOwned as _;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
+/// A controller by name, and what of its options is set: `harp`, or `hir:packets=20:delta=0.2`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Choice {
+    /// One of the [names](super::NAMES).
+    pub name: String,
+    /// Its options by name; [`names`](super::names) knows all. Whatever is not here is as usual.
+    pub options: BTreeMap<String, f64>,
+}
+
+/// What is wrong with a choice of a controller.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ChoiceError {
+    /// There is none of that name.
+    #[error("there is no congestion controller `{name}`: choose one of {known}")]
+    UnknownName {
+        /// The name that was asked for.
+        name: String,
+        /// All that there are.
+        known: String,
+    },
+    /// It does not leave that open.
+    #[error("{name} has no option {option}; it has {known}")]
+    UnknownOption {
+        /// The controller.
+        name: String,
+        /// The option that was given.
+        option: String,
+        /// All that it has.
+        known: String,
+    },
+    /// A value that the option cannot have.
+    #[error("{name}: {option} = {value}, but it must be {expected}")]
+    BadValue {
+        /// The controller.
+        name: String,
+        /// The option.
+        option: String,
+        /// The value that was given.
+        value: f64,
+        /// What would do.
+        expected: String,
+    },
+    /// What follows the name is no option with a number.
+    #[error("{name}: expected OPTION=NUMBER after the colon, found `{found}`")]
+    NoOption {
+        /// The controller.
+        name: String,
+        /// What was found.
+        found: String,
+    },
+}
+
+impl FromStr for Choice {
+    type Err = ChoiceError;
+
+    /// Whether there is such a controller with such options turns out when it is [made](super::controller).
+    fn from_str(text: &str) -> Result<Self, ChoiceError> {
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let option = |part: &str| {
+            let (option, value) = part.split_once('=')?;
+            Some((option.to_owned(), value.parse().ok()?))
+        };
+        let wrong = |part: &str| ChoiceError::NoOption { name: name.to_owned(), found: part.to_owned() };
+        let options = parts.map(|part| option(part).ok_or_else(|| wrong(part))).collect::<Result<_, _>>()?;
+        Ok(Self { name: name.to_owned(), options })
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        self.options.iter().try_for_each(|(option, value)| write!(f, ":{option}={value}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString as _;
+
+    #[test]
+    fn what_is_written_is_what_was_read() {
+        for text in ["harp", "ledbat++", "hir:delta=0.2:packets=20", "tcp-lp:threshold=1"] {
+            assert_eq!(text.parse::<Choice>().map(|choice| choice.to_string()), Ok(text.to_owned()));
+        }
+        let choice: Choice = "hir:packets=20".parse().expect("it is one");
+        assert_eq!((choice.name.as_str(), choice.options["packets"]), ("hir", 20.0));
+    }
+
+    #[test]
+    fn what_is_no_option_is_told() {
+        for (text, found) in [("hir:", ""), ("hir:packets", "packets"), ("hir:packets=many", "packets=many")]
+        {
+            let wrong = text.parse::<Choice>().expect_err("it is none").to_string();
+            assert_eq!(wrong, alloc::format!("hir: expected OPTION=NUMBER after the colon, found `{found}`"));
+        }
+    }
+}
