@@ -134,9 +134,9 @@ fn refused() -> Result<(), Failed> {
     let name = "name = \"sites\"\n";
     for (plan, code, says) in [
         (
-            PLAN.replace(name, &format!("{name}window = \"off\"\n")),
+            PLAN.replace(name, &format!("{name}headroom = \"20 %\"\n")),
             2,
-            "in more than controller, loss, cache, compact and bundle are only simulated",
+            "in more than controller, loss, cache, compact, bundle, window and relays are only simulated",
         ),
         (
             PLAN.replace("\"$who.carrier\"", "\"session\"\nsession = { tau = 2.0 }")
@@ -145,6 +145,11 @@ fn refused() -> Result<(), Failed> {
             "readings of the papers that byway itself does not follow are only simulated",
         ),
         (PLAN.replace("congestion = \"cubic\"", "congestion = \"lia\""), 2, "the kernel's TCP has no lia"),
+        (
+            PLAN.replace("congestion = \"cubic\"", "congestion = \"cubic:c=1\""),
+            2,
+            "the kernel's TCP has no options of its controllers",
+        ),
         (PLAN.replace("seeds = 1", "seeds = 1\nonly_simulated = \"it is\""), 0, "not emulated: it is"),
     ] {
         fs::write(&file, plan)?;

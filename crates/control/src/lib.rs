@@ -13,7 +13,7 @@
 //! | [`bmc`], [`wang`] | a controller of weights, and one of rates |
 //! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
 //! | [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`] |
-//! | [`catalogue`] | the controllers by name and by class |
+//! | [`catalogue`] | the controllers by name, with their options, and by class |
 #![no_std]
 
 extern crate alloc;

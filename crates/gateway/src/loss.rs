@@ -11,8 +11,10 @@
 //! would wait for ever for a path on which nothing is under way; here only paths count that have data outstanding.
 
 mod batch;
+mod found;
 
 pub use batch::{BatchHoles, BatchMap, Batched};
+pub use found::Found;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -52,6 +52,28 @@ pub enum Relays {
     Any,
 }
 
+impl Relays {
+    /// All with the factor of the paper, by the names that people write.
+    pub const NAMES: [(&str, Self); 3] =
+        [("prefer", Self::Prefer(1.5)), ("exclude", Self::Exclude(1.5)), ("any", Self::Any)];
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, relays)| *relays)
+    }
+
+    /// Its name, whatever the factor.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Prefer(_) => "prefer",
+            Self::Exclude(_) => "exclude",
+            Self::Any => "any",
+        }
+    }
+}
+
 /// How to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {

@@ -31,7 +31,7 @@ use crate::cache::Cache;
 use crate::compact::Slots;
 use crate::encap::Label;
 use crate::flow::FlowTable;
-use crate::loss::Rule;
+use crate::loss::{Found, Rule};
 use crate::pass::Passed;
 use crate::reorder::Exit;
 use crate::rules::Rules;
@@ -87,6 +87,7 @@ pub struct Gateway {
     passed: Passed,
     counters: Counters,
     tallies: tally::Tallies,
+    found: Found,
     /// Flows that would be carried, where it only observes.
     watch: tally::Watch,
     spare: Vec<Vec<u8>>,
@@ -148,6 +149,7 @@ impl Gateway {
             settings: config.settings,
             congestion: config.congestion,
             tallies: tally::Tallies::new(&config.rules),
+            found: Found::new(),
             watch: tally::Watch::new(flows.flows),
             rules: config.rules,
             serves: config.serves,

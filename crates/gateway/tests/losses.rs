@@ -62,6 +62,9 @@ fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_c
                 let status = sites.world[sites.bob].gateway.status();
                 println!("{rule:?} {took:?} {:?} {:?}", status.counters, status.cache);
                 assert_eq!(status.cache.is_some(), cache.is_some());
+                // What is lost shows by what comes later, and that is acknowledged after a round trip.
+                assert!(status.found.after().all(|after| after >= Duration::from_millis(20)));
+                assert_eq!(status.found.after().count() as u64, status.counters.lost);
                 if let Some((counters, bytes)) = status.cache {
                     assert!(counters.resent > 20, "{counters:?}");
                     suppressed += counters.suppressed;

@@ -47,8 +47,9 @@ pub struct TransferRecord {
     pub failed: Option<String>,
     /// Bytes that the receiving application had, by sample, cumulative.
     pub received: Vec<u64>,
-    /// Packets that the sender found lost.
-    pub lost: u64,
+    /// Packets that the sender found lost, if it told.
+    #[serde(default)]
+    pub lost: Option<u64>,
     /// Most bytes that the receiver held out of order.
     pub reorder: u64,
     /// Paths that were usable after probing.
@@ -112,18 +113,10 @@ pub struct GatewayRecord {
     pub dropped: u64,
     /// Packets that went by the plain route.
     pub plain: u64,
-    /// How soon rules found losses; simulated runs alone know it.
+    /// For each packet that the entry held for lost, how long after it was sent, in milliseconds; of the newest, and only if not sessions
+    /// but the gateways themselves find losses.
     #[serde(default)]
-    pub found: Vec<FindingRecord>,
-}
-
-/// What a rule found of what was lost between gateways.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FindingRecord {
-    /// The rule: all-passed, batched or path-numbers.
-    pub rule: String,
-    /// For each packet that it held for lost, how long after it was sent, in milliseconds.
-    pub after: Vec<f32>,
+    pub found: Vec<f32>,
 }
 
 /// A link in one direction.

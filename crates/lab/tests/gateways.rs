@@ -189,21 +189,25 @@ fn windows_that_are_not_rewritten_overflow_the_entry() {
 
 #[test]
 fn rules_find_what_is_lost_and_only_that() {
-    let lossy = gateways("").replace("queue = \"50 packets\"", "queue = \"50 packets\"\nloss = \"0.2 %\"");
-    let (clean, lossy) = (run(&gateways("")), run(&lossy));
-    for found in &clean.gateways[0].found {
-        assert!(found.after.is_empty(), "{found:?}");
-    }
-    let counts: Vec<usize> = lossy.gateways[0].found.iter().map(|found| found.after.len()).collect();
-    let median = |rule: &str| {
-        let mut after =
-            lossy.gateways[0].found.iter().find(|found| found.rule == rule).unwrap().after.clone();
+    let found = |rule: &str, loss: &str| {
+        let more = format!("loss = \"{rule}\"\ncache = true");
+        let lossy = format!("queue = \"50 packets\"\nloss = \"{loss}\"");
+        run(&gateways(&more).replace("queue = \"50 packets\"", &lossy)).gateways.remove(0).found
+    };
+    let median = |mut after: Vec<f32>| {
         after.sort_by(f32::total_cmp);
         after[after.len() / 2]
     };
-    println!("{counts:?} {} {}", median("all-passed"), median("path-numbers"));
-    assert!(counts.iter().all(|count| *count > 5), "{counts:?}");
-    assert!(median("path-numbers") <= median("all-passed"));
+    let [numbers, batched, passed] = ["path-numbers", "batched", "all-passed"].map(|rule| {
+        assert!(found(rule, "0 %").is_empty(), "{rule}");
+        let after = found(rule, "0.5 %");
+        println!("{rule}: {after:?}");
+        assert!(after.len() > 5, "{rule}: {after:?}");
+        median(after)
+    });
+    assert!(numbers <= passed && batched <= passed, "{numbers} {batched} {passed}");
+    // Without a cache that rule is the session's own.
+    assert!(run(&gateways("")).gateways[0].found.is_empty());
 }
 
 #[test]

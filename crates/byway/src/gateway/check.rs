@@ -6,6 +6,7 @@ use crate::state::StateDir;
 use crate::units::Bytes;
 use byway_gateway::Prefix;
 use byway_gateway::loss::Rule as Losses;
+use byway_gateway::pick::Relays;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
 use byway_gateway::site::Bundle;
 use byway_gateway::window::Rule as Windows;
@@ -127,6 +128,13 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
         }
         .map(str::to_owned),
     );
+    match config.settings.policy.relays {
+        Relays::Prefer(_) => {}
+        Relays::Exclude(_) => lines.push("Relays far off the direct path are never used (Harp).".to_owned()),
+        Relays::Any => lines.push(
+            "Relays are used however far off the direct path they are: packets wait to be put in order for those on the longest.".to_owned(),
+        ),
+    }
     if !config.settings.compact {
         lines.push(
             "Headers of TCP/IP travel whole, also to peers that would understand short ones.".to_owned(),
@@ -286,7 +294,7 @@ mod tests {
             Report::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()).to_string()
         };
         let usual = text("");
-        for part in ["Losses are found", "Hosts are told", "It keeps", "Headers"] {
+        for part in ["Losses are found", "Hosts are told", "It keeps", "Headers", "Relays"] {
             assert!(!usual.contains(part), "{usual}");
         }
         assert!(text("compact = false").contains("Headers of TCP/IP travel whole"));
@@ -294,6 +302,8 @@ mod tests {
         assert!(text("loss = \"batched\"").contains("maps in the packets that it sends (HIR)"));
         assert!(text("window = \"literal\"").contains("sum of the paths' windows (Harp)"));
         assert!(text("window = \"off\"").contains("windows of their peers as they are"));
+        assert!(text("relays = \"any\"").contains("however far off the direct path"));
+        assert!(text("relays = \"exclude\"").contains("are never used (Harp)"));
         let kept = text("[limits]\ncache = \"32M\"");
         assert!(
             kept.contains("until hosts acknowledge it, at most 32.0 MiB and 4.00 MiB of a flow"),

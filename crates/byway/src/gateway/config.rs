@@ -13,6 +13,7 @@ use byway_control::{Choice, ChoiceError, Class, Sender, controller};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
 use byway_gateway::loss::Rule;
+use byway_gateway::pick::{Policy, Relays};
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
 use byway_gateway::site::{self, Bundle, Settings};
@@ -278,6 +279,7 @@ fn settings(place: &Place<'_>, gateway: &GatewayText, limits: &LimitsText) -> Re
         cache,
         compact: gateway.compact.unwrap_or(default.compact),
         bundle: bundle(place, gateway.bundle.as_ref())?,
+        policy: Policy { relays: relays(place, gateway.relays.as_ref())?, ..default.policy },
         bundles: count(&limits.bundles, default.bundles, MOST_BUNDLES)?,
         observe: gateway.observe,
         fail_closed: gateway.fail_closed,
@@ -348,6 +350,15 @@ fn bundle(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Bundle, C
     Bundle::named(told.as_ref()).ok_or_else(|| {
         let known = Bundle::NAMES.map(|(name, _)| name).join(", ");
         let what = format!("paths are not bundled for a `{}`: choose one of {known}", told.as_ref());
+        place.at(told.span(), &what)
+    })
+}
+
+fn relays(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Relays, ConfigError> {
+    let Some(told) = told else { return Ok(Policy::default().relays) };
+    Relays::named(told.as_ref()).ok_or_else(|| {
+        let known = Relays::NAMES.map(|(name, _)| name).join(", ");
+        let what = format!("relays are not used as `{}`: choose one of {known}", told.as_ref());
         place.at(told.span(), &what)
     })
 }

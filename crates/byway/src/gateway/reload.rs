@@ -27,6 +27,7 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
         ("window", running.settings.window != settings.window),
         ("compact", running.settings.compact != settings.compact),
         ("bundle", running.settings.bundle != settings.bundle),
+        ("relays", running.settings.policy != settings.policy),
         ("[limits]", limits(running) != limits(fresh)),
     ];
     differs.into_iter().filter_map(|(what, differs)| differs.then_some(what)).collect()
@@ -101,6 +102,7 @@ to-ports = [873]
             ("mark", "key = \"here\"\nmark", "key"),
             ("mark", "loss = \"batched\"\nmark", "loss"),
             ("mark", "window = \"off\"\nmark", "window"),
+            ("mark", "relays = \"any\"\nmark", "relays"),
             ("mark", "congestion = \"hir\"\nmark", "congestion"),
             ("mark", "dead-after = \"9s\"\nmark", "dead-after"),
         ] {

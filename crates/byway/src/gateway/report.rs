@@ -40,6 +40,10 @@ pub struct GatewayReport {
     /// The rule that finds losses.
     #[serde(default)]
     pub loss: String,
+    /// How long after they were sent packets were held for lost, of the newest; only where gateways judge that themselves: by a rule
+    /// other than the packet numbers of paths, or with a cache.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub found_after: Vec<f64>,
     /// What is kept until it is acknowledged, if anything is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
@@ -219,6 +223,7 @@ impl GatewayReport {
             waited_under_20ms: status.waits.share_within(20),
             waited_in_vain: status.waits.share_timed_out(),
             loss: status.loss.name().to_owned(),
+            found_after: status.found.after().map(|after| after.as_secs_f64()).collect(),
             cache: status.cache.map(|(counters, bytes)| CacheReport {
                 bytes,
                 unkept: counters.unkept,
@@ -450,6 +455,14 @@ impl fmt::Display for GatewayReport {
         }
         if !(self.loss.is_empty() || self.loss == Rule::default().name()) {
             writeln!(f, "losses are found by the rule {}", self.loss)?;
+        }
+        if let Some(median) = byway_lab::stats::median(&self.found_after) {
+            let count = self.found_after.len();
+            writeln!(
+                f,
+                "the last {count} losses were found {:.0} ms after they were sent (median)",
+                median * 1e3
+            )?;
         }
         if let Some(cache) = self.cache {
             let CacheReport { bytes, unkept, resent, suppressed } = cache;

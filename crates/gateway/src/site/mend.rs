@@ -90,6 +90,7 @@ impl Gateway {
         let mut lost = core::mem::take(&mut self.lost);
         for lost in lost.drain(..) {
             self.counters.lost += 1;
+            self.found.note(now.since(lost.sent_at));
             let Some(tunnel) = self.tunnels.get_mut(index) else { continue };
             if lost.tell
                 && tunnel.epochs.admit(lost.path, lost.sent_at, now)

@@ -7,7 +7,7 @@ use crate::cache;
 use crate::entry;
 use crate::flow;
 use crate::key::FlowKey;
-use crate::loss::Rule as Losses;
+use crate::loss::{Found, Rule as Losses};
 use crate::pass::Passed;
 use crate::reorder::WaitStats;
 use crate::rules::{Action, Rule};
@@ -156,6 +156,8 @@ pub struct Status {
     pub reordering: usize,
     /// The rule that finds losses.
     pub loss: Losses,
+    /// How long after they were sent packets were held for lost, if that is judged by the gateway and not left to its sessions.
+    pub found: Found,
     /// What the cache did, and the bytes that it holds, if there is one.
     pub cache: Option<(cache::Counters, usize)>,
 }
@@ -203,6 +205,7 @@ impl Gateway {
             waits: *self.exit.stats(),
             reordering: self.exit.bytes(),
             loss: self.settings.loss,
+            found: self.found.clone(),
             cache: self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes())),
         }
     }

@@ -267,7 +267,7 @@ impl<'a> Arguments<'_, 'a> {
             Function::Least => self.member(f64::min),
             Function::Most => self.member(f64::max),
             Function::Below => self.transfers()?.below(self.number(1)?, self.window(2)?),
-            Function::Losses => Ok(self.transfers()?.losses()),
+            Function::Losses => self.transfers()?.losses(),
             Function::Reorder => Ok(self.transfers()?.reorder()),
             Function::Usable => self.transfers()?.usable(),
             Function::Opened => Ok(self.transfers()?.opened()),
@@ -289,7 +289,7 @@ impl<'a> Arguments<'_, 'a> {
             Function::Waits => gateways::waits(self.gateways()?, self.number(1)?),
             Function::InVain => gateways::in_vain(self.gateways()?),
             Function::Refused => Ok(gateways::refused(self.gateways()?)),
-            Function::Found => gateways::found(self.gateways()?, self.name(1), self.number(2)?),
+            Function::Found => gateways::found(self.gateways()?, self.number(1)?),
             Function::Optimum => {
                 let none = || Undefined::no_data("this world has no optimum");
                 self.scope.record()?.optimum.map(|rate| rate / 1e6).ok_or_else(none)

@@ -157,7 +157,7 @@ signatures! {
     "waits" Waits [GATEWAYS, Parameter::Value("milliseconds")] 2;
     "in_vain" InVain [GATEWAYS] 1;
     "refused" Refused [GATEWAYS] 1;
-    "found" Found [GATEWAYS, Parameter::Name("rule"), PERCENTILE] 3;
+    "found" Found [GATEWAYS, PERCENTILE] 2;
     "optimum" Optimum [] 0;
     "end" End [] 0;
     "cut" Cut [] 0;

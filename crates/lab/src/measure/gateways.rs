@@ -40,21 +40,14 @@ pub(super) const fn refused(gateways: &GatewayRecord) -> f64 {
     gateways.dropped as f64
 }
 
-/// A percentile of how long after they were sent a rule found packets lost, ms.
-pub(super) fn found(gateways: &GatewayRecord, rule: &str, percent: f64) -> Result<f64, Undefined> {
+/// A percentile of how long after they were sent the entry found packets lost, ms.
+pub(super) fn found(gateways: &GatewayRecord, percent: f64) -> Result<f64, Undefined> {
     if gateways.found.is_empty() {
         return Err(Undefined::no_data(
-            "what rules find is known of simulated gateways that carried something",
+            "the gateways found nothing lost, or left that to their session (`loss`, `cache`)",
         ));
     }
-    let found = gateways.found.iter().find(|found| found.rule == rule).ok_or_else(|| {
-        let names = gateways.found.iter().map(|found| found.rule.as_str());
-        Undefined::wrong(spelling::unknown("rule", rule, names))
-    })?;
-    if found.after.is_empty() {
-        return Err(Undefined::no_data(format!("{rule} found nothing lost")));
-    }
-    let after: Vec<f64> = found.after.iter().map(|&after| f64::from(after)).collect();
+    let after: Vec<f64> = gateways.found.iter().map(|&after| f64::from(after)).collect();
     stats::quantile(&after, percent / 100.0)
         .ok_or_else(|| Undefined::wrong(format!("percentile {percent}: expected 0 to 100")))
 }

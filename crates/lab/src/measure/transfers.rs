@@ -238,8 +238,12 @@ impl<'r> Transfers<'r> {
         Ok(below as f64 / goodputs.len() as f64)
     }
 
-    pub(super) fn losses(&self) -> f64 {
-        self.members.iter().map(|transfer| transfer.lost as f64).sum()
+    pub(super) fn losses(&self) -> Result<f64, Undefined> {
+        let lost = |transfer: &&TransferRecord| {
+            let untold = || format!("transfer `{}` did not tell what it lost", transfer.name);
+            transfer.lost.map(|lost| lost as f64).ok_or_else(|| Undefined::no_data(untold()))
+        };
+        self.members.iter().map(lost).sum()
     }
 
     /// In KB.

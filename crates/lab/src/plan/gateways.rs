@@ -12,8 +12,6 @@ use byway_wire::Duration;
 
 /// HIR says of no threshold what it is; this one is as good as the default's.
 const CAP: Duration = Duration::from_millis(200);
-/// Relays within this factor of the direct RTT are near (Harp, III.G).
-const NEAR: f64 = 1.5;
 
 pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, Wrong> {
     let all = reader.each("gateways", |reader| Ok(when(reader)?.then_some(gateways(reader)?)))?;
@@ -68,14 +66,11 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
             return reader.wrong("choice", format!("expected waiting or literal, found {other:?}"));
         }
     }
-    match reader.text("relays")?.as_deref() {
-        None => {}
-        Some("prefer") => settings.policy.relays = Relays::Prefer(NEAR),
-        Some("exclude") => settings.policy.relays = Relays::Exclude(NEAR),
-        Some("any") => settings.policy.relays = Relays::Any,
-        Some(other) => {
-            return reader.wrong("relays", format!("expected prefer, exclude or any, found {other:?}"));
-        }
+    if let Some(told) = reader.text("relays")? {
+        let Some(relays) = Relays::named(&told) else {
+            return reader.wrong("relays", format!("expected prefer, exclude or any, found {told:?}"));
+        };
+        settings.policy.relays = relays;
     }
     if let Some(timer) = reader.table("timer", timer)? {
         settings.timer = timer;

@@ -3,7 +3,6 @@
 
 use super::RunError;
 use super::layout::Layout;
-use super::losses::Finding;
 use super::relays::Relays;
 use crate::setup::{Gateways, Way};
 use byway_engine::handshake::Identity;
@@ -18,9 +17,7 @@ use byway_sim::{Handle, Random, World};
 use byway_wire::relay::Word;
 use byway_wire::{Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use core::net::{IpAddr, SocketAddr, SocketAddrV4};
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 
 const SESSION: Local = Local(0);
 const PORT: u16 = 4749;
@@ -38,8 +35,6 @@ pub(super) struct Gate {
     out: VecDeque<Leaving>,
     /// Packets that went by the plain route.
     pub(super) plain: u64,
-    pub(super) finding: Rc<RefCell<Finding>>,
-    enters: bool,
 }
 
 /// Where a host's segments come in.
@@ -116,12 +111,6 @@ impl Machine for Gate {
             }
             Input::Link(change) if change.local != SESSION => {}
             Input::SendError(error) if error.local != SESSION => {}
-            Input::Datagram(datagram) => {
-                if !self.enters {
-                    self.finding.borrow_mut().arrived(now, datagram.payload);
-                }
-                self.gateway.handle(now, Input::Datagram(datagram));
-            }
             other => self.gateway.handle(now, other),
         }
         self.shuffle();
@@ -139,12 +128,7 @@ impl Machine for Gate {
             room.copy_from_slice(&bytes);
             return Some(Transmit { local, remote, ecn: Ecn::NotEct, size, segment: size, phantom: data });
         }
-        let transmit = self.gateway.transmit(now, out)?;
-        if self.enters && transmit.segment > 0 {
-            let sent = out.buffer.get(..transmit.size).unwrap_or_default();
-            sent.chunks(transmit.segment).for_each(|packet| self.finding.borrow_mut().sent(now, packet));
-        }
-        Some(transmit)
+        self.gateway.transmit(now, out)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -271,7 +255,6 @@ impl Draft {
         let hosts =
             self.doors.each_ref().map(|doors| doors.iter().map(|door| Prefix::of(door.host.ip(), 32)));
         let hosts = hosts.map(Iterator::collect::<Vec<_>>);
-        let finding = Rc::new(RefCell::new(Finding::default()));
         let group = self.gateways.name.clone();
         let mut handles = Vec::new();
         let [doors_a, doors_b] = self.doors;
@@ -309,14 +292,7 @@ impl Draft {
                 let why = "its gateways cannot be made: too many hosts are behind them";
                 return Err(RunError::Carrier { transfer: group, why });
             };
-            let gate = Gate {
-                gateway,
-                doors,
-                out: VecDeque::new(),
-                plain: 0,
-                finding: Rc::clone(&finding),
-                enters: side == 0,
-            };
+            let gate = Gate { gateway, doors, out: VecDeque::new(), plain: 0 };
             let own = self.addresses.get(side).copied();
             let doors = self.door_addresses.get(side).into_iter().flatten().copied();
             let addresses: Vec<SocketAddr> = own.into_iter().chain(doors).collect();

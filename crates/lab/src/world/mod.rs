@@ -2,7 +2,7 @@
 //!
 //! * `network`: the graph of the variant; `layout`: who sits where, and the ways between them.
 //! * `session`, `supply`, `relays`: byway's engine and its relays; `tcp`: reference hosts; `wang`: those whose rates to relays are set.
-//! * `gateways`: byway's gateways between such hosts; `losses`: how soon rules find what they lose.
+//! * `gateways`: byway's gateways between such hosts.
 //! * `actors`: the plan's transfers, requests and cross traffic as nodes; `watch`: what is noted of them.
 //! * `memory`: what a world may need, before it runs; `flow`: what could be pushed through relays at best.
 
@@ -10,7 +10,6 @@ mod actors;
 mod flow;
 mod gateways;
 mod layout;
-mod losses;
 mod memory;
 mod network;
 mod relays;

@@ -200,7 +200,13 @@ fn gateways(world: &World, actors: &Actors) -> Vec<GatewayRecord> {
                 .map(|peer| peer.entry.dropped + peer.entry.dropped_of_flow)
                 .sum(),
             plain: entry.plain + exit.plain,
-            found: entry.finding.borrow().records(),
+            found: entry
+                .gateway
+                .status()
+                .found
+                .after()
+                .map(|after| (after.as_secs_f64() * 1e3) as f32)
+                .collect(),
         }
     };
     actors.gateways.iter().map(record).collect()
@@ -328,7 +334,7 @@ impl Notes {
     fn finish(self, world: &World, moving: &Moving) -> TransferRecord {
         let mut record = self.record;
         record.opened = self.ways.iter().filter(|way| way.usable).count() as u64;
-        record.lost = self.paths.values().map(|path| path.lost).sum();
+        record.lost = Some(self.paths.values().map(|path| path.lost).sum());
         match &moving.ends {
             Ends::Session { sender, receiver, .. } => {
                 let host = &world[*sender];

@@ -41,7 +41,7 @@ fn run() -> Record {
     backup.paths[1].window = values(&[(30.0, 4.0), (60.0, 0.0)]);
     backup.paths[0].rtt = values(&[(15.0, 0.0), (35.0, 50.0), (60.0, 100.0)]);
     backup.paths[1].rtt = values(&[(60.0, 0.0)]);
-    (backup.lost, backup.reorder, backup.opened) = (17, 64_500, 2);
+    (backup.lost, backup.reorder, backup.opened) = (Some(17), 64_500, 2);
     (backup.started, backup.finished) = (1.5, Some(58.0));
     Record {
         transfers: vec![
@@ -123,6 +123,13 @@ fn paths_by_hand() {
     is("opened(backup)", &run, 2.0);
     is("losses(backup)", &run, 17.0);
     is("reorder(backup)", &run, 64.5);
+}
+
+#[test]
+fn what_was_not_told_is_not_zero() {
+    let mut run = run();
+    run.transfers[0].lost = None;
+    is_not("losses(backup)", &[run], Why::NoData, "transfer `backup` did not tell what it lost");
 }
 
 #[test]

@@ -104,6 +104,12 @@ fn a_mistake_is_told_with_its_line() {
         ("192.168.1.0/24", "192.168.1.1/24", 7, "the prefix would be 192.168.1.0/24"),
         ("[\"192.168.1.0/24\",", "[7,", 7, "expected a prefix, such as"),
         ("\"8000-8010\"", "\"8010-8000\"", 7, "the first port of a range"),
+        (
+            "mark",
+            "relays = \"some\"\nmark",
+            6,
+            "relays are not used as `some`: choose one of prefer, exclude, any",
+        ),
         ("byway1", "a device by the river", 5, "1 to 15 letters"),
         ("byway1", "..", 5, "1 to 15 letters"),
         ("4711", "254", 6, "0 and 253 to 255 are taken"),

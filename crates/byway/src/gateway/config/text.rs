@@ -64,6 +64,7 @@ pub(super) struct GatewayText {
     pub window: Option<Spanned<String>>,
     pub compact: Option<bool>,
     pub bundle: Option<Spanned<String>>,
+    pub relays: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]

@@ -118,6 +118,8 @@ pub(super) struct Report {
     /// By name of the path.
     pub(super) paths: Vec<(String, Vec<(f64, u64)>)>,
     pub(super) finished: Option<f64>,
+    /// Packets that it found lost, if it told.
+    pub(super) lost: Option<u64>,
 }
 
 /// Starts all transfers of a variant, each at its time.
@@ -283,7 +285,9 @@ fn of_iperf(said: &Value, sized: bool) -> Report {
         .collect();
     let whole = sized && said["error"].is_null();
     let finished = steps.last().filter(|_| whole).map(|(at, _)| *at);
-    Report { paths: vec![("direct".into(), steps.clone())], steps, finished }
+    // What its kernel sent again.
+    let lost = said["end"]["sum_sent"]["retransmits"].as_u64();
+    Report { paths: vec![("direct".into(), steps.clone())], steps, finished, lost }
 }
 
 /// byway's own programs: a relay at each node that a path goes through, a receiver, a sender.
@@ -365,8 +369,9 @@ pub(super) fn of_byway(event: &Value, at: f64, report: &mut Report) {
     match (event["event"].as_str(), bytes) {
         (Some("progress"), Some(bytes)) => {
             report.steps.push((at, bytes));
-            for path in event["paths"].as_array().into_iter().flatten() {
-                note_path(path, at, report);
+            if let Some(paths) = event["paths"].as_array() {
+                paths.iter().for_each(|path| note_path(path, at, report));
+                report.lost = Some(paths.iter().filter_map(|path| path["lost"].as_u64()).sum());
             }
         }
         (Some("result"), Some(bytes)) if event["exit"] == 0 => {
@@ -483,6 +488,7 @@ impl Carried {
             failed: (!done).then(|| "it said nothing when the run was over".to_owned()),
             received: series(&report.steps),
             opened: report.paths.len() as u64,
+            lost: report.lost,
             paths: report.paths.iter().map(path).collect(),
             name,
             ..TransferRecord::default()
@@ -529,10 +535,12 @@ mod tests {
         let sum = |end: f64, bytes: u64| json!({ "sum": { "end": end, "bytes": bytes } });
         let mut said = json!({
             "intervals": [sum(1.0, 9)],
+            "end": { "sum_sent": { "retransmits": 4 } },
             "server_output_json": { "intervals": [sum(1.0, 5), sum(1.5, 2)] },
         });
         let report = of_iperf(&said, true);
         assert_eq!((report.steps, report.finished), (vec![(1.0, 5), (1.5, 7)], Some(1.5)));
+        assert_eq!(report.lost, Some(4));
         said["error"] = "interrupt - the client has terminated".into();
         assert_eq!(of_iperf(&said, true).finished, None);
         said["server_output_json"] = Value::Null;
@@ -542,12 +550,12 @@ mod tests {
     #[test]
     fn events_of_byway_are_understood() {
         let mut report = Report::default();
-        let path = |bytes: u64| json!({ "name": "direct", "bytes": bytes });
+        let path = |bytes: u64| json!({ "name": "direct", "bytes": bytes, "lost": 3 });
         of_byway(&json!({ "event": "progress", "bytes": 10, "paths": [path(9)] }), 1.0, &mut report);
         of_byway(&json!({ "event": "path", "name": "direct" }), 1.5, &mut report);
         of_byway(&json!({ "event": "result", "exit": 0, "bytes": 30 }), 2.0, &mut report);
         assert_eq!(report.steps, [(1.0, 10), (2.0, 30)]);
         assert_eq!(report.paths, [("direct".to_owned(), vec![(1.0, 9)])]);
-        assert_eq!(report.finished, Some(2.0));
+        assert_eq!((report.finished, report.lost), (Some(2.0), Some(3)));
     }
 }

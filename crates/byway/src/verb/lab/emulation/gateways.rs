@@ -6,6 +6,7 @@ use super::carriers::{Helper, PORT, ready, text};
 use crate::gateway::report::{GatewayReport, PathReport};
 use crate::gateway::run::ask;
 use anyhow::{Context as _, Result, bail};
+use byway_gateway::pick::Policy;
 use byway_gateway::site::{Bundle, Settings};
 use byway_gateway::window;
 use byway_lab::Setup;
@@ -30,10 +31,12 @@ const PACKET: f32 = 1_400.0;
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for gateways in used(setup) {
         let refused = |why: &str| Err(format!("[[gateways]] {}: {why}", gateways.name));
-        let Settings { loss, cache, compact, bundle, .. } = gateways.settings;
-        if gateways.settings != (Settings { loss, cache, compact, bundle, ..Settings::default() }) {
+        let Settings { loss, cache, compact, bundle, window, policy, .. } = gateways.settings;
+        let policy = Policy { relays: policy.relays, ..Policy::default() };
+        let told = Settings { loss, cache, compact, bundle, window, policy, ..Settings::default() };
+        if gateways.settings != told {
             return refused(
-                "gateways that differ from byway's own in more than controller, loss, cache, compact and bundle are only simulated",
+                "gateways that differ from byway's own in more than controller, loss, cache, compact, bundle, window and relays are only simulated",
             );
         }
         if !geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
@@ -126,7 +129,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         let mut config = String::new();
         let _ = write!(
             config,
-            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\ncompact = {}\nbundle = \"{}\"\n{}\
+            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\ncompact = {}\nbundle = \"{}\"\nrelays = \"{}\"\n{}\
              [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
              [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
             serves.map_or("", String::as_str),
@@ -138,6 +141,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
             window::name(gateways.settings.window),
             gateways.settings.compact,
             gateways.settings.bundle.name(),
+            gateways.settings.policy.relays.name(),
             gateways.settings.cache.map(|cache| limits(&cache)).unwrap_or_default(),
             key(site, peer, &name)?,
             site.address(peer)?,
@@ -261,7 +265,8 @@ impl Running {
         let released = counter("delivered");
         let part = |share: f64| (share * released as f64).round() as u64;
         let within = part(exit.waited_under_20ms);
-        let entry = self.notes.last().map(|(_, report)| report.peers.as_slice()).unwrap_or_default();
+        let last = self.notes.last().map(|(_, report)| report);
+        let entry = last.map(|report| report.peers.as_slice()).unwrap_or_default();
         Ok(GatewayRecord {
             name: self.name,
             waits: vec![(20, within), (u64::MAX, released.saturating_sub(within))],
@@ -270,7 +275,11 @@ impl Running {
             carried: 0,
             dropped: entry.iter().map(|peer| peer.dropped).sum(),
             plain: counter("passed"),
-            found: Vec::new(),
+            found: last
+                .into_iter()
+                .flat_map(|report| &report.found_after)
+                .map(|at| (at * 1e3) as f32)
+                .collect(),
         })
     }
 }
