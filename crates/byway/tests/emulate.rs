@@ -20,6 +20,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn main() {
     let root = is_root() && ["ip -V", "ping -V", "iperf3 -v", "unshare --net true"].into_iter().all(works);
@@ -30,6 +31,7 @@ fn main() {
         test("a_round_trip_takes_what_the_plan_says", root, round_trip),
         test("tcp_and_udp_get_the_rate_of_the_plan", root, rates),
         test("a_full_queue_is_as_long_as_the_plan_says", root, queue),
+        test("red_keeps_a_queue_between_its_thresholds", root, early),
         test("packets_are_lost_as_the_simulator_loses_them_by_the_same_seed", root, loss),
         test("ways_lead_over_hosts_between", root, two_hops),
         test("a_host_has_names_devices_and_processes_of_its_own", root, inside),
@@ -140,6 +142,31 @@ fn queue() -> Result<(), Failed> {
         let longest = 30.0 * 1476.0 * 8.0 / 10_000.0 + 10.0;
         // One in a hundred packets may be late, so not the very longest.
         near("the longest waits", times[times.len() * 95 / 100], longest, 2.0)
+    })
+}
+
+fn early() -> Result<(), Failed> {
+    let plan = site(
+        10,
+        "delay = \"5 ms\"\nqueue = \"100 packets\"\ndiscipline = { kind = \"red\", min = 5, max = 15 }",
+    );
+    let measure = |bench: &Bench| {
+        bench.serve("bob");
+        let load = ["iperf3", "-c", "bob", "-4", "-C", "cubic", "-P", "4", "-t", "9"];
+        let mut load = bench.exec("alice", &load).stdout(Stdio::null()).spawn().unwrap();
+        // Their slow start is over then.
+        std::thread::sleep(Duration::from_secs(2));
+        let times = bench.ping("alice", &["-4", "-c", "300", "-i", "0.02", "-W", "1", "bob"]);
+        load.wait().unwrap();
+        (times, bench.link("alice>bob"))
+    };
+    measured(&plan, measure, |(times, link)| {
+        let dropped = |why: &str| link[why].as_u64().unwrap();
+        if dropped("dropped_managed") == 0 || dropped("dropped_queue") > 0 {
+            return Err(format!("RED dropped nothing, or left it to the queue's end: {link}"));
+        }
+        // From 5 to 15 packets of 1500 bytes at 10 Mbit/s, and what is there anyway.
+        near("the median", times[times.len() / 2], 10.0 * 1.2 + 10.0, 5.0 * 1.2)
     })
 }
 

@@ -36,6 +36,7 @@ fn main() {
         test("flows_arrive_whole_whatever_dies_on_the_way", possible, survive),
         test("gateways_among_the_hosts_they_serve_make_no_loop", possible, no_loop),
         test("paths_that_become_narrower_stop_no_flow", possible, narrower),
+        test("what_a_router_cut_into_fragments_goes_the_plain_route", possible, fragments),
         test("flows_are_carried_as_the_rules_say_with_all_that_tcp_has", possible, flows::classified),
         test("each_flow_has_a_bundle_of_its_own_if_asked_for", possible, flows::bundled),
         test("observing_shows_what_would_be_carried", python, flows::observed),
@@ -315,5 +316,21 @@ fn narrower() -> Result<(), Failed> {
     let left = sites.status("left");
     assert_eq!(left["counters"]["lost_sessions"], 0, "{left}");
     assert!(left["counters"]["too_large"].as_u64() > Some(0), "{left}");
+    Ok(())
+}
+
+fn fragments() -> Result<(), Failed> {
+    let hall = "between = [\"alice\", \"hall\"]\n[[link]]\nbetween = [\"hall\", \"left\"]";
+    let mut sites = Sites::new(&PLAN.replacen("between = [\"alice\", \"left\"]", hall, 1));
+    // A router before the gateway has a line for less than hosts send, and may cut what they send: they do not forbid it.
+    sites.bench.says("hall", &["ip", "link", "set", "left", "mtu", "1000"]);
+    sites.bench.says("alice", &["sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_no_pmtu_disc"]);
+    sites.configure(PORTS, "", &[]);
+    sites.start_both(1);
+    let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, 10_000_000);
+    flow.end(&mut sites);
+    let left = sites.status("left");
+    assert!(left["passed"]["fragment"].as_u64() > Some(1_000), "{left}");
+    assert!(left["counters"]["flows"].as_u64() > Some(0), "it was never a flow: {left}");
     Ok(())
 }

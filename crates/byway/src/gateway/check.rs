@@ -7,6 +7,7 @@ use crate::units::Bytes;
 use byway_gateway::Prefix;
 use byway_gateway::loss::Rule as Losses;
 use byway_gateway::pick::Relays;
+use byway_gateway::reorder::Timer;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
 use byway_gateway::site::Bundle;
 use byway_gateway::window::Rule as Windows;
@@ -134,6 +135,15 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
         Relays::Any => lines.push(
             "Relays are used however far off the direct path they are: packets wait to be put in order for those on the longest.".to_owned(),
         ),
+    }
+    match config.settings.timer {
+        Timer::Harp { .. } | Timer::HarpRelative { .. } => lines.push(
+            "Packets wait for those before them 1.5 times what the least delays of the paths differ (Harp).".to_owned(),
+        ),
+        Timer::Hir { .. } | Timer::HirRelative { .. } => lines.push(
+            "Packets wait for those before them as long as the path with the largest mean delay says, at most 200 ms (HIR).".to_owned(),
+        ),
+        Timer::Peak { .. } => {}
     }
     if !config.settings.compact {
         lines.push(
@@ -294,7 +304,7 @@ mod tests {
             Report::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()).to_string()
         };
         let usual = text("");
-        for part in ["Losses are found", "Hosts are told", "It keeps", "Headers", "Relays"] {
+        for part in ["Losses are found", "Hosts are told", "It keeps", "Headers", "Relays", "Packets wait"] {
             assert!(!usual.contains(part), "{usual}");
         }
         assert!(text("compact = false").contains("Headers of TCP/IP travel whole"));
@@ -304,6 +314,10 @@ mod tests {
         assert!(text("window = \"off\"").contains("windows of their peers as they are"));
         assert!(text("relays = \"any\"").contains("however far off the direct path"));
         assert!(text("relays = \"exclude\"").contains("are never used (Harp)"));
+        assert!(
+            text("timer = \"harp-relative\"").contains("1.5 times what the least delays of the paths differ")
+        );
+        assert!(text("timer = \"hir-relative\"").contains("the largest mean delay"));
         let kept = text("[limits]\ncache = \"32M\"");
         assert!(
             kept.contains("until hosts acknowledge it, at most 32.0 MiB and 4.00 MiB of a flow"),

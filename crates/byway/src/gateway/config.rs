@@ -14,6 +14,7 @@ use byway_engine::handshake;
 use byway_engine::seal::Suites;
 use byway_gateway::loss::Rule;
 use byway_gateway::pick::{Policy, Relays};
+use byway_gateway::reorder::Timer;
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
 use byway_gateway::site::{self, Bundle, Settings};
@@ -279,6 +280,7 @@ fn settings(place: &Place<'_>, gateway: &GatewayText, limits: &LimitsText) -> Re
         cache,
         compact: gateway.compact.unwrap_or(default.compact),
         bundle: bundle(place, gateway.bundle.as_ref())?,
+        timer: timer(place, gateway.timer.as_ref())?,
         policy: Policy { relays: relays(place, gateway.relays.as_ref())?, ..default.policy },
         bundles: count(&limits.bundles, default.bundles, MOST_BUNDLES)?,
         observe: gateway.observe,
@@ -359,6 +361,17 @@ fn relays(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Relays, C
     Relays::named(told.as_ref()).ok_or_else(|| {
         let known = Relays::NAMES.map(|(name, _)| name).join(", ");
         let what = format!("relays are not used as `{}`: choose one of {known}", told.as_ref());
+        place.at(told.span(), &what)
+    })
+}
+
+fn timer(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Timer, ConfigError> {
+    let Some(told) = told else { return Ok(Timer::default()) };
+    Timer::named(told.as_ref()).filter(|timer| !timer.needs_clocks()).ok_or_else(|| {
+        let known = Timer::NAMES.iter().filter(|(_, timer)| !timer.needs_clocks());
+        let known: Vec<&str> = known.map(|(name, _)| *name).collect();
+        let what =
+            format!("packets do not wait by a timer `{}`: choose one of {}", told.as_ref(), known.join(", "));
         place.at(told.span(), &what)
     })
 }

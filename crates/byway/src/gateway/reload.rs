@@ -28,6 +28,7 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
         ("compact", running.settings.compact != settings.compact),
         ("bundle", running.settings.bundle != settings.bundle),
         ("relays", running.settings.policy != settings.policy),
+        ("timer", running.settings.timer != settings.timer),
         ("[limits]", limits(running) != limits(fresh)),
     ];
     differs.into_iter().filter_map(|(what, differs)| differs.then_some(what)).collect()
@@ -103,6 +104,7 @@ to-ports = [873]
             ("mark", "loss = \"batched\"\nmark", "loss"),
             ("mark", "window = \"off\"\nmark", "window"),
             ("mark", "relays = \"any\"\nmark", "relays"),
+            ("mark", "timer = \"hir-relative\"\nmark", "timer"),
             ("mark", "congestion = \"hir\"\nmark", "congestion"),
             ("mark", "dead-after = \"9s\"\nmark", "dead-after"),
         ] {

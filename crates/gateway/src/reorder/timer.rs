@@ -162,13 +162,50 @@ pub enum Timer {
     },
 }
 
+/// The factor of the paper, and a threshold where HIR says of none what it is.
+const RHO: f64 = 1.5;
+const CAP: Duration = Duration::from_millis(200);
+
 impl Default for Timer {
     fn default() -> Self {
-        Self::Peak { cap: Duration::from_millis(200) }
+        Self::Peak { cap: CAP }
     }
 }
 
 impl Timer {
+    /// All with usual factors and thresholds, by the names that people write.
+    pub const NAMES: [(&str, Self); 5] = [
+        ("harp", Self::Harp { rho: RHO }),
+        ("harp-relative", Self::HarpRelative { rho: RHO }),
+        ("hir", Self::Hir { cap: CAP }),
+        ("hir-relative", Self::HirRelative { cap: CAP }),
+        ("peak", Self::Peak { cap: CAP }),
+    ];
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, timer)| *timer)
+    }
+
+    /// Its name, whatever the factor or the threshold.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Harp { .. } => "harp",
+            Self::HarpRelative { .. } => "harp-relative",
+            Self::Hir { .. } => "hir",
+            Self::HirRelative { .. } => "hir-relative",
+            Self::Peak { .. } => "peak",
+        }
+    }
+
+    /// Whether it makes sense only between hosts whose clocks agree: simulated ones.
+    #[must_use]
+    pub const fn needs_clocks(&self) -> bool {
+        matches!(self, Self::Harp { .. } | Self::Hir { .. })
+    }
+
     /// How long a packet that arrives now may wait, given the paths that carry data. Zero if nothing is known, and never negative.
     #[must_use]
     pub fn wait(&self, paths: impl IntoIterator<Item = PathDelay> + Clone) -> Duration {
@@ -218,8 +255,6 @@ mod tests {
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
     }
-
-    const CAP: Duration = ms(200);
 
     #[test]
     fn each_rule_by_its_formula() {

@@ -8,10 +8,6 @@ use byway_gateway::pick::{Policy, Relays};
 use byway_gateway::reorder::Timer;
 use byway_gateway::site::{Bundle, Settings};
 use byway_gateway::{cache, window};
-use byway_wire::Duration;
-
-/// HIR says of no threshold what it is; this one is as good as the default's.
-const CAP: Duration = Duration::from_millis(200);
 
 pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, Wrong> {
     let all = reader.each("gateways", |reader| Ok(when(reader)?.then_some(gateways(reader)?)))?;
@@ -92,16 +88,17 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
 }
 
 fn timer(reader: &Reader<'_>) -> Result<Timer, Wrong> {
-    let rho = reader.number("rho")?.unwrap_or(1.5);
-    let cap = reader.time("cap")?.unwrap_or(CAP);
-    let rule =
-        reader.needed("rule", "harp, harp-relative, hir, hir-relative or peak", reader.text("rule")?)?;
-    Ok(match rule.as_str() {
-        "harp" => Timer::Harp { rho },
-        "harp-relative" => Timer::HarpRelative { rho },
-        "hir" => Timer::Hir { cap },
-        "hir-relative" => Timer::HirRelative { cap },
-        "peak" => Timer::Peak { cap },
-        _ => return reader.wrong("rule", "expected harp, harp-relative, hir, hir-relative or peak"),
-    })
+    let (factor, threshold) = (reader.number("rho")?, reader.time("cap")?);
+    let known = "harp, harp-relative, hir, hir-relative or peak";
+    let rule = reader.needed("rule", known, reader.text("rule")?)?;
+    let Some(mut timer) = Timer::named(&rule) else {
+        return reader.wrong("rule", format!("expected {known}"));
+    };
+    match &mut timer {
+        Timer::Harp { rho } | Timer::HarpRelative { rho } => *rho = factor.unwrap_or(*rho),
+        Timer::Hir { cap } | Timer::HirRelative { cap } | Timer::Peak { cap } => {
+            *cap = threshold.unwrap_or(*cap);
+        }
+    }
+    Ok(timer)
 }

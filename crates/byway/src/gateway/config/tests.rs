@@ -110,6 +110,12 @@ fn a_mistake_is_told_with_its_line() {
             6,
             "relays are not used as `some`: choose one of prefer, exclude, any",
         ),
+        (
+            "mark",
+            "timer = \"hir\"\nmark",
+            6,
+            "by a timer `hir`: choose one of harp-relative, hir-relative, peak",
+        ),
         ("byway1", "a device by the river", 5, "1 to 15 letters"),
         ("byway1", "..", 5, "1 to 15 letters"),
         ("4711", "254", 6, "0 and 253 to 255 are taken"),

@@ -65,6 +65,7 @@ pub(super) struct GatewayText {
     pub compact: Option<bool>,
     pub bundle: Option<Spanned<String>>,
     pub relays: Option<Spanned<String>>,
+    pub timer: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]

@@ -7,6 +7,7 @@ use crate::gateway::report::{GatewayReport, PathReport};
 use crate::gateway::run::ask;
 use anyhow::{Context as _, Result, bail};
 use byway_gateway::pick::Policy;
+use byway_gateway::reorder::Timer;
 use byway_gateway::site::{Bundle, Settings};
 use byway_gateway::window;
 use byway_lab::Setup;
@@ -31,13 +32,17 @@ const PACKET: f32 = 1_400.0;
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for gateways in used(setup) {
         let refused = |why: &str| Err(format!("[[gateways]] {}: {why}", gateways.name));
-        let Settings { loss, cache, compact, bundle, window, policy, .. } = gateways.settings;
+        let Settings { loss, cache, compact, bundle, window, policy, timer, .. } = gateways.settings;
         let policy = Policy { relays: policy.relays, ..Policy::default() };
-        let told = Settings { loss, cache, compact, bundle, window, policy, ..Settings::default() };
+        let timer = Timer::named(timer.name()).unwrap_or_default();
+        let told = Settings { loss, cache, compact, bundle, window, policy, timer, ..Settings::default() };
         if gateways.settings != told {
             return refused(
-                "gateways that differ from byway's own in more than controller, loss, cache, compact, bundle, window and relays are only simulated",
+                "gateways that differ from byway's own in more than controller, loss, cache, compact, bundle, window, relays and rule of the timer are only simulated",
             );
+        }
+        if timer.needs_clocks() {
+            return refused("its timer needs clocks that agree, which only simulated hosts have");
         }
         if !geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
             return refused("real gateways need root, and /dev/net/tun");
@@ -129,7 +134,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         let mut config = String::new();
         let _ = write!(
             config,
-            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\ncompact = {}\nbundle = \"{}\"\nrelays = \"{}\"\n{}\
+            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\ncompact = {}\nbundle = \"{}\"\nrelays = \"{}\"\ntimer = \"{}\"\n{}\
              [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
              [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
             serves.map_or("", String::as_str),
@@ -142,6 +147,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
             gateways.settings.compact,
             gateways.settings.bundle.name(),
             gateways.settings.policy.relays.name(),
+            gateways.settings.timer.name(),
             gateways.settings.cache.map(|cache| limits(&cache)).unwrap_or_default(),
             key(site, peer, &name)?,
             site.address(peer)?,
