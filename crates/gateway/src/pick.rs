@@ -52,10 +52,13 @@ pub enum Relays {
     Any,
 }
 
+/// Relays within this factor of the direct RTT are near (Harp, III.G).
+const NEAR: f64 = 1.5;
+
 impl Relays {
     /// All with the factor of the paper, by the names that people write.
     pub const NAMES: [(&str, Self); 3] =
-        [("prefer", Self::Prefer(1.5)), ("exclude", Self::Exclude(1.5)), ("any", Self::Any)];
+        [("prefer", Self::Prefer(NEAR)), ("exclude", Self::Exclude(NEAR)), ("any", Self::Any)];
 
     /// The one of this name.
     #[must_use]
@@ -88,13 +91,14 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { over_window: false, relays: Relays::Prefer(1.5), slack: Duration::from_millis(20) }
+        Self { over_window: false, relays: Relays::Prefer(NEAR), slack: Duration::from_millis(20) }
     }
 }
 
 impl Policy {
     /// Harp's own rules.
-    pub const LITERAL: Self = Self { over_window: true, relays: Relays::Exclude(1.5), slack: Duration::ZERO };
+    pub const LITERAL: Self =
+        Self { over_window: true, relays: Relays::Exclude(NEAR), slack: Duration::ZERO };
 }
 
 /// The path for the next datagram, of so many bytes. `None` if it has to wait, or [nothing carries it](carries).

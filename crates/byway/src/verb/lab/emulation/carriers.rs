@@ -371,7 +371,9 @@ pub(super) fn of_byway(event: &Value, at: f64, report: &mut Report) {
             report.steps.push((at, bytes));
             if let Some(paths) = event["paths"].as_array() {
                 paths.iter().for_each(|path| note_path(path, at, report));
-                report.lost = Some(paths.iter().filter_map(|path| path["lost"].as_u64()).sum());
+                // A path that is no more is not told of any more either.
+                let lost = paths.iter().filter_map(|path| path["lost"].as_u64()).sum();
+                report.lost = report.lost.max(Some(lost));
             }
         }
         (Some("result"), Some(bytes)) if event["exit"] == 0 => {
