@@ -10,6 +10,7 @@ use crate::secret::Secret;
 use crate::ticket::Ticket;
 use crate::transfer::{
     Destination, Gate, Kind, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent, Taken,
+    TicketOwner,
 };
 use anyhow::{Context as _, Result};
 use byway_control::Class;
@@ -80,7 +81,14 @@ pub fn transfer(
     };
     let receiving = Receiving::start(ReceivingPlan {
         identity: receiver,
-        gate: Gate { permission, allow: Vec::new(), kind: Kind::Tree, taken: Taken::default(), seed: 0 },
+        gate: Gate {
+            permission,
+            allow: Vec::new(),
+            owner: TicketOwner::default(),
+            kind: Kind::Tree,
+            taken: Taken::default(),
+            seed: 0,
+        },
         destination: Destination::Directory(sink.to_owned()),
         once: true,
         limit: None,

@@ -68,12 +68,15 @@ impl StateDir {
         self.root.join("sending")
     }
 
-    /// What a receiver into `directory` keeps between runs: what makes the ticket that it printed good for the next.
-    pub fn receiving(&self, directory: &Path) -> Result<Standing> {
+    /// What a receiver into `directory` keeps between runs: what makes the ticket that it printed good for the next. One that
+    /// takes a single transfer has a ticket of its own, which ends with that.
+    pub fn receiving(&self, directory: &Path, once: bool) -> Result<Standing> {
         let full =
             fs::canonicalize(directory).with_context(|| format!("cannot find {}", directory.display()))?;
         let name = blake3::hash(full.as_os_str().as_bytes()).to_hex();
-        let path = self.root.join("receiving").join(name.get(..32).unwrap_or_default());
+        let name = name.get(..32).unwrap_or_default();
+        let name = if once { format!("{name}-once") } else { name.to_owned() };
+        let path = self.root.join("receiving").join(name);
         Standing::open(&path).with_context(|| format!("cannot keep a ticket in {}", path.display()))
     }
 

@@ -20,8 +20,9 @@ pub const RELAY_PORT: u16 = 4748;
 #[command(before_help = "\
 Examples:
   byway recv ~/in                          print a ticket, then take what is sent until stopped
-  byway recv ~/in                          after a stop or a crash: the same ticket, and what is missing
-  byway recv ~/in --once                   end after one transfer
+  byway recv ~/in                          after a stop, a crash or a reboot: the same ticket
+  byway recv ~/in --new-ticket             print another ticket; the one before is worthless from now on
+  byway recv ~/in --once                   end after one transfer; its ticket ends too
   byway recv - --once | tar x              a stream to standard output; the ticket is on standard error
   byway recv ~/in --relay @relay.word      be reachable through a relay, also from behind a NAT")]
 pub struct Recv {
@@ -29,13 +30,16 @@ pub struct Recv {
     /// `.byway-partial`, is removed when nobody touched it for 30 days
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// End after one complete transfer [default: go on until stopped]
+    /// End after one complete transfer, with a ticket that is good for that one [default: go on until stopped]
     #[arg(long)]
     pub once: bool,
+    /// Print a new ticket; every one printed before becomes worthless [default: the ticket of the run before]
+    #[arg(long)]
+    pub new_ticket: bool,
     /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Endpoint>,
-    /// Public key of a sender who may send; repeatable [default: whoever holds the ticket]
+    /// Public key of a sender who may send; repeatable [default: the first who completes a transfer with the ticket]
     #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
     pub allow: Vec<PublicKey>,
     /// Relay to be reachable through, as a word or @FILE; repeatable [default: none]

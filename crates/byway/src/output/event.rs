@@ -24,6 +24,11 @@ pub enum Event {
         /// One sentence.
         message: String,
     },
+    /// From now on a receiver's ticket is good for one sender alone: the first that completed a transfer with it.
+    Bound {
+        /// The sender's public key.
+        sender: String,
+    },
     /// A path changed its state.
     Path(PathChange),
     /// What a relay did so far.
@@ -74,6 +79,9 @@ pub struct Ready {
     pub word: Option<String>,
     /// Local addresses listened on.
     pub listen: Vec<String>,
+    /// The only sender that the ticket is good for, if it was used before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
 }
 
 impl fmt::Debug for Ready {
@@ -84,6 +92,7 @@ impl fmt::Debug for Ready {
             .field("ticket", &hide(&self.ticket))
             .field("word", &hide(&self.word))
             .field("listen", &self.listen)
+            .field("sender", &self.sender)
             .finish()
     }
 }

@@ -51,6 +51,9 @@ impl Plain {
 pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
     match event {
         Event::Ready(ready) => Some(format!("listening on {}", ready.listen.join(", "))),
+        Event::Bound { sender } => Some(format!(
+            "from now on the ticket admits {sender} alone; for another sender: --allow KEY, or --new-ticket"
+        )),
         Event::Warning { message } => Some(format!("warning: {message}")),
         Event::Path(change) if verbose => {
             let reason = change.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();

@@ -78,8 +78,8 @@ fn events_are_lines_of_versioned_json() {
     let (mut output, stdout, stderr) = open(&Global { json: true, ..Global::default() });
     output.emit(&Event::Ready(Ready {
         ticket: Some("byway1-x".into()),
-        word: None,
         listen: vec!["[::]:1".into()],
+        ..Ready::default()
     }));
     output.emit(&Event::Warning { message: "a \"quoted\" word".into() });
     output.emit(&Event::Path(PathChange {
@@ -184,7 +184,8 @@ fn the_result_of_a_transfer_in_words() {
 
 #[test]
 fn tickets_stay_out_of_logs() {
-    let ready = Ready { ticket: Some("byway1-x".into()), word: Some("byway-relay-y".into()), listen: vec![] };
+    let ready =
+        Ready { ticket: Some("byway1-x".into()), word: Some("byway-relay-y".into()), ..Ready::default() };
     let shown = format!("{ready:?}");
     assert!(!shown.contains("byway"), "{shown}");
 }

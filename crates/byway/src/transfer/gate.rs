@@ -15,8 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Gate {
     /// What the ticket says.
     pub permission: Secret<[u8; 16]>,
-    /// The only keys admitted; empty: any.
+    /// The only keys admitted; empty: the one that `owner` holds, or any as long as it holds none.
     pub allow: Vec<identity::PublicKey>,
+    /// Whose the ticket is.
+    pub owner: TicketOwner,
     /// What is taken: a tree or a pipe.
     pub kind: Kind,
     /// The only transfer that is taken, if there is one.
@@ -29,6 +31,30 @@ pub struct Gate {
 /// have been killed, which nobody hears of here.
 #[derive(Clone, Debug, Default)]
 pub struct Taken(Arc<Mutex<Option<Transfer>>>);
+
+/// The sender that a ticket is bound to: the first that completed a transfer with it. Shared by the gate, which asks, the
+/// receiver, which finds out, and the program, which keeps it.
+#[derive(Clone, Debug, Default)]
+pub struct TicketOwner(Arc<Mutex<Option<identity::PublicKey>>>);
+
+impl TicketOwner {
+    /// Of a ticket that an earlier run printed.
+    #[must_use]
+    pub fn new(owner: Option<identity::PublicKey>) -> Self {
+        Self(Arc::new(Mutex::new(owner)))
+    }
+
+    /// The owner, if there is one yet.
+    #[must_use]
+    pub fn key(&self) -> Option<identity::PublicKey> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Binds the ticket to `sender`, if it is nobody's yet.
+    pub fn bind(&self, sender: identity::PublicKey) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(sender);
+    }
+}
 
 /// Who sends, and what he calls it.
 type Transfer = (PublicKey, [u8; 16]);
@@ -53,6 +79,7 @@ impl Gate {
         // Both are looked at whatever the other says, so that time tells nothing about the permission.
         let permitted = preamble.permission == self.permission;
         let listed = self.allow.is_empty() || self.allow.iter().any(|key| key.0 == peer.0);
+        let owns = !self.allow.is_empty() || self.owner.key().is_none_or(|owner| owner.0 == peer.0);
         if !permitted {
             let sentence =
                 "the receiver does not know this ticket (any more): ask for the one that it prints now";
@@ -61,6 +88,11 @@ impl Gate {
         if !listed {
             let sentence = "the receiver admits only certain keys and yours is not among them: \
                             let it run with `--allow` and what `byway id` prints here";
+            return Err((Exit::NotAuthorised, sentence.into()));
+        }
+        if !owns {
+            let sentence = "this ticket belongs to another sender, who completed a transfer with it: \
+                            let the receiver run with `--new-ticket`, or with `--allow` and what `byway id` prints here";
             return Err((Exit::NotAuthorised, sentence.into()));
         }
         match (preamble.kind, self.kind) {
@@ -105,6 +137,7 @@ mod tests {
         Gate {
             permission: Secret::new([1; 16]),
             allow: Vec::new(),
+            owner: TicketOwner::default(),
             kind: Kind::Tree,
             taken: Taken::default(),
             seed: 0,
@@ -128,6 +161,21 @@ mod tests {
         gate.allow = vec![identity::PublicKey([4; 32])];
         assert_eq!(exit(&gate, &said(Kind::Tree, 1)), Some(Exit::NotAuthorised));
         gate.allow.push(identity::PublicKey([5; 32]));
+        assert_eq!(exit(&gate, &said(Kind::Tree, 1)), None);
+    }
+
+    #[test]
+    fn a_ticket_that_has_an_owner_is_no_other_senders() {
+        let mut gate = gate();
+        let (peer, other) = (identity::PublicKey([5; 32]), identity::PublicKey([4; 32]));
+        gate.owner.clone().bind(peer);
+        gate.owner.bind(other);
+        assert_eq!((gate.owner.key(), exit(&gate, &said(Kind::Tree, 1))), (Some(peer), None), "the first");
+        gate.owner = TicketOwner::new(Some(other));
+        assert_eq!(exit(&gate, &said(Kind::Tree, 1)), Some(Exit::NotAuthorised));
+        assert_eq!(exit(&gate, &said(Kind::Ping, 1)), Some(Exit::NotAuthorised));
+        // Who is named need not be the first.
+        gate.allow = vec![peer];
         assert_eq!(exit(&gate, &said(Kind::Tree, 1)), None);
     }
 

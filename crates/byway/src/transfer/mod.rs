@@ -37,7 +37,7 @@ mod tally;
 mod uplinks;
 mod writer;
 
-pub use gate::{Gate, Taken};
+pub use gate::{Gate, Taken, TicketOwner};
 pub use limit::window;
 pub use names::route_name;
 pub use ping::{PingPlan, Pinged, Pings, ping};

@@ -1,6 +1,6 @@
 //! The receiving end: an owner that serves any number of senders, and the handle by which a program runs it.
 
-use super::gate::{Gate, Taken};
+use super::gate::{Gate, Taken, TicketOwner};
 use super::limit::Limit;
 use super::preamble::{Kind, Preamble};
 use super::running::Running;
@@ -97,7 +97,7 @@ impl Receiving {
     pub fn start(plan: ReceivingPlan) -> Result<Self> {
         let control = Control::new().context("cannot make an event descriptor")?;
         let (news, inbox) = sync_channel(NEWS);
-        let taken = plan.gate.taken.clone();
+        let (taken, ticket) = (plan.gate.taken.clone(), plan.gate.owner.clone());
         let endpoint = Endpoint::new(EndpointConfig {
             identity: handshake::Identity::from_secret(*plan.identity.secret().expose()),
             suites: super::sender::suites(),
@@ -113,6 +113,7 @@ impl Receiving {
             once: plan.once,
             limit: plan.limit.map(Limit::new),
             taken,
+            ticket,
             news,
             waker: control.waker().clone(),
             cancel: Arc::clone(&cancel),
@@ -145,6 +146,7 @@ pub struct Server {
     once: bool,
     limit: Option<Limit>,
     taken: Taken,
+    ticket: TicketOwner,
     news: SyncSender<News>,
     waker: Waker,
     cancel: Arc<AtomicBool>,
@@ -295,6 +297,10 @@ impl Server {
         }
         if closed.is_none() {
             taking.drive(connection, now, self.limit.as_mut());
+        }
+        if taking.done_at().is_some() {
+            // Before the sender can know: whoever comes after that finds the ticket bound.
+            self.ticket.bind(taking.peer());
         }
         if let Some(tally) = taking.look(connection, &self.locals, now) {
             let _ = self.news.try_send(News::Progress(tally));

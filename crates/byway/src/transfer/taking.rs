@@ -159,6 +159,11 @@ impl Taking {
         Some(Tally { pause, paths: Vec::new(), ..tally })
     }
 
+    /// Who sends it.
+    pub const fn peer(&self) -> PublicKey {
+        self.peer
+    }
+
     /// Whether this is a try of the same transfer.
     pub fn is(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
         (self.peer, self.transfer) == (peer, transfer)

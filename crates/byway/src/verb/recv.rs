@@ -3,13 +3,15 @@
 use super::show::Show;
 use crate::args::Global;
 use crate::args::verbs::Recv;
+use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, Ready, ResultEvent};
 use crate::signals::Signals;
 use crate::state::{Standing, StateDir};
 use crate::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
 use crate::transfer::{
-    Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, sockets, wall_clock, window,
+    Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, TicketOwner, sockets,
+    wall_clock, window,
 };
 use anyhow::{Context as _, Result};
 use byway_engine::Config;
@@ -50,9 +52,9 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     raise_file_limit();
     let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
     let identity = state.identity()?;
-    let mut standing = if piped { Standing::passing()? } else { state.receiving(&arguments.directory)? };
+    let mut standing = standing(&state, arguments, piped)?;
     let sockets = sockets::listening(&arguments.listen, standing.port())?;
-    let mut troubles = hold(&mut standing, &sockets);
+    let mut troubles = hold(&mut standing, &sockets, &arguments.listen);
     let listen: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
     for clipped in sockets.iter().map(Socket::buffers).filter(|buffers| buffers.clipped()).take(1) {
         output.say(&clipped.to_string());
@@ -64,11 +66,13 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         relays: Vec::new(),
     };
     ticket.addresses.truncate(MAX_ENTRIES);
+    let owner = TicketOwner::new(standing.sender());
     let receiving = Receiving::start(ReceivingPlan {
         identity,
         gate: Gate {
             permission: ticket.permission.clone(),
             allow: arguments.allow.clone(),
+            owner: owner.clone(),
             kind: if piped { Kind::Pipe } else { Kind::Tree },
             taken: Taken::default(),
             seed: u64::from_be_bytes(byway_net::seed()?),
@@ -92,12 +96,27 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     }
     ticket.relays = relays;
     let text = ticket.to_string();
-    output.emit(&Event::Ready(Ready { ticket: Some(text.clone()), word: None, listen }));
+    // Where keys are named, these decide, whoever was first.
+    let sender = standing.sender().filter(|_| arguments.allow.is_empty()).map(|key| key.to_string());
+    output.emit(&Event::Ready(Ready {
+        ticket: Some(text.clone()),
+        listen,
+        sender: sender.clone(),
+        ..Ready::default()
+    }));
     output.answer(&text)?;
+    if let Some(sender) = sender {
+        output.say(&format!(
+            "this ticket admits {sender} alone, which completed the first transfer with it; \
+             --new-ticket prints one for another sender"
+        ));
+    }
     for message in troubles {
         output.emit(&Event::Warning { message });
     }
-    let exit = serve(&receiving, &signals, arguments.once || piped, &mut standing, output)?;
+    let once = arguments.once || piped;
+    let mut held = Held { standing, owner, told: !arguments.allow.is_empty() };
+    let exit = serve(&receiving, &signals, once, &mut held, output)?;
     receiving.join()?;
     Ok(exit)
 }
@@ -125,17 +144,33 @@ fn raise_file_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
+/// What the ticket to be printed says: what an earlier run kept, unless another is wanted.
+fn standing(state: &StateDir, arguments: &Recv, piped: bool) -> Result<Standing> {
+    if piped {
+        return Ok(Standing::passing()?);
+    }
+    let mut standing = state.receiving(&arguments.directory, arguments.once)?;
+    if arguments.new_ticket {
+        if standing.is_passing() {
+            let sentence = "another `byway recv` into this directory has its ticket: stop it first";
+            return Err(Failure::new(Exit::Error, sentence).into());
+        }
+        standing.renew().context("cannot replace the ticket")?;
+    }
+    Ok(standing)
+}
+
 /// Keeps the ticket for the next run, and says what speaks against it.
-fn hold(standing: &mut Standing, sockets: &[Socket]) -> Vec<String> {
-    let before = standing.port().filter(|_| standing.is_known());
+fn hold(standing: &mut Standing, sockets: &[Socket], asked: &[Endpoint]) -> Vec<String> {
+    let before = standing.port().filter(|_| standing.is_kept());
     let mut ports = sockets.iter().map(|socket| socket.address().port());
     let mut troubles = Vec::new();
     if let Some(before) = before
         && !ports.clone().any(|port| port == before)
     {
-        troubles.push(format!(
-            "port {before} is in use by another program: the ticket printed before does not lead here any more"
-        ));
+        let was_tried = asked.is_empty() || asked.iter().any(|endpoint| endpoint.or_port(0).port() == 0);
+        let why = if was_tried { "is in use by another program" } else { "is not the one of --listen" };
+        troubles.push(format!("port {before} {why}: the ticket printed before does not lead here any more"));
     }
     if let Some(port) = ports.next()
         && let Err(error) = standing.keep(port)
@@ -143,6 +178,31 @@ fn hold(standing: &mut Standing, sockets: &[Socket]) -> Vec<String> {
         troubles.push(format!("the ticket cannot be kept ({error}): it is good until this process ends"));
     }
     troubles
+}
+
+/// The ticket while it is in use.
+struct Held {
+    standing: Standing,
+    owner: TicketOwner,
+    /// Whether nobody need be told whose it becomes.
+    told: bool,
+}
+
+impl Held {
+    /// Keeps whose the ticket is, as soon as it is somebody's.
+    fn look(&mut self, output: &mut Output) {
+        let Some(sender) = self.owner.key().filter(|_| self.standing.sender().is_none()) else { return };
+        let kept = self.standing.bind(sender);
+        if std::mem::replace(&mut self.told, true) {
+            return;
+        }
+        output.emit(&Event::Bound { sender: sender.to_string() });
+        if let Err(error) = kept {
+            let message =
+                format!("this cannot be kept ({error}): the next run admits whoever holds the ticket");
+            output.emit(&Event::Warning { message });
+        }
+    }
 }
 
 /// Waits for the relays to answer: those that did, and what to say of the others.
@@ -180,7 +240,7 @@ fn serve(
     receiving: &Receiving,
     signals: &Signals,
     once: bool,
-    standing: &mut Standing,
+    held: &mut Held,
     output: &mut Output,
 ) -> Result<Exit> {
     let mut show = Show::new(output);
@@ -190,23 +250,22 @@ fn serve(
     loop {
         let news = receiving.next(TICK);
         let idle = news.is_none();
+        if !once {
+            // Before the result of the transfer that bound it.
+            held.look(output);
+        }
         match news {
             Some(News::Received(received)) => {
                 running = running.saturating_sub(1);
                 // Its sender would need the ticket again, if it does not know that all is there.
-                if received.outcome.is_ok() && received.failed == 0 && received.confirmed && running == 0 {
-                    standing.forget();
+                let is_done = received.outcome.is_ok() && received.failed == 0 && received.confirmed;
+                if once && is_done && running == 0 {
+                    held.standing.forget();
                 }
                 last = conclude(received, output);
             }
             Some(news) => {
-                if matches!(news, News::Begun) {
-                    running += 1;
-                    if let (false, Some(port)) = (standing.is_kept(), standing.port()) {
-                        // It was said at the start if it cannot be kept.
-                        let _ = standing.keep(port);
-                    }
-                }
+                running += u32::from(matches!(news, News::Begun));
                 show.news(news, output);
             }
             None => {}
@@ -224,7 +283,7 @@ fn serve(
     match stop {
         // Nothing was lost by stopping a receiver that goes on until it is stopped.
         Some(exit) => {
-            output.say(&match standing.is_kept() {
+            output.say(&match held.standing.is_kept() {
                 true => format!("stopped; to go on, with the same ticket: {}", super::again::command()),
                 false => "stopped".into(),
             });

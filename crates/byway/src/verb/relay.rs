@@ -52,7 +52,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     })?;
     let signals = Signals::install(|| {}).context("cannot take over signals")?;
     let word = relaying.word().reveal();
-    output.emit(&Event::Ready(Ready { ticket: None, word: Some(word.clone()), listen: listening }));
+    output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
     output.answer(&word)?;
     let stop = serve(&relaying, &signals, output);
     let counters = relaying.stop()?;
