@@ -5,6 +5,7 @@
 
 mod bars;
 mod event;
+mod fit;
 mod plain;
 mod table;
 
@@ -27,6 +28,15 @@ pub struct Output {
     /// Standard output for answers; `None` with `--json`.
     answers: Option<Box<dyn Write + Send>>,
     person: Person,
+    /// How wide the screens behind standard output and standard error are.
+    columns: Columns,
+}
+
+/// Columns of the two streams.
+#[derive(Clone, Copy)]
+struct Columns {
+    answers: usize,
+    person: usize,
 }
 
 /// How standard error is written.
@@ -52,7 +62,8 @@ impl Output {
             (false, false) => Person::Plain(plain),
         };
         let out = || -> Box<dyn Write + Send> { Box::new(io::stdout()) };
-        Self { json: global.json.then(out), answers: (!global.json).then(out), person }
+        let columns = Columns { answers: fit::columns(io::stdout()), person: fit::columns(io::stderr()) };
+        Self { json: global.json.then(out), answers: (!global.json).then(out), person, columns }
     }
 
     /// Writes to the given places, as off a terminal.
@@ -62,7 +73,7 @@ impl Output {
         let quiet = global.quiet || global.json && !global.progress;
         let person = if quiet { Person::Quiet(plain) } else { Person::Plain(plain) };
         let (json, answers) = if global.json { (Some(stdout), None) } else { (None, Some(stdout)) };
-        Self { json, answers, person }
+        Self { json, answers, person, columns: Columns { answers: fit::PAGE, person: fit::PAGE } }
     }
 
     /// From now on standard output carries a transfer's own bytes: what would have been answered there goes to standard
@@ -87,6 +98,16 @@ impl Output {
         }
     }
 
+    /// [`answer`](Self::answer) for sentences and short lines: those that are too long for the screen go on below.
+    pub fn answer_lines(&mut self, text: &str) -> io::Result<()> {
+        self.answer(&fit::paragraphs(text, self.columns.answers))
+    }
+
+    /// [`answer`](Self::answer) for a table, as wide as the screen or, where there is none, a page.
+    pub fn answer_table(&mut self, table: &Table) -> io::Result<()> {
+        self.answer(&table.fit(self.columns.answers))
+    }
+
     /// Tells what happened. Never fails: a transfer does not end because nobody reads about it.
     pub fn emit(&mut self, event: &Event) {
         if let Some(out) = &mut self.json
@@ -102,6 +123,11 @@ impl Output {
         if !matches!(self.person, Person::Quiet(_)) {
             self.person.line(text);
         }
+    }
+
+    /// [`say`](Self::say) for sentences: those that are too long for the screen go on below.
+    pub fn say_lines(&mut self, text: &str) {
+        self.say(&fit::paragraphs(text, self.columns.person));
     }
 
     /// A line for the person who asked for everything (`-v`).

@@ -15,6 +15,7 @@ pub mod record;
 pub mod report;
 pub mod runner;
 pub mod setup;
+pub mod spelling;
 pub mod stats;
 pub mod trace;
 pub mod world;

@@ -26,7 +26,7 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);
 table{border-collapse:collapse;width:100%;font-size:.9rem}td,th{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid var(--line)}\
 td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.v{font-weight:600;white-space:nowrap}\
 .pass{color:var(--pass)}.known{color:var(--known)}.fail{color:var(--fail)}.soft{color:var(--soft)}\
-pre{overflow-x:auto;font-size:.85rem}svg{max-width:100%;height:auto;background:#fff}summary{cursor:pointer}h2{margin-top:3rem}code{font-size:.9em}";
+svg{max-width:100%;height:auto;background:#fff}summary{cursor:pointer}h2{margin-top:3rem}code{font-size:.9em}";
 
 /// The page.
 #[must_use]
@@ -105,11 +105,15 @@ fn section(page: &mut String, entry: &Entry) {
         }
         *page += "</table>\n";
         if !outcome.shows.is_empty() {
-            let _ = writeln!(
-                page,
-                "<details><summary>every variant</summary><pre>{}</pre></details>",
-                escape(&table::variants(&outcome.shows))
-            );
+            *page += "<details><summary>every variant</summary>\n<table>\n";
+            let grid = table::variants(&outcome.shows);
+            let rows = grid.rows.iter().map(|row| &row.cells);
+            for (place, cells) in std::iter::once(&grid.headings).chain(rows).enumerate() {
+                let tag = if place == 0 { "<th>" } else { "<td>" };
+                let cells: Vec<_> = cells.iter().map(|cell| format!("{tag}{}", escape(cell))).collect();
+                let _ = writeln!(page, "<tr>{}", cells.concat());
+            }
+            *page += "</table></details>\n";
         }
         let _ = writeln!(
             page,

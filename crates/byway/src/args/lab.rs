@@ -9,10 +9,11 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Args)]
 #[command(before_help = "\
 Examples:
-  byway lab list                          every experiment: paper, claim, last verdict
+  byway lab list                          every experiment: what is claimed, and how many claims hold
   byway lab run harp-6a                   its seeds on all cores; table, verdict, figures
   byway lab run --quick                   all experiments in their quick form
-  byway lab run my-plan.toml --sweep congestion=harp,mpath,lia,cubic --seeds 20 --csv out.csv
+  byway lab show harp-6a > my-plan.toml   a copy of its plan, to change it
+  byway lab run my-plan.toml --sweep congestion=harp,mpath,lia,cubic --seeds 2 --csv out.csv
   byway lab report                        one HTML page of everything that was run and kept
   byway lab fuzz --seeds 1000             random worlds and faults; prints the seed that fails
   byway lab bench                         how fast the simulator is on this machine
@@ -29,8 +30,10 @@ pub struct Lab {
 /// What the lab does.
 #[derive(Clone, Debug, Subcommand)]
 pub enum LabCommand {
-    /// List the experiments with the verdict of their last run
+    /// List the experiments: what is claimed, and how many claims held in the last run
     List(LabList),
+    /// Print the plan of an experiment, for instance to change a copy of it
+    Show(LabShow),
     /// Run experiments or plans of your own, and hold what is claimed against what comes out
     Run(LabRun),
     /// Write one HTML page with claims, figures and verdicts
@@ -232,6 +235,28 @@ pub struct LabList {
     /// Only those with this tag; repeatable
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
+}
+
+/// `byway lab show`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway lab show harp-6a > my-plan.toml
+  byway lab show harp-6a --expect > expect.toml
+  byway lab show harp-6a --readme")]
+pub struct LabShow {
+    /// The experiment's name, as `byway lab list` prints it
+    #[arg(value_name = "EXPERIMENT")]
+    pub experiment: String,
+    /// Print what is claimed (expect.toml), with its columns and figures
+    #[arg(long, conflicts_with = "readme")]
+    pub expect: bool,
+    /// Print the claim in words, its source, and what had to be reconstructed (README.md)
+    #[arg(long)]
+    pub readme: bool,
+    /// Where experiments are.
+    #[command(flatten)]
+    pub place: Where,
 }
 
 /// `byway lab run`

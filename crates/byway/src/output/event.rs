@@ -269,6 +269,11 @@ pub enum Outcome {
         /// What it is doing, or did.
         gateway: Box<crate::gateway::report::GatewayReport>,
     },
+    /// `lab show`.
+    Shown {
+        /// The file.
+        text: String,
+    },
     /// `lab run`, `lab list` and `lab report`.
     Lab {
         /// Experiments that were run or listed.

@@ -21,6 +21,7 @@ use anyhow::Result;
 pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
     match &lab.command {
         LabCommand::List(arguments) => show::list(arguments, output),
+        LabCommand::Show(arguments) => show::show(arguments, output),
         LabCommand::Run(arguments) => run::run(arguments, output),
         LabCommand::Report(arguments) => show::report(arguments, output),
         LabCommand::Fuzz(arguments) => fuzz::run(arguments, output),

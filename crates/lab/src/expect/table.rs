@@ -1,12 +1,32 @@
-//! Results for the terminal: plain text in columns.
+//! Results for the terminal and for pages: cells in rows.
 
 use super::{ClaimResult, Measured, Shown, Verdict};
 use crate::stats::Interval;
 
+/// Cells under headings. Whoever prints it decides on widths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grid {
+    /// Above the columns.
+    pub headings: Vec<String>,
+    /// So many columns at the left tell which row this is.
+    pub keys: usize,
+    /// The rows, from above.
+    pub rows: Vec<Row>,
+}
+
+/// A row of a [`Grid`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Cells from the left; those that are missing at the end are empty.
+    pub cells: Vec<String>,
+    /// Sentences that belong below the row.
+    pub notes: Vec<String>,
+}
+
 /// Every variant with every column: the median, and where it lies. Axes with one value only are left out.
 #[must_use]
-pub fn variants(shows: &[Shown]) -> String {
-    let Some(first) = shows.first() else { return String::new() };
+pub fn variants(shows: &[Shown]) -> Grid {
+    let Some(first) = shows.first() else { return Grid::default() };
     let varies = |axis: usize| {
         let mut labels = first.at.iter().map(|measured| measured.variant.get(axis));
         let one = labels.next();
@@ -20,63 +40,53 @@ pub fn variants(shows: &[Shown]) -> String {
     };
     let heads = axes.iter().filter_map(|&axis| Some(label(first.at.first()?, axis, true)));
     let named = shows.iter().map(|shown| with_unit(&shown.name, &shown.unit, " in "));
-    let mut rows = vec![heads.chain(named).collect::<Vec<_>>()];
-    for (place, measured) in first.at.iter().enumerate() {
+    let rows = first.at.iter().enumerate().map(|(place, measured)| {
         let labels = axes.iter().map(|&axis| label(measured, axis, false));
         let cells = shows.iter().map(|shown| shown.at.get(place).map_or_else(String::new, cell));
-        rows.push(labels.chain(cells).collect());
-    }
-    columns(&rows)
+        Row { cells: labels.chain(cells).collect(), notes: Vec::new() }
+    });
+    Grid { headings: heads.chain(named).collect(), keys: axes.len(), rows: rows.collect() }
 }
 
 /// Every claim: its verdict, what was measured, its bounds, what the paper says; below it what there is to say.
 #[must_use]
-pub fn claims(claims: &[ClaimResult]) -> String {
-    let head = ["verdict", "claim", "measured", "bound", "paper"].map(str::to_owned);
-    let mut rows = vec![head.to_vec()];
-    let mut notes = Vec::new();
-    for claim in claims {
-        let shown: Vec<&Measured> = match claim.verdict {
-            Verdict::Report => claim.at.iter().collect(),
-            _ => claim.deciding().into_iter().collect(),
+pub fn claims(claims: &[ClaimResult]) -> Grid {
+    let headings = ["verdict", "claim", "measured", "bound", "paper"].map(str::to_owned).to_vec();
+    Grid { headings, keys: 2, rows: claims.iter().flat_map(claim_rows).collect() }
+}
+
+/// A claim's rows: a report has one for each variant.
+fn claim_rows(claim: &ClaimResult) -> Vec<Row> {
+    let shown: Vec<&Measured> = match claim.verdict {
+        Verdict::Report => claim.at.iter().collect(),
+        _ => claim.deciding().into_iter().collect(),
+    };
+    let mut rows = Vec::new();
+    for place in 0..shown.len().max(1) {
+        let mut measured = shown.get(place).map_or_else(|| "-".to_owned(), |measured| cell(measured));
+        if measured != "-" {
+            measured = with_unit(&measured, &claim.unit, " ");
+        }
+        if let Some(said) = shown.get(place).filter(|measured| !measured.variant.is_empty()) {
+            measured = format!("{measured} at {}", variant(said));
+        }
+        let id = match claim.reading {
+            Some(reading) => format!("{} ({reading})", claim.id),
+            None => claim.id.clone(),
         };
-        for place in 0..shown.len().max(1) {
-            let mut measured = shown.get(place).map_or_else(|| "-".to_owned(), |measured| cell(measured));
-            if measured != "-" {
-                measured = with_unit(&measured, &claim.unit, " ");
-            }
-            if let Some(said) = shown.get(place).filter(|measured| !measured.variant.is_empty()) {
-                measured = format!("{measured} at {}", variant(said));
-            }
-            let id = match claim.reading {
-                Some(reading) => format!("{} ({reading})", claim.id),
-                None => claim.id.clone(),
-            };
-            let paper = claim.paper.clone().unwrap_or_default();
-            rows.push(match place {
-                0 => vec![claim.verdict.to_string(), id, measured, bound(claim), paper],
-                _ => vec![String::new(), String::new(), measured],
-            });
-        }
-        let known = claim.known.as_ref().filter(|_| claim.verdict == Verdict::KnownMiss);
-        notes.extend(
-            [Some(&claim.says), claim.note.as_ref(), known]
-                .into_iter()
-                .flatten()
-                .map(|note| (rows.len() - 1, format!("    {note}"))),
-        );
+        let paper = claim.paper.clone().unwrap_or_default();
+        let cells = match place {
+            0 => vec![claim.verdict.to_string(), id, measured, bound(claim), paper],
+            _ => vec![String::new(), String::new(), measured],
+        };
+        rows.push(Row { cells, notes: Vec::new() });
     }
-    let table = columns(&rows);
-    let mut out = String::new();
-    for (place, line) in table.lines().enumerate() {
-        out += line;
-        out.push('\n');
-        for (_, note) in notes.iter().filter(|(behind, _)| *behind == place) {
-            out += note;
-            out.push('\n');
-        }
+    let known = claim.known.as_ref().filter(|_| claim.verdict == Verdict::KnownMiss);
+    if let Some(last) = rows.last_mut() {
+        let notes = [Some(&claim.says), claim.note.as_ref(), known];
+        last.notes.extend(notes.into_iter().flatten().cloned());
     }
-    out
+    rows
 }
 
 fn variant(measured: &Measured) -> String {
@@ -122,27 +132,4 @@ pub fn number(value: f64) -> String {
         _ => format!("{value:.4}"),
     };
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// Rows as columns, two blanks between; a column of numbers stands to the right.
-fn columns(rows: &[Vec<String>]) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
-    let width: Vec<usize> = (0..count)
-        .map(|column| cells(column).map(|cell| cell.chars().count()).max().unwrap_or_default())
-        .collect();
-    let numbers: Vec<bool> =
-        (0..count).map(|column| cells(column).skip(1).all(|cell| cell.parse::<f64>().is_ok())).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let (width, gap) = (width[column], if column == 0 { "" } else { "  " });
-            line += gap;
-            line += &if numbers[column] { format!("{cell:>width$}") } else { format!("{cell:<width$}") };
-        }
-        out += line.trim_end();
-        out.push('\n');
-    }
-    out
 }

@@ -5,8 +5,9 @@ use super::records::{Chosen, Records, Selection};
 use super::series::{self, Window};
 use super::transfers::Transfers;
 use super::tree::{Argument, Call, Expr, Op, Over};
-use super::{IT, Undefined, Why, gateways, requests, spelling};
+use super::{IT, Undefined, Why, gateways, requests};
 use crate::record::{GatewayRecord, LinkRecord, Record};
+use crate::spelling;
 use crate::stats;
 
 /// Where an expression is evaluated.

@@ -1,7 +1,8 @@
 //! What is asked of gateways.
 
-use super::{Undefined, spelling};
+use super::Undefined;
 use crate::record::{GatewayRecord, Record};
+use crate::spelling;
 use crate::stats;
 
 /// The gateways called `name`.

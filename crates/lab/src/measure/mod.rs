@@ -12,7 +12,6 @@ mod parser;
 mod records;
 mod requests;
 mod series;
-mod spelling;
 mod transfers;
 mod tree;
 

@@ -3,7 +3,8 @@
 use super::functions::{self, Function, Parameter, SIGNATURES, Signature};
 use super::lexer::{Lexer, Token};
 use super::tree::{Argument, Call, Choice, Expr, Op, Over};
-use super::{IT, MOST_TEXT, MeasureError, spelling};
+use super::{IT, MOST_TEXT, MeasureError};
+use crate::spelling;
 
 /// How deep a tree may be, operators, brackets and calls together.
 const MOST_DEPTH: usize = 64;

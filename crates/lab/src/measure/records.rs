@@ -1,9 +1,10 @@
 //! All runs of an experiment, found by variant and seed.
 
+use super::Undefined;
 use super::tree::Choice;
-use super::{Undefined, spelling};
 use crate::plan::units;
 use crate::record::Record;
+use crate::spelling;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 

@@ -1,8 +1,9 @@
 //! What is asked of requests: how long people waited.
 
+use super::Undefined;
 use super::series::Window;
-use super::{Undefined, spelling};
 use crate::record::{Record, RequestRecord, RequestsRecord};
+use crate::spelling;
 use crate::stats;
 
 /// The requests called `name`.

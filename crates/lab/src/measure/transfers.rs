@@ -1,8 +1,9 @@
 //! What is asked of transfers and their paths.
 
+use super::Undefined;
 use super::series::{self, Window};
-use super::{Undefined, spelling};
 use crate::record::{PathRecord, Record, TransferRecord};
+use crate::spelling;
 use crate::stats;
 
 /// The window over which a share or a rate is looked at by the functions that find a moment, in seconds.

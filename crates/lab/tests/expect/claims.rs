@@ -232,37 +232,45 @@ fn outcome(runs: &[Record]) -> Outcome {
     Outcome::new("harp-6a", Mode::Quick, "0123abc", "2026-11-21", runs, judged)
 }
 
+/// A grid as lines, its cells between bars.
+fn lines(grid: &table::Grid) -> Vec<String> {
+    let mut lines = vec![grid.headings.join("|")];
+    for row in &grid.rows {
+        lines.push(row.cells.join("|"));
+        lines.extend(row.notes.iter().map(|note| format!("    {note}")));
+    }
+    lines
+}
+
 #[test]
 fn claims_as_a_table() {
-    assert_eq!(
-        table::claims(&outcome(&whole()).claims),
-        "\
-verdict     claim              measured               bound       paper
-PASS        pooling (literal)  1.417 at n=2           1.1 to 1.5  about 1.2
-    Independent has more than Joint
-report      joint              4 Mbit/s at n=1        -
-                               3 Mbit/s at n=2
-    what Joint has
-known miss  web                1.5 (1 to 2) s at n=1  at most 1
-    people do not wait
-    the queue is long
-"
-    );
+    let grid = table::claims(&outcome(&whole()).claims);
+    let expected = [
+        "verdict|claim|measured|bound|paper",
+        "PASS|pooling (literal)|1.417 at n=2|1.1 to 1.5|about 1.2",
+        "    Independent has more than Joint",
+        "report|joint|4 Mbit/s at n=1|-|",
+        "||3 Mbit/s at n=2",
+        "    what Joint has",
+        "known miss|web|1.5 (1 to 2) s at n=1|at most 1|",
+        "    people do not wait",
+        "    the queue is long",
+    ];
+    assert_eq!((lines(&grid), grid.keys), (expected.map(str::to_owned).to_vec(), 2));
 }
 
 #[test]
 fn variants_as_a_table() {
-    assert_eq!(
-        table::variants(&outcome(&whole()).shows),
-        "\
-n  c            goodput in Mbit/s  finished, all in s
-1  joint                        4  31.5 (31 to 32)
-1  independent                  5  -
-2  joint                        3  -
-2  independent               4.25  -
-"
-    );
-    assert_eq!(table::variants(&[]), "");
+    let grid = table::variants(&outcome(&whole()).shows);
+    let expected = [
+        "n|c|goodput in Mbit/s|finished, all in s",
+        "1|joint|4|31.5 (31 to 32)",
+        "1|independent|5|-",
+        "2|joint|3|-",
+        "2|independent|4.25|-",
+    ];
+    assert_eq!((lines(&grid), grid.keys), (expected.map(str::to_owned).to_vec(), 2));
+    assert_eq!(table::variants(&[]), table::Grid::default());
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &LabBench, output: &mut Output) -> Result<Exit> {
             bench.about.to_owned(),
         ]);
     }
-    output.answer(table.to_string().trim_end())?;
+    output.answer_table(&table)?;
     output.emit(&Event::result("lab", Exit::Ok, Outcome::Nothing {}));
     Ok(Exit::Ok)
 }

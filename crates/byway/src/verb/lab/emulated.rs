@@ -45,8 +45,8 @@ pub(super) fn up(arguments: &LabUp, output: &mut Output) -> Result<Exit> {
     for host in &record.hosts {
         table.row([host.name.clone(), format!("{} {}", host.v4, host.v6)]);
     }
-    output.answer(table.to_string().trim_end())?;
-    output.say(&format!(
+    output.answer_table(&table)?;
+    output.say_lines(&format!(
         "the lab {0} is up: `byway lab exec {1} -- PROGRAM` runs a program there, `byway lab down {0}` ends it",
         lab.name,
         record.hosts.first().map_or("HOST", |host| host.name.as_str()),
@@ -145,7 +145,7 @@ pub(super) fn status(arguments: &LabStatus, output: &mut Output) -> Result<Exit>
     let mut told = Vec::new();
     for lab in labs {
         let emulated = look(&lab);
-        output.answer(&describe(&emulated))?;
+        tell(&emulated, output)?;
         told.push(emulated);
     }
     if told.is_empty() {
@@ -164,19 +164,20 @@ fn look(lab: &Lab) -> EmulatedLab {
     }
 }
 
-fn describe(lab: &EmulatedLab) -> String {
+fn tell(lab: &EmulatedLab, output: &mut Output) -> Result<()> {
     let Some(status) = lab.status.as_ref().filter(|_| lab.up) else {
-        return format!("{0}: dead; `byway lab down {0}` removes what is left", lab.lab);
+        output.answer_lines(&format!("{0}: dead; `byway lab down {0}` removes what is left", lab.lab))?;
+        return Ok(());
     };
     let lateness = &status.lateness;
-    let head = format!(
-        "{}: up for {:.0} s; packets left {:.0} us late on average, {:.1} ms at worst, {:.2} % of them too late\n",
+    output.answer_lines(&format!(
+        "{}: up for {:.0} s; packets left {:.0} us late on average, {:.1} ms at worst, {:.2} % of them too late",
         lab.lab,
         status.seconds,
         lateness.mean_us(),
         lateness.worst_us as f64 / 1e3,
         100.0 * lateness.share(),
-    );
+    ))?;
     let mut table = Table::new([
         ("link", Align::Left),
         ("packets", Align::Right),
@@ -201,8 +202,11 @@ fn describe(lab: &EmulatedLab) -> String {
             format!("{:.2} ms", link.mean_wait_ms),
         ]);
     }
-    let warning = lateness.warning().map_or_else(String::new, |warning| format!("\n{warning}"));
-    format!("{head}{}{warning}", table.to_string().trim_end())
+    output.answer_table(&table)?;
+    if let Some(warning) = lateness.warning() {
+        output.answer_lines(&warning.to_string())?;
+    }
+    Ok(())
 }
 
 /// Ends labs, and removes what dead ones left.
@@ -218,7 +222,7 @@ pub(super) fn down(arguments: &LabDown, output: &mut Output) -> Result<Exit> {
     let mut ended = Vec::new();
     for lab in dead {
         end(&lab).with_context(|| format!("what the dead lab {} left", lab.name))?;
-        output.answer(&format!("{}: was dead, what it left is removed", lab.name))?;
+        output.answer_lines(&format!("{}: was dead, what it left is removed", lab.name))?;
     }
     for lab in chosen {
         let mut last = look(&lab);

@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
                 Ok(record) => packets += record.packets,
                 Err(finding) => {
                     found += 1;
-                    output.answer(&format!("seed {}: {}", finding.seed, finding.what))?;
+                    output.answer_lines(&format!("seed {}: {}", finding.seed, finding.what))?;
                     output.emit(&Event::Finding { seed: finding.seed, what: finding.what });
                 }
             }
@@ -40,7 +40,8 @@ pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
     let _ = std::panic::take_hook();
     let seconds = begun.elapsed().as_secs_f64();
     let worlds = from - arguments.first;
-    output.answer(&format!("{worlds} worlds, {packets} packets, {seconds:.0} s: {found} broke a law"))?;
+    output
+        .answer_lines(&format!("{worlds} worlds, {packets} packets, {seconds:.0} s: {found} broke a law"))?;
     let exit = signals.stop().unwrap_or(if found == 0 { Exit::Ok } else { Exit::Error });
     output.emit(&Event::result("lab", exit, Outcome::Fuzz { worlds, packets, found }));
     Ok(exit)

@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
     let per_queue = 1 + rivals.len() * arguments.bulk.len();
     let runs = arguments.queue.len() * per_queue;
     let minutes = (runs as u32 * (world::seconds(arguments.requests) + 2)).div_ceil(60);
-    output.say(&format!("{runs} runs, {minutes} minutes"));
+    output.say_lines(&format!("{runs} runs, {minutes} minutes"));
     let mut all: Vec<Harm> = Vec::new();
     'queues: for &queue in &arguments.queue {
         let link = Link { mbit: arguments.rate, rtt_ms: arguments.rtt, queue };
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
                 rows.push(row);
             }
         }
-        output.answer(&describe(link, &rows))?;
+        tell(link, &rows, output)?;
         all.extend(rows);
     }
     let judged: Vec<_> = all.iter().filter(|row| row.verdict != SHOWN).collect();
@@ -100,7 +100,7 @@ fn one(
         Some((name, _, count)) => format!("queue {}: beside {count} of {name}", link.queue),
         None => format!("queue {}: alone", link.queue),
     };
-    output.say(&called);
+    output.say_lines(&called);
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("harm.toml");
     let text = world::plan(link, arguments.requests, bulk.map(|(_, rival, count)| (rival, count)));
@@ -163,17 +163,17 @@ fn row((name, rival): (&str, &Rival), bulk: u32, link: Link, accurate: bool, fou
 }
 
 /// A table for one queue.
-fn describe(link: Link, rows: &[Harm]) -> String {
-    let Some(first) = rows.first() else { return String::new() };
-    let head = format!(
-        "{} requests over {} Mbit/s, {} ms, {} packets of queue; alone {:.0} ms in the median, {:.0} ms at p90\n",
+fn tell(link: Link, rows: &[Harm], output: &mut Output) -> Result<()> {
+    let Some(first) = rows.first() else { return Ok(()) };
+    output.answer_lines(&format!(
+        "{} requests over {} Mbit/s, {} ms, {} packets of queue; alone {:.0} ms in the median, {:.0} ms at p90",
         first.requests,
         link.mbit,
         link.rtt_ms,
         link.queue,
         first.alone_median_seconds * 1e3,
         first.alone_p90_seconds * 1e3,
-    );
+    ))?;
     let mut table = Table::new([
         ("beside", Align::Left),
         ("transfers", Align::Right),
@@ -201,12 +201,13 @@ fn describe(link: Link, rows: &[Harm]) -> String {
             verdict,
         ]);
     }
-    let bounds = format!(
+    output.answer_table(&table)?;
+    output.answer_lines(&format!(
         "bounds of byway: {:.2}x, {:.2}x, {:.0} %, {:.0} s",
         figures::MEDIAN,
         figures::P90,
         100.0 * figures::SHARE,
         figures::REGAIN
-    );
-    format!("{head}{}\n{bounds}", table.to_string().trim_end())
+    ))?;
+    Ok(())
 }

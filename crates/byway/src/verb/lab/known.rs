@@ -9,9 +9,12 @@ use byway_sim::topology::KNOWN;
 /// `byway lab topologies`
 pub(super) fn topologies(output: &mut Output) -> Result<Exit> {
     for known in KNOWN {
-        output.answer(&format!("{}: {}", known.name, known.about))?;
+        output.answer_lines(&format!("{}: {}", known.name, known.about))?;
         for parameter in known.parameters {
-            output.answer(&format!("    {} = {}  {}", parameter.name, parameter.default, parameter.about))?;
+            output.answer_lines(&format!(
+                "    {} = {}  {}",
+                parameter.name, parameter.default, parameter.about
+            ))?;
         }
     }
     let names = KNOWN.iter().map(|known| known.name.to_owned()).collect();
@@ -21,14 +24,32 @@ pub(super) fn topologies(output: &mut Output) -> Result<Exit> {
 
 /// `byway lab controllers`
 pub(super) fn controllers(output: &mut Output) -> Result<Exit> {
-    let mut table = Table::new([("name", Align::Left), ("what", Align::Left), ("options", Align::Left)]);
-    let all = catalogue::names();
-    for named in &all {
-        let options: Vec<_> = named.options.iter().map(|(name, usual)| format!("{name} = {usual}")).collect();
-        table.row([named.name.to_owned(), named.about.to_owned(), options.join(", ")]);
-    }
-    output.answer(table.to_string().trim_end())?;
-    let names = all.iter().map(|named| named.name.to_owned()).collect();
+    output.answer_table(&table_of(&catalogue::names()))?;
+    let names = catalogue::names().iter().map(|named| named.name.to_owned()).collect();
     output.emit(&Event::result("lab", Exit::Ok, Outcome::Known { names }));
     Ok(Exit::Ok)
+}
+
+fn table_of(all: &[catalogue::Named]) -> Table {
+    let mut table = Table::new([("name", Align::Left), ("what", Align::Left), ("options", Align::Left)]);
+    for named in all {
+        let options: Vec<_> = named.options.iter().map(|(name, usual)| format!("{name}={usual}")).collect();
+        table.row([named.name.to_owned(), named.about.to_owned(), options.join(", ")]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_fit_the_screen() {
+        let table = table_of(&catalogue::names());
+        for columns in [60, 80, 100] {
+            let text = table.fit(columns);
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= columns, "{widest} columns on a screen of {columns}:\n{text}");
+        }
+    }
 }

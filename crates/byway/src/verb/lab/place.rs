@@ -5,6 +5,7 @@ use crate::exit::{Exit, Failure};
 use anyhow::{Context as _, Result};
 use byway_lab::expect::{Expectation, Outcome};
 use byway_lab::experiment::{self, Experiment};
+use byway_lab::spelling;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,6 +18,19 @@ pub(super) fn experiments(place: &Where) -> Result<Vec<Experiment>> {
             experiment::in_directory(directory).with_context(|| directory.display().to_string())
         }
     }
+}
+
+/// The experiment called `id`; if there is none, a sentence that names what may have been meant.
+pub(super) fn experiment(place: &Where, id: &str) -> Result<Experiment> {
+    let mut all = experiments(place)?;
+    if let Some(found) = all.iter().position(|experiment| experiment.id == id) {
+        return Ok(all.swap_remove(found));
+    }
+    let sentence = match spelling::closest(id, all.iter().map(|experiment| experiment.id.as_str())) {
+        Some(close) => format!("there is no experiment {id}: did you mean {close}?"),
+        None => format!("there is no experiment {id}: `byway lab list` names them, a plan ends in .toml"),
+    };
+    Err(Failure::new(Exit::NotFound, sentence).into())
 }
 
 /// The expectation of an experiment.

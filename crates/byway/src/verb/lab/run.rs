@@ -3,17 +3,17 @@
 use super::{emulation, place};
 use crate::args::lab::{LabRun, Where};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Event, Experiment as ExperimentEvent, Output};
+use crate::output::{self, Align, Event, Experiment as ExperimentEvent, Output, Table};
 use crate::signals::Signals;
 use anyhow::{Context as _, Result};
-use byway_lab::expect::{ClaimResult, Expectation, Outcome, Verdict, table, write};
+use byway_lab::expect::table::{self, Grid};
+use byway_lab::expect::{ClaimResult, Expectation, Outcome, Verdict, write};
 use byway_lab::experiment::Experiment;
 use byway_lab::figure::{self, Kind};
 use byway_lab::measure::Records;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::setup::Demand;
 use byway_lab::{Record, report, runner, trace, world};
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::Path;
@@ -30,8 +30,6 @@ struct Task {
     experiment: Experiment,
     /// Where its plan stands, for messages.
     file: String,
-    /// A plan without claims.
-    bare: bool,
 }
 
 /// Runs what was asked for. Ends with 1 if a bound breaks that is not known to.
@@ -62,7 +60,7 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     }
     let exit = signals.stop().unwrap_or(if failed == 0 { Exit::Ok } else { Exit::Error });
     if experiments > 1 {
-        output.answer(&format!(
+        output.answer_lines(&format!(
             "{experiments} experiments: {passed} claims hold, {known} known misses, {failed} fail"
         ))?;
     }
@@ -88,19 +86,14 @@ fn tasks(arguments: &LabRun) -> Result<Vec<Task>> {
     if !arguments.what.is_empty() && names.is_empty() {
         return Ok(tasks);
     }
-    let all = place::experiments(&arguments.place)?;
     for name in &names {
-        if !all.iter().any(|experiment| experiment.id == **name) {
-            let sentence =
-                format!("there is no experiment {name}: `byway lab list` names them, a plan ends in .toml");
-            return Err(Failure::new(Exit::NotFound, sentence).into());
-        }
+        place::experiment(&arguments.place, name)?;
     }
-    for experiment in all {
+    for experiment in place::experiments(&arguments.place)? {
         let wanted = names.is_empty() || names.iter().any(|name| **name == experiment.id);
         if wanted && place::tagged(&place::expectation(&experiment)?, &arguments.tag) {
             let file = format!("{}/plan.toml", experiment.id);
-            tasks.push(Task { experiment, file, bare: false });
+            tasks.push(Task { experiment, file });
         }
     }
     Ok(tasks)
@@ -121,10 +114,10 @@ fn own_plan(file: &Path) -> Result<Task> {
     let experiment = Experiment {
         id: id.unwrap_or_else(|| stem.to_owned()),
         plan: Some(plan),
-        expect: expect.clone().unwrap_or_default(),
+        expect: expect.unwrap_or_default(),
         ..Experiment::default()
     };
-    Ok(Task { experiment, file: file.display().to_string(), bare: expect.is_none() })
+    Ok(Task { experiment, file: file.display().to_string() })
 }
 
 /// Runs one; `None` if it has no form for this mode.
@@ -140,7 +133,7 @@ fn one(
     let mut expectation = place::expectation(&task.experiment)?;
     let Some(source) = &task.experiment.plan else {
         let why = expectation.not_run.as_deref().unwrap_or("it has no plan");
-        output.say(&format!("{id}: not run: {why}"));
+        output.say_lines(&format!("{id}: not run: {why}"));
         output.emit(&Event::Experiment(event(id, None, Some(why))));
         return Ok(None);
     };
@@ -148,14 +141,14 @@ fn one(
     let plan = Plan::read(&task.file, source, mode, overrides).map_err(|error| usage(error.to_string()))?;
     let Some(plan) = plan else { return Ok(None) };
     if let (Some(why), true) = (&plan.only_simulated, arguments.emulate) {
-        output.say(&format!("{id}: not emulated: {why}"));
+        output.say_lines(&format!("{id}: not emulated: {why}"));
         output.emit(&Event::Experiment(event(id, None, Some(why))));
         return Ok(None);
     }
-    if task.bare {
-        expectation = usual_columns(&plan)?;
+    if expectation.shows.is_empty() {
+        expectation.shows = usual_columns(&plan)?.shows;
     }
-    output.say(&format!("{id}: {}", plan.title));
+    output.say_lines(&format!("{id}: {}", plan.title));
     let begun = Instant::now();
     let outcome = if arguments.emulate {
         emulated(arguments, task, &plan, cancel, output)?
@@ -185,24 +178,20 @@ fn one(
     if arguments.trace {
         write_traces(&arguments.place, &plan, id, &records, cancel)?;
     }
-    let mut text = String::new();
-    if !result.shows.is_empty() {
-        let _ = writeln!(text, "{}", table::variants(&result.shows).trim_end());
-    }
-    if !result.claims.is_empty() {
-        let _ = writeln!(text, "{}", table::claims(&result.claims).trim_end());
+    for grid in [table::variants(&result.shows), table::claims(&result.claims)] {
+        if !grid.rows.is_empty() {
+            output.answer_table(&printable(&grid))?;
+        }
     }
     let (word, _) = report::word(result.verdict);
     let packets: u64 = records.iter().map(|record| record.packets).sum();
     let seconds = begun.elapsed().as_secs_f64();
     let verdict = if result.claims.is_empty() { String::new() } else { format!("{word}, ") };
-    let _ = write!(
-        text,
+    output.answer_lines(&format!(
         "{id}: {verdict}{} runs, {packets} packet hops, {seconds:.1} s, trace {}",
         records.len(),
         result.trace
-    );
-    output.answer(&text)?;
+    ))?;
     output.emit(&Event::Experiment(event(id, Some(&result), None)));
     Ok(Some(result))
 }
@@ -232,12 +221,30 @@ fn emulated(
     let what = if Path::new(&task.file).is_file() { &task.file } else { id };
     let experiments = arguments.place.experiments.as_deref();
     let records =
-        emulation::run(what, experiments, plan, cancel, |line| output.say(&format!("{id}: {line}")))
+        emulation::run(what, experiments, plan, cancel, |line| output.say_lines(&format!("{id}: {line}")))
             .with_context(|| id.clone())?;
     Ok(runner::Outcome { records, planned: plan.variants.len() * plan.seeds as usize, error: None })
 }
 
-/// What a plan without an expectation shows: goodput of transfers, times of those that end, times of requests.
+/// `grid` as a table: numbers lean to the right, with or without the range that they lie in.
+fn printable(grid: &Grid) -> Table {
+    let number = |cell: &String| {
+        let (median, range) = cell.split_once(" (").unwrap_or((cell, ")"));
+        range.ends_with(')') && (median == "-" || median.parse::<f64>().is_ok())
+    };
+    let columns = grid.headings.iter().enumerate().map(|(column, heading)| {
+        let numbers = grid.rows.iter().filter_map(|row| row.cells.get(column)).all(number);
+        (heading.as_str(), if numbers { Align::Right } else { Align::Left })
+    });
+    let mut table = Table::new(columns).keyed_by(grid.keys);
+    for row in &grid.rows {
+        table.row(row.cells.iter().cloned());
+        row.notes.iter().for_each(|note| table.note(note));
+    }
+    table
+}
+
+/// What is shown where nobody says what (no `[[show]]`): goodput of transfers, times of those that end, times of requests.
 fn usual_columns(plan: &Plan) -> Result<Expectation> {
     let mut source = String::new();
     let mut column = |name: &str, measure: String, unit: &str| {

@@ -1,11 +1,11 @@
-//! `byway lab list` and `byway lab report`: what was asked, and what came of it the last time.
+//! `byway lab list`, `show` and `report`: what was asked, and what came of it the last time.
 
 use super::place;
-use crate::args::lab::{LabList, LabReport, Where};
-use crate::exit::Exit;
+use crate::args::lab::{LabList, LabReport, LabShow, Where};
+use crate::exit::{Exit, Failure};
 use crate::output::{Align, Event, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
-use byway_lab::expect::Verdict;
+use byway_lab::expect::{self, Verdict};
 use byway_lab::report::{self, Entry};
 use std::fs;
 
@@ -26,47 +26,101 @@ fn entries(place: &Where, tags: &[String]) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// How many claims have each verdict.
-fn tally(entries: &[Entry]) -> Outcome {
-    let claims =
-        || entries.iter().filter_map(|entry| entry.outcome.as_ref()).flat_map(|outcome| &outcome.claims);
-    let count = |verdict| claims().filter(|claim| claim.verdict == verdict).count();
-    Outcome::Lab {
-        experiments: entries.len(),
-        passed: count(Verdict::Pass),
-        known: count(Verdict::KnownMiss),
-        failed: count(Verdict::Fail),
+/// How many claims hold, are missed for a reason that is known, and fail.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    passed: usize,
+    known: usize,
+    failed: usize,
+}
+
+impl Tally {
+    fn of<'a>(outcomes: impl IntoIterator<Item = &'a expect::Outcome>) -> Self {
+        let mut tally = Self::default();
+        for claim in outcomes.into_iter().flat_map(|outcome| &outcome.claims) {
+            match claim.verdict {
+                Verdict::Pass => tally.passed += 1,
+                Verdict::KnownMiss => tally.known += 1,
+                Verdict::Fail => tally.failed += 1,
+                Verdict::Report | Verdict::NotRun => {}
+            }
+        }
+        tally
     }
+
+    /// Claims that hold of those that were judged, known misses, and others.
+    fn cells(self) -> [String; 3] {
+        let count = |number: usize| if number == 0 { "-".to_owned() } else { number.to_string() };
+        let judged = self.passed + self.known + self.failed;
+        [format!("{} of {judged}", self.passed), count(self.known), count(self.failed)]
+    }
+}
+
+fn result(entries: &[Entry]) -> Outcome {
+    let Tally { passed, known, failed } =
+        Tally::of(entries.iter().filter_map(|entry| entry.outcome.as_ref()));
+    Outcome::Lab { experiments: entries.len(), passed, known, failed }
 }
 
 /// A line for each experiment.
 pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
     let entries = entries(&arguments.place, &arguments.tag)?;
-    let mut table = Table::new([
-        ("experiment", Align::Left),
-        ("paper", Align::Left),
-        ("claim", Align::Left),
-        ("last verdict", Align::Left),
-    ]);
+    output.answer_table(&listed(&entries))?;
+    output.answer_lines(
+        "hold: claims that held in the last run. known: misses whose reason is written down. fail: other misses. \
+         `byway lab show ID --expect` prints an experiment's claims and these reasons, `byway lab show ID` its plan.",
+    )?;
     for entry in &entries {
-        let verdict = match (&entry.outcome, &entry.not_run) {
-            // The clause before the colon says it in short.
-            (_, Some(why)) => why.split(':').next().unwrap_or(why).to_owned(),
-            (None, None) => "never run".to_owned(),
-            (Some(outcome), None) => {
-                format!("{} ({}, {})", report::word(outcome.verdict).0, outcome.mode.name(), outcome.date)
-            }
-        };
-        let title = report::title(&entry.experiment).to_owned();
-        table.row([entry.experiment.id.clone(), entry.paper.clone(), title, verdict]);
         output.emit(&Event::Experiment(super::run::event(
             &entry.experiment.id,
             entry.outcome.as_ref(),
             entry.not_run.as_deref(),
         )));
     }
-    output.answer(table.to_string().trim_end())?;
-    output.emit(&Event::result("lab", Exit::Ok, tally(&entries)));
+    output.emit(&Event::result("lab", Exit::Ok, result(&entries)));
+    Ok(Exit::Ok)
+}
+
+fn listed(entries: &[Entry]) -> Table {
+    let mut table = Table::new([
+        ("experiment", Align::Left),
+        ("hold", Align::Right),
+        ("known", Align::Right),
+        ("fail", Align::Right),
+        ("claim", Align::Left),
+        ("source", Align::Left),
+    ]);
+    for entry in entries {
+        let [hold, known, fail] = match &entry.outcome {
+            Some(outcome) => Tally::of([outcome]).cells(),
+            None => ["", "", ""].map(str::to_owned),
+        };
+        let title = report::title(&entry.experiment).to_owned();
+        table.row([entry.experiment.id.clone(), hold, known, fail, title, entry.paper.clone()]);
+        match (&entry.not_run, &entry.outcome) {
+            // The clause before the colon says it in short.
+            (Some(why), _) => table.note(&format!("not run: {}", why.split(':').next().unwrap_or(why))),
+            (None, None) => table.note("never run"),
+            (None, Some(_)) => {}
+        }
+    }
+    table
+}
+
+/// `byway lab show`: a file of an experiment, as it stands.
+pub(super) fn show(arguments: &LabShow, output: &mut Output) -> Result<Exit> {
+    let experiment = place::experiment(&arguments.place, &arguments.experiment)?;
+    let text = if arguments.expect {
+        experiment.expect
+    } else if arguments.readme {
+        experiment.readme
+    } else {
+        let not_run = || format!("{} has no plan: `--readme` says why it is not run", arguments.experiment);
+        experiment.plan.ok_or_else(|| Failure::new(Exit::NotFound, not_run()))?
+    };
+    output.answer(text.trim_end())?;
+    let outcome = Outcome::Shown { text };
+    output.emit(&Event::result("lab", Exit::Ok, outcome));
     Ok(Exit::Ok)
 }
 
@@ -79,6 +133,32 @@ pub(super) fn report(arguments: &LabReport, output: &mut Output) -> Result<Exit>
     }
     fs::write(&file, report::html(&entries)).with_context(|| file.display().to_string())?;
     output.answer(&file.display().to_string())?;
-    output.emit(&Event::result("lab", Exit::Ok, tally(&entries)));
+    output.emit(&Event::result("lab", Exit::Ok, result(&entries)));
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_lab::expect::ClaimResult;
+
+    #[test]
+    fn a_list_counts_claims_and_fits_a_page() {
+        let place = Where { out: "nowhere".into(), ..Where::default() };
+        let mut entries = entries(&place, &[]).unwrap();
+        let text = listed(&entries).fit(100);
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 100, "{widest} columns:\n{text}");
+        assert!(!text.contains("FAIL"), "a known miss is not shown as a failure");
+
+        let claims = [Verdict::Pass, Verdict::KnownMiss, Verdict::KnownMiss, Verdict::Report];
+        let one = entries.iter_mut().find(|entry| entry.experiment.id == "harp-6a").unwrap();
+        let outcome = one.outcome.as_mut().unwrap();
+        let usual = outcome.claims[0].clone();
+        outcome.claims = claims.map(|verdict| ClaimResult { verdict, ..usual.clone() }).to_vec();
+        let text = listed(&entries).fit(100);
+        let line = text.lines().find(|line| line.starts_with("harp-6a ")).unwrap();
+        let words: Vec<_> = line.split_whitespace().take(6).collect();
+        assert_eq!(words, ["harp-6a", "1", "of", "3", "2", "-"], "{line}");
+    }
 }

@@ -4,7 +4,8 @@
 const MOST_LETTERS: usize = 40;
 
 /// The name among `known` that is closest to `name`, if it is close enough to be a slip.
-pub(super) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = name.chars().count();
     if letters > MOST_LETTERS {
         return None;
@@ -34,11 +35,8 @@ fn distance(one: &str, other: &str) -> usize {
 }
 
 /// `name` with what may have been meant: ``no transfer `bakup`; did you mean `backup`?``, or what there is.
-pub(super) fn unknown<'a>(
-    what: &str,
-    name: &str,
-    known: impl IntoIterator<Item = &'a str> + Clone,
-) -> String {
+#[must_use]
+pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match closest(name, known.clone()) {
         Some(close) => format!("no {what} `{name}`: did you mean `{close}`?"),
         None => {
