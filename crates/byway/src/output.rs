@@ -11,7 +11,7 @@ mod table;
 
 pub use event::{
     Claim, DemoPath, EmulatedLab, Event, Experiment, Harm, Outcome, PathChange, PathProgress, PathTotal,
-    Pause, PingPath, Progress, Ready, RelayCounters, ResultEvent, VERSION,
+    Pause, PingPath, Progress, Reach, Ready, RelayCounters, ResultEvent, VERSION,
 };
 pub use table::{Align, Table};
 

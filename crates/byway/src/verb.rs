@@ -7,6 +7,7 @@ mod id;
 mod lab;
 mod manual;
 mod ping;
+mod reach;
 mod recv;
 mod relay;
 mod send;

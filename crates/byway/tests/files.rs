@@ -130,7 +130,10 @@ fn two_at_once() {
         byway_files::generate(&place.path(host).join(format!("own-{host}")), seed.into(), 3_000_000).unwrap();
         fs::write(place.path(host).join("same"), contents(6 * MIB, seed)).unwrap();
     }
-    let (receiver, ticket) = place.recv(&["in"]);
+    let keys = ["one", "two"].map(|host| String::from_utf8(place.run(host, &["id"]).stdout).unwrap());
+    // Or else the ticket would be the first one's, as soon as that is done.
+    let (receiver, ticket) =
+        place.recv(&["in", "--allow", keys[0].trim_end(), "--allow", keys[1].trim_end()]);
     let start = |host: &str| {
         let (own, same) = (format!("{host}/own-{host}"), format!("{host}/same"));
         Running::start(place.command(host, &["send", &own, &same, &ticket]))

@@ -3,6 +3,7 @@
 
 mod common;
 
+use byway::ticket::Ticket;
 use common::{Ended, Place, Running};
 use serde_json::Value;
 use std::fs;
@@ -106,4 +107,40 @@ fn a_single_transfer_has_a_ticket_of_its_own() {
     let (receiver, ready, again) = recv(&place, &[]);
     assert_eq!((again, &ready["sender"]), (lasting, &Value::Null));
     stop(receiver);
+}
+
+#[test]
+fn a_receiver_says_what_to_do_on_the_other_host_and_who_can_send() {
+    let place = place();
+    let (receiver, ticket) = place.recv(&["in"]);
+    let port = ticket.parse::<Ticket>().unwrap().addresses[0].port();
+    receiver.interrupt();
+    let ended = receiver.end();
+    assert!(ended.stdout.is_empty(), "the ticket was all that standard output holds");
+    for words in [
+        "on the other host: byway send PATH TICKET\n",
+        &format!("a firewall on the way must let in UDP port {port}\n"),
+        "warning: only this host can send here",
+    ] {
+        assert!(ended.stderr.contains(words), "{words:?}: {}", ended.stderr);
+    }
+    assert!(!ended.stderr.contains(&ticket), "a log does not hold the ticket");
+}
+
+#[test]
+fn what_is_advertised_is_in_the_ticket_and_in_the_event() {
+    let place = place();
+    let (receiver, ready, ticket) = recv(&place, &["--advertise", "198.51.100.7:80"]);
+    let ticket: Ticket = ticket.parse().unwrap();
+    assert_eq!(ticket.addresses[0], "198.51.100.7:80".parse().unwrap());
+    let own = ticket.addresses[1].to_string();
+    let direct = serde_json::json!({
+        "addresses": ["198.51.100.7:80", own],
+        "ports": [ticket.addresses[1].port()],
+        "private": false,
+        "command": "byway send PATH TICKET",
+    });
+    assert_eq!(ready["direct"], direct);
+    assert!(!stop(receiver).contains("warning"));
+    place.run("receiver", &["recv", "in", "--advertise", "0.0.0.0"]).failed(2, "--advertise 0.0.0.0");
 }

@@ -24,6 +24,8 @@ Examples:
   byway recv ~/in --new-ticket             print another ticket; the one before is worthless from now on
   byway recv ~/in --once                   end after one transfer; its ticket ends too
   byway recv - --once | tar x              a stream to standard output; the ticket is on standard error
+  byway recv ~/in --listen 0.0.0.0:4747 --advertise 198.51.100.7
+                                           a router forwards UDP port 4747 of that address to this host
   byway recv ~/in --relay @relay.word      be reachable through a relay, also from behind a NAT")]
 pub struct Recv {
     /// Directory to write into, or `-` for one stream to standard output. What an unfinished transfer leaves in it, in
@@ -39,6 +41,10 @@ pub struct Recv {
     /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Endpoint>,
+    /// Outside address that leads here, as of a router that forwards a port or of a cloud's NAT, for the ticket; without a port:
+    /// the one listened on; repeatable [default: this host's own addresses, which the ticket names too]
+    #[arg(long, value_name = "ADDR")]
+    pub advertise: Vec<Endpoint>,
     /// Public key of a sender who may send; repeatable [default: the first who completes a transfer with the ticket]
     #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
     pub allow: Vec<PublicKey>,

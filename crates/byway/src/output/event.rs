@@ -82,6 +82,22 @@ pub struct Ready {
     /// The only sender that the ticket is good for, if it was used before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
+    /// Where a receiver can be reached directly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direct: Option<Reach>,
+}
+
+/// Where a receiver can be reached directly, and what that takes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reach {
+    /// The addresses in the ticket.
+    pub addresses: Vec<String>,
+    /// UDP ports that a firewall of this host has to let in.
+    pub ports: Vec<u16>,
+    /// Whether all addresses are private (RFC 1918, RFC 4193, RFC 6598, link-local, loopback): other networks need a relay.
+    pub private: bool,
+    /// What to run on the other host, `TICKET` standing for the ticket.
+    pub command: String,
 }
 
 impl fmt::Debug for Ready {
@@ -93,6 +109,7 @@ impl fmt::Debug for Ready {
             .field("word", &hide(&self.word))
             .field("listen", &self.listen)
             .field("sender", &self.sender)
+            .field("direct", &self.direct)
             .finish()
     }
 }

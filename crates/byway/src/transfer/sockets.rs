@@ -111,10 +111,16 @@ pub fn own_addresses() -> Vec<IpAddr> {
     ips
 }
 
-const fn is_private(ip: IpAddr) -> bool {
+/// Whether an address means something in one network, site or provider only: private (RFC 1918, RFC 4193), shared behind a
+/// provider's NAT (RFC 6598), link-local, or loopback.
+#[must_use]
+pub const fn is_private(ip: IpAddr) -> bool {
     match ip {
-        IpAddr::V4(ip) => ip.is_private(),
-        IpAddr::V6(ip) => ip.is_unique_local(),
+        IpAddr::V4(ip) => {
+            let shared = matches!(ip.octets(), [100, 64..=127, ..]);
+            ip.is_private() || shared || ip.is_link_local() || ip.is_loopback()
+        }
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_loopback(),
     }
 }
 
@@ -132,6 +138,18 @@ mod tests {
         assert_eq!(ips(&sending(&[], &[loopback]).unwrap()), [loopback]);
         let far = sending(&[], &["192.0.2.1".parse().unwrap()]).unwrap();
         assert!(!far.is_empty() && !ips(&far).contains(&loopback));
+    }
+
+    #[test]
+    fn what_only_some_can_reach_is_private() {
+        let is = |text: &str| is_private(text.parse().unwrap());
+        for ip in ["10.1.2.3", "172.31.0.1", "192.168.0.1", "100.64.0.1", "100.127.255.255", "169.254.1.1"] {
+            assert!(is(ip), "{ip}");
+        }
+        assert!(["127.0.0.1", "::1", "fd00::1", "fe80::1"].into_iter().all(is));
+        for ip in ["100.63.255.255", "100.128.0.0", "172.32.0.1", "192.0.2.1", "2001:db8::1"] {
+            assert!(!is(ip), "{ip}");
+        }
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! `byway recv`: prints a ticket and takes what is sent.
 
+use super::reach::{self, Direct};
 use super::show::Show;
 use crate::args::Global;
 use crate::args::verbs::Recv;
 use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Outcome, Output, Ready, ResultEvent};
+use crate::output::{Event, Outcome, Output, Reach, Ready, ResultEvent};
 use crate::signals::Signals;
 use crate::state::{Standing, StateDir};
-use crate::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
+use crate::ticket::{GreetedRelay, Ticket};
 use crate::transfer::{
     Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, TicketOwner, sockets,
     wall_clock, window,
@@ -20,6 +21,7 @@ use byway_net::{Clock, Socket};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -55,17 +57,17 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let mut standing = standing(&state, arguments, piped)?;
     let sockets = sockets::listening(&arguments.listen, standing.port())?;
     let mut troubles = hold(&mut standing, &sockets, &arguments.listen);
-    let listen: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
     for clipped in sockets.iter().map(Socket::buffers).filter(|buffers| buffers.clipped()).take(1) {
         output.say(&clipped.to_string());
     }
+    let bound: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();
+    let direct = Direct::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
     let mut ticket = Ticket {
         key: identity.public(),
         permission: standing.permission().clone(),
-        addresses: sockets::reachable_at(&sockets),
+        addresses: direct.addresses.clone(),
         relays: Vec::new(),
     };
-    ticket.addresses.truncate(MAX_ENTRIES);
     let owner = TicketOwner::new(standing.sender());
     let receiving = Receiving::start(ReceivingPlan {
         identity,
@@ -91,20 +93,28 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let signals = Signals::install(|| {}).context("cannot take over signals")?;
     let (relays, unreachable) = stand(&receiving, &words);
     troubles.extend(unreachable);
-    if arguments.listen.is_empty() && ticket.addresses.iter().all(|address| address.ip().is_loopback()) {
-        troubles.push("no network interface is up: only this host can send here".into());
-    }
+    troubles.extend(direct.warning().filter(|_| relays.is_empty()));
     ticket.relays = relays;
     let text = ticket.to_string();
     // Where keys are named, these decide, whoever was first.
     let sender = standing.sender().filter(|_| arguments.allow.is_empty()).map(|key| key.to_string());
     output.emit(&Event::Ready(Ready {
         ticket: Some(text.clone()),
-        listen,
+        listen: bound.iter().map(SocketAddr::to_string).collect(),
         sender: sender.clone(),
+        direct: Some(Reach {
+            addresses: direct.addresses.iter().map(SocketAddr::to_string).collect(),
+            ports: direct.ports.iter().copied().collect(),
+            private: direct.is_private(),
+            command: reach::command(piped, "TICKET"),
+        }),
         ..Ready::default()
     }));
     output.answer(&text)?;
+    // Where a person sees the ticket anyway, the line is to be copied as it is; a log need not hold it.
+    let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };
+    output.say(&format!("on the other host: {}", reach::command(piped, shown)));
+    output.say(&direct.firewall());
     if let Some(sender) = sender {
         output.say(&format!(
             "this ticket admits {sender} alone, which completed the first transfer with it; \
