@@ -6,14 +6,10 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/common/peak.rs"]
-mod peak;
-#[path = "../tests/common/processor.rs"]
-mod processor;
 
+use common::peak::peak_memory;
+use common::processor::children;
 use common::{Place, Running};
-use peak::peak_memory;
-use processor::children;
 use std::fs::{self, File};
 use std::io::Write;
 

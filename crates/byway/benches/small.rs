@@ -11,11 +11,9 @@
 
 #[path = "../tests/common/mod.rs"]
 mod common;
-#[path = "../tests/common/processor.rs"]
-mod processor;
 
 use common::Place;
-use processor::children;
+use common::processor::children;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;

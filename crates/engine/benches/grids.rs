@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a bench says so when it cannot go on")]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod common;
 
 use byway_sim::PipeConfig;

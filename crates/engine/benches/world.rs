@@ -11,7 +11,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 
-#[path = "../tests/common/many.rs"]
+#[path = "../tests/it/common/many.rs"]
 mod many;
 
 use byway_engine::connection::path::State;

@@ -5,7 +5,7 @@
 //! fall only; `--help` prints what it was last.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
-#[path = "../tests/tcp_common/mod.rs"]
+#[path = "../tests/it/tcp_common/mod.rs"]
 mod tcp_common;
 
 use byway_wire::Instant;

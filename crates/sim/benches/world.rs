@@ -4,7 +4,7 @@
 //! of 6 links less those of 1 link, divided by 5 and by the packets.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "a benchmark reads the real clock")]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 mod common;
 
 use byway_sim::{LinkId, PipeConfig, World};

@@ -1,8 +1,10 @@
 //! What tests that depend on the machine share: whether it has what they need, commands, and waiting for what comes.
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::any::Any;
 use std::collections::BTreeSet;
 use std::fs;
+use std::panic::catch_unwind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -55,19 +57,92 @@ pub fn wait_for<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> O
     }
 }
 
-/// A test; *ignored* by name where it is not `possible`.
-pub fn test(name: &str, possible: bool, test: fn() -> Result<(), Failed>) -> Trial {
-    Trial::test(name, test).with_ignored_flag(!possible)
+/// What of its needs the machine lacks; `None` if it has them all.
+pub type Missing = Option<&'static str>;
+
+/// `needs`, unless the machine has them.
+pub fn missing(possible: bool, needs: &'static str) -> Missing {
+    (!possible).then_some(needs)
 }
 
-/// Runs tests. `missing` says what those that are ignored need.
-pub fn conclude(tests: Vec<Trial>, missing: Option<&str>, one_at_a_time: bool) -> ! {
+/// A test; *skipped* by name where the machine lacks something.
+pub fn test(name: &'static str, missing: Missing, test: fn() -> Result<(), Failed>) -> Trial {
+    Trial::ignorable_test(name, move || match missing {
+        Some(needs) => Ok(skipped(name, needs)),
+        None => test().map(|()| Completion::Completed),
+    })
+}
+
+/// A test that measures time or rate: only with `--ignored` (the slow tier), and *skipped* by name while the machine is busy.
+/// A failure counts only if the machine is quiet right after it.
+pub fn measures(name: &'static str, missing: Missing, test: fn() -> Measured) -> Trial {
+    let run = move || {
+        if let Some(needs) = missing {
+            return Ok(skipped(name, needs));
+        }
+        if !is_quiet() {
+            return Ok(skipped(name, TOO_BUSY));
+        }
+        let outcome = catch_unwind(test).unwrap_or_else(|panic| Err(what_it_said(panic.as_ref()).into()));
+        match outcome {
+            Ok(Some(())) => Ok(Completion::Completed),
+            Ok(None) => Ok(skipped(name, TOO_BUSY)),
+            Err(failed) if is_quiet() => Err(failed),
+            Err(failed) => {
+                eprintln!("{name}: {}", failed.message().unwrap_or_default());
+                Ok(skipped(name, TOO_BUSY))
+            }
+        }
+    };
+    Trial::ignorable_test(name, run).with_ignored_flag(true)
+}
+
+/// What comes of a test that measures; `None` if the lab itself says that it was too late to measure anything.
+pub type Measured = Result<Option<()>, Failed>;
+
+/// `.ci/run` looks for these words.
+const TOO_BUSY: &str = "machine too busy";
+
+fn skipped(name: &str, why: &str) -> Completion {
+    eprintln!("skipped: {name}: {why}");
+    Completion::ignored_with(why)
+}
+
+fn what_it_said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_owned()
+}
+
+/// How long the processors are watched, and how often: a test before may still be ending.
+const WATCHED: Duration = Duration::from_millis(500);
+const LOOKS: usize = 10;
+/// The part of the processors' time that must be left to somebody who measures.
+const IDLE: f64 = 0.75;
+
+/// Whether the machine leaves most of its processors idle, so that something can be measured.
+pub fn is_quiet() -> bool {
+    (0..LOOKS).any(|_| {
+        let before = processor_times();
+        std::thread::sleep(WATCHED);
+        let after = processor_times();
+        let (idle, all) = (after.0 - before.0, after.1 - before.1);
+        idle as f64 >= IDLE * all as f64
+    })
+}
+
+/// The time that all processors were idle, and all their time, in ticks (`/proc/stat`, proc(5)).
+fn processor_times() -> (u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap();
+    let numbers = text.lines().next().unwrap().split_whitespace().skip(1).take(8);
+    let ticks: Vec<u64> = numbers.map(|number| number.parse().unwrap()).collect();
+    (ticks[3] + ticks[4], ticks.iter().sum())
+}
+
+/// Runs tests; those that measure one at a time.
+pub fn conclude(tests: Vec<Trial>) -> ! {
     let mut arguments = Arguments::from_args();
-    if one_at_a_time {
+    if arguments.ignored || arguments.include_ignored {
         arguments.test_threads = Some(1);
-    }
-    if let Some(missing) = missing {
-        eprintln!("some tests are ignored: {missing}");
     }
     libtest_mimic::run(&arguments, tests).exit()
 }

@@ -8,6 +8,8 @@
 
 pub mod bench;
 pub mod machine;
+pub mod peak;
+pub mod processor;
 pub mod sites;
 pub mod spaces;
 

@@ -1,7 +1,7 @@
 //! Two sites in a lab: Alice behind the gateway `left`, Bob behind the gateway `right`, relays elsewhere.
 
 use super::bench::{BYWAY, Bench, last_event};
-use super::machine::{is_root, must, works};
+use super::machine::{Missing, is_root, missing, must, works};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -15,13 +15,14 @@ pub struct Sites {
 const ENDS: [(&str, &str); 2] = [("left", "alice"), ("right", "bob")];
 
 /// What sites need of the machine.
-pub const NEEDS: &str = "they need root, /dev/net/tun, and ip, nft and iperf3";
+const NEEDS: &str = "it needs root, /dev/net/tun and the programs ip, nft, iperf3 and unshare";
 
 impl Sites {
-    /// Whether the machine has what they need.
-    pub fn possible() -> bool {
+    /// What the machine lacks of what they need.
+    pub fn missing() -> Missing {
         let programs = ["ip -V", "nft -v", "iperf3 -v", "unshare --net true"];
-        is_root() && programs.into_iter().all(works) && Path::new("/dev/net/tun").exists()
+        let possible = is_root() && programs.into_iter().all(works) && Path::new("/dev/net/tun").exists();
+        missing(possible, NEEDS)
     }
 
     /// A lab after `plan`. No gateway runs there yet.

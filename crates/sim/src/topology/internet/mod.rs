@@ -1,7 +1,7 @@
 //! A synthetic Internet: thousands of routers, hundreds of relays, and routes that are not the fastest.
 //!
 //! **It is synthetic.** It is made of rules that are plausible, not of measurements; results on it are qualitative. What it
-//! aims at, and what seeds 1 to 3 gave (`tests/topology_random.rs` holds it):
+//! aims at, and what seeds 1 to 3 gave (`tests/it/topology_random.rs` holds it):
 //!
 //! * *Degrees* with a heavy tail. Half of the routers have at most 2 neighbours, the largest 90 to 180; the share with at
 //!   least d falls like d to the power of -1.4 to -1.5; 1 % of them have 14 to 16 % of all ends.

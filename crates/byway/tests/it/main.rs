@@ -1,0 +1,13 @@
+//! The program as a person meets it: processes of it on this host, and the walls between its crates. What needs root, namespaces
+//! or programs of the system is in `tests/machine`.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where it fails")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod limit;
+mod memory;
+mod program;
+mod reasons;
+mod resume;
+mod transfer;
+mod walls;

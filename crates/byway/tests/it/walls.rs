@@ -1,0 +1,193 @@
+//! The walls of the house: which crate may import which, which must do without an operating system, how long a file may
+//! get. What the compiler and Cargo cannot forbid is forbidden here.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Who may import whom (normal and build dependencies; tests may climb).
+const FLOORS: [(&str, &[&str]); 12] = [
+    ("byway-wire", &[]),
+    ("byway-control", &["byway-wire"]),
+    ("byway-relay", &["byway-wire"]),
+    ("byway-net", &["byway-wire"]),
+    ("byway-sim", &["byway-wire", "byway-control"]),
+    ("byway-engine", &["byway-wire", "byway-control"]),
+    ("byway-files", &["byway-wire", "byway-engine"]),
+    ("byway-gateway", &["byway-wire", "byway-control", "byway-engine"]),
+    (
+        "byway-lab",
+        &["byway-wire", "byway-control", "byway-relay", "byway-sim", "byway-engine", "byway-gateway"],
+    ),
+    ("byway-emulate", &["byway-wire", "byway-net", "byway-sim"]),
+    ("byway-rivals", &["byway-wire", "byway-control", "byway-relay", "byway-net", "byway-engine"]),
+    (
+        "byway",
+        &[
+            "byway-wire",
+            "byway-control",
+            "byway-relay",
+            "byway-net",
+            "byway-sim",
+            "byway-engine",
+            "byway-files",
+            "byway-gateway",
+            "byway-lab",
+            "byway-emulate",
+        ],
+    ),
+];
+
+/// Crates without clock, socket, thread and random hash order, because they do not have `std`.
+const WITHOUT_STD: [&str; 5] = ["wire", "control", "relay", "engine", "gateway"];
+
+/// What a pure crate must not depend on, directly: the system by another door.
+const SYSTEM: [&str; 8] =
+    ["libc", "rustix", "socket2", "getrandom", "quinn-udp", "tokio", "signal-hook", "rand"];
+
+/// Lines a file may have before its tests, and a congestion controller's file.
+const FILE_LINES: usize = 600;
+const CONTROLLER_LINES: usize = 400;
+
+/// Files that are longer, and their length when they were let in. An entry leaves when its file shrinks; none is added.
+const LONGER: [(&str, usize); 0] = [];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn metadata() -> Value {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root());
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Each crate of the workspace with what it depends on outside of tests.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().unwrap();
+    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
+    packages
+        .iter()
+        .map(|package| {
+            let all = package["dependencies"].as_array().unwrap().iter();
+            (name(package), all.filter(|dependency| dependency["kind"] != "dev").map(name).collect())
+        })
+        .collect()
+}
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Lines up to the first test.
+fn lines_without_tests(text: &str) -> usize {
+    text.lines().take_while(|line| !line.trim_start().starts_with("#[cfg(test)]")).count()
+}
+
+#[test]
+fn every_crate_stands_on_its_floor() {
+    let floors = BTreeMap::from(FLOORS);
+    let crates = dependencies();
+    for (name, dependencies) in &crates {
+        let allowed = floors.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no floor in the table"));
+        for dependency in dependencies.iter().filter(|dependency| crates.contains_key(*dependency)) {
+            assert!(
+                allowed.contains(&dependency.as_str()),
+                "{name} must not import {dependency}: it may import {allowed:?}"
+            );
+        }
+    }
+    for name in floors.keys() {
+        assert!(crates.contains_key(*name), "{name} has a floor and does not exist");
+    }
+}
+
+#[test]
+fn pure_crates_have_no_std_and_no_way_around_it() {
+    let dependencies = dependencies();
+    for name in WITHOUT_STD {
+        let text = fs::read_to_string(root().join(format!("crates/{name}/src/lib.rs"))).unwrap();
+        assert!(text.lines().any(|line| line == "#![no_std]"), "{name} must be #![no_std]");
+        let mut files = Vec::new();
+        sources(&root().join(format!("crates/{name}/src")), &mut files);
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            // `#[cfg(test)] extern crate std;` is how tests get it back, and only they.
+            let mut previous = "";
+            for line in text.lines().map(str::trim) {
+                let asks = line.starts_with("extern crate std");
+                assert!(
+                    !asks || previous == "#[cfg(test)]",
+                    "{} imports std outside of tests",
+                    file.display()
+                );
+                previous = line;
+            }
+        }
+        for system in SYSTEM {
+            assert!(
+                !dependencies[&format!("byway-{name}")].contains(system),
+                "{name} must not import {system}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_file_outgrows_its_reader() {
+    let root = root();
+    let mut files = Vec::new();
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        sources(&entry.unwrap().path().join("src"), &mut files);
+    }
+    assert!(files.len() > FLOORS.len(), "the sources were not found");
+    let longer = BTreeMap::from(LONGER);
+    let mut seen = BTreeSet::new();
+    for file in files {
+        let name = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
+        if is_test {
+            continue;
+        }
+        let lines = lines_without_tests(&fs::read_to_string(&file).unwrap());
+        // In `control` a file is a controller, or a part of one.
+        let limit = if name.starts_with("crates/control/") { CONTROLLER_LINES } else { FILE_LINES };
+        match longer.get(name.as_str()) {
+            None => {
+                assert!(lines <= limit, "{name} has {lines} lines without its tests; {limit} is the limit")
+            }
+            Some(was) => {
+                assert!(lines > limit, "{name} has shrunk to {lines} lines: take it off the list");
+                assert!(lines <= *was, "{name} grew from {was} to {lines} lines; it may only shrink");
+            }
+        }
+        seen.insert(name);
+    }
+    for name in longer.keys() {
+        assert!(seen.contains(*name), "{name} is on the list of long files and does not exist");
+    }
+}
+
+#[test]
+fn crates_take_versions_and_lints_from_the_workspace() {
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let manifest = entry.unwrap().path().join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).unwrap();
+        for line in ["rust-version.workspace = true", "license.workspace = true", "[lints]\nworkspace = true"]
+        {
+            assert!(text.contains(line), "{} lacks `{line}`", manifest.display());
+        }
+    }
+}

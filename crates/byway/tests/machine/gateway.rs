@@ -1,0 +1,139 @@
+//! Two gateways between hosts that know nothing of them: the kernel's TCP through real processes on emulated links.
+//!
+//! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing. One test at a time, since they measure.
+
+use crate::common::bench::TRIES;
+use crate::common::machine::{Measured, measures, test};
+use crate::common::sites::Sites;
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+
+pub fn tests() -> Vec<Trial> {
+    let lacks = Sites::missing();
+    vec![
+        measures("gateway::a_kernels_flow_over_three_ways_by_two_gateways", lacks, three_ways),
+        measures("gateway::over_one_way_a_flow_loses_little", lacks, one_way),
+        test("gateway::a_dead_gateway_leaves_its_flows_to_the_plain_route", lacks, fail_open),
+    ]
+}
+
+/// Alice behind a gateway, Bob behind another; between the gateways a direct line and two detours, 10 Mbit/s each.
+const PLAN: &str = r#"
+[[link]]
+between = ["alice", "left"]
+rate = "200 Mbit/s"
+delay = "0.1 ms"
+queue = "1000 packets"
+[[link]]
+between = ["right", "bob"]
+rate = "200 Mbit/s"
+delay = "0.1 ms"
+queue = "1000 packets"
+[[link]]
+between = ["left", "right"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "50 packets"
+[[link]]
+between = ["left", "one"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+queue = "1000 packets"
+[[link]]
+between = ["one", "right"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "50 packets"
+[[link]]
+between = ["left", "two"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+queue = "1000 packets"
+[[link]]
+between = ["two", "right"]
+rate = "10 Mbit/s"
+delay = "15 ms"
+queue = "50 packets"
+"#;
+
+/// Both gateways, with three ways between them.
+fn start(sites: &mut Sites) {
+    let relays = [sites.relay("one"), sites.relay("two")];
+    sites.configure("5201", "", &relays);
+    sites.start_both(3);
+}
+
+/// Goodput of a transfer from Alice to Bob, Mbit/s.
+fn goodput(sites: &Sites, congestion: &str, options: &[&str]) -> f64 {
+    let said = sites.bench.iperf("alice", &[&["-c", "bob", "-C", congestion], options].concat());
+    said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6
+}
+
+fn three_ways() -> Measured {
+    let mut short = None;
+    for _ in 0..TRIES {
+        let mut sites = Sites::new(PLAN);
+        sites.bench.serve("bob");
+        let plain = goodput(&sites, "cubic", &["-t", "4"]);
+        start(&mut sites);
+        let found = ["cubic", "reno"].map(|congestion| {
+            let carried = goodput(&sites, congestion, &["-t", "10", "-O", "2"]);
+            let (left, right) = (sites.status("left"), sites.status("right"));
+            println!("{congestion}: {carried:.1} Mbit/s, {plain:.1} by the plain route; {left} {right}");
+            assert_eq!(left["counters"]["too_large"], 0, "{left}");
+            assert_eq!(left["counters"]["failed_open"], 0, "{left}");
+            (congestion, carried, right["waited_under_20ms"].as_f64().unwrap())
+        });
+        if !sites.bench.is_accurate() {
+            continue;
+        }
+        for (_, _, soon) in found {
+            assert!(soon > 0.9, "{soon} of packets wait less than 20 ms to be put in order");
+        }
+        // Where the kernel's slow start ends is a matter of luck, and ten seconds are few to make up for it.
+        short = found.iter().find(|(_, carried, _)| *carried < 24.0).copied();
+        if short.is_none() {
+            return Ok(Some(()));
+        }
+    }
+    match short {
+        Some((congestion, carried, _)) => {
+            Err(format!("{congestion}: {carried} Mbit/s over three ways of 10, and in no try more").into())
+        }
+        None => Ok(None),
+    }
+}
+
+fn one_way() -> Measured {
+    let mut sites = Sites::new(PLAN);
+    sites.bench.serve("bob");
+    sites.configure("5201", "", &[]);
+    sites.start_both(1);
+    let carried = goodput(&sites, "cubic", &["-t", "10", "-O", "2"]);
+    println!("cubic over one way: {carried:.1} Mbit/s");
+    if !sites.bench.is_accurate() {
+        return Ok(None);
+    }
+    assert!(carried > 8.3, "{carried} Mbit/s over one way of 10");
+    Ok(Some(()))
+}
+
+fn fail_open() -> Result<(), Failed> {
+    let mut sites = Sites::new(PLAN);
+    sites.bench.serve("bob");
+    start(&mut sites);
+    assert!(!sites.installed("left").is_empty(), "or this test sees nothing");
+    let load = ["iperf3", "-J", "-4", "-c", "bob", "-C", "cubic", "-t", "12"];
+    sites.bench.start("load", "alice", &load);
+    // Killed in the middle of a flow.
+    let carried = || sites.status("left")["peers"][0]["carried_bytes"].as_u64();
+    sites.bench.wait("a flow that is carried", || carried().filter(|bytes| *bytes > 4_000_000));
+    sites.bench.stop("left", "KILL");
+    assert!(sites.bench.end("load").success(), "{}", sites.bench.said("load"));
+    let said: Value = serde_json::from_str(&sites.bench.said("load"))?;
+    // The last seconds went by the plain route.
+    let intervals = said["intervals"].as_array().unwrap();
+    let last = intervals[intervals.len() - 3]["sum"]["bits_per_second"].as_f64().unwrap() / 1e6;
+    assert!(last > 5.0, "{last} Mbit/s in the end: {said}");
+    Ok(())
+}

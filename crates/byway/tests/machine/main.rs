@@ -1,0 +1,36 @@
+//! What depends on the machine: namespaces, emulated networks, gateways with the kernel's TCP, small and read-only disks.
+//!
+//! A test is *skipped* by name where the machine lacks what it needs. Tests that measure time or rate run with `--ignored` only,
+//! one at a time, and are skipped by name while the machine is busy.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod crowd;
+mod emulate;
+mod emulated_gateways;
+mod files;
+mod gateway;
+mod namespaces;
+mod plumbing;
+mod refusals;
+mod sites;
+
+fn main() {
+    // Hosts in namespaces run this program too, with words that say which part they play.
+    if crowd::play::play() || sites::pour::play() || files::play() {
+        return;
+    }
+    let tests = [
+        namespaces::tests(),
+        files::tests(),
+        refusals::tests(),
+        plumbing::tests(),
+        emulate::tests(),
+        emulated_gateways::tests(),
+        gateway::tests(),
+        sites::tests(),
+        crowd::tests(),
+    ];
+    common::machine::conclude(tests.into_iter().flatten().collect());
+}

@@ -1,0 +1,39 @@
+//! How soon a background transfer has an idle line to itself: `cargo bench -p byway-engine --bench grids idle` is the whole grid.
+
+use crate::common::harm::{PAYLOAD, endless};
+use crate::common::{MS, both, line, parallel};
+use byway_wire::{Duration, Instant};
+
+/// The share of a line of 10 Mbit/s that a transfer has from 8 s to 10 s and in the 10 s after, medians of three seeds.
+fn shares(rtt: u32, loss: f64) -> [f64; 2] {
+    let of = |seed| {
+        let mut world = parallel(seed, endless("harp"), &[both(line(10, MS * rtt / 2).loss(loss))]);
+        world.world.stop_trace();
+        world.world.run_until(Instant::from_millis(21_000));
+        let receiver = &world.world[world.receiver];
+        [(8, 10), (10, 20)].map(|(from, until)| {
+            receiver.goodput(Duration::from_secs(from), Duration::from_secs(until)) / 10e6 / PAYLOAD
+        })
+    };
+    let seeds: Vec<[f64; 2]> = (1..=3).map(of).collect();
+    [0, 1].map(|at| {
+        let mut shares: Vec<f64> = seeds.iter().map(|shares| shares[at]).collect();
+        shares.sort_by(f64::total_cmp);
+        shares[1]
+    })
+}
+
+#[test]
+fn nine_tenths_of_an_idle_line_within_ten_seconds() {
+    let mut missed = Vec::new();
+    for rtt in [5, 20, 50, 150, 300] {
+        for loss in [0.0, 0.001, 0.005] {
+            let [soon, later] = shares(rtt, loss);
+            println!("RTT {rtt} ms, loss {loss}: {soon:.3} at 10 s, {later:.3} after");
+            if soon < 0.9 || later < 0.9 {
+                missed.push((rtt, loss, soon, later));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:?}");
+}

@@ -1,0 +1,158 @@
+//! What the papers say word by word, by option, and what a trace can tell.
+
+use crate::common::detours::{
+    Detours, MIB, detours, receiver_address, relay_address, seconds, sender_address, through, way,
+};
+use crate::common::{MS, Plan, line};
+use byway_control::Trigger;
+use byway_engine::connection::facts::{Fact, What};
+use byway_engine::connection::path::State;
+use byway_engine::{AckWay, Payload, Pnack, Tau};
+use byway_sim::Verdict;
+use byway_wire::Duration;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const SIZE: u64 = 8 * MIB;
+
+fn run(mut plan: Plan, direct: Duration, relay: Duration) -> Detours {
+    plan.config.payload = Payload::Length;
+    plan.config.facts = 10_000;
+    let ways = [way(10, relay)].map(|(near, far)| (near.loss(0.002), far));
+    detours(1, plan, &line(10, direct).loss(0.002), &ways)
+}
+
+/// Bytes sent again, and the most that waited for a hole.
+fn repairs(tau: Tau) -> (u64, u64) {
+    let mut plan = through("newreno", SIZE, 1);
+    plan.config.tau = tau;
+    plan.config.repeat_tail = false;
+    let mut world = run(plan, 10 * MS, 90 * MS);
+    let handle = |world: &Detours| world.world[world.receiver].handles[0];
+    let mut most = 0;
+    for second in 1..=4 {
+        world.world.run_for(seconds(1));
+        let (node, handle) = (world.receiver, handle(&world));
+        let held = world.world.act(node, |host, _| {
+            host.endpoint.connection_mut(handle).map(|connection| connection.incoming().out_of_order())
+        });
+        let (now, high) = held.expect("a connection");
+        assert!(now <= high && high >= most, "{second} s");
+        most = high;
+    }
+    let sender = world.sender;
+    let progress = world.world.act(sender, |host, _| {
+        let handle = host.handle.expect("connected");
+        host.endpoint.connection_mut(handle).map(|connection| connection.outgoing().progress())
+    });
+    (progress.expect("a connection").repeated, most)
+}
+
+/// A τ that the longer path does not fit into has its packets sent again, and holds the buffer smaller.
+#[test]
+fn tau_follows_the_direct_path_alone() {
+    let [short, long, adaptive] = [Tau::Direct(150), Tau::Direct(1_500), Tau::Adaptive].map(repairs);
+    println!("(repeated, most out of order): {short:?}, {long:?}, adaptive {adaptive:?}");
+    assert!(short.0 > 5 * long.0 && short.0 > 5 * adaptive.0);
+    assert!(short.1 < long.1);
+}
+
+/// Datagrams from the receiver by the direct line and by the relay.
+fn acks(ack_way: AckWay) -> (u64, u64) {
+    let mut plan = through("newreno", SIZE, 1);
+    plan.config.ack_way = ack_way;
+    let mut world = run(plan, 40 * MS, 5 * MS);
+    let seen = Rc::new(RefCell::new((0, 0)));
+    let log = Rc::clone(&seen);
+    world.world.tap(move |datagram| {
+        if *datagram.from == receiver_address() {
+            let mut log = log.borrow_mut();
+            log.0 += u64::from(*datagram.to == sender_address());
+            log.1 += u64::from(*datagram.to == relay_address(0));
+        }
+        Verdict::Pass
+    });
+    world.finish(60, SIZE);
+    world.world.untap();
+    *seen.borrow()
+}
+
+#[test]
+fn acks_take_the_direct_path_by_option() {
+    let (direct, relayed) = acks(AckWay::Fastest);
+    println!("fastest: {direct} direct, {relayed} by the relay");
+    assert!(relayed > 5 * direct);
+    let (direct, relayed) = acks(AckWay::Direct);
+    println!("direct: {direct} direct, {relayed} by the relay");
+    assert!(direct > 20 * relayed);
+}
+
+/// Jitter makes every late packet a loss for who does not wait.
+#[test]
+fn a_gap_is_a_loss_at_once_by_option() {
+    let undone = |pnack| {
+        let mut plan = through("newreno", SIZE, 0);
+        plan.config.pnack = pnack;
+        plan.config.facts = 100_000;
+        let mut world = detours(1, plan, &line(10, 10 * MS).reordering(0.02, 3 * MS), &[]);
+        world.finish(60, SIZE);
+        let facts = facts(&mut world);
+        facts.iter().filter(|fact| fact.what == What::Undone).count()
+    };
+    let (patient, at_once) = (undone(Pnack::Patient), undone(Pnack::FirstGap));
+    println!("losses that were none: {patient} patient, {at_once} at the first gap");
+    assert!(at_once > 50 && at_once > 10 * patient);
+}
+
+fn facts(world: &mut Detours) -> Vec<Fact> {
+    let sender = world.sender;
+    world.world.act(sender, |host, _| {
+        let handle = host.handle.expect("connected");
+        let connection = host.endpoint.connection_mut(handle).expect("a connection");
+        core::iter::from_fn(|| connection.next_fact()).collect()
+    })
+}
+
+#[test]
+fn the_life_of_a_path_can_be_told() {
+    let mut world = run(through("newreno", SIZE, 1), 10 * MS, 5 * MS);
+    world.world.run_for(seconds(3));
+    let sender = world.sender;
+    let handle = world.world[sender].handle.expect("connected");
+    let status = world.world[sender].endpoint.connection(handle).expect("a connection").status();
+    let [direct, relayed] = status.paths.as_slice() else { panic!("{:?}", status.paths) };
+    for path in [direct, relayed] {
+        let totals = path.totals;
+        assert!(totals.acked > 500 && totals.acked + totals.lost <= totals.packets, "{totals:?}");
+        assert!(totals.lost > 0 && totals.lost_bytes > 1_000 * totals.lost, "{totals:?}");
+        // A queue of 50 packets is 60 ms at 10 Mbit/s.
+        let queueing = path.queueing.expect("measured");
+        assert!(queueing < 70 * MS && path.min_rtt + queueing < path.srtt + 40 * MS, "{path:?}");
+    }
+    assert_eq!((direct.route.remote, relayed.route.remote), (receiver_address(), relay_address(0)));
+    let facts = facts(&mut world);
+    assert!(facts.is_sorted_by_key(|fact| fact.at));
+    let life: Vec<_> = facts.iter().filter(|fact| fact.path == relayed.id).map(|fact| fact.what).collect();
+    let [State::Probing, State::Available, State::Active] = [0, 1, 2].map(|index| match life[index] {
+        What::State(state) => state,
+        other => panic!("{other:?}"),
+    }) else {
+        panic!("{life:?}")
+    };
+    let lost: u64 = life
+        .iter()
+        .filter_map(|what| match what {
+            What::Congested { trigger: Trigger::Loss, bytes } => Some(*bytes),
+            _ => None,
+        })
+        .sum();
+    assert!(lost >= relayed.totals.lost_bytes, "{lost} of {:?}", relayed.totals);
+
+    let mut plan = through("newreno", SIZE, 1);
+    plan.config.facts = 4;
+    let mut few = detours(1, plan, &line(10, 10 * MS).loss(0.01), &[way(10, 5 * MS)]);
+    few.world.run_for(seconds(3));
+    let missed = few.world[few.sender].endpoint.connection(handle).expect("a connection").facts_missed();
+    assert!(missed > 10, "{missed}");
+    assert_eq!(self::facts(&mut few).len(), 4);
+}

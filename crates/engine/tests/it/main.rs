@@ -1,0 +1,23 @@
+//! The session in the simulator: two endpoints and what lies between them, by seed.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+mod background;
+mod cap;
+mod common;
+mod crowd;
+mod datagrams;
+mod faults;
+mod figures;
+mod flood;
+mod greedy;
+mod handshake;
+mod heap;
+mod hostile;
+mod idle;
+mod interop;
+mod laws;
+mod lengths;
+mod literal;
+mod paths;
+mod relays;
+mod transfer;

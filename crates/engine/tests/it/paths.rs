@@ -1,0 +1,276 @@
+//! Paths that die, come back, lead astray or are far too many: what a transfer over several of them gets out of it.
+
+use crate::common::detours::{
+    Detours, detours, receiver_address, relay_address, seconds, sender_address, through, way,
+};
+use crate::common::{MS, Parallel, Plan, both, line, parallel};
+use byway_engine::connection::path::State;
+use byway_sim::pipe::Change;
+use byway_sim::{PipeConfig, Seen, Verdict};
+use byway_wire::Instant;
+
+/// Both classes.
+const CLASSES: [&str; 2] = ["harp", "mpath"];
+
+fn at(second: u64) -> Instant {
+    Instant::ZERO + seconds(second)
+}
+
+fn dark(pipe: PipeConfig, from: u64, until: u64) -> PipeConfig {
+    pipe.partition(at(from), at(until))
+}
+
+fn over(congestion: &'static str, size: u64, pipes: &[PipeConfig]) -> Parallel {
+    let pipes: Vec<_> = pipes.iter().cloned().map(both).collect();
+    parallel(1, Plan::new(congestion, &[size], &[]).lengths(), &pipes)
+}
+
+/// Mbit/s of object bytes between two times in seconds.
+fn rate(world: &Parallel, from: u64, until: u64) -> f64 {
+    world.world[world.receiver].goodput(seconds(from), seconds(until)) / 1e6
+}
+
+/// One of two dies for ten seconds: the other goes on at its full rate, and both carry soon after.
+#[test]
+fn death_and_revival() {
+    for congestion in CLASSES {
+        for dies in 0..2 {
+            let mut pipes = [line(10, 10 * MS), line(10, 30 * MS)];
+            pipes[dies] = dark(pipes[dies].clone(), 5, 15);
+            let mut world = over(congestion, 1 << 30, &pipes);
+            world.world.stop_trace();
+            world.world.run_until(at(35));
+            let (before, while_dead, after) = (rate(&world, 2, 5), rate(&world, 6, 15), rate(&world, 23, 35));
+            println!("{congestion}, {dies} dies: {before:.1}, {while_dead:.1}, {after:.1} Mbit/s");
+            assert!(before > 14.0 && while_dead > 8.5 && after > 16.0, "{before} {while_dead} {after}");
+        }
+    }
+}
+
+/// Nothing at all gets through for twenty seconds, at several moments: the session lives, and goes on within seconds.
+#[test]
+fn all_dead_for_twenty_seconds() {
+    for congestion in CLASSES {
+        for from in [1, 4] {
+            let pipes = [10, 20, 40].map(|delay| dark(line(10, delay * MS), from, from + 20));
+            let mut world = over(congestion, 1 << 30, &pipes);
+            world.world.stop_trace();
+            world.world.run_until(at(from + 45));
+            let (soon, later) = (rate(&world, from + 22, from + 25), rate(&world, from + 33, from + 45));
+            println!("{congestion}, dead at {from}: {soon:.1} soon, {later:.1} Mbit/s later");
+            assert_eq!(world.world[world.sender].closed, None);
+            assert!(soon > 2.0 && later > 22.0, "{congestion}: {soon} {later}");
+        }
+    }
+}
+
+/// The size of datagrams that each path has settled for.
+fn sizes(world: &mut Parallel) -> Vec<usize> {
+    let sender = world.sender;
+    world.world.act(sender, |host, _| {
+        let connection = host.endpoint.connection(host.handle.unwrap()).unwrap();
+        connection.status().paths.iter().map(|path| path.datagram).collect()
+    })
+}
+
+/// One of two ways gets narrower without a word: it is used with what fits, and with more when more fits again.
+#[test]
+fn a_black_hole_for_large_packets_in_one_of_two() {
+    for congestion in CLASSES {
+        let wide = line(10, 10 * MS).mtu(1500);
+        let mut world = over(congestion, 1 << 30, &[wide.clone(), wide.clone()]);
+        world.world.stop_trace();
+        let (from, to) = (sender_address(), receiver_address());
+        world.world.run_until(at(3));
+        assert_eq!(sizes(&mut world), [1472, 1472]);
+        let narrow = world.world.link("narrow", wide.mtu(1300));
+        world.world.route(from, to.ip(), &[narrow]);
+        world.world.run_until(at(12));
+        let narrow = sizes(&mut world);
+        world.world.route(from, to.ip(), &[world.there[0]]);
+        world.world.run_until(at(30));
+        let (while_narrow, after) = (rate(&world, 7, 12), rate(&world, 20, 30));
+        println!("{congestion}: {narrow:?} at {while_narrow:.1} Mbit/s, then {after:.1}");
+        assert!(narrow[0] <= 1272 && narrow[1] == 1472, "{narrow:?}");
+        assert_eq!(sizes(&mut world), [1472, 1472]);
+        assert!(while_narrow > 11.0 && after > 18.0, "{while_narrow} {after}");
+    }
+}
+
+/// A direct line of 10 Mbit/s, and a relay that would carry as much. What `bad` does to a relayed packet begins after three
+/// seconds. Returns the rates before, and from four seconds after on.
+fn beside(
+    congestion: &'static str,
+    near: PipeConfig,
+    mut bad: impl FnMut(&mut Seen<'_>) -> Verdict + 'static,
+) -> (f64, f64, Detours) {
+    let plan = through(congestion, 1 << 30, 1).lengths();
+    let (_, far) = way(10, 10 * MS);
+    let mut world = detours(1, plan, &line(10, 10 * MS), &[(near, far)]);
+    world.world.stop_trace();
+    world.world.tap(move |mut datagram| {
+        let relayed = *datagram.from == relay_address(0) && *datagram.to == receiver_address();
+        if relayed && datagram.now >= at(3) { bad(&mut datagram) } else { Verdict::Pass }
+    });
+    world.world.run_until(at(17));
+    let host = &world.world[world.receiver];
+    let before = host.goodput(seconds(2), seconds(3)) / 1e6;
+    let after = host.goodput(seconds(7), seconds(17)) / 1e6;
+    assert_eq!(world.world[world.sender].closed, None);
+    (before, after, world)
+}
+
+/// It answers whoever asks and forwards nothing.
+#[test]
+fn a_relay_that_swallows() {
+    for congestion in CLASSES {
+        let (before, after, _) = beside(congestion, line(10, 10 * MS), |_| Verdict::Drop);
+        println!("{congestion}: {before:.1}, then {after:.1} Mbit/s");
+        assert!(before > 14.0 && after > 8.8, "{congestion}: {before} {after}");
+    }
+}
+
+/// Or only large packets, or every third.
+#[test]
+fn a_relay_that_swallows_some() {
+    for congestion in CLASSES {
+        let (_, large, _) = beside(congestion, line(10, 10 * MS), |datagram| {
+            if datagram.payload.len() + datagram.phantom > 600 { Verdict::Drop } else { Verdict::Pass }
+        });
+        let mut count = 0;
+        let (_, third, _) = beside(congestion, line(10, 10 * MS), move |_| {
+            count += 1;
+            if count % 3 == 0 { Verdict::Drop } else { Verdict::Pass }
+        });
+        println!("{congestion}: {large:.1} Mbit/s without large ones, {third:.1} without each third");
+        assert!(large > 8.8 && third > 8.8, "{congestion}: {large} {third}");
+    }
+}
+
+#[test]
+fn a_relay_that_corrupts() {
+    for congestion in CLASSES {
+        let (before, after, world) = beside(congestion, line(10, 10 * MS), |datagram| {
+            if let Some(byte) = datagram.payload.last_mut() {
+                *byte ^= 0x40;
+            }
+            Verdict::Pass
+        });
+        let dropped = world.world[world.receiver].endpoint.dropped();
+        println!("{congestion}: {before:.1}, then {after:.1} Mbit/s, {dropped:?}");
+        assert!(dropped.forged > 0 && before > 14.0 && after > 8.8, "{congestion}: {before} {after}");
+    }
+}
+
+/// Each packet comes three times: once is enough.
+#[test]
+fn a_relay_that_duplicates() {
+    for congestion in CLASSES {
+        let mut direct = detours(
+            1,
+            through(congestion, 1 << 30, 1),
+            &line(10, 10 * MS),
+            &[{
+                let (near, far) = way(10, 10 * MS);
+                (near, far.duplication(1.0))
+            }],
+        );
+        direct.world.stop_trace();
+        direct.world.run_until(at(12));
+        let rate = direct.world[direct.receiver].goodput(seconds(4), seconds(12)) / 1e6;
+        let dropped = direct.world[direct.receiver].endpoint.dropped();
+        println!("{congestion}: {rate:.1} Mbit/s, {dropped:?}");
+        assert!(rate > 16.5 && dropped.replayed > 1_000, "{congestion}: {rate} {dropped:?}");
+    }
+}
+
+/// It holds everything back by 300 ms from one moment to the next: the direct line does not wait for it.
+#[test]
+fn a_relay_that_delays() {
+    for congestion in CLASSES {
+        let near = line(10, 10 * MS).then(at(3), Change::Delay(310 * MS));
+        let (before, after, _) = beside(congestion, near, |_| Verdict::Pass);
+        println!("{congestion}: {before:.1}, then {after:.1} Mbit/s");
+        assert!(before > 14.0 && after > 8.8, "{congestion}: {before} {after}");
+    }
+}
+
+/// A thousand relays in the list, of which three exist: they are found, and looking for them costs the direct line little.
+#[test]
+fn a_thousand_candidate_relays() {
+    for congestion in CLASSES {
+        let alive = [17, 400, 999];
+        let plan = through(congestion, 1 << 30, 1_000).lengths();
+        let mut world = detours(1, plan, &line(10, 10 * MS), &[]);
+        world.world.stop_trace();
+        for index in alive {
+            let at = relay_address(index);
+            world.world.add(&format!("relay {index}"), crate::common::detours::relay(Instant::ZERO), &[at]);
+            let (near, far) = way(5, 10 * MS);
+            world.world.connect(sender_address(), at, near.clone(), near);
+            world.world.connect(at, receiver_address(), far.clone(), far);
+        }
+        let goodput = |world: &Detours, from, until| {
+            world.world[world.receiver].goodput(seconds(from), seconds(until)) / 1e6
+        };
+        world.world.run_until(at(60));
+        let (first, late) = (goodput(&world, 2, 10), goodput(&world, 45, 60));
+        let sender = world.sender;
+        let active = world.world.act(sender, |host, _| {
+            let status = host.endpoint.connection(host.handle.unwrap()).unwrap().status();
+            status.paths.iter().filter(|path| path.state == State::Active).count()
+        });
+        println!("{congestion}: {first:.1} Mbit/s at first, {late:.1} after 45 s over {active} paths");
+        assert!(first > 8.8 && late > 20.0 && active == 4, "{congestion}: {first} {late} {active}");
+    }
+}
+
+/// The route gets 30 ms longer each way under a background transfer: that is no queue, and known as such within a second, whatever the window
+/// does at the time.
+#[test]
+fn a_longer_route_is_no_queue() {
+    let mut kept = Vec::new();
+    for (mbit, delay) in [(10, 5), (10, 10), (10, 50), (50, 10)] {
+        for paths in [1, 2] {
+            let queue = (mbit * 8) as usize;
+            let steady = line(mbit, delay * MS).queue(queue.max(50));
+            let of = |moment: u32| {
+                let longer = steady.clone().then(at(6) + moment * MS, Change::Delay((delay + 30) * MS));
+                let pipes = [longer, steady.clone()];
+                let mut world = over("harp", 1 << 40, &pipes[..paths]);
+                world.world.stop_trace();
+                world.world.run_until(at(22));
+                let (before, soon, after) = (rate(&world, 3, 6), rate(&world, 6, 9), rate(&world, 11, 22));
+                println!(
+                    "{mbit} Mbit/s, {delay} ms, {paths} paths: {before:.1}, {soon:.1}, then {after:.1} Mbit/s"
+                );
+                assert!(soon > 0.3 * before && after > 0.9 * before, "{before} {soon} {after}");
+                after / before
+            };
+            kept.extend([0, 150, 300].map(of));
+        }
+    }
+    let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+    assert!(mean > 0.97, "{mean:.3}");
+}
+
+/// Corners of `cargo bench -p byway-engine --bench grids best`: a minute over two paths carries no less than the better alone.
+#[test]
+fn two_paths_are_no_worse_than_the_better() {
+    let of = |congestion, pipes: &[PipeConfig]| {
+        let mut world = over(congestion, 1 << 40, pipes);
+        world.world.stop_trace();
+        world.world.run_until(at(62));
+        rate(&world, 1, 61)
+    };
+    for congestion in CLASSES {
+        for (ratio, fast, slow) in [(1, 10, 300), (20, 10, 300), (20, 300, 10), (5, 100, 100)] {
+            let fast = line(20, MS * fast / 2).queue(100);
+            let slow = PipeConfig::new(20_000_000 / ratio, MS * slow / 2).queue(100);
+            let together = of(congestion, &[fast.clone(), slow.clone()]);
+            let best = of(congestion, &[fast]).max(of(congestion, &[slow]));
+            println!("{congestion}, 1:{ratio}: {together:.1} Mbit/s, {best:.1} alone");
+            assert!(together > 0.95 * best, "{congestion}, 1:{ratio}: {together} of {best}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Trees from one directory to another, whole and interrupted.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod resume;
+mod transfer;

@@ -1,0 +1,124 @@
+//! What depends on the machine: who runs the tests, and what is mounted. Skipped by name where it cannot be.
+#![allow(clippy::unwrap_used, reason = "a test that fails says so")]
+
+use byway_files::{Sink, SinkError, SinkOptions, Source, SourceOptions, WarningKind};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus};
+
+/// Set for the run of this program inside a mount namespace: the small disk to fill.
+const SMALL_DISK: &str = "BYWAY_TEST_SMALL_DISK";
+
+fn main() -> ExitCode {
+    if let Some(disk) = std::env::var_os(SMALL_DISK) {
+        fill(Path::new(&disk));
+        return ExitCode::SUCCESS;
+    }
+    let root = rustix::process::geteuid().is_root();
+    let proc = Path::new("/proc/self/fd").exists();
+    let disks = on_small_disk("true").is_ok_and(|status| status.success());
+    let trials = vec![
+        test("a_sink_without_permission_is_found_at_open", !root, "it binds anyone but root", no_permission),
+        test("unreadable_files_are_warned_of_and_counted", !root, "it binds anyone but root", unreadable),
+        test("a_sink_that_cannot_be_made_is_named", proc, "it needs /proc", unmakeable),
+        test(
+            "a_full_disk_ends_the_transfer_and_says_so",
+            disks,
+            "it needs user and mount namespaces",
+            full_disk,
+        ),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// A test; skipped by name where it is not `possible`.
+fn test(name: &'static str, possible: bool, needs: &'static str, test: fn() -> Result<(), Failed>) -> Trial {
+    Trial::ignorable_test(name, move || {
+        if possible {
+            return test().map(|()| Completion::Completed);
+        }
+        eprintln!("skipped: {name}: {needs}");
+        Ok(Completion::ignored_with(needs))
+    })
+}
+
+fn no_permission() -> Result<(), Failed> {
+    let top = tempfile::tempdir()?;
+    fs::set_permissions(top.path(), Permissions::from_mode(0o500))?;
+    for path in [top.path().to_owned(), top.path().join("below")] {
+        let refused = Sink::open(&path, SinkOptions::default());
+        assert!(matches!(refused, Err(SinkError::NotWritable(_))), "{refused:?}");
+    }
+    Ok(())
+}
+
+fn unreadable() -> Result<(), Failed> {
+    let top = tempfile::tempdir()?;
+    fs::write(top.path().join("secret"), "s")?;
+    fs::set_permissions(top.path().join("secret"), Permissions::from_mode(0o000))?;
+    fs::create_dir(top.path().join("closed"))?;
+    fs::set_permissions(top.path().join("closed"), Permissions::from_mode(0o000))?;
+    let mut source = Source::open(&[top.path().join(".")], SourceOptions::default())?;
+    let batch = source.next_records(1 << 16, 10);
+    assert!(batch.objects.is_empty());
+    assert_eq!(source.unsent(), 2);
+    assert_eq!(source.counts().directories, 1, "the closed directory itself is sent");
+    assert!(source.warnings().iter().all(|warning| matches!(warning.kind, WarningKind::Unreadable(_))));
+    fs::set_permissions(top.path().join("closed"), Permissions::from_mode(0o700))?;
+    Ok(())
+}
+
+/// No directory can be made in `/proc`, root or not.
+fn unmakeable() -> Result<(), Failed> {
+    let refused = Sink::open(Path::new("/proc/byway"), SinkOptions::default());
+    let error = refused.err().ok_or("opened a sink in /proc")?;
+    assert!(error.to_string().contains("/proc/byway"), "{error}");
+    Ok(())
+}
+
+/// Runs `program` where a disk of one megabyte is mounted that nobody else sees.
+fn on_small_disk(program: &str) -> std::io::Result<ExitStatus> {
+    let disk = tempfile::tempdir()?;
+    Command::new("unshare")
+        .args(["-Urm", "sh", "-c", "mount -t tmpfs -o size=1m none \"$1\" && exec \"$0\"", program])
+        .arg(disk.path())
+        .env(SMALL_DISK, disk.path())
+        .stderr(std::process::Stdio::inherit())
+        .status()
+}
+
+fn full_disk() -> Result<(), Failed> {
+    let program = std::env::current_exe()?;
+    let status = on_small_disk(program.to_str().ok_or("the program's path is not UTF-8")?)?;
+    if status.success() { Ok(()) } else { Err(format!("{status}").into()) }
+}
+
+/// Receives more than the disk holds; then, with room made, the same transfer again.
+fn fill(disk: &Path) {
+    let from = tempfile::tempdir().unwrap();
+    fs::write(from.path().join("big"), vec![7; 900_000]).unwrap();
+    fs::write(disk.join("ballast"), vec![7; 500_000]).unwrap();
+    let receive = || -> Result<bool, SinkError> {
+        let mut source = Source::open(&[from.path().join("big")], SourceOptions::default()).unwrap();
+        let mut sink = Sink::open(disk, SinkOptions::default())?;
+        let batch = source.next_records(4_096, 1);
+        sink.records(&batch.bytes)?;
+        for offset in (0..900_000).step_by(50_000) {
+            let bytes = source.read(batch.objects[0].id, offset, 50_000).unwrap();
+            sink.write(batch.objects[0].id, offset, &bytes)?;
+        }
+        sink.finish(batch.objects[0].id)?;
+        sink.records(&source.next_records(4_096, 1).bytes)?;
+        while sink.work(1 << 20)? {}
+        Ok(sink.is_complete())
+    };
+    let full = receive();
+    assert!(matches!(&full, Err(SinkError::Full(path)) if path == disk), "{full:?}");
+    assert!(!disk.join("big").exists());
+    fs::remove_file(disk.join("ballast")).unwrap();
+    assert!(receive().unwrap());
+    assert_eq!(fs::read(disk.join("big")).unwrap(), vec![7; 900_000]);
+    assert!(!disk.join(".byway-partial").exists());
+}

@@ -1,0 +1,7 @@
+//! Plans, worlds, measures and claims.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+mod expect;
+mod gateways;
+mod plan;
+mod world;

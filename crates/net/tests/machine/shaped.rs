@@ -1,0 +1,112 @@
+//! Drivers in a network namespace of their own, where the loopback has the MTU of an Ethernet, a slow queue and no way
+//! out. Ignored by name where the host forbids unprivileged namespaces or cannot shape.
+
+use crate::common::{Notebook, PATIENCE, socket, turn};
+use byway_net::{Clock, Control, Flow, Socket, run, spawn};
+use byway_wire::{Ecn, SendErrorKind};
+use libtest_mimic::{Failed, Trial};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+const HERE: &str = "127.0.0.1:0";
+const WORLD: &str =
+    "ip link set lo mtu 1500 up && tc qdisc add dev lo root tbf rate 80mbit burst 20k latency 5s";
+/// Set inside the namespace to the name of the test to run there.
+const INSIDE: &str = "BYWAY_NET_TEST_INSIDE";
+
+const TESTS: [(&str, fn()); 3] = [
+    ("a_full_queue_holds_back_and_loses_nothing", a_full_queue_holds_back_and_loses_nothing),
+    ("what_the_interface_does_not_take_is_too_large", what_the_interface_does_not_take_is_too_large),
+    ("no_route_is_unreachable", no_route_is_unreachable),
+];
+
+fn a_full_queue_holds_back_and_loses_nothing() {
+    let clock = Clock::new();
+    let listener = socket(HERE);
+    // A send buffer far smaller than what is to be sent, so that the queue fills it again and again.
+    let speaker = Socket::bind_with(HERE.parse().unwrap(), 32 << 10).unwrap();
+    let mut notebook = Notebook::default();
+    for number in 0..100u8 {
+        notebook.say(listener.address(), Ecn::NotEct, 1_200, &[number; 10 * 1_200]);
+    }
+    let until = clock.now() + PATIENCE;
+    let listen =
+        turn(
+            move |notebook: &mut Notebook, now| {
+                if notebook.received.len() == 1_000 || now > until { Flow::Stop } else { Flow::Continue }
+            },
+        );
+    let listener = spawn("listener", Notebook::default(), listen, vec![listener], clock).unwrap();
+    let speak_on = turn(|_: &mut Notebook, _| Flow::Continue);
+    let speaker = spawn("speaker", notebook, speak_on, vec![speaker], clock).unwrap();
+    let received = listener.join().unwrap().machine.received;
+    speaker.stop();
+    let statistics = speaker.statistics();
+    let finished = speaker.join().unwrap();
+    finished.outcome.unwrap();
+
+    assert_eq!(finished.machine.errors, []);
+    assert_eq!(received.len(), 1_000);
+    assert!(received.iter().enumerate().all(|(at, (.., bytes))| usize::from(bytes[0]) == at / 10));
+    assert!(statistics.blocked > 0, "nothing was ever held back: {statistics:?}");
+    // A driver that waits takes few turns; one that spins on a full socket takes as many as it can.
+    assert!(statistics.turns < 5_000, "{statistics:?}");
+}
+
+fn what_the_interface_does_not_take_is_too_large() {
+    let listener = std::net::UdpSocket::bind(HERE).unwrap();
+    listener.set_read_timeout(Some(PATIENCE)).unwrap();
+    let remote = listener.local_addr().unwrap();
+    let sender = socket(HERE);
+    let offload = sender.max_segments();
+    let mut notebook = Notebook::default();
+    notebook.say(remote, Ecn::NotEct, 1_473, &[1; 1_473]);
+    notebook.say(remote, Ecn::NotEct, 1_473, &[2; 3 * 1_473]);
+    notebook.say(remote, Ecn::NotEct, 1_472, &[3; 1_472]);
+    let stop = turn(|_: &mut Notebook, _| Flow::Stop);
+    let finished = run(notebook, stop, vec![sender], Clock::new(), &Control::new().unwrap());
+    let errors: Vec<_> = finished.machine.errors.iter().map(|error| (error.size, error.kind)).collect();
+    assert_eq!(errors, [(1_473, SendErrorKind::TooLarge); 2]);
+    assert_eq!(finished.sockets[0].max_segments(), offload, "too large a run cost the offload");
+    let mut buffer = [0; 2_000];
+    assert_eq!(listener.recv(&mut buffer).unwrap(), 1_472);
+    assert_eq!(buffer[0], 3);
+}
+
+fn no_route_is_unreachable() {
+    let nowhere: SocketAddr = "203.0.113.7:9".parse().unwrap();
+    let mut notebook = Notebook::default();
+    notebook.say(nowhere, Ecn::NotEct, 100, &[1; 1_000]);
+    let stop = turn(|_: &mut Notebook, _| Flow::Stop);
+    let finished = run(notebook, stop, vec![socket("0.0.0.0:0")], Clock::new(), &Control::new().unwrap());
+    let errors: Vec<_> = finished.machine.errors.iter().map(|e| (e.remote, e.size, e.kind)).collect();
+    assert_eq!(errors, [(nowhere, 100, SendErrorKind::Unreachable)]);
+}
+
+/// A command that makes the namespace, then does `then` in it.
+fn namespace(then: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--net", "sh", "-c", &format!("{WORLD} && {then}")]);
+    command
+}
+
+fn inside(name: &str) -> Result<(), Failed> {
+    let program = std::env::current_exe()?;
+    let status = namespace(r#"exec "$PROGRAM""#).env("PROGRAM", program).env(INSIDE, name).status()?;
+    if status.success() { Ok(()) } else { Err(format!("failed in the namespace: {status}").into()) }
+}
+
+/// Plays one of the tests, inside the namespace; whether there was one to play.
+pub fn play() -> bool {
+    let Ok(name) = std::env::var(INSIDE) else { return false };
+    let (_, test) = TESTS.into_iter().find(|(known, _)| *known == name).expect("a test of this name");
+    test();
+    true
+}
+
+pub fn tests() -> Vec<Trial> {
+    let trial = namespace("true").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let possible = trial.is_ok_and(|status| status.success());
+    let missing = (!possible).then_some("it needs a network namespace of its own, and unshare, ip and tc");
+    TESTS.map(|(name, _)| crate::test(format!("shaped::{name}"), missing, move || inside(name))).into()
+}

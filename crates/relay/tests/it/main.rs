@@ -1,0 +1,10 @@
+//! The relay in memory: honest senders, thieves and floods.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+mod adversary;
+mod allocation;
+mod common;
+mod flood;
+mod heap;
+mod recent;
+mod security;
