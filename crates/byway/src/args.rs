@@ -27,7 +27,15 @@ Examples:
 const EXIT_CODES: &str = "\
 Exit codes:
   0 ok · 1 error · 2 usage · 3 not found · 4 partial · 5 network failure
-  6 not authorised · 7 integrity · 8 cap reached · 130/143 interrupted
+  6 not authorised · 7 integrity
+  129/130/143 stopped by SIGHUP/SIGINT/SIGTERM; what runs until it is stopped
+  (recv, relay, gateway) ends with 0 by SIGTERM
+
+Signals:
+  SIGINT, SIGTERM or SIGHUP stops a transfer and keeps what arrived; a second
+  SIGINT or SIGTERM ends at once. SIGHUP has a gateway read its rules again.
+  SIGUSR1 has a relay or a gateway report. SIGUSR2 lifts the --bwlimit of
+  send and recv, and sets it again.
 
 Every flag that names a BYWAY_ variable can be set there; the flag wins.";
 

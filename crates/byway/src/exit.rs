@@ -30,8 +30,8 @@ pub enum Exit {
     NotAuthorised = 6,
     /// What arrived is not what was sent.
     Integrity = 7,
-    /// A cap on bytes or time was reached.
-    CapReached = 8,
+    /// Stopped by SIGHUP: the terminal was closed.
+    HungUp = 129,
     /// Stopped by SIGINT.
     Interrupted = 130,
     /// Stopped by SIGTERM.
@@ -74,6 +74,16 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Exit {
+    /// The code of a program that runs until it is stopped, when it was stopped so: SIGTERM is its proper end, by which those who look
+    /// after services stop them.
+    #[must_use]
+    pub const fn of_service(self) -> Self {
+        match self {
+            Self::Terminated => Self::Ok,
+            other => other,
+        }
+    }
+
     /// The code of an error: that of the outermost [`Failure`] in its chain, or else what its cause suggests.
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
@@ -136,6 +146,17 @@ mod tests {
         let wrapped = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe))
             .context(Failure::new(Exit::Error, "the reader of the stream has gone"));
         assert_eq!(Exit::of(&wrapped), Exit::Error, "a failure in front of a broken pipe is a failure");
+    }
+
+    #[test]
+    fn a_service_ends_well_by_sigterm_alone() {
+        for (exit, of_service) in [
+            (Exit::Terminated, Exit::Ok),
+            (Exit::Interrupted, Exit::Interrupted),
+            (Exit::HungUp, Exit::HungUp),
+        ] {
+            assert_eq!(exit.of_service(), of_service);
+        }
     }
 
     #[test]

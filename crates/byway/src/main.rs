@@ -12,5 +12,7 @@ fn main() -> ExitCode {
     };
     let mut output = Output::new(&cli.global);
     let outcome = verb::run(&cli, &mut output);
-    exit::conclude(cli.command.name(), outcome, &mut output).into()
+    let exit = exit::conclude(cli.command.name(), outcome, &mut output);
+    output.finish();
+    exit.into()
 }

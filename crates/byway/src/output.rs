@@ -7,6 +7,7 @@ mod bars;
 mod event;
 mod fit;
 mod plain;
+mod stream;
 mod table;
 
 pub use event::{
@@ -17,19 +18,24 @@ pub use table::{Align, Table};
 
 use crate::args::Global;
 use crate::exit::Exit;
+use crate::signals::Signals;
 use bars::Bars;
+use byway_files::Shown;
 use plain::Plain;
 use std::io::{self, IsTerminal, Write};
+use stream::Stream;
 
 /// Where events go. Owned by the thread that runs the verb.
 pub struct Output {
-    /// Standard output as NDJSON; `None` without `--json`, or once its reader has gone.
-    json: Option<Box<dyn Write + Send>>,
+    /// Standard output as NDJSON; `None` without `--json`.
+    json: Option<Stream>,
     /// Standard output for answers; `None` with `--json`.
     answers: Option<Box<dyn Write + Send>>,
     person: Person,
     /// How wide the screens behind standard output and standard error are.
     columns: Columns,
+    /// Tell when to wait no longer for whoever reads.
+    signals: Option<Signals>,
 }
 
 /// Columns of the two streams.
@@ -61,9 +67,8 @@ impl Output {
             (false, true) => Person::Bars(Bars::new(global.verbose)),
             (false, false) => Person::Plain(plain),
         };
-        let out = || -> Box<dyn Write + Send> { Box::new(io::stdout()) };
         let columns = Columns { answers: fit::columns(io::stdout()), person: fit::columns(io::stderr()) };
-        Self { json: global.json.then(out), answers: (!global.json).then(out), person, columns }
+        Self::with(Box::new(io::stdout()), person, columns, global)
     }
 
     /// Writes to the given places, as off a terminal.
@@ -72,8 +77,19 @@ impl Output {
         let plain = Plain::new(stderr, if global.progress { 1.0 } else { 5.0 }, global.verbose);
         let quiet = global.quiet || global.json && !global.progress;
         let person = if quiet { Person::Quiet(plain) } else { Person::Plain(plain) };
-        let (json, answers) = if global.json { (Some(stdout), None) } else { (None, Some(stdout)) };
-        Self { json, answers, person, columns: Columns { answers: fit::PAGE, person: fit::PAGE } }
+        let columns = Columns { answers: fit::PAGE, person: fit::PAGE };
+        Self::with(stdout, person, columns, global)
+    }
+
+    fn with(stdout: Box<dyn Write + Send>, person: Person, columns: Columns, global: &Global) -> Self {
+        let (json, answers) =
+            if global.json { (Some(Stream::new(stdout)), None) } else { (None, Some(stdout)) };
+        Self { json, answers, person, columns, signals: None }
+    }
+
+    /// From now on nothing waits for long for a reader once these ask for a stop.
+    pub fn heed(&mut self, signals: &Signals) {
+        self.signals = Some(signals.clone());
     }
 
     /// From now on standard output carries a transfer's own bytes: what would have been answered there goes to standard
@@ -110,12 +126,25 @@ impl Output {
 
     /// Tells what happened. Never fails: a transfer does not end because nobody reads about it.
     pub fn emit(&mut self, event: &Event) {
-        if let Some(out) = &mut self.json
-            && write_event(out, event).is_err()
-        {
-            self.json = None;
-        }
+        self.put(event);
         self.person.show(event);
+    }
+
+    fn put(&self, event: &Event) {
+        if let Some(out) = &self.json {
+            out.put(event, || self.is_stopped());
+        }
+    }
+
+    /// Waits until whoever reads the events has taken them, has gone, or a stop was asked for some time ago. The last that is done.
+    pub fn finish(&self) {
+        if let Some(out) = &self.json {
+            out.finish(|| self.is_stopped());
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.signals.as_ref().is_some_and(|signals| signals.stop().is_some())
     }
 
     /// A line for the person alone, above the bars if there are any; silent with `-q`.
@@ -150,11 +179,7 @@ impl Output {
 
     /// Tells a failure: `sentence` on standard error whatever the flags, and the result with `--json`.
     pub fn failed(&mut self, verb: &'static str, exit: Exit, sentence: &str) {
-        let event = Event::failure(verb, exit, sentence);
-        if let Some(out) = &mut self.json {
-            // The exit code tells it too.
-            let _ = write_event(out, &event);
-        }
+        self.put(&Event::failure(verb, exit, sentence));
         self.person.line(&format!("byway: {sentence}"));
     }
 }
@@ -187,27 +212,12 @@ impl Person {
 /// Writes a failure that came before there was an [`Output`], as its only event.
 pub(crate) fn print_failure(verb: &'static str, exit: Exit, sentence: &str) {
     // Nobody there to read it: the exit code remains.
-    let _ = write_event(&mut io::stdout(), &Event::failure(verb, exit, sentence));
+    let _ = writeln!(io::stdout(), "{}", Event::failure(verb, exit, sentence).to_line());
 }
 
-fn write_event(out: &mut dyn Write, event: &Event) -> io::Result<()> {
-    let mut line = event.to_line();
-    line.push('\n');
-    out.write_all(line.as_bytes())?;
-    out.flush()
-}
-
-/// `text` for a terminal: control characters, which a peer's file names may hold, are spelled out.
+/// `text` for one line of a terminal: what a peer's names may hold to drive it, or to look like something else, is spelled out.
 fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            shown.extend(letter.escape_default());
-        } else {
-            shown.push(letter);
-        }
-    }
-    shown
+    Shown(text.as_bytes()).to_string()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Signals, as a flag to look at and a call that wakes whoever sleeps.
 //!
-//! SIGINT or SIGTERM once asks the transfer to save its state and stop; a second one ends the process at once. SIGHUP
-//! asks for the configuration to be read again, SIGUSR1 for a report, SIGUSR2 toggles the bandwidth limit.
+//! SIGINT, SIGTERM or SIGHUP asks the transfer to save its state and stop; a second SIGINT or SIGTERM ends the process at once.
+//! Where there is a configuration, SIGHUP asks for it to be read again instead. SIGUSR1 asks for a report, SIGUSR2 toggles the
+//! bandwidth limit.
 
 use crate::exit::Exit;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -11,16 +12,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 
-/// What was asked for since the start. Dropped, it gives the signals no effect but their noting.
+/// What was asked for since the start. When the last clone is dropped, the signals have no effect any more.
+#[derive(Clone, Debug)]
+pub struct Signals(Arc<Installed>);
+
 #[derive(Debug)]
-pub struct Signals {
+struct Installed {
     asked: Arc<Asked>,
     handle: Handle,
     thread: Option<JoinHandle<()>>,
 }
 
-#[derive(Debug, Default)]
+/// What SIGHUP asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hangup {
+    /// To stop: the terminal was closed. Not heeded by a process that was started to ignore it, as by `nohup`.
+    Stop,
+    /// To read the configuration again.
+    Reload,
+}
+
+#[derive(Debug)]
 struct Asked {
+    hangup: Hangup,
     /// 0, or the exit code of the stop.
     stop: AtomicU8,
     reload: AtomicBool,
@@ -38,30 +52,45 @@ enum Effect {
 }
 
 impl Asked {
+    fn new(hangup: Hangup) -> Self {
+        let flag = AtomicBool::default;
+        Self { hangup, stop: AtomicU8::new(0), reload: flag(), report: flag(), toggle: flag() }
+    }
+
     fn on(&self, signal: i32) -> Effect {
         match signal {
-            SIGHUP => self.reload.store(true, Ordering::Release),
+            SIGHUP if self.hangup == Hangup::Reload => self.reload.store(true, Ordering::Release),
+            // Both the kernel and the shell may send it: the second says nothing new.
+            SIGHUP => _ = self.stop_with(Exit::HungUp),
             SIGUSR1 => self.report.store(true, Ordering::Release),
             SIGUSR2 => self.toggle.store(true, Ordering::Release),
             _ => {
                 let exit = if signal == SIGTERM { Exit::Terminated } else { Exit::Interrupted };
-                let first =
-                    self.stop.compare_exchange(0, exit as u8, Ordering::AcqRel, Ordering::Acquire).is_ok();
-                if !first {
+                if !self.stop_with(exit) {
                     return Effect::EndNow(exit);
                 }
             }
         }
         Effect::Noted
     }
+
+    /// Whether it is the first request to stop.
+    fn stop_with(&self, exit: Exit) -> bool {
+        self.stop.compare_exchange(0, exit as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
 }
 
 impl Signals {
     /// Takes over the signals. `wake` is called, on a thread of its own, after each one was noted; it must return soon.
-    pub fn install(wake: impl Fn() + Send + 'static) -> io::Result<Self> {
-        let mut stream = Stream::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2])?;
+    ///
+    /// # Errors
+    /// The system allows no handler or gives no thread.
+    pub fn install(hangup: Hangup, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
+        let deaf = hangup == Hangup::Stop && is_ignored(SIGHUP);
+        let heard = [SIGINT, SIGTERM, SIGUSR1, SIGUSR2].into_iter().chain((!deaf).then_some(SIGHUP));
+        let mut stream = Stream::new(heard)?;
         let handle = stream.handle();
-        let asked = Arc::new(Asked::default());
+        let asked = Arc::new(Asked::new(hangup));
         let notes = Arc::clone(&asked);
         let thread = std::thread::Builder::new().name("signals".into()).spawn(move || {
             for signal in stream.forever() {
@@ -71,39 +100,36 @@ impl Signals {
                 }
             }
         })?;
-        Ok(Self { asked, handle, thread: Some(thread) })
+        Ok(Self(Arc::new(Installed { asked, handle, thread: Some(thread) })))
     }
 
     /// The code to exit with, once a stop was asked for.
     #[must_use]
     pub fn stop(&self) -> Option<Exit> {
-        match self.asked.stop.load(Ordering::Acquire) {
-            0 => None,
-            code if code == Exit::Terminated as u8 => Some(Exit::Terminated),
-            _ => Some(Exit::Interrupted),
-        }
+        let code = self.0.asked.stop.load(Ordering::Acquire);
+        [Exit::HungUp, Exit::Interrupted, Exit::Terminated].into_iter().find(|exit| *exit as u8 == code)
     }
 
-    /// Whether SIGHUP came since the last call.
+    /// Whether SIGHUP came since the last call, where it asks for a reload.
     #[must_use]
     pub fn take_reload(&self) -> bool {
-        self.asked.reload.swap(false, Ordering::AcqRel)
+        self.0.asked.reload.swap(false, Ordering::AcqRel)
     }
 
     /// Whether SIGUSR1 came since the last call.
     #[must_use]
     pub fn take_report(&self) -> bool {
-        self.asked.report.swap(false, Ordering::AcqRel)
+        self.0.asked.report.swap(false, Ordering::AcqRel)
     }
 
     /// Whether SIGUSR2 came since the last call.
     #[must_use]
     pub fn take_limit_toggle(&self) -> bool {
-        self.asked.toggle.swap(false, Ordering::AcqRel)
+        self.0.asked.toggle.swap(false, Ordering::AcqRel)
     }
 }
 
-impl Drop for Signals {
+impl Drop for Installed {
     fn drop(&mut self) {
         self.handle.close();
         if let Some(thread) = self.thread.take() {
@@ -111,6 +137,18 @@ impl Drop for Signals {
             let _ = thread.join();
         }
     }
+}
+
+/// Whether this process was started to ignore a signal. Where the kernel does not say, it was not.
+fn is_ignored(signal: i32) -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, signal))
+}
+
+/// The same, as `/proc/PID/status` has it: a mask in hexadecimal digits whose lowest bit is signal 1.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    (1..=64).contains(&signal) && mask >> (signal - 1) & 1 == 1
 }
 
 #[cfg(test)]
@@ -125,18 +163,38 @@ mod tests {
             (SIGINT, SIGINT, Exit::Interrupted),
             (SIGTERM, SIGINT, Exit::Interrupted),
             (SIGINT, SIGTERM, Exit::Terminated),
+            (SIGHUP, SIGTERM, Exit::Terminated),
         ] {
-            let asked = Asked::default();
+            let asked = Asked::new(Hangup::Stop);
             assert_eq!(asked.on(first), Effect::Noted);
-            assert_eq!(asked.on(SIGHUP), Effect::Noted, "reloading is not a stop");
+            assert_eq!(asked.on(SIGHUP), Effect::Noted, "it comes twice when a terminal is closed");
             assert_eq!(asked.on(second), Effect::EndNow(exit));
+        }
+    }
+
+    #[test]
+    fn a_hangup_stops_or_reloads() {
+        for (hangup, stop) in [(Hangup::Stop, Exit::HungUp as u8), (Hangup::Reload, 0)] {
+            let asked = Asked::new(hangup);
+            assert_eq!(asked.on(SIGHUP), Effect::Noted);
+            assert_eq!(asked.stop.load(Ordering::Relaxed), stop);
+            assert_eq!(asked.reload.load(Ordering::Relaxed), hangup == Hangup::Reload);
+        }
+    }
+
+    #[test]
+    fn what_a_process_ignores_stands_in_its_status() {
+        let status = "Name:\tbyway\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+        assert!(ignores(status, SIGHUP) && ignores(status, 13) && !ignores(status, SIGINT));
+        for odd in ["", "SigIgn:\t", "SigIgn:\tzz", "SigIgn:\t00000000000000001000000000000000001"] {
+            assert!(!ignores(odd, SIGHUP), "{odd}");
         }
     }
 
     #[test]
     fn a_real_signal_wakes_and_is_taken_once() {
         let (woken, wakes) = mpsc::channel();
-        let signals = Signals::install(move || woken.send(()).unwrap()).unwrap();
+        let signals = Signals::install(Hangup::Reload, move || woken.send(()).unwrap()).unwrap();
         for (signal, stop) in
             [(SIGUSR2, None), (SIGUSR1, None), (SIGHUP, None), (SIGTERM, Some(Exit::Terminated))]
         {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use thiserror::Error;
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
 /// The longest path in a manifest, in bytes (Linux `PATH_MAX` less its NUL). Also bounds a link's target.
 pub const MAX_PATH: usize = 4_095;
@@ -70,8 +71,8 @@ pub(crate) fn join(directory: &[u8], leaf: &[u8]) -> Vec<u8> {
     if directory.is_empty() { leaf.to_vec() } else { [directory, leaf].join(&b'/') }
 }
 
-/// Bytes as a person may see them: control characters, which could drive a terminal, and bytes that are not UTF-8
-/// appear as escapes.
+/// Bytes as a person may see them on one line of a terminal. Control characters could drive the terminal, and invisible ones could
+/// make a name look like another: they appear as escapes, and so do bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a>(pub &'a [u8]);
 
@@ -93,10 +94,15 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Control characters, and the marks that reorder or hide text.
+/// Whether a character drives a terminal, reorders the text around it, or cannot be seen.
 fn is_unsafe(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    use GeneralCategory::{Control, Format, LineSeparator, ParagraphSeparator};
+    if character.is_ascii() {
+        return character.is_ascii_control();
+    }
+    matches!(character.general_category(), Control | Format | LineSeparator | ParagraphSeparator)
+        // Letters and marks by category, of which nothing is drawn.
+        || matches!(character, '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
 }
 
 #[cfg(test)]
@@ -136,7 +142,19 @@ mod tests {
     fn a_name_cannot_drive_a_terminal() {
         assert_eq!(Shown(b"a\x1b[2Jb\xff\n").to_string(), "a\\u{1b}[2Jb\\xff\\n");
         assert_eq!(Shown("übel".as_bytes()).to_string(), "übel");
-        assert_eq!(Shown("a\u{202e}b".as_bytes()).to_string(), "a\\u{202e}b");
+    }
+
+    #[test]
+    fn a_name_cannot_look_like_another() {
+        // Bidirectional controls, joiners, marks without a width, tags, and separators of lines.
+        for hidden in "\u{ad}\u{61c}\u{180e}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{206f}\u{3164}\u{feff}\u{fffb}\u{e0041}".chars() {
+            let shown = Shown(format!("a{hidden}b").as_bytes()).to_string();
+            assert_eq!(shown, format!("a\\u{{{:x}}}b", u32::from(hidden)));
+        }
+        // What people name files with, accents apart from their letters included.
+        for plain in ["übel", "e\u{301}t\u{e9}", "写真 １", "עברית", "🎉\u{fe0f}", "a\u{a0}b"] {
+            assert_eq!(Shown(plain.as_bytes()).to_string(), plain);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::report::GatewayReport;
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, Ready};
-use crate::signals::Signals;
+use crate::signals::{Hangup, Signals};
 use crate::state::StateDir;
 use anyhow::{Context as _, Result};
 use byway_gateway::site::Gateway;
@@ -61,7 +61,8 @@ pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> R
     }
     let answers = Answers::open(&config)?;
     capabilities::keep_net_admin()?;
-    let signals = Signals::install(|| {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Reload, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
     let gating = Gating::start(gateway, tun, sockets)?;
     let installed = Installed::new(plan)?;
     output.emit(&Event::Ready(Ready { listen: listening, ..Ready::default() }));
@@ -75,7 +76,7 @@ pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> R
     let begun = answers.begun;
     let report = GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64(), config.settings.observe);
     output.say(&report.to_string());
-    let exit = stop.unwrap_or(Exit::Error);
+    let exit = stop.map_or(Exit::Error, Exit::of_service);
     output.emit(&Event::result("gateway", exit, Outcome::Gateway { gateway: Box::new(report) }));
     Ok(exit)
 }

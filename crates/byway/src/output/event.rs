@@ -515,16 +515,29 @@ impl Event {
         Self::Result(ResultEvent { verb, exit: exit as u8, error, outcome: Outcome::Nothing {} })
     }
 
+    /// Whether the next one of its kind says all that this one does: it may be left out.
+    pub(super) const fn is_progress(&self) -> bool {
+        matches!(self, Self::Progress(_) | Self::Counters(_))
+    }
+
     /// The event as one line of JSON, without the line's end.
     #[must_use]
     pub fn to_line(&self) -> String {
+        self.line_after(0)
+    }
+
+    /// The same, with how many events were left out before it.
+    pub(super) fn line_after(&self, dropped_events: u64) -> String {
         #[derive(Serialize)]
         struct Versioned<'a> {
             v: u32,
             #[serde(flatten)]
             event: &'a Event,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            dropped_events: Option<u64>,
         }
+        let dropped_events = Some(dropped_events).filter(|dropped| *dropped > 0);
         // Strings and finite numbers under string keys always serialise (floats that are not finite become null).
-        serde_json::to_string(&Versioned { v: VERSION, event: self }).unwrap_or_default()
+        serde_json::to_string(&Versioned { v: VERSION, event: self, dropped_events }).unwrap_or_default()
     }
 }

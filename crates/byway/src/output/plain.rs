@@ -54,10 +54,11 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
         Event::Bound { sender } => Some(format!(
             "from now on the ticket admits {sender} alone; for another sender: --allow KEY, or --new-ticket"
         )),
-        Event::Warning { message } => Some(format!("warning: {message}")),
+        Event::Warning { message } => Some(format!("warning: {}", printable(message))),
         Event::Path(change) if verbose => {
-            let reason = change.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            Some(format!("path {} ({}) is {}{reason}", change.path, change.name, change.state))
+            let reason = change.reason.as_ref().map(|reason| format!(": {}", printable(reason)));
+            let (name, reason) = (printable(&change.name), reason.unwrap_or_default());
+            Some(format!("path {} ({name}) is {}{reason}", change.path, change.state))
         }
         Event::Result(result) => summary(result),
         Event::Counters(counters) => Some(counters.to_string()),

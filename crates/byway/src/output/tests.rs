@@ -90,6 +90,7 @@ fn events_are_lines_of_versioned_json() {
     }));
     output.emit(&Event::result("send", Exit::Ok, transfer()));
     output.answer("nothing: it is in an event").unwrap();
+    output.finish();
     let expected = r#"{"v":1,"event":"ready","ticket":"byway1-x","listen":["[::]:1"]}
 {"v":1,"event":"warning","message":"a \"quoted\" word"}
 {"v":1,"event":"path","path":1,"name":"r1","state":"choked"}
@@ -107,6 +108,7 @@ fn progress_and_failure_in_json() {
     assert_eq!(parsed["paths"][0]["rtt_ms"], 20.0);
     let (mut output, stdout, stderr) = open(&Global { json: true, ..Global::default() });
     output.failed("send", Exit::NotAuthorised, "the ticket has expired");
+    output.finish();
     assert_eq!(
         stdout.text(),
         "{\"v\":1,\"event\":\"result\",\"verb\":\"send\",\"exit\":6,\"error\":\"the ticket has expired\"}\n"
@@ -162,8 +164,9 @@ fn a_reader_that_has_gone_ends_an_answer_but_no_transfer() {
     let json = Global { json: true, ..Global::default() };
     let mut output = Output::to(Box::new(Gone), Box::new(sink), &json);
     output.emit(&progress(0.0));
-    assert!(output.json.is_none());
+    output.finish();
     output.emit(&progress(1.0));
+    output.finish();
 }
 
 #[test]
@@ -171,6 +174,17 @@ fn a_peer_cannot_write_to_the_terminal() {
     let (mut output, _, stderr) = open(&Global::default());
     output.emit(&Event::Warning { message: "cannot write \u{1b}[2Jé\u{9b}x\r".into() });
     assert_eq!(stderr.text(), "warning: cannot write \\u{1b}[2Jé\\u{9b}x\\r\n");
+    let (mut output, _, stderr) = open(&Global { verbose: true, ..Global::default() });
+    output.emit(&Event::Warning { message: "a\nbyway: all is well, \u{202e}gpj.exe".into() });
+    output.emit(&Event::Path(PathChange {
+        path: 1,
+        name: "r\u{200b}1".into(),
+        state: "closed".into(),
+        reason: Some("no\nanswer".into()),
+    }));
+    let expected =
+        "warning: a\\nbyway: all is well, \\u{202e}gpj.exe\npath 1 (r\\u{200b}1) is closed: no\\nanswer\n";
+    assert_eq!(stderr.text(), expected);
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub use tally::{PathTally, Tally};
 
 use crate::exit::{Exit, Failure};
 use byway_engine::connection::close;
+use byway_files::Shown;
 use byway_wire::StreamId;
 use byway_wire::relay::Consent;
 use std::net::SocketAddr;
@@ -97,6 +98,8 @@ fn code_of(exit: Exit) -> u64 {
 
 /// Why a connection is over that should not be, as a failure of this side.
 fn failure_of(code: u64, reason: &str, by_peer: bool) -> Failure {
+    // It may be the peer's text: one line, whatever that holds.
+    let reason = Shown(reason.as_bytes()).to_string();
     let peer = |exit: Exit| Failure::new(exit, format!("the other side ended the transfer: {reason}"));
     match code {
         close::IDLE => Failure::new(

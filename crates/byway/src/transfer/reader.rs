@@ -5,7 +5,7 @@ use super::mailbox::Inbox;
 use super::shelf::Shelf;
 use crate::exit::{Exit, Failure};
 use bytes::Bytes;
-use byway_files::{Batch, Reason, Report, Reports, Source, Totals, expire_journals};
+use byway_files::{Batch, Reason, Report, Reports, Shown, Source, Totals, expire_journals};
 use byway_net::Waker;
 use byway_wire::{DecodeError, ObjectId};
 use std::io::{self, Read};
@@ -257,7 +257,7 @@ impl TreeReader {
 }
 
 fn refused(path: &[u8], reason: Reason, detail: &str) -> String {
-    let path = String::from_utf8_lossy(path);
+    let path = Shown(path);
     if detail.is_empty() { format!("{path}: {reason}") } else { format!("{path}: {reason} ({detail})") }
 }
 

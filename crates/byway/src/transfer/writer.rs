@@ -5,10 +5,13 @@ use super::helper::Helper;
 use super::mailbox::Inbox;
 use crate::exit::{Exit, Failure};
 use byway_engine::data::WriteRequest;
-use byway_files::{Finish, Made, Report, Reports, Sink, SinkError, SinkOptions, Small, Summary, Written};
+use byway_files::{
+    Finish, Made, Report, Reports, Shown, Sink, SinkError, SinkOptions, Small, Summary, Written,
+};
 use byway_net::Waker;
 use byway_wire::ObjectId;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
 
@@ -145,6 +148,10 @@ pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
             let _ = desk.give(Back::Failed(sink_failure(&error)));
         }
     }
+}
+
+fn shown(path: &Path) -> String {
+    Shown(path.as_os_str().as_bytes()).to_string()
 }
 
 fn sink_failure(error: &SinkError) -> Failure {
@@ -350,7 +357,7 @@ impl TreeWriter {
         for problem in self.sink.problems() {
             self.warned += 1;
             let text = match self.warned {
-                ..=WARNINGS => format!("{}: {}", problem.path.display(), problem.reason),
+                ..=WARNINGS => format!("{}: {}", shown(&problem.path), problem.reason),
                 more if more == WARNINGS + 1 => "there are more such entries".into(),
                 _ => continue,
             };

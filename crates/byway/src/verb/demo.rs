@@ -6,7 +6,7 @@ use crate::demo::lines::{DEFAULT_BYTES, Line, lines};
 use crate::demo::{Network, transfer};
 use crate::exit::{Exit, Failure};
 use crate::output::{Align, DemoPath, Event, Outcome, Output, Table};
-use crate::signals::Signals;
+use crate::signals::{Hangup, Signals};
 use crate::transfer::{News, Sent};
 use crate::units::{Bytes, Rate, Span};
 use anyhow::{Context as _, Result};
@@ -22,7 +22,8 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
     let (source, bytes) = source(arguments, scratch.path())?;
     let lines = lines(bytes);
     announce(&source, arguments.path.is_none(), bytes, &lines, output);
-    let signals = Signals::install(|| {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
     let network = Network::new(&lines)?;
     let round = |name: &str, detours: bool, output: &mut Output| {
         output.say(&format!("sending over {name}"));

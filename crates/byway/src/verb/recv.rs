@@ -7,7 +7,7 @@ use crate::args::verbs::Recv;
 use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, Reach, Ready, ResultEvent};
-use crate::signals::Signals;
+use crate::signals::{Hangup, Signals};
 use crate::state::{Standing, StateDir};
 use crate::ticket::{GreetedRelay, Ticket};
 use crate::transfer::{
@@ -90,7 +90,8 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         sockets,
         config: config(arguments.bwlimit.down),
     })?;
-    let signals = Signals::install(|| {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
     let (relays, unreachable) = stand(&receiving, &words);
     troubles.extend(unreachable);
     troubles.extend(direct.warning().filter(|_| relays.is_empty()));
@@ -291,13 +292,12 @@ fn serve(
         }
     }
     match stop {
-        // Nothing was lost by stopping a receiver that goes on until it is stopped.
         Some(exit) => {
             output.say(&match held.standing.is_kept() {
                 true => format!("stopped; to go on, with the same ticket: {}", super::again::command()),
                 false => "stopped".into(),
             });
-            Ok(exit)
+            Ok(if once { exit } else { exit.of_service() })
         }
         None if once => Ok(last),
         // The data plane broke: `join` says how.

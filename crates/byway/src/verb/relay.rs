@@ -5,7 +5,7 @@ use crate::args::verbs::{RELAY_PORT, Relay};
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, Ready, RelayCounters};
 use crate::relaying::{RelayNews, Relaying, RelayingPlan};
-use crate::signals::Signals;
+use crate::signals::{Hangup, Signals};
 use crate::state::StateDir;
 use crate::transfer::sockets;
 use anyhow::{Context as _, Result};
@@ -50,7 +50,8 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         rate: arguments.rate,
         quota: arguments.quota,
     })?;
-    let signals = Signals::install(|| {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
     let word = relaying.word().reveal();
     output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
     output.answer(&word)?;
@@ -58,7 +59,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     let counters = relaying.stop()?;
     let shown = shown(&counters);
     output.say(&shown.to_string());
-    let exit = stop.unwrap_or(Exit::Error);
+    let exit = stop.map_or(Exit::Error, Exit::of_service);
     output.emit(&Event::result("relay", exit, Outcome::Relay(shown)));
     Ok(exit)
 }

@@ -5,7 +5,7 @@ use crate::args::Global;
 use crate::args::verbs::{Priority, Send};
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, ResultEvent};
-use crate::signals::Signals;
+use crate::signals::{Hangup, Signals};
 use crate::state::StateDir;
 use crate::ticket::Ticket;
 use crate::transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
@@ -65,7 +65,8 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             config: Config { cap: arguments.bwlimit.up, ..Config::default() },
         })
     };
-    let signals = Signals::install(|| {}).context("cannot take over signals")?;
+    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
     let mut show = Show::new(output);
     loop {
         let (sent, stop) = watch(Sending::start(plan()?)?, &signals, &mut show, output)?;

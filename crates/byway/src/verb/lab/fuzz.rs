@@ -3,7 +3,7 @@
 use crate::args::lab::LabFuzz;
 use crate::exit::Exit;
 use crate::output::{Event, Outcome, Output};
-use crate::signals::Signals;
+use crate::signals::{Hangup, Signals};
 use anyhow::Result;
 use byway_lab::fuzz;
 use rayon::prelude::*;
@@ -14,7 +14,8 @@ const BATCH: u64 = 50;
 
 /// Runs worlds by seed, and prints every seed that breaks a law.
 pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
-    let signals = Signals::install(|| {})?;
+    let signals = Signals::install(Hangup::Stop, || {})?;
+    output.heed(&signals);
     // A law that breaks is told once, by its seed, and not by each thread that meets it.
     std::panic::set_hook(Box::new(|_| {}));
     let begun = Instant::now();

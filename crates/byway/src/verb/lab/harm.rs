@@ -50,6 +50,7 @@ pub(super) fn run(arguments: &LabHarm, output: &mut Output) -> Result<Exit> {
         }
     }
     let (cancel, signals) = super::run::cancellation()?;
+    output.heed(&signals);
     let per_queue = 1 + rivals.len() * arguments.bulk.len();
     let runs = arguments.queue.len() * per_queue;
     let minutes = (runs as u32 * (world::seconds(arguments.requests) + 2)).div_ceil(60);

@@ -4,7 +4,7 @@ use super::{emulation, place};
 use crate::args::lab::{LabRun, Where};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Align, Event, Experiment as ExperimentEvent, Output, Table};
-use crate::signals::Signals;
+use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_lab::expect::table::{self, Grid};
 use byway_lab::expect::{ClaimResult, Expectation, Outcome, Verdict, write};
@@ -46,6 +46,7 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
     };
     let overrides = Overrides { seeds: arguments.seeds, sweep: arguments.sweep.clone() };
     let (cancel, signals) = cancellation()?;
+    output.heed(&signals);
     let (mut passed, mut known, mut failed, mut experiments) = (0, 0, 0, 0);
     for task in tasks(arguments)? {
         if cancel.load(Ordering::Relaxed) {
@@ -72,7 +73,7 @@ pub(super) fn run(arguments: &LabRun, output: &mut Output) -> Result<Exit> {
 /// A flag that SIGINT sets. It lives as long as the process, as do the threads that look at it.
 pub(super) fn cancellation() -> Result<(&'static AtomicBool, Signals)> {
     static CANCEL: AtomicBool = AtomicBool::new(false);
-    let signals = Signals::install(|| CANCEL.store(true, Ordering::Relaxed))?;
+    let signals = Signals::install(Hangup::Stop, || CANCEL.store(true, Ordering::Relaxed))?;
     Ok((&CANCEL, signals))
 }
 

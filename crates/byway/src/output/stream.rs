@@ -1,0 +1,223 @@
+//! Standard output as a stream of events, written by a thread of its own: a reader who does not read holds up neither a transfer
+//! nor whoever looks at signals.
+
+use super::Event;
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Lines that wait to be written, above which progress is left out.
+const PROGRESS: usize = 16;
+/// Lines that wait to be written, above which no more are taken before one was read.
+const MOST: usize = 1024;
+/// Time between two looks at signals while a reader is waited for.
+const TICK: Duration = Duration::from_millis(50);
+/// How long a reader is waited for once a stop was asked for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Events on their way to a reader. Dropped, it leaves what waits to its thread.
+pub(super) struct Stream(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    lines: VecDeque<String>,
+    /// A line that was taken is being written.
+    writing: bool,
+    /// Events that were left out so far.
+    dropped: u64,
+    /// When waiting ends, once a stop was asked for.
+    until: Option<Instant>,
+    /// The reader has gone.
+    gone: bool,
+    /// Nothing more comes.
+    ended: bool,
+}
+
+impl Stream {
+    /// Writes to `out`, each line at once.
+    pub fn new(out: Box<dyn Write + Send>) -> Self {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("byway events".into());
+        if thread.spawn(move || theirs.write(out)).is_err() {
+            // A system without room for a thread: the exit code tells how it ended.
+            shared.lock().gone = true;
+        }
+        Self(shared)
+    }
+
+    /// Takes an event. One of progress is left out while too many others wait; any other waits for room until the reader has gone,
+    /// or some time after `stopped` says that a stop was asked for.
+    pub fn put(&self, event: &Event, stopped: impl Fn() -> bool) {
+        let most = if event.is_progress() { PROGRESS } else { MOST };
+        let mut queue = self.0.lock();
+        if !event.is_progress() {
+            queue = self.0.wait(queue, stopped, |queue| queue.lines.len() < most);
+        }
+        if queue.lines.len() >= most {
+            queue.dropped += 1;
+        } else if !queue.gone {
+            let line = event.line_after(queue.dropped) + "\n";
+            queue.lines.push_back(line);
+            self.0.changed.notify_all();
+        }
+    }
+
+    /// Waits until the reader has taken everything or has gone, or some time after a stop was asked for.
+    pub fn finish(&self, stopped: impl Fn() -> bool) {
+        let queue = self.0.lock();
+        drop(self.0.wait(queue, stopped, |queue| queue.lines.is_empty() && !queue.writing));
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Shared {
+    /// What is behind it stays whole whoever panics.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(
+        &'a self,
+        mut queue: MutexGuard<'a, Queue>,
+        stopped: impl Fn() -> bool,
+        enough: impl Fn(&Queue) -> bool,
+    ) -> MutexGuard<'a, Queue> {
+        while !queue.gone && !enough(&queue) {
+            if stopped() && Instant::now() >= *queue.until.get_or_insert_with(|| Instant::now() + PATIENCE) {
+                break;
+            }
+            (queue, _) = self.changed.wait_timeout(queue, TICK).unwrap_or_else(PoisonError::into_inner);
+        }
+        queue
+    }
+
+    /// Writes what comes, until nothing more does or nobody reads.
+    fn write(&self, mut out: Box<dyn Write + Send>) {
+        let mut queue = self.lock();
+        loop {
+            if let Some(line) = queue.lines.pop_front() {
+                queue.writing = true;
+                drop(queue);
+                let written: io::Result<()> = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+                queue = self.lock();
+                queue.writing = false;
+                queue.gone = written.is_err();
+                self.changed.notify_all();
+            }
+            if queue.gone || queue.ended && queue.lines.is_empty() {
+                queue.lines.clear();
+                return;
+            }
+            if queue.lines.is_empty() {
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Progress;
+    use std::io::{PipeReader, Read as _};
+
+    const ASKED: fn() -> bool = || true;
+    const NOT_ASKED: fn() -> bool = || false;
+
+    fn progress() -> Event {
+        Event::Progress(Progress::default())
+    }
+
+    fn warning(number: usize) -> Event {
+        Event::Warning { message: number.to_string() }
+    }
+
+    /// A pipe that nobody reads yet, and as many lines in it and before it as are taken.
+    fn stuck() -> (Stream, PipeReader, usize) {
+        let (reader, writer) = io::pipe().unwrap();
+        let stream = Stream::new(Box::new(writer));
+        let mut taken = 0;
+        let big = Event::Warning { message: "x".repeat(1 << 20) };
+        stream.put(&big, NOT_ASKED);
+        while !stream.0.lock().writing {
+            std::thread::yield_now();
+        }
+        while stream.0.lock().dropped == 0 {
+            stream.put(&progress(), NOT_ASKED);
+            taken += 1;
+        }
+        (stream, reader, taken - 1)
+    }
+
+    fn lines(mut reader: PipeReader) -> Vec<serde_json::Value> {
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn progress_is_left_out_and_counted_and_nothing_else_is() {
+        let (stream, reader, taken) = stuck();
+        for _ in 0..9 {
+            stream.put(&progress(), NOT_ASKED);
+        }
+        for number in 0..100 {
+            stream.put(&warning(number), NOT_ASKED);
+        }
+        drop(stream);
+        let read = lines(reader);
+        assert_eq!(read.len(), 1 + taken + 100);
+        assert_eq!(read[1].get("dropped_events"), None);
+        for (number, line) in read[1 + taken..].iter().enumerate() {
+            assert_eq!((&line["message"], &line["dropped_events"]), (&number.to_string().into(), &10.into()));
+        }
+    }
+
+    #[test]
+    fn whoever_asked_for_a_stop_does_not_wait_for_a_reader() {
+        let (stream, reader, _) = stuck();
+        let begun = Instant::now();
+        for number in 0..2 * MOST {
+            stream.put(&warning(number), ASKED);
+        }
+        stream.finish(ASKED);
+        // Once, and not for each.
+        assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < 20 * PATIENCE, "{:?}", begun.elapsed());
+        drop((stream, reader));
+    }
+
+    #[test]
+    fn the_end_waits_for_a_reader_who_takes_his_time_and_for_none_who_has_gone() {
+        let (stream, reader, _) = stuck();
+        let (told, done) = std::sync::mpsc::channel();
+        let waiting = std::thread::spawn(move || {
+            stream.put(&warning(7), NOT_ASKED);
+            stream.finish(NOT_ASKED);
+            told.send(()).unwrap();
+        });
+        assert!(done.recv_timeout(4 * TICK).is_err(), "it does not end before it was read");
+        let reading = std::thread::spawn(move || lines(reader));
+        done.recv_timeout(Duration::from_secs(60)).unwrap();
+        waiting.join().unwrap();
+        assert_eq!(reading.join().unwrap().last().unwrap()["message"], "7");
+        let (stream, reader, _) = stuck();
+        drop(reader);
+        stream.finish(NOT_ASKED);
+        stream.put(&warning(8), NOT_ASKED);
+        assert!(stream.0.lock().lines.is_empty());
+    }
+}
