@@ -9,5 +9,7 @@ mod memory;
 mod program;
 mod reasons;
 mod resume;
+mod signals;
+mod stuck;
 mod transfer;
 mod walls;
