@@ -9,7 +9,5 @@ mod memory;
 mod program;
 mod reasons;
 mod resume;
-mod signals;
-mod stuck;
 mod transfer;
 mod walls;

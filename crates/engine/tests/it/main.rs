@@ -8,7 +8,6 @@ mod crowd;
 mod datagrams;
 mod faults;
 mod figures;
-mod flaps;
 mod flood;
 mod greedy;
 mod handshake;
