@@ -9,5 +9,6 @@ mod memory;
 mod program;
 mod reasons;
 mod resume;
+mod tickets;
 mod transfer;
 mod walls;

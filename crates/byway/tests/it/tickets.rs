@@ -1,10 +1,7 @@
 //! How long a ticket is good, and for whom.
-#![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
 
-mod common;
-
+use crate::common::{Ended, Place, Running};
 use byway::ticket::Ticket;
-use common::{Ended, Place, Running};
 use serde_json::Value;
 use std::fs;
 

@@ -1,0 +1,127 @@
+//! What a host, or the way to it, says to a datagram that it does not take. The sockets of a session are for many peers, and the
+//! system gives them no such answers; one that is connected gets them.
+
+use rustix::io::Errno;
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, ip_mtu, ipv6_mtu, set_ip_mtu_discover, set_ipv6_mtu_discover,
+};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// What came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Echo {
+    /// No program has the port, or a firewall says so.
+    PortUnreachable,
+    /// The last network has no such host, or a firewall says so.
+    HostUnreachable,
+    /// No network leads there.
+    NetworkUnreachable,
+    /// A firewall forbids it: this host's, or one that says so.
+    Forbidden,
+    /// The datagram is too large for the way: for its packet, headers included, there are so many bytes, if that is known.
+    TooNarrow(Option<u32>),
+    /// Something else.
+    Other,
+}
+
+/// A datagram to one address, whose refusal is heard.
+#[derive(Debug)]
+pub struct Knock {
+    socket: UdpSocket,
+}
+
+impl Knock {
+    /// Prepares one from the address `from`, or from the one that the system chooses. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// What stands against it from the outset: there is no way, or no socket.
+    pub fn new(to: SocketAddr, from: Option<IpAddr>) -> Result<Self, Echo> {
+        Self::open(to, from).map_err(|error| echo(&error, None))
+    }
+
+    fn open(to: SocketAddr, from: Option<IpAddr>) -> io::Result<Self> {
+        let any: IpAddr =
+            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind(SocketAddr::new(from.unwrap_or(any), 0))?;
+        socket.set_nonblocking(true)?;
+        if to.is_ipv4() {
+            set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DO)?;
+        } else {
+            set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::DO)?;
+        }
+        socket.connect(to)?;
+        Ok(Self { socket })
+    }
+
+    /// Sends a datagram that byway takes for nothing, and gives what the system says against it at once.
+    pub fn knock(&mut self, bytes: &[u8]) -> Option<Echo> {
+        // What is full now says nothing about the way.
+        let refused = self.socket.send(bytes).err().filter(|it| it.kind() != io::ErrorKind::WouldBlock);
+        refused.map(|error| self.echo(&error))
+    }
+
+    /// What came back to what was sent before.
+    pub fn listen(&mut self) -> Option<Echo> {
+        let error = self.socket.take_error().ok()??;
+        Some(self.echo(&error))
+    }
+
+    fn echo(&self, error: &io::Error) -> Echo {
+        let is_ipv4 = self.socket.peer_addr().is_ok_and(|peer| peer.is_ipv4());
+        echo(error, if is_ipv4 { ip_mtu(&self.socket).ok() } else { ipv6_mtu(&self.socket).ok() })
+    }
+}
+
+fn echo(error: &io::Error, mtu: Option<u32>) -> Echo {
+    match Errno::from_io_error(error) {
+        Some(Errno::CONNREFUSED) => Echo::PortUnreachable,
+        Some(Errno::HOSTUNREACH) => Echo::HostUnreachable,
+        Some(Errno::NETUNREACH | Errno::NETDOWN | Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL) => {
+            Echo::NetworkUnreachable
+        }
+        Some(Errno::PERM | Errno::ACCESS) => Echo::Forbidden,
+        Some(Errno::MSGSIZE) => Echo::TooNarrow(mtu),
+        _ => Echo::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    /// Waits for what comes back.
+    fn heard(knock: &mut Knock) -> Option<Echo> {
+        let until = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < until {
+            if let Some(echo) = knock.listen() {
+                return Some(echo);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    #[test]
+    fn a_port_that_nobody_has_is_told() {
+        let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let mut knock = Knock::new(address, None).unwrap();
+        assert_eq!(knock.knock(&[0; 1200]), None);
+        let mut buffer = [1; 2000];
+        assert_eq!(taken.recv(&mut buffer).unwrap(), 1200);
+        assert_eq!(knock.listen(), None, "whoever has it says nothing");
+        drop(taken);
+        assert_eq!(knock.knock(&[0; 1200]), None);
+        assert_eq!(heard(&mut knock), Some(Echo::PortUnreachable));
+    }
+
+    #[test]
+    fn what_the_system_says_at_once_is_told() {
+        let to = "127.0.0.1:9".parse().unwrap();
+        assert_eq!(Knock::new(to, Some("203.0.113.7".parse().unwrap())).err(), Some(Echo::NetworkUnreachable));
+        let mut knock = Knock::new(to, None).unwrap();
+        assert!(matches!(knock.knock(&[0; 65_507 + 1]), Some(Echo::TooNarrow(Some(1_280..)))));
+    }
+}
