@@ -129,9 +129,24 @@ impl Running {
     }
 
     pub fn interrupt(&self) {
+        self.signal("INT");
+    }
+
+    /// Sends it a signal, by its name without SIG.
+    pub fn signal(&self, name: &str) {
         // `kill` is a program everywhere, and the library has no call for it.
-        let done = Command::new("kill").args(["-INT", &self.id().to_string()]).status().unwrap();
+        let done = Command::new("kill").args([&format!("-{name}"), &self.id().to_string()]).status().unwrap();
         assert!(done.success());
+    }
+
+    /// The next event of this name; those before it are skipped.
+    pub fn event(&mut self, name: &str) -> serde_json::Value {
+        loop {
+            let event: serde_json::Value = serde_json::from_str(&self.line()).unwrap();
+            if event["event"] == name {
+                return event;
+            }
+        }
     }
 
     /// Waits for its end.
@@ -149,7 +164,8 @@ impl Running {
             }
         });
         let mut stdout = Vec::new();
-        self.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+        // Where a test gave it another one, there is nothing to collect.
+        self.stdout.take().map(|mut out| out.read_to_end(&mut stdout).unwrap());
         let status = child.wait().unwrap();
         done.send(()).unwrap_or_default();
         watch.join().unwrap();

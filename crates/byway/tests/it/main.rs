@@ -9,6 +9,8 @@ mod memory;
 mod program;
 mod reasons;
 mod resume;
+mod signals;
+mod stuck;
 mod tickets;
 mod transfer;
 mod walls;

@@ -68,9 +68,7 @@ impl Connection {
         let Inbound { path: id, source, ecn, at, bytes, packet, phantom } = inbound;
         let header = Header::read(packet).map_err(|_| Rejected::Malformed)?;
         let known = self.receive.get(id);
-        if known.is_none()
-            && (self.dropped.contains(&id) || self.receive.len() + self.dropped.len() >= MOST_PATHS)
-        {
+        if known.is_none() && (self.settled.contains(id) || self.receive.len() >= MOST_PATHS) {
             return Err(Rejected::Unexpected);
         }
         let number = restore_number(known.map_or(0, |receiving| receiving.facts.expected()), header.number);
@@ -199,6 +197,7 @@ impl Connection {
             armed: super::Armed::default(),
         };
         self.receive.insert(id, receiving);
+        self.seen(id);
         let way = self.way_to(now, source);
         if let Some(receiving) = self.receive.get_mut(id) {
             receiving.way = way;
@@ -232,7 +231,7 @@ impl Connection {
                 }
             }
             Frame::PathResponse(token) => self.on_path_response(now, token),
-            Frame::PathDropped(path) => self.on_path_dropped(path),
+            Frame::PathDropped(path) => self.on_path_dropped(now, path),
             Frame::PathHint(hint) => {
                 if let Some(receiving) = self.receive.get_mut(hint.path) {
                     receiving.facts.on_hint(hint);
@@ -385,13 +384,30 @@ impl Connection {
 
     /// The peer's path is no more, whether or not anything of it ever arrived: its numbers must not begin again, and ids above
     /// it are expected from now on.
-    fn on_path_dropped(&mut self, id: PathId) {
-        if self.receive.remove(id).is_some() {
-            self.dropped.insert(id);
-            self.ack_way_until = Instant::ZERO;
-        } else if id.0 < self.receive_ids_wanted && self.receive.len() + self.dropped.len() < MOST_PATHS {
-            self.dropped.insert(id);
+    fn on_path_dropped(&mut self, now: Instant, id: PathId) {
+        let gone = self.receive.remove(id);
+        if gone.is_none() && (self.settled.contains(id) || id.0 >= self.receive_ids_wanted) {
+            return;
         }
+        self.seen(id);
+        self.settled.insert(id);
+        self.over.push_back(id);
+        if let Some(gone) = gone {
+            self.ack_way_until = Instant::ZERO;
+            if let Some(way) = gone.way {
+                self.drop_orphan(now, way);
+            }
+        }
+    }
+
+    /// The peer uses this id, or has dropped it.
+    fn seen(&mut self, id: PathId) {
+        let Self { settled, receive, over, .. } = self;
+        settled.on_seen(id, |old| {
+            if receive.get(old).is_none() {
+                over.push_back(old);
+            }
+        });
     }
 }
 

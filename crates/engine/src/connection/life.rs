@@ -4,6 +4,7 @@
 use super::facts::What;
 use super::path::{Address, Origin, Path, State};
 use super::probing::Candidate;
+use super::table::after;
 use super::{Connection, Event, Phase, lost};
 use crate::path::send::{ACK_DELAY, SendPath};
 use crate::route::{Route, Source, Through, Via};
@@ -155,7 +156,7 @@ impl Connection {
 
     /// Gives a path up. Its data goes out again elsewhere; its name is never used again.
     pub(super) fn drop_path(&mut self, now: Instant, id: PathId, reason: &'static str, forget: bool) {
-        let Self { paths, out, incoming, farewells, datagrams, controller, .. } = self;
+        let Self { paths, ready, out, incoming, farewells, datagrams, controller, .. } = self;
         if paths.get(id).is_some_and(|path| matches!(path.state, State::Active | State::Choked)) {
             controller.close(id);
         }
@@ -163,6 +164,9 @@ impl Connection {
             controller.close(id);
             return;
         };
+        if path.ready {
+            ready.retain(|waiting| *waiting != id);
+        }
         datagrams.recall(&mut path.outbox);
         path.send.abandon(now, |carried| lost(out, incoming, farewells, datagrams, carried));
         let index = match path.origin {
@@ -184,6 +188,20 @@ impl Connection {
         self.facts.note(now, id, What::Dropped(reason));
         self.raise(Event::PathDown { path: id, reason });
         self.arm_whole(now);
+    }
+
+    /// Gives a way back up by which no path of the peer's comes any more, once it is silent. Returns whether it did.
+    pub(super) fn drop_orphan(&mut self, now: Instant, id: PathId) -> bool {
+        let Some(path) = self.paths.get(id) else { return false };
+        let silent = path.send.timeouts() >= PROBES || path.address != Address::Valid;
+        if path.origin != Origin::Return
+            || !silent
+            || self.receive.iter().any(|receiving| receiving.way == Some(id))
+        {
+            return false;
+        }
+        self.drop_path(now, id, "no path of the peer's comes by it any more", false);
+        true
     }
 
     /// Takes over what the controller allows a path now.
@@ -238,8 +256,9 @@ impl Connection {
     /// The same for all paths: one's trouble may be another's gain. `changed` is whose trouble it is. Mostly nobody gains, and of
     /// hundreds of paths each is looked at for that alone.
     pub(super) fn refresh_all(&mut self, now: Instant, changed: Option<PathId>) {
-        for index in 0..self.paths.next_id().0 {
-            let id = PathId(index);
+        let mut next = PathId(0);
+        while let Some(id) = self.paths.from(next) {
+            next = after(id);
             let Self { paths, controller, .. } = self;
             let Some(path) = paths.get_mut(id) else { continue };
             if changed == Some(id) || !path.is_fresh(now, || controller.allowance(id)) {
@@ -295,6 +314,9 @@ impl Connection {
                 State::Probing | State::Available => path.pending.ping |= path.address == Address::Valid,
             }
             self.ack_way_until = Instant::ZERO;
+            if self.drop_orphan(now, id) {
+                return;
+            }
         }
         // Where data can go nowhere else, it is what asks whether the path lives (RFC 9002 section 6.2.4).
         let other = asked && self.has_other(id);
@@ -335,24 +357,28 @@ impl Connection {
     pub(super) fn keep_alive(&mut self, now: Instant) {
         if self.keep_alive_at() <= now {
             self.last_keep_alive = now;
-            for index in 0..self.paths.next_id().0 {
-                if let Some(path) = self.paths.get_mut(PathId(index)) {
+            let mut next = PathId(0);
+            while let Some(id) = self.paths.from(next) {
+                next = after(id);
+                if let Some(path) = self.paths.get_mut(id) {
                     path.pending.ping = true;
                 }
-                self.make_urgent(PathId(index));
+                self.make_urgent(id);
             }
         }
     }
 
     /// A datagram to this path could not be sent.
     pub(crate) fn on_send_error(&mut self, now: Instant, error: &byway_wire::SendError) {
-        for index in 0..self.paths.next_id().0 {
-            let Some(path) = self.paths.get_mut(PathId(index)) else { continue };
+        let mut next = PathId(0);
+        while let Some(id) = self.paths.from(next) {
+            next = after(id);
+            let Some(path) = self.paths.get_mut(id) else { continue };
             if path.route.local == error.local && path.route.remote == error.remote {
                 if error.kind == byway_wire::SendErrorKind::TooLarge {
                     path.send.mtu.refused(now, error.size);
                 }
-                self.refresh(now, PathId(index));
+                self.refresh(now, id);
             }
         }
     }

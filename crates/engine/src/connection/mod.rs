@@ -16,6 +16,7 @@ mod life;
 mod output;
 pub mod path;
 mod probing;
+mod settled;
 pub mod status;
 mod table;
 mod tau;
@@ -30,7 +31,7 @@ use crate::random::Random;
 use crate::route::Source;
 use crate::seal::{Opener, ReplayWindow, Sealer, connection_id};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::{Controller, Delay};
@@ -45,13 +46,14 @@ use fate::{arrived, lost};
 pub(crate) use input::{Inbound, Rejected};
 use path::Path;
 use probing::{Candidate, Farewells};
+use settled::Settled;
 use table::Table;
 use timers::{Armed, Owner, Timers};
 
 /// How far above the highest path id that it has seen a receiver expects new ones.
 pub const PATH_LOOKAHEAD: u32 = 64;
-/// The most paths of a peer that are remembered, dropped ones included.
-const MOST_PATHS: usize = 8192;
+/// The most paths that live at once, of either side.
+const MOST_PATHS: usize = 1024;
 /// A responder keeps a connection this long for a peer that never shows that it has the keys.
 const UNCONFIRMED: Duration = Duration::from_secs(30);
 /// Events that wait for the owner at most; an owner that never looks loses the oldest.
@@ -194,8 +196,10 @@ pub struct Connection {
     /// How often a route, a way back or a relay's ticket changed: as long as none does, packets that come from where those before
     /// came from need not be held against the path that leads there.
     routes: u64,
-    /// Paths that the peer dropped: their numbers must not begin again.
-    dropped: BTreeSet<PathId>,
+    /// Which of the peer's paths are over: their numbers must not begin again.
+    settled: Settled,
+    /// Those of them whose connection ids the endpoint still knows.
+    over: VecDeque<PathId>,
     /// What the peer knows of our path ids.
     farewells: Farewells,
     receive_ids_wanted: u32,
@@ -295,7 +299,8 @@ impl Connection {
             paths: Table::default(),
             receive: Table::default(),
             routes: 0,
-            dropped: BTreeSet::new(),
+            settled: Settled::default(),
+            over: VecDeque::new(),
             farewells: Farewells::default(),
             receive_ids_wanted: 0,
             candidates: Vec::new(),
@@ -443,9 +448,7 @@ impl Connection {
 
     /// Connection ids by which this side receives that the endpoint does not know yet.
     pub(crate) fn next_receive_id(&mut self) -> Option<(ConnectionId, PathId)> {
-        let highest = self.receive.next_id().0;
-        let dropped = self.dropped.last().map_or(0, |id| id.0 + 1);
-        if self.receive_ids_wanted >= highest.max(dropped).saturating_add(PATH_LOOKAHEAD) {
+        if self.receive_ids_wanted >= self.settled.next().saturating_add(PATH_LOOKAHEAD) {
             return None;
         }
         let id = PathId(self.receive_ids_wanted);
@@ -453,9 +456,18 @@ impl Connection {
         Some((connection_id(&self.receive_ids, id), id))
     }
 
-    /// All connection ids by which this side receives, so that the endpoint can forget them.
+    /// Connection ids by which this side receives no more, so that the endpoint can forget them.
+    pub(crate) fn next_id_over(&mut self) -> Option<ConnectionId> {
+        self.over.pop_front().map(|id| connection_id(&self.receive_ids, id))
+    }
+
+    /// All connection ids that the endpoint knows, so that it can forget them.
     pub(crate) fn receive_ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        (0..self.receive_ids_wanted).map(|id| connection_id(&self.receive_ids, PathId(id)))
+        let floor = self.settled.floor();
+        let old = self.receive.iter().map(|receiving| receiving.facts.id).take_while(move |id| id.0 < floor);
+        let newer = (floor..self.receive_ids_wanted).map(PathId).filter(|id| !self.settled.contains(*id));
+        let known = old.chain(newer).chain(self.over.iter().copied());
+        known.map(|id| connection_id(&self.receive_ids, id))
     }
 
     /// Says something about a relay to the peer.

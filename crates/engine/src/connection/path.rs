@@ -123,6 +123,8 @@ pub struct Path {
     pub moving: Option<alloc::boxed::Box<Moving>>,
     /// Where it comes from.
     pub origin: Origin,
+    /// When a packet of the peer's last came by it, as of the last choice of the way for ACKs.
+    pub heard: Option<Instant>,
 }
 
 impl Path {
@@ -154,6 +156,7 @@ impl Path {
             probe_at: None,
             probe: None,
             hint: (None, Instant::ZERO),
+            heard: None,
         }
     }
 

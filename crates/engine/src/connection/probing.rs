@@ -1,7 +1,8 @@
 //! Routes that may become paths: which is tried when, and how far path ids may run ahead of what the peer knows.
 
 use super::path::{Origin, State};
-use super::{Connection, PATH_LOOKAHEAD};
+use super::table::after;
+use super::{Connection, MOST_PATHS, PATH_LOOKAHEAD};
 use crate::route::Route;
 use alloc::collections::VecDeque;
 use byway_wire::{Duration, Instant, PathId};
@@ -87,6 +88,12 @@ impl Connection {
         }
     }
 
+    /// Whether one more path may live, under an id at most so far `ahead` of those that the peer is known to know.
+    pub(super) fn has_name(&self, ahead: u32) -> bool {
+        let next = self.paths.next_id().0;
+        next < u32::MAX && next < self.farewells.known.saturating_add(ahead) && self.paths.len() < MOST_PATHS
+    }
+
     pub(super) fn next_candidate_at(&self) -> Option<Instant> {
         let waiting =
             self.candidates.iter().filter(|candidate| candidate.path.is_none() && !candidate.forgotten);
@@ -98,7 +105,7 @@ impl Connection {
         if now < self.next_probe_at || !self.confirmed {
             return;
         }
-        if self.paths.next_id().0 >= self.farewells.known.saturating_add(PATH_LOOKAHEAD) {
+        if !self.has_name(PATH_LOOKAHEAD) {
             return; // the peer does not expect it yet
         }
         let due = |candidate: &Candidate| {
@@ -133,8 +140,9 @@ impl Connection {
 
     /// A local socket is gone, and with it the paths that left by it.
     pub(crate) fn local_down(&mut self, now: Instant, local: byway_wire::Local) {
-        for index in 0..self.paths.next_id().0 {
-            let id = PathId(index);
+        let mut next = PathId(0);
+        while let Some(id) = self.paths.from(next) {
+            next = after(id);
             if self.paths.get(id).is_some_and(|path| path.route.local == local) {
                 self.drop_path(now, id, "its local address is gone", false);
             }

@@ -1,71 +1,180 @@
-//! What is kept by path id. Ids only grow and are never used twice, so the table is a vector with gaps: finding a path costs the
-//! same however many there are.
+//! What is kept by path id. Ids only grow and are never used twice, so the newest stand in a row with gaps, where finding one costs
+//! the same however many there are. Of an old row mostly the gaps remain: those that live on move to a short list, so that memory
+//! and work follow the paths that live, and not the ids that were ever used.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use byway_wire::PathId;
 
+/// A row this long may be all gaps.
+const SHORT: usize = 256;
+
 /// Things by path id, in its order.
 #[derive(Debug)]
 pub(super) struct Table<T> {
+    /// Those with ids below `base`, by id.
+    elders: Vec<(PathId, Box<T>)>,
+    /// The id of the first slot.
+    base: u32,
     slots: Vec<Option<Box<T>>>,
-    count: usize,
+    /// How many slots are taken.
+    taken: usize,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), count: 0 }
+        Self { elders: Vec::new(), base: 0, slots: Vec::new(), taken: 0 }
     }
 }
 
 impl<T> Table<T> {
     /// One above the highest id that ever was in it.
     pub const fn next_id(&self) -> PathId {
-        PathId(self.slots.len() as u32)
+        PathId(self.base.saturating_add(self.slots.len() as u32))
     }
 
     /// Puts something in; what had the id before goes.
     pub fn insert(&mut self, id: PathId, value: T) {
-        let index = id.0 as usize;
+        let value = Box::new(value);
+        let Some(index) = id.0.checked_sub(self.base) else {
+            match self.elder(id) {
+                Ok(at) => drop(self.elders.get_mut(at).map(|known| core::mem::replace(&mut known.1, value))),
+                Err(at) => self.elders.insert(at, (id, value)),
+            }
+            return;
+        };
+        let index = index as usize;
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
         if let Some(slot) = self.slots.get_mut(index) {
-            self.count += usize::from(slot.is_none());
-            *slot = Some(Box::new(value));
+            self.taken += usize::from(slot.is_none());
+            *slot = Some(value);
+        }
+        if self.slots.len() > SHORT + 4 * self.taken {
+            self.shorten();
         }
     }
 
+    #[inline]
     pub fn get(&self, id: PathId) -> Option<&T> {
-        self.slots.get(id.0 as usize)?.as_deref()
+        match id.0.checked_sub(self.base) {
+            Some(index) => self.slots.get(index as usize)?.as_deref(),
+            None => self.elder(id).ok().and_then(|at| self.elders.get(at)).map(|(_, value)| &**value),
+        }
     }
 
+    #[inline]
     pub fn get_mut(&mut self, id: PathId) -> Option<&mut T> {
-        self.slots.get_mut(id.0 as usize)?.as_deref_mut()
+        match id.0.checked_sub(self.base) {
+            Some(index) => self.slots.get_mut(index as usize)?.as_deref_mut(),
+            None => {
+                let at = self.elder(id).ok()?;
+                self.elders.get_mut(at).map(|(_, value)| &mut **value)
+            }
+        }
     }
 
     /// Takes something out for good.
     pub fn remove(&mut self, id: PathId) -> Option<T> {
-        let value = self.slots.get_mut(id.0 as usize)?.take()?;
-        self.count -= 1;
+        let Some(index) = id.0.checked_sub(self.base) else {
+            let at = self.elder(id).ok()?;
+            return Some(*self.elders.remove(at).1);
+        };
+        let value = self.slots.get_mut(index as usize)?.take()?;
+        self.taken -= 1;
         Some(*value)
     }
 
     /// All of them. Not for the hot path.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().filter_map(|slot| slot.as_deref())
+        let elders = self.elders.iter().map(|(_, value)| &**value);
+        elders.chain(self.slots.iter().filter_map(|slot| slot.as_deref()))
     }
 
     /// All of them, to be changed. Not for the hot path.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.slots.iter_mut().filter_map(|slot| slot.as_deref_mut())
+        let elders = self.elders.iter_mut().map(|(_, value)| &mut **value);
+        elders.chain(self.slots.iter_mut().filter_map(|slot| slot.as_deref_mut()))
+    }
+
+    /// The lowest id in it that is `least` or more: for a walk through all during which it changes.
+    pub fn from(&self, least: PathId) -> Option<PathId> {
+        if least.0 < self.base {
+            let at = self.elder(least).unwrap_or_else(|at| at);
+            if let Some((id, _)) = self.elders.get(at) {
+                return Some(*id);
+            }
+        }
+        let first = least.0.saturating_sub(self.base) as usize;
+        let found = self.slots.get(first..)?.iter().position(Option::is_some)?;
+        Some(PathId(self.base + (first + found) as u32))
     }
 
     pub const fn len(&self) -> usize {
-        self.count
+        self.elders.len() + self.taken
     }
 
-    pub const fn is_empty(&self) -> bool {
-        self.count == 0
+    #[cold]
+    fn elder(&self, id: PathId) -> Result<usize, usize> {
+        self.elders.binary_search_by_key(&id, |(id, _)| *id)
+    }
+
+    /// Those of the older half of the row move to the list.
+    #[cold]
+    fn shorten(&mut self) {
+        let half = self.slots.len() / 2;
+        for (index, slot) in self.slots.drain(..half).enumerate() {
+            if let Some(value) = slot {
+                self.elders.push((PathId(self.base + index as u32), value));
+                self.taken -= 1;
+            }
+        }
+        self.base += half as u32;
+    }
+}
+
+/// The id after this one: where a walk through a table goes on ([`Table::from`]).
+pub(super) const fn after(id: PathId) -> PathId {
+    PathId(id.0.saturating_add(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+
+    /// What a table does is what a map does, however long some live and however many went.
+    #[test]
+    fn a_table_is_a_map_and_as_small_as_what_lives() {
+        let (mut table, mut map) = (Table::default(), BTreeMap::new());
+        let mut chance = 1_u64;
+        for round in 0..100_000_u32 {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Mostly the next id, at times one that was passed over.
+            let behind = if chance >> 61 == 0 { (chance >> 40) as u32 % 600 } else { 0 };
+            let id = PathId((2 * round).saturating_sub(behind) | 1);
+            table.insert(id, round);
+            map.insert(id, round);
+            let keep = if round / 1000 % 2 == 0 { 20 } else { 3 };
+            while map.len() > keep {
+                let gone = *map.keys().nth((chance >> 33) as usize % map.len()).unwrap();
+                assert_eq!(table.remove(gone), map.remove(&gone));
+            }
+            assert_eq!((table.get(id), table.len()), (map.get(&id), map.len()));
+            assert!(table.next_id() > id || behind > 0, "{id:?}");
+            let longest = 2 * (SHORT + 4 * 20);
+            assert!(table.slots.len() <= longest && table.elders.len() <= 20, "{}", table.slots.len());
+            if round % 100 == 0 {
+                assert!(table.iter().eq(map.values()) && table.iter_mut().eq(map.values_mut()));
+                let mut ids = Vec::new();
+                while let Some(id) = table.from(PathId(ids.last().map_or(0, |id: &PathId| id.0 + 1))) {
+                    assert_eq!(table.get_mut(id).copied(), map.get(&id).copied());
+                    ids.push(id);
+                }
+                assert!(ids.iter().eq(map.keys()));
+            }
+        }
+        assert_eq!(table.remove(PathId(0)), None);
     }
 }

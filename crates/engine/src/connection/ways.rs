@@ -2,11 +2,11 @@
 //! path the ACKs take.
 
 use super::path::{Address, Moving, Origin, Path, State};
-use super::{Connection, Receiving, Role};
+use super::table::after;
+use super::{Connection, PATH_LOOKAHEAD, Receiving, Role};
 use crate::config::AckWay;
 use crate::route::{Route, Source};
 use alloc::boxed::Box;
-use alloc::vec;
 use byway_wire::{Duration, Instant, PathId};
 
 /// A way that carries only ACKs is measured this often while in use, and this often while it is not.
@@ -19,10 +19,10 @@ impl Connection {
     /// The path of ours that leads to where a packet came from. A responder makes one if there is none.
     pub(super) fn way_to(&mut self, now: Instant, source: &Source) -> Option<PathId> {
         let known = self.paths.iter().find(|path| source.is_end_of(&path.route)).map(Path::id);
-        if known.is_some() || self.role == Role::Initiator {
+        if known.is_some() || self.role == Role::Initiator || !self.has_name(2 * PATH_LOOKAHEAD) {
             return known;
         }
-        let first = self.paths.is_empty();
+        let first = self.paths.next_id() == PathId(0);
         let id = self.add_path(now, source.route()?, None, State::Probing, Origin::Return);
         if let Some(path) = self.paths.get_mut(id) {
             if first {
@@ -134,17 +134,16 @@ impl Connection {
         self.ack_way_until = now + WAY_HOLDS;
         let newest = self.receive.iter().map(|receiving| receiving.facts.last_arrival).max()?;
         // When a packet last came by each way, in one pass over the peer's paths.
-        let mut heard = vec![None; self.paths.next_id().0 as usize];
+        self.paths.iter_mut().for_each(|path| path.heard = None);
         for receiving in self.receive.iter() {
-            if let Some(at) = receiving.way.and_then(|way| heard.get_mut(way.0 as usize)) {
-                *at = (*at).max(Some(receiving.facts.last_arrival));
+            if let Some(path) = receiving.way.and_then(|way| self.paths.get_mut(way)) {
+                path.heard = path.heard.max(Some(receiving.facts.last_arrival));
             }
         }
         // What no packet came by for long, while packets came by others, may be dead although it was fast.
         let silence = |path: &Path| {
             let allowed = path.send.rtt.smoothed() * 2 + Duration::from_millis(200);
-            let heard = heard.get(path.id().0 as usize).copied().flatten();
-            heard.is_none_or(|at| at + allowed < newest)
+            path.heard.is_none_or(|at| at + allowed < newest)
         };
         let best = self.paths.iter().min_by_key(|path| {
             let unproven = path.address != Address::Valid;
@@ -160,8 +159,9 @@ impl Connection {
             AckWay::Direct => direct().or(best).map(Path::id),
         };
         let chosen = self.ack_way;
-        for index in 0..self.paths.next_id().0 {
-            let id = PathId(index);
+        let mut next = PathId(0);
+        while let Some(id) = self.paths.from(next) {
+            next = after(id);
             let Some(path) = self.paths.get_mut(id) else { continue };
             let interval = if chosen == Some(id) { PING_IN_USE } else { PING_IDLE };
             if path.state != State::Choked

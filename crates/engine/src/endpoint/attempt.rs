@@ -2,11 +2,12 @@
 
 use crate::config::{Config, Params};
 use crate::handshake::{Established, Initiator, Progress};
-use crate::route::{Route, Source};
+use crate::route::{Route, Source, Via};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::packet::{Handshake, RefuseReason};
+use byway_wire::relay::{Notice, Reason, Verdict};
 use byway_wire::{Duration, Instant};
 use thiserror::Error;
 
@@ -52,6 +53,14 @@ struct Target {
     sent: u32,
     sent_at: Instant,
     dead: bool,
+    /// Why its relay does not forward.
+    refused: Option<Reason>,
+}
+
+impl Target {
+    const fn new(route: Route, now: Instant, next_at: Instant) -> Self {
+        Self { route, next_at, sent: 0, sent_at: now, dead: false, refused: None }
+    }
 }
 
 /// An attempt to connect.
@@ -85,12 +94,8 @@ impl Attempt {
         routes: Vec<Route>,
         controller: Box<dyn Controller>,
     ) -> Self {
-        let target = |(index, route)| Target {
-            route,
-            next_at: now + STAGGER * u32::try_from(index).unwrap_or(u32::MAX),
-            sent: 0,
-            sent_at: now,
-            dead: false,
+        let target = |(index, route)| {
+            Target::new(route, now, now + STAGGER * u32::try_from(index).unwrap_or(u32::MAX))
         };
         let targets = routes.into_iter().enumerate().map(target).collect();
         Self {
@@ -109,7 +114,7 @@ impl Attempt {
     /// Another way to the peer.
     pub fn add_route(&mut self, now: Instant, route: Route) {
         if !self.targets.iter().any(|target| target.route == route) {
-            self.targets.push(Target { route, next_at: now, sent: 0, sent_at: now, dead: false });
+            self.targets.push(Target::new(route, now, now));
         }
     }
 
@@ -144,6 +149,22 @@ impl Attempt {
         for target in &mut self.targets {
             target.dead |= target.route.local == error.local && target.route.remote == error.remote;
         }
+    }
+
+    /// A relay says why it does not forward: which relay, if it is one of these routes' and had not said so before.
+    pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> Option<core::net::SocketAddr> {
+        let judged = self.targets.iter_mut().find_map(|target| match &target.route.via {
+            Via::Relay(hop) => hop.judge(notice, now).map(|verdict| (target, verdict)),
+            _ => None,
+        });
+        let (target, verdict) = judged?;
+        // Those pass by themselves, as they do on a path.
+        if matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
+            return None;
+        }
+        target.dead |= verdict == Verdict::Proven;
+        let before = target.refused.replace(notice.reason);
+        (before != Some(notice.reason)).then_some(target.route.remote)
     }
 
     /// Takes a handshake packet. What is forged, late or damaged changes nothing.

@@ -376,6 +376,10 @@ impl Endpoint {
                 self.timers.arm(handle, &mut entry.armed, Some(at));
             }
             Slot::Connection { connection, announced, .. } => {
+                while let Some(id) = connection.next_id_over() {
+                    self.ids.remove(&id);
+                    self.recent.forget(id);
+                }
                 while let Some((id, path)) = connection.next_receive_id() {
                     self.ids.insert(id, (handle, path));
                 }

@@ -10,7 +10,7 @@ use crate::route::Route;
 use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::frame::RelayOffer;
-use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Hop, Notice, RelayClock, Word};
+use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Hop, Notice, Reason, RelayClock, Word};
 use byway_wire::{Duration, Ecn, Instant, Local, Out, Transmit, Writer};
 use core::net::SocketAddr;
 
@@ -23,6 +23,8 @@ const KEEP_OPEN: Duration = Duration::from_secs(20);
 /// An offer without an answer is repeated after this.
 const REPEAT_OFFER: Duration = Duration::from_millis(1000);
 const OFFERS: u32 = 8;
+/// How long a relay that seems to refuse is given to answer after all: nothing proves that the refusal is its own.
+const SECOND_THOUGHTS: Duration = Duration::from_millis(1000);
 /// A consent is passed on again after this, long before it runs out ([`byway_wire::relay::CONSENT_LIFE`]).
 const RENEW_CONSENT: Duration = Duration::from_secs(3600);
 /// Relays in use at once, for all purposes.
@@ -63,6 +65,8 @@ pub(super) struct Relay {
     sent_at: Instant,
     next_at: Instant,
     tries: u32,
+    /// What it seems to say against the greeting.
+    refused: Option<Reason>,
     known: Option<Known>,
 }
 
@@ -95,6 +99,9 @@ pub enum RelayTrouble {
     /// It does not answer.
     #[error("it does not answer")]
     Silent,
+    /// It answers that it does not serve this side, or this way.
+    #[error("it refuses: {0}")]
+    Refused(Reason),
     /// The peer could not greet it, or did not answer.
     #[error("the peer cannot reach it")]
     PeerCannot,
@@ -189,6 +196,7 @@ impl Endpoint {
             sent_at: now,
             next_at: now,
             tries: 0,
+            refused: None,
             known: None,
         };
         self.relays.push(relay);
@@ -225,7 +233,9 @@ impl Endpoint {
             if relay.next_at <= now && sent.is_none() {
                 if relay.tries == TRIES {
                     if relay.known.is_none() {
-                        troubles.push((relay.clone(), RelayTrouble::Silent));
+                        let trouble =
+                            relay.refused.take().map_or(RelayTrouble::Silent, RelayTrouble::Refused);
+                        troubles.push((relay.clone(), trouble));
                         if !matches!(relay.purpose, Purpose::Standing) {
                             return false;
                         }
@@ -423,17 +433,41 @@ impl Endpoint {
             return;
         };
         let handles: Vec<Handle> = self.entries.keys().copied().collect();
-        let mut ours = false;
+        let mut ours = self.on_greeting_refused(now, &notice);
         for handle in handles {
-            if let Some(Slot::Connection { connection, .. }) =
-                self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
-                && connection.on_notice(now, &notice)
-            {
+            let told = match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
+                Some(Slot::Connection { connection, .. }) => connection.on_notice(now, &notice),
+                Some(Slot::Attempt(attempt)) => attempt.on_notice(now, &notice).is_some_and(|relay| {
+                    let trouble = RelayTrouble::Refused(notice.reason);
+                    self.events.push_back(EndpointEvent::RelayTrouble(handle, relay, trouble));
+                    true
+                }),
+                None => false,
+            };
+            if told {
                 ours = true;
                 self.touch(handle);
             }
         }
         self.dropped.stray += u64::from(!ours);
+    }
+
+    /// Whether a notice answers a greeting. It is proven by nothing but the greeting's nonce, so an answer that comes soon counts
+    /// more.
+    fn on_greeting_refused(&mut self, now: Instant, notice: &Notice) -> bool {
+        let asked = self.relays.iter_mut().find(|relay| {
+            relay.nonce == notice.echo
+                && relay.grant == notice.grant
+                && relay.known.is_none()
+                && relay.tries > 0
+        });
+        let Some(relay) = asked else { return false };
+        if relay.refused.replace(notice.reason).is_none() {
+            relay.tries = TRIES;
+            relay.next_at = now + SECOND_THOUGHTS;
+            self.relays_at = Some(self.relays_at.map_or(relay.next_at, |at| at.min(relay.next_at)));
+        }
+        true
     }
 
     /// A connection is gone, and with it the reason to know its relays.

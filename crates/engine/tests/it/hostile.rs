@@ -464,3 +464,31 @@ fn floods_of_paths_addresses_and_challenges() {
     println!("{paths} paths");
     assert!(paths <= 128, "{paths} paths back");
 }
+
+/// A path that is over stays over, however many came after it; and what lives goes on living.
+#[test]
+fn ids_of_paths_that_are_over_stay_over() {
+    let mut bench = Bench::new(Config::default());
+    let ping = |bench: &mut Bench, path| bench.say(path, |writer| Frame::Ping.write(writer));
+    for path in 1..20_000 {
+        ping(&mut bench, path);
+        bench.say(0, |writer| Frame::PathDropped(PathId(path)).write(writer));
+        // Of some neither is ever said, which a peer has no reason for.
+        if path % 100 == 0 {
+            bench.now += MS;
+            bench.say(0, |writer| Frame::PathDropped(PathId(path + 20)).write(writer));
+        }
+    }
+    let before = bench.honest.dropped();
+    for path in (1..20_000).step_by(7) {
+        // The next of the path's packets, sealed as it has to be.
+        ping(&mut bench, path);
+    }
+    let after = bench.honest.dropped();
+    assert_eq!(after.stray - before.stray, (1..20_000).step_by(7).len() as u64, "{after:?}");
+    assert!(bench.is_open());
+    let sent = ping(&mut bench, 0);
+    assert!(!sent.is_empty(), "the first path is heard no more");
+    ping(&mut bench, 20_050);
+    assert_eq!(bench.honest.dropped(), after);
+}

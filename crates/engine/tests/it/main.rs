@@ -8,6 +8,7 @@ mod crowd;
 mod datagrams;
 mod faults;
 mod figures;
+mod flaps;
 mod flood;
 mod greedy;
 mod handshake;

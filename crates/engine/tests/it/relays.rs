@@ -168,6 +168,50 @@ fn a_relay_that_never_answers() {
     assert!(took < seconds(23), "{took:?}");
 }
 
+/// It sends to public addresses only, and hosts here have none: it says so, and is not waited for.
+#[test]
+fn a_relay_that_refuses_whoever_greets_it_says_why() {
+    let plan = through("mpath", MIB, 1);
+    let mut world = detours(1, plan, &line(2, 10 * MS), &[way(10, 5 * MS)]);
+    let (relay_node, sender) = (world.relays[0], world.sender);
+    let strict = Relay::new(&RelayConfig::new([5; 32], UNIX * 1000), Instant::ZERO);
+    world.world.replace(relay_node, strict);
+    world.world.run_until(Instant::from_millis(1_200));
+    let expected = [(relay_address(0), RelayTrouble::Refused(Reason::Destination))];
+    assert_eq!(world.world[sender].troubles, expected);
+    world.finish(20, MIB);
+}
+
+/// The ticket's only way is through a relay that does not take it: that is known at once, and why.
+#[test]
+fn a_relay_that_does_not_forward_ends_an_attempt_that_has_no_other_way() {
+    let dead = line(10, 10 * MS).partition(Instant::ZERO, Instant::FAR_FUTURE);
+    let mut plan = through("mpath", MIB, 0);
+    plan.start = seconds(1);
+    let mut world = detours(1, plan, &dead, &[way(10, 5 * MS)]);
+    let (sender, receiver) = (world.sender, world.receiver);
+    let word = word(0, QuotaClass::UNLIMITED);
+    world.world.act(receiver, |host, now| host.endpoint.stand_at(now, &word).unwrap());
+    world.world.run_until(Instant::from_millis(900));
+    let (_, _, consent) = world.world[receiver].reachable[0];
+    // Not whose consent it is.
+    let destination = address("10.0.1.1:4001");
+    world.world.act(sender, |host, _| host.meet(word.clone(), Reach { word, destination, consent }));
+    let refused = SendError {
+        local: Local(0),
+        remote: receiver_address(),
+        size: 1200,
+        kind: SendErrorKind::Unreachable,
+    };
+    world.world.run_until(Instant::from_millis(1_001));
+    world.world.act(sender, |host, now| host.endpoint.handle(now, Input::SendError(refused)));
+    let limit = Instant::ZERO + seconds(5);
+    assert!(world.world.run_while(|world| !world[sender].finished(), limit));
+    assert_eq!(world.world[sender].failed, Some(ConnectError::Unreachable));
+    let expected = [(relay_address(0), RelayTrouble::Refused(Reason::NoConsent))];
+    assert_eq!(world.world[sender].troubles, expected);
+}
+
 #[test]
 fn a_quota_runs_out() {
     let mut plan = Plan::new("mpath", &[12 * MIB], &[]);
