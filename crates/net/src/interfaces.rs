@@ -4,7 +4,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::SockaddrStorage;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// An address of a network interface that is up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +34,18 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     usable.sort();
     usable.dedup();
     Ok(usable)
+}
+
+/// The address from which the system sends to `destination`, wherever it has it: on loopback too, as hosts that speak a routing
+/// protocol or have an unnumbered uplink do. `None`: no network leads there. Nothing is sent.
+#[must_use]
+pub fn source_for(destination: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr =
+        if destination.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
+    // The discard service's port, which no route depends on.
+    socket.connect(SocketAddr::new(destination, 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_unspecified())
 }
 
 fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
@@ -71,6 +83,12 @@ mod tests {
             let bound = UdpSocket::bind((address, 0)).unwrap();
             assert_eq!(bound.local_addr().unwrap().ip(), address);
         }
+    }
+
+    #[test]
+    fn the_system_names_the_address_that_it_sends_from() {
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(source_for(loopback), Some(loopback));
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub use clock::{Clock, unix_seconds};
 pub use control::{Control, Handle, Panicked, spawn, spawn_with};
 pub use driver::{DriverError, Finished, Flow, Owner, run};
 pub use entropy::{EntropyError, seed};
-pub use interfaces::{Interface, interfaces};
+pub use interfaces::{Interface, interfaces, source_for};
 pub use knock::{Echo, Knock};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
 pub use statistics::Statistics;
