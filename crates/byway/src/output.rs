@@ -6,13 +6,14 @@
 mod bars;
 mod event;
 mod fit;
+mod painter;
 mod plain;
 mod stream;
 mod table;
 
 pub use event::{
-    Claim, DemoPath, EmulatedLab, Event, Experiment, Harm, Outcome, PathChange, PathProgress, PathTotal,
-    Pause, PingPath, Progress, Reach, Ready, RelayCounters, ResultEvent, VERSION,
+    Claim, DemoPath, EmulatedLab, Event, Experiment, Harm, Origin, Outcome, PathChange, PathProgress,
+    PathTotal, Pause, PingPath, Progress, Reach, Ready, RelayCounters, ResultEvent, Transferred, VERSION,
 };
 pub use table::{Align, Table};
 
@@ -21,6 +22,7 @@ use crate::exit::Exit;
 use crate::signals::Signals;
 use bars::Bars;
 use byway_files::Shown;
+use painter::Painter;
 use plain::Plain;
 use std::io::{self, IsTerminal, Write};
 use stream::Stream;
@@ -59,12 +61,12 @@ impl Output {
     /// Standard output and standard error, as the flags and the terminal want them.
     #[must_use]
     pub fn new(global: &Global) -> Self {
-        let terminal = io::stderr().is_terminal();
+        let terminal = io::stderr().is_terminal() && can_draw(std::env::var("TERM").ok().as_deref());
         let interval = if global.progress { 1.0 } else { 5.0 };
         let plain = Plain::new(Box::new(io::stderr()), interval, global.verbose);
         let person = match (global.quiet || global.json && !global.progress, terminal) {
             (true, _) => Person::Quiet(plain),
-            (false, true) => Person::Bars(Bars::new(global.verbose)),
+            (false, true) => Person::Bars(Bars::new(painter(), global.verbose)),
             (false, false) => Person::Plain(plain),
         };
         let columns = Columns { answers: fit::columns(io::stdout()), person: fit::columns(io::stderr()) };
@@ -172,6 +174,13 @@ impl Output {
         self.json.is_some()
     }
 
+    /// A stop was asked for: what is drawn goes, and no more progress is shown.
+    pub fn stopping(&mut self) {
+        if let Person::Bars(bars) = &mut self.person {
+            bars.stop();
+        }
+    }
+
     /// What went wrong although there is a result: on standard error whatever the flags.
     pub fn complain(&mut self, sentence: &str) {
         self.person.line(&format!("byway: {sentence}"));
@@ -207,6 +216,15 @@ impl Person {
             Self::Bars(bars) => bars.line(text),
         }
     }
+}
+
+/// Whether a terminal of this kind moves its cursor when told. Where there are no bars there are lines.
+fn can_draw(kind: Option<&str>) -> bool {
+    kind.is_some_and(|kind| !kind.is_empty() && kind != "dumb")
+}
+
+fn painter() -> Painter {
+    Painter::new(Box::new(io::stderr()), Box::new(|| fit::size(io::stderr())))
 }
 
 /// Writes a failure that came before there was an [`Output`], as its only event.

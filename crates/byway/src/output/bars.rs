@@ -1,27 +1,34 @@
-//! Bars on a terminal: one for the transfer, and one line per path below it.
+//! Bars on a terminal: for each transfer one, and one line per path below it.
 
 use super::event::{Event, PathProgress, Progress};
-use super::plain::{describe, seconds_left};
+use super::fit::{breadth, cut};
+use super::painter::Painter;
+use super::plain::{describe, ended, seconds_left};
 use super::printable;
 use crate::units::{Bytes, Rate, Span};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 
-/// Draws at most ten times a second, whatever comes.
+/// Columns of the bar of a transfer, and of a path: where there is room, and where there is little.
+const TOTAL: (usize, usize) = (30, 8);
+const PATH: (usize, usize) = (12, 4);
+/// Columns of the name of a path that are left where there is little room.
+const NAME: usize = 12;
+/// What turns where there is no end to compare with.
+const TURNS: [char; 4] = ['-', '\\', '|', '/'];
+
+/// Draws what it is told of. Progress comes a few times a second.
 pub(super) struct Bars {
-    area: MultiProgress,
-    total: Option<ProgressBar>,
-    paths: BTreeMap<u32, ProgressBar>,
+    painter: Painter,
+    /// The transfers that run, by their numbers.
+    running: BTreeMap<u32, Progress>,
+    turn: usize,
+    stopped: bool,
     verbose: bool,
 }
 
 impl Bars {
-    pub(super) fn new(verbose: bool) -> Self {
-        Self::on(ProgressDrawTarget::stderr_with_hz(10), verbose)
-    }
-
-    fn on(target: ProgressDrawTarget, verbose: bool) -> Self {
-        Self { area: MultiProgress::with_draw_target(target), total: None, paths: BTreeMap::new(), verbose }
+    pub(super) const fn new(painter: Painter, verbose: bool) -> Self {
+        Self { painter, running: BTreeMap::new(), turn: 0, stopped: false, verbose }
     }
 
     pub(super) const fn is_verbose(&self) -> bool {
@@ -30,70 +37,96 @@ impl Bars {
 
     pub(super) fn show(&mut self, event: &Event) {
         if let Event::Progress(progress) = event {
-            self.draw(progress);
+            if !self.stopped {
+                let number = progress.origin.as_ref().map_or(0, |origin| origin.transfer);
+                self.running.insert(number, progress.clone());
+                self.turn += 1;
+                self.draw();
+            }
             return;
         }
-        if matches!(event, Event::Result(_)) {
-            self.clear();
+        match event {
+            Event::Result(_) if let Some(number) = ended(event) => _ = self.running.remove(&number),
+            Event::Result(_) => self.running.clear(),
+            _ => {}
         }
         if let Some(text) = describe(event, self.verbose) {
             self.line(&text);
+        } else {
+            self.draw();
         }
     }
 
     /// A line above the bars.
     pub(super) fn line(&mut self, text: &str) {
-        for line in text.lines() {
-            if self.total.is_none() || self.area.println(printable(line)).is_err() {
-                eprintln_quietly(&printable(line));
-            }
-        }
+        let lines: Vec<String> = text.lines().map(printable).collect();
+        self.painter.print(&lines.join("\n"));
+        self.draw();
     }
 
-    fn draw(&mut self, progress: &Progress) {
-        let area = &self.area;
-        let total = self.total.get_or_insert_with(|| area.add(ProgressBar::new(0)));
-        match progress.total {
-            Some(bytes) => {
-                total.set_style(style("{bar:30} {percent:>3}% {msg}"));
-                total.set_length(bytes);
-            }
-            None => total.set_style(style("{spinner} {msg}")),
-        }
-        total.set_position(progress.bytes);
-        total.set_message(total_text(progress));
-        self.paths.retain(|id, bar| {
-            let stays = progress.paths.iter().any(|path| path.path == *id);
-            if !stays {
-                area.remove(bar);
-            }
-            stays
-        });
-        let widest = progress.paths.iter().map(|path| path.name.chars().count()).max().unwrap_or(0);
-        for path in &progress.paths {
-            let bar = self.paths.entry(path.path).or_insert_with(|| area.add(ProgressBar::new(0)));
-            // Its share of what has been sent so far.
-            bar.set_style(style("  {prefix} {bar:12} {percent:>3}% {msg}"));
-            bar.set_prefix(format!("{:widest$}", printable(&path.name)));
-            bar.set_length(progress.paths.iter().map(|path| path.bytes).sum::<u64>().max(1));
-            bar.set_position(path.bytes);
-            bar.set_message(path_text(path));
-        }
+    /// Draws nothing more.
+    pub(super) fn stop(&mut self) {
+        self.stopped = true;
+        self.running.clear();
+        self.painter.clear();
     }
 
-    fn clear(&mut self) {
-        for bar in std::mem::take(&mut self.paths).into_values().chain(self.total.take()) {
-            bar.finish_and_clear();
-            self.area.remove(&bar);
-        }
+    fn draw(&mut self) {
+        let columns = self.painter.columns();
+        let turn = TURNS.get(self.turn % TURNS.len()).copied().unwrap_or_default();
+        let lines: Vec<String> =
+            self.running.values().flat_map(|progress| transfer(progress, turn, columns)).collect();
+        self.painter.draw(&lines);
     }
 }
 
-impl Drop for Bars {
-    /// Leaves no half-drawn bar above the shell's prompt.
-    fn drop(&mut self) {
-        self.clear();
+/// The lines of a transfer.
+fn transfer(progress: &Progress, turn: char, columns: usize) -> Vec<String> {
+    let heading = progress.origin.as_ref().map(ToString::to_string);
+    let text = total_text(progress);
+    let total = match progress.total {
+        Some(total) => {
+            let share = share(progress.bytes, total);
+            let rest = format!(" {:>3.0}% {text}", (share * 100.0).floor());
+            bar(share, room(TOTAL, columns, breadth(&rest))) + &rest
+        }
+        None => format!("{turn} {text}"),
+    };
+    let sum: u64 = progress.paths.iter().map(|path| path.bytes).sum();
+    let names: Vec<String> = progress.paths.iter().map(|path| printable(&path.name)).collect();
+    let widest = names.iter().map(|name| breadth(name)).max().unwrap_or(0);
+    let paths = progress.paths.iter().zip(&names).map(|(path, name)| {
+        // Its share of what all of them have carried so far.
+        let share = share(path.bytes, sum.max(1));
+        let rest = format!(" {:>3.0}% {}", (share * 100.0).floor(), path_text(path));
+        let left = columns.saturating_sub("   ".len() + breadth(&rest));
+        let length = room(PATH, left, widest);
+        let place = left.saturating_sub(length).max(NAME).min(widest);
+        let name = cut(name, place);
+        let space = " ".repeat(place.saturating_sub(breadth(&name)));
+        format!("  {name}{space} {}{rest}", bar(share, length))
+    });
+    heading.into_iter().chain([total]).chain(paths).map(|line| cut(&line, columns)).collect()
+}
+
+/// As long a bar as there is room for beside so many columns.
+fn room((most, least): (usize, usize), columns: usize, beside: usize) -> usize {
+    columns.saturating_sub(beside).clamp(least, most)
+}
+
+fn share(bytes: u64, total: u64) -> f64 {
+    if total == 0 { 1.0 } else { (bytes as f64 / total as f64).min(1.0) }
+}
+
+fn bar(share: f64, columns: usize) -> String {
+    // Neither is more than the width of a terminal.
+    let full = (share * columns as f64) as usize;
+    let mut text = "━".repeat(full);
+    if full < columns {
+        text.push('╸');
+        text += &" ".repeat(columns - full - 1);
     }
+    text
 }
 
 fn total_text(progress: &Progress) -> String {
@@ -116,70 +149,10 @@ fn path_text(path: &PathProgress) -> String {
     if let Some(rtt) = path.rtt_ms {
         text += &format!("  {rtt:.0} ms");
     }
-    text += &match path.pause {
-        Some(pause) => format!("  {pause}"),
-        None => format!("  {}", printable(&path.state)),
-    };
+    text += "  ";
+    text += &path.pause.map_or_else(|| printable(&path.state), |pause| pause.of_path());
     text
 }
 
-/// The templates are constants of this file, and the tests render each; a bad one would fall back to the plain bar.
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template)
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("━╸ ")
-}
-
-fn eprintln_quietly(line: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::Pause;
-    use indicatif::InMemoryTerm;
-
-    fn path(path: u32, name: &str, bytes: u64) -> PathProgress {
-        PathProgress {
-            path,
-            name: name.into(),
-            state: "active".into(),
-            bytes,
-            rate_bps: 9e6,
-            ..Default::default()
-        }
-    }
-
-    #[test]
-    fn bars_show_the_transfer_and_each_path_and_go_away() {
-        let screen = InMemoryTerm::new(12, 100);
-        let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen.clone()), 255);
-        let mut bars = Bars::on(target, false);
-        let mut progress = Progress {
-            seconds: 2.0,
-            bytes: 12 << 20,
-            total: Some(48 << 20),
-            rate_bps: 27e6,
-            pause: None,
-            paths: vec![path(0, "direct", 3), path(1, "relay-1", 1)],
-        };
-        bars.show(&Event::Progress(progress.clone()));
-        std::thread::sleep(std::time::Duration::from_millis(30));
-        progress.paths[1].pause = Some(Pause::Yielding);
-        bars.show(&Event::Progress(progress.clone()));
-        let drawn = screen.contents();
-        assert!(drawn.contains("25% 12.0 MiB of 48.0 MiB  27.0 Mbit/s  11.2 s left"), "{drawn}");
-        assert!(drawn.contains("direct  ━━━━━━━━━") && drawn.contains("75%"), "{drawn}");
-        assert!(drawn.contains("yielding to others"), "{drawn}");
-        bars.show(&Event::Warning { message: "relay-2 does not answer".into() });
-        assert!(screen.contents().contains("warning: relay-2 does not answer"));
-        progress.paths.remove(0);
-        std::thread::sleep(std::time::Duration::from_millis(30));
-        bars.show(&Event::Progress(progress));
-        assert!(!screen.contents().contains("direct"), "{}", screen.contents());
-        drop(bars);
-        assert!(!screen.contents().contains("Mbit/s"), "{}", screen.contents());
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 //!
 //! Rates are bits per second (`_bps`), sizes bytes, times seconds unless the name ends otherwise.
 
+use super::printable;
 use crate::exit::Exit;
 use crate::units::Bytes;
 use serde::Serialize;
@@ -31,6 +32,11 @@ pub enum Event {
     },
     /// A path changed its state.
     Path(PathChange),
+    /// The bandwidth limit was lifted or set again, by SIGUSR2.
+    Limit {
+        /// Bytes per second from now on; `None`: no limit.
+        bytes_per_second: Option<u64>,
+    },
     /// What a relay did so far.
     Counters(RelayCounters),
     /// What came of an experiment of the lab.
@@ -114,17 +120,45 @@ impl fmt::Debug for Ready {
     }
 }
 
+/// Which of its transfers a receiver speaks of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// Its number, counted from 1 since the receiver began.
+    pub transfer: u32,
+    /// The public key of its sender.
+    pub from: String,
+    /// What comes: the file or directory that the sender named; of several the first, and an ellipsis. Unknown for a stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl fmt::Display for Origin {
+    /// `photos from byway-key-2x4k…`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_deref().unwrap_or("a stream");
+        // Keys are ASCII.
+        let key = self.from.get(..SHORT_KEY).unwrap_or(&self.from);
+        write!(f, "{} from {key}…", printable(name))
+    }
+}
+
+/// Letters of a key that a person is shown: enough to tell the senders of a receiver apart.
+const SHORT_KEY: usize = "byway-key-".len() + 8;
+
 /// How far a transfer is.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Progress {
+    /// Whose it is, for a receiver.
+    #[serde(flatten)]
+    pub origin: Option<Origin>,
     /// Seconds since it began.
     pub seconds: f64,
     /// Payload bytes that the receiver has.
     pub bytes: u64,
-    /// Payload bytes in all; unknown for a stream.
+    /// Payload bytes in all; unknown for a stream, and before they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Payload rate over the last seconds.
+    /// Payload rate over the last seconds, of what travelled: what an earlier try had brought does not count.
     pub rate_bps: f64,
     /// Why it is not faster, if something other than the paths holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,7 +176,7 @@ pub struct PathProgress {
     pub name: String,
     /// `probing`, `active`, `choked`, …
     pub state: String,
-    /// Bytes sent over it.
+    /// Bytes sent over it; for a receiver, received.
     pub bytes: u64,
     /// Rate over the last seconds.
     pub rate_bps: f64,
@@ -170,10 +204,24 @@ pub enum Pause {
     RelayQuota,
     /// `--bwlimit` caps it.
     BandwidthLimit,
+    /// The receiver's `--bwlimit` caps it.
+    ReceiverBandwidthLimit,
     /// Nothing is heard from the receiver.
     NoAnswer,
     /// No delay can be measured here, so it cannot yield safely.
     CannotSense,
+}
+
+impl Pause {
+    /// The same, of one path.
+    #[must_use]
+    pub fn of_path(self) -> String {
+        match self {
+            // The receiver may well answer elsewhere.
+            Self::NoAnswer => "no answer".into(),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Pause {
@@ -184,6 +232,7 @@ impl fmt::Display for Pause {
             Self::ReceiverLimited => "waiting for the receiver",
             Self::RelayQuota => "relay quota used up",
             Self::BandwidthLimit => "capped by --bwlimit",
+            Self::ReceiverBandwidthLimit => "capped by the receiver's --bwlimit",
             Self::NoAnswer => "the receiver does not answer",
             Self::CannotSense => "cannot sense this link",
         })
@@ -224,23 +273,7 @@ pub struct ResultEvent {
 #[serde(untagged)]
 pub enum Outcome {
     /// `send` and `recv`.
-    Transfer {
-        /// Payload bytes.
-        bytes: u64,
-        /// How many of them an earlier try had brought, so that they did not travel.
-        #[serde(rename = "kept_bytes")]
-        kept: u64,
-        /// Files, directories and links.
-        entries: u64,
-        /// From the first byte to the receiver's confirmation.
-        seconds: f64,
-        /// Payload bits per second of that time.
-        goodput_bps: f64,
-        /// Whether the hashes of all files agree at both ends.
-        verified: bool,
-        /// Every path used.
-        paths: Vec<PathTotal>,
-    },
+    Transfer(Box<Transferred>),
     /// `send --dry-run`.
     Plan {
         /// Payload bytes.
@@ -336,6 +369,43 @@ pub enum Outcome {
     Check(Box<crate::gateway::check::Report>),
     /// Nothing: it failed before there was anything.
     Nothing {},
+}
+
+/// What came of a transfer.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Transferred {
+    /// Payload bytes in place, each file's hash found right.
+    pub bytes: u64,
+    /// How many of them an earlier try had brought, so that they did not travel.
+    #[serde(rename = "kept_bytes")]
+    pub kept: u64,
+    /// Files, directories and links in place.
+    pub entries: u64,
+    /// From the first byte to the receiver's confirmation.
+    pub seconds: f64,
+    /// Payload bits per second of that time, of what travelled.
+    pub goodput_bps: f64,
+    /// Whether the hashes of all files agree at both ends.
+    pub verified: bool,
+    /// Every path used.
+    pub paths: Vec<PathTotal>,
+    /// Entries that are not in place although the transfer came to its end.
+    #[serde(rename = "failed_entries", skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    /// Of a transfer that broke off: payload bytes that the receiver has and keeps, so that they need not travel again.
+    #[serde(rename = "arrived_bytes", skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<u64>,
+    /// Payload bytes in all, if a transfer that broke off told them.
+    #[serde(rename = "total_bytes", skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Whose it was, for a receiver.
+    #[serde(flatten)]
+    pub origin: Option<Origin>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A network of the lab on this machine.
@@ -467,7 +537,7 @@ pub struct Claim {
 pub struct PathTotal {
     /// `direct`, or which relay, and the local address where there are several.
     pub route: String,
-    /// Bytes sent over it.
+    /// Bytes sent over it; for a receiver, received.
     pub bytes: u64,
     /// Packets lost on it.
     pub lost: u64,

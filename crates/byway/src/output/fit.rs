@@ -2,10 +2,13 @@
 
 use rustix::termios::tcgetwinsize;
 use std::os::fd::AsFd;
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The columns of a page that is no terminal.
 pub(super) const PAGE: usize = 100;
+
+/// The rows of a terminal that does not say how many it has.
+const USUAL_ROWS: usize = 24;
 
 /// How many columns the terminal behind `stream` has; [`PAGE`] if it is none, or does not say.
 pub(super) fn columns(stream: impl AsFd) -> usize {
@@ -16,9 +19,32 @@ pub(super) fn columns(stream: impl AsFd) -> usize {
         .unwrap_or(PAGE)
 }
 
+/// How many columns and rows the terminal behind `stream` has.
+pub(super) fn size(stream: impl AsFd) -> (usize, usize) {
+    let rows = |fd: &dyn AsFd| tcgetwinsize(fd.as_fd()).ok().map(|size| usize::from(size.ws_row));
+    let rows = rows(&stream).filter(|&rows| rows > 0).unwrap_or(USUAL_ROWS);
+    (columns(stream), rows)
+}
+
 /// How many columns `text` takes on a terminal.
 pub(super) fn breadth(text: &str) -> usize {
     text.width()
+}
+
+/// `text`, which is one line, in so many columns: an ellipsis stands for what is cut off its end.
+pub(super) fn cut(text: &str, columns: usize) -> String {
+    if breadth(text) <= columns {
+        return text.to_owned();
+    }
+    let mut room = columns.saturating_sub(1);
+    let kept = text.chars().take_while(|letter| {
+        let left = room.checked_sub(letter.width().unwrap_or(0));
+        room = left.unwrap_or(room);
+        left.is_some()
+    });
+    let mut short: String = kept.collect();
+    short.extend((columns > 0).then_some('…'));
+    short
 }
 
 /// The columns that the longest word takes.
@@ -74,6 +100,22 @@ mod tests {
         assert_eq!(wrap("unbreakable one", 6), ["unbreakable", "one"]);
         assert_eq!(wrap("路路路 路", 7), ["路路路", "路"], "two columns each");
         assert_eq!(wrap("", 0), [""]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        for (text, columns, expected) in [
+            ("direct", 6, "direct"),
+            ("direct", 5, "dire…"),
+            ("路路路路", 8, "路路路路"),
+            ("路路路路", 7, "路路路…"),
+            ("路路路路", 6, "路路…"),
+            ("e\u{301}te\u{301}", 3, "e\u{301}te\u{301}"),
+            ("x", 0, ""),
+        ] {
+            assert_eq!(cut(text, columns), expected, "{text} in {columns}");
+            assert!(breadth(&cut(text, columns)) <= columns);
+        }
     }
 
     #[test]

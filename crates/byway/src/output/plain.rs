@@ -1,8 +1,9 @@
 //! Lines on standard error: one every few seconds while a transfer runs, and one for whatever else happens.
 
-use super::event::{Event, Outcome, Progress, ResultEvent};
+use super::event::{Event, Outcome, Progress, ResultEvent, Transferred};
 use super::printable;
 use crate::units::{Bytes, Rate, Span};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -12,13 +13,13 @@ pub(super) struct Plain {
     /// Seconds between two lines of progress.
     interval: f64,
     verbose: bool,
-    /// When, in the transfer's seconds, the last line of progress was written.
-    last: Option<f64>,
+    /// When the last line of progress was written, in the seconds of each transfer that runs, by its number.
+    last: BTreeMap<u32, f64>,
 }
 
 impl Plain {
     pub(super) fn new(out: Box<dyn Write + Send>, interval: f64, verbose: bool) -> Self {
-        Self { out, interval, verbose, last: None }
+        Self { out, interval, verbose, last: BTreeMap::new() }
     }
 
     pub(super) const fn is_verbose(&self) -> bool {
@@ -27,16 +28,19 @@ impl Plain {
 
     pub(super) fn show(&mut self, event: &Event) {
         if let Event::Progress(progress) = event {
-            // Less than the last time: the next transfer has begun.
-            let due = self
-                .last
-                .is_none_or(|last| progress.seconds < last || progress.seconds >= last + self.interval);
-            if !due {
-                return;
+            let number = progress.origin.as_ref().map_or(0, |origin| origin.transfer);
+            // Less than the last time: a sender's next transfer has begun.
+            let due = |last: &f64| progress.seconds < *last || progress.seconds >= *last + self.interval;
+            if self.last.get(&number).is_none_or(due) {
+                self.last.insert(number, progress.seconds);
+                self.line(&progress_line(progress));
             }
-            self.last = Some(progress.seconds);
-            self.line(&progress_line(progress));
-        } else if let Some(text) = describe(event, self.verbose) {
+            return;
+        }
+        if let Some(number) = ended(event) {
+            self.last.remove(&number);
+        }
+        if let Some(text) = describe(event, self.verbose) {
             self.line(&text);
         }
     }
@@ -60,6 +64,10 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
             let (name, reason) = (printable(&change.name), reason.unwrap_or_default());
             Some(format!("path {} ({name}) is {}{reason}", change.path, change.state))
         }
+        Event::Limit { bytes_per_second: None } => Some("the bandwidth limit is off".into()),
+        Event::Limit { bytes_per_second: Some(limit) } => {
+            Some(format!("the bandwidth limit is {}/s again", Bytes(*limit)))
+        }
         Event::Result(result) => summary(result),
         Event::Counters(counters) => Some(counters.to_string()),
         Event::Progress(_) | Event::Path(_) => None,
@@ -68,27 +76,63 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
     }
 }
 
-fn summary(result: &ResultEvent) -> Option<String> {
-    let Outcome::Transfer { bytes, kept, entries, seconds, goodput_bps, verified, paths } = &result.outcome
-    else {
-        return None;
-    };
-    let (bytes, rate, span) = (Bytes(*bytes), Rate(*goodput_bps), Span(*seconds));
-    let verified = if *verified { "verified" } else { "NOT verified" };
-    let noun = if *entries == 1 { "entry" } else { "entries" };
-    let mut text = format!("{bytes} in {entries} {noun}, {span}, {rate}, {verified}");
-    if *kept > 0 {
-        let _ = write!(text, "; {} of it had arrived before", Bytes(*kept));
+/// The number of the transfer that ended, if one did; a sender's has none.
+pub(super) fn ended(event: &Event) -> Option<u32> {
+    match event {
+        Event::Result(ResultEvent { outcome: Outcome::Transfer(done), .. }) => {
+            Some(done.origin.as_ref().map_or(0, |origin| origin.transfer))
+        }
+        _ => None,
     }
-    for path in paths {
+}
+
+fn summary(result: &ResultEvent) -> Option<String> {
+    let Outcome::Transfer(done) = &result.outcome else { return None };
+    let origin = done.origin.as_ref().map(|origin| format!("{origin}: ")).unwrap_or_default();
+    let how = match done.arrived {
+        Some(arrived) => broken_off(done, arrived),
+        None => complete(done),
+    };
+    let mut text = format!("{origin}{how}");
+    for path in &done.paths {
         let _ = write!(text, "\n  {}: {}, {} packets lost", path.route, Bytes(path.bytes), path.lost);
     }
     Some(text)
 }
 
+/// `1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified; 1 entry is missing; 512 KiB of it had arrived before`
+fn complete(done: &Transferred) -> String {
+    let (bytes, rate, span) = (Bytes(done.bytes), Rate(done.goodput_bps), Span(done.seconds));
+    // What has the wrong hash is not in place: it is among the entries that failed. A stream has but one.
+    let verified = if done.verified || done.failed > 0 { "verified" } else { "NOT verified" };
+    let mut text = format!("{bytes} in {}, {span}, {rate}, {verified}", entries(done.entries));
+    if done.failed > 0 {
+        let verb = if done.failed == 1 { "is" } else { "are" };
+        let _ = write!(text, "; {} {verb} missing", entries(done.failed));
+    }
+    if done.kept > 0 {
+        let _ = write!(text, "; {} of it had arrived before", Bytes(done.kept));
+    }
+    text
+}
+
+/// `30.3 MiB of 286 MiB arrived, 15.0 s, 16.8 Mbit/s; it is kept, 3 entries are complete`
+fn broken_off(done: &Transferred, arrived: u64) -> String {
+    let total = done.total.map(|total| format!(" of {}", Bytes(total))).unwrap_or_default();
+    let (rate, span) = (Rate(done.goodput_bps), Span(done.seconds));
+    let verb = if done.entries == 1 { "is" } else { "are" };
+    let entries = entries(done.entries);
+    format!("{}{total} arrived, {span}, {rate}; it is kept, {entries} {verb} complete", Bytes(arrived))
+}
+
+fn entries(count: u64) -> String {
+    if count == 1 { "1 entry".into() } else { format!("{count} entries") }
+}
+
 /// `12.0 MiB of 48.0 MiB (25%), 27.1 Mbit/s, 11.2 s left; direct 9.10 Mbit/s, r1 8.90 Mbit/s (yielding to others)`
 pub(super) fn progress_line(progress: &Progress) -> String {
-    let mut text = Bytes(progress.bytes).to_string();
+    let mut text = progress.origin.as_ref().map(|origin| format!("{origin}: ")).unwrap_or_default();
+    let _ = write!(text, "{}", Bytes(progress.bytes));
     if let Some(total) = progress.total {
         let percent = if total == 0 { 100.0 } else { progress.bytes as f64 * 100.0 / total as f64 };
         let _ = write!(text, " of {} ({:.0}%)", Bytes(total), percent.min(100.0).floor());
@@ -104,7 +148,7 @@ pub(super) fn progress_line(progress: &Progress) -> String {
         let separator = if index == 0 { ';' } else { ',' };
         let _ = write!(text, "{separator} {} {}", path.name, Rate(path.rate_bps));
         if let Some(pause) = path.pause {
-            let _ = write!(text, " ({pause})");
+            let _ = write!(text, " ({})", pause.of_path());
         }
     }
     text
@@ -113,5 +157,6 @@ pub(super) fn progress_line(progress: &Progress) -> String {
 /// Time to the end at the present rate, if both are known.
 pub(super) fn seconds_left(progress: &Progress) -> Option<f64> {
     let left = progress.total?.saturating_sub(progress.bytes);
-    (progress.rate_bps > 0.0).then(|| left as f64 * 8.0 / progress.rate_bps)
+    // At the end nothing is left, whatever the rate.
+    (progress.rate_bps > 0.0 && left > 0).then(|| left as f64 * 8.0 / progress.rate_bps)
 }

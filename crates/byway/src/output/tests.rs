@@ -52,6 +52,7 @@ fn progress(seconds: f64) -> Event {
     };
     let relay = PathProgress { path: 1, name: "r1".into(), pause: Some(Pause::Yielding), ..direct.clone() };
     Event::Progress(Progress {
+        origin: None,
         seconds,
         bytes: 12 << 20,
         total: Some(48 << 20),
@@ -62,15 +63,15 @@ fn progress(seconds: f64) -> Event {
 }
 
 fn transfer() -> Outcome {
-    Outcome::Transfer {
+    Outcome::Transfer(Box::new(Transferred {
         bytes: 1 << 20,
-        kept: 0,
         entries: 2,
         seconds: 4.0,
         goodput_bps: 2_097_152.0,
         verified: true,
         paths: vec![PathTotal { route: "direct".into(), bytes: 1 << 20, lost: 3 }],
-    }
+        ..Transferred::default()
+    }))
 }
 
 #[test]
@@ -194,6 +195,55 @@ fn the_result_of_a_transfer_in_words() {
     let expected =
         "1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified\n  direct: 1.00 MiB, 3 packets lost\n";
     assert_eq!(stderr.text(), expected);
+}
+
+#[test]
+fn what_is_missing_or_broke_off_is_told_as_it_is() {
+    let told = |done: Transferred| {
+        let (mut output, _, stderr) = open(&Global::default());
+        output.emit(&Event::result("recv", Exit::Partial, Outcome::Transfer(Box::new(done))));
+        stderr.text()
+    };
+    let origin = Some(Origin {
+        transfer: 3,
+        from: format!("byway-key-{}", "x".repeat(60)),
+        name: Some("photos\n".into()),
+    });
+    // One entry that was refused says nothing about the others.
+    let partial = Transferred {
+        bytes: 90 << 20,
+        entries: 19,
+        failed: 1,
+        seconds: 60.0,
+        goodput_bps: 12e6,
+        origin: origin.clone(),
+        ..Transferred::default()
+    };
+    assert_eq!(
+        told(partial),
+        "photos\\n from byway-key-xxxxxxxx…: 90.0 MiB in 19 entries, 1m 00s, 12.0 Mbit/s, verified; 1 entry is missing\n"
+    );
+    let broken = Transferred {
+        entries: 3,
+        seconds: 15.0,
+        goodput_bps: 16e6,
+        arrived: Some(30 << 20),
+        total: Some(300 << 20),
+        origin,
+        ..Transferred::default()
+    };
+    assert_eq!(
+        told(broken),
+        "photos\\n from byway-key-xxxxxxxx…: 30.0 MiB of 300 MiB arrived, 15.0 s, 16.0 Mbit/s; it is kept, 3 entries are complete\n"
+    );
+    let stream = Transferred { bytes: 1 << 20, entries: 1, seconds: 1.0, ..Transferred::default() };
+    assert_eq!(told(stream), "1.00 MiB in 1 entry, 1.00 s, 0.00 bit/s, NOT verified\n");
+}
+
+#[test]
+fn bars_need_a_terminal_that_moves_its_cursor() {
+    assert!([Some("xterm-256color"), Some("linux"), Some("screen")].into_iter().all(can_draw));
+    assert!(![None, Some(""), Some("dumb")].into_iter().any(can_draw));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::args::Global;
 use crate::args::verbs::Recv;
 use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Outcome, Output, Reach, Ready, ResultEvent};
+use crate::output::{Event, Outcome, Output, Reach, Ready, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
 use crate::state::{Standing, StateDir};
 use crate::ticket::{GreetedRelay, Ticket};
@@ -14,6 +14,7 @@ use crate::transfer::{
     Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, TicketOwner, sockets,
     wall_clock, window,
 };
+use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_engine::Config;
 use byway_files::{Sink, SinkOptions, expire_partials};
@@ -285,6 +286,7 @@ fn serve(
             && let Some(exit) = signals.stop()
         {
             stop = Some(exit);
+            output.stopping();
             receiving.cancel();
         }
         if idle && receiving.is_over() {
@@ -315,15 +317,17 @@ fn conclude(received: Received, output: &mut Output) -> Exit {
         }
         Err(failure) => (failure.exit(), Some(failure.to_string())),
     };
-    let outcome = Outcome::Transfer {
+    let outcome = Outcome::Transfer(Box::new(Transferred {
         bytes,
         kept: received.kept,
         entries: received.entries,
         seconds,
-        goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+        goodput_bps: Rate::of(bytes.saturating_sub(received.kept), seconds).0,
         verified: exit == Exit::Ok,
         paths: Vec::new(),
-    };
+        failed: received.failed,
+        ..Transferred::default()
+    }));
     output.emit(&Event::Result(ResultEvent {
         verb: "recv",
         exit: exit as u8,

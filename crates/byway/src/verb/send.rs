@@ -4,12 +4,12 @@ use super::show::Show;
 use crate::args::Global;
 use crate::args::verbs::{Priority, Send};
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Outcome, Output, ResultEvent};
+use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
 use crate::state::StateDir;
 use crate::ticket::Ticket;
 use crate::transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate};
 use anyhow::{Context as _, Result};
 use byway_control::{Class, Controller, Sender};
 use byway_engine::Config;
@@ -104,6 +104,7 @@ fn watch(
             && let Some(exit) = signals.stop()
         {
             stop = Some(exit);
+            output.stopping();
             sending.cancel();
         }
         if sending.is_over() {
@@ -135,15 +136,17 @@ fn conclude(sent: Sent, stop: Option<Exit>, piped: bool, output: &mut Output) ->
     } else {
         (Exit::Ok, None)
     };
-    let outcome = Outcome::Transfer {
+    let outcome = Outcome::Transfer(Box::new(Transferred {
         bytes,
         kept: sent.kept,
         entries: sent.entries,
         seconds,
-        goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+        goodput_bps: Rate::of(bytes.saturating_sub(sent.kept), seconds).0,
         verified: !sent.damaged && sent.failed == 0,
         paths: super::show::totals(&sent.paths),
-    };
+        failed: sent.failed + sent.unsent,
+        ..Transferred::default()
+    }));
     output.emit(&Event::Result(ResultEvent {
         verb: "send",
         exit: exit as u8,

@@ -1,0 +1,88 @@
+//! Lines at the bottom of a terminal that are drawn anew again and again, below what is printed for good.
+//!
+//! The cursor rests behind the last of them, with room for what a terminal echoes when a key is pressed (`^C`): had the echo no room
+//! there it would go to the next line, and what is erased afterwards would be one line too low.
+
+use super::fit::{breadth, cut};
+use std::fmt::Write as _;
+use std::io::Write;
+
+/// Columns that stay free behind each line.
+const MARGIN: usize = 6;
+/// Fewer columns are no terminal to draw on: such lines wrap.
+const NARROWEST: usize = 20;
+
+/// Draws and erases.
+pub(super) struct Painter {
+    out: Box<dyn Write + Send>,
+    /// Columns and rows of the terminal.
+    size: Box<dyn Fn() -> (usize, usize) + Send>,
+    /// The columns that each line takes which stands there now.
+    drawn: Vec<usize>,
+}
+
+impl Painter {
+    pub fn new(out: Box<dyn Write + Send>, size: Box<dyn Fn() -> (usize, usize) + Send>) -> Self {
+        Self { out, size, drawn: Vec::new() }
+    }
+
+    /// Columns that a line may take.
+    pub fn columns(&self) -> usize {
+        (self.size)().0.max(NARROWEST) - MARGIN
+    }
+
+    /// Replaces the lines that stand there by these, as far as the terminal has room.
+    pub fn draw(&mut self, lines: &[String]) {
+        let (columns, (_, rows)) = (self.columns(), (self.size)());
+        let mut text = self.erased();
+        for line in lines.iter().take(rows.saturating_sub(1).max(1)) {
+            let line = cut(line, columns);
+            let start = if self.drawn.is_empty() { "" } else { "\r\n" };
+            // Formatting into a string cannot fail.
+            let _ = write!(text, "{start}{line}");
+            self.drawn.push(breadth(&line));
+        }
+        self.put(&text);
+    }
+
+    /// Prints lines above those that are drawn anew.
+    pub fn print(&mut self, lines: &str) {
+        let mut text = self.erased();
+        for line in lines.lines() {
+            let _ = write!(text, "{line}\r\n");
+        }
+        self.put(&text);
+    }
+
+    /// Leaves nothing of what was drawn.
+    pub fn clear(&mut self) {
+        let text = self.erased();
+        self.put(&text);
+    }
+
+    /// What erases the lines that stand there, wrapped though they are if the terminal has become narrower.
+    fn erased(&mut self) -> String {
+        if self.drawn.is_empty() {
+            return String::new();
+        }
+        let columns = (self.size)().0.max(1);
+        let rows: usize = self.drawn.drain(..).map(|line| line.max(1).div_ceil(columns)).sum();
+        match rows {
+            1 => "\r\x1b[J".into(),
+            rows => format!("\r\x1b[{}A\x1b[J", rows - 1),
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        if !text.is_empty() {
+            // The terminal may be gone; what is drawn there is for whoever looks.
+            let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        }
+    }
+}
+
+impl Drop for Painter {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
