@@ -2,10 +2,12 @@
 
 use super::attempt::Success;
 use super::effort::Care;
-use super::{Admit, COOKIES_ABOVE, Endpoint, EndpointEvent, Handle, MOST_ANSWERS, MOST_UNCONFIRMED, Slot};
+use super::network::Network;
+use super::waiting::{Standing, Verdict};
+use super::{Admit, COOKIES_ABOVE, Endpoint, EndpointEvent, Handle, MOST_ANSWERS, Slot};
 use crate::config::Params;
 use crate::connection::{Connection, Inbound, Rejected, Role, close};
-use crate::handshake::{Answer, digest};
+use crate::handshake::{Answer, PublicKey, digest};
 use crate::route::{Route, Source, Through};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -155,7 +157,7 @@ impl Endpoint {
             self.dropped.hellos += 1;
             return;
         };
-        if self.answers.len() >= MOST_ANSWERS || self.unconfirmed >= MOST_UNCONFIRMED {
+        if self.answers.len() >= MOST_ANSWERS {
             self.dropped.hellos += 1;
             return;
         }
@@ -164,16 +166,18 @@ impl Endpoint {
             return;
         }
         let greeting = Params::of(&self.config).payload(&self.greeting);
-        let care = self.effort.care(now);
+        let network = Network::of(source.remote.ip());
+        let shown = self.responder.shows_cookie(now, source.remote, packet).then_some(network);
+        let care = self.effort.care(now, shown);
         if care == Care::Drop {
             self.dropped.hellos += 1;
             return;
         }
-        let demand_cookie = self.unconfirmed >= COOKIES_ABOVE || care == Care::Cookie;
+        let demand_cookie = self.waiting.len() >= COOKIES_ABOVE || care == Care::Cookie;
         let computed = self.responder.computed();
         let answer = self.responder.on_hello(now, source.remote, packet, demand_cookie, &greeting);
         if self.responder.computed() != computed {
-            self.effort.spend(now);
+            self.effort.spend(now, shown);
         }
         match answer {
             Answer::Retry(bytes) | Answer::Refuse { bytes, .. } => {
@@ -192,6 +196,19 @@ impl Endpoint {
                         (byway_control::Class::Background.controller(0), Some((code, reason)))
                     }
                 };
+                let standing = match rejected {
+                    Some(_) => Standing::Refused,
+                    None if self.is_connected_to(established.peer) => Standing::Known,
+                    None => Standing::Welcome,
+                };
+                match self.waiting.judge(network, standing, |most| self.random.below(most)) {
+                    Verdict::Room => {}
+                    Verdict::Instead(other) => self.remove(other),
+                    Verdict::Full => {
+                        self.dropped.hellos += 1;
+                        return;
+                    }
+                }
                 let success = Success {
                     established,
                     params,
@@ -216,12 +233,20 @@ impl Endpoint {
                     Slot::Connection { connection, announced: false, digest: Some(digest) },
                     Vec::new(),
                 );
-                self.unconfirmed += 1;
+                self.waiting.insert(handle, network, standing);
                 self.answered.insert(digest, bytes.clone());
                 self.answers.push_back((route.clone(), bytes));
                 self.settle(now, handle);
             }
         }
+    }
+
+    /// Whether a peer with this key has shown that it is there.
+    fn is_connected_to(&self, peer: PublicKey) -> bool {
+        self.entries.values().any(|entry| match &entry.slot {
+            Slot::Connection { connection, .. } => connection.is_confirmed() && connection.peer() == peer,
+            Slot::Attempt(_) => false,
+        })
     }
 
     pub(super) fn on_send_error(&mut self, now: Instant, error: &SendError) {

@@ -1,6 +1,8 @@
 //! How much work strangers may cause. A HELLO is answered with multiplications on the curve: nothing costs more of what nobody
 //! has to prove anything for, and who forges HELLOs that fit no key pays nothing for it.
 
+use super::network::Network;
+use alloc::collections::BTreeMap;
 use byway_wire::{Duration, Instant};
 
 /// Time that must pass for each HELLO computed on: 200 a second are a few hundredths of a core.
@@ -9,6 +11,12 @@ const PACE: Duration = Duration::from_millis(5);
 const BURST: u32 = 64;
 /// So many more, of senders that showed that they receive at their address, before none is computed on.
 const MOST: u32 = 1_024;
+/// The same for one network, once cookies are asked for: a fourth of all, so that no single one uses up what there is.
+const NETWORK_PACE: Duration = Duration::from_millis(20);
+/// So many at once of one network.
+const NETWORK_BURST: u32 = 16;
+/// Networks with a meter of their own.
+const MOST_NETWORKS: usize = 1_024;
 
 /// What to do with a HELLO that nobody has looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,29 +29,41 @@ pub(super) enum Care {
     Drop,
 }
 
-/// A meter of HELLOs computed on: a leaky bucket as one point in time.
+/// Meters of HELLOs computed on: leaky buckets, each as one point in time.
 #[derive(Debug, Default)]
 pub(super) struct Effort {
-    /// When it is empty.
+    /// When that of all is empty.
     rested_at: Instant,
+    /// When that of a network is, whose senders showed that they receive there.
+    networks: BTreeMap<Network, Instant>,
 }
 
 impl Effort {
-    /// What there is room for.
-    pub(super) fn care(&self, now: Instant) -> Care {
+    /// What there is room for. `shown`: the sender's network, if it shows a cookie.
+    pub(super) fn care(&self, now: Instant, shown: Option<Network>) -> Care {
         let debt = self.rested_at.since(now);
         if debt < PACE * BURST {
-            Care::None
-        } else if debt < PACE * (BURST + MOST) {
-            Care::Cookie
-        } else {
-            Care::Drop
+            return Care::None;
         }
+        let own = shown.and_then(|network| self.networks.get(&network)).map(|rested_at| rested_at.since(now));
+        if debt >= PACE * (BURST + MOST) || own.is_some_and(|own| own >= NETWORK_PACE * NETWORK_BURST) {
+            return Care::Drop;
+        }
+        Care::Cookie
     }
 
     /// One was computed on.
-    pub(super) fn spend(&mut self, now: Instant) {
+    pub(super) fn spend(&mut self, now: Instant, shown: Option<Network>) {
         self.rested_at = self.rested_at.max(now) + PACE;
+        let Some(network) = shown else { return };
+        if self.networks.len() >= MOST_NETWORKS && !self.networks.contains_key(&network) {
+            self.networks.retain(|_, rested_at| *rested_at > now);
+        }
+        // Where so many come at once, the meter of all has to do.
+        if self.networks.len() < MOST_NETWORKS || self.networks.contains_key(&network) {
+            let rested_at = self.networks.entry(network).or_default();
+            *rested_at = (*rested_at).max(now) + NETWORK_PACE;
+        }
     }
 }
 
@@ -51,18 +71,41 @@ impl Effort {
 mod tests {
     use super::*;
 
+    fn network(number: u32) -> Option<Network> {
+        Some(Network::of((number << 8).to_be_bytes().into()))
+    }
+
     #[test]
     fn a_burst_is_free_then_cookies_then_nothing_and_rest_helps() {
         let mut effort = Effort::default();
         let mut now = Instant::from_millis(1_000);
         for spent in 0..BURST + MOST {
-            assert_eq!(effort.care(now), if spent < BURST { Care::None } else { Care::Cookie });
-            effort.spend(now);
+            let care = effort.care(now, network(spent / 8));
+            assert_eq!(care, if spent < BURST { Care::None } else { Care::Cookie });
+            effort.spend(now, network(spent / 8));
         }
-        assert_eq!(effort.care(now), Care::Drop);
+        assert_eq!(effort.care(now, network(5_000)), Care::Drop);
         now += PACE;
-        assert_eq!(effort.care(now), Care::Cookie);
+        assert_eq!(effort.care(now, network(5_000)), Care::Cookie);
         now += PACE * MOST;
-        assert_eq!(effort.care(now), Care::None);
+        assert_eq!(effort.care(now, None), Care::None);
+    }
+
+    #[test]
+    fn one_network_does_not_use_up_what_there_is_for_all() {
+        let mut effort = Effort::default();
+        let mut dropped = 0;
+        for millis in 0..60_000 {
+            let now = Instant::from_millis(millis);
+            match effort.care(now, network(1)) {
+                Care::Drop => dropped += 1,
+                _ => effort.spend(now, network(1)),
+            }
+            assert_ne!(effort.care(now, network(2)), Care::Drop);
+            assert_ne!(effort.care(now, None), Care::Drop);
+        }
+        assert!(dropped > 45_000, "{dropped}");
+        (0..100_000).for_each(|number| effort.spend(Instant::from_millis(60_000), network(number)));
+        assert!(effort.networks.len() <= MOST_NETWORKS);
     }
 }

@@ -5,9 +5,11 @@ mod attempt;
 mod demux;
 mod effort;
 mod fit;
+mod network;
 mod recent;
 mod relays;
 mod steady;
+mod waiting;
 
 use crate::config::Config;
 use crate::connection::timers::{Armed, Timers, claim};
@@ -32,11 +34,10 @@ pub use fit::Unfit;
 use recent::Recent;
 pub use relays::{Reach, RelayTrouble};
 use steady::Steady;
+use waiting::Waiting;
 
 /// Unconfirmed connections beyond which a HELLO must show a cookie.
 const COOKIES_ABOVE: usize = 64;
-/// Unconfirmed connections beyond which a HELLO is refused.
-const MOST_UNCONFIRMED: usize = 1024;
 /// Handshake answers that wait to be sent.
 const MOST_ANSWERS: usize = 256;
 /// What is due at once is looked at so much later.
@@ -175,7 +176,7 @@ pub struct Endpoint {
     recent: Recent,
     attempts: BTreeMap<ConnectionId, Handle>,
     answered: BTreeMap<HelloDigest, Vec<u8>>,
-    unconfirmed: usize,
+    waiting: Waiting,
     effort: Effort,
     relays: Vec<relays::Relay>,
     next_relay: u32,
@@ -212,7 +213,7 @@ impl Endpoint {
             recent: Recent::new(),
             attempts: BTreeMap::new(),
             answered: BTreeMap::new(),
-            unconfirmed: 0,
+            waiting: Waiting::default(),
             effort: Effort::default(),
             relays: Vec::new(),
             next_relay: 0,
@@ -347,7 +348,7 @@ impl Endpoint {
                     self.ids.remove(&id);
                     self.recent.forget(id);
                 }
-                self.unconfirmed -= usize::from(!connection.is_confirmed());
+                self.waiting.remove(handle);
                 if let Some(digest) = digest {
                     self.answered.remove(&digest);
                 }
@@ -389,7 +390,7 @@ impl Endpoint {
                 }
                 if connection.is_confirmed() && !*announced {
                     *announced = true;
-                    self.unconfirmed -= 1;
+                    self.waiting.remove(handle);
                     if !connection.is_closing() {
                         self.events.push_back(EndpointEvent::Accepted(handle));
                     }

@@ -71,6 +71,12 @@ impl Responder {
         self.computed
     }
 
+    /// Whether a HELLO that came from `remote`, as a whole datagram, shows that its sender receives there.
+    #[must_use]
+    pub fn shows_cookie(&self, now: Instant, remote: SocketAddr, datagram: &[u8]) -> bool {
+        matches!(Handshake::read(datagram), Ok(Handshake::Hello { cookie, .. }) if self.cookies.check(now, remote, cookie))
+    }
+
     /// Takes a HELLO that came from `remote`, as a whole datagram. With `demand_cookie` (as under load) nothing is computed
     /// before its sender has shown that it receives at `remote`. `payload` is what to tell an initiator: encrypted, at
     /// most [`MAX_PAYLOAD`] bytes (beyond that nobody is answered).

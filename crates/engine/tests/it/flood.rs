@@ -1,13 +1,15 @@
 //! Strangers by the million: what they send costs no memory, next to no answers, and no more work than was meant for them.
 
-use crate::common::liar::{Bench, liar};
-use crate::common::{MS, strangers::hello};
+use crate::common::MS;
+use crate::common::liar::{Bench, liar, put, seal};
+use crate::common::strangers::{attempt, hello};
 use crate::heap::Heap;
-use byway_engine::Config;
+use byway_engine::handshake::{Established, Initiator, Progress};
+use byway_engine::{Config, EndpointEvent};
 use byway_sim::Random;
 use byway_wire::frame::{self, Frame, Object};
 use byway_wire::packet::{Handshake, RefuseReason};
-use byway_wire::{Datagram, Ecn, Input, Local, Machine, ObjectId, Out, Writer};
+use byway_wire::{Datagram, Ecn, Input, Local, Machine, ObjectId, Out, PathId, Writer};
 use std::net::SocketAddr;
 
 const MANY: u64 = 1_000_000;
@@ -89,6 +91,94 @@ impl Flood {
         let dropped = self.bench.honest.dropped();
         dropped.unknown + dropped.stray + dropped.forged + dropped.replayed + dropped.hellos
     }
+}
+
+/// A sender, as far as its first message.
+struct Caller {
+    initiator: Initiator,
+    address: SocketAddr,
+    keys: Option<Established>,
+}
+
+impl Caller {
+    fn new(number: u32, said: &[u8], address: &str) -> Self {
+        Self { initiator: attempt(number, said), address: address.parse().unwrap(), keys: None }
+    }
+
+    /// Says hello, and once more with the cookie if one is asked for. Returns whether it is answered.
+    fn call(&mut self, flood: &mut Flood) -> bool {
+        for _ in 0..2 {
+            let hello = self.initiator.hello();
+            let honest = &mut flood.bench.honest;
+            let answers = put(honest, flood.bench.now, self.address, &hello);
+            let Some((_, answer)) = answers.iter().find(|(to, _)| *to == self.address) else { return false };
+            match self.initiator.on_packet(&Handshake::read(answer).unwrap()) {
+                Ok(Progress::Established(keys)) => {
+                    self.keys = Some(*keys);
+                    return true;
+                }
+                Ok(Progress::SendHello) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        false
+    }
+
+    /// Sends its first packet. Returns whether the connection is accepted.
+    fn confirm(&mut self, flood: &mut Flood) -> bool {
+        let keys = self.keys.as_mut().unwrap();
+        let packet = seal(keys, flood.bench.now, PathId(0), 0, |writer| Frame::Ping.write(writer));
+        put(&mut flood.bench.honest, flood.bench.now, self.address, &packet);
+        let events = std::iter::from_fn(|| flood.bench.honest.next_event());
+        events.filter(|event| matches!(event, EndpointEvent::Accepted(_))).count() > 0
+    }
+}
+
+/// Senders that receive at their addresses, all of one network, come this often while `honest` ones call from time to time.
+fn a_network_calls(per_second: u32, seconds: u32, said: &[u8], honest: &[&str]) {
+    let mut flood = Flood::new();
+    let mut waiting = Vec::new();
+    let places = flood.bench.honest.handles().count();
+    for number in 0..per_second * seconds {
+        flood.bench.now += MS * 1000 / per_second;
+        let address = format!("203.0.113.{}:6000", number % 200);
+        Caller::new(number, said, &address).call(&mut flood);
+        flood.wake();
+        if number % per_second == per_second / 2 {
+            for (index, address) in honest.iter().enumerate() {
+                let mut caller = Caller::new(1_000_000 * (index as u32 + 1) + number, b"", address);
+                assert!(caller.call(&mut flood), "{address} is not answered after {number}");
+                waiting.push((number, caller));
+            }
+        }
+        // Its answer and its first packet take a tenth of a second.
+        while let Some((came, _)) = waiting.first()
+            && number - came >= per_second / 10
+        {
+            let (came, mut caller) = waiting.remove(0);
+            assert!(caller.confirm(&mut flood), "{} of {came} is forgotten", caller.address);
+        }
+    }
+    let taken = flood.bench.honest.handles().count() - places - seconds as usize * honest.len();
+    assert!(taken <= 64, "{taken} places");
+}
+
+/// One network with addresses of its own, and no permission, leaves room for others and for who is welcome in it.
+#[test]
+fn a_network_that_calls_without_end_leaves_room_for_others() {
+    a_network_calls(150, 12, b"no", &["198.51.100.1:5000", "203.0.113.250:5000"]);
+}
+
+/// The same if it is welcome.
+#[test]
+fn a_network_of_welcome_callers_leaves_room_for_others() {
+    a_network_calls(150, 12, b"", &["198.51.100.1:5000"]);
+}
+
+/// The same if it calls more often than there are computations for all.
+#[test]
+fn a_network_that_calls_often_does_not_use_up_the_computations() {
+    a_network_calls(1_000, 8, b"no", &["198.51.100.1:5000", "[2001:db8::1]:5000"]);
 }
 
 #[test]

@@ -60,6 +60,27 @@ pub fn drain(endpoint: &mut Endpoint, now: Instant) -> Vec<(SocketAddr, Vec<u8>)
     sent
 }
 
+/// A packet with these frames, sealed with these keys.
+pub fn seal(
+    keys: &mut Established,
+    now: Instant,
+    path: PathId,
+    number: u64,
+    frames: impl FnOnce(&mut Writer<'_>),
+) -> Vec<u8> {
+    let mut packet = vec![0; 1472];
+    let mut writer = Writer::new(&mut packet[..1472 - TAG_LEN]);
+    let connection = connection_id(&keys.send_ids, path);
+    let epoch = keys.sealer.epoch(now);
+    Header { connection, number: number as u32, epoch }.write(&mut writer);
+    writer.u32(now.as_micros() as u32);
+    frames(&mut writer);
+    let length = writer.len() + TAG_LEN;
+    packet.truncate(length);
+    keys.sealer.seal(path, number, &mut packet, HEADER_LEN).unwrap();
+    packet
+}
+
 impl Bench {
     pub fn new(config: Config) -> Self {
         let mut honest = Receiver::new(9, config.clone(), Suites::SECURE).endpoint;
@@ -87,17 +108,7 @@ impl Bench {
     /// A packet with these frames, sealed with valid keys.
     pub fn packet(&mut self, path: u32, frames: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
         let number = self.numbers.entry(path).or_default();
-        let path = PathId(path);
-        let mut packet = vec![0; 1472];
-        let mut writer = Writer::new(&mut packet[..1472 - TAG_LEN]);
-        let connection = connection_id(&self.keys.send_ids, path);
-        let epoch = self.keys.sealer.epoch(self.now);
-        Header { connection, number: *number as u32, epoch }.write(&mut writer);
-        writer.u32(self.now.as_micros() as u32);
-        frames(&mut writer);
-        let length = writer.len() + TAG_LEN;
-        packet.truncate(length);
-        self.keys.sealer.seal(path, *number, &mut packet, HEADER_LEN).unwrap();
+        let packet = seal(&mut self.keys, self.now, PathId(path), *number, frames);
         *number += 1;
         packet
     }

@@ -14,11 +14,15 @@ use std::rc::Rc;
 
 /// A HELLO to the receiver of [`parallel`], each number another one.
 pub fn hello(number: u32) -> Vec<u8> {
+    attempt(number, b"").hello()
+}
+
+/// An attempt to connect to the receiver of [`parallel`], saying this; each number another one.
+pub fn attempt(number: u32, said: &[u8]) -> Initiator {
     let mut seed = [0x3c; 32];
     seed[..4].copy_from_slice(&number.to_be_bytes());
-    let said = Params::of(&Config::default()).payload(b"");
-    let initiator = Initiator::new(&identity(77), identity(9).public(), &said, Suites::SECURE, seed);
-    initiator.unwrap().hello()
+    let said = Params::of(&Config::default()).payload(said);
+    Initiator::new(&identity(77), identity(9).public(), &said, Suites::SECURE, seed).unwrap()
 }
 
 pub fn receiver_address() -> SocketAddr {
