@@ -13,7 +13,8 @@ mod table;
 
 pub use event::{
     Claim, DemoPath, EmulatedLab, Event, Experiment, Harm, Origin, Outcome, PathChange, PathProgress,
-    PathTotal, Pause, PingPath, Progress, Reach, Ready, RelayCounters, ResultEvent, Transferred, VERSION,
+    PathTotal, Pause, PingPath, Progress, Reach, Ready, RelayCounters, ResultEvent, Transferred, TriedWay,
+    VERSION,
 };
 pub use table::{Align, Table};
 

@@ -367,6 +367,11 @@ pub enum Outcome {
     },
     /// `gateway check`.
     Check(Box<crate::gateway::check::Report>),
+    /// `send` and `ping`, of a receiver that does not answer.
+    Unreached {
+        /// Every way that was tried.
+        tried: Vec<TriedWay>,
+    },
     /// Nothing: it failed before there was anything.
     Nothing {},
 }
@@ -406,6 +411,20 @@ pub struct Transferred {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// A way to a receiver that does not answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct TriedWay {
+    /// Where datagrams went first: the receiver's address, or a relay's.
+    pub address: String,
+    /// Whether it is a relay's.
+    pub relay: bool,
+    /// What came back: `nothing`, `port_unreachable`, `host_unreachable`, `network_unreachable`, `forbidden`, `too_narrow`,
+    /// `relay_silent`, `relay_refuses`, …
+    pub heard: &'static str,
+    /// The same, for a person.
+    pub reason: String,
 }
 
 /// A network of the lab on this machine.

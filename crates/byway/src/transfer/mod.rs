@@ -34,7 +34,9 @@ pub mod sockets;
 mod start;
 mod taking;
 mod tally;
+mod unreached;
 mod uplinks;
+mod ways;
 mod writer;
 
 pub use gate::{Gate, Taken, TicketOwner};
@@ -45,6 +47,7 @@ pub use preamble::{Kind, Preamble};
 pub use receiver::{Destination, Received, Receiving, ReceivingPlan};
 pub use sender::{Payload, Sending, SendingPlan, Sent};
 pub use tally::{PathTally, Tally};
+pub use ways::{Heard, Tried};
 
 use crate::exit::{Exit, Failure};
 use byway_engine::connection::close;

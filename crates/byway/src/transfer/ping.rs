@@ -1,7 +1,8 @@
 //! Sees whether a receiver is there: connects a few times over every way there is, and moves nothing.
 
 use super::preamble::{Kind, Preamble};
-use super::sender::not_connected;
+use super::unreached::not_connected;
+use super::ways::{Tried, Ways};
 use super::{failure_of, route_name};
 use crate::exit::Failure;
 use crate::identity::Identity;
@@ -11,7 +12,9 @@ use byway_control::Class;
 use byway_engine::connection::path::State;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::{self, PublicKey};
-use byway_engine::{Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach, RelayTrouble};
+use byway_engine::{
+    Config, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach, RelayTrouble,
+};
 use byway_net::{Clock, Flow, Owner, Socket};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
@@ -56,12 +59,14 @@ pub struct Pings {
     pub routes: Vec<Pinged>,
     /// Relays that did not, and why.
     pub troubles: Vec<String>,
+    /// Why nobody answered, if so, and what came back on each way.
+    pub unreached: Option<(Failure, Vec<Tried>)>,
 }
 
 /// Pings; returns after the last round.
 ///
 /// # Errors
-/// The receiver does not answer, or does not let this host in.
+/// The receiver does not let this host in, or cannot be asked.
 pub fn ping(plan: PingPlan) -> Result<Pings> {
     let endpoint = Endpoint::new(EndpointConfig {
         identity: handshake::Identity::from_secret(*plan.identity.secret().expose()),
@@ -71,8 +76,12 @@ pub fn ping(plan: PingPlan) -> Result<Pings> {
         admission: None,
         greeting: Vec::new(),
     });
-    let locals = plan.sockets.iter().map(Socket::address).collect();
+    let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
+    let met = plan.ticket.relays.iter().map(|relay| relay.word.clone());
+    let ways = Ways::new(&plan.ticket.addresses, met, &locals);
     let owner = Pinger {
+        ways,
+        unreached: None,
         ticket: plan.ticket,
         relays: plan.relays,
         rounds: plan.rounds,
@@ -98,7 +107,7 @@ pub fn ping(plan: PingPlan) -> Result<Pings> {
     if let Some(failure) = owner.failure {
         return Err(failure.into());
     }
-    let sent = owner.begun;
+    let (sent, unreached) = (owner.begun, owner.unreached);
     let routes = owner.found.into_iter().map(|(name, rtts)| Pinged { name, sent, rtts }).collect();
     let mut troubles: Vec<String> = owner
         .troubles
@@ -108,7 +117,7 @@ pub fn ping(plan: PingPlan) -> Result<Pings> {
         .collect();
     // From several local sockets it looks the same.
     troubles.dedup();
-    Ok(Pings { routes, troubles })
+    Ok(Pings { routes, troubles, unreached })
 }
 
 struct Pinger {
@@ -127,6 +136,9 @@ struct Pinger {
     troubles: Vec<(SocketAddr, RelayTrouble)>,
     relays_up: BTreeSet<SocketAddr>,
     failure: Option<Failure>,
+    /// Before it answered for the first time.
+    ways: Ways,
+    unreached: Option<(Failure, Vec<Tried>)>,
 }
 
 impl Owner for Pinger {
@@ -137,10 +149,17 @@ impl Owner for Pinger {
             self.on_event(endpoint, event, now);
         }
         self.look(endpoint, now);
-        if self.failure.is_none() && self.round < self.rounds && self.handle.is_none() {
+        if self.round == 0 && self.until.is_none() {
+            self.ways.look(now);
+            if self.ways.are_hopeless(now) {
+                self.give_up(ConnectError::NoAnswer);
+            }
+        }
+        let over = self.failure.is_some() || self.unreached.is_some();
+        if !over && self.round < self.rounds && self.handle.is_none() {
             self.begin(endpoint, now);
         }
-        let over = self.failure.is_some() || self.round == self.rounds;
+        let over = over || self.round == self.rounds;
         if over { Flow::Stop } else { Flow::Continue }
     }
 }
@@ -167,8 +186,13 @@ impl Pinger {
                     endpoint.add_relay(now, handle, word, None);
                 }
             }
-            Err(error) => self.failure = Some(not_connected(error)),
+            Err(error) => self.give_up(error),
         }
+    }
+
+    fn give_up(&mut self, error: ConnectError) {
+        let tried = self.ways.tried();
+        self.unreached = Some((not_connected(error, &tried), tried));
     }
 
     fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
@@ -184,7 +208,7 @@ impl Pinger {
             }
             EndpointEvent::Failed(handle, error) if self.handle == Some(handle) => {
                 if self.round == 0 {
-                    self.failure = Some(not_connected(error));
+                    self.give_up(error);
                 }
                 (self.handle, self.until) = (None, None);
                 self.round += 1;
@@ -195,6 +219,7 @@ impl Pinger {
                 endpoint.forget(handle);
             }
             EndpointEvent::RelayTrouble(_, relay, trouble) if self.round == 0 => {
+                self.ways.on_relay(relay, trouble);
                 self.troubles.push((relay, trouble));
             }
             _ => {}

@@ -7,7 +7,9 @@ use super::reader::TreeDone;
 use super::running::Running;
 use super::start::start_feed;
 use super::tally::{Counter, PathTally, state_name};
+use super::unreached::not_connected;
 use super::uplinks::Uplinks;
+use super::ways::{Tried, Ways};
 use super::{News, code_of, failure_of, route_name};
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
@@ -88,6 +90,8 @@ pub struct Sent {
     pub paths: Vec<PathTally>,
     /// The receiver was started anew meanwhile: the same again goes on from there.
     pub renewed: bool,
+    /// If the receiver did not answer: what came back on each way.
+    pub tried: Vec<Tried>,
 }
 
 /// A transfer that runs.
@@ -136,7 +140,9 @@ impl Sending {
             controller: plan.controller,
         };
         let told = question.relays.iter().map(|reach| (reach.word.clone(), Some(reach.clone())));
-        let relays = told.chain(plan.relays.into_iter().map(|word| (word, None))).collect();
+        let relays: Vec<_> = told.chain(plan.relays.into_iter().map(|word| (word, None))).collect();
+        let met = relays.iter().filter(|(_, reach)| reach.is_some()).map(|(word, _)| word.clone());
+        let ways = Ways::new(&question.addresses, met, &locals);
         let cancel = Arc::new(AtomicBool::new(false));
         let owner = Sender {
             connect: Some(connect),
@@ -160,6 +166,8 @@ impl Sending {
             probe: Probe::default(),
             probing: None,
             renewed: false,
+            ways,
+            tried: Vec::new(),
             reader,
         };
         let driver =
@@ -189,8 +197,8 @@ impl Sending {
         });
         let TreeDone { bytes, kept, entries, failed, unsent, damaged } = ending.done;
         let (outcome, seconds, paths) = (ending.outcome, ending.seconds, owner.counter.paths());
-        let renewed = owner.renewed;
-        Ok(Sent { outcome, bytes, kept, entries, failed, unsent, damaged, seconds, paths, renewed })
+        let (renewed, tried) = (owner.renewed, owner.tried);
+        Ok(Sent { outcome, bytes, kept, entries, failed, unsent, damaged, seconds, paths, renewed, tried })
     }
 }
 
@@ -235,6 +243,9 @@ pub struct Sender {
     probing: Option<Handle>,
     /// The receiver is there, but not the one that the connection is with.
     renewed: bool,
+    /// While it has not answered yet.
+    ways: Ways,
+    tried: Vec<Tried>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -249,6 +260,12 @@ impl Owner for Sender {
             self.on_event(event, now);
         }
         self.ask(endpoint, now);
+        if !self.connected && self.ending.is_none() {
+            self.ways.look(now);
+            if self.ways.are_hopeless(now) {
+                self.give_up(ConnectError::NoAnswer, now);
+            }
+        }
         for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
             endpoint.handle(now, Input::Link(change));
         }
@@ -289,7 +306,7 @@ impl Sender {
                     endpoint.add_relay(now, handle, &word, reach.as_ref());
                 }
             }
-            Err(error) => self.fail(not_connected(error), now),
+            Err(error) => self.give_up(error, now),
         }
     }
 
@@ -339,9 +356,10 @@ impl Sender {
             }
             EndpointEvent::Failed(_, error) => {
                 self.handle = None;
-                self.fail(not_connected(error), now);
+                self.give_up(error, now);
             }
             EndpointEvent::RelayTrouble(_, relay, trouble) => {
+                self.ways.on_relay(relay, trouble);
                 self.tell(News::Warning(format!(
                     "relay {relay}: {trouble}; the transfer goes on without it"
                 )));
@@ -426,6 +444,12 @@ impl Sender {
         }
     }
 
+    /// The receiver does not answer.
+    fn give_up(&mut self, error: ConnectError, now: Instant) {
+        self.tried = self.ways.tried();
+        self.fail(not_connected(error, &self.tried), now);
+    }
+
     fn fail(&mut self, failure: Failure, now: Instant) {
         if self.ending.is_none() {
             let done = TreeDone { bytes: self.counter.bytes(), ..TreeDone::default() };
@@ -445,57 +469,9 @@ fn least(own: Option<u64>, wanted: u64) -> Option<u64> {
     own.into_iter().chain(wanted).min()
 }
 
-/// Why there is no connection, for a person.
-pub(super) fn not_connected(error: ConnectError) -> Failure {
-    let (exit, sentence) = match error {
-        ConnectError::NoAnswer => (
-            Exit::Network,
-            "the receiver does not answer at any address of the ticket: is `byway recv` still running there, \
-             and does a firewall let UDP through? A relay may help (--relay)",
-        ),
-        ConnectError::Unreachable | ConnectError::NoRoute => (
-            Exit::Network,
-            "the receiver cannot be reached from here: no network leads to any address of the ticket; \
-             a relay may help (--relay)",
-        ),
-        ConnectError::WrongKey => (
-            Exit::NotAuthorised,
-            "the host at the ticket's address has another key than the ticket says: \
-             ask the receiver for a new ticket",
-        ),
-        ConnectError::Version => {
-            (Exit::Error, "the receiver runs an incompatible version of byway: update the older side")
-        }
-        ConnectError::Full => {
-            (Exit::Network, "the receiver has as many connections as it takes: try again later")
-        }
-        ConnectError::Impossible => {
-            (Exit::Usage, "the ticket holds a key that cannot be: ask for a new ticket")
-        }
-    };
-    Failure::new(exit, sentence)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_failure_to_connect_has_a_code_and_says_what_to_do() {
-        for (error, exit) in [
-            (ConnectError::NoRoute, Exit::Network),
-            (ConnectError::NoAnswer, Exit::Network),
-            (ConnectError::Unreachable, Exit::Network),
-            (ConnectError::Full, Exit::Network),
-            (ConnectError::WrongKey, Exit::NotAuthorised),
-            (ConnectError::Version, Exit::Error),
-            (ConnectError::Impossible, Exit::Usage),
-        ] {
-            let failure = not_connected(error);
-            assert_eq!(failure.exit(), exit, "{error:?}");
-            assert!(failure.to_string().contains(':'), "{failure}");
-        }
-    }
 
     #[test]
     fn the_lower_limit_counts() {

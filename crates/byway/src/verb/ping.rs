@@ -28,6 +28,9 @@ pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Res
     for trouble in pings.troubles {
         output.emit(&Event::Warning { message: trouble });
     }
+    if let Some((failure, tried)) = pings.unreached {
+        return Ok(super::show::unreached("ping", &failure, &tried, output));
+    }
     let paths: Vec<PingPath> = pings.routes.iter().map(summary).collect();
     let mut table = Table::new([
         ("path", Align::Left),

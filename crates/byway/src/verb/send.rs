@@ -128,6 +128,9 @@ fn conclude(sent: Sent, stop: Option<Exit>, piped: bool, output: &mut Output) ->
         let sentence = format!("stopped with {} sent{how}", Bytes(bytes));
         return Err(Failure::new(exit, sentence).into());
     }
+    if let (Err(failure), false) = (&sent.outcome, sent.tried.is_empty()) {
+        return Ok(super::show::unreached("send", failure, &sent.tried, output));
+    }
     sent.outcome?;
     let (exit, error) = if sent.damaged {
         (Exit::Integrity, Some("something arrived that is not what was sent: send it again"))
@@ -230,6 +233,7 @@ mod tests {
             seconds,
             paths: Vec::new(),
             renewed: false,
+            tried: Vec::new(),
         }
     }
 

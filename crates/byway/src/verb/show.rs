@@ -1,7 +1,10 @@
 //! What happens in a transfer, as events.
 
-use crate::output::{Event, Output, PathChange, PathProgress, PathTotal, Progress};
-use crate::transfer::{News, PathTally, Tally};
+use crate::exit::{Exit, Failure};
+use crate::output::{
+    Event, Outcome, Output, PathChange, PathProgress, PathTotal, Progress, ResultEvent, TriedWay,
+};
+use crate::transfer::{Heard, News, PathTally, Tally, Tried};
 
 /// Seconds between two events of progress.
 const EVERY: f64 = 1.0;
@@ -64,4 +67,25 @@ fn progress(tally: Tally) -> Progress {
 pub(super) fn totals(paths: &[PathTally]) -> Vec<PathTotal> {
     let total = |path: &PathTally| PathTotal { route: path.name.clone(), bytes: path.bytes, lost: path.lost };
     paths.iter().map(total).collect()
+}
+
+/// Tells that a receiver does not answer, and what came back on each way.
+pub(super) fn unreached(verb: &'static str, failure: &Failure, tried: &[Tried], output: &mut Output) -> Exit {
+    let ways = tried.iter().map(|way| TriedWay {
+        address: way.address.to_string(),
+        relay: matches!(way.heard, Heard::Relay(_)),
+        heard: way.heard.code(),
+        reason: way.heard.to_string(),
+    });
+    output.emit(&Event::Result(ResultEvent {
+        verb,
+        exit: failure.exit() as u8,
+        error: Some(failure.to_string()),
+        outcome: Outcome::Unreached { tried: ways.collect() },
+    }));
+    output.complain(&failure.to_string());
+    for way in tried {
+        output.say(&format!("  {way}"));
+    }
+    failure.exit()
 }

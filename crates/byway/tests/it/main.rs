@@ -13,4 +13,5 @@ mod signals;
 mod stuck;
 mod tickets;
 mod transfer;
+mod unreached;
 mod walls;
