@@ -12,6 +12,7 @@ mod emulated_gateways;
 mod files;
 mod gateway;
 mod namespaces;
+mod newcomer;
 mod plumbing;
 mod refusals;
 mod sites;
@@ -23,6 +24,7 @@ fn main() {
     }
     let tests = [
         namespaces::tests(),
+        newcomer::tests(),
         files::tests(),
         refusals::tests(),
         plumbing::tests(),
