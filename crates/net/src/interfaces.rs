@@ -1,7 +1,7 @@
 //! The addresses this host could send from: a path may start at each of them.
 
 use nix::ifaddrs::getifaddrs;
-use nix::net::if_::InterfaceFlags;
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,12 +11,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 pub struct Interface {
     /// The system's name of the interface, `eth0` for one. One interface may have several addresses.
     pub name: String,
+    /// The system's number of the interface; 0 if it is gone by now.
+    pub index: u32,
     /// The address to bind to.
     pub address: IpAddr,
+    /// Whether it is a loopback device, whose other addresses belong to the host as a whole: those of hosts that speak a routing
+    /// protocol, or whose uplinks have none of their own.
+    pub is_loopback: bool,
 }
 
-/// The addresses of all interfaces that are up and running, in a fixed order, without those that no other host can be
-/// reached from: loopback, link-local (a scope would be needed to bind them), unspecified, multicast.
+/// The addresses of all interfaces that are up and running, loopback devices included, in a fixed order, without those that no
+/// other host can be reached from: loopback, link-local (a scope would be needed to bind them), unspecified, multicast.
 ///
 /// # Errors
 ///
@@ -24,10 +29,12 @@ pub struct Interface {
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let running = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
     let mut usable: Vec<Interface> = getifaddrs()?
-        .filter(|entry| entry.flags.contains(running) && !entry.flags.contains(InterfaceFlags::IFF_LOOPBACK))
+        .filter(|entry| entry.flags.contains(running))
         .filter_map(|entry| {
             let address = entry.address.as_ref().and_then(ip)?;
-            Some(Interface { name: entry.interface_name, address })
+            let index = if_nametoindex(entry.interface_name.as_str()).unwrap_or(0);
+            let is_loopback = entry.flags.contains(InterfaceFlags::IFF_LOOPBACK);
+            Some(Interface { name: entry.interface_name, index, address, is_loopback })
         })
         .filter(|interface| may_start_a_path(interface.address))
         .collect();
@@ -78,7 +85,7 @@ mod tests {
 
     #[test]
     fn every_address_listed_can_be_bound_and_is_not_loopback() {
-        for Interface { name, address } in interfaces().unwrap() {
+        for Interface { name, address, .. } in interfaces().unwrap() {
             assert!(!address.is_loopback(), "{name} {address}");
             let bound = UdpSocket::bind((address, 0)).unwrap();
             assert_eq!(bound.local_addr().unwrap().ip(), address);

@@ -51,6 +51,7 @@ mod statistics;
 mod tun;
 mod wait;
 mod waker;
+mod ways_out;
 
 pub use clock::{Clock, unix_seconds};
 pub use control::{Control, Handle, Panicked, spawn, spawn_with};
@@ -62,3 +63,4 @@ pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
 pub use statistics::Statistics;
 pub use tun::{Tun, TunError, TunSource};
 pub use waker::Waker;
+pub use ways_out::way_out;

@@ -2,8 +2,16 @@
 
 use crate::args::words::Endpoint;
 use anyhow::Result;
-use byway_net::{BindError, Interface, Socket, interfaces};
+use byway_net::{BindError, Interface, Socket, interfaces, source_for, way_out};
+use std::collections::BTreeSet;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Stand for the Internet where the system is asked for a way there: a.root-servers.net. Nothing is sent to them.
+const INTERNET: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
+];
 
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
 pub(super) const MOST: usize = 8;
@@ -32,7 +40,7 @@ pub fn listening(asked: &[Endpoint], before: Option<u16>) -> Result<Vec<Socket>>
     }
 }
 
-/// Sockets to send from: those asked for, or else one per address of this host that may reach one of `destinations`.
+/// Sockets to send from: those asked for, or else one per address of this host from which one of `destinations` is reached.
 ///
 /// # Errors
 /// An address that was asked for cannot be bound; or none of this host's can.
@@ -43,8 +51,8 @@ pub fn sending(asked: &[Endpoint], destinations: &[IpAddr]) -> Result<Vec<Socket
     let wanted = |v4: bool, loopback: bool| {
         destinations.iter().any(|ip| ip.is_ipv4() == v4 && ip.is_loopback() == loopback)
     };
-    let mut ips: Vec<IpAddr> =
-        own_addresses().into_iter().filter(|ip| wanted(ip.is_ipv4(), false)).take(MOST).collect();
+    let mut ips = uplinks(destinations).unwrap_or_default();
+    ips.truncate(MOST);
     let families: [(IpAddr, IpAddr); 2] = [
         (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::LOCALHOST.into()),
         (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::LOCALHOST.into()),
@@ -53,7 +61,7 @@ pub fn sending(asked: &[Endpoint], destinations: &[IpAddr]) -> Result<Vec<Socket
         if wanted(any.is_ipv4(), true) {
             ips.push(loopback);
         }
-        // The system may know a way that the list of interfaces does not show.
+        // The network may come later.
         if wanted(any.is_ipv4(), false)
             && !ips.iter().any(|ip| ip.is_ipv4() == any.is_ipv4() && !ip.is_loopback())
         {
@@ -71,6 +79,41 @@ pub fn sending(asked: &[Endpoint], destinations: &[IpAddr]) -> Result<Vec<Socket
     }
 }
 
+/// Addresses of this host from which datagrams reach one of `destinations` elsewhere, the best first: the ones that the system
+/// chooses, on whatever interface they are, and those of interfaces by which such datagrams leave. From any other address they
+/// would leave by an interface that is used already.
+///
+/// # Errors
+/// The list of interfaces cannot be read.
+pub(super) fn uplinks(destinations: &[IpAddr]) -> io::Result<Vec<IpAddr>> {
+    let elsewhere: Vec<IpAddr> = destinations.iter().copied().filter(|ip| !ip.is_loopback()).collect();
+    let leads_out = |own: &Interface| elsewhere.iter().any(|to| leads_to(own, *to));
+    Ok(best_first(interfaces()?, &elsewhere, leads_out))
+}
+
+/// Those of the addresses from which the system sends to `destinations`, then others that are wanted too, public ones before.
+fn best_first(
+    interfaces: Vec<Interface>,
+    destinations: &[IpAddr],
+    wanted: impl Fn(&Interface) -> bool,
+) -> Vec<IpAddr> {
+    let chosen: BTreeSet<IpAddr> = destinations.iter().filter_map(|to| source_for(*to)).collect();
+    let mut ranked: Vec<(bool, bool, IpAddr)> = interfaces
+        .into_iter()
+        .filter(|own| chosen.contains(&own.address) || !own.is_loopback && wanted(own))
+        .map(|own| (!chosen.contains(&own.address), is_private(own.address), own.address))
+        .collect();
+    ranked.sort();
+    ranked.dedup();
+    ranked.into_iter().map(|(.., address)| address).collect()
+}
+
+/// Whether datagrams from an address leave by its interface. If the system does not tell, they may.
+fn leads_to(own: &Interface, destination: IpAddr) -> bool {
+    own.address.is_ipv4() == destination.is_ipv4()
+        && way_out(own.address, destination).map_or(true, |by| by == Some(own.index))
+}
+
 /// Binds what was asked for, with `port` where none was named.
 ///
 /// # Errors
@@ -82,7 +125,8 @@ pub fn bind_all(asked: &[Endpoint], port: u16) -> Result<Vec<Socket>> {
 /// Where others find these sockets: for one bound to all addresses, each of the host's.
 #[must_use]
 pub fn reachable_at(sockets: &[Socket]) -> Vec<SocketAddr> {
-    let own = own_addresses();
+    // Without the list there is still the unspecified address.
+    let own = best_first(interfaces().unwrap_or_default(), &INTERNET, |_| true);
     let mut found = Vec::new();
     for socket in sockets {
         let address = socket.address();
@@ -101,14 +145,10 @@ pub fn reachable_at(sockets: &[Socket]) -> Vec<SocketAddr> {
     found
 }
 
-/// Addresses of this host that others may know, the public ones first.
+/// All addresses of this host at which others may reach it.
 #[must_use]
 pub fn own_addresses() -> Vec<IpAddr> {
-    // Without the list there is still the unspecified address.
-    let mut ips: Vec<IpAddr> =
-        interfaces().unwrap_or_default().into_iter().map(|Interface { address, .. }| address).collect();
-    ips.sort_by_key(|ip| is_private(*ip));
-    ips
+    interfaces().unwrap_or_default().into_iter().map(|Interface { address, .. }| address).collect()
 }
 
 /// Whether an address means something in one network, site or provider only: private (RFC 1918, RFC 4193), shared behind a

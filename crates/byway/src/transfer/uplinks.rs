@@ -1,12 +1,12 @@
 //! Uplinks that come and go while a transfer runs: from an address that the host gets is sent too, and from one that it lost no
 //! more until it is back.
 
-use super::sockets::MOST;
-use byway_net::{Interface, Socket, interfaces};
+use super::sockets::{MOST, uplinks};
+use byway_net::Socket;
 use byway_wire::{Duration, Instant, LinkChange, Local};
 use std::net::{IpAddr, SocketAddr};
 
-/// Time between two looks at the host's addresses. A look takes a few dozen microseconds.
+/// Time between two looks at the host's addresses. A look takes about a tenth of a millisecond.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// The sockets of a sender that was not told which addresses to use.
@@ -41,8 +41,7 @@ impl Uplinks {
             return Vec::new(); // the sockets are new
         }
         // What cannot be read has not changed.
-        let Ok(found) = interfaces() else { return Vec::new() };
-        let found: Vec<IpAddr> = found.into_iter().map(|Interface { address, .. }| address).collect();
+        let Ok(found) = uplinks(&self.destinations) else { return Vec::new() };
         let mut told = Vec::new();
         for change in changes(&self.sockets, &found, &self.destinations) {
             match change {

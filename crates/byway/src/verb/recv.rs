@@ -242,10 +242,7 @@ fn stand(receiving: &Receiving, words: &[Word]) -> (Vec<GreetedRelay>, Vec<Strin
     }
     for word in words.iter().filter(|word| !greeted.iter().any(|known| known.word == **word)) {
         let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
-        troubles.push(format!(
-            "the ticket leaves out relay {}: it did not say that it forwards here",
-            at.join(", ")
-        ));
+        troubles.push(format!("relay {} gave no consent in time: the ticket leaves it out", at.join(", ")));
     }
     (greeted, troubles)
 }

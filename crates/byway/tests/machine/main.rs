@@ -16,6 +16,7 @@ mod newcomer;
 mod plumbing;
 mod refusals;
 mod sites;
+mod sources;
 
 fn main() {
     // Hosts in namespaces run this program too, with words that say which part they play.
@@ -32,6 +33,7 @@ fn main() {
         emulated_gateways::tests(),
         gateway::tests(),
         sites::tests(),
+        sources::tests(),
         crowd::tests(),
     ];
     common::machine::conclude(tests.into_iter().flatten().collect());

@@ -1,0 +1,138 @@
+//! Which addresses of a host are used and told, where its interfaces alone do not show it; and a line that is too narrow.
+//!
+//! Needs root and `ip`; says *ignored* by name where they are missing.
+
+use crate::common::bench::BYWAY;
+use crate::common::machine::{missing, test};
+use crate::common::spaces::Spaces;
+use crate::common::{Ended, Place, Running};
+use byway::ticket::Ticket;
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+use std::fs;
+use std::net::IpAddr;
+use std::process::Stdio;
+
+pub fn tests() -> Vec<Trial> {
+    let lacks = missing(Spaces::possible(&[]), "it needs root and the program ip");
+    vec![
+        test("sources::an_address_on_loopback_is_sent_from_beside_another", lacks, unnumbered_sender),
+        test("sources::a_ticket_names_the_address_on_loopback_first", lacks, unnumbered_receiver),
+        test("sources::an_address_without_a_way_out_is_no_second_path", lacks, no_way_out),
+        test("sources::a_line_that_is_too_narrow_is_told", lacks, narrow_line),
+    ]
+}
+
+/// A sender, a receiver, and a line between them: `e0`, 10.88.0.1, and `e1`, 10.88.0.2.
+struct Hosts {
+    spaces: Spaces,
+    place: Place,
+}
+
+impl Hosts {
+    fn new(tag: &str) -> Self {
+        let spaces = Spaces::new(tag, &["snd", "rcv"]);
+        spaces.line([("snd", "e0", "10.88.0.1"), ("rcv", "e1", "10.88.0.2")]);
+        spaces.wait("snd", "e0");
+        spaces.wait("rcv", "e1");
+        let place = Place::new();
+        fs::write(place.path("file"), vec![7; 3 << 20]).unwrap();
+        Self { spaces, place }
+    }
+
+    /// A network behind an interface that leads nowhere, as containers have.
+    fn docker(&self, host: &str, address: &str) {
+        self.ip(host, "link add docker0 type veth peer name container");
+        self.ip(host, &format!("address add {address}/24 dev docker0"));
+        self.ip(host, "link set container up");
+        self.ip(host, "link set docker0 up");
+        self.spaces.wait(host, "docker0");
+    }
+
+    fn ip(&self, host: &str, words: &str) {
+        let words: Vec<&str> = words.split(' ').collect();
+        self.spaces.says(host, &[&["ip"], words.as_slice()].concat());
+    }
+
+    fn start(&self, host: &str, arguments: &[&str]) -> Running {
+        let mut command = self.spaces.on(host);
+        command.arg(BYWAY).args(arguments).env("BYWAY_STATE_DIR", self.place.path(host));
+        command.current_dir(self.place.path(""));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running::start(command)
+    }
+
+    fn recv(&self) -> (Running, Ticket) {
+        let mut receiver = self.start("rcv", &["recv", "in"]);
+        let ticket = receiver.line().parse().unwrap();
+        (receiver, ticket)
+    }
+
+    /// Sends for longer than it takes to look at the host's addresses again.
+    fn send(&self, ticket: &Ticket) -> Ended {
+        let ticket = ticket.to_string();
+        self.start("snd", &["send", "file", &ticket, "--bwlimit", "800K", "--json"]).end()
+    }
+}
+
+/// The paths that a transfer had.
+#[track_caller]
+fn paths(sent: &Ended) -> Vec<String> {
+    sent.succeeded();
+    let result = sent.result();
+    let route = |path: &Value| path["route"].as_str().unwrap().to_owned();
+    result["paths"].as_array().unwrap().iter().map(route).collect()
+}
+
+fn unnumbered_sender() -> Result<(), Failed> {
+    let hosts = Hosts::new("u");
+    hosts.ip("snd", "address flush dev e0");
+    hosts.ip("snd", "address add 192.168.1.10/32 dev lo");
+    hosts.ip("snd", "route add 10.88.0.0/24 dev e0 src 192.168.1.10");
+    hosts.ip("rcv", "route add 192.168.1.10/32 dev e1");
+    hosts.docker("snd", "172.17.0.1");
+    let (_receiver, ticket) = hosts.recv();
+    assert_eq!(paths(&hosts.send(&ticket)), ["direct"]);
+    Ok(())
+}
+
+fn unnumbered_receiver() -> Result<(), Failed> {
+    let hosts = Hosts::new("v");
+    hosts.ip("rcv", "address flush dev e1");
+    hosts.ip("rcv", "address add 192.168.2.10/32 dev lo");
+    hosts.ip("rcv", "route add default dev e1 src 192.168.2.10");
+    hosts.ip("snd", "route add 192.168.2.10/32 dev e0");
+    hosts.docker("rcv", "172.17.0.1");
+    let (_receiver, ticket) = hosts.recv();
+    let named: Vec<IpAddr> = ticket.addresses.iter().map(std::net::SocketAddr::ip).collect();
+    assert_eq!(named[..2], ["192.168.2.10".parse::<IpAddr>()?, "172.17.0.1".parse()?], "{named:?}");
+    hosts.send(&ticket).succeeded();
+    Ok(())
+}
+
+fn no_way_out() -> Result<(), Failed> {
+    let hosts = Hosts::new("w");
+    hosts.docker("snd", "10.9.9.9");
+    // Or else nothing would come back to that address, and there would be no path anyway.
+    hosts.ip("rcv", "route add 10.9.9.0/24 via 10.88.0.1");
+    let (_receiver, ticket) = hosts.recv();
+    assert_eq!(paths(&hosts.send(&ticket)), ["direct"]);
+    // It has one as soon as a route says so.
+    hosts.ip("snd", "rule add from 10.9.9.9 table 77");
+    hosts.ip("snd", "route add 10.88.0.0/24 dev docker0 table 77");
+    let sent = hosts.start("snd", &["send", "file", &ticket.to_string(), "--json", "-v"]).end();
+    assert!(paths(&sent).iter().any(|path| path.ends_with("from 10.88.0.1")), "{:?}", paths(&sent));
+    Ok(())
+}
+
+fn narrow_line() -> Result<(), Failed> {
+    let hosts = Hosts::new("n");
+    let (_receiver, ticket) = hosts.recv();
+    hosts.ip("snd", "link set e0 mtu 1000");
+    let sent = hosts.send(&ticket);
+    sent.failed(5, "the way to 10.88.0.2:");
+    sent.failed(5, "is too narrow: byway needs packets of 1228 bytes (it takes 1000)");
+    let tried = &sent.result()["tried"];
+    assert!(tried.as_array().unwrap().iter().any(|way| way["heard"] == "too_narrow"), "{tried}");
+    Ok(())
+}
