@@ -15,6 +15,7 @@ use crate::transfer::{
 use anyhow::{Context as _, Result};
 use byway_control::Class;
 use byway_engine::Config;
+use byway_files::Modes;
 use byway_net::Socket;
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -89,7 +90,7 @@ pub fn transfer(
             taken: Taken::default(),
             seed: 0,
         },
-        destination: Destination::Directory(sink.to_owned()),
+        destination: Destination::Directory(sink.to_owned(), Modes::Kept),
         once: true,
         limit: None,
         relays: Vec::new(),
@@ -100,7 +101,7 @@ pub fn transfer(
         identity: sender,
         ticket,
         relays: if detours { network.words() } else { Vec::new() },
-        payload: Payload::Tree(vec![source.to_owned()]),
+        payload: Payload::Tree { paths: vec![source.to_owned()], keep_modes: true },
         journals: None,
         controller: Class::Normal.controller(u64::from_be_bytes(byway_net::seed()?)),
         sockets: vec![Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?],

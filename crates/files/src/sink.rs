@@ -7,6 +7,7 @@
 
 mod apart;
 mod contents;
+mod modes;
 mod partial;
 mod recall;
 mod settle;
@@ -15,7 +16,7 @@ use crate::beneath::Beneath;
 use crate::chunks::Layout;
 use crate::error::SinkError;
 use crate::name::check_name;
-use crate::record::{Counts, Framer, MODE_MASK, Metadata, Record, VERSION};
+use crate::record::{Counts, Framer, Metadata, Record, VERSION};
 use crate::report::{Reason, Report};
 use crate::walk::to_path;
 use crate::{MAX_OUTSTANDING, NameError};
@@ -23,6 +24,7 @@ pub use apart::{Made, Small};
 use byway_engine::data::{Numbered, RangeSet};
 use byway_wire::{DecodeError, ObjectId};
 use contents::{Contents, Incoming};
+pub use modes::Modes;
 use partial::{Key, Partials};
 use recall::Recall;
 use rustix::fs::{Mode, OFlags};
@@ -43,8 +45,8 @@ const HOLES_MOST: usize = 1 << 20;
 pub struct SinkOptions {
     /// Names the transfer: the same when it is tried again, another for any other into the same directory.
     pub transfer: [u8; 16],
-    /// Set setuid, setgid and sticky bits that were sent. Off unless asked: they give rights away.
-    pub special_modes: bool,
+    /// Which bits of modes are set. By default none that give others rights which they have rarely: 022 is taken away.
+    pub modes: Modes,
     /// Have each file on stable storage before it gets its name. Slow; without it, a crash of the whole machine before
     /// the end may leave a file empty that was just received. Another try finds and replaces it.
     pub durable: bool,
@@ -60,7 +62,7 @@ impl Default for SinkOptions {
     fn default() -> Self {
         Self {
             transfer: [0; 16],
-            special_modes: false,
+            modes: Modes::Masked(0o022),
             durable: false,
             sync: true,
             // Small files wait for their hash, which comes a piece of the manifest later.
@@ -296,8 +298,8 @@ impl Sink {
             }
             Record::Directory { metadata, path } => {
                 self.summary.announced.directories += 1;
-                let metadata = self.masked(metadata);
-                self.make_directory(path, metadata)?;
+                let mode = self.options.modes.of_directory(metadata.mode);
+                self.make_directory(path, Metadata { mode, ..metadata })?;
             }
             Record::Symlink { mtime, path, target } => {
                 self.summary.announced.symlinks += 1;
@@ -317,7 +319,7 @@ impl Sink {
                 self.next_object += 1;
                 self.summary.announced.files += 1;
                 self.summary.announced.bytes = self.summary.announced.bytes.saturating_add(size);
-                let metadata = self.masked(metadata);
+                let metadata = Metadata { mode: self.options.modes.of_file(metadata.mode), ..metadata };
                 let holes = self.holes.take().unwrap_or_default();
                 if holes.end() > Layout::new(size).count().into() {
                     return Err(DecodeError::Range("holes").into());
@@ -398,11 +400,6 @@ impl Sink {
 
     fn announced(&self, object: ObjectId) -> Result<(), SinkError> {
         if object.0 < self.next_object { Ok(()) } else { Err(DecodeError::Range("object").into()) }
-    }
-
-    fn masked(&self, mut metadata: Metadata) -> Metadata {
-        metadata.mode &= if self.options.special_modes { MODE_MASK } else { 0o777 };
-        metadata
     }
 
     /// Fails one object, and leaves nothing of it.

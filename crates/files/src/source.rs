@@ -6,7 +6,7 @@ use crate::error::SourceError;
 use crate::journals::Journals;
 use crate::lanes::LANES;
 use crate::open_files::OpenFiles;
-use crate::record::{Counts, Kept, Record, VERSION, Withdrawal};
+use crate::record::{Counts, Kept, MODE_MASK, Record, VERSION, Withdrawal};
 use crate::walk::{Entry, Walk, Warning, WarningKind};
 use crate::{MAX_OUTSTANDING, NameError, check_name};
 use byway_engine::data::Numbered;
@@ -24,7 +24,8 @@ const ENTRIES_MAX: usize = 4_096;
 /// What may be chosen about sending.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceOptions {
-    /// Send setuid, setgid and sticky bits as well. Off unless asked: they give rights away.
+    /// Send setuid and setgid bits as well. Off unless asked: they give rights away. The sticky bit of directories is sent always:
+    /// it takes rights away.
     pub special_modes: bool,
     /// Files held open at a time.
     pub open_files: usize,
@@ -334,11 +335,12 @@ impl Source {
     }
 
     fn announce(&mut self, entry: Entry, batch: &mut Batch) {
-        let mask = if self.options.special_modes { 0o7777 } else { 0o777 };
+        let (of_directory, of_file) =
+            if self.options.special_modes { (MODE_MASK, MODE_MASK) } else { (0o1777, 0o777) };
         match entry {
             Entry::Warning(warning) => self.warn(warning),
             Entry::Directory { path, mut metadata } => {
-                metadata.mode &= mask;
+                metadata.mode &= of_directory;
                 self.counts.directories += 1;
                 Record::Directory { metadata, path: &path }.encode(&mut self.out);
             }
@@ -360,7 +362,7 @@ impl Source {
                 self.counts.files += 1;
                 self.counts.bytes = self.counts.bytes.saturating_add(status.size);
                 let mut metadata = status.metadata;
-                metadata.mode &= mask;
+                metadata.mode &= of_file;
                 let holes = contents::holes(file.as_ref(), &status);
                 if !holes.is_empty() {
                     let (bytes, _) = Kept::write(&holes);

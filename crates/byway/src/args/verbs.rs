@@ -35,6 +35,10 @@ pub struct Recv {
     /// End after one complete transfer, with a ticket that is good for that one [default: go on until stopped]
     #[arg(long)]
     pub once: bool,
+    /// Set modes as they were sent: for all to write, setuid and setgid (if the sender too is told to keep them) [default: what
+    /// this process's umask leaves of them; a directory's sticky bit always]
+    #[arg(long)]
+    pub keep_modes: bool,
     /// Print a new ticket; every one printed before becomes worthless [default: the ticket of the run before]
     #[arg(long)]
     pub new_ticket: bool,
@@ -101,6 +105,9 @@ pub struct Send {
     /// Bytes per second to send at most over all paths together, K/M/G binary, `off`, or UP:DOWN of which a sender heeds UP
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
+    /// Send setuid and setgid bits too; they are set if the receiver is told to keep modes [default: off]
+    #[arg(long)]
+    pub keep_modes: bool,
     /// List what would be sent, and send nothing [default: off]
     #[arg(short = 'n', long)]
     pub dry_run: bool,

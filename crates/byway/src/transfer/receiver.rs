@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::{self, PublicKey};
 use byway_engine::{Config, Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_files::Modes;
 use byway_net::{Clock, Control, Flow, Owner, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
@@ -39,8 +40,8 @@ const MOST: usize = 64;
 /// Where to put what is received.
 #[derive(Clone, Debug)]
 pub enum Destination {
-    /// A directory; made if it is missing.
-    Directory(PathBuf),
+    /// A directory, made if it is missing; and which bits of modes are set there.
+    Directory(PathBuf, Modes),
     /// Standard output: one stream, and no more.
     Stdout,
 }

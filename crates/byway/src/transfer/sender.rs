@@ -40,7 +40,12 @@ const LINGER: Duration = Duration::from_millis(200);
 /// What to send.
 pub enum Payload {
     /// Files and directories.
-    Tree(Vec<PathBuf>),
+    Tree {
+        /// Where they are.
+        paths: Vec<PathBuf>,
+        /// With their setuid and setgid bits, too.
+        keep_modes: bool,
+    },
     /// A stream.
     Pipe(Box<dyn Read + Send>),
 }

@@ -35,8 +35,11 @@ pub(super) fn start_feed(
 ) -> Result<Started> {
     let waker = control.waker().clone();
     match payload {
-        Payload::Tree(paths) => {
-            let mut source = Source::open(&paths, SourceOptions::default())?;
+        Payload::Tree { paths, keep_modes } => {
+            let mut source = Source::open(
+                &paths,
+                SourceOptions { special_modes: keep_modes, ..SourceOptions::default() },
+            )?;
             let transfer = transfer_of(identity, &paths);
             match journals.map(|(directory, ticket)| (directory, alone(directory, transfer, ticket))) {
                 Some((_, Ok(journals))) => source = source.with_journals(journals),

@@ -76,9 +76,9 @@ impl Taking {
         let desk = Desk { tasks: inbox, rest: left, before, ended: end, back: give, news, waker };
         let thread = Builder::new().name("byway write".into());
         match destination {
-            Destination::Directory(directory) => {
-                let directory = directory.clone();
-                thread.spawn(move || write_tree(&directory, transfer, desk))?;
+            Destination::Directory(directory, modes) => {
+                let (directory, modes) = (directory.clone(), *modes);
+                thread.spawn(move || write_tree(&directory, modes, transfer, desk))?;
             }
             Destination::Stdout => {
                 thread.spawn(move || write_pipe(io::stdout(), desk))?;

@@ -6,7 +6,7 @@ use super::mailbox::Inbox;
 use crate::exit::{Exit, Failure};
 use byway_engine::data::WriteRequest;
 use byway_files::{
-    Finish, Made, Report, Reports, Shown, Sink, SinkError, SinkOptions, Small, Summary, Written,
+    Finish, Made, Modes, Report, Reports, Shown, Sink, SinkError, SinkOptions, Small, Summary, Written,
 };
 use byway_net::Waker;
 use byway_wire::ObjectId;
@@ -120,12 +120,12 @@ impl Desk {
 }
 
 /// Writes a tree until it is complete or the owner has gone.
-pub(super) fn write_tree(directory: &Path, transfer: [u8; 16], desk: Desk) {
+pub(super) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], desk: Desk) {
     if let Some(before) = &desk.before {
         // It is hung up: of a tree nothing is told but what is on the disk.
         let _ = before.recv();
     }
-    let options = SinkOptions { transfer, ..SinkOptions::default() };
+    let options = SinkOptions { transfer, modes, ..SinkOptions::default() };
     match Sink::open(directory, options) {
         Ok(sink) => {
             let mut writer = TreeWriter {

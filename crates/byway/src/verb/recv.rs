@@ -17,11 +17,12 @@ use crate::transfer::{
 use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_engine::Config;
-use byway_files::{Sink, SinkOptions, expire_partials};
+use byway_files::{Modes, Sink, SinkOptions, expire_partials};
 use byway_net::{Clock, Socket};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::fs::Mode;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -83,7 +84,8 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         destination: if piped {
             Destination::Stdout
         } else {
-            Destination::Directory(arguments.directory.clone())
+            let modes = if arguments.keep_modes { Modes::Kept } else { Modes::Masked(own_umask()) };
+            Destination::Directory(arguments.directory.clone(), modes)
         },
         once: arguments.once,
         limit: arguments.bwlimit.down,
@@ -147,6 +149,13 @@ fn expire(directory: PathBuf) {
     let expire = move || expire_partials(&directory, wall_clock());
     // Without a thread it waits for another run.
     let _ = std::thread::Builder::new().name("byway expire".into()).spawn(expire);
+}
+
+/// This process's umask, which the system tells only by replacing it: for a moment by one that gives nobody anything.
+fn own_umask() -> u16 {
+    let mask = umask(Mode::RWXG | Mode::RWXO);
+    umask(mask);
+    (mask.bits() & 0o777) as u16
 }
 
 /// Lets this process hold as many files open as it may ask for: many transfers at once hold many.

@@ -51,7 +51,10 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
         return Err(Failure::new(Exit::Network, sentence).into());
     }
     let plan = || -> Result<SendingPlan> {
-        let payload = if piped { Payload::Pipe(Box::new(io::stdin())) } else { Payload::Tree(paths.clone()) };
+        let payload = match piped {
+            true => Payload::Pipe(Box::new(io::stdin())),
+            false => Payload::Tree { paths: paths.clone(), keep_modes: arguments.keep_modes },
+        };
         let destinations = destinations(&ticket, &relays);
         Ok(SendingPlan {
             identity: state.identity()?,

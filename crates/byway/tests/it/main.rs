@@ -6,6 +6,7 @@
 mod common;
 mod limit;
 mod memory;
+mod modes;
 mod program;
 mod reasons;
 mod resume;

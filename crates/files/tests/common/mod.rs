@@ -6,7 +6,7 @@
 )]
 
 use byway_files::{
-    Difference, Finish, Journals, Reason, Report, Reports, Sink, SinkOptions, Source, SourceOptions,
+    Difference, Finish, Journals, Modes, Reason, Report, Reports, Sink, SinkOptions, Source, SourceOptions,
     WarningKind, Written, compare,
 };
 use byway_wire::ObjectId;
@@ -63,8 +63,11 @@ pub fn attempt(
     if let Some(path) = journals {
         source = source.with_journals(Journals::open(path).unwrap());
     }
+    // Trees are compared with their modes: what a mask takes away has tests of its own.
+    let modes = Modes::Masked(0);
     let mut sink =
-        Sink::open(into, SinkOptions { open_files: 4, sync: false, ..SinkOptions::default() }).unwrap();
+        Sink::open(into, SinkOptions { modes, open_files: 4, sync: false, ..SinkOptions::default() })
+            .unwrap();
     let (mut reports, mut outcome) = (Reports::new(), Outcome::default());
     let mut seed = cut.seed | 1;
     let mut random = |below: usize| {

@@ -1,7 +1,7 @@
 //! Whole transfers without a network: a source, its objects cut into pieces and shuffled, a sink, and reports back.
 
 use crate::common::{Cut, PLAIN, same, transfer, untouched};
-use byway_files::{Reason, Sink, SinkOptions, Source, SourceOptions, WarningKind, compare, generate};
+use byway_files::{Modes, Reason, Sink, SinkOptions, Source, SourceOptions, WarningKind, compare, generate};
 use byway_wire::ObjectId;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -191,13 +191,41 @@ fn rights_that_a_mode_gives_away_travel_only_if_both_sides_ask() {
         let into = tempfile::tempdir().unwrap();
         let options = SourceOptions { special_modes: sender, ..SourceOptions::default() };
         let mut source = Source::open(&[from.path().join("tool")], options).unwrap();
-        let options = SinkOptions { special_modes: receiver, ..SinkOptions::default() };
+        let options = SinkOptions {
+            modes: if receiver { Modes::Kept } else { Modes::Masked(0) },
+            ..SinkOptions::default()
+        };
         let mut sink = Sink::open(into.path(), options).unwrap();
         sink.records(&source.next_records(4_096, 9).bytes).unwrap();
         while sink.work(1).unwrap() {}
         assert!(sink.is_complete());
         let mode = into.path().join("tool").metadata().unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode, if sender && receiver { 0o4755 } else { 0o755 });
+    }
+}
+
+/// Whatever a receiver takes away, nobody may remove what others made in a directory where that was forbidden.
+#[test]
+fn a_directory_for_all_never_becomes_one_where_all_may_remove() {
+    let from = tempfile::tempdir().unwrap();
+    fs::create_dir(from.path().join("tmp")).unwrap();
+    fs::write(from.path().join("tmp/file"), "").unwrap();
+    fs::set_permissions(from.path().join("tmp"), Permissions::from_mode(0o1777)).unwrap();
+    fs::set_permissions(from.path().join("tmp/file"), Permissions::from_mode(0o666)).unwrap();
+    for (modes, directory, file) in [
+        (SinkOptions::default().modes, 0o1755, 0o644),
+        (Modes::Masked(0o002), 0o1775, 0o664),
+        (Modes::Masked(0), 0o1777, 0o666),
+        (Modes::Kept, 0o1777, 0o666),
+    ] {
+        let into = tempfile::tempdir().unwrap();
+        let mut source = Source::open(&[from.path().join("tmp")], SourceOptions::default()).unwrap();
+        let mut sink = Sink::open(into.path(), SinkOptions { modes, ..SinkOptions::default() }).unwrap();
+        sink.records(&source.next_records(4_096, 9).bytes).unwrap();
+        while sink.work(1).unwrap() {}
+        assert!(sink.is_complete());
+        let mode = |name: &str| into.path().join(name).metadata().unwrap().permissions().mode() & 0o7777;
+        assert_eq!((mode("tmp"), mode("tmp/file")), (directory, file), "{modes:?}");
     }
 }
 
