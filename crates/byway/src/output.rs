@@ -133,21 +133,18 @@ impl Output {
         self.person.show(event);
     }
 
-    fn put(&self, event: &Event) {
-        if let Some(out) = &self.json {
-            out.put(event, || self.is_stopped());
+    fn put(&mut self, event: &Event) {
+        let signals = self.signals.as_ref();
+        if let Some(out) = &mut self.json {
+            out.put(event, || is_stopped(signals));
         }
     }
 
     /// Waits until whoever reads the events has taken them, has gone, or a stop was asked for some time ago. The last that is done.
     pub fn finish(&self) {
         if let Some(out) = &self.json {
-            out.finish(|| self.is_stopped());
+            out.finish(|| is_stopped(self.signals.as_ref()));
         }
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.signals.as_ref().is_some_and(|signals| signals.stop().is_some())
     }
 
     /// A line for the person alone, above the bars if there are any; silent with `-q`.
@@ -226,6 +223,10 @@ fn can_draw(kind: Option<&str>) -> bool {
 
 fn painter() -> Painter {
     Painter::new(Box::new(io::stderr()), Box::new(|| fit::size(io::stderr())))
+}
+
+fn is_stopped(signals: Option<&Signals>) -> bool {
+    signals.is_some_and(|signals| signals.stop().is_some())
 }
 
 /// Writes a failure that came before there was an [`Output`], as its only event.

@@ -16,13 +16,26 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long a reader is waited for once a stop was asked for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Events on their way to a reader. Dropped, it leaves what waits to its thread.
-pub(super) struct Stream(Arc<Shared>);
+/// Events on their way to a reader. Dropped, it leaves what waits to its thread, which begins with the first event: until then the
+/// process may still enter namespaces and give up privileges, which are those of a thread.
+pub(super) struct Stream {
+    shared: Arc<Shared>,
+    writer: Writer,
+}
 
-#[derive(Default)]
+/// Who writes.
+enum Writer {
+    /// Nothing has come yet.
+    None,
+    Thread,
+    /// Whoever puts an event: a process that entered a namespace of processes may have no threads.
+    Putter,
+}
+
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    out: Mutex<Box<dyn Write + Send>>,
 }
 
 #[derive(Default)]
@@ -43,44 +56,52 @@ struct Queue {
 impl Stream {
     /// Writes to `out`, each line at once.
     pub fn new(out: Box<dyn Write + Send>) -> Self {
-        let shared = Arc::new(Shared::default());
-        let theirs = Arc::clone(&shared);
+        let (queue, changed, out) = (Mutex::default(), Condvar::new(), Mutex::new(out));
+        Self { shared: Arc::new(Shared { queue, changed, out }), writer: Writer::None }
+    }
+
+    fn begin(&mut self) {
+        let theirs = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new().name("byway events".into());
-        if thread.spawn(move || theirs.write(out)).is_err() {
-            // A system without room for a thread: the exit code tells how it ended.
-            shared.lock().gone = true;
-        }
-        Self(shared)
+        let spawned = thread.spawn(move || theirs.write(|queue| queue.ended));
+        self.writer = if spawned.is_ok() { Writer::Thread } else { Writer::Putter };
     }
 
     /// Takes an event. One of progress is left out while too many others wait; any other waits for room until the reader has gone,
     /// or some time after `stopped` says that a stop was asked for.
-    pub fn put(&self, event: &Event, stopped: impl Fn() -> bool) {
+    pub fn put(&mut self, event: &Event, stopped: impl Fn() -> bool) {
+        if matches!(self.writer, Writer::None) {
+            self.begin();
+        }
         let most = if event.is_progress() { PROGRESS } else { MOST };
-        let mut queue = self.0.lock();
+        let mut queue = self.shared.lock();
         if !event.is_progress() {
-            queue = self.0.wait(queue, stopped, |queue| queue.lines.len() < most);
+            queue = self.shared.wait(queue, stopped, |queue| queue.lines.len() < most);
         }
         if queue.lines.len() >= most {
             queue.dropped += 1;
         } else if !queue.gone {
             let line = event.line_after(queue.dropped) + "\n";
             queue.lines.push_back(line);
-            self.0.changed.notify_all();
+            self.shared.changed.notify_all();
+        }
+        drop(queue);
+        if matches!(self.writer, Writer::Putter) {
+            self.shared.write(|_| true);
         }
     }
 
     /// Waits until the reader has taken everything or has gone, or some time after a stop was asked for.
     pub fn finish(&self, stopped: impl Fn() -> bool) {
-        let queue = self.0.lock();
-        drop(self.0.wait(queue, stopped, |queue| queue.lines.is_empty() && !queue.writing));
+        let queue = self.shared.lock();
+        drop(self.shared.wait(queue, stopped, |queue| queue.lines.is_empty() && !queue.writing));
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.0.lock().ended = true;
-        self.0.changed.notify_all();
+        self.shared.lock().ended = true;
+        self.shared.changed.notify_all();
     }
 }
 
@@ -105,27 +126,35 @@ impl Shared {
         queue
     }
 
-    /// Writes what comes, until nothing more does or nobody reads.
-    fn write(&self, mut out: Box<dyn Write + Send>) {
+    /// Writes what comes, until nothing waits and `enough` says that no more is to be waited for, or nobody reads.
+    fn write(&self, enough: impl Fn(&Queue) -> bool) {
         let mut queue = self.lock();
         loop {
             if let Some(line) = queue.lines.pop_front() {
                 queue.writing = true;
                 drop(queue);
-                let written: io::Result<()> = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+                let written = self.write_line(&line);
                 queue = self.lock();
                 queue.writing = false;
                 queue.gone = written.is_err();
                 self.changed.notify_all();
             }
-            if queue.gone || queue.ended && queue.lines.is_empty() {
+            if queue.gone {
                 queue.lines.clear();
-                return;
             }
             if queue.lines.is_empty() {
+                if queue.gone || enough(&queue) {
+                    return;
+                }
                 queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
         }
+    }
+
+    fn write_line(&self, line: &str) -> io::Result<()> {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        out.write_all(line.as_bytes())?;
+        out.flush()
     }
 }
 
@@ -149,14 +178,14 @@ mod tests {
     /// A pipe that nobody reads yet, and as many lines in it and before it as are taken.
     fn stuck() -> (Stream, PipeReader, usize) {
         let (reader, writer) = io::pipe().unwrap();
-        let stream = Stream::new(Box::new(writer));
+        let mut stream = Stream::new(Box::new(writer));
         let mut taken = 0;
         let big = Event::Warning { message: "x".repeat(1 << 20) };
         stream.put(&big, NOT_ASKED);
-        while !stream.0.lock().writing {
+        while !stream.shared.lock().writing {
             std::thread::yield_now();
         }
-        while stream.0.lock().dropped == 0 {
+        while stream.shared.lock().dropped == 0 {
             stream.put(&progress(), NOT_ASKED);
             taken += 1;
         }
@@ -171,7 +200,7 @@ mod tests {
 
     #[test]
     fn progress_is_left_out_and_counted_and_nothing_else_is() {
-        let (stream, reader, taken) = stuck();
+        let (mut stream, reader, taken) = stuck();
         for _ in 0..9 {
             stream.put(&progress(), NOT_ASKED);
         }
@@ -189,7 +218,7 @@ mod tests {
 
     #[test]
     fn whoever_asked_for_a_stop_does_not_wait_for_a_reader() {
-        let (stream, reader, _) = stuck();
+        let (mut stream, reader, _) = stuck();
         let begun = Instant::now();
         for number in 0..2 * MOST {
             stream.put(&warning(number), ASKED);
@@ -202,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_end_waits_for_a_reader_who_takes_his_time_and_for_none_who_has_gone() {
-        let (stream, reader, _) = stuck();
+        let (mut stream, reader, _) = stuck();
         let (told, done) = std::sync::mpsc::channel();
         let waiting = std::thread::spawn(move || {
             stream.put(&warning(7), NOT_ASKED);
@@ -214,10 +243,10 @@ mod tests {
         done.recv_timeout(Duration::from_secs(60)).unwrap();
         waiting.join().unwrap();
         assert_eq!(reading.join().unwrap().last().unwrap()["message"], "7");
-        let (stream, reader, _) = stuck();
+        let (mut stream, reader, _) = stuck();
         drop(reader);
         stream.finish(NOT_ASKED);
         stream.put(&warning(8), NOT_ASKED);
-        assert!(stream.0.lock().lines.is_empty());
+        assert!(stream.shared.lock().lines.is_empty());
     }
 }

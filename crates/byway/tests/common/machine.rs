@@ -5,7 +5,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::fs;
 use std::panic::catch_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,18 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The network namespaces in which processes live.
-pub fn inhabited() -> BTreeSet<PathBuf> {
-    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    processes.filter_map(|process| fs::read_link(process.path().join("ns/net")).ok()).collect()
+/// The network namespaces, other than this one, in which processes of the labs below `labs` live.
+pub fn inhabited(labs: &Path) -> BTreeSet<PathBuf> {
+    let here = fs::read_link("/proc/self/ns/net").unwrap();
+    let setting = format!("BYWAY_LABS={}", labs.display());
+    let is_theirs = |process: &Path| {
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == setting.as_bytes())
+    };
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|process| process.path());
+    let theirs = processes.filter(|process| is_theirs(process));
+    let spaces = theirs.filter_map(|process| fs::read_link(process.join("ns/net")).ok());
+    spaces.filter(|space| *space != here).collect()
 }
 
 /// Whether a command (words between single spaces) does well.

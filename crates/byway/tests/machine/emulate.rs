@@ -12,10 +12,9 @@ use byway_sim::{Pipe, PipeConfig, Random};
 use byway_wire::{Ecn, Instant};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -263,50 +262,57 @@ fn change() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What could be left on this machine: namespaces by name, devices, and namespaces that somebody is in.
-fn traces() -> (String, String, BTreeSet<PathBuf>) {
+/// Names and devices of this machine that hosts of the plans here could have left. Labs give their hosts neither outside.
+fn traces() -> Vec<String> {
     let said = |arguments: &[&str]| {
         String::from_utf8(Command::new("ip").args(arguments).output().unwrap().stdout).unwrap()
     };
-    (said(&["netns", "list"]), said(&["-o", "-br", "link"]), inhabited())
+    let all = said(&["netns", "list"]) + &said(&["-o", "-br", "link"]);
+    let is_a_hosts = |line: &&str| ["alice", "bob", "relay"].iter().any(|host| line.contains(host));
+    all.lines().filter(is_a_hosts).map(str::to_owned).collect()
 }
 
-/// Which of the namespaces that are inhabited now were not before.
-fn new_since(before: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    traces().2.difference(before).cloned().collect()
+/// Nothing of a lab lives, and nothing of it is left.
+#[track_caller]
+fn assert_gone(bench: &Bench) {
+    assert!(inhabited(&bench.path("labs")).is_empty(), "somebody still lives there");
+    assert_eq!(traces(), Vec::<String>::new());
 }
 
 fn down() -> Result<(), Failed> {
-    let before = traces();
     let bench = Bench::new();
     bench.up("site", LINE);
     bench.serve("bob");
-    assert!(!new_since(&before.2).is_empty(), "somebody must live there, or this test sees nothing");
+    assert!(
+        !inhabited(&bench.path("labs")).is_empty(),
+        "somebody must live there, or this test sees nothing"
+    );
     let ended = bench.json(&["down"]);
     assert_eq!(
         (&ended["labs"][0]["lab"], &ended["labs"][0]["up"]),
         (&"site".into(), &false.into()),
         "{ended}"
     );
-    let after = traces();
-    assert_eq!((before.0, before.1), (after.0, after.1));
-    assert_eq!(new_since(&before.2), Vec::<PathBuf>::new());
+    assert_gone(&bench);
     assert!(is_empty(&bench.path("labs")));
     assert_eq!(bench.json(&["down"])["labs"], Value::Array(Vec::new()), "a second time is no error");
     Ok(())
 }
 
 fn killed() -> Result<(), Failed> {
-    let before = traces();
     let bench = Bench::new();
     bench.up("site", LINE);
     bench.serve("bob");
-    let mut guest = bench.byway(&["lab", "exec", "alice", "--", "sleep", "1000"]).spawn()?;
+    let mut guest = bench.exec("alice", &["sh", "-c", "echo here && exec sleep 1000"]);
+    let mut guest = guest.stdout(Stdio::piped()).spawn()?;
+    let mut here = String::new();
+    BufReader::new(guest.stdout.take().unwrap()).read_line(&mut here)?;
+    assert_eq!(here, "here\n");
     let keeper = bench.status()["process"].as_u64().unwrap();
     assert!(works(&format!("kill -9 {keeper}")));
     // Its death is the death of all that runs there, guests from outside too.
     assert_eq!(guest.wait()?.code(), Some(137));
-    assert_eq!(new_since(&before.2), Vec::<PathBuf>::new());
+    assert_gone(&bench);
     assert_eq!(bench.status()["up"], false);
     assert_eq!(bench.on("alice", &["true"]).status.code(), Some(3), "nobody can be sent to the dead");
     bench.up("site", LINE);
@@ -314,8 +320,7 @@ fn killed() -> Result<(), Failed> {
     let keeper = bench.status()["process"].as_u64().unwrap();
     assert!(works(&format!("kill -9 {keeper}")));
     bench.json(&["down", "site"]);
-    let after = traces();
-    assert_eq!((before.0, before.1), (after.0, after.1));
+    assert_gone(&bench);
     assert!(is_empty(&bench.path("labs")));
     Ok(())
 }

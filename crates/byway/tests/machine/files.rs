@@ -5,28 +5,30 @@ use crate::common::machine::{is_root, missing, test, works};
 use crate::common::{Place, Running, assert_same};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 const MIB: u64 = 1 << 20;
 /// Set where this program has mounts of its own: the name of the part that it plays there.
 const OWN_MOUNTS: &str = "BYWAY_TEST_OWN_MOUNTS";
+/// Whom root runs as where root would be refused nothing.
+const NOBODY: u32 = 65_534;
 const NEEDS_MOUNTS: &str = "it needs root, and leave to mount";
 
 pub fn tests() -> Vec<Trial> {
     let root = is_root();
     let mounts = missing(root && own_mounts("probe"), NEEDS_MOUNTS);
     let strace = missing(works("strace -o /dev/null true"), "it needs strace, and leave to use it");
-    let refused = missing(!root, "it binds anyone but root");
+    let other = missing(!root || works("setpriv --version"), "run by root, it needs setpriv");
     vec![
         test("files::a_file_that_changes_or_goes_is_left_out_and_said_so", None, || done(changing())),
         test("files::holes_do_not_travel_and_are_holes_again", None, || done(holes())),
         test("files::two_senders_at_once_share_a_directory", None, || done(two_at_once())),
         test("files::a_full_disk_is_said_and_with_room_the_rest_goes_on", mounts, || inside("full_disk")),
         test("files::a_read_only_disk_is_said_before_anybody_sends", mounts, || inside("read_only_disk")),
-        test("files::a_directory_that_refuses_is_said_before_anybody_sends", refused, || {
+        test("files::a_directory_that_refuses_is_said_before_anybody_sends", other, || {
             done(refusing_directory())
         }),
         test("files::all_is_on_the_disk_by_one_sync_at_the_end", strace, || done(one_sync())),
@@ -208,11 +210,29 @@ fn read_only_disk() {
         .failed(1, "in is on a read-only file system: name another directory");
 }
 
+/// Such a directory binds anyone but root, who runs the program as somebody else.
 fn refusing_directory() {
     let place = Place::new();
-    fs::create_dir(place.path("in")).unwrap();
-    fs::set_permissions(place.path("in"), std::os::unix::fs::PermissionsExt::from_mode(0o500)).unwrap();
-    place.run("receiver", &["recv", "in"]).failed(1, "in cannot be written to: change its permissions");
+    let (directory, refusing) = (place.path(""), place.path("in"));
+    fs::create_dir(&refusing).unwrap();
+    fs::set_permissions(&refusing, Permissions::from_mode(0o500)).unwrap();
+    let mut command = place.command("receiver", &["recv", "in"]);
+    if is_root() {
+        let (program, home) = (place.path("byway"), place.path("receiver"));
+        fs::copy(env!("CARGO_BIN_EXE_byway"), &program).unwrap();
+        fs::create_dir(&home).unwrap();
+        for open in [&directory, &program] {
+            fs::set_permissions(open, Permissions::from_mode(0o755)).unwrap();
+        }
+        for own in [&home, &refusing] {
+            std::os::unix::fs::chown(own, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        command = Command::new("setpriv");
+        command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]);
+        command.arg(program).args(["recv", "in"]).env("HOME", home).current_dir(directory);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    Running::start(command).end().failed(1, "in cannot be written to: change its permissions");
 }
 
 /// What the receiver asks of the file system, in the order of asking: nothing is synced file by file, and everything after the last

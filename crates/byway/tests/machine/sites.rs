@@ -15,7 +15,7 @@
 mod flows;
 pub mod pour;
 
-use crate::common::machine::{missing, test, works};
+use crate::common::machine::{Measured, measures, missing, test, works};
 use crate::common::sites::Sites;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
@@ -26,7 +26,8 @@ pub fn tests() -> Vec<Trial> {
     let lacks = Sites::missing();
     let python = lacks.or_else(|| missing(works("python3 -V"), "it needs python3"));
     vec![
-        test("sites::flows_arrive_whole_whatever_dies_on_the_way", lacks, survive),
+        test("sites::flows_arrive_whole_whatever_dies_on_the_way", lacks, whole),
+        measures("sites::flows_yield_to_who_needs_the_line_and_open_soon", lacks, soon),
         test("sites::gateways_among_the_hosts_they_serve_make_no_loop", lacks, no_loop),
         test("sites::paths_that_become_narrower_stop_no_flow", lacks, narrower),
         test("sites::what_a_router_cut_into_fragments_goes_the_plain_route", lacks, fragments),
@@ -193,7 +194,34 @@ impl Flows {
     }
 }
 
-fn survive() -> Result<(), Failed> {
+/// What is seen while two sites lose relays and gateways.
+struct Survived {
+    /// The flows went the plain route so long after the gateway at the exit was killed.
+    opened: Duration,
+    /// Goodput of a flow that needs the line of a relay, in Mbit/s.
+    had: f64,
+    /// A path that yielded to it.
+    yielded: Option<Value>,
+    /// Whether the lab kept its links on time.
+    accurate: bool,
+}
+
+fn whole() -> Result<(), Failed> {
+    survive().map(drop)
+}
+
+fn soon() -> Measured {
+    let Survived { opened, had, yielded, accurate } = survive()?;
+    if !accurate {
+        return Ok(None);
+    }
+    assert!(opened < FAIL_OPEN, "open after {opened:?} only");
+    assert!(had > 24.0, "{had} of 40 Mbit/s for those who need it");
+    assert!(yielded.is_some(), "no path was given up to others");
+    Ok(Some(()))
+}
+
+fn survive() -> Result<Survived, Failed> {
     let mut sites = Sites::new(PLAN);
     sites.bench.serve("dave");
     let relays = [sites.relay("one"), sites.relay("two")];
@@ -235,7 +263,9 @@ fn survive() -> Result<(), Failed> {
     flows.tell(&sites, &format!("open after {:.2} s; right is started anew", opened.as_secs_f64()));
     sites.start("right");
     sites.wait_paths("left", 2);
-    assert_eq!(sites.installed("right").len(), whole.len(), "what was left over was replaced");
+    sites.bench.wait("what was left over to be replaced", || {
+        (sites.installed("right").len() == whole.len()).then_some(())
+    });
     flows.tell(&sites, "there is a session again");
     sites.bench.wait("flows to be carried again", || {
         (sites.count("right", "delivered_bytes") > 5_000_000).then_some(())
@@ -249,15 +279,10 @@ fn survive() -> Result<(), Failed> {
     let accurate = sites.bench.is_accurate();
     println!("{}\n{}", sites.status("left"), sites.status("right"));
     for host in ["left", "right"] {
-        assert_eq!(sites.bench.stop(host, "TERM").code(), Some(143), "{}", sites.bench.complained(host));
+        assert_eq!(sites.bench.stop(host, "TERM").code(), Some(0), "{}", sites.bench.complained(host));
         assert_eq!(sites.installed(host), Vec::<String>::new(), "{host}");
     }
-    if accurate {
-        assert!(opened < FAIL_OPEN, "open after {opened:?} only");
-        assert!(had > 24.0, "{had} of 40 Mbit/s for those who need it");
-        assert!(yielded.is_some(), "no path was given up to others");
-    }
-    Ok(())
+    Ok(Survived { opened, had, yielded, accurate })
 }
 
 /// A path of a gateway that yields.
@@ -292,12 +317,17 @@ fn no_loop() -> Result<(), Failed> {
     Ok(())
 }
 
+/// The plan with lines so slow that a flow of 20 MB is still under way when they become narrow.
+fn slow_lines() -> String {
+    PLAN.replace("\"40 Mbit/s\"", "\"10 Mbit/s\"")
+}
+
 fn narrower() -> Result<(), Failed> {
-    let mut sites = Sites::new(PLAN);
+    let mut sites = Sites::new(&slow_lines());
     let relays = [sites.relay("one"), sites.relay("two")];
     sites.configure(PORTS, "", &relays);
     sites.start_both(3);
-    const MUCH: u64 = 30_000_000;
+    const MUCH: u64 = 20_000_000;
     let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, MUCH);
     sites.bench.wait("the flow", || (flow.arrived(&sites) > MUCH / 4).then_some(()));
     // Now routers say that packets are too big, to the gateway and to the host.

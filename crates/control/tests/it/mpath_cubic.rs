@@ -140,6 +140,7 @@ fn of_its_half(name: &str, paths: u64, other: &str, (capacity, rtt, queue): (f64
 }
 
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn beside_cubic_it_takes_its_half_over_one_path_and_over_several() {
     for line in [(10.0, 20, 50), (10.0, 100, 85), (50.0, 50, 200), (100.0, 100, 200)] {
         for (paths, most) in [(1, 1.15), (2, 1.2), (3, 1.27)] {
@@ -151,6 +152,7 @@ fn beside_cubic_it_takes_its_half_over_one_path_and_over_several() {
 }
 
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn beside_newreno_it_takes_what_cubic_takes() {
     for line in [(10.0, 20, 50), (50.0, 50, 200), (100.0, 100, 200)] {
         let cubic = of_its_half("cubic", 1, "newreno", line);

@@ -188,6 +188,7 @@ fn delivered(tcps: u64, queue: usize, rtt: u64, harps: u64, below_one: bool) -> 
 }
 
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn o6_interference_stays_below_equation_11() {
     // TCP flows, queue, RTT in ms, the packets that fit on the line, the bound.
     let rows = [

@@ -36,6 +36,7 @@ fn jitter_is_no_queue() {
 }
 
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn a_path_that_was_dark_is_soon_as_fast_as_before() {
     for congestion in ["mpath", "harp"] {
         for (from, until) in [(1_000, 3_000), (5_000, 7_000)] {
@@ -64,6 +65,7 @@ fn ten_transfers_harm_no_more_than_one() {
 }
 
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn requests_hardly_notice_background_transfers_and_leave_them_the_rest() {
     for others in [1, 8] {
         let [median, p90, share, back] = requested(3, 50, others);
@@ -76,6 +78,7 @@ fn requests_hardly_notice_background_transfers_and_leave_them_the_rest() {
 }
 
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn pages_hardly_notice_background_transfers_and_leave_them_the_rest() {
     for (jitter, others) in [(Duration::ZERO, 1), (Duration::ZERO, 8), (MS, 1), (MS, 8)] {
         let [median, p90, share, back] = asked(3, jitter, others);

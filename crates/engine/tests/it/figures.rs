@@ -54,6 +54,7 @@ fn a_file_as_a_whole() {
 
 /// An idle line of 100 Mbit/s and 100 ms that loses one packet in a thousand by chance: one path of `normal` is a CUBIC flow.
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
     let rate = |congestion, seed| {
         let pipe = line(100, 50 * MS).queue(850).loss(0.001);
@@ -70,6 +71,7 @@ fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
 /// It is packets that get lost by chance, however large: on the same line, who has larger ones gets more by as much. A controller that
 /// went on in packets of the size that the path began with would get the square root of that.
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_counts_in_packets_of_the_size_that_passes() {
     let rate = |mtu, seed| {
         let pipe = line(100, 50 * MS).queue(850).loss(0.001).mtu(mtu);

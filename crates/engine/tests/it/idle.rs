@@ -24,6 +24,7 @@ fn shares(rtt: u32, loss: f64) -> [f64; 2] {
 }
 
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn nine_tenths_of_an_idle_line_within_ten_seconds() {
     let mut missed = Vec::new();
     for rtt in [5, 20, 50, 150, 300] {

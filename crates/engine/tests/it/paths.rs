@@ -228,6 +228,7 @@ fn a_thousand_candidate_relays() {
 /// The route gets 30 ms longer each way under a background transfer: that is no queue, and known as such within a second, whatever the window
 /// does at the time.
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn a_longer_route_is_no_queue() {
     let mut kept = Vec::new();
     for (mbit, delay) in [(10, 5), (10, 10), (10, 50), (50, 10)] {
@@ -256,6 +257,7 @@ fn a_longer_route_is_no_queue() {
 
 /// Corners of `cargo bench -p byway-engine --bench grids best`: a minute over two paths carries no less than the better alone.
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn two_paths_are_no_worse_than_the_better() {
     let of = |congestion, pipes: &[PipeConfig]| {
         let mut world = over(congestion, 1 << 40, pipes);

@@ -44,6 +44,7 @@ fn entry(sites: &Sites) -> Counters {
 }
 
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn a_flow_over_a_path_that_loses_one_in_a_hundred_is_whole_and_faster_with_the_cache() {
     let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
     for rule in RULES {
@@ -98,6 +99,7 @@ fn everything_bad_at_once_harms_no_flow_by_whichever_rule() {
 }
 
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn each_rule_tells_the_controller_of_losses_and_none_of_mere_reordering_of_a_few_packets() {
     // A packet is overtaken by at most two with data: 2.4 ms at 10 Mbit/s. The queue is long enough for all that may be under way.
     let reorders = line(10, 10).reordering(0.05, Duration::from_millis(2)).queue(2_000);

@@ -675,6 +675,7 @@ fn named(name: &str) -> Box<dyn Controller> {
 
 /// Delayed ACKs are off, because their 40 ms cannot be scaled; the least and the largest timeout are scaled.
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
     for second_line in [false, true] {
         assert_eq!(compare_scaled("newreno", second_line, &|_| named("newreno")), 0);
@@ -685,6 +686,7 @@ fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
 /// Their windows follow from ratios of round-trip times, and a smoothed one is rounded to nanoseconds: what is told in
 /// whole bytes may be one off, and no datagram may.
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {
     for name in ["lia", "olia", "balia"] {
         assert!(compare_scaled(name, true, &|_| named(name)) <= 1, "{name}");
@@ -694,6 +696,7 @@ fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {
 /// CUBIC grows by the clock: C, in packets per second cubed, has to be scaled as well. (BMC's periods are bounded in
 /// seconds, so it has no such law.)
 #[test]
+#[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_cubic_is_the_same_if_its_constant_is_scaled() {
     let scaled = |factor: u64| -> Box<dyn Controller> {
         let mut options = cubic::Options::BYWAY;

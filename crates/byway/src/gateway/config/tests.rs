@@ -194,7 +194,7 @@ fn a_file_becomes_a_gateway() {
 #[test]
 fn the_example_of_the_manual_means_what_it_says() {
     let manual = include_str!("../../../../../docs/gateway.md");
-    let example = manual.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let example = manual.split("```toml gw.toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let config = read(example).unwrap();
     assert_eq!(config.settings, Settings::default(), "what is written as a default is one");
     assert_eq!((config.tun.as_str(), config.mark, config.congestion.name.as_str()), (TUN, MARK, "harp"));

@@ -1,7 +1,7 @@
 //! Which flows two sites' gateways carry and how they come out: both versions of IP, opened at either side, by port, prefix and code
 //! point, with all that TCP has besides bytes; what only observing shows; and that fail-closed means it.
 
-use super::{Flow, PLAN, PORT, PORTS};
+use super::{Flow, PLAN, PORT, PORTS, slow_lines};
 use crate::common::sites::Sites;
 use libtest_mimic::Failed;
 use serde_json::Value;
@@ -209,7 +209,7 @@ pub fn observed() -> Result<(), Failed> {
 
 /// Without a session background flows wait for it, those that are new as well; all others go as they did.
 pub fn closed() -> Result<(), Failed> {
-    let mut sites = Sites::new(PLAN);
+    let mut sites = Sites::new(&slow_lines());
     let relays = [sites.relay("one"), sites.relay("two")];
     sites.configure(PORTS, "fail-closed = true", &relays);
     sites.start("left");
@@ -237,7 +237,7 @@ pub fn closed() -> Result<(), Failed> {
     assert!(connects(&sites, PORT), "{}", sites.status("left"));
 
     // Nor does it go there when paths become narrower: hosts are told.
-    let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT + 1, 8 * MUCH);
+    let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT + 1, 4 * MUCH);
     sites.bench.wait("the flow", || (flow.arrived(&sites) > MUCH).then_some(()));
     for device in ["right", "one", "two"] {
         sites.bench.says("left", &["ip", "link", "set", device, "mtu", "1300"]);
@@ -245,16 +245,16 @@ pub fn closed() -> Result<(), Failed> {
     flow.end(&mut sites);
     let left = sites.status("left");
     assert!(left["counters"]["too_large"].as_u64() > Some(0), "{left}");
-    assert!(left["peers"][0]["carried_bytes"].as_u64() > Some(8 * MUCH), "{left}");
+    assert!(left["peers"][0]["carried_bytes"].as_u64() > Some(4 * MUCH), "{left}");
     Ok(())
 }
 
 /// What takes a restart is told, and does nothing before it.
 pub fn reread() -> Result<(), Failed> {
-    let mut sites = Sites::new(PLAN);
+    let mut sites = Sites::new(&slow_lines());
     sites.configure(PORTS, "", &[]);
     sites.start_both(1);
-    let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, 5 * MUCH);
+    let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, 4 * MUCH);
     sites.bench.wait("the flow", || (flow.arrived(&sites) > MUCH).then_some(()));
     let before = sites.installed("left");
     sites.rewrite("left", "[gateway]", "[gateway]\ntun = \"byway7\"\nmark = 77");
@@ -277,7 +277,7 @@ pub fn reread() -> Result<(), Failed> {
     assert_eq!(carried(&sites), at);
     Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT + 5, MUCH).end(&mut sites);
     assert!(carried(&sites) > at + MUCH, "{at} {}", sites.status("left"));
-    assert_eq!(sites.bench.stop("left", "TERM").code(), Some(143));
+    assert_eq!(sites.bench.stop("left", "TERM").code(), Some(0));
     assert_eq!(sites.installed("left"), Vec::<String>::new());
     assert!(!sites.bench.says("left", &["nft", "list", "ruleset"]).contains("byway"));
     Ok(())
