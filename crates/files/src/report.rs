@@ -230,7 +230,8 @@ impl Report {
 }
 
 fn cut(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MAX_DETAIL)).unwrap_or_default()
+    let end = (0..=MAX_DETAIL.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
 
 fn read_detail(bytes: &[u8]) -> Result<String, DecodeError> {

@@ -3,7 +3,9 @@
 use crate::identity::PublicKey;
 use crate::secret::Secret;
 use crate::word;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -50,10 +52,9 @@ impl Standing {
         }
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => return Self::passing(),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Ok(()) => {}
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Self::passing(),
+            locked => locked?,
         }
         let mut kept = Kept { path: path.to_owned(), file, is_empty: true };
         let known = kept.read()?;

@@ -23,19 +23,20 @@ pub fn tests() -> Vec<Trial> {
     let strace = missing(works("strace -o /dev/null true"), "it needs strace, and leave to use it");
     let other = missing(!root || works("setpriv --version"), "run by root, it needs setpriv");
     vec![
-        test("files::a_file_that_changes_or_goes_is_left_out_and_said_so", None, || done(changing())),
-        test("files::holes_do_not_travel_and_are_holes_again", None, || done(holes())),
-        test("files::two_senders_at_once_share_a_directory", None, || done(two_at_once())),
+        test("files::a_file_that_changes_or_goes_is_left_out_and_said_so", None, || whole(changing)),
+        test("files::holes_do_not_travel_and_are_holes_again", None, || whole(holes)),
+        test("files::two_senders_at_once_share_a_directory", None, || whole(two_at_once)),
         test("files::a_full_disk_is_said_and_with_room_the_rest_goes_on", mounts, || inside("full_disk")),
         test("files::a_read_only_disk_is_said_before_anybody_sends", mounts, || inside("read_only_disk")),
         test("files::a_directory_that_refuses_is_said_before_anybody_sends", other, || {
-            done(refusing_directory())
+            whole(refusing_directory)
         }),
-        test("files::all_is_on_the_disk_by_one_sync_at_the_end", strace, || done(one_sync())),
+        test("files::all_is_on_the_disk_by_one_sync_at_the_end", strace, || whole(one_sync)),
     ]
 }
 
-fn done((): ()) -> Result<(), Failed> {
+fn whole(test: fn()) -> Result<(), Failed> {
+    test();
     Ok(())
 }
 

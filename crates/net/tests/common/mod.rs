@@ -150,8 +150,8 @@ impl Machine for Echo {
         let mut size = segment;
         while size + segment <= out.buffer.len()
             && size / segment < out.max_segments
-            && let Some(next) =
-                self.0.pop_front_if(|next| (next.0, next.1, next.2.len()) == (remote, ecn, segment))
+            && self.0.front().is_some_and(|next| (next.0, next.1, next.2.len()) == (remote, ecn, segment))
+            && let Some(next) = self.0.pop_front()
         {
             out.buffer[size..size + segment].copy_from_slice(&next.2);
             size += segment;

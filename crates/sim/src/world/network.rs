@@ -309,10 +309,10 @@ impl Network {
     fn first_in_line(&mut self, id: u32, at: Instant) -> Option<Flight> {
         let edge = &mut self.edges[id as usize];
         if !edge.ahead {
-            return edge.line.pop_front_if(|first| first.at <= at);
+            return arrived(&mut edge.line, at);
         }
         while self.edges[id as usize].line.is_empty() && self.catch_up(id, at) {}
-        let first = self.edges[id as usize].line.pop_front_if(|first| first.at <= at);
+        let first = arrived(&mut self.edges[id as usize].line, at);
         while self.edges[id as usize].line.is_empty() && self.catch_up(id, at) {}
         first
     }
@@ -591,4 +591,10 @@ impl Edge {
         self.outstanding -= 1;
         self.balance(flight.at);
     }
+}
+
+/// Takes the first packet of a line, if it is at its end by `at`.
+#[inline]
+fn arrived(line: &mut VecDeque<Flight>, at: Instant) -> Option<Flight> {
+    line.front().is_some_and(|first| first.at <= at).then(|| line.pop_front()).flatten()
 }

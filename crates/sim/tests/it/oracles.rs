@@ -36,7 +36,8 @@ impl Machine for Timed {
         self.now = now;
     }
     fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
-        let (_, phantom) = self.packets.pop_front_if(|packet| packet.0 <= self.now)?;
+        self.packets.front().filter(|packet| packet.0 <= self.now)?;
+        let (_, phantom) = self.packets.pop_front()?;
         let ecn = if phantom % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
         Some(Transmit { local: Local(0), remote: self.to, ecn, size: 0, segment: 0, phantom })
     }
