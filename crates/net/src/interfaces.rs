@@ -15,13 +15,12 @@ pub struct Interface {
     pub index: u32,
     /// The address to bind to.
     pub address: IpAddr,
-    /// Whether it is a loopback device, whose other addresses belong to the host as a whole: those of hosts that speak a routing
-    /// protocol, or whose uplinks have none of their own.
+    /// Whether it is a loopback device. Its other addresses belong to the host as a whole, as where uplinks have none of their own.
     pub is_loopback: bool,
 }
 
-/// The addresses of all interfaces that are up and running, loopback devices included, in a fixed order, without those that no
-/// other host can be reached from: loopback, link-local (a scope would be needed to bind them), unspecified, multicast.
+/// The addresses of all interfaces that are up and running, loopback devices included, in a fixed order. Those that reach no other
+/// host are left out: loopback, link-local (a scope would be needed to bind them), unspecified, multicast.
 ///
 /// # Errors
 ///
@@ -43,8 +42,8 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(usable)
 }
 
-/// The address from which the system sends to `destination`, wherever it has it: on loopback too, as hosts that speak a routing
-/// protocol or have an unnumbered uplink do. `None`: no network leads there. Nothing is sent.
+/// The address from which the system sends to `destination`. It may be on a loopback device, as on hosts that speak a routing
+/// protocol or have an unnumbered uplink. `None`: no network leads there. Nothing is sent.
 #[must_use]
 pub fn source_for(destination: IpAddr) -> Option<IpAddr> {
     let any: IpAddr =

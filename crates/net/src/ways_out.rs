@@ -1,5 +1,5 @@
-//! Which interface the system would send by, by source and destination: asked of the routing tables over netlink (RFC 3549), since
-//! a socket that is bound to an address does not tell. Nothing is sent.
+//! Which interface the system would send by, by source and destination. A socket that is bound to an address does not tell, so
+//! the routing tables are asked over netlink (RFC 3549). Nothing is sent.
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::io;

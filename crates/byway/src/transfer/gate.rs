@@ -32,8 +32,8 @@ pub struct Gate {
 #[derive(Clone, Debug, Default)]
 pub struct Taken(Arc<Mutex<Option<Transfer>>>);
 
-/// The sender that a ticket is bound to: the first that completed a transfer with it. Shared by the gate, which asks, the
-/// receiver, which finds out, and the program, which keeps it.
+/// The sender that a ticket is bound to: the first that completed a transfer with it. The receiver finds
+/// it out, the gate asks for it, and the program keeps it.
 #[derive(Clone, Debug, Default)]
 pub struct TicketOwner(Arc<Mutex<Option<identity::PublicKey>>>);
 
@@ -174,7 +174,7 @@ mod tests {
         gate.owner = TicketOwner::new(Some(other));
         assert_eq!(exit(&gate, &said(Kind::Tree, 1)), Some(Exit::NotAuthorised));
         assert_eq!(exit(&gate, &said(Kind::Ping, 1)), Some(Exit::NotAuthorised));
-        // Who is named need not be the first.
+        // A key that is named need not be the first.
         gate.allow = vec![peer];
         assert_eq!(exit(&gate, &said(Kind::Tree, 1)), None);
     }

@@ -79,9 +79,9 @@ pub fn sending(asked: &[Endpoint], destinations: &[IpAddr]) -> Result<Vec<Socket
     }
 }
 
-/// Addresses of this host from which datagrams reach one of `destinations` elsewhere, the best first: the ones that the system
-/// chooses, on whatever interface they are, and those of interfaces by which such datagrams leave. From any other address they
-/// would leave by an interface that is used already.
+/// Addresses of this host from which datagrams reach one of `destinations` elsewhere, the best first. The system chooses some of
+/// them, on whatever interface they are. The others are those by whose own interface such datagrams leave: from any other
+/// address they would leave by an interface that is used already.
 ///
 /// # Errors
 /// The list of interfaces cannot be read.
@@ -151,8 +151,8 @@ pub fn own_addresses() -> Vec<IpAddr> {
     interfaces().unwrap_or_default().into_iter().map(|Interface { address, .. }| address).collect()
 }
 
-/// Whether an address means something in one network, site or provider only: private (RFC 1918, RFC 4193), shared behind a
-/// provider's NAT (RFC 6598), link-local, or loopback.
+/// Whether an address means nothing outside one network. It is private (RFC 1918, RFC 4193), shared behind a provider's NAT
+/// (RFC 6598), link-local or loopback.
 #[must_use]
 pub const fn is_private(ip: IpAddr) -> bool {
     match ip {

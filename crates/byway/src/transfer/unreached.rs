@@ -60,8 +60,11 @@ fn unanswered(error: ConnectError, tried: &[Tried]) -> String {
     if let Some((address, reason)) = relay {
         let advice = match reason {
             Reason::Destination => "its operator may allow them with --allow-destination",
-            Reason::UnknownWord | Reason::Expired | Reason::NoConsent | Reason::ConsentExpired => {
-                "let the receiver be started again with a good word, and use the ticket that it prints then"
+            Reason::UnknownWord | Reason::Expired => {
+                "get a new word from its operator, and start the receiver again with that"
+            }
+            Reason::NoConsent | Reason::ConsentExpired => {
+                "start the receiver again, and use the ticket that it prints then"
             }
             _ => "another relay may help",
         };

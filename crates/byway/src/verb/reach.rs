@@ -18,7 +18,7 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// `bound`: what the sockets are bound to; `own`: where they are reached inside; `advertised`: what leads to them.
+    /// The sockets are bound to `bound` and reached at `own` inside; `advertised` leads to them from outside.
     ///
     /// # Errors
     /// What is advertised is no address of a host.

@@ -15,11 +15,20 @@ use std::process::Stdio;
 
 pub fn tests() -> Vec<Trial> {
     let lacks = missing(Spaces::possible(&[]), "it needs root and the program ip");
+    let forwards = missing(
+        Spaces::possible(&["nft list tables"]),
+        "it needs root, the programs ip and nft, and a kernel with NAT",
+    );
     vec![
         test("sources::an_address_on_loopback_is_sent_from_beside_another", lacks, unnumbered_sender),
         test("sources::a_ticket_names_the_address_on_loopback_first", lacks, unnumbered_receiver),
         test("sources::an_address_without_a_way_out_is_no_second_path", lacks, no_way_out),
         test("sources::a_line_that_is_too_narrow_is_told", lacks, narrow_line),
+        test(
+            "sources::a_port_that_a_router_forwards_is_reached_by_what_is_advertised",
+            forwards,
+            forwarded_port,
+        ),
     ]
 }
 
@@ -122,6 +131,39 @@ fn no_way_out() -> Result<(), Failed> {
     hosts.ip("snd", "route add 10.88.0.0/24 dev docker0 table 77");
     let sent = hosts.start("snd", &["send", "file", &ticket.to_string(), "--json", "-v"]).end();
     assert!(paths(&sent).iter().any(|path| path.ends_with("from 10.88.0.1")), "{:?}", paths(&sent));
+    Ok(())
+}
+
+/// A receiver behind a router, whose outside address is all that the sender's network knows.
+fn forwarded_port() -> Result<(), Failed> {
+    let hosts = Hosts::new("f");
+    let nat = "table ip nat {
+        chain pre { type nat hook prerouting priority -100; iifname e1 udp dport 4747 dnat to 192.168.2.10; }
+    }";
+    hosts.spaces.says("rcv", &["nft", nat]);
+    hosts.spaces.says("rcv", &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
+    let inside = Spaces::new("fi", &["nas"]);
+    let nas = inside.name("nas");
+    hosts.ip("rcv", &format!("link add i1 type veth peer name i0 netns {nas}"));
+    hosts.ip("rcv", "address add 192.168.2.1/24 dev i1");
+    hosts.ip("rcv", "link set i1 up");
+    for words in ["address add 192.168.2.10/24 dev i0", "link set i0 up", "route add default via 192.168.2.1"]
+    {
+        let words: Vec<&str> = words.split(' ').collect();
+        inside.says("nas", &[&["ip"], words.as_slice()].concat());
+    }
+    inside.wait("nas", "i0");
+    let mut command = inside.on("nas");
+    command.arg(BYWAY).args(["recv", "in", "--listen", "0.0.0.0:4747", "--advertise", "10.88.0.2"]);
+    command.env("BYWAY_STATE_DIR", hosts.place.path("nas")).current_dir(hosts.place.path(""));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut receiver = Running::start(command);
+    let ticket: Ticket = receiver.line().parse()?;
+    let expected = ["10.88.0.2:4747".parse()?, "192.168.2.10:4747".parse()?];
+    assert_eq!(ticket.addresses, expected);
+    hosts.send(&ticket).succeeded();
+    let own = Ticket { addresses: vec![ticket.addresses[1]], ..ticket };
+    hosts.send(&own).failed(5, "every address of the ticket is private");
     Ok(())
 }
 
