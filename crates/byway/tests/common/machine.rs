@@ -75,8 +75,16 @@ pub fn missing(possible: bool, needs: &'static str) -> Missing {
 
 /// A test; *skipped* by name where the machine lacks something.
 pub fn test(name: &'static str, missing: Missing, test: fn() -> Result<(), Failed>) -> Trial {
-    Trial::ignorable_test(name, move || match missing {
-        Some(needs) => Ok(skipped(name, needs)),
+    test_of(name.to_owned(), missing, test)
+}
+
+/// The same for what is only found when the tests begin.
+pub fn test_of<T>(name: String, missing: Missing, test: T) -> Trial
+where
+    T: FnOnce() -> Result<(), Failed> + Send + 'static,
+{
+    Trial::ignorable_test(name.clone(), move || match missing {
+        Some(needs) => Ok(skipped(&name, needs)),
         None => test().map(|()| Completion::Completed),
     })
 }

@@ -8,6 +8,7 @@
 
 pub mod bench;
 pub mod machine;
+pub mod pages;
 pub mod peak;
 pub mod processor;
 pub mod sites;

@@ -7,6 +7,7 @@ mod common;
 mod limit;
 mod memory;
 mod modes;
+mod pages;
 mod program;
 mod reasons;
 mod resume;

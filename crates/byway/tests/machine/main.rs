@@ -13,6 +13,7 @@ mod files;
 mod gateway;
 mod namespaces;
 mod newcomer;
+mod pages;
 mod plumbing;
 mod refusals;
 mod sites;
@@ -32,6 +33,7 @@ fn main() {
         emulate::tests(),
         emulated_gateways::tests(),
         gateway::tests(),
+        pages::tests(),
         sites::tests(),
         sources::tests(),
         crowd::tests(),

@@ -1,0 +1,178 @@
+//! The pages of the project as tests see them: every fenced block, and every line in it.
+//!
+//! # For who writes a page
+//!
+//! Every block says its language after the three backticks.
+//!
+//! | block | what is done with it |
+//! |---|---|
+//! | `sh` | its lines run from top to bottom, all blocks of a page in one session of one host |
+//! | `toml NAME`, `json NAME` | written to the file NAME in the session before its first line runs; read by what it is for |
+//! | `text` | nothing: a picture, or what a program prints |
+//!
+//! In a session
+//!
+//! - `byway recv`, `byway relay` and `byway gateway --config` go to the background. The next of the same verb ends the one before.
+//!   Receivers and relays have a HOME of their own, as on another host.
+//! - TICKET, WORD and KEY stand for the newest ticket, the newest relay word and the sender's key. `ticket.txt` and `relay.word` hold
+//!   the first two. If no receiver (no relay) runs, one is started.
+//! - There are `~/photos` and `data`, small directories. `~` is a scratch HOME, and the current directory is the same.
+//! - The host is a network namespace with root and the address 45.2.0.2. Relays run on another host, 45.2.0.1. What goes to the
+//!   outside addresses 203.0.113.7 and 203.0.113.9 arrives at the one and at the other.
+//! - Plans of one's own run with one seed, unless the line says how many.
+//!
+//! A line that cannot run in a test stands in [`NOT_RUN`] with its reason. Its arguments are read all the same.
+//! `tests/it/pages.rs` reads all pages, `tests/machine/pages.rs` runs them.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// Lines that no test runs: a whole line, or how it begins if it ends with a blank here; and why.
+pub const NOT_RUN: &[(&str, &str)] = &[
+    ("git clone ", "there is no network"),
+    ("cd byway", "there is no clone"),
+    ("cargo ", "it builds for minutes, or it is what runs this test"),
+    ("TMPDIR=/dev/shm cargo bench ", "it builds for minutes"),
+    ("RUSTC_BOOTSTRAP=1 cargo fuzz ", "it builds for minutes"),
+    ("sudo crates/byway/benches/gateway.sh ", "it measures, with a release build"),
+    ("EACH=4 ONE=1 SEED=1 crates/byway/benches/chance.sh ", "it measures, with a release build"),
+    ("sudo apt-get ", "it changes the host"),
+    ("sudo ufw ", "it changes the host, and is not on every host"),
+    ("sudo useradd ", "it changes the host"),
+    ("sudo cp ", "it changes the host"),
+    ("sudo install ", "it changes the host"),
+    ("sudo systemctl ", "it needs systemd"),
+    ("sudo journalctl ", "it needs systemd"),
+    ("sudo ip -6 rule del priority 25207", "the sites of its page have IPv4 alone, so there is no such rule"),
+    ("byway lab run --quick", "all experiments take minutes"),
+    ("byway lab harm", "it takes 16 minutes"),
+    ("byway lab harm --against byway,gateways ", "it takes 17 minutes"),
+    ("byway lab harm --against cubic,byway ", "it takes two minutes"),
+];
+
+/// A page.
+pub struct Page {
+    /// Its path in the project.
+    pub name: String,
+    pub text: String,
+    pub blocks: Vec<Block>,
+}
+
+/// A fenced block.
+pub struct Block {
+    /// The line of its first backticks, from 1.
+    pub line: usize,
+    pub language: String,
+    /// What stands behind the language.
+    pub file: Option<String>,
+    pub text: String,
+}
+
+/// A line of a block of `sh`.
+pub struct Line {
+    /// `README.md:57`
+    pub place: String,
+    pub text: String,
+}
+
+/// Whether whoever runs this may read the pages.
+pub fn are_readable() -> bool {
+    File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).is_ok()
+}
+
+/// The directory of the project.
+pub fn project() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Every page: those in the directory of the project, and those in `docs`.
+pub fn all() -> Vec<Page> {
+    let mut pages = Vec::new();
+    for directory in ["", "docs/"] {
+        let mut names: Vec<String> = fs::read_dir(project().join(directory))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".md"))
+            .collect();
+        names.sort();
+        pages.extend(names.into_iter().map(|name| Page::read(format!("{directory}{name}"))));
+    }
+    assert!(pages.len() > 5, "the pages are not where they were");
+    pages
+}
+
+impl Page {
+    fn read(name: String) -> Self {
+        let text = fs::read_to_string(project().join(&name)).unwrap();
+        let mut blocks: Vec<Block> = Vec::new();
+        let mut open = false;
+        for (number, line) in text.lines().enumerate() {
+            match line.trim_start().strip_prefix("```") {
+                Some(_) if open => open = false,
+                Some(info) => {
+                    let mut words = info.split_whitespace().map(str::to_owned);
+                    let language = words.next().unwrap_or_default();
+                    let (line, text) = (number + 1, String::new());
+                    blocks.push(Block { line, language, file: words.next(), text });
+                    open = true;
+                }
+                None if open => {
+                    let block = blocks.last_mut().unwrap();
+                    block.text += line;
+                    block.text += "\n";
+                }
+                None => {}
+            }
+        }
+        assert!(!open, "{name}: a block does not end");
+        Self { name, text, blocks }
+    }
+
+    /// Every line of its blocks of `sh`, without comments; one that ends with a backslash goes on in the next.
+    pub fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for block in self.blocks.iter().filter(|block| block.language == "sh") {
+            let mut begun: Option<Line> = None;
+            for (number, text) in block.text.lines().enumerate() {
+                let place = format!("{}:{}", self.name, block.line + 1 + number);
+                let mut line = begun.take().unwrap_or(Line { place, text: String::new() });
+                line.text += text.trim().trim_end_matches('\\');
+                if text.trim_end().ends_with('\\') {
+                    begun = Some(line);
+                } else if !line.text.is_empty() && !line.text.starts_with('#') {
+                    lines.push(line);
+                }
+            }
+        }
+        lines
+    }
+
+    /// Its files: name and text.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &Block)> {
+        self.blocks.iter().filter_map(|block| Some((block.file.as_deref()?, block)))
+    }
+}
+
+/// Why a line is not run, if it is in the list.
+pub fn not_run(line: &str) -> Option<&'static str> {
+    NOT_RUN.iter().find(|(entry, _)| is_of(line, entry)).map(|(_, why)| *why)
+}
+
+/// Whether a line is what an entry of the list means.
+pub fn is_of(line: &str, entry: &str) -> bool {
+    if entry.ends_with(' ') { line.starts_with(entry) } else { line == entry }
+}
+
+/// The commands of a line that are byway's, as words without redirections.
+pub fn byway_commands(line: &str) -> Vec<Vec<String>> {
+    let mut commands = Vec::new();
+    for command in line.split(['|', ';', '&']) {
+        let words = command.split_whitespace().take_while(|word| !word.starts_with(['>', '<', '#']));
+        // `sudo`, and what is put into the environment.
+        let mut words = words.skip_while(|word| *word == "sudo" || word.contains('=')).map(str::to_owned);
+        if words.next().as_deref() == Some("byway") {
+            commands.push(words.collect());
+        }
+    }
+    commands
+}

@@ -1,0 +1,181 @@
+//! Nothing that a page prints is unknown. Every block says what it is, and every file is read by what it is for. Every argument of
+//! byway is read by its own parser, also in the examples of `--help`. `tests/common/pages.rs` says how pages are written.
+
+use crate::common::pages::{self, NOT_RUN, byway_commands, is_of, not_run, project};
+use byway::args::Cli;
+use byway::identity::PublicKey;
+use byway_lab::expect::Expectation;
+use byway_lab::plan::{Mode, Overrides, Plan};
+use clap::{Command, CommandFactory as _, Parser as _};
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Programs other than byway that lines may use, and that every host of a test has.
+const PROGRAMS: [&str; 6] = ["byway", "tar", "ls", "cat", "mkdir", "sudo"];
+
+const WHAT_TO_DO: &str = "crates/byway/tests/common/pages.rs says what a page can hold; a line that cannot run in a test stands in \
+                          NOT_RUN there, with its reason";
+
+#[test]
+fn every_block_says_what_it_is() {
+    for page in pages::all() {
+        for block in &page.blocks {
+            let place = format!("{}:{}", page.name, block.line);
+            let known = match block.language.as_str() {
+                "sh" | "text" => block.file.is_none(),
+                "toml" | "json" => block.file.is_some(),
+                _ => false,
+            };
+            let found = (&block.language, &block.file);
+            assert!(
+                known,
+                "{place}: expected `sh`, `text`, `toml NAME` or `json NAME`: {found:?}. {WHAT_TO_DO}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_line_is_run_or_in_the_list() {
+    for page in pages::all() {
+        for line in page.lines().iter().filter(|line| not_run(&line.text).is_none()) {
+            for command in line.text.split('|') {
+                let program = command.split_whitespace().find(|word| !word.contains('=')).unwrap_or_default();
+                let known = PROGRAMS.contains(&program);
+                assert!(known, "{}: `{program}` is no program that tests run. {WHAT_TO_DO}", line.place);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_list_of_what_is_not_run_is_not_stale() {
+    let lines: Vec<_> = pages::all().iter().flat_map(pages::Page::lines).collect();
+    for (entry, why) in NOT_RUN {
+        assert!(!why.is_empty(), "{entry}: why?");
+        let printed = lines.iter().any(|line| is_of(&line.text, entry));
+        assert!(printed, "no page prints {entry:?} any more: take it out of NOT_RUN");
+    }
+}
+
+/// Whether byway's parser takes these words.
+fn parsed(words: &[String]) -> Result<(), String> {
+    let key = PublicKey([7; 32]).to_string();
+    let words = words.iter().map(|word| match word.as_str() {
+        "KEY" | "byway-key-…" => key.clone(),
+        word => word.to_owned(),
+    });
+    let arguments = ["byway".to_owned()].into_iter().chain(words);
+    Cli::try_parse_from(arguments).map(|_| ()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn every_line_of_byway_is_understood() {
+    let mut count = 0;
+    for page in pages::all() {
+        for line in page.lines() {
+            for words in byway_commands(&line.text) {
+                parsed(&words).unwrap_or_else(|why| panic!("{}: {}\n{why}", line.place, line.text));
+                count += 1;
+            }
+            if let Some((cargo, words)) =
+                line.text.split_once(" -- ").filter(|(cargo, _)| cargo.starts_with("cargo run"))
+            {
+                let words: Vec<_> = words.split_whitespace().map(str::to_owned).collect();
+                parsed(&words).unwrap_or_else(|why| panic!("{}: {cargo}\n{why}", line.place));
+            }
+        }
+    }
+    assert!(count > 50, "{count} lines only");
+}
+
+#[test]
+fn what_cargo_is_to_build_exists() {
+    let names = |directory: &str| -> BTreeSet<String> {
+        let all = fs::read_dir(project().join(directory)).unwrap();
+        all.map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+    };
+    let crates: BTreeSet<_> = names("crates").into_iter().collect();
+    for page in pages::all() {
+        for line in page.lines() {
+            let words: Vec<_> = line.text.split_whitespace().collect();
+            let after = |flag: &str| {
+                words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1).copied())
+            };
+            let package = after("-p").map(|name| name.strip_prefix("byway-").unwrap_or(name));
+            if let Some(package) = package.filter(|_| line.text.contains("cargo ")) {
+                assert!(crates.contains(package), "{}: there is no crate {package}", line.place);
+                for (flag, directory) in [("--bench", "benches"), ("--test", "tests")] {
+                    let there = after(flag)
+                        .is_none_or(|name| names(&format!("crates/{package}/{directory}")).contains(name));
+                    assert!(there, "{}: {package} has no {directory} of that name", line.place);
+                }
+            }
+            if line.text.contains("cargo fuzz run") {
+                let target = after("run").unwrap();
+                assert!(names("fuzz/fuzz_targets").contains(target), "{}: no target {target}", line.place);
+            }
+            for word in
+                words.iter().filter(|word| word.starts_with("crates/") || word.starts_with("contrib/"))
+            {
+                assert!(project().join(word).exists(), "{}: there is no {word}", line.place);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_file_is_what_it_is_for() {
+    for page in pages::all() {
+        for (name, block) in page.files() {
+            let place = format!("{}:{}: {name}", page.name, block.line);
+            let text = block.text.as_str();
+            let mode = Overrides::default();
+            let result = match () {
+                () if name.ends_with(".json") => serde_json::from_str::<serde_json::Value>(text)
+                    .map(|_| ())
+                    .map_err(|error| error.to_string()),
+                () if name.ends_with("expect.toml") => {
+                    Expectation::read(name, text).map(|_| ()).map_err(|error| error.to_string())
+                }
+                // What it means is said by `byway gateway check`, which its page runs.
+                () if text.starts_with("[gateway]") => {
+                    match page.lines().iter().any(|line| line.text == format!("byway gateway check {name}")) {
+                        true => Ok(()),
+                        false => Err("the page does not run `byway gateway check` on it".to_owned()),
+                    }
+                }
+                () if text.contains("title = ") => {
+                    let every = Mode::EVERY
+                        .iter()
+                        .try_for_each(|&wanted| Plan::read(name, text, wanted, &mode).map(|_| ()));
+                    every.map_err(|error| error.to_string())
+                }
+                () => Plan::read_network(name, text, &mode).map(|_| ()).map_err(|error| error.to_string()),
+            };
+            result.unwrap_or_else(|why| panic!("{place}: {why}. {WHAT_TO_DO}"));
+        }
+    }
+}
+
+#[test]
+fn the_examples_of_help_are_understood() {
+    let mut count = 0;
+    examine(&Cli::command(), &mut count);
+    assert!(count > 40, "{count} examples only");
+}
+
+/// The examples of a verb, and of those below it.
+fn examine(command: &Command, count: &mut usize) {
+    let before = command.get_before_help().map(ToString::to_string).unwrap_or_default();
+    for line in before.lines().filter_map(|line| line.strip_prefix("  ")) {
+        // Behind two blanks it says what that does.
+        let example = line.split("  ").next().unwrap_or_default();
+        for words in byway_commands(example) {
+            parsed(&words)
+                .unwrap_or_else(|why| panic!("the help of {}: {example}\n{why}", command.get_name()));
+            *count += 1;
+        }
+    }
+    command.get_subcommands().for_each(|below| examine(below, count));
+}
