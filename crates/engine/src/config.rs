@@ -12,6 +12,11 @@ pub struct Config {
     pub outgoing: OutgoingLimits,
     /// Memory for data that arrived and waits for the owner.
     pub incoming: IncomingLimits,
+    /// Bytes that all sessions of an endpoint together may have received and not yet read or written; `None`: each has its own
+    /// [`memory`](IncomingLimits::memory), however many they are. With a bound a session begins with a small window, which grows with what
+    /// its owner takes, to its own `memory` at most. Memory in use is within four times as much. Beyond as many sessions as there is memory
+    /// for, further ones are refused. At least 1 MiB.
+    pub shared_memory: Option<usize>,
     /// The largest datagram to try (UDP payload), from 1200 to 9000.
     pub max_datagram: usize,
     /// A connection of which nothing is heard for this long is lost.
@@ -90,11 +95,23 @@ pub enum Payload {
     Length,
 }
 
+/// What a session has at least of a memory that all share: from so little, on a small host, to as much as a first round trip needs.
+const LEAST_WINDOW: core::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
+
+impl Config {
+    /// Bytes that a session begins with and has at least, where memory is shared.
+    pub(crate) fn least_window(&self) -> Option<u64> {
+        let least = (self.shared_memory? / 8192).clamp(*LEAST_WINDOW.start(), *LEAST_WINDOW.end());
+        Some((least as u64).min(self.incoming.initial().0))
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
             outgoing: OutgoingLimits::default(),
             incoming: IncomingLimits::default(),
+            shared_memory: None,
             max_datagram: 1472,
             idle_timeout: Duration::from_secs(60),
             probe_interval: Duration::from_millis(250),
@@ -133,7 +150,8 @@ impl Params {
     /// What `config` makes one tell the peer.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        let (max_data, max_stream_data) = config.incoming.initial();
+        let (memory, max_stream_data) = config.incoming.initial();
+        let max_data = config.least_window().unwrap_or(memory);
         let max_datagram = config.max_datagram as u64;
         Self { max_data, max_stream_data, max_datagram, payload: config.payload }
     }

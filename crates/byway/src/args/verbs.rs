@@ -58,6 +58,10 @@ pub struct Recv {
     /// Bytes per second to take at most of all senders together, K/M/G binary, `off`, or UP:DOWN of which a receiver heeds DOWN
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
+    /// Bytes of memory for what arrives and is not yet written, of all senders together, K/M/G binary [default: half of what the machine
+    /// has, or its cgroup]
+    #[arg(long, value_name = "SIZE", env = "BYWAY_MEMORY", value_parser = parse_size)]
+    pub memory: Option<u64>,
 }
 
 /// How much a transfer asks of lines that others use too.

@@ -6,6 +6,7 @@ use crate::args::Global;
 use crate::args::verbs::Recv;
 use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
+use crate::memory;
 use crate::output::{Event, Outcome, Output, Reach, Ready, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
 use crate::state::{Standing, StateDir};
@@ -91,7 +92,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         limit: arguments.bwlimit.down,
         relays: words.clone(),
         sockets,
-        config: config(arguments.bwlimit.down),
+        config: config(arguments.bwlimit.down, arguments.memory.unwrap_or_else(|| memory::available() / 2)),
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
@@ -135,9 +136,13 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     Ok(exit)
 }
 
-/// How sessions behave when so many bytes per second are taken at most.
-fn config(limit: Option<u64>) -> Config {
-    let mut config = Config::default();
+/// A session takes up to so many times its window: room ahead of what arrives, and what is cut up.
+const MEMORY_OF_WINDOW: u64 = 4;
+
+/// How sessions behave when so many bytes per second are taken at most, with so much memory for all.
+fn config(limit: Option<u64>, memory: u64) -> Config {
+    let windows = usize::try_from(memory / MEMORY_OF_WINDOW).unwrap_or(usize::MAX).max(1 << 20);
+    let mut config = Config { shared_memory: Some(windows), ..Config::default() };
     if let Some(limit) = limit {
         config.incoming.memory = config.incoming.memory.min(window(limit));
     }

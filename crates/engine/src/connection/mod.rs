@@ -128,6 +128,9 @@ pub mod close {
     /// One side's objects are bytes, the other's only a length ([`Payload`](crate::config::Payload)).
     pub const PAYLOAD: u64 = 0x1_0005;
     pub(crate) const OTHER_PAYLOAD: &str = "one side's objects are bytes, the other's only a length";
+    /// There are as many sessions as there is memory for.
+    pub const BUSY: u64 = 0x1_0006;
+    pub(crate) const TOO_MANY: &str = "there are as many sessions as there is memory for";
     /// Added to the data layer's codes ([`crate::data::ProtocolError`]).
     pub const DATA: u64 = 0x1_0100;
 }
@@ -278,6 +281,10 @@ impl Connection {
         let mut out = Outgoing::new(config.outgoing).made_of(config.payload);
         out.on_max_data(params.max_data);
         out.set_initial_stream_limit(params.max_stream_data);
+        let mut incoming = Incoming::new(config.incoming).made_of(config.payload);
+        if let Some(least) = config.least_window() {
+            incoming = incoming.sharing(least);
+        }
         let max_datagram =
             config.max_datagram.min(usize::try_from(params.max_datagram).unwrap_or(usize::MAX));
         Self {
@@ -293,7 +300,7 @@ impl Connection {
             random,
             controller,
             out,
-            incoming: Incoming::new(config.incoming).made_of(config.payload),
+            incoming,
             datagrams: Datagrams::new(config),
             rest: None,
             paths: Table::default(),

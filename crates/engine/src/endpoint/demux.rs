@@ -7,11 +7,11 @@ use super::waiting::{Standing, Verdict};
 use super::{Admit, COOKIES_ABOVE, Endpoint, EndpointEvent, Handle, MOST_ANSWERS, Slot};
 use crate::config::Params;
 use crate::connection::{Connection, Inbound, Rejected, Role, close};
-use crate::handshake::{Answer, PublicKey, digest};
+use crate::handshake::{Answer, PublicKey, digest, refuse};
 use crate::route::{Route, Source, Through};
 use alloc::string::String;
 use alloc::vec::Vec;
-use byway_wire::packet::{Handshake, Header};
+use byway_wire::packet::{BASE_DATAGRAM, Handshake, Header, RefuseReason};
 use byway_wire::relay::{Back, Delivered, Kind};
 use byway_wire::{Datagram, Ecn, Instant, LinkChange, SendError};
 
@@ -148,11 +148,16 @@ impl Endpoint {
         if let Some(entry) = self.entries.get_mut(&handle) {
             entry.slot = Slot::Connection { connection, announced: true, digest: None };
         }
+        self.confirmed += 1;
+        self.share_memory();
         self.offer_relays(now);
         self.events.push_back(EndpointEvent::Connected(handle));
     }
 
     fn on_hello(&mut self, now: Instant, source: &Source, packet: &[u8]) {
+        if self.admission.is_some() && self.is_full() {
+            return self.refuse_full(source, packet);
+        }
         let (Some(admission), Some(route)) = (&mut self.admission, source.route()) else {
             self.dropped.hellos += 1;
             return;
@@ -238,6 +243,18 @@ impl Endpoint {
                 self.answers.push_back((route.clone(), bytes));
                 self.settle(now, handle);
             }
+        }
+    }
+
+    /// There are as many sessions as there is memory for.
+    fn refuse_full(&mut self, source: &Source, packet: &[u8]) {
+        self.dropped.hellos += 1;
+        // Never more bytes than came.
+        if packet.len() >= BASE_DATAGRAM
+            && self.answers.len() < MOST_ANSWERS
+            && let (Some(reply), Some(route)) = (Handshake::hello_reply_id(packet), source.route())
+        {
+            self.answers.push_back((route, refuse(reply, RefuseReason::Full)));
         }
     }
 

@@ -5,6 +5,7 @@ mod attempt;
 mod demux;
 mod effort;
 mod fit;
+mod memory;
 mod network;
 mod recent;
 mod relays;
@@ -13,7 +14,7 @@ mod waiting;
 
 use crate::config::Config;
 use crate::connection::timers::{Armed, Timers, claim};
-use crate::connection::{Beginning, Connection, Role};
+use crate::connection::{Beginning, Connection, Role, close};
 use crate::handshake::{HelloDigest, Identity, Initiator, PublicKey, Responder};
 use crate::random::Random;
 use crate::route::Route;
@@ -177,6 +178,8 @@ pub struct Endpoint {
     attempts: BTreeMap<ConnectionId, Handle>,
     answered: BTreeMap<HelloDigest, Vec<u8>>,
     waiting: Waiting,
+    /// Connections whose peer has shown that it is no replay.
+    confirmed: usize,
     effort: Effort,
     relays: Vec<relays::Relay>,
     next_relay: u32,
@@ -214,6 +217,7 @@ impl Endpoint {
             attempts: BTreeMap::new(),
             answered: BTreeMap::new(),
             waiting: Waiting::default(),
+            confirmed: 0,
             effort: Effort::default(),
             relays: Vec::new(),
             next_relay: 0,
@@ -343,7 +347,7 @@ impl Endpoint {
         self.forget_relays(handle);
         match entry.slot {
             Slot::Attempt(_) => self.attempts.retain(|_, attempt| *attempt != handle),
-            Slot::Connection { connection, digest, .. } => {
+            Slot::Connection { connection, digest, announced } => {
                 for id in connection.receive_ids() {
                     self.ids.remove(&id);
                     self.recent.forget(id);
@@ -351,6 +355,10 @@ impl Endpoint {
                 self.waiting.remove(handle);
                 if let Some(digest) = digest {
                     self.answered.remove(&digest);
+                }
+                if announced {
+                    self.confirmed -= 1;
+                    self.share_memory();
                 }
             }
         }
@@ -391,9 +399,12 @@ impl Endpoint {
                 if connection.is_confirmed() && !*announced {
                     *announced = true;
                     self.waiting.remove(handle);
-                    if !connection.is_closing() {
-                        self.events.push_back(EndpointEvent::Accepted(handle));
-                    }
+                    self.on_confirmed(now, handle);
+                    return self.settle(now, handle);
+                }
+                if connection.incoming().wants_window() {
+                    self.share_memory();
+                    return self.settle(now, handle);
                 }
                 if connection.is_closed() {
                     let known = *announced && !connection.rejected;
@@ -408,6 +419,25 @@ impl Endpoint {
                 self.timers.arm(handle, &mut entry.armed, at);
             }
         }
+    }
+
+    /// A peer that connected has shown that it is no replay.
+    fn on_confirmed(&mut self, now: Instant, handle: Handle) {
+        let full = self.is_full();
+        self.confirmed += 1;
+        let Some(Slot::Connection { connection, .. }) =
+            self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
+        else {
+            return;
+        };
+        if full {
+            connection.rejected = true;
+            connection.close(now, close::BUSY, close::TOO_MANY);
+        }
+        if !connection.is_closing() {
+            self.events.push_back(EndpointEvent::Accepted(handle));
+        }
+        self.share_memory();
     }
 
     /// Forgets a connection that is closed. What it still had to say to its owner is gone with it.

@@ -19,6 +19,7 @@ mod interop;
 mod laws;
 mod lengths;
 mod literal;
+mod memory;
 mod paths;
 mod relays;
 mod transfer;

@@ -23,6 +23,21 @@ impl Account {
         Self { window, came: 0, taken: 0, told: window, again: false, bytes: 0 }
     }
 
+    /// Another window from now on. What the peer was told stays.
+    pub const fn set_window(&mut self, window: u64) {
+        self.window = window;
+    }
+
+    /// Bytes that the peer may still send or has sent, and nobody has taken.
+    pub const fn granted(&self) -> u64 {
+        self.told - self.taken
+    }
+
+    /// Bytes and costs that were taken so far.
+    pub const fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// Bytes and costs not taken yet.
     pub const fn held(&self) -> u64 {
         self.came - self.taken
@@ -53,13 +68,13 @@ impl Account {
 
     /// Whether the peer should be told a new limit: an eighth of the window is worth a frame.
     pub const fn is_due(&self) -> bool {
-        self.again || self.taken + self.window - self.told >= self.window / 8
+        self.again || (self.taken + self.window).saturating_sub(self.told) >= self.window / 8
     }
 
     /// The limit to tell.
-    pub const fn tell(&mut self) -> u64 {
+    pub fn tell(&mut self) -> u64 {
         self.again = false;
-        self.told = self.taken + self.window;
+        self.told = self.told.max(self.taken + self.window);
         self.told
     }
 

@@ -138,6 +138,12 @@ struct Forgotten {
 #[derive(Debug)]
 pub struct Incoming {
     limits: IncomingLimits,
+    /// The window at most, where it is a [share](Self::share) of a memory; then `limits.memory` is what it is now.
+    most: u64,
+    /// What it begins with.
+    least: u64,
+    /// It wants a larger window once so much was taken.
+    more_at: u64,
     payload: Payload,
     account: Account,
     streams: BTreeMap<StreamId, InStream>,
@@ -176,6 +182,9 @@ impl Incoming {
         let memory = limits.memory;
         Self {
             limits,
+            most: memory as u64,
+            least: memory as u64,
+            more_at: u64::MAX,
             payload: Payload::Bytes,
             account: Account::new(memory as u64),
             streams: BTreeMap::new(),
@@ -204,6 +213,39 @@ impl Incoming {
     pub const fn made_of(mut self, payload: Payload) -> Self {
         self.payload = payload;
         self
+    }
+
+    /// Begins with a window of `least` bytes, before anything arrives. It is [set](Self::set_window) anew as others come and go.
+    #[must_use]
+    pub(crate) fn sharing(mut self, least: u64) -> Self {
+        self.least = least;
+        self.account = Account::new(least);
+        self.set_window(least);
+        self
+    }
+
+    /// Of a memory that is shared with others: the bytes that the peer was granted and nobody has taken, and the window that there is a
+    /// use for. That follows what the owner takes: what it leaves lying is not worth a larger one.
+    pub(crate) fn share(&self) -> (u64, u64) {
+        (
+            self.account.granted(),
+            self.account.taken().saturating_mul(4).saturating_add(self.least).min(self.most),
+        )
+    }
+
+    /// The window from now on. What the peer was told before it keeps.
+    pub(crate) fn set_window(&mut self, window: u64) {
+        let window = window.min(self.most);
+        self.limits.memory = window as usize;
+        self.account.set_window(window);
+        self.pool.set_budget(window as usize);
+        let more = self.account.taken() + window / 2;
+        self.more_at = if window < self.most { more } else { u64::MAX };
+    }
+
+    /// Whether the owner took so much that a larger window is worth asking for.
+    pub(crate) const fn wants_window(&self) -> bool {
+        self.account.taken() >= self.more_at
     }
 
     /// The first limits, for the handshake to tell: of the connection, and of every stream.

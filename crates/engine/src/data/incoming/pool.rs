@@ -22,6 +22,12 @@ impl Pool {
         Self { block: Spare::fitting(block), budget, spare: Spare::new(), lent: 0 }
     }
 
+    /// Another budget from now on. What is lent stays so.
+    pub fn set_budget(&mut self, budget: usize) {
+        self.budget = budget;
+        while self.memory() > self.budget && self.spare.drop_one().is_some() {}
+    }
+
     pub const fn block(&self) -> usize {
         self.block
     }

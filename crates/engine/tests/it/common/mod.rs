@@ -70,6 +70,8 @@ pub struct Plan {
     /// Bytes of each stream; 0: none is opened.
     pub stream: u64,
     pub streams: u32,
+    /// Whether nothing is written to a stream before all objects arrived.
+    pub stream_last: bool,
     pub start: Duration,
     pub said: &'static [u8],
     pub addresses: Vec<SocketAddr>,
@@ -86,6 +88,7 @@ impl Plan {
             objects: objects.to_vec(),
             stream: 0,
             streams: 1,
+            stream_last: false,
             start: Duration::ZERO,
             said: b"",
             addresses: to.to_vec(),
@@ -178,7 +181,8 @@ impl Sender {
             let bytes = pattern_bytes(read.object.0, read.offset, read.length);
             out.provide(read.object, read.offset, bytes);
         }
-        let size = self.plan.stream;
+        let waits = self.plan.stream_last && self.acked.len() < self.plan.objects.len();
+        let size = if waits { 0 } else { self.plan.stream };
         self.writing.retain(|index, sent| {
             let id = stream_id(*index);
             while *sent < size {
@@ -189,8 +193,10 @@ impl Sender {
                     return true;
                 }
             }
-            out.finish(id);
-            false
+            if !waits {
+                out.finish(id);
+            }
+            waits
         });
         while let Some(event) = out.next_event() {
             if let OutEvent::ObjectAcked(id) = event {
@@ -270,6 +276,8 @@ pub struct Receiver {
     pub payload: Payload,
     /// Stops taking what arrives.
     pub stuck: bool,
+    /// Takes objects, and reads no stream.
+    pub deaf: bool,
     /// How it can be reached through relays where it stands.
     pub reachable: Vec<(SocketAddr, SocketAddr, Consent)>,
 }
@@ -297,6 +305,7 @@ impl Receiver {
             marks: Vec::new(),
             payload,
             stuck: false,
+            deaf: false,
             reachable: Vec::new(),
         }
     }
@@ -327,7 +336,7 @@ impl Receiver {
         while let Some(event) = incoming.next_event() {
             match event {
                 InEvent::ObjectComplete { id, size } => self.complete.push((id, size)),
-                InEvent::StreamReadable(id) | InEvent::StreamOpened(id) => {
+                InEvent::StreamReadable(id) | InEvent::StreamOpened(id) if !self.deaf => {
                     let mut buffer = [0; 4096];
                     let at = self.reading.entry(id).or_default();
                     while let Some(read) = incoming.read(id, &mut buffer) {
