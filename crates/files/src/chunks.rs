@@ -3,9 +3,15 @@
 //! Chunks are complete subtrees of BLAKE3's own tree, so the hash of a whole file follows from those of its chunks
 //! and no byte is hashed twice (BLAKE3 specification, section 2.1; `blake3::hazmat`). A file of one chunk has the file's
 //! hash as its chunk's.
+//!
+//! A chunk that is announced as a hole has a hash of its own kind, the same wherever it stands. BLAKE3 counts its input, so zeros have
+//! another hash at each offset, and those of a tebibyte would take minutes. So a file with holes has not the hash of its bytes, but one
+//! that says the same: both sides know from the manifest which chunks are holes.
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
+use byway_engine::data::RangeSet;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 /// A BLAKE3 hash.
 pub(crate) type Hash = [u8; 32];
@@ -57,18 +63,34 @@ impl Layout {
     }
 }
 
-/// The hash of a chunk of zeros.
-pub(crate) fn hash_of_zeros(layout: &Layout, index: u32) -> Hash {
-    let mut hashing = Hashing::new(layout, index);
-    loop {
-        let left = usize::try_from(hashing.left()).unwrap_or(usize::MAX);
-        if let Some(hash) = hashing.update(ZEROS.get(..left).unwrap_or(&ZEROS)) {
-            return hash;
-        }
-    }
+/// The hash of a chunk that is a hole.
+pub(crate) fn hole() -> Hash {
+    *hole_trees().first().unwrap_or(&[0; 32])
 }
 
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// The hashes of complete subtrees of holes: of one chunk, two, four, and so on up to [`MOST`].
+fn hole_trees() -> &'static [Hash; LEVELS] {
+    static TREES: OnceLock<[Hash; LEVELS]> = OnceLock::new();
+    TREES.get_or_init(|| {
+        let mut hash = blake3::derive_key("byway 2026 a chunk that is a hole", &[]);
+        std::array::from_fn(|_| {
+            let tree = hash;
+            hash = merge_subtrees_non_root(&tree, &tree, Mode::Hash);
+            tree
+        })
+    })
+}
+
+const LEVELS: usize = MOST.ilog2() as usize + 1;
+
+/// The hash of a subtree of so many holes.
+fn holes_tree(count: u32) -> Hash {
+    if let (true, Some(tree)) = (count.is_power_of_two(), hole_trees().get(count.ilog2() as usize)) {
+        return *tree;
+    }
+    let left = left_count(count);
+    merge_subtrees_non_root(&holes_tree(left), &holes_tree(count - left), Mode::Hash)
+}
 
 /// A chunk being hashed from its start on.
 #[derive(Debug)]
@@ -110,6 +132,10 @@ impl Hashing {
 #[derive(Debug)]
 pub(crate) struct Hashes {
     pub layout: Layout,
+    /// Chunks that are holes. Where the hash of one is known nevertheless, that counts.
+    pub holes: RangeSet,
+    /// Those that were found to be zeros.
+    zeros: RangeSet,
     known: BTreeMap<u32, Hash>,
     /// All chunks before this one are known.
     searched: u32,
@@ -119,13 +145,33 @@ pub(crate) struct Hashes {
 }
 
 impl Hashes {
-    pub const fn new(layout: Layout) -> Self {
-        Self { layout, known: BTreeMap::new(), searched: 0, only: None, open: Vec::new() }
+    /// Of a file of several chunks, some of which may be holes; or of one chunk.
+    pub const fn new(layout: Layout, holes: RangeSet) -> Self {
+        Self {
+            layout,
+            holes,
+            zeros: RangeSet::new(),
+            known: BTreeMap::new(),
+            searched: 0,
+            only: None,
+            open: Vec::new(),
+        }
     }
 
-    /// Whether the hash of a chunk is known.
+    /// Whether a chunk is a hole.
+    pub fn is_hole(&self, index: u32) -> bool {
+        self.holes.covers(index.into(), u64::from(index) + 1)
+    }
+
+    /// Whether a chunk was looked at: its hash is known, or that it is zeros where there shall be a hole.
     pub fn knows(&self, index: u32) -> bool {
-        (self.only.is_some() && index == 0) || self.known.contains_key(&index)
+        let zeros = || self.zeros.covers(index.into(), u64::from(index) + 1);
+        (self.only.is_some() && index == 0) || self.known.contains_key(&index) || zeros()
+    }
+
+    /// A hole was looked at, and is zeros.
+    pub fn set_zeros(&mut self, index: u32) {
+        self.zeros.insert(index.into(), u64::from(index) + 1);
     }
 
     /// Sets the hash of a chunk.
@@ -139,6 +185,7 @@ impl Hashes {
     /// Forgets all but those of chunks that `keep` wants.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         self.known.retain(|index, _| keep(*index));
+        self.zeros.clear();
         self.searched = 0;
         self.only = self.only.filter(|_| keep(0));
     }
@@ -148,7 +195,7 @@ impl Hashes {
         if self.only.is_some() {
             return None;
         }
-        while self.known.contains_key(&self.searched) {
+        while self.known.contains_key(&self.searched) || self.is_hole(self.searched) {
             self.searched += 1;
         }
         (self.searched < self.layout.count()).then_some(self.searched)
@@ -205,34 +252,35 @@ impl Hashes {
         if self.only.is_some() {
             return self.only;
         }
-        if self.known.len() < self.layout.count() as usize {
+        let holes: u64 = self.holes.iter().map(|(start, end)| end - start).sum();
+        let filled = self.known.keys().filter(|index| self.is_hole(**index)).count() as u64;
+        let count = self.layout.count();
+        if self.known.len() as u64 + holes - filled < count.into() || count < 2 {
             return None;
         }
-        let hashes: Vec<&Hash> = self.known.values().collect();
-        match hashes.as_slice() {
-            [] | [_] => None,
-            many => {
-                let (left, right) = many.split_at(left_count(many.len()));
-                Some(*merge_subtrees_root(&subtree(left), &subtree(right), Mode::Hash).as_bytes())
-            }
+        let left = left_count(count);
+        let (first, second) = (self.subtree(0, left), self.subtree(left, count - left));
+        Some(*merge_subtrees_root(&first, &second, Mode::Hash).as_bytes())
+    }
+
+    /// The hash of the subtree of `count` chunks from `start` on, each of which is known or a hole.
+    fn subtree(&self, start: u32, count: u32) -> Hash {
+        let end = start + count;
+        if self.holes.covers(start.into(), end.into()) && self.known.range(start..end).next().is_none() {
+            return holes_tree(count);
         }
+        if count == 1 {
+            return self.known.get(&start).copied().unwrap_or_default();
+        }
+        let left = left_count(count);
+        let (first, second) = (self.subtree(start, left), self.subtree(start + left, count - left));
+        merge_subtrees_non_root(&first, &second, Mode::Hash)
     }
 }
 
 /// Of several chunks, how many are in the left subtree: the largest power of two below their number.
-const fn left_count(count: usize) -> usize {
+const fn left_count(count: u32) -> u32 {
     count.next_power_of_two() / 2
-}
-
-fn subtree(hashes: &[&Hash]) -> Hash {
-    match hashes {
-        [] => [0; 32],
-        [one] => **one,
-        many => {
-            let (left, right) = many.split_at(left_count(many.len()));
-            merge_subtrees_non_root(&subtree(left), &subtree(right), Mode::Hash)
-        }
-    }
 }
 
 #[cfg(test)]
@@ -269,7 +317,7 @@ mod tests {
         let chunk = SMALLEST as usize;
         for size in [0, 1, 1_025, chunk, chunk + 1, 2 * chunk, 5 * chunk - 7, 7 * chunk + 1_024] {
             let contents = contents(size);
-            let mut hashes = Hashes::new(Layout::new(size as u64));
+            let mut hashes = Hashes::new(Layout::new(size as u64), RangeSet::new());
             let mut told = 0;
             hashes.feed(0, &contents, |_, _| told += 1);
             assert_eq!(told, hashes.layout.count());
@@ -279,11 +327,50 @@ mod tests {
     }
 
     #[test]
-    fn zeros_have_the_hash_of_zeros() {
-        let layout = Layout::new(2 * SMALLEST + 100_001);
-        let mut hashes = Hashes::new(layout);
-        (0..layout.count()).for_each(|index| hashes.set(index, hash_of_zeros(&layout, index)));
-        assert_eq!(hashes.root(), Some(*blake3::hash(&vec![0; layout.size as usize]).as_bytes()));
+    fn holes_have_one_hash_wherever_they_are() {
+        // BLAKE3's own: another at each offset, so that no table helps.
+        let zeros =
+            |index| Hashing::new(&Layout::new(9 * SMALLEST), index).update(&vec![0; SMALLEST as usize]);
+        assert_ne!(zeros(0), zeros(1));
+        for count in [2, 3, 7, 64, 1_000] {
+            let layout = Layout::new(count * SMALLEST - 5);
+            let mut all = RangeSet::new();
+            all.insert(0, count);
+            let mut told = Hashes::new(layout, RangeSet::new());
+            (0..layout.count()).for_each(|index| told.set(index, hole()));
+            let mut holes = Hashes::new(layout, all);
+            assert_eq!((holes.root(), holes.first_unknown()), (told.root(), None), "{count}");
+            // What is known of one counts.
+            let middle = count as u32 / 2;
+            [&mut told, &mut holes].into_iter().for_each(|hashes| hashes.set(middle, [7; 32]));
+            assert_eq!(holes.root(), told.root(), "{count}");
+        }
+    }
+
+    #[test]
+    fn data_between_holes_count_each_in_its_place() {
+        let count = 1_000;
+        let layout = Layout::new(count * SMALLEST);
+        let (mut holes, mut plain) = (RangeSet::new(), Hashes::new(layout, RangeSet::new()));
+        for (start, end) in [(0, 3), (5, 512), (600, 601), (700, count)] {
+            holes.insert(start, end);
+        }
+        let mut sparse = Hashes::new(layout, holes);
+        for index in 0..count as u32 {
+            let data = blake3::hash(&index.to_be_bytes()).into();
+            let hash = if sparse.is_hole(index) { hole() } else { data };
+            plain.set(index, hash);
+            assert_eq!(sparse.root(), None);
+            if !sparse.is_hole(index) {
+                assert_eq!(sparse.first_unknown(), Some(index));
+                sparse.set(index, hash);
+                if index == 699 {
+                    break;
+                }
+            }
+        }
+        (700..count as u32).for_each(|index| plain.set(index, hole()));
+        assert_eq!((sparse.root(), sparse.first_unknown()), (plain.root(), None));
     }
 
     proptest! {
@@ -299,7 +386,7 @@ mod tests {
             let mut pieces: Vec<_> = cuts.windows(2).map(|pair| (pair[0], pair[1])).collect();
             let mut keys = order.iter().cycle();
             pieces.sort_by_cached_key(|_| keys.next());
-            let mut hashes = Hashes::new(Layout::new(contents.len() as u64));
+            let mut hashes = Hashes::new(Layout::new(contents.len() as u64), RangeSet::new());
             for (start, end) in pieces {
                 hashes.feed(start as u64, &contents[start..end], |_, _| ());
             }

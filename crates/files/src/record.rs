@@ -27,7 +27,7 @@ use byway_wire::codec::{unzigzag, zigzag};
 use byway_wire::{DecodeError, ObjectId, Reader, Writer, frame};
 
 /// The version this crate speaks, in START.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// The longest body: two paths and the fields beside them.
 pub const MAX_BODY: usize = 2 * MAX_PATH + FIELDS_MAX;
 /// The most that the fields of a body take, paths and texts aside.
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn the_format_is_frozen() {
-        assert_eq!(hex(&Record::Start { version: VERSION }), "00020001");
+        assert_eq!(hex(&Record::Start { version: VERSION }), "00020002");
         assert_eq!(
             hex(&Record::Directory { metadata: META, path: b"a/b" }),
             "000f0141a4c0000000caa7e2000561 2f62".replace(' ', "")

@@ -146,8 +146,6 @@ pub struct Sink {
     recall: Option<Recall>,
     /// What of the file announced next is holes.
     holes: Option<RangeSet>,
-    /// Objects with holes whose hashes are to be found, in this order.
-    hollow: VecDeque<ObjectId>,
     /// Ranges of holes remembered, of all objects together.
     holes_held: usize,
     later: Later,
@@ -206,7 +204,6 @@ impl Sink {
             asked: VecDeque::new(),
             recall: None,
             holes: None,
-            hollow: VecDeque::new(),
             holes_held: 0,
             later: Later::default(),
             out: Vec::new(),
@@ -321,7 +318,8 @@ impl Sink {
                 self.summary.announced.bytes = self.summary.announced.bytes.saturating_add(size);
                 let metadata = Metadata { mode: self.options.modes.of_file(metadata.mode), ..metadata };
                 let holes = self.holes.take().unwrap_or_default();
-                if holes.end() > Layout::new(size).count().into() {
+                let layout = Layout::new(size);
+                if holes.end() > layout.count().into() || !holes.is_empty() && !layout.is_divided() {
                     return Err(DecodeError::Range("holes").into());
                 }
                 self.announce(object, size, metadata, path, holes)?;
@@ -382,14 +380,12 @@ impl Sink {
             // Not by way of `fail`: the key, and the file of that key, may be another object's.
             Some((reason, detail)) => self.report_failure(object, incoming.path, reason, detail),
             None => {
-                self.holes_held += incoming.holes.count();
+                self.holes_held += incoming.hashes.holes.count();
                 if self.holes_held > HOLES_MOST {
                     return Err(SinkError::TooMany("holes"));
                 }
                 if asked {
                     self.asked.push_back(object);
-                } else if !incoming.hollow.is_empty() {
-                    self.hollow.push_back(object);
                 }
                 self.keys.insert(key);
                 self.objects.insert(object, Box::new(incoming));
@@ -413,7 +409,7 @@ impl Sink {
         } else {
             self.keys.remove(&incoming.key);
         }
-        self.holes_held -= incoming.holes.count();
+        self.holes_held -= incoming.hashes.holes.count();
         self.report_failure(object, incoming.path, reason, detail);
     }
 

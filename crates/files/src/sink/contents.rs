@@ -2,7 +2,7 @@
 
 use super::partial::{Key, Partials, is_early};
 use super::{Sink, Stage, Written};
-use crate::chunks::{Hash, Hashes, Hashing, Layout, hash_of_zeros};
+use crate::chunks::{Hash, Hashes, Hashing, Layout};
 use crate::error::SinkError;
 use crate::parts::Parts;
 use crate::record::Metadata;
@@ -36,9 +36,7 @@ pub(super) struct Incoming {
     pub received: RangeSet,
     /// Bytes of it that an earlier try had brought.
     pub kept: u64,
-    /// Chunks of nothing but zeros, which do not travel, and those of them whose hash is to be found.
-    pub holes: RangeSet,
-    pub hollow: RangeSet,
+    /// Which of its chunks are holes, which do not travel, and what is known of the others.
     pub hashes: Hashes,
 }
 
@@ -91,9 +89,7 @@ impl Incoming {
             parts,
             received: RangeSet::new(),
             kept: 0,
-            hollow: holes.clone(),
-            holes,
-            hashes: Hashes::new(layout),
+            hashes: Hashes::new(layout, holes),
         }
     }
 
@@ -109,7 +105,7 @@ impl Incoming {
 
     /// Whether nothing is missing to judge it.
     pub fn is_ready(&self) -> bool {
-        self.finished && self.hash.is_some() && self.hollow.is_empty() && self.stage != Contents::Apart
+        self.finished && self.hash.is_some() && self.stage != Contents::Apart
     }
 
     /// Makes the partial file, unless it is there.
@@ -199,7 +195,7 @@ impl Incoming {
 }
 
 /// Whether there is nothing but zeros: a hole in the file says the same.
-fn is_zero(bytes: &[u8]) -> bool {
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
     let (head, words, tail) = {
         let (words, tail) = bytes.as_chunks::<64>();
         (words.first().is_none_or(|first| *first == [0; 64]), words, tail)
@@ -221,28 +217,6 @@ fn read_back(file: &File, layout: &Layout, index: u32) -> io::Result<Hash> {
 }
 
 impl Sink {
-    /// Finds the hashes of holes, up to about `budget` bytes; returns what it spent.
-    pub(super) fn hash_holes(&mut self, budget: u64) -> Result<u64, SinkError> {
-        let Some(object) = self.hollow.pop_front() else { return Ok(1) };
-        let Some(incoming) = self.objects.get_mut(&object).filter(|incoming| incoming.is_open()) else {
-            return Ok(1);
-        };
-        let (layout, mut spent) = (incoming.hashes.layout, 0);
-        while spent < budget
-            && let Some((index, _)) = incoming.hollow.take_first(1)
-        {
-            let (start, end) = layout.range(index as u32);
-            incoming.hashes.set(index as u32, hash_of_zeros(&layout, index as u32));
-            spent += end - start;
-        }
-        if !incoming.hollow.is_empty() {
-            self.hollow.push_front(object);
-        } else if incoming.is_ready() {
-            self.conclude(object)?;
-        }
-        Ok(spent.max(1))
-    }
-
     /// Writes bytes of an object where they belong. The same bytes may come again.
     ///
     /// # Errors

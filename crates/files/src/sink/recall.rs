@@ -4,8 +4,8 @@
 //! that the sender announced. The disk is what counts: the journal only says which chunks are worth reading.
 
 use super::Sink;
-use super::contents::{Contents, READ};
-use crate::chunks::{Hash, Hashing};
+use super::contents::{Contents, READ, is_zero};
+use crate::chunks::{Hash, Hashing, hole};
 use crate::error::SinkError;
 use crate::parts::Parts;
 use crate::record::Timestamp;
@@ -13,6 +13,7 @@ use crate::report::{HAVE_MAX, Reason, Report};
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
 use rustix::fs::{FileType, OFlags, SeekFrom};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -28,6 +29,8 @@ pub(super) struct Recall {
     /// The next chunk to look at.
     next: u32,
     hashing: Option<(u32, Hashing)>,
+    /// Whether all that was read of that chunk is zeros.
+    zeros: bool,
     /// Hashes to tell of chunks that follow each other, and the first of these.
     first: u32,
     run: Vec<Hash>,
@@ -98,7 +101,7 @@ impl Sink {
             });
             found.map_or(Left::Nothing, |file| Left::Placed(File::from(file)))
         };
-        Some(Recall { object, left, next: 0, hashing: None, first: 0, run: Vec::new() })
+        Some(Recall { object, left, next: 0, hashing: None, zeros: true, first: 0, run: Vec::new() })
     }
 
     /// Reads one piece; 0 at the end.
@@ -122,7 +125,15 @@ impl Sink {
                 }
             };
             let Some(index) = next.filter(|index| *index < layout.count()) else { return Ok(0) };
-            recall.hashing = Some((index, Hashing::new(&layout, index)));
+            let (start, end) = layout.range(index);
+            if let Left::Placed(file) = &recall.left
+                && self.objects.get(&object).is_some_and(|incoming| incoming.hashes.is_hole(index))
+                && !has_data(file, start, end)
+            {
+                self.found(recall, index, hole());
+                return Ok(LOOK);
+            }
+            (recall.hashing, recall.zeros) = (Some((index, Hashing::new(&layout, index))), true);
         }
         let Some((index, hashing)) = &mut recall.hashing else { return Ok(0) };
         let index = *index;
@@ -133,18 +144,30 @@ impl Sink {
         let length = usize::try_from(hashing.left()).unwrap_or(READ).min(buffer.len());
         let piece = buffer.get_mut(..length).unwrap_or_default();
         file.read_exact_at(piece, hashing.at)?;
+        recall.zeros &= is_zero(piece);
         if let Some(hash) = hashing.update(piece) {
-            (recall.hashing, recall.next) = (None, index + 1);
-            if let Some(incoming) = self.objects.get_mut(&object) {
-                incoming.hashes.set(index, hash);
-            }
-            if recall.first + recall.run.len() as u32 != index || recall.run.len() >= HAVE_MAX {
-                self.offer(recall, false);
-                recall.first = index;
-            }
-            recall.run.push(hash);
+            let is_hole = self.objects.get(&object).is_some_and(|incoming| incoming.hashes.is_hole(index));
+            // Zeros are a hole to who has one there, however they are stored here.
+            let hash = if is_hole && recall.zeros { hole() } else { hash };
+            self.found(recall, index, hash);
         }
         Ok(length as u64)
+    }
+
+    /// This chunk is there.
+    fn found(&mut self, recall: &mut Recall, index: u32, hash: Hash) {
+        (recall.hashing, recall.next) = (None, index + 1);
+        if let Some(incoming) = self.objects.get_mut(&recall.object) {
+            match hash == hole() {
+                true => incoming.hashes.set_zeros(index),
+                false => incoming.hashes.set(index, hash),
+            }
+        }
+        if recall.first + recall.run.len() as u32 != index || recall.run.len() >= HAVE_MAX {
+            self.offer(recall, false);
+            recall.first = index;
+        }
+        recall.run.push(hash);
     }
 
     /// Tells the sender of the chunks that were read since the last time.
@@ -174,38 +197,37 @@ impl Sink {
             self.fail(object, Reason::Protocol, "keeps what is not there".to_owned());
             return Ok(());
         }
-        if placed && whole {
-            incoming.hollow.clear();
-            self.holes_held -= incoming.holes.count();
-            incoming.holes.clear();
-        }
         incoming.stage = match (kept.is_empty(), placed) {
             (true, _) => Contents::Coming,
             (false, true) => Contents::Placed,
             (false, false) => Contents::Growing { fresh: false },
         };
         hashes.retain(is_kept);
-        incoming.parts = Parts::without(&layout, kept, &incoming.holes);
+        incoming.parts = Parts::without(&layout, kept, &hashes.holes);
         incoming.finished = incoming.parts.size() == 0;
         let bytes = |start: u64, end: u64| (layout.range(start as u32).0, layout.range(end as u32 - 1).1);
         for (start, end) in kept.iter() {
             let (from, to) = bytes(start, end);
             incoming.received.insert(from, to);
             incoming.kept += to - from;
-            incoming.hollow.remove(start, end);
         }
         // The file was there before: nobody promises that there are zeros.
         let key = incoming.key;
         let mut emptied = Ok(());
         if incoming.is_created() {
-            for (start, end) in incoming.hollow.iter() {
+            for (start, end) in incoming.hashes.holes.iter() {
                 let (from, to) = bytes(start, end);
                 emptied = emptied.and_then(|()| self.partials.empty(object, key, from, to - from));
             }
         }
-        if !incoming.hollow.is_empty() {
-            self.hollow.push_back(object);
-        }
         emptied.or_else(|errno| self.fail_io(object, errno.into()))
+    }
+}
+
+/// Whether a file has anything stored in this stretch. In doubt it has.
+fn has_data(file: &File, start: u64, end: u64) -> bool {
+    match rustix::fs::seek(file, SeekFrom::Data(start)) {
+        Ok(at) => at < end,
+        Err(errno) => errno != Errno::NXIO,
     }
 }

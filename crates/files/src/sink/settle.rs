@@ -90,8 +90,6 @@ impl Sink {
             }
             let spent = if self.is_recalling() {
                 self.recall(left)?
-            } else if !self.hollow.is_empty() {
-                self.hash_holes(left)?
             } else if self.stage == Stage::Ended && self.objects.is_empty() && self.orphans.is_empty() {
                 self.settle_one()?;
                 ENTRY_COST
@@ -188,7 +186,7 @@ impl Sink {
         let layout = incoming.hashes.layout;
         let size = layout.size;
         self.keys.remove(&incoming.key);
-        self.holes_held -= incoming.holes.count();
+        self.holes_held -= incoming.hashes.holes.count();
         self.summary.files += 1;
         self.summary.bytes = self.summary.bytes.saturating_add(size);
         self.summary.kept = self.summary.kept.saturating_add(incoming.kept);

@@ -1,7 +1,7 @@
 //! The contents of files on their way out: read, hashed chunk by chunk, noted in the journals.
 
 use super::{Hashed, NewObject, Source, Verdict};
-use crate::chunks::{Hash, Hashes, Hashing, Layout, hash_of_zeros};
+use crate::chunks::{Hash, Hashes, Hashing, Layout, hole};
 use crate::lanes::{LARGEST, hash_each};
 use crate::parts::Parts;
 use crate::record::{Kept, Record, Withdrawal};
@@ -30,8 +30,6 @@ pub(super) struct Outgoing {
     pub status: Status,
     /// Which part of it travels; `None` while the receiver is asked what it has.
     pub parts: Option<Parts>,
-    /// Chunks of nothing but zeros, of which nothing is stored nor sent.
-    holes: RangeSet,
     /// Chunks that the receiver has.
     kept: RangeSet,
     /// The first chunk that it may tell of next.
@@ -50,10 +48,9 @@ impl Outgoing {
             path,
             status,
             parts: (!asked).then(|| Parts::without(&layout, &RangeSet::new(), &holes)),
-            holes,
             kept: RangeSet::new(),
             told: 0,
-            hashes: Hashes::new(layout),
+            hashes: Hashes::new(layout, holes),
             settled: status.size == 0,
             withdrawn: false,
         }
@@ -242,12 +239,11 @@ impl Source {
         }
     }
 
-    /// Reads a chunk for its hash alone. Holes are not read, which would fill the memory that keeps files with their zeros: the file is
-    /// looked at when all is hashed, so that none was filled meanwhile.
+    /// Reads a chunk for its hash alone. Holes are not read: the file is looked at when all is hashed, so that none was filled meanwhile.
     fn hash_chunk(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
         let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
-        if outgoing.holes.covers(index.into(), u64::from(index) + 1) {
-            return Ok(hash_of_zeros(&outgoing.hashes.layout, index));
+        if outgoing.hashes.is_hole(index) {
+            return Ok(hole());
         }
         let mut hashing = Hashing::new(&outgoing.hashes.layout, index);
         let file = self.opened(object, true)?;
@@ -266,6 +262,9 @@ impl Source {
     fn own_hash(&mut self, object: ObjectId, index: u32) -> io::Result<Hash> {
         let outgoing = self.objects.get(&object).ok_or(io::ErrorKind::NotFound)?;
         let layout = outgoing.hashes.layout;
+        if outgoing.hashes.is_hole(index) {
+            return Ok(hole());
+        }
         if let Some(journals) = self.journals.as_mut().filter(|_| layout.is_divided())
             && let Ok((journal, true)) = journals.of(object, &outgoing.path, &outgoing.status, layout)
             && let Ok(Some(hash)) = journal.read(index)
@@ -301,7 +300,9 @@ impl Source {
                 Ok(own) if own == *theirs => {
                     if let Some(outgoing) = self.objects.get_mut(&object) {
                         outgoing.kept.insert(index.into(), u64::from(index) + 1);
-                        outgoing.hashes.set(index, own);
+                        if !outgoing.hashes.is_hole(index) {
+                            outgoing.hashes.set(index, own);
+                        }
                     }
                 }
                 Ok(_) => {}
@@ -330,7 +331,7 @@ impl Source {
             .iter()
             .map(|(start, end)| layout.range(end as u32 - 1).1 - layout.range(start as u32).0)
             .sum();
-        let parts = Parts::without(&layout, &kept, &outgoing.holes);
+        let parts = Parts::without(&layout, &kept, &outgoing.hashes.holes);
         let size = parts.size();
         (outgoing.kept, outgoing.parts) = (RangeSet::new(), Some(parts));
         Record::Parts { object, kept: Kept::written(&bytes) }.encode(&mut self.out);

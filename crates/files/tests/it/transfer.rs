@@ -145,7 +145,7 @@ fn bytes_read() -> Option<u64> {
 }
 
 #[test]
-fn holes_are_hashed_and_not_read() {
+fn holes_are_not_read() {
     const SIZE: u64 = 128 << 20;
     let from = tempfile::tempdir().unwrap();
     let path = from.path().join("disk");
@@ -158,16 +158,15 @@ fn holes_are_hashed_and_not_read() {
     let size = announced.objects[0].size;
     assert!(size < 1 << 20, "{size} bytes would travel");
     source.read(ObjectId(0), 0, size as usize).unwrap();
-    let mut said = Vec::new();
     while !source.is_finished() {
-        said.extend(source.next_records(4_096, 1).bytes);
+        source.next_records(4_096, 1);
     }
     if let (Some(before), Some(after)) = (before, bytes_read()) {
         assert!(after - before < 8 << 20, "{} bytes were read", after - before);
     }
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(fs::File::open(&path).unwrap()).unwrap();
-    assert!(said.windows(32).any(|window| window == hasher.finalize().as_bytes()));
+    let into = tempfile::tempdir().unwrap();
+    assert_eq!(transfer(std::slice::from_ref(&path), into.path(), PLAIN, &mut untouched).verified, 1);
+    assert!(fs::read(into.path().join("disk")).unwrap() == fs::read(&path).unwrap());
 }
 
 #[test]
