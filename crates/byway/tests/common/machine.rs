@@ -154,11 +154,14 @@ fn processor_times() -> (u64, u64) {
     (ticks[3] + ticks[4], ticks.iter().sum())
 }
 
-/// Runs tests; those that measure one at a time.
+/// How many tests run at a time, which mostly wait. Those that measure run one at a time.
+const AT_A_TIME: usize = 4;
+
+/// Runs tests.
 pub fn conclude(tests: Vec<Trial>) -> ! {
     let mut arguments = Arguments::from_args();
-    if arguments.ignored || arguments.include_ignored {
-        arguments.test_threads = Some(1);
-    }
+    let measures = arguments.ignored || arguments.include_ignored;
+    let usual = if measures { 1 } else { AT_A_TIME };
+    arguments.test_threads = arguments.test_threads.or(Some(usual));
     libtest_mimic::run(&arguments, tests).exit()
 }
