@@ -2,15 +2,18 @@
 
 use crate::common::MS;
 use crate::common::liar::{Bench, liar, put, seal};
-use crate::common::strangers::{attempt, hello};
+use crate::common::strangers::{attempt, hello, receiver_address, spoofed};
+use crate::common::{Plan, both, parallel};
 use crate::heap::Heap;
 use byway_engine::handshake::{Established, Initiator, Progress};
 use byway_engine::{Config, EndpointEvent};
-use byway_sim::Random;
+use byway_sim::{PipeConfig, Random, Verdict};
 use byway_wire::frame::{self, Frame, Object};
 use byway_wire::packet::{Handshake, RefuseReason};
-use byway_wire::{Datagram, Ecn, Input, Local, Machine, ObjectId, Out, PathId, Writer};
+use byway_wire::{Datagram, Ecn, Input, Instant, Local, Machine, ObjectId, Out, PathId, Writer};
+use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 const MANY: u64 = 1_000_000;
 
@@ -306,4 +309,85 @@ fn first_messages_that_fit_take_few_places_and_for_seconds() {
     assert_eq!(flood.bench.honest.handles().count(), places);
     assert!(heap.held() < 256 << 10, "{} bytes are kept", heap.held());
     assert!(flood.bench.is_open());
+}
+
+/// What strangers send to a receiver while a transfer fills its line, by the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flooded {
+    Garbage,
+    /// Right but for the tag, and by a connection id that is in use.
+    Data,
+    Notices,
+    Greetings,
+    FirstMessages,
+}
+
+/// Mbit/s of a transfer over a line of 95 Mbit/s, with so many datagrams a second from everywhere.
+fn goodput(flooded: Option<(Flooded, u64)>) -> f64 {
+    let config = PipeConfig::new(95_000_000, 5 * MS).queue(200);
+    let mut world = parallel(1, Plan::new("newreno", &[1 << 30], &[]), &[both(config)]);
+    world.world.stop_trace();
+    let packet = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&packet);
+    world.world.tap(move |datagram| {
+        if datagram.payload.len() > 1_000 && !Handshake::is(datagram.payload[0]) {
+            seen.borrow_mut().clone_from(datagram.payload);
+        }
+        Verdict::Pass
+    });
+    let (begin, step, end) = (1_000, 20, 3_000);
+    world.world.run_until(Instant::from_millis(begin));
+    let mut random = Random::component(1, "flood");
+    let first = hello(3);
+    for last in 0..=255 {
+        spoofed(&mut world.world, last);
+    }
+    for from in (begin..end).step_by(step as usize) {
+        let (what, per_second) = flooded.unwrap_or((Flooded::Garbage, 0));
+        let many = per_second * step / 1_000;
+        for number in 0..many {
+            let at = Instant::from_millis(from) + MS * step as u32 * number as u32 / many as u32;
+            let mut bytes: Vec<u8> = match what {
+                Flooded::FirstMessages => first.clone(),
+                Flooded::Data => packet.borrow().clone(),
+                _ => (0..200).map(|_| random.below(256) as u8).collect(),
+            };
+            // As crates/wire/src/relay/{notice,greet}.rs write them, with nonsense for what only a relay knows.
+            match what {
+                Flooded::Garbage => {}
+                Flooded::Data => bytes[9..13].copy_from_slice(&(random.below(1 << 32) as u32).to_be_bytes()),
+                Flooded::Notices => bytes[..2].copy_from_slice(&[0x6e, 1 + random.below(6) as u8]),
+                Flooded::Greetings => bytes[0] = 0x6c,
+                Flooded::FirstMessages => {
+                    bytes[20..28].copy_from_slice(&random.below(u64::MAX).to_be_bytes());
+                    bytes[700..708].copy_from_slice(&random.below(u64::MAX).to_be_bytes());
+                }
+            }
+            let address = SocketAddr::from(([99, 0, 0, random.below(256) as u8], 6000));
+            world.world.inject(at, address, receiver_address(), Ecn::NotEct, &bytes);
+        }
+        world.world.run_until(Instant::from_millis(from + step));
+    }
+    let receiver = &world.world[world.receiver];
+    assert_eq!((receiver.handles.len(), receiver.closed.len()), (1, 0), "{flooded:?}");
+    receiver.goodput(MS * begin as u32, MS * end as u32) / 1e6
+}
+
+/// What the machine does for strangers takes nothing of the line. (How much of the processor they cost is measured with kernels.)
+#[test]
+fn a_transfer_keeps_its_rate_in_a_flood_from_everywhere() {
+    let calm = goodput(None);
+    let floods = [
+        (Flooded::Garbage, 30_000),
+        (Flooded::Data, 30_000),
+        (Flooded::Notices, 30_000),
+        (Flooded::Greetings, 30_000),
+        (Flooded::FirstMessages, 10_000),
+    ];
+    for flood in floods {
+        let rate = goodput(Some(flood));
+        println!("{flood:?}: {rate:.1} of {calm:.1} Mbit/s");
+        assert!(rate > calm * 0.98, "{flood:?}: {rate} of {calm} Mbit/s");
+    }
+    assert!(calm > 80.0, "{calm}");
 }

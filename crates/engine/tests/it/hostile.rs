@@ -98,6 +98,80 @@ fn damaged_and_replayed_packets_change_nothing() {
     assert_eq!(received, 8 * 200);
 }
 
+/// Somebody on the way sends what passed again and again, in everybody's name; and what he holds back, each time with one bit changed.
+#[test]
+fn of_half_a_million_copies_and_changed_bits_none_is_accepted() {
+    const PACKETS: u64 = 600;
+    const COPIES: u64 = 800;
+    let mut bench = Bench::new(Config::default());
+    let data = [3; 1_100];
+    let recorded: Vec<Vec<u8>> = (0..PACKETS)
+        .map(|number| {
+            let offset = number * data.len() as u64;
+            let packet = bench.packet((number % 3) as u32, |writer| {
+                frame::write_object(
+                    writer,
+                    &Object { id: ObjectId(0), offset, data: &data, fin: false },
+                    false,
+                );
+            });
+            if number % 2 == 0 {
+                put(&mut bench.honest, bench.now, liar(), &packet);
+            }
+            packet
+        })
+        .collect();
+    // What was to be said of them is said.
+    for _ in 0..100 {
+        bench.now += 100 * MS;
+        bench.honest.wake(bench.now);
+        drain(&mut bench.honest, bench.now);
+        bench.say(0, |writer| Frame::Ping.write(writer));
+    }
+    drain(&mut bench.honest, bench.now);
+    let incoming = |bench: &mut Bench| {
+        let incoming = bench.honest.connection_mut(bench.handle).unwrap().incoming();
+        (incoming.received(), incoming.held())
+    };
+    let count = |bench: &Bench| {
+        let dropped = bench.honest.dropped();
+        dropped.unknown + dropped.stray + dropped.forged + dropped.replayed + dropped.hellos
+    };
+    let (state, held, before) = (bench.state(), incoming(&mut bench), count(&bench));
+    assert_eq!(held.0, PACKETS / 2 * data.len() as u64);
+    let mut random = Random::component(1, "changed bits");
+    let (mut sent, mut answers) = (0_u64, 0);
+    for round in 0..COPIES {
+        for pair in recorded.chunks(2) {
+            let from = SocketAddr::from(([99, 0, (round >> 8) as u8, round as u8], 6000));
+            answers += put(&mut bench.honest, bench.now, from, &pair[0]).len() as u64;
+            let mut changed = pair[1].clone();
+            let bit = random.below(changed.len() as u64 * 8) as usize;
+            changed[bit / 8] ^= 1 << (bit % 8);
+            answers += put(&mut bench.honest, bench.now, liar(), &changed).len() as u64;
+            sent += 2;
+        }
+    }
+    assert_eq!(sent, 480_000);
+    let dropped = bench.honest.dropped();
+    println!("{sent} sent, {answers} answered, {dropped:?}");
+    assert_eq!((bench.state(), incoming(&mut bench)), (state, held));
+    // A changed first byte may make a first message of another version, which is answered with a refusal.
+    assert_eq!(count(&bench) - before + answers, sent);
+    assert!(
+        answers < 100 && dropped.replayed >= sent / 2 && dropped.forged > sent * 2 / 5,
+        "{answers} answers"
+    );
+    assert!(bench.honest.next_event().is_none() && bench.is_open());
+    // What was held back is taken as it is.
+    recorded
+        .iter()
+        .skip(1)
+        .step_by(2)
+        .for_each(|packet| drop(put(&mut bench.honest, bench.now, liar(), packet)));
+    assert_eq!(incoming(&mut bench).0, PACKETS * data.len() as u64);
+}
+
 /// Somebody on the way records everything and sends it again, damaged, cut and in other names, while a transfer runs.
 #[test]
 fn a_transfer_under_fire() {
