@@ -10,13 +10,14 @@ mod painter;
 mod plain;
 mod stream;
 mod table;
+mod transfer;
 
 pub use event::{
-    Claim, DemoPath, EmulatedLab, Event, Experiment, Harm, Origin, Outcome, PathChange, PathProgress,
-    PathTotal, Pause, PingPath, Progress, Reach, Ready, RelayCounters, ResultEvent, Transferred, TriedWay,
-    VERSION,
+    Claim, DemoPath, EmulatedLab, Event, Experiment, Harm, Outcome, PingPath, Reach, Ready, RelayCounters,
+    ResultEvent, TriedWay, VERSION,
 };
 pub use table::{Align, Table};
+pub use transfer::{Origin, PathChange, PathProgress, PathTotal, Pause, Progress, Transferred};
 
 use crate::args::Global;
 use crate::exit::Exit;

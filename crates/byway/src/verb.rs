@@ -12,6 +12,7 @@ mod recv;
 mod relay;
 mod send;
 mod show;
+mod toggle;
 
 use crate::args::{Cli, Command};
 use crate::exit::Exit;

@@ -48,7 +48,7 @@ pub use journals::Journals;
 pub use name::{MAX_COMPONENT, MAX_PATH, NameError, PARTIAL_DIRECTORY, Shown, check_name};
 pub use record::{Counts, Metadata, Timestamp};
 pub use report::{Reason, Report, Reports};
-pub use sink::{Finish, Made, Modes, Problem, Sink, SinkOptions, Small, Summary, Written};
+pub use sink::{Finish, Made, Modes, Problem, Sink, SinkOptions, Small, Summary, Top, Written};
 pub use source::{Batch, NewObject, Source, SourceOptions};
 pub use totals::Totals;
 pub use walk::{Warning, WarningKind};

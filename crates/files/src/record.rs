@@ -15,6 +15,7 @@
 //! | 07 | PARTS | object, ranges of chunks that the receiver keeps: distance from the end of the range before, length - 1 |
 //! | 08 | RESUME | right after START: every FILE with bytes is answered by HAVE ([`crate::report`]) and followed by PARTS |
 //! | 09 | HOLES | ranges of chunks of nothing but zeros that do not travel, of the FILE right after it; as in PARTS |
+//! | 0a | TOTAL | bytes of all files; for whoever looks on, once or never |
 //!
 //! Paths are bytes, relative, components joined by one slash. A directory's record comes before those of what it holds.
 //! Objects are numbered from 0 without a gap in the order of their FILE records. Each is settled by one HASH or one
@@ -47,6 +48,7 @@ const END: u8 = 0x06;
 const PARTS: u8 = 0x07;
 const RESUME: u8 = 0x08;
 const HOLES: u8 = 0x09;
+const TOTAL: u8 = 0x0a;
 
 /// A time of modification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,6 +150,11 @@ pub enum Record<'a> {
     },
     /// This is another try of a transfer that was begun.
     Resume,
+    /// What there is to send, as far as that was counted: for whoever looks on.
+    Total {
+        /// Bytes of all files.
+        bytes: u64,
+    },
     /// What of the file that comes next is nothing but zeros, and does not travel.
     Holes(Kept<'a>),
 }
@@ -253,6 +260,7 @@ impl<'a> Record<'a> {
             PARTS => Self::Parts { object: read_object(&mut reader)?, kept: Kept::read(reader.take_rest())? },
             RESUME => Self::Resume,
             HOLES => Self::Holes(Kept::read(reader.take_rest())?),
+            TOTAL => Self::Total { bytes: reader.varint()? },
             unknown => return Err(DecodeError::UnknownType(unknown)),
         };
         if reader.is_empty() { Ok(record) } else { Err(DecodeError::Range("record length")) }
@@ -315,6 +323,10 @@ impl<'a> Record<'a> {
                 writer.bytes(kept.0);
             }
             Self::Resume => writer.u8(RESUME),
+            Self::Total { bytes } => {
+                writer.u8(TOTAL);
+                writer.varint(bytes);
+            }
             Self::Holes(holes) => {
                 writer.u8(HOLES);
                 writer.bytes(holes.0);
@@ -456,6 +468,7 @@ mod tests {
         assert_eq!(hex(&parts), "0007 07 01 00 02 4043 00".replace(' ', ""));
         assert_eq!(hex(&Record::Resume), "000108");
         assert_eq!(hex(&Record::Holes(Kept::written(&kept))), "0006 09 00 02 4043 00".replace(' ', ""));
+        assert_eq!(hex(&Record::Total { bytes: 64 }), "00030a4040");
     }
 
     #[test]
@@ -515,6 +528,7 @@ mod tests {
                 Record::Parts { object, kept: Kept::written(&kept) },
                 Record::Resume,
                 Record::Holes(Kept::written(&kept)),
+                Record::Total { bytes: size },
             ];
             let mut bytes = Vec::new();
             records.iter().for_each(|record| record.encode(&mut bytes));

@@ -122,6 +122,19 @@ pub struct Summary {
     pub failed: u64,
     /// Bytes of files in place that an earlier try had brought.
     pub kept: u64,
+    /// Bytes of the files announced that do not travel: they are here already, or are holes.
+    pub skipped: u64,
+    /// Bytes of all files there are, if the sender said so: no more than its word.
+    pub total: Option<u64>,
+}
+
+/// What is at the top of a tree, as far as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Top {
+    /// The name of the first.
+    pub first: Vec<u8>,
+    /// Whether there are others.
+    pub others: bool,
 }
 
 /// A tree being received.
@@ -152,6 +165,7 @@ pub struct Sink {
     out: Vec<u8>,
     problems: VecDeque<Problem>,
     summary: Summary,
+    top: Top,
     /// Why the entry failed that failed last.
     last_failure: Reason,
 }
@@ -209,6 +223,7 @@ impl Sink {
             out: Vec::new(),
             problems: VecDeque::new(),
             summary: Summary::default(),
+            top: Top::default(),
             last_failure: Reason::Other,
         })
     }
@@ -265,6 +280,12 @@ impl Sink {
         self.summary
     }
 
+    /// What is at the top of the tree, as far as it came.
+    #[must_use]
+    pub const fn top(&self) -> &Top {
+        &self.top
+    }
+
     /// Whether all is done: files in place, times and modes set, nothing partial left, DONE among the reports.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -293,12 +314,15 @@ impl Sink {
             Record::Start { .. } | Record::Resume => {
                 return Err(DecodeError::Range("order of records").into());
             }
+            Record::Total { bytes } => self.summary.total = Some(bytes),
             Record::Directory { metadata, path } => {
+                self.note_top(path);
                 self.summary.announced.directories += 1;
                 let mode = self.options.modes.of_directory(metadata.mode);
                 self.make_directory(path, Metadata { mode, ..metadata })?;
             }
             Record::Symlink { mtime, path, target } => {
+                self.note_top(path);
                 self.summary.announced.symlinks += 1;
                 if let Err(error) = check_name(path).and_then(|()| check_target(target)) {
                     self.refuse(path.to_vec(), Reason::Name, error.to_string());
@@ -314,6 +338,7 @@ impl Sink {
                     return Err(SinkError::TooMany("unfinished files"));
                 }
                 self.next_object += 1;
+                self.note_top(path);
                 self.summary.announced.files += 1;
                 self.summary.announced.bytes = self.summary.announced.bytes.saturating_add(size);
                 let metadata = Metadata { mode: self.options.modes.of_file(metadata.mode), ..metadata };
@@ -386,12 +411,23 @@ impl Sink {
                 }
                 if asked {
                     self.asked.push_back(object);
+                } else {
+                    self.summary.skipped = self.summary.skipped.saturating_add(size - incoming.parts.size());
                 }
                 self.keys.insert(key);
                 self.objects.insert(object, Box::new(incoming));
             }
         }
         Ok(())
+    }
+
+    fn note_top(&mut self, path: &[u8]) {
+        let top = path.split(|byte| *byte == b'/').next().unwrap_or_default();
+        if self.summary.announced == Counts::default() {
+            self.top.first = top.to_vec();
+        } else {
+            self.top.others |= top != self.top.first;
+        }
     }
 
     fn announced(&self, object: ObjectId) -> Result<(), SinkError> {

@@ -84,6 +84,10 @@ pub struct Source {
     divided: VecDeque<NewObject>,
     /// Bytes that do not travel, since the receiver has them.
     kept: u64,
+    /// Bytes that do not travel: those, and holes.
+    skipped: u64,
+    /// Whether the receiver was told how much there is.
+    told: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +142,8 @@ impl Source {
             resuming: false,
             divided: VecDeque::new(),
             kept: 0,
+            skipped: 0,
+            told: false,
         })
     }
 
@@ -161,6 +167,20 @@ impl Source {
     #[must_use]
     pub const fn kept(&self) -> u64 {
         self.kept
+    }
+
+    /// Bytes of the files announced that do not travel: the receiver has them, or they are holes.
+    #[must_use]
+    pub const fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Tells the receiver, unless it was told, how many bytes all files have, as somebody counted them beside. It is told anyhow
+    /// when every file was met.
+    pub fn tell_total(&mut self, bytes: u64) {
+        if self.stage == Stage::Walking && !std::mem::replace(&mut self.told, true) {
+            Record::Total { bytes }.encode(&mut self.out);
+        }
     }
 
     /// The next bytes of the manifest, at most `limit`, and the objects that they announce, about `objects` at most. Hashes
@@ -189,7 +209,10 @@ impl Source {
             self.walk.opens = self.open.has_room();
             match self.walk.step() {
                 Some(entry) => self.announce(entry, &mut batch),
-                None => self.stage = Stage::Walked,
+                None => {
+                    self.tell_total(self.counts.bytes);
+                    self.stage = Stage::Walked;
+                }
             }
         }
         self.say_settled(limit, &mut batch);
@@ -372,6 +395,7 @@ impl Source {
                 let asked = self.resuming && status.size > 0;
                 let outgoing = Outgoing::new(base, path, status, holes, asked);
                 if !asked {
+                    self.skipped += status.size - outgoing.size();
                     batch.objects.push(NewObject { id: object, size: outgoing.size() });
                     if outgoing.size() == 0 && status.size > 0 {
                         self.behind.insert(object);

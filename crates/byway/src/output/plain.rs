@@ -1,7 +1,8 @@
 //! Lines on standard error: one every few seconds while a transfer runs, and one for whatever else happens.
 
-use super::event::{Event, Outcome, Progress, ResultEvent, Transferred};
+use super::event::{Event, Outcome, ResultEvent};
 use super::printable;
+use super::transfer::{Progress, Transferred};
 use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -2,6 +2,7 @@
 
 use super::mailbox::{Outbox, mailbox};
 use super::reader::{Answer, Ask, TreeDone, UNKNOWN};
+use super::tally::Amount;
 use super::{BACK, FORTH};
 use crate::exit::{Exit, Failure};
 use byway_engine::data::{Incoming, OutEvent, Outgoing, ReadRequest};
@@ -88,17 +89,16 @@ impl Feed {
         }
     }
 
-    /// Payload bytes that the receiver has, and in all.
-    pub fn progress(&self, out: &Outgoing) -> (u64, Option<u64>) {
+    /// How much is done, as far as it was acknowledged.
+    pub fn progress(&self, out: &Outgoing) -> Amount {
         let acked = out.progress().acked;
         match self {
             Self::Tree(tree) => {
                 let total = Some(tree.total.load(Ordering::Acquire)).filter(|total| *total != UNKNOWN);
                 // The manifest is acknowledged too; it goes first, mostly.
-                let bytes = acked.saturating_sub(tree.manifest_sent) + tree.kept;
-                (bytes.min(total.unwrap_or(u64::MAX)), total)
+                Amount::of_tree(acked.saturating_sub(tree.manifest_sent), tree.skipped, total)
             }
-            Self::Pipe(_) => (acked, None),
+            Self::Pipe(_) => Amount { bytes: acked, travelled: acked, total: None },
         }
     }
 }
@@ -137,8 +137,8 @@ pub(super) struct TreeFeed {
     /// Objects that the engine has and the receiver has not.
     objects: usize,
     manifest_sent: u64,
-    /// Bytes that the receiver has from an earlier try.
-    kept: u64,
+    /// Bytes that do not travel: the receiver has them from an earlier try, or they are holes.
+    skipped: u64,
     /// What the receiver wants at most, if it said so since somebody asked.
     limit: Option<u64>,
     ending: Option<Result<TreeDone, Failure>>,
@@ -160,7 +160,7 @@ impl TreeFeed {
             reports: 0,
             objects: 0,
             manifest_sent: 0,
-            kept: 0,
+            skipped: 0,
             limit: None,
             ending: None,
         }
@@ -222,12 +222,12 @@ impl TreeFeed {
                 self.quiet = None;
                 out.provide(object, offset, bytes);
             }
-            Answer::Records { batch, finished, busy, kept, total } => {
+            Answer::Records { batch, finished, busy, skipped, total } => {
                 if let Some(total) = total {
                     self.total.store(total, Ordering::Release);
                 }
                 self.asked = false;
-                self.kept = kept;
+                self.skipped = skipped;
                 let empty = batch.bytes.is_empty() && batch.objects.is_empty();
                 self.quiet = (empty && !busy).then_some(now);
                 self.finished = finished;

@@ -14,6 +14,9 @@ const LEAST_WINDOW: u64 = 4;
 /// Packets after which one-way delays should have been heard of.
 const HEARD: u64 = 200;
 
+/// Timeouts in a row after which a path is said to be dead.
+const DEAD: u32 = 2;
+
 /// Silence after which a person is told.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -23,21 +26,38 @@ pub(super) fn is_silent(status: &Status) -> bool {
     used.all(|path| path.silent > 0)
 }
 
-/// Why the whole transfer is held up after so long a silence; else as [`of_transfer`]. Where nothing else does, it is what a
-/// relay would carry whose quota is `used_up`.
-pub(super) fn after(silence: Duration, used_up: bool, status: &Status) -> Option<Pause> {
+/// What the paths do not tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Circumstances {
+    /// For how long nothing is heard.
+    pub silence: Duration,
+    /// Whether a relay's quota is used up: where nothing else does, it is what that would carry.
+    pub used_up: bool,
+    /// Whether the limit that caps is the receiver's.
+    pub receivers_limit: bool,
+    /// Whether everything was sent, and only the receiver has still something to do.
+    pub sent: bool,
+}
+
+/// Why the whole transfer is held up.
+pub(super) fn of_transfer(circumstances: Circumstances, status: &Status) -> Option<Pause> {
     let carries = |path: &PathStatus| path.state != State::Probing;
+    let Circumstances { silence, used_up, receivers_limit, sent } = circumstances;
     if used_up && !status.paths.iter().any(carries) {
         return Some(Pause::RelayQuota); // the receiver is not asked: no path leads to it
     }
     if silence >= PATIENCE {
         return Some(Pause::NoAnswer);
     }
-    of_transfer(status).or(used_up.then_some(Pause::RelayQuota))
+    match of_status(status) {
+        Some(Pause::BandwidthLimit) if receivers_limit => Some(Pause::ReceiverBandwidthLimit),
+        Some(Pause::ApplicationLimited) if sent => Some(Pause::ReceiverLimited),
+        other => other.or(used_up.then_some(Pause::RelayQuota)),
+    }
 }
 
 /// Why the whole transfer is held up, if it is not for want of what its paths carry.
-pub(super) fn of_transfer(status: &Status) -> Option<Pause> {
+fn of_status(status: &Status) -> Option<Pause> {
     if status.capped {
         return Some(Pause::BandwidthLimit);
     }
@@ -46,7 +66,10 @@ pub(super) fn of_transfer(status: &Status) -> Option<Pause> {
         Some(Blocked::Application | Blocked::Reading) => return Some(Pause::ApplicationLimited),
         None => {}
     }
-    let mut used = status.paths.iter().filter(|path| matches!(path.state, State::Active | State::Choked));
+    // One that is dead holds up nothing that the others could not carry.
+    let is_used =
+        |path: &&PathStatus| matches!(path.state, State::Active | State::Choked) && path.silent < DEAD;
+    let mut used = status.paths.iter().filter(is_used);
     let first = used.next().and_then(|path| of_path(path, status.congestion))?;
     used.all(|path| of_path(path, status.congestion) == Some(first)).then_some(first)
 }
@@ -54,6 +77,9 @@ pub(super) fn of_transfer(status: &Status) -> Option<Pause> {
 /// Why a path is held up.
 pub(super) fn of_path(path: &PathStatus, congestion: &str) -> Option<Pause> {
     let background = congestion == Class::Background.default_name();
+    if path.silent >= DEAD {
+        return Some(Pause::NoAnswer);
+    }
     match path.state {
         State::Choked => Some(Pause::Yielding),
         State::Active if background => match path.queueing {
@@ -95,16 +121,46 @@ mod tests {
         Status { paths, blocked: None, capped: false, congestion: Class::Background.default_name() }
     }
 
+    fn silence(silence: Duration) -> Circumstances {
+        Circumstances { silence, ..Circumstances::default() }
+    }
+
+    #[test]
+    fn a_dead_path_is_called_that() {
+        let background = Class::Background.default_name();
+        for state in [State::Choked, State::Active, State::Available, State::Probing] {
+            let dead = PathStatus { silent: 2, ..path(state, Some(20), 2) };
+            assert_eq!(of_path(&dead, background), Some(Pause::NoAnswer), "{state:?}");
+            let late = PathStatus { silent: 1, ..path(State::Choked, Some(20), 2) };
+            assert_eq!(of_path(&late, background), Some(Pause::Yielding));
+            // The others are why the transfer is as it is.
+            let choked = path(State::Choked, Some(0), 2);
+            assert_eq!(of_status(&status(vec![dead, choked])), Some(Pause::Yielding));
+        }
+    }
+
+    #[test]
+    fn whose_limit_it_is_and_who_is_not_through_is_told() {
+        let capped = Status { capped: true, ..status(vec![]) };
+        let theirs = Circumstances { receivers_limit: true, ..Circumstances::default() };
+        assert_eq!(of_transfer(theirs, &capped), Some(Pause::ReceiverBandwidthLimit));
+        assert_eq!(of_transfer(Circumstances::default(), &capped), Some(Pause::BandwidthLimit));
+        let idle = Status { blocked: Some(Blocked::Application), ..status(vec![]) };
+        let sent = Circumstances { sent: true, ..Circumstances::default() };
+        assert_eq!(of_transfer(sent, &idle), Some(Pause::ReceiverLimited));
+        assert_eq!(of_transfer(Circumstances::default(), &idle), Some(Pause::ApplicationLimited));
+    }
+
     #[test]
     fn the_reason_is_what_holds_it_up_first() {
         let fast = || path(State::Active, Some(1), 50);
-        assert_eq!(of_transfer(&status(vec![fast()])), None);
+        assert_eq!(of_status(&status(vec![fast()])), None);
         let capped = Status { capped: true, blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
-        assert_eq!(of_transfer(&capped), Some(Pause::BandwidthLimit));
+        assert_eq!(of_status(&capped), Some(Pause::BandwidthLimit));
         let full = Status { blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
-        assert_eq!(of_transfer(&full), Some(Pause::ReceiverLimited));
+        assert_eq!(of_status(&full), Some(Pause::ReceiverLimited));
         let idle = Status { blocked: Some(Blocked::Reading), ..status(vec![fast()]) };
-        assert_eq!(of_transfer(&idle), Some(Pause::ApplicationLimited));
+        assert_eq!(of_status(&idle), Some(Pause::ApplicationLimited));
     }
 
     #[test]
@@ -115,22 +171,24 @@ mod tests {
         assert!(!is_silent(&status(vec![silent(0), silent(4)])));
         assert!(is_silent(&status(Vec::new())), "there is no path left");
         let one = status(vec![silent(4)]);
-        assert_eq!(after(Duration::from_millis(2_999), false, &one), None);
-        assert_eq!(after(PATIENCE, false, &one), Some(Pause::NoAnswer));
+        assert_eq!(of_transfer(silence(Duration::from_millis(2_999)), &one), None);
+        assert_eq!(of_transfer(silence(PATIENCE), &one), Some(Pause::NoAnswer));
     }
 
     #[test]
     fn a_quota_is_the_reason_if_nothing_else_is() {
-        let at_once = |status: &Status| after(Duration::ZERO, true, status);
+        let used_up = Circumstances { used_up: true, ..Circumstances::default() };
+        let late = Circumstances { silence: PATIENCE, ..used_up };
+        let at_once = |status: &Status| of_transfer(used_up, status);
         let fast = || path(State::Active, Some(1), 50);
         assert_eq!(at_once(&status(vec![fast()])), Some(Pause::RelayQuota));
         assert_eq!(at_once(&status(vec![path(State::Choked, Some(0), 2)])), Some(Pause::Yielding));
         let capped = Status { capped: true, ..status(vec![fast()]) };
         assert_eq!(at_once(&capped), Some(Pause::BandwidthLimit));
-        assert_eq!(after(PATIENCE, true, &status(vec![fast()])), Some(Pause::NoAnswer));
+        assert_eq!(of_transfer(late, &status(vec![fast()])), Some(Pause::NoAnswer));
         // Without that relay there is no path at all.
         for paths in [vec![], vec![path(State::Probing, None, 2)]] {
-            assert_eq!(after(PATIENCE, true, &status(paths)), Some(Pause::RelayQuota));
+            assert_eq!(of_transfer(late, &status(paths)), Some(Pause::RelayQuota));
         }
     }
 
@@ -138,12 +196,12 @@ mod tests {
     fn a_transfer_yields_if_all_its_paths_do() {
         let choked = || path(State::Choked, Some(0), 2);
         let squeezed = || path(State::Active, Some(20), 2);
-        assert_eq!(of_transfer(&status(vec![choked(), squeezed()])), Some(Pause::Yielding));
-        assert_eq!(of_transfer(&status(vec![choked(), path(State::Active, Some(20), 9)])), None);
-        assert_eq!(of_transfer(&status(vec![path(State::Probing, None, 2)])), None);
+        assert_eq!(of_status(&status(vec![choked(), squeezed()])), Some(Pause::Yielding));
+        assert_eq!(of_status(&status(vec![choked(), path(State::Active, Some(20), 9)])), None);
+        assert_eq!(of_status(&status(vec![path(State::Probing, None, 2)])), None);
         let normal = Status { congestion: "mpath", ..status(vec![squeezed()]) };
-        assert_eq!(of_transfer(&normal), None);
+        assert_eq!(of_status(&normal), None);
         let deaf = status(vec![path(State::Active, None, 9)]);
-        assert_eq!(of_transfer(&deaf), Some(Pause::CannotSense));
+        assert_eq!(of_status(&deaf), Some(Pause::CannotSense));
     }
 }

@@ -56,8 +56,8 @@ pub(super) enum Answer {
         finished: bool,
         /// There is more to do for the next piece: it is worth asking for at once.
         busy: bool,
-        /// Bytes so far that do not travel, since the receiver has them from an earlier try.
-        kept: u64,
+        /// Bytes so far that do not travel.
+        skipped: u64,
         /// Bytes in all, once that is known.
         total: Option<u64>,
     },
@@ -98,6 +98,8 @@ pub(super) struct TreeReader {
     pub waker: Waker,
     /// What the receiver said last of how much it wants.
     pub limit: Option<u64>,
+    /// Bytes in all, as they were counted beside.
+    pub counted: Arc<AtomicU64>,
 }
 
 impl TreeReader {
@@ -151,12 +153,16 @@ impl TreeReader {
                     Answer::Bytes { object, offset, bytes }
                 }
                 Ask::Records { announce } => {
+                    let counted = self.counted.load(Ordering::Acquire);
+                    if counted != UNKNOWN {
+                        self.source.tell_total(counted);
+                    }
                     let objects = if announce { BATCH_OBJECTS } else { 0 };
                     let batch = self.source.next_records(BATCH_BYTES, objects);
                     let busy = self.source.is_behind() || !unhashed.is_empty();
                     let finished = self.source.is_finished();
-                    let (kept, total) = (self.source.kept(), self.source.total());
-                    Answer::Records { batch, finished, busy, kept, total }
+                    let (skipped, total) = (self.source.skipped(), self.source.total());
+                    Answer::Records { batch, finished, busy, skipped, total }
                 }
                 Ask::Reports(bytes) => {
                     let mut failed = Vec::new();

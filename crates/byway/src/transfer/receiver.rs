@@ -3,12 +3,14 @@
 use super::gate::{Gate, Taken, TicketOwner};
 use super::limit::Limit;
 use super::preamble::{Kind, Preamble};
-use super::running::Running;
-use super::taking::Taking;
+use super::running::{Levers, Running};
+use super::taking::{Taking, Which};
+use super::tally::PathTally;
 use super::writer::Poured;
 use super::{News, code_of, failure_of};
 use crate::exit::{Exit, Failure};
 use crate::identity::Identity;
+use crate::output::Origin;
 use anyhow::{Context as _, Result};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::{self, PublicKey};
@@ -17,12 +19,11 @@ use byway_files::Modes;
 use byway_net::{Clock, Control, Flow, Owner, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 
 /// Events that wait for the program.
 const NEWS: usize = 1024;
@@ -75,6 +76,8 @@ pub struct Received {
     pub confirmed: bool,
     /// Who sent it.
     pub peer: crate::identity::PublicKey,
+    /// Which it was.
+    pub origin: Origin,
     /// Payload bytes in place.
     pub bytes: u64,
     /// How many of them did not travel, since an earlier try had brought them.
@@ -85,6 +88,21 @@ pub struct Received {
     pub failed: u64,
     /// From the first contact to the end.
     pub seconds: f64,
+    /// What there is of a tree that did not come to its end.
+    pub broken_off: Option<BrokenOff>,
+    /// Every path that it came over.
+    pub paths: Vec<PathTally>,
+}
+
+/// What there is of a tree that did not come to its end, in payload bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrokenOff {
+    /// Here, and kept for another try.
+    pub arrived: u64,
+    /// Brought by this try.
+    pub travelled: u64,
+    /// In all, if the sender said so.
+    pub total: Option<u64>,
 }
 
 /// A receiver that runs.
@@ -107,7 +125,7 @@ impl Receiving {
             admission: Some(Box::new(plan.gate)),
             greeting: Vec::new(),
         });
-        let cancel = Arc::new(AtomicBool::new(false));
+        let levers = Arc::new(Levers::default());
         let owner = Server {
             relays: plan.relays,
             destination: plan.destination,
@@ -117,7 +135,10 @@ impl Receiving {
             ticket,
             news,
             waker: control.waker().clone(),
-            cancel: Arc::clone(&cancel),
+            levers: Arc::clone(&levers),
+            lifted: false,
+            begun: 0,
+            untold: VecDeque::new(),
             taking: BTreeMap::new(),
             leaving: Vec::new(),
             complete: 0,
@@ -128,7 +149,7 @@ impl Receiving {
         let driver =
             byway_net::spawn_with(control, "byway recv", endpoint, owner, plan.sockets, Clock::new())
                 .context("cannot start a thread")?;
-        Ok(Self::new(driver, inbox, cancel))
+        Ok(Self::new(driver, inbox, levers))
     }
 
     /// Waits for the end.
@@ -150,7 +171,13 @@ pub struct Server {
     ticket: TicketOwner,
     news: SyncSender<News>,
     waker: Waker,
-    cancel: Arc<AtomicBool>,
+    levers: Arc<Levers>,
+    /// Whether the limit does not hold for now.
+    lifted: bool,
+    /// Transfers begun so far.
+    begun: u32,
+    /// How transfers ended of which the program takes no news for now.
+    untold: VecDeque<News>,
     taking: BTreeMap<Handle, Taking>,
     /// Writers of transfers that ended early, which still write what had arrived.
     leaving: Vec<Receiver<Poured>>,
@@ -175,12 +202,21 @@ impl Owner for Server {
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event, now);
         }
+        while let Some(news) = self.untold.pop_front() {
+            if let Err(TrySendError::Full(news)) = self.news.try_send(news) {
+                self.untold.push_front(news);
+                break;
+            }
+        }
+        if std::mem::replace(&mut self.lifted, self.levers.is_lifted()) != self.lifted {
+            self.share();
+        }
         let handles: Vec<Handle> = self.taking.keys().copied().collect();
         for handle in handles {
             self.drive(endpoint, handle, now);
         }
         self.leaving.retain(|ended| matches!(ended.try_recv(), Err(TryRecvError::Empty)));
-        let stop = self.cancel.load(Ordering::Acquire);
+        let stop = self.levers.is_cancelled();
         if stop || self.complete > 0 && self.is_single() && self.taking.is_empty() {
             let leave_at = *self.leave_at.get_or_insert_with(|| {
                 for handle in endpoint.handles().collect::<Vec<_>>() {
@@ -256,7 +292,7 @@ impl Server {
             _ if self.taken.shuts_out(PublicKey(peer.0), preamble.transfer) || self.is_written(before) => {
                 Some("the receiver takes one transfer only, and has it")
             }
-            _ if self.taking.len() >= MOST && before.is_none() => {
+            _ if self.taking.len() + self.untold.len() >= MOST && before.is_none() => {
                 Some("the receiver has as many transfers as it takes: try again later")
             }
             _ => None,
@@ -266,6 +302,7 @@ impl Server {
             return;
         }
         let again = before.is_some();
+        let number = before.and_then(|old| self.taking.get(&old)).map_or(self.begun + 1, Taking::number);
         let before = before.and_then(|old| {
             let taking = self.taking.remove(&old)?;
             let ended = taking.leave(endpoint.connection_mut(old).map(Connection::incoming));
@@ -273,9 +310,11 @@ impl Server {
             Some(ended)
         });
         let transfer = preamble.transfer;
-        let started = Taking::start(&self.destination, transfer, peer, before, now, &self.news, &self.waker);
+        let which = Which { number, peer, transfer };
+        let started = Taking::start(&self.destination, which, before, now, &self.news, &self.waker);
         match started {
             Ok(taking) => {
+                self.begun = self.begun.max(number);
                 self.taking.insert(handle, taking);
                 self.share();
                 self.taken.set(self.is_single().then_some((PublicKey(peer.0), transfer)));
@@ -297,7 +336,7 @@ impl Server {
             }
         }
         if closed.is_none() {
-            taking.drive(connection, now, self.limit.as_mut());
+            taking.drive(connection, now, self.limit.as_mut().filter(|_| !self.lifted));
         }
         if taking.done_at().is_some() {
             // Before the sender can know: whoever comes after that finds the ticket bound.
@@ -306,6 +345,7 @@ impl Server {
         if let Some(tally) = taking.look(connection, &self.locals, now) {
             let _ = self.news.try_send(News::Progress(tally));
         }
+        let arrived = connection.incoming().received();
         let confirmed = matches!(closed, Some((close::DONE, _, true)));
         let outcome = match (taking.done_at(), closed, taking.failure()) {
             // All is in place: however the sender left, or if it does not, nothing is missing.
@@ -321,7 +361,7 @@ impl Server {
         };
         if let Some(taking) = self.taking.remove(&handle) {
             self.share();
-            let received = taking.end(outcome, confirmed, now);
+            let received = taking.end(outcome, confirmed, arrived, now);
             self.leaving.push(taking.leave(endpoint.connection_mut(handle).map(Connection::incoming)));
             endpoint.close(now, handle, code, &reason);
             // A pipe that broke cannot be taken up again: its beginning is gone down the pipe.
@@ -330,14 +370,19 @@ impl Server {
             if !counts {
                 self.taken.set(None);
             }
-            self.tell(News::Received(received));
+            // Told in any case, and in their order.
+            self.untold.push_back(News::Received(received));
+            self.waker.wake();
         }
     }
 
     /// Tells every sender its share of what is taken.
     fn share(&mut self) {
         let Some(limit) = &self.limit else { return };
-        let share = (limit.rate() / (self.taking.len() as u64).max(1)).max(1);
+        let share = match self.lifted {
+            true => 0,
+            false => (limit.rate() / (self.taking.len() as u64).max(1)).max(1),
+        };
         self.taking.values_mut().for_each(|taking| taking.limit_to(share));
     }
 

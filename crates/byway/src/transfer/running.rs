@@ -7,17 +7,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
+/// What the program asks of a data plane while it runs.
+#[derive(Debug, Default)]
+pub(super) struct Levers {
+    cancel: AtomicBool,
+    lifted: AtomicBool,
+}
+
+impl Levers {
+    /// Whether the transfer is to be given up.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Acquire)
+    }
+
+    /// Whether this side's bandwidth limit does not hold for now.
+    pub fn is_lifted(&self) -> bool {
+        self.lifted.load(Ordering::Acquire)
+    }
+}
+
 /// A data plane with its owner; what its type parameter is makes it [`Sending`](super::Sending) or
 /// [`Receiving`](super::Receiving).
 pub struct Running<O: Owner> {
     driver: Handle<O>,
     news: Receiver<News>,
-    cancel: Arc<AtomicBool>,
+    levers: Arc<Levers>,
 }
 
 impl<O: Owner> Running<O> {
-    pub(super) const fn new(driver: Handle<O>, news: Receiver<News>, cancel: Arc<AtomicBool>) -> Self {
-        Self { driver, news, cancel }
+    pub(super) const fn new(driver: Handle<O>, news: Receiver<News>, levers: Arc<Levers>) -> Self {
+        Self { driver, news, levers }
     }
 
     /// The next thing that happened; `None` if nothing did within `patience`, or it is over. To be called a few times a
@@ -43,7 +62,13 @@ impl<O: Owner> Running<O> {
 
     /// Gives up: the other side is told.
     pub fn cancel(&self) {
-        self.cancel.store(true, Ordering::Release);
+        self.levers.cancel.store(true, Ordering::Release);
+        self.driver.waker().wake();
+    }
+
+    /// Lifts the bandwidth limit that it was started with, or sets it again.
+    pub fn lift(&self, lifted: bool) {
+        self.levers.lifted.store(lifted, Ordering::Release);
         self.driver.waker().wake();
     }
 

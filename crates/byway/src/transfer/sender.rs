@@ -1,10 +1,11 @@
 //! The sending end: an owner on the data plane's thread, and the handle by which a program runs it.
 
 use super::feed::Feed;
+use super::holdup::Circumstances;
 use super::preamble::{Kind, Preamble};
 use super::probe::{Move, Probe, Question};
 use super::reader::TreeDone;
-use super::running::Running;
+use super::running::{Levers, Running};
 use super::start::start_feed;
 use super::tally::{Counter, PathTally, state_name};
 use super::unreached::not_connected;
@@ -28,7 +29,6 @@ use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -148,7 +148,7 @@ impl Sending {
         let relays: Vec<_> = told.chain(plan.relays.into_iter().map(|word| (word, None))).collect();
         let met = relays.iter().filter(|(_, reach)| reach.is_some()).map(|(word, _)| word.clone());
         let ways = Ways::new(&question.addresses, met, &locals);
-        let cancel = Arc::new(AtomicBool::new(false));
+        let levers = Arc::new(Levers::default());
         let owner = Sender {
             connect: Some(connect),
             relays,
@@ -156,7 +156,9 @@ impl Sending {
             connected: false,
             feed,
             news,
-            cancel: Arc::clone(&cancel),
+            levers: Arc::clone(&levers),
+            lifted: false,
+            wanted: 0,
             counter: Counter::default(),
             names: BTreeMap::new(),
             relays_known: BTreeSet::new(),
@@ -178,7 +180,7 @@ impl Sending {
         let driver =
             byway_net::spawn_with(control, "byway send", endpoint, owner, plan.sockets, Clock::new())
                 .context("cannot start a thread")?;
-        Ok(Self::new(driver, inbox, cancel))
+        Ok(Self::new(driver, inbox, levers))
     }
 
     /// Waits for the end.
@@ -226,7 +228,11 @@ pub struct Sender {
     connected: bool,
     feed: Feed,
     news: SyncSender<News>,
-    cancel: Arc<AtomicBool>,
+    levers: Arc<Levers>,
+    /// Whether this side's limit does not hold for now.
+    lifted: bool,
+    /// Bytes per second that the receiver wants at most; 0: as many as there are.
+    wanted: u64,
     counter: Counter,
     /// What to call the paths that are up, and where they go first.
     names: BTreeMap<PathId, (String, SocketAddr)>,
@@ -277,7 +283,7 @@ impl Owner for Sender {
         if let (Some(handle), true) = (self.handle, self.connected) {
             self.drive(endpoint, handle, now);
         }
-        if self.ending.is_none() && self.cancel.load(Ordering::Acquire) {
+        if self.ending.is_none() && self.levers.is_cancelled() {
             self.fail(Failure::new(Exit::Interrupted, "interrupted"), now);
         }
         let Some(ending) = &self.ending else { return Flow::Continue };
@@ -426,17 +432,24 @@ impl Sender {
         }
         self.feed.drive(connection.outgoing(), now);
         self.feed.take(connection.incoming());
-        if let Some(wanted) = self.feed.take_limit() {
-            connection.set_cap(now, least(self.cap, wanted));
+        let (wanted, lifted) = (self.feed.take_limit().unwrap_or(self.wanted), self.levers.is_lifted());
+        if (wanted, lifted) != (self.wanted, self.lifted) {
+            (self.wanted, self.lifted) = (wanted, lifted);
+            connection.set_cap(now, least(self.own_cap(), wanted));
         }
         if self.feed.is_sent() {
             connection.finishing();
         }
         let ending = self.feed.ending();
         if ending.is_some() || self.counter.is_due(now) {
-            let (bytes, total) = self.feed.progress(connection.outgoing());
-            let used_up = !self.used_up.is_empty();
-            let tally = self.counter.look(now, connection, &self.locals, used_up, bytes, total);
+            let amount = self.feed.progress(connection.outgoing());
+            let circumstances = Circumstances {
+                used_up: !self.used_up.is_empty(),
+                receivers_limit: self.wanted > 0 && least(self.own_cap(), self.wanted) == Some(self.wanted),
+                sent: self.feed.is_sent() && amount.total == Some(amount.bytes),
+                ..Circumstances::default()
+            };
+            let tally = self.counter.look(now, connection, &self.locals, circumstances, amount);
             self.tell(News::Progress(tally));
         }
         match ending {
@@ -453,6 +466,11 @@ impl Sender {
     fn give_up(&mut self, error: ConnectError, now: Instant) {
         self.tried = self.ways.tried();
         self.fail(not_connected(error, &self.tried), now);
+    }
+
+    /// What this side sends at most for now, in bytes per second.
+    fn own_cap(&self) -> Option<u64> {
+        self.cap.filter(|_| !self.lifted)
     }
 
     fn fail(&mut self, failure: Failure, now: Instant) {

@@ -55,9 +55,11 @@ pub(super) fn start_feed(
             }
             let (asks, inbox) = mailbox(MAILBOX);
             let (answers, answered) = sync_channel(MAILBOX + 1);
-            let reader = TreeReader { source, inbox, answers, news: news.clone(), waker, limit: None };
-            let thread = Builder::new().name("byway read".into()).spawn(move || reader.run())?;
             let total = Arc::new(AtomicU64::new(UNKNOWN));
+            let counted = Arc::clone(&total);
+            let reader =
+                TreeReader { source, inbox, answers, news: news.clone(), waker, limit: None, counted };
+            let thread = Builder::new().name("byway read".into()).spawn(move || reader.run())?;
             let counted = Arc::clone(&total);
             let journals = journals.map(|(directory, _)| directory.to_owned());
             let aside = move || reader::aside(&paths, &counted, journals.as_deref());

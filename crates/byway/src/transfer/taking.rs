@@ -2,13 +2,13 @@
 
 use super::limit::Limit;
 use super::mailbox::{Outbox, mailbox};
-use super::receiver::{Destination, Received};
-use super::tally::{Counter, Tally};
-use super::writer::{Back, Desk, Poured, TASKS, Task, write_pipe, write_tree};
+use super::receiver::{BrokenOff, Destination, Received};
+use super::tally::{Amount, Counter, Tally};
+use super::writer::{Back, Desk, Poured, Seen, TASKS, Task, write_pipe, write_tree};
 use super::{BACK, FORTH, News};
 use crate::exit::{Exit, Failure};
 use crate::identity::PublicKey;
-use crate::output::Pause;
+use crate::output::{Origin, Pause};
 use byway_engine::Connection;
 use byway_engine::data::{InEvent, Incoming, Outgoing, WriteRequest};
 use byway_files::{Report, Summary};
@@ -28,10 +28,20 @@ const FULL: f64 = 0.75;
 /// Reports that wait for the sender, in bytes; then what arrives waits too.
 const REPORTS: usize = 1 << 20;
 
+/// Which of a receiver's transfers one is.
+#[derive(Clone, Copy)]
+pub(super) struct Which {
+    /// Counted since the receiver began.
+    pub number: u32,
+    /// Who sends.
+    pub peer: PublicKey,
+    /// What the sender calls it.
+    pub transfer: [u8; 16],
+}
+
 /// A transfer on its way in.
 pub(super) struct Taking {
-    peer: PublicKey,
-    transfer: [u8; 16],
+    which: Which,
     is_pipe: bool,
     /// Takes what was not handed over when this ends early.
     rest: Sender<Vec<WriteRequest>>,
@@ -43,6 +53,10 @@ pub(super) struct Taking {
     /// What the stream is read into.
     piece: Vec<u8>,
     opened: bool,
+    /// Bytes of the manifest.
+    manifest: u64,
+    /// What the thread that writes knows.
+    seen: Seen,
     /// The stream from the sender is at its end.
     read: bool,
     /// The end of a pipe was handed over.
@@ -59,8 +73,7 @@ impl Taking {
     /// Starts the thread that writes.
     pub fn start(
         destination: &Destination,
-        transfer: [u8; 16],
-        peer: PublicKey,
+        which: Which,
         before: Option<Receiver<Poured>>,
         now: Instant,
         news: &SyncSender<News>,
@@ -72,13 +85,22 @@ impl Taking {
         let (give, back) = sync_channel(2 * TASKS);
         let (rest, left) = channel();
         let (end, writer) = sync_channel(1);
-        let (news, waker) = (news.clone(), waker.clone());
-        let desk = Desk { tasks: inbox, rest: left, before, ended: end, back: give, news, waker };
+        let (news, waker, seen) = (news.clone(), waker.clone(), Seen::default());
+        let desk = Desk {
+            tasks: inbox,
+            rest: left,
+            before,
+            ended: end,
+            back: give,
+            seen: seen.clone(),
+            news,
+            waker,
+        };
         let thread = Builder::new().name("byway write".into());
         match destination {
             Destination::Directory(directory, modes) => {
                 let (directory, modes) = (directory.clone(), *modes);
-                thread.spawn(move || write_tree(&directory, modes, transfer, desk))?;
+                thread.spawn(move || write_tree(&directory, modes, which.transfer, desk))?;
             }
             Destination::Stdout => {
                 thread.spawn(move || write_pipe(io::stdout(), desk))?;
@@ -87,8 +109,7 @@ impl Taking {
         let mut counter = Counter::default();
         counter.begin(now);
         Ok(Self {
-            peer,
-            transfer,
+            which,
             is_pipe,
             rest,
             writer,
@@ -97,6 +118,8 @@ impl Taking {
             reports: Vec::new(),
             piece: Vec::new(),
             opened: false,
+            manifest: 0,
+            seen,
             read: false,
             ended: false,
             summary: None,
@@ -123,12 +146,18 @@ impl Taking {
         }
     }
 
-    /// Tells the sender how many bytes per second it may send at most. One of a stream is not told: flow control holds it.
+    /// Tells the sender how many bytes per second it may send at most; 0: as many as it likes. One of a stream is not told: flow
+    /// control holds it.
     pub fn limit_to(&mut self, bytes_per_second: u64) {
         if !self.is_pipe && self.summary.is_none() {
-            self.share = Some(bytes_per_second);
+            self.share = Some(bytes_per_second).filter(|share| *share > 0);
             Report::Limit { bytes_per_second }.encode(&mut self.reports);
         }
+    }
+
+    /// Which it is, counted since the receiver began; the same for each try.
+    pub const fn number(&self) -> u32 {
+        self.which.number
     }
 
     /// Since when nothing is left to do but to hear the sender's goodbye.
@@ -151,22 +180,37 @@ impl Taking {
         if !self.counter.is_due(now) {
             return None;
         }
-        let bytes = connection.incoming().received();
-        let tally = self.counter.look(now, connection, locals, false, bytes, None);
+        let amount = self.amount(connection.incoming().received());
         // What this side sends are acknowledgements: nobody waits for them, nor wants to see them.
+        let tally = self.counter.look_at_arrivals(now, connection, locals, amount);
         let full = |share: u64| tally.rate_bps >= share as f64 * 8.0 * FULL;
         let pause = self.share.is_some_and(full).then_some(Pause::BandwidthLimit);
-        Some(Tally { pause, paths: Vec::new(), ..tally })
+        Some(Tally { pause, origin: Some(self.origin()), ..tally })
+    }
+
+    /// How much is done when so many bytes of the stream and of files were received.
+    fn amount(&self, received: u64) -> Amount {
+        if self.is_pipe {
+            return Amount { bytes: received, travelled: received, total: None };
+        }
+        let summary = self.summary.unwrap_or_else(|| self.seen.summary());
+        // What the sender said, unless it sends more.
+        let total = summary.total.map(|total| total.max(summary.announced.bytes));
+        Amount::of_tree(received.saturating_sub(self.manifest), summary.skipped, total)
+    }
+
+    fn origin(&self) -> Origin {
+        Origin { transfer: self.which.number, from: self.which.peer.to_string(), name: self.seen.name() }
     }
 
     /// Who sends it.
     pub const fn peer(&self) -> PublicKey {
-        self.peer
+        self.which.peer
     }
 
     /// Whether this is a try of the same transfer.
     pub fn is(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
-        (self.peer, self.transfer) == (peer, transfer)
+        (self.which.peer, self.which.transfer) == (peer, transfer)
     }
 
     /// Ends it early: what has arrived is written by the thread that writes, whose end can be waited for.
@@ -183,19 +227,42 @@ impl Taking {
         self.writer
     }
 
-    /// How it ended.
-    pub fn end(&self, outcome: Result<(), Failure>, confirmed: bool, now: Instant) -> Received {
-        let summary = self.summary.unwrap_or_default();
-        let announced = summary.announced;
-        let (bytes, kept, failed) = (summary.bytes, summary.kept, summary.failed);
-        let entries = match self.is_pipe {
+    /// How it ended, when so many bytes of the stream and of files were received.
+    pub fn end(
+        &self,
+        outcome: Result<(), Failure>,
+        confirmed: bool,
+        received: u64,
+        now: Instant,
+    ) -> Received {
+        let summary = self.summary.unwrap_or_else(|| self.seen.summary());
+        let (announced, amount) = (summary.announced, self.amount(received));
+        let broken_off = self.summary.is_none();
+        let entries = match self.is_pipe || broken_off {
             true => summary.files,
             false => {
                 (announced.files + announced.directories + announced.symlinks).saturating_sub(summary.failed)
             }
         };
         let seconds = self.done_at.map_or_else(|| self.counter.seconds(now), |at| self.counter.seconds(at));
-        Received { outcome, confirmed, peer: self.peer, bytes, kept, entries, failed, seconds }
+        Received {
+            outcome,
+            confirmed,
+            peer: self.which.peer,
+            origin: self.origin(),
+            // Nobody can tell what of a stream that broke off its reader has kept.
+            bytes: if self.is_pipe && broken_off { amount.bytes } else { summary.bytes },
+            kept: summary.kept,
+            entries,
+            failed: summary.failed,
+            seconds,
+            broken_off: (broken_off && !self.is_pipe).then_some(BrokenOff {
+                arrived: amount.bytes,
+                travelled: amount.travelled,
+                total: amount.total,
+            }),
+            paths: self.counter.arrivals(),
+        }
     }
 
     /// What the disk thread gives back.
@@ -232,6 +299,7 @@ impl Taking {
             self.read = read.finished;
             if read.length > 0 {
                 spend(&mut limit, read.length);
+                self.manifest += if self.is_pipe { 0 } else { read.length as u64 };
                 self.tasks.post(Task::Bytes(cut(&mut self.piece, read.length)));
             } else if !read.finished {
                 break;

@@ -1,8 +1,8 @@
 //! How far a transfer is, path by path, for those who look on.
 
-use super::holdup;
+use super::holdup::{self, Circumstances};
 use super::names::route_name;
-use crate::output::Pause;
+use crate::output::{Origin, Pause};
 use byway_engine::Connection;
 use byway_engine::connection::path::State;
 use byway_engine::route::Route;
@@ -16,13 +16,15 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// A look at a transfer.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    /// Whose transfer it is, at a receiver.
+    pub origin: Option<Origin>,
     /// Seconds since the connection was there.
     pub seconds: f64,
     /// Payload bytes that the receiver has.
     pub bytes: u64,
     /// Payload bytes in all, once they are counted.
     pub total: Option<u64>,
-    /// Payload bits per second since the last look.
+    /// Payload bits per second since the last look, of what travelled.
     pub rate_bps: f64,
     /// Why it is not as fast as it could be.
     pub pause: Option<Pause>,
@@ -39,9 +41,9 @@ pub struct PathTally {
     pub name: String,
     /// How it travels.
     pub route: Route,
-    /// `probing`, `available`, `active`, `choked`, `closed`.
+    /// `probing`, `available`, `active`, `choked`, `closed`; of one that the other side sends on, `active` or `idle`.
     pub state: &'static str,
-    /// Bytes sent over it (UDP payload).
+    /// Bytes sent over it, or received if the other side sends on it (UDP payload).
     pub bytes: u64,
     /// Bits per second since the last look.
     pub rate_bps: f64,
@@ -51,6 +53,27 @@ pub struct PathTally {
     pub lost: u64,
     /// Why it carries less than it could.
     pub pause: Option<Pause>,
+    /// Whether it ever was more than a try.
+    pub used: bool,
+}
+
+/// How much of a transfer is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    /// Payload bytes that the receiver has.
+    pub bytes: u64,
+    /// Payload bytes that travelled.
+    pub travelled: u64,
+    /// Payload bytes in all, once they are counted.
+    pub total: Option<u64>,
+}
+
+impl Amount {
+    /// Of a tree: what does not travel is `skipped`.
+    pub fn of_tree(travelled: u64, skipped: u64, total: Option<u64>) -> Self {
+        let bytes = travelled.saturating_add(skipped).min(total.unwrap_or(u64::MAX));
+        Self { bytes, travelled, total }
+    }
 }
 
 /// Keeps count between two looks.
@@ -58,7 +81,7 @@ pub struct PathTally {
 pub(super) struct Counter {
     begun: Option<Instant>,
     looked: Option<Instant>,
-    bytes: u64,
+    amount: Amount,
     paths: BTreeMap<PathId, PathTally>,
     /// Since when nothing is heard on any path, as far as was looked.
     silent: Option<Instant>,
@@ -79,43 +102,84 @@ impl Counter {
         self.looked.is_some_and(|at| now.since(at) >= INTERVAL)
     }
 
-    /// Looks. `used_up`: whether a relay's quota is.
+    /// Looks at what this side sends. How long nothing is heard is found out here.
     pub fn look(
         &mut self,
         now: Instant,
         connection: &Connection,
         locals: &[SocketAddr],
-        used_up: bool,
-        bytes: u64,
-        total: Option<u64>,
+        circumstances: Circumstances,
+        amount: Amount,
     ) -> Tally {
-        let passed = self.looked.map_or(0.0, |at| now.since(at).as_secs_f64());
-        let rate = |more: u64| if passed > 0.0 { more as f64 * 8.0 / passed } else { 0.0 };
+        let rate = self.rate(now);
         let status = connection.status();
         self.silent = holdup::is_silent(&status).then(|| self.silent.unwrap_or(now));
-        let pause = holdup::after(self.silence(now), used_up, &status);
+        let circumstances = Circumstances { silence: self.silence(now), ..circumstances };
+        let pause = holdup::of_transfer(circumstances, &status);
         let mut paths = Vec::with_capacity(status.paths.len());
         for path in status.paths {
             let sent = path.totals.bytes;
-            let before = self.paths.get(&path.id).map_or(0, |before| before.bytes);
-            let pause = holdup::of_path(&path, status.congestion);
+            let before = self.paths.get(&path.id);
             let tally = PathTally {
                 path: path.id.0,
                 name: route_name(&path.route, locals),
+                pause: holdup::of_path(&path, status.congestion),
                 route: path.route,
                 state: state_name(path.state),
                 bytes: sent,
-                rate_bps: rate(sent.saturating_sub(before)),
+                rate_bps: rate(sent.saturating_sub(before.map_or(0, |before| before.bytes))),
                 rtt: path.srtt,
                 lost: path.totals.lost,
-                pause,
+                used: path.state != State::Probing || before.is_some_and(|before| before.used),
             };
             self.paths.insert(path.id, tally.clone());
             paths.push(tally);
         }
-        let rate_bps = rate(bytes.saturating_sub(self.bytes));
-        (self.looked, self.bytes) = (Some(now), bytes);
-        Tally { seconds: self.seconds(now), bytes, total, rate_bps, pause, paths }
+        let rate_bps = rate(amount.travelled.saturating_sub(self.amount.travelled));
+        self.tally(now, amount, Tally { rate_bps, pause, paths, ..Tally::default() })
+    }
+
+    /// Looks at what the other side sends. Those of its paths that go by one name are one.
+    pub fn look_at_arrivals(
+        &mut self,
+        now: Instant,
+        connection: &Connection,
+        locals: &[SocketAddr],
+        amount: Amount,
+    ) -> Tally {
+        let rate = self.rate(now);
+        let mut fresh = Vec::new();
+        for path in connection.arrivals() {
+            let before = self.paths.get(&path.id).map_or(0, |before| before.bytes);
+            let more = path.bytes.saturating_sub(before);
+            let tally = PathTally {
+                path: path.id.0,
+                name: route_name(&path.route, locals),
+                route: path.route,
+                state: if more > 0 { "active" } else { "idle" },
+                bytes: path.bytes,
+                rate_bps: rate(more),
+                rtt: path.srtt.unwrap_or_default(),
+                lost: 0,
+                pause: None,
+                used: true,
+            };
+            self.paths.insert(path.id, tally.clone());
+            fresh.push(tally);
+        }
+        let rate_bps = rate(amount.travelled.saturating_sub(self.amount.travelled));
+        self.tally(now, amount, Tally { rate_bps, paths: together(fresh), ..Tally::default() })
+    }
+
+    /// Bits per second of what came since the last look.
+    fn rate(&self, now: Instant) -> impl Fn(u64) -> f64 + use<> {
+        let passed = self.looked.map_or(0.0, |at| now.since(at).as_secs_f64());
+        move |more| if passed > 0.0 { more as f64 * 8.0 / passed } else { 0.0 }
+    }
+
+    fn tally(&mut self, now: Instant, amount: Amount, tally: Tally) -> Tally {
+        (self.looked, self.amount) = (Some(now), amount);
+        Tally { seconds: self.seconds(now), bytes: amount.bytes, total: amount.total, ..tally }
     }
 
     /// For how long nothing is heard.
@@ -125,13 +189,37 @@ impl Counter {
 
     /// Payload bytes at the last look.
     pub const fn bytes(&self) -> u64 {
-        self.bytes
+        self.amount.bytes
     }
 
-    /// Every path that there ever was, as last seen.
+    /// Every path that was ever used, as last seen.
     pub fn paths(&self) -> Vec<PathTally> {
-        self.paths.values().cloned().collect()
+        self.paths.values().filter(|path| path.used).cloned().collect()
     }
+
+    /// The same, of what the other side sends on.
+    pub fn arrivals(&self) -> Vec<PathTally> {
+        together(self.paths())
+    }
+}
+
+/// Paths that go by one name as one, in the order in which they came.
+fn together(paths: Vec<PathTally>) -> Vec<PathTally> {
+    let mut named: Vec<PathTally> = Vec::new();
+    for path in paths {
+        match named.iter_mut().find(|known| known.name == path.name) {
+            Some(known) => {
+                known.bytes += path.bytes;
+                known.rate_bps += path.rate_bps;
+                known.lost += path.lost;
+                if path.state == "active" {
+                    (known.state, known.rtt) = (path.state, path.rtt);
+                }
+            }
+            None => named.push(path),
+        }
+    }
+    named
 }
 
 pub(super) const fn state_name(state: State) -> &'static str {

@@ -6,7 +6,7 @@ use super::mailbox::Inbox;
 use crate::exit::{Exit, Failure};
 use byway_engine::data::WriteRequest;
 use byway_files::{
-    Finish, Made, Modes, Report, Reports, Shown, Sink, SinkError, SinkOptions, Small, Summary, Written,
+    Finish, Made, Modes, Report, Reports, Shown, Sink, SinkError, SinkOptions, Small, Summary, Top, Written,
 };
 use byway_net::Waker;
 use byway_wire::ObjectId;
@@ -14,6 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes verified between two looks at what arrived.
 const WORK: u64 = 4 << 20;
@@ -65,8 +66,35 @@ pub(super) struct Desk {
     /// Held until this writer has come to its end.
     pub ended: SyncSender<Poured>,
     pub back: SyncSender<Back>,
+    pub seen: Seen,
     pub news: SyncSender<News>,
     pub waker: Waker,
+}
+
+/// What the disk thread knows of a tree so far, for whoever looks on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen(Arc<Mutex<(Summary, Top)>>);
+
+impl Seen {
+    fn note(&self, sink: &Sink) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.0 = sink.summary();
+        if seen.1 != *sink.top() {
+            seen.1 = sink.top().clone();
+        }
+    }
+
+    /// What arrived so far.
+    pub fn summary(&self) -> Summary {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// What the sender named: of several the first, and an ellipsis.
+    pub fn name(&self) -> Option<String> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = String::from_utf8_lossy(&seen.1.first);
+        (!first.is_empty()).then(|| if seen.1.others { format!("{first}, …") } else { first.into_owned() })
+    }
 }
 
 /// What has gone down a pipe, and cannot be taken back.
@@ -347,6 +375,7 @@ impl TreeWriter {
 
     /// Takes the reports to send, and says what went wrong.
     fn tell(&mut self) -> Result<Vec<u8>, Gone> {
+        self.desk.seen.note(&self.sink);
         let reports = self.sink.reports();
         // They are this very side's, so that reading them cannot fail.
         for report in self.own.feed(&reports).unwrap_or_default() {

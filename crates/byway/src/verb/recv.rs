@@ -2,6 +2,7 @@
 
 use super::reach::{self, Direct};
 use super::show::Show;
+use super::toggle::Toggle;
 use crate::args::Global;
 use crate::args::verbs::Recv;
 use crate::args::words::Endpoint;
@@ -131,7 +132,8 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     }
     let once = arguments.once || piped;
     let mut held = Held { standing, owner, told: !arguments.allow.is_empty() };
-    let exit = serve(&receiving, &signals, once, &mut held, output)?;
+    let toggle = Toggle::new(arguments.bwlimit.down);
+    let exit = serve(&receiving, &signals, once, toggle, &mut held, output)?;
     receiving.join()?;
     Ok(exit)
 }
@@ -266,6 +268,7 @@ fn serve(
     receiving: &Receiving,
     signals: &Signals,
     once: bool,
+    mut toggle: Toggle,
     held: &mut Held,
     output: &mut Output,
 ) -> Result<Exit> {
@@ -296,6 +299,7 @@ fn serve(
             }
             None => {}
         }
+        toggle.look(signals, receiving, output);
         if stop.is_none()
             && let Some(exit) = signals.stop()
         {
@@ -324,6 +328,8 @@ fn serve(
 /// Tells how one transfer ended.
 fn conclude(received: Received, output: &mut Output) -> Exit {
     let (bytes, seconds) = (received.bytes, received.seconds);
+    let travelled =
+        received.broken_off.map_or(bytes.saturating_sub(received.kept), |broken| broken.travelled);
     let (exit, error) = match &received.outcome {
         Ok(()) if received.failed == 0 => (Exit::Ok, None),
         Ok(()) => {
@@ -336,11 +342,13 @@ fn conclude(received: Received, output: &mut Output) -> Exit {
         kept: received.kept,
         entries: received.entries,
         seconds,
-        goodput_bps: Rate::of(bytes.saturating_sub(received.kept), seconds).0,
+        goodput_bps: Rate::of(travelled, seconds).0,
         verified: exit == Exit::Ok,
-        paths: Vec::new(),
-        failed: received.failed,
-        ..Transferred::default()
+        paths: super::show::totals(&received.paths),
+        failed: if received.broken_off.is_none() { received.failed } else { 0 },
+        arrived: received.broken_off.map(|broken| broken.arrived),
+        total: received.broken_off.and_then(|broken| broken.total),
+        origin: Some(received.origin),
     }));
     output.emit(&Event::Result(ResultEvent {
         verb: "recv",

@@ -1,6 +1,7 @@
 //! `byway send`: files or a stream to whoever printed the ticket.
 
 use super::show::Show;
+use super::toggle::Toggle;
 use crate::args::Global;
 use crate::args::verbs::{Priority, Send};
 use crate::exit::{Exit, Failure};
@@ -70,9 +71,11 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     };
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
-    let mut show = Show::new(output);
+    let (mut show, mut toggle) = (Show::new(output), Toggle::new(arguments.bwlimit.up));
     loop {
-        let (sent, stop) = watch(Sending::start(plan()?)?, &signals, &mut show, output)?;
+        let sending = Sending::start(plan()?)?;
+        toggle.begin(&sending);
+        let (sent, stop) = watch(sending, &signals, &mut show, &mut toggle, output)?;
         if !sent.renewed || stop.is_some() {
             return conclude(sent, stop, piped, output);
         }
@@ -86,6 +89,7 @@ fn watch(
     sending: Sending,
     signals: &Signals,
     show: &mut Show,
+    toggle: &mut Toggle,
     output: &mut Output,
 ) -> Result<(Sent, Option<Exit>)> {
     let mut stop = None;
@@ -103,6 +107,7 @@ fn watch(
                 break;
             }
         }
+        toggle.look(signals, &sending, output);
         if stop.is_none()
             && let Some(exit) = signals.stop()
         {

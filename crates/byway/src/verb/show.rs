@@ -55,7 +55,7 @@ fn progress(tally: Tally) -> Progress {
     Progress {
         seconds: tally.seconds,
         bytes: tally.bytes,
-        origin: None,
+        origin: tally.origin,
         total: tally.total,
         rate_bps: tally.rate_bps,
         pause: tally.pause,

@@ -1,6 +1,6 @@
 //! What a person may set about a transfer's speed, and what he is told of it.
 
-use crate::common::{Place, assert_same};
+use crate::common::{Place, Running, assert_same};
 
 #[test]
 fn a_limit_is_kept_and_told_as_the_reason() {
@@ -36,7 +36,7 @@ fn a_receivers_limit_is_kept_by_senders_who_are_told() {
     let events = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let reasons: Vec<_> =
         events.filter(|event| event["event"] == "progress").map(|event| event["pause"].clone()).collect();
-    assert!(reasons.iter().any(|reason| reason == "bandwidth_limit"), "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason == "receiver_bandwidth_limit"), "{reasons:?}");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn a_stream_is_taken_no_faster_than_the_limit() {
     std::fs::write(place.path("stream"), vec![7; 1_500_000]).unwrap();
     let mut command = place.command("sender", &["send", "-", &ticket, "--json"]);
     command.stdin(std::fs::File::open(place.path("stream")).unwrap());
-    let sent = crate::common::Running::start(command).end();
+    let sent = Running::start(command).end();
     sent.succeeded();
     assert!(receiver.wait().unwrap().success());
     assert_eq!(std::fs::read(place.path("out")).unwrap(), vec![7; 1_500_000]);
@@ -69,4 +69,65 @@ fn a_limit_that_makes_no_sense_is_refused_with_what_to_write() {
         assert_eq!(refused.code, Some(2));
         assert!(refused.stderr.contains(says), "{}", refused.stderr);
     }
+}
+
+#[test]
+fn a_signal_lifts_the_limit_and_sets_it_again() {
+    let place = Place::new();
+    std::fs::write(place.path("file"), vec![7; 20_000_000]).unwrap();
+    let (receiver, ticket) = place.recv(&["in", "--bwlimit", "200K"]);
+    let arguments = ["send", "file", &ticket, "--bwlimit", "50K", "--json"];
+    let mut sender = Running::start(place.command("sender", &arguments));
+    for (limit, holds) in [
+        (None, "receiver_bandwidth_limit"),
+        (Some(50 << 10), "bandwidth_limit"),
+        (None, "receiver_bandwidth_limit"),
+    ] {
+        sender.event("progress");
+        sender.signal("USR2");
+        assert_eq!(sender.event("limit")["bytes_per_second"].as_u64(), limit);
+        // What holds it now is the receiver's limit, or its own again.
+        while sender.event("progress")["pause"] != holds {}
+    }
+    sender.interrupt();
+    sender.end().failed(130, "to go on");
+    drop(receiver);
+}
+
+#[test]
+fn a_receivers_signal_lifts_its_limit_for_senders() {
+    let place = Place::new();
+    std::fs::write(place.path("file"), vec![7; 6_000_000]).unwrap();
+    let mut receiver = Running::start(place.command(
+        "receiver",
+        &["recv", "in", "--listen", "127.0.0.1:0", "--once", "--bwlimit", "100K", "--json"],
+    ));
+    let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
+    let sender = Running::start(place.command("sender", &["send", "file", &ticket, "--json"]));
+    receiver.event("progress");
+    receiver.signal("USR2");
+    assert!(receiver.event("limit")["bytes_per_second"].is_null());
+    let sent = sender.end();
+    sent.succeeded();
+    let seconds = sent.result()["seconds"].as_f64().unwrap();
+    assert!(seconds < 50.0, "{seconds} s");
+    receiver.end().succeeded();
+}
+
+#[test]
+fn a_signal_without_a_limit_says_so() {
+    let place = Place::new();
+    let mut receiver =
+        Running::start(place.command("receiver", &["recv", "in", "--listen", "127.0.0.1:0", "--json"]));
+    receiver.event("ready");
+    receiver.signal("USR2");
+    let told = loop {
+        let told = receiver.event("warning");
+        if told["message"].as_str().unwrap().contains("no bandwidth limit") {
+            break told;
+        }
+    };
+    assert!(told["message"].as_str().unwrap().contains("--bwlimit RATE"), "{told}");
+    receiver.signal("TERM");
+    receiver.end().succeeded();
 }

@@ -37,6 +37,19 @@ pub struct PathStatus {
     pub totals: Totals,
 }
 
+/// A path that the peer sends on.
+#[derive(Clone, Debug)]
+pub struct ArrivalStatus {
+    /// The name that the peer gave it.
+    pub id: PathId,
+    /// Where its newest packet came from, as a way back.
+    pub route: Route,
+    /// Smoothed RTT, if the peer told it.
+    pub srtt: Option<Duration>,
+    /// Bytes that arrived (UDP payload).
+    pub bytes: u64,
+}
+
 /// A connection.
 #[derive(Clone, Debug)]
 pub struct Status {
@@ -51,6 +64,21 @@ pub struct Status {
 }
 
 impl Connection {
+    /// The paths that the peer sends on. Not for the hot path.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<ArrivalStatus> {
+        let arrivals = self.receive.iter().filter_map(|receiving| {
+            let way = receiving.way.and_then(|way| self.paths.get(way));
+            Some(ArrivalStatus {
+                id: receiving.facts.id,
+                route: way.map(|way| way.route.clone()).or_else(|| receiving.source.route())?,
+                srtt: receiving.facts.round_trip(),
+                bytes: receiving.facts.bytes,
+            })
+        });
+        arrivals.collect()
+    }
+
     /// Looks at everything. Not for the hot path.
     #[must_use]
     pub fn status(&self) -> Status {

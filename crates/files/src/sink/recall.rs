@@ -204,7 +204,9 @@ impl Sink {
         };
         hashes.retain(is_kept);
         incoming.parts = Parts::without(&layout, kept, &hashes.holes);
-        incoming.finished = incoming.parts.size() == 0;
+        let travels = incoming.parts.size();
+        self.summary.skipped = self.summary.skipped.saturating_add(layout.size - travels);
+        incoming.finished = travels == 0;
         let bytes = |start: u64, end: u64| (layout.range(start as u32).0, layout.range(end as u32 - 1).1);
         for (start, end) in kept.iter() {
             let (from, to) = bytes(start, end);

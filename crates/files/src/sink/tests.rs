@@ -133,6 +133,21 @@ fn outside_is_untouched(top: &Path) {
 }
 
 #[test]
+fn what_comes_has_a_name_and_a_size_before_it_is_there() {
+    let mut host = Host::new();
+    assert_eq!(host.sink.top(), &Top::default());
+    let top = |others| Top { first: b"photos".to_vec(), others };
+    host.directory(b"photos");
+    host.say(&Record::Total { bytes: 9 }).unwrap();
+    host.send(b"photos/a", b"one");
+    assert_eq!((host.sink.top(), host.sink.summary().total), (&top(false), Some(9)));
+    host.send(b"b", b"two");
+    assert_eq!(host.sink.top(), &top(true));
+    // What the sender said is its word alone.
+    assert_eq!(host.end().0, []);
+}
+
+#[test]
 fn names_that_lead_elsewhere_are_refused_one_by_one() {
     let long = [b'x'; 256];
     let names: [&[u8]; 12] = [

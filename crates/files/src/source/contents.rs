@@ -333,6 +333,7 @@ impl Source {
             .sum();
         let parts = Parts::without(&layout, &kept, &outgoing.hashes.holes);
         let size = parts.size();
+        self.skipped += layout.size - size;
         (outgoing.kept, outgoing.parts) = (RangeSet::new(), Some(parts));
         Record::Parts { object, kept: Kept::written(&bytes) }.encode(&mut self.out);
         self.kept += kept_bytes;

@@ -120,7 +120,9 @@ fn the_hash_comes_from_the_one_reading_unless_that_left_a_hole() {
         let mut source = Source::open(std::slice::from_ref(&path), SourceOptions::default()).unwrap();
         let announced = source.next_records(4_096, 1);
         assert_eq!(announced.objects.len(), 1);
-        assert!(source.next_records(4_096, 1).bytes.is_empty(), "no hash before the last byte");
+        let told = source.next_records(4_096, 1).bytes;
+        assert!(told.len() < 32, "how much there is, and no hash before the last byte: {told:?}");
+        assert!(source.next_records(4_096, 1).bytes.is_empty());
         for offset in &offsets {
             let read = source.read(ObjectId(0), *offset, 1_000_000).unwrap();
             assert_eq!(read, contents[*offset as usize..][..1_000_000]);

@@ -1,0 +1,186 @@
+//! What the events of transfers hold: whose they are, how far, over which paths, and what came of them.
+
+use super::printable;
+use serde::Serialize;
+use std::fmt;
+
+/// Which of its transfers a receiver speaks of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// Its number, counted from 1 since the receiver began.
+    pub transfer: u32,
+    /// The public key of its sender.
+    pub from: String,
+    /// What comes: the file or directory that the sender named; of several the first, and an ellipsis. Unknown for a stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl fmt::Display for Origin {
+    /// `photos from byway-key-2x4k…`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_deref().unwrap_or("a stream");
+        // Keys are ASCII.
+        let key = self.from.get(..SHORT_KEY).unwrap_or(&self.from);
+        write!(f, "{} from {key}…", printable(name))
+    }
+}
+
+/// Letters of a key that a person is shown: enough to tell the senders of a receiver apart.
+const SHORT_KEY: usize = "byway-key-".len() + 8;
+
+/// How far a transfer is.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Progress {
+    /// Whose it is, for a receiver.
+    #[serde(flatten)]
+    pub origin: Option<Origin>,
+    /// Seconds since it began.
+    pub seconds: f64,
+    /// Payload bytes that the receiver has.
+    pub bytes: u64,
+    /// Payload bytes in all; unknown for a stream, and before they are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Payload rate over the last seconds, of what travelled: what an earlier try had brought does not count.
+    pub rate_bps: f64,
+    /// Why it is not faster, if something other than the paths holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
+    /// Every path that is not closed.
+    pub paths: Vec<PathProgress>,
+}
+
+/// How one path does.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PathProgress {
+    /// Its number in the connection.
+    pub path: u32,
+    /// What to call it: `direct`, or which relay.
+    pub name: String,
+    /// `probing`, `active`, `choked`, …
+    pub state: String,
+    /// Bytes sent over it; for a receiver, received.
+    pub bytes: u64,
+    /// Rate over the last seconds.
+    pub rate_bps: f64,
+    /// Round-trip time, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_ms: Option<f64>,
+    /// Packets lost.
+    pub lost: u64,
+    /// Why it carries less than it could.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
+}
+
+/// Why a transfer or a path carries less than it could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pause {
+    /// Somebody else uses the line; background transfers make room.
+    Yielding,
+    /// The application or the disk gives no more to send.
+    ApplicationLimited,
+    /// The receiver takes no more for now.
+    ReceiverLimited,
+    /// The relay's quota for this word is used up.
+    RelayQuota,
+    /// `--bwlimit` caps it.
+    BandwidthLimit,
+    /// The receiver's `--bwlimit` caps it.
+    ReceiverBandwidthLimit,
+    /// Nothing is heard from the receiver.
+    NoAnswer,
+    /// No delay can be measured here, so it cannot yield safely.
+    CannotSense,
+}
+
+impl Pause {
+    /// The same, of one path.
+    #[must_use]
+    pub fn of_path(self) -> String {
+        match self {
+            // The receiver may well answer elsewhere.
+            Self::NoAnswer => "no answer".into(),
+            other => other.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Yielding => "yielding to others",
+            Self::ApplicationLimited => "waiting for data to send",
+            Self::ReceiverLimited => "waiting for the receiver",
+            Self::RelayQuota => "relay quota used up",
+            Self::BandwidthLimit => "capped by --bwlimit",
+            Self::ReceiverBandwidthLimit => "capped by the receiver's --bwlimit",
+            Self::NoAnswer => "the receiver does not answer",
+            Self::CannotSense => "cannot sense this link",
+        })
+    }
+}
+
+/// A path changed its state.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathChange {
+    /// Its number in the connection.
+    pub path: u32,
+    /// What to call it.
+    pub name: String,
+    /// Its state from now on.
+    pub state: String,
+    /// Why, for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What came of a transfer.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Transferred {
+    /// Payload bytes in place, each file's hash found right.
+    pub bytes: u64,
+    /// How many of them an earlier try had brought, so that they did not travel.
+    #[serde(rename = "kept_bytes")]
+    pub kept: u64,
+    /// Files, directories and links in place.
+    pub entries: u64,
+    /// From the first byte to the receiver's confirmation.
+    pub seconds: f64,
+    /// Payload bits per second of that time, of what travelled.
+    pub goodput_bps: f64,
+    /// Whether the hashes of all files agree at both ends.
+    pub verified: bool,
+    /// Every path used.
+    pub paths: Vec<PathTotal>,
+    /// Entries that are not in place although the transfer came to its end.
+    #[serde(rename = "failed_entries", skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    /// Of a transfer that broke off: payload bytes that the receiver has and keeps, so that they need not travel again.
+    #[serde(rename = "arrived_bytes", skip_serializing_if = "Option::is_none")]
+    pub arrived: Option<u64>,
+    /// Payload bytes in all, if a transfer that broke off told them.
+    #[serde(rename = "total_bytes", skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Whose it was, for a receiver.
+    #[serde(flatten)]
+    pub origin: Option<Origin>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What one path did for a transfer.
+#[derive(Clone, Debug, Serialize)]
+pub struct PathTotal {
+    /// `direct`, or which relay, and the local address where there are several.
+    pub route: String,
+    /// Bytes sent over it; for a receiver, received.
+    pub bytes: u64,
+    /// Packets lost on it.
+    pub lost: u64,
+}

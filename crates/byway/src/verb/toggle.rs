@@ -1,0 +1,37 @@
+//! SIGUSR2: lifts the bandwidth limit of a transfer that runs, and sets it again.
+
+use crate::output::{Event, Output};
+use crate::signals::Signals;
+use crate::transfer::Running;
+use byway_net::Owner;
+
+/// The limit of one direction.
+pub(super) struct Toggle {
+    bytes_per_second: Option<u64>,
+    lifted: bool,
+}
+
+impl Toggle {
+    pub const fn new(bytes_per_second: Option<u64>) -> Self {
+        Self { bytes_per_second, lifted: false }
+    }
+
+    /// Has a transfer begin as the one before it was.
+    pub fn begin<O: Owner>(&self, running: &Running<O>) {
+        running.lift(self.lifted);
+    }
+
+    /// Does what was asked for, if something was, and says so.
+    pub fn look<O: Owner>(&mut self, signals: &Signals, running: &Running<O>, output: &mut Output) {
+        if !signals.take_limit_toggle() {
+            return;
+        }
+        let Some(limit) = self.bytes_per_second else {
+            let message = "there is no bandwidth limit to lift: start with --bwlimit RATE".into();
+            return output.emit(&Event::Warning { message });
+        };
+        self.lifted = !self.lifted;
+        running.lift(self.lifted);
+        output.emit(&Event::Limit { bytes_per_second: (!self.lifted).then_some(limit) });
+    }
+}

@@ -1,0 +1,124 @@
+//! What a person sees on a terminal of 60 columns: a pseudo-terminal, whose output a terminal of the tests draws.
+
+use super::common::{Place, Running};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+const COLUMNS: u16 = 60;
+/// The longest to wait for what is to be seen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A terminal that a program writes its standard error to.
+struct Terminal {
+    controller: File,
+    child: Child,
+    output: Receiver<Vec<u8>>,
+    screen: vt100::Parser,
+}
+
+impl Terminal {
+    fn start(mut command: Command) -> Self {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
+        let size = Winsize { ws_row: 24, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&controller, size).unwrap();
+        let child =
+            command.stderr(File::options().read(true).write(true).open(name).unwrap()).spawn().unwrap();
+        // It holds the program's end too: with it open, the output would have no end.
+        drop(command);
+        let controller = File::from(controller);
+        let mut reader = controller.try_clone().unwrap();
+        let (give, output) = channel();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            // The end of a pseudo-terminal is an error.
+            while let Ok(read @ 1..) = reader.read(&mut piece) {
+                if give.send(piece[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { controller, child, output, screen: vt100::Parser::new(24, COLUMNS, 0) }
+    }
+
+    fn contents(&self) -> String {
+        self.screen.screen().contents()
+    }
+
+    /// Draws what comes until `seen` says so.
+    fn until(&mut self, seen: impl Fn(&str) -> bool) {
+        while !seen(&self.contents()) {
+            let Ok(piece) = self.output.recv_timeout(PATIENCE) else { panic!("{}", self.contents()) };
+            self.screen.process(&piece);
+        }
+    }
+
+    /// Draws all that comes to the end, and returns the exit code with what stays.
+    fn end(mut self) -> (Option<i32>, String) {
+        while let Ok(piece) = self.output.recv_timeout(PATIENCE) {
+            self.screen.process(&piece);
+        }
+        let status = self.child.try_wait().unwrap();
+        if status.is_none() {
+            self.child.kill().unwrap();
+        }
+        (self.child.wait().unwrap().code(), self.contents())
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+}
+
+/// A sender of a tree that takes minutes, on a terminal of this kind, and its receiver.
+fn sender(place: &Place, kind: Option<&str>) -> (Running, Terminal) {
+    byway_files::generate(&place.path("tree"), 1, 8_000_000).unwrap();
+    let (receiver, ticket) = place.recv(&["in"]);
+    let mut command = place.command("sender", &["send", "tree", &ticket, "--bwlimit", "100K"]);
+    command.stdout(std::process::Stdio::null());
+    command.envs(kind.map(|kind| ("TERM", kind)));
+    (receiver, Terminal::start(command))
+}
+
+#[test]
+fn lines_fit_and_nothing_of_them_stays_when_a_key_stops_it() {
+    let place = Place::new();
+    let (_receiver, mut terminal) = sender(&place, Some("xterm"));
+    let mut before = String::new();
+    for _ in 0..5 {
+        terminal
+            .until(|seen| seen.contains("KiB of 7.63 MiB") && seen.contains("direct ") && *seen != before);
+        before = terminal.contents();
+        assert_eq!(before.lines().count(), 2, "{before}");
+    }
+    // The key, whose echo comes from the terminal; the signal, which comes to whoever the terminal controls.
+    terminal.controller.write_all(b"\x03").unwrap();
+    terminal.until(|seen| seen.contains("^C"));
+    terminal.signal("-INT");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, Some(130));
+    assert!(seen.starts_with("byway: stopped with") && seen.contains("to go on:"), "{seen}");
+    assert!(!seen.contains('━') && !seen.contains("direct") && !seen.contains("^C"), "{seen}");
+}
+
+#[test]
+fn terminals_that_cannot_draw_get_lines_and_every_word() {
+    for kind in [Some("dumb"), None] {
+        let place = Place::new();
+        let (_receiver, mut terminal) = sender(&place, kind);
+        terminal.until(|seen| seen.contains("of 7.63 MiB ("));
+        terminal.signal("-INT");
+        let (code, seen) = terminal.end();
+        assert_eq!(code, Some(130));
+        assert!(seen.contains("byway: stopped with") && seen.contains("to go on:"), "{kind:?}: {seen}");
+        assert!(!seen.contains('━'), "{seen}");
+    }
+}
