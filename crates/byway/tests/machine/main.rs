@@ -10,6 +10,7 @@ mod crowd;
 mod emulate;
 mod emulated_gateways;
 mod files;
+mod floods;
 mod gateway;
 mod namespaces;
 mod newcomer;
@@ -28,6 +29,7 @@ fn main() {
         namespaces::tests(),
         newcomer::tests(),
         files::tests(),
+        floods::tests(),
         refusals::tests(),
         plumbing::tests(),
         emulate::tests(),
