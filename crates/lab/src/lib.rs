@@ -18,6 +18,7 @@ pub mod setup;
 pub mod spelling;
 pub mod stats;
 pub mod trace;
+pub mod waiting;
 pub mod world;
 
 pub use record::Record;

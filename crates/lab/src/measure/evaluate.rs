@@ -275,7 +275,7 @@ impl<'a> Arguments<'_, 'a> {
             Function::Requests => {
                 let record = self.scope.record()?;
                 let list = requests::named(record, self.name(0))?;
-                requests::times(list, self.number(1)?, self.window(2)?, series::end(record))
+                requests::times(list, self.number(1)?, self.window(2)?)
             }
             Function::Stretch => self.stretch(),
             Function::Finished => {

@@ -3,8 +3,7 @@
 use super::Undefined;
 use super::series::Window;
 use crate::record::{Record, RequestRecord, RequestsRecord};
-use crate::spelling;
-use crate::stats;
+use crate::{spelling, waiting};
 
 /// The requests called `name`.
 pub(super) fn named<'r>(record: &'r Record, name: &str) -> Result<&'r RequestsRecord, Undefined> {
@@ -22,38 +21,28 @@ fn none_began(window: Window) -> Undefined {
     Undefined::no_data(format!("no request began between the seconds {} and {}", window.from, window.to))
 }
 
-/// A percentile of `values`, of which so many more are as large as the largest.
-fn percentile(mut values: Vec<f64>, longest: usize, percent: f64, none: Undefined) -> Result<f64, Undefined> {
-    let Some(most) = values.iter().copied().reduce(f64::max) else { return Err(none) };
-    values.extend(core::iter::repeat_n(most, longest));
-    stats::quantile(&values, percent / 100.0)
-        .ok_or_else(|| Undefined::wrong(format!("percentile {percent}: expected 0 to 100")))
-}
-
-/// A percentile of the completion times. One that did not finish took as long as the longest, or as it has been waiting if
-/// that is longer.
-pub(super) fn times(
-    requests: &RequestsRecord,
+/// [`waiting::percentile`], which has a value only if it falls on a request that ended.
+fn percentile(
+    times: impl IntoIterator<Item = Option<f64>>,
     percent: f64,
-    window: Window,
-    end: f64,
+    none: Undefined,
 ) -> Result<f64, Undefined> {
-    let began = || requests.list.iter().filter(|request| began_within(request, window));
-    if !began().any(|request| request.took.is_some()) {
-        return Err(if began().next().is_some() {
-            Undefined::no_data("no request finished")
-        } else {
-            none_began(window)
-        });
+    if !(0.0..=100.0).contains(&percent) {
+        return Err(Undefined::wrong(format!("percentile {percent}: expected 0 to 100")));
     }
-    let longest = began().map(|request| waited(request, end)).fold(0.0, f64::max);
-    let times = began().map(|request| request.took.unwrap_or(longest)).collect();
-    percentile(times, 0, percent, none_began(window))
+    match waiting::percentile(times, percent) {
+        Some(time) if time.is_finite() => Ok(time),
+        Some(_) => {
+            Err(Undefined::no_data(format!("percentile {percent} falls on a request that did not finish")))
+        }
+        None => Err(none),
+    }
 }
 
-/// How long a request took, or has been waiting at the end.
-fn waited(request: &RequestRecord, end: f64) -> f64 {
-    request.took.unwrap_or_else(|| request.began.map_or(0.0, |began| end - began))
+/// A percentile of the completion times.
+pub(super) fn times(requests: &RequestsRecord, percent: f64, window: Window) -> Result<f64, Undefined> {
+    let began = requests.list.iter().filter(|request| began_within(request, window));
+    percentile(began.map(|request| request.took), percent, none_began(window))
 }
 
 /// A percentile of each request's time over its time in another variant; see `docs/lab.md`.
@@ -63,22 +52,13 @@ pub(super) fn stretch(
     percent: f64,
     window: Window,
 ) -> Result<f64, Undefined> {
-    let (mut ratios, mut unfinished) = (Vec::new(), 0);
-    for (here, there) in here.list.iter().zip(&there.list) {
-        if here.size != there.size {
-            return Err(Undefined::wrong("the two variants have different lists of requests"));
-        }
-        if !began_within(here, window) {
-            continue;
-        }
-        match (here.took, there.took) {
-            (Some(here), Some(there)) if there > 0.0 => ratios.push(here / there),
-            (None, Some(_)) => unfinished += 1,
-            _ => {}
-        }
+    let pairs = || here.list.iter().zip(&there.list);
+    if pairs().any(|(here, there)| here.size != there.size) {
+        return Err(Undefined::wrong("the two variants have different lists of requests"));
     }
-    let none = Undefined::no_data("no request finished in both variants");
-    percentile(ratios, unfinished, percent, none)
+    let (here, there): (Vec<_>, Vec<_>) = pairs().filter(|(here, _)| began_within(here, window)).unzip();
+    let none = Undefined::no_data("no request finished in the other variant");
+    percentile(waiting::ratios(here, there), percent, none)
 }
 
 /// The part of the requests that finished.

@@ -2,6 +2,7 @@
 
 use byway_lab::Record;
 use byway_lab::record::{LinkRecord, RequestRecord};
+use byway_lab::waiting;
 
 /// The bounds of byway's background class.
 pub(super) const MEDIAN: f64 = 1.25;
@@ -31,22 +32,21 @@ pub(super) struct Figures {
 /// The figures of `beside`, whose requests are those of `alone`. `None`: there is none that finished alone.
 pub(super) fn figures(alone: &Record, beside: &Record) -> Option<Figures> {
     let (quiet, loud) = (&alone.requests.first()?.list, &beside.requests.first()?.list);
-    // A request that never ends is the slowest of all.
-    let taken = |request: &RequestRecord| request.took.unwrap_or(f64::INFINITY);
-    let pairs = quiet.iter().zip(loud).filter(|(quiet, _)| quiet.took.is_some());
-    let ratios: Vec<f64> = pairs.map(|(quiet, loud)| taken(loud) / taken(quiet)).collect();
-    if ratios.is_empty() {
-        return None;
-    }
-    let both = |values: &[f64]| [0.5, 0.9].map(|part| percentile(values, part));
-    let times = |list: &[RequestRecord]| both(&list.iter().map(taken).collect::<Vec<_>>());
+    let both = |times: &[Option<f64>]| {
+        Some([
+            waiting::percentile(times.iter().copied(), 50.0)?,
+            waiting::percentile(times.iter().copied(), 90.0)?,
+        ])
+    };
+    let times = |list: &[RequestRecord]| both(&list.iter().map(|request| request.took).collect::<Vec<_>>());
+    let ratios: Vec<_> = waiting::ratios(loud, quiet).collect();
     let (start, end) = company(loud)?;
     Some(Figures {
         requests: loud.len(),
         finished: loud.iter().filter(|request| request.took.is_some()).count(),
-        alone: times(quiet),
-        beside: times(loud),
-        ratio: both(&ratios),
+        alone: times(quiet)?,
+        beside: times(loud)?,
+        ratio: both(&ratios)?,
         share: share(alone, beside, start, end),
         regain: regain(bottleneck(beside)?, beside.sample, end),
     })
@@ -66,14 +66,6 @@ impl Figures {
         .filter_map(|(bound, holds)| (!holds).then_some(bound))
         .collect()
     }
-}
-
-/// The least value that so large a part of all does not exceed.
-fn percentile(values: &[f64], part: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (part * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::INFINITY)
 }
 
 /// From the first request to the end of the last, in seconds.
