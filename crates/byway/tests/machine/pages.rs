@@ -275,6 +275,12 @@ impl Session {
                 last_lines(&output)
             ));
         }
+        if let Some((there, _)) = text.split_once("iperf3 -s -D") {
+            // It goes to the background before it listens.
+            let looks = format!("{there} ss -Hltn");
+            let listens = wait_for(END, || self.must(&looks).contains(":5201").then_some(()));
+            listens.ok_or_else(|| format!("{}: iperf3 does not listen", line.place))?;
+        }
         if line.text.starts_with("byway send ~/photos ") {
             assert_same(&self.path("here/photos"), &self.path("there/in/photos"));
         }
