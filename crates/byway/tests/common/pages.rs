@@ -45,6 +45,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("sudo journalctl ", "it needs systemd"),
     ("sudo ip -6 rule del priority 25207", "the sites of its page have IPv4 alone, so there is no such rule"),
     ("byway lab run --quick", "all experiments take minutes"),
+    ("byway lab run lossy.toml --emulate ", "it takes four minutes"),
     ("byway lab harm", "it takes 16 minutes"),
     ("byway lab harm --against byway,gateways ", "it takes 17 minutes"),
     ("byway lab harm --against cubic,byway ", "it takes two minutes"),
