@@ -381,34 +381,6 @@ impl Connection {
             self.move_proven(now, token);
         }
     }
-
-    /// The peer's path is no more, whether or not anything of it ever arrived: its numbers must not begin again, and ids above
-    /// it are expected from now on.
-    fn on_path_dropped(&mut self, now: Instant, id: PathId) {
-        let gone = self.receive.remove(id);
-        if gone.is_none() && (self.settled.contains(id) || id.0 >= self.receive_ids_wanted) {
-            return;
-        }
-        self.seen(id);
-        self.settled.insert(id);
-        self.over.push_back(id);
-        if let Some(gone) = gone {
-            self.ack_way_until = Instant::ZERO;
-            if let Some(way) = gone.way {
-                self.drop_orphan(now, way);
-            }
-        }
-    }
-
-    /// The peer uses this id, or has dropped it.
-    fn seen(&mut self, id: PathId) {
-        let Self { settled, receive, over, .. } = self;
-        settled.on_seen(id, |old| {
-            if receive.get(old).is_none() {
-                over.push_back(old);
-            }
-        });
-    }
 }
 
 pub(super) fn congested(now: Instant, trigger: Trigger, losses: &Losses) -> Congested {

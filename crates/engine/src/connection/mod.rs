@@ -29,7 +29,7 @@ use crate::handshake::{Established, PublicKey};
 use crate::path::receive::ReceivePath;
 use crate::random::Random;
 use crate::route::Source;
-use crate::seal::{Opener, ReplayWindow, Sealer, connection_id};
+use crate::seal::{Opener, ReplayWindow, Sealer};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -37,7 +37,7 @@ use alloc::vec::Vec;
 use byway_control::{Controller, Delay};
 use byway_wire::frame::{RelayConsent, RelayOffer};
 use byway_wire::relay::Reason;
-use byway_wire::{ConnectionId, Duration, Instant, PathId};
+use byway_wire::{Duration, Instant, PathId};
 use cap::Cap;
 use core::net::SocketAddr;
 use datagrams::Datagrams;
@@ -451,30 +451,6 @@ impl Connection {
             self.raise(Event::Closed { code, reason: String::from(reason), by_peer });
         }
         self.phase = Phase::Closed;
-    }
-
-    /// Connection ids by which this side receives that the endpoint does not know yet.
-    pub(crate) fn next_receive_id(&mut self) -> Option<(ConnectionId, PathId)> {
-        if self.receive_ids_wanted >= self.settled.next().saturating_add(PATH_LOOKAHEAD) {
-            return None;
-        }
-        let id = PathId(self.receive_ids_wanted);
-        self.receive_ids_wanted += 1;
-        Some((connection_id(&self.receive_ids, id), id))
-    }
-
-    /// Connection ids by which this side receives no more, so that the endpoint can forget them.
-    pub(crate) fn next_id_over(&mut self) -> Option<ConnectionId> {
-        self.over.pop_front().map(|id| connection_id(&self.receive_ids, id))
-    }
-
-    /// All connection ids that the endpoint knows, so that it can forget them.
-    pub(crate) fn receive_ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        let floor = self.settled.floor();
-        let old = self.receive.iter().map(|receiving| receiving.facts.id).take_while(move |id| id.0 < floor);
-        let newer = (floor..self.receive_ids_wanted).map(PathId).filter(|id| !self.settled.contains(*id));
-        let known = old.chain(newer).chain(self.over.iter().copied());
-        known.map(|id| connection_id(&self.receive_ids, id))
     }
 
     /// Says something about a relay to the peer.

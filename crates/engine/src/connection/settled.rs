@@ -1,8 +1,10 @@
 //! Which of the peer's path ids are over. A packet number of a path must never begin again, so an id that is over is refused for ever;
 //! and yet no list of such ids may grow with every path that ever was.
 
+use super::{Connection, PATH_LOOKAHEAD};
+use crate::seal::connection_id;
 use alloc::collections::BTreeSet;
-use byway_wire::PathId;
+use byway_wire::{ConnectionId, Instant, PathId};
 
 /// So many ids below the highest are told apart one by one. Of those below, all that do not live are over: a sender tries a path
 /// within seconds, and makes so many ids in minutes at least.
@@ -51,6 +53,60 @@ impl Settled {
                 passed(id);
             }
         }
+    }
+}
+
+impl Connection {
+    /// Connection ids by which this side receives that the endpoint does not know yet.
+    pub(crate) fn next_receive_id(&mut self) -> Option<(ConnectionId, PathId)> {
+        if self.receive_ids_wanted >= self.settled.next().saturating_add(PATH_LOOKAHEAD) {
+            return None;
+        }
+        let id = PathId(self.receive_ids_wanted);
+        self.receive_ids_wanted += 1;
+        Some((connection_id(&self.receive_ids, id), id))
+    }
+
+    /// Connection ids by which this side receives no more, so that the endpoint can forget them.
+    pub(crate) fn next_id_over(&mut self) -> Option<ConnectionId> {
+        self.over.pop_front().map(|id| connection_id(&self.receive_ids, id))
+    }
+
+    /// All connection ids that the endpoint knows, so that it can forget them.
+    pub(crate) fn receive_ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        let floor = self.settled.floor();
+        let old = self.receive.iter().map(|receiving| receiving.facts.id).take_while(move |id| id.0 < floor);
+        let newer = (floor..self.receive_ids_wanted).map(PathId).filter(|id| !self.settled.contains(*id));
+        let known = old.chain(newer).chain(self.over.iter().copied());
+        known.map(|id| connection_id(&self.receive_ids, id))
+    }
+
+    /// The peer's path is no more, whether or not anything of it ever arrived: its numbers must not begin again, and ids above
+    /// it are expected from now on.
+    pub(super) fn on_path_dropped(&mut self, now: Instant, id: PathId) {
+        let gone = self.receive.remove(id);
+        if gone.is_none() && (self.settled.contains(id) || id.0 >= self.receive_ids_wanted) {
+            return;
+        }
+        self.seen(id);
+        self.settled.insert(id);
+        self.over.push_back(id);
+        if let Some(gone) = gone {
+            self.ack_way_until = Instant::ZERO;
+            if let Some(way) = gone.way {
+                self.drop_orphan(now, way);
+            }
+        }
+    }
+
+    /// The peer uses this id, or has dropped it.
+    pub(super) fn seen(&mut self, id: PathId) {
+        let Self { settled, receive, over, .. } = self;
+        settled.on_seen(id, |old| {
+            if receive.get(old).is_none() {
+                over.push_back(old);
+            }
+        });
     }
 }
 
