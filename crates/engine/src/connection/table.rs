@@ -58,21 +58,25 @@ impl<T> Table<T> {
 
     #[inline]
     pub fn get(&self, id: PathId) -> Option<&T> {
-        match id.0.checked_sub(self.base) {
-            Some(index) => self.slots.get(index as usize)?.as_deref(),
+        match self.slots.get(self.index(id)) {
+            Some(slot) => slot.as_deref(),
             None => self.elder(id).ok().and_then(|at| self.elders.get(at)).map(|(_, value)| &**value),
         }
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: PathId) -> Option<&mut T> {
-        match id.0.checked_sub(self.base) {
-            Some(index) => self.slots.get_mut(index as usize)?.as_deref_mut(),
-            None => {
-                let at = self.elder(id).ok()?;
-                self.elders.get_mut(at).map(|(_, value)| &mut **value)
-            }
+        let index = self.index(id);
+        if index >= self.slots.len() {
+            let at = self.elder(id).ok()?;
+            return self.elders.get_mut(at).map(|(_, value)| &mut **value);
         }
+        self.slots.get_mut(index)?.as_deref_mut()
+    }
+
+    /// The slot of an id; that of an id below the row is beyond its end.
+    const fn index(&self, id: PathId) -> usize {
+        id.0.wrapping_sub(self.base) as usize
     }
 
     /// Takes something out for good.
