@@ -10,7 +10,7 @@ use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
 
 /// Columns of the bar of a transfer, and of a path: where there is room, and where there is little.
-const TOTAL: (usize, usize) = (30, 8);
+const TOTAL: (usize, usize) = (30, 4);
 const PATH: (usize, usize) = (12, 4);
 /// Columns of the name of a path that are left where there is little room.
 const NAME: usize = 12;
@@ -84,7 +84,7 @@ impl Bars {
 /// The lines of a transfer.
 fn transfer(progress: &Progress, turn: char, columns: usize) -> Vec<String> {
     let heading = progress.origin.as_ref().map(ToString::to_string);
-    let text = total_text(progress);
+    let text = total_text(progress, columns.saturating_sub(TOTAL.1 + " 100% ".len()));
     let total = match progress.total {
         Some(total) => {
             let share = share(progress.bytes, total);
@@ -130,17 +130,19 @@ fn bar(share: f64, columns: usize) -> String {
     text
 }
 
-fn total_text(progress: &Progress) -> String {
+/// As much as there is room for: what matters most comes first, and nothing stands there in part.
+fn total_text(progress: &Progress, columns: usize) -> String {
     let mut text = Bytes(progress.bytes).to_string();
-    if let Some(total) = progress.total {
-        text += &format!(" of {}", Bytes(total));
-    }
-    text += &format!("  {}", Rate(progress.rate_bps));
-    if let Some(left) = seconds_left(progress) {
-        text += &format!("  {} left", Span(left));
-    }
-    if let Some(pause) = progress.pause {
-        text += &format!("  {pause}");
+    let more = [
+        progress.total.map(|total| format!(" of {}", Bytes(total))),
+        Some(format!("  {}", Rate(progress.rate_bps))),
+        seconds_left(progress).map(|left| format!("  {} left", Span(left))),
+        progress.pause.map(|pause| format!("  {pause}")),
+    ];
+    for more in more.into_iter().flatten() {
+        if breadth(&text) + breadth(&more) <= columns {
+            text += &more;
+        }
     }
     text
 }

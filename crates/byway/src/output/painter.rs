@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 /// Columns that stay free behind each line.
-const MARGIN: usize = 6;
+const MARGIN: usize = 4;
 /// Fewer columns are no terminal to draw on: such lines wrap.
 const NARROWEST: usize = 20;
 
