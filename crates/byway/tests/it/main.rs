@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod lab;
 mod limit;
 mod memory;
 mod modes;
