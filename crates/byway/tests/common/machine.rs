@@ -4,6 +4,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -120,8 +121,13 @@ pub type Measured = Result<Option<()>, Failed>;
 const TOO_BUSY: &str = "machine too busy";
 
 fn skipped(name: &str, why: &str) -> Completion {
-    eprintln!("skipped: {name}: {why}");
+    tell(&format!("skipped: {name}: {why}\n"));
     Completion::ignored_with(why)
+}
+
+/// Writes a line whole, among those of other tests.
+fn tell(line: &str) {
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 fn what_it_said(panic: &(dyn Any + Send)) -> String {

@@ -4,6 +4,7 @@
 use byway_files::{Sink, SinkError, SinkOptions, Source, SourceOptions, WarningKind};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::fs::{self, Permissions};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
@@ -39,7 +40,8 @@ fn test(name: &'static str, possible: bool, needs: &'static str, test: fn() -> R
         if possible {
             return test().map(|()| Completion::Completed);
         }
-        eprintln!("skipped: {name}: {needs}");
+        // Whole, among the lines of other tests.
+        let _ = std::io::stderr().write_all(format!("skipped: {name}: {needs}\n").as_bytes());
         Ok(Completion::ignored_with(needs))
     })
 }

@@ -7,6 +7,7 @@ mod ipv6;
 mod shaped;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::io::Write as _;
 
 fn main() {
     // The tests of the shaped interface run this program again, inside a namespace.
@@ -26,7 +27,8 @@ fn test(
     let label = name.clone();
     Trial::ignorable_test(name, move || match missing {
         Some(needs) => {
-            eprintln!("skipped: {label}: {needs}");
+            // Whole, among the lines of other tests.
+            let _ = std::io::stderr().write_all(format!("skipped: {label}: {needs}\n").as_bytes());
             Ok(Completion::ignored_with(needs))
         }
         None => test().map(|()| Completion::Completed),
