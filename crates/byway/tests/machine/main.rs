@@ -25,18 +25,19 @@ fn main() {
     if crowd::play::play() || sites::pour::play() || files::play() {
         return;
     }
+    // Those that take longest come first, so that others run beside them.
     let tests = [
+        sites::tests(),
+        pages::tests(),
+        gateway::tests(),
+        emulated_gateways::tests(),
+        emulate::tests(),
         namespaces::tests(),
         newcomer::tests(),
         files::tests(),
         floods::tests(),
         refusals::tests(),
         plumbing::tests(),
-        emulate::tests(),
-        emulated_gateways::tests(),
-        gateway::tests(),
-        pages::tests(),
-        sites::tests(),
         sources::tests(),
         crowd::tests(),
     ];
