@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// The kernel takes up to a second to say that a line works.
@@ -35,7 +36,10 @@ impl Spaces {
 
     /// Hosts without lines. `tag` tells those of one test from those of another.
     pub fn new(tag: &str, hosts: &[&'static str]) -> Self {
-        let spaces = Self { prefix: format!("bw{}{tag}", std::process::id()), hosts: hosts.to_vec() };
+        static TESTS: AtomicU32 = AtomicU32::new(0);
+        let number = TESTS.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("bw{}{tag}{number}", std::process::id());
+        let spaces = Self { prefix, hosts: hosts.to_vec() };
         for host in hosts {
             must(Command::new("ip").args(["netns", "add", &spaces.name(host)]));
             spaces.says(host, &["ip", "link", "set", "lo", "up"]);
