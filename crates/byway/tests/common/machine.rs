@@ -161,7 +161,7 @@ fn processor_times() -> (u64, u64) {
 }
 
 /// How many tests run at a time, which mostly wait. Those that measure run one at a time.
-const AT_A_TIME: usize = 4;
+const AT_A_TIME: usize = 8;
 
 /// Runs tests.
 pub fn conclude(tests: Vec<Trial>) -> ! {

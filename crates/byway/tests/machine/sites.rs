@@ -40,7 +40,7 @@ pub fn tests() -> Vec<Trial> {
 }
 
 /// What each flow carries.
-const BYTES: u64 = 100_000_000;
+const BYTES: u64 = 50_000_000;
 /// The first port of the flows, each of which has its own, and all of them.
 const PORT: u16 = 5201;
 const PORTS: &str = "5201-5209";
