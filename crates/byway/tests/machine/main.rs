@@ -27,8 +27,8 @@ fn main() {
     }
     // Those that take longest come first, so that others run beside them.
     let tests = [
-        sites::tests(),
         pages::tests(),
+        sites::tests(),
         gateway::tests(),
         emulated_gateways::tests(),
         emulate::tests(),
