@@ -8,12 +8,17 @@ use byway_wire::Duration;
 /// send one. The rate at which somebody's own packets are delivered says the same only to who has the line for himself: to one of
 /// ten it seems ten times as slow. But behind the line some come late and so close to the next: joined in one batch, held up by an
 /// interrupt or a busy processor, or short ones. They are few, and there is no end of them: so not the least of all counts but
-/// what one in thirty is below, and only of late.
+/// what one in thirty is below, and only of late. If more than one pair in
+/// sixteen arrives out of order or together, jitter exceeds the time of a packet, and distances tell nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
     /// The smallest distances of this block in nanoseconds, ascending; as many as were seen, at most all.
     least: [i64; Self::FEW],
     pairs: usize,
+    /// Pairs of this block that arrived out of order or together. `pairs` does not count them.
+    mixed: usize,
+    /// The latest block had too many of them: jitter exceeds the time of a packet.
+    jitters: bool,
     /// What earlier blocks said, the latest first; zero where there is none yet.
     said: [i64; Self::BLOCKS],
     /// The least of that, looked for once a block.
@@ -24,6 +29,8 @@ impl Spacing {
     /// Pairs of a block, and those of them that may be closer than packets of the line are.
     const BLOCK: usize = 256;
     const FEW: usize = Self::BLOCK / 32;
+    /// A block with more pairs out of order than this tells nothing: one in sixteen, twice what may be too close.
+    const MIXED: usize = 2 * Self::FEW;
     /// So many pairs as close as that are believed in the first block.
     const PAIRS: usize = 3;
     /// What so many blocks said is remembered: one of ten seldom has two packets next to each other in the queue.
@@ -32,6 +39,7 @@ impl Spacing {
     /// Two packets, one sent after the other, arrived `apart` nanoseconds from each other.
     pub fn sample(&mut self, apart: i64) {
         if apart <= 0 {
+            self.mixed += 1;
             return;
         }
         let filled = self.pairs.min(Self::FEW);
@@ -45,9 +53,14 @@ impl Spacing {
         self.pairs += 1;
         if self.pairs >= Self::BLOCK {
             let [.., says] = self.least;
-            self.said.rotate_right(1);
-            self.said[0] = says;
-            self.pairs = 0;
+            self.jitters = self.mixed > Self::MIXED;
+            if self.jitters {
+                self.said = [0; Self::BLOCKS];
+            } else {
+                self.said.rotate_right(1);
+                self.said[0] = says;
+            }
+            (self.pairs, self.mixed) = (0, 0);
             let least = self.said.iter().filter(|said| **said > 0).min();
             self.settled = least.map(|least| Duration::from_nanos(least.unsigned_abs()));
         }
@@ -56,6 +69,9 @@ impl Spacing {
     /// The time that a packet takes, or longer if packets never met in a queue; `None` until pairs were seen.
     #[must_use]
     pub fn packet(&self) -> Option<Duration> {
+        if self.jitters {
+            return self.settled;
+        }
         self.settled.or_else(|| {
             // As many too close ones as there may be by now.
             let rank = (self.pairs * Self::FEW / Self::BLOCK).max(Self::PAIRS);
@@ -75,10 +91,11 @@ impl Spacing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     const MS: i64 = 1_000_000;
 
-    fn fed(pairs: usize, apart: impl Fn(usize) -> i64) -> Spacing {
+    fn fed(pairs: usize, mut apart: impl FnMut(usize) -> i64) -> Spacing {
         let mut spacing = Spacing::default();
         (0..pairs).for_each(|pair| spacing.sample(apart(pair)));
         spacing
@@ -109,6 +126,17 @@ mod tests {
         for pairs in [60, 255, 256, 700, 100_000] {
             assert_eq!(fed(pairs, late).packet(), Some(Duration::from_millis(1)), "{pairs}");
         }
+    }
+
+    #[test]
+    fn jitter_beyond_the_time_of_a_packet_tells_nothing() {
+        let mut random = Random::new(1);
+        let mut late = 0;
+        let spacing = fed(5_000, |_| {
+            let before = core::mem::replace(&mut late, (random.unit() * 3e6) as i64);
+            MS + late - before
+        });
+        assert_eq!(spacing.packet(), None);
     }
 
     #[test]

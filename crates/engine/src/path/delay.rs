@@ -6,15 +6,20 @@
 //! so their difference moves only with the clocks and with the way back, and its maximum over a second (the way back at
 //! its emptiest) only with the clocks. A slow loop follows that maximum, no faster than clocks can drift. What moves faster than
 //! any clock, and then stays, is a longer or shorter way back: it is taken out at once, or the loop would follow it for minutes
-//! and every delay with it.
+//! and every delay with it. A smaller error beyond [`SLACK`] also comes from the way back. If the way back is emptier than before, the
+//! scale follows it at once. If it is fuller, the skew does not learn from it.
 //!
-//! Stamps are modulo 2^32 µs. A clock that steps shows as a jump that no queue explains: the scale is then anchored anew
-//! and the sample is dropped.
+//! Stamps are modulo 2^32 µs. A packet spends at most the time until its ACK in the network, and at least none. A jump beyond these
+//! bounds is a clock step and no queue. The scale is then anchored anew and the sample is dropped.
 
 use byway_wire::{Duration, Instant};
 
-/// How long one maximum of (one-way delay - RTT) is gathered.
+/// The least time over which one maximum of (one-way delay - RTT) is taken.
 const WINDOW: Duration = Duration::from_secs(1);
+/// The least number of packets for one maximum. The maximum of a few packets varies with the jitter of the way back.
+const PACKETS: u32 = 32;
+/// A greater error, in ns per window, is not clock drift: ten times what two clocks drift apart in a window.
+const SLACK: i64 = 1_000_000;
 /// The fastest that two clocks are believed to drift apart: each within 50 ppm, which is the worst of common crystals.
 const MAX_SKEW_PPM: i64 = 100;
 /// Share of the remaining error that the level takes over per window.
@@ -25,7 +30,7 @@ const SKEW_GAIN: f64 = 0.03;
 const ANOTHER_WAY: i64 = 5_000_000;
 /// In so many windows one after the other, by as much.
 const WINDOWS_ANOTHER: u32 = 3;
-/// A jump beyond this, and beyond what the RTT explains, is a clock step and not a queue.
+/// A jump beyond this, and beyond what any queue can do, is a clock step.
 const STEP_NANOS: i64 = 500_000_000;
 
 /// Follows the offset between the clocks of one path.
@@ -33,14 +38,17 @@ const STEP_NANOS: i64 = 500_000_000;
 pub struct DelayClock {
     /// The last raw difference of stamps in µs modulo 2^32, and the same unwrapped, in ns.
     last: Option<(u32, i64)>,
+    /// Time from that packet's sending to its ACK, in ns.
+    away: i64,
     /// The offset taken off at `level_at`, and how it moves in ns per second.
     level: i64,
     level_at: Instant,
     skew: f64,
     windows: u32,
-    /// Maximum of (one-way delay - RTT) in the window that began at `window_began`.
+    /// Maximum of (one-way delay - RTT) in the window that began at `window_began`, and of how many packets.
     window: Option<i64>,
     window_began: Instant,
+    packets: u32,
     /// What to add to such a maximum since the way back changed.
     bias: i64,
     rebias: bool,
@@ -60,6 +68,7 @@ impl DelayClock {
     ) -> Option<i64> {
         let raw = arrival.wrapping_sub(sent_at.as_micros() as u32);
         let rtt = rtt.map(|rtt| byway_wire::time::nanos(rtt) as i64);
+        let away_before = core::mem::replace(&mut self.away, now.signed_nanos_since(sent_at).max(0));
         let Some((before, unwrapped)) = self.last else {
             // The scale begins where one-way delay and RTT agree.
             let guess = rtt.unwrap_or(0);
@@ -70,12 +79,12 @@ impl DelayClock {
         };
         let jump = i64::from(raw.wrapping_sub(before) as i32) * 1000;
         let delay = unwrapped + jump;
-        if jump.abs() > STEP_NANOS && jump.abs() > 4 * rtt.unwrap_or(0) {
+        if jump > STEP_NANOS.max(self.away) || -jump > STEP_NANOS.max(away_before) {
             // Keep the scale: the new offset is the old one plus the jump.
             self.last = Some((raw, delay));
             self.level += jump;
             self.window = None;
-            self.window_began = now;
+            (self.window_began, self.packets) = (now, 0);
             return None;
         }
         self.last = Some((raw, delay));
@@ -110,28 +119,36 @@ impl DelayClock {
             self.rebias = false;
             self.bias += self.level_now(now) - difference;
             self.window = Some(self.level_now(now));
-            self.window_began = now;
+            (self.window_began, self.packets) = (now, 0);
             return;
         }
         self.window = Some(self.window.map_or(difference, |before| before.max(difference)));
+        self.packets += 1;
         let elapsed = now.since(self.window_began);
-        if elapsed < WINDOW {
+        if elapsed < WINDOW || self.packets < PACKETS {
             return;
         }
         let Some(measured) = self.window.take() else { return };
-        self.window_began = now;
+        (self.window_began, self.packets) = (now, 0);
         let seconds = elapsed.as_secs_f64().min(10.0);
         let predicted = self.level_now(now);
         if self.is_another_way(measured - predicted, elapsed) {
             return;
         }
-        let limit = (MAX_SKEW_PPM * 1000) as f64 * seconds;
-        let error = ((measured - predicted) as f64).clamp(-limit, limit);
-        self.windows = self.windows.saturating_add(1);
-        let gain = LEVEL_GAIN.max(1.0 / f64::from(self.windows + 1));
-        self.level = predicted + (gain * error) as i64;
-        self.level_at = now;
         let most = (MAX_SKEW_PPM * 1000) as f64;
+        let slack = SLACK.saturating_add((most * (seconds - 1.0)) as i64);
+        self.windows = self.windows.saturating_add(1);
+        self.level_at = now;
+        if self.windows == 1 || measured - predicted > slack {
+            self.level = measured;
+            return;
+        }
+        let error = ((measured - predicted) as f64).clamp(-most * seconds, most * seconds);
+        let gain = LEVEL_GAIN.max(1.0 / f64::from(self.windows));
+        self.level = predicted + (gain * error) as i64;
+        if predicted - measured > slack {
+            return;
+        }
         self.skew = (self.skew + SKEW_GAIN * error / seconds).clamp(-most, most);
     }
 
@@ -214,6 +231,71 @@ mod tests {
         assert_eq!(model.sample(&mut clock, 2_010_000, 10_000, 10_000), None);
         let after = model.sample(&mut clock, 2_020_000, 10_000, 10_000).unwrap();
         assert!((after - before).abs() < 1_000_000, "{before} became {after}");
+    }
+
+    /// A CUBIC flow in a deep buffer makes waits longer than a second. They end at once when the flow ends.
+    #[test]
+    fn a_deep_queue_that_vanishes_between_two_packets_is_no_clock_step() {
+        let mut clock = DelayClock::default();
+        let model = Model { ppm: 0, offset: 77 };
+        let first = model.sample(&mut clock, 0, 10_000, 10_000).unwrap();
+        let mut sent = 0;
+        for queue in [0, 900_000, 1_200_000, 0, 1_200_000, 0] {
+            sent += 2_000_000;
+            let delay = model.sample(&mut clock, sent, 10_000 + queue, 10_000).unwrap();
+            assert_eq!(delay, first + queue * 1000, "{queue} µs");
+        }
+    }
+
+    /// The least one-way delay of each second. Packets leave `every` µs apart. Each packet and each ACK waits up to `jitter` µs.
+    fn least<const SECONDS: usize>(every: i64, jitter: u64) -> [i64; SECONDS] {
+        let (mut clock, model) = (DelayClock::default(), Model { ppm: 0, offset: 9 });
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % (jitter + 1)) as i64
+        };
+        let mut least = [i64::MAX; SECONDS];
+        // The first ACK meets the longest way back.
+        least[0] = model.sample(&mut clock, 0, 10_000, 10_000 + jitter as i64).unwrap();
+        for step in 1..SECONDS as i64 * 1_000_000 / every {
+            let (at, forward, back) = (step * every, 10_000 + random(), 10_000 + random());
+            let delay = model.sample(&mut clock, at, forward, back).unwrap();
+            let of = &mut least[(at / 1_000_000) as usize];
+            *of = (*of).min(delay);
+        }
+        least
+    }
+
+    #[test]
+    fn jitter_on_the_way_back_moves_no_delay() {
+        let least = least::<120>(5_000, 3_000);
+        let (low, high) = (least[2..].iter().min().unwrap(), least[2..].iter().max().unwrap());
+        assert!(high - low < 400_000, "moved by {} ns", high - low);
+    }
+
+    #[test]
+    fn a_few_packets_under_jitter_move_no_delay() {
+        let mean = |from: usize| {
+            let (mut sum, least) = (0, least::<240>(250_000, 3_000));
+            least[from..from + 60].iter().for_each(|least| sum += least);
+            sum / 60
+        };
+        let moved = (mean(180) - mean(60)).abs();
+        assert!(moved < 500_000, "moved by {moved} ns");
+    }
+
+    /// A queue of 3 ms stands on the way back for half a minute. That is less than what counts as another way.
+    #[test]
+    fn a_queue_on_the_way_back_is_not_followed() {
+        let (mut clock, model) = (DelayClock::default(), Model { ppm: 0, offset: 5 });
+        let (mut first, mut worst) = (0, 0);
+        for step in 0i64..12_000 {
+            let back = if (3_000..6_000).contains(&step) { 13_000 } else { 10_000 };
+            let delay = model.sample(&mut clock, step * 10_000, 10_000, back).unwrap();
+            if step < 3_000 { first = delay } else { worst = worst.max((delay - first).abs()) }
+        }
+        assert!(worst < 1_000_000, "{worst} ns off");
     }
 
     #[test]
