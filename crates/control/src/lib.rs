@@ -9,7 +9,8 @@
 //! | [`contract`] | the [`Controller`] trait and its events |
 //! | [`bundle`] | the paths of a controller, and [`Each`], which lifts a [`Single`] algorithm to a bundle |
 //! | [`detector`] | what one-way delays tell: the base, a queue that stands, when to drain |
-//! | [`newreno`], [`mpath`], [`harp`] | the controllers |
+//! | [`background`], [`mpath`] | the laws of the two classes |
+//! | [`newreno`], [`harp`] | NewReno and Harp |
 //! | [`bmc`], [`wang`] | a controller of weights, and one of rates |
 //! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
 //! | [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`] |
@@ -18,6 +19,7 @@
 
 extern crate alloc;
 
+pub mod background;
 pub mod balia;
 pub mod bmc;
 pub mod bundle;
@@ -40,6 +42,7 @@ pub mod tcp_lp;
 pub mod wang;
 pub mod wvegas;
 
+pub use background::Background;
 pub use balia::Balia;
 pub use bmc::Bmc;
 pub use bundle::{Coupled, Each, Paths, Single};

@@ -6,7 +6,9 @@ use crate::bundle::{Coupled, Each, Law};
 use crate::harp::{self, Coupling, DelayRule, Harp, LossRule};
 use crate::mpath::{self, Growth, MPath};
 use crate::{Controller, Opened, Single};
-use crate::{balia, bmc, cubic, ledbat, ledbat_pp, lia, newreno, nice, olia, tcp_lp, wang, wvegas};
+use crate::{
+    background, balia, bmc, cubic, ledbat, ledbat_pp, lia, newreno, nice, olia, tcp_lp, wang, wvegas,
+};
 use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
 use alloc::format;
@@ -21,6 +23,7 @@ pub(super) fn make(
 ) -> Option<Box<dyn Controller>> {
     let literal = harp::Options::literal;
     Some(match name {
+        "background" => Box::new(background::Background::new("background")),
         "harp" => harp("harp", harp::Options::production(Coupling::Adaptive), knobs, seed),
         "harp-adaptive" => harp("harp-adaptive", literal(Coupling::Adaptive), knobs, seed),
         "harp-independent" => harp("harp-independent", literal(Coupling::Independent), knobs, seed),

@@ -52,6 +52,7 @@ impl Class {
 
 /// Every name that [`controller`] knows, with a line for the person who chooses.
 pub const NAMES: &[(&str, &str)] = &[
+    ("background", "fills what is idle, makes way for others, shares evenly with its own kind"),
     ("balia", "balanced linked adaptation: between LIA and OLIA"),
     ("bmc", "weighted TCPs, together as one: weight moves to where it yields most"),
     ("bmc-literal", "BMC as published"),

@@ -1,0 +1,429 @@
+//! The law of one path, in order: a delay comes in, a queue is seen, the path reacts.
+//!
+//! A path has a *level*, the rate that it believes its own. It paces at its level while no queue stands.
+//!
+//! ```text
+//!          timeout        3 packets over 2 thresholds
+//!      +----------> start ------------------------------+
+//!      |                                                v
+//!      |   own queue: level * BETA, once        +---> queue: pace less, level stays;
+//!    grows ------------------------------------>|       it stands: level falls by e per SLOW
+//!      ^   burst: level stays                   |       |
+//!      +------------------------------------------------+
+//!          a packet within the threshold
+//! ```
+
+use super::constants::{
+    AHEAD, BELIEVE, BETA, CAP, EMPTYING, FIRST, FLOOR, GRACE, GROW, HASTE, JITTER, JUMP, KEEP, NEARLY, OWN,
+    PACKETS, PATIENCE, RETURN, SLOW, THRESHOLD,
+};
+use super::losses::Losses;
+use super::sense::{Met, Sense, as_i64};
+use crate::bundle::Memento;
+use crate::{Acked, Allowance, Congested, Delay, Opened, Trigger, Undo};
+use byway_wire::{Duration, Instant};
+use core::f64::consts::LN_2;
+
+/// What a packet says of the path's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// There is none.
+    Free,
+    /// The packet waited. It is not known yet for whom.
+    Waits,
+    /// The queue came at once: somebody's burst.
+    Burst,
+    /// The queue crept up: one's own.
+    Own,
+    /// The queue is the one that was seen before.
+    Stands,
+    /// The start has filled the line.
+    Filled,
+}
+
+/// A queue that was seen and is not gone yet.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    since: Instant,
+    burst: bool,
+    /// The most that packets in a row waited in it, in nanoseconds.
+    deepest: i64,
+}
+
+/// What a timeout or a loss changes, to be taken back if it was none.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    level: f64,
+    start: bool,
+    start_until: f64,
+}
+
+/// One path.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    /// Bytes of a full packet.
+    packet: f64,
+    /// The rate that the path believes its own, in bytes per second.
+    pub level: f64,
+    /// The level doubles per RTT, up to `start_until`.
+    pub start: bool,
+    start_until: f64,
+    sense: Sense,
+    srtt: Duration,
+    min_rtt: Duration,
+    /// Packets that were sent before have been answered.
+    recover: Instant,
+    queue: Option<Queue>,
+    /// When a queue was seen last.
+    met: Instant,
+    /// The level at the latest queue of one's own.
+    known: f64,
+    /// Growth per second at the latest packet.
+    growth: f64,
+    /// Packets in a row that waited, and by how much their wait grew at once.
+    above: u32,
+    grown: i64,
+    delivery_rate: Option<u64>,
+    /// Bytes per second delivered of late, and the time of that.
+    delivered: f64,
+    delivered_at: Instant,
+    losses: Losses,
+    pub choked: bool,
+    /// Probes of the choked path come back.
+    pub reached: bool,
+    pub timeouts: u32,
+    memento: Option<Memento<Before>>,
+}
+
+impl Path {
+    pub fn new(opened: &Opened) -> Self {
+        let rtt = opened.rtt.unwrap_or(PATIENCE);
+        let packet = f64::from(opened.packet_size.max(1));
+        Self {
+            packet,
+            level: FIRST * packet,
+            start: true,
+            start_until: f64::INFINITY,
+            sense: Sense::new(packet),
+            srtt: rtt,
+            min_rtt: rtt,
+            recover: opened.now,
+            queue: None,
+            met: opened.now,
+            known: 0.0,
+            growth: 0.0,
+            above: 0,
+            grown: 0,
+            delivery_rate: None,
+            delivered: 0.0,
+            delivered_at: opened.now,
+            losses: Losses::default(),
+            choked: false,
+            reached: false,
+            timeouts: 0,
+            memento: None,
+        }
+    }
+
+    /// What was learnt is void: the route is another one.
+    pub fn start_over(&mut self, now: Instant) {
+        let packet_size = self.packet as u32;
+        *self = Self::new(&Opened { now, proxied: false, packet_size, rtt: Some(self.srtt) });
+    }
+
+    // First: a delay comes in.
+
+    /// Takes an ACK into account. `share` is the path's part of the bundle's rate, `company` the number of packets in a row that wait on
+    /// other paths. Whether this was a queue of one's own.
+    pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
+        self.timeouts = 0;
+        (self.srtt, self.min_rtt) = (acked.srtt, acked.min_rtt);
+        self.on_delivered(acked);
+        self.losses.on_acked(f64::from(acked.packets));
+        // Who is limited by the application does not grow.
+        let share = if acked.app_limited { 0.0 } else { share };
+        let mut own = false;
+        for delay in acked.delays {
+            own |= self.on_delay(*delay, acked.now, false, share, company);
+        }
+        if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
+            let delay = Delay { sent_at: acked.sent_at, one_way: as_i64(rtt), bytes: self.packet as u32 };
+            own |= self.on_delay(delay, acked.now, true, share, company);
+        }
+        if self.start && !acked.app_limited && self.queue.is_none() && acked.sent_at >= self.recover {
+            let to = self.level + acked.bytes as f64 / seconds(self.min_rtt);
+            self.start = to < self.start_until;
+            self.set(to);
+        }
+        own
+    }
+
+    fn on_delivered(&mut self, acked: &Acked<'_>) {
+        self.delivery_rate = acked.delivery_rate;
+        if let Some(rate) = acked.delivery_rate {
+            self.sense.delivers(rate);
+        }
+        let over = seconds(SLOW.max(acked.srtt.mul_f64(1.0 / RETURN)));
+        let elapsed = acked.now.since(self.delivered_at).as_secs_f64();
+        self.delivered_at = acked.now;
+        self.delivered = self.delivered * libm::exp(-elapsed / over) + acked.bytes as f64 / over;
+        if acked.app_limited {
+            self.delivered = self.delivered.max(self.level);
+        }
+    }
+
+    /// A packet met a delay: what is seen, and what follows from it.
+    fn on_delay(&mut self, delay: Delay, now: Instant, round_trip: bool, share: f64, company: u32) -> bool {
+        let Some(met) = self.sense.sample(delay, now, self.srtt, round_trip) else { return false };
+        let answered = delay.sent_at < self.recover;
+        let time = met.speaks_for.min(self.min_rtt.max(PATIENCE)).as_secs_f64();
+        let seen = self.see(&met, answered, company);
+        match seen {
+            Seen::Free => self.on_free(now, answered, time, share),
+            Seen::Waits => {}
+            Seen::Burst => self.meet(now, true, met.low),
+            Seen::Own => self.answer(now, met.low),
+            Seen::Stands => self.on_standing(now, &met, answered, time),
+            Seen::Filled => self.end_start(now, met.low),
+        }
+        seen == Seen::Own
+    }
+
+    // Second: a queue is seen.
+
+    /// Nanoseconds of waiting that are a queue.
+    fn threshold(&self) -> i64 {
+        let least = as_i64(THRESHOLD.max(self.sense.packet_time().mul_f64(PACKETS)));
+        let jitters = least.saturating_add(self.sense.jitter() as i64);
+        least.max(jitters.min(as_i64(JITTER)))
+    }
+
+    fn see(&mut self, met: &Met, answered: bool, company: u32) -> Seen {
+        let threshold = self.threshold();
+        // The start meets its own queue, and twice the threshold is told sooner than a row of packets.
+        if met.waited <= if self.start { 2 * threshold } else { threshold } {
+            self.above = 0;
+            return Seen::Free;
+        }
+        self.grown = if self.above == 0 { met.grown.max(0) } else { self.grown.max(met.grown) };
+        self.above += 1;
+        let burst = OWN / 2;
+        if self.start {
+            return if !answered && self.above > burst { Seen::Filled } else { Seen::Waits };
+        }
+        if self.queue.is_some() {
+            return Seen::Stands;
+        }
+        let packets = JUMP * as_i64(self.sense.packet_time()) as f64;
+        if self.above >= burst && self.grown as f64 >= packets.max(NEARLY * threshold as f64) {
+            Seen::Burst
+        } else if self.above + company >= OWN && !answered {
+            Seen::Own
+        } else {
+            Seen::Waits
+        }
+    }
+
+    /// Packets in a row that wait while it is not known for whom.
+    pub fn waits(&self) -> u32 {
+        if self.choked || self.start || self.queue.is_some() { 0 } else { self.above }
+    }
+
+    // Third: the path reacts.
+
+    fn set(&mut self, level: f64) {
+        self.level = level.clamp(self.floor(), f64::from(u32::MAX));
+    }
+
+    fn lower(&mut self, now: Instant, to: f64) {
+        self.set(to);
+        self.start = false;
+        self.recover = now;
+    }
+
+    fn meet(&mut self, now: Instant, burst: bool, deepest: i64) {
+        self.met = now;
+        self.queue = Some(Queue { since: now, burst, deepest });
+    }
+
+    /// No queue: the one before is over, and the level grows. After an answer only a packet that was sent since then tells so.
+    fn on_free(&mut self, now: Instant, answered: bool, time: f64, share: f64) {
+        if let Some(queue) = self.queue {
+            self.met = now;
+            if queue.burst || !answered {
+                self.queue = None;
+            }
+        }
+        if !self.start && self.queue.is_none() && !answered {
+            self.grow(now, time, share);
+        }
+    }
+
+    /// The bundle grows as one flow: `dL/dt = GROW sqrt(L)` for the sum of all levels, each path by its part of it, faster by the square of
+    /// the time without a queue. A level that was had before a queue of others is had again at once.
+    fn grow(&mut self, now: Instant, time: f64, share: f64) {
+        let quiet = now.since(self.met).as_secs_f64() / HASTE.as_secs_f64();
+        let one = if share > 0.0 { GROW / libm::sqrt(self.level / share) } else { 0.0 };
+        let most = RETURN / seconds(self.min_rtt);
+        let returns = quiet > 0.5 && self.level < NEARLY * self.known;
+        if returns {
+            // From one packet in four RTT on.
+            self.set(self.level.max((most * self.packet).min(NEARLY * self.known)));
+        }
+        self.growth = if returns { most } else { (one * (1.0 + quiet * quiet)).min(most) };
+        self.set(self.level * (1.0 + time * self.growth));
+    }
+
+    /// A queue of one's own, on this path or on one that waits at the same time: the level falls, once. What was added in the two RTTs
+    /// since the queue began was too much.
+    pub fn answer(&mut self, now: Instant, waited: i64) {
+        self.meet(now, false, waited);
+        // A wrong answer to noise says little of the line.
+        self.known = self.level.max(BETA * self.known);
+        let delivered = self.delivery_rate.map_or(self.level, |rate| rate as f64);
+        let least = self.level / (1.0 + 2.0 * self.growth * self.srtt.as_secs_f64());
+        self.lower(now, BETA * delivered.clamp(least, self.level));
+    }
+
+    /// A queue that outlives what a burst takes, or under a level that nobody delivers: the level falls for as long as it stands.
+    fn on_standing(&mut self, now: Instant, met: &Met, answered: bool, time: f64) {
+        self.met = now;
+        let Some(queue) = &mut self.queue else { return };
+        queue.deepest = queue.deepest.max(met.low);
+        let grace = self.srtt.mul_f64(GRACE).max(PATIENCE);
+        let stands = now.since(queue.since) >= grace || self.level > BELIEVE * self.delivered;
+        if stands && !answered {
+            self.set(self.level * libm::exp(-time / SLOW.as_secs_f64()));
+        }
+    }
+
+    /// The start met its own queue. What fits is the rate that was delivered, within bounds. The packets that met the queue were sent an
+    /// RTT ago, at half of this level times [`AHEAD`]. And when the queue began to grow, the rate was less: a rate that doubles per RTT
+    /// makes a queue of `q` in `sqrt(2q / (RTT ln 2))` RTTs.
+    fn end_start(&mut self, now: Instant, waited: i64) {
+        let most = AHEAD / 2.0 * self.level;
+        let queue = 2.0 * self.threshold() as f64 / 1e9;
+        let least = most / (1.0 + libm::sqrt(2.0 * LN_2 * queue / seconds(self.srtt)));
+        let delivered = self.delivery_rate.map_or(most, |rate| rate as f64);
+        self.lower(now, delivered.clamp(least, most));
+        self.delivered = self.level;
+        self.known = self.level.max(BETA * self.known);
+        self.meet(now, false, waited);
+    }
+
+    // Losses, and paths that are silent.
+
+    /// Packets were lost or marked. Losses count if a queue stands at the time, or if they are more than chance explains.
+    pub fn on_congested(&mut self, congested: &Congested) {
+        self.losses.on_lost(congested.bytes as f64 / self.packet);
+        if congested.sent_at < self.recover {
+            self.extend(congested);
+            return;
+        }
+        if congested.trigger == Trigger::Ce || self.losses.are_often() || self.queue.is_some() {
+            self.remember(congested);
+            let kept = if self.start { 0.5 } else { BETA };
+            self.lower(congested.now, kept * self.level);
+            self.met = congested.now;
+        }
+    }
+
+    /// Nothing came back for a timeout: one packet per RTT, and a start up to half of what was.
+    pub fn on_timeout(&mut self, congested: &Congested) {
+        if self.timeouts == 0 || self.memento.is_none() {
+            self.remember(congested);
+            self.start_until = self.level / 2.0;
+        } else {
+            self.extend(congested);
+        }
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.lower(congested.now, self.level.min(self.one_per_rtt()));
+        self.start = true;
+        self.queue = None;
+    }
+
+    fn remember(&mut self, congested: &Congested) {
+        let before = Before { level: self.level, start: self.start, start_until: self.start_until };
+        self.memento = Some(Memento::new(before, congested, self.packet));
+    }
+
+    fn extend(&mut self, congested: &Congested) {
+        if let Some(memento) = &mut self.memento {
+            memento.extend(congested, self.packet);
+        }
+    }
+
+    /// A loss or a timeout was none.
+    pub fn on_undo(&mut self, undo: &Undo) {
+        let Some(before) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) else { return };
+        self.memento = None;
+        self.level = self.level.max(before.level);
+        (self.start, self.start_until) = (before.start, before.start_until);
+        if self.timeouts > 0 {
+            self.timeouts = 0;
+            self.choked = false;
+        }
+    }
+
+    /// Whether an empty probe met no queue. One without a one-way delay is judged by its RTT.
+    pub fn is_free(&mut self, delay: Option<Delay>, rtt: Option<Duration>, now: Instant) -> bool {
+        match (delay, rtt) {
+            (Some(delay), _) => self.sense.waits(delay, now, self.srtt) <= self.threshold(),
+            (None, Some(rtt)) => as_i64(rtt) <= as_i64(self.min_rtt).saturating_add(self.threshold()),
+            (None, None) => false,
+        }
+    }
+
+    /// Whether the path fell to its floor and still meets a queue.
+    pub fn is_futile(&self) -> bool {
+        self.level <= self.floor() && self.queue.is_some()
+    }
+
+    pub fn unchoke(&mut self, now: Instant) {
+        self.choked = false;
+        self.timeouts = 0;
+        self.start = false;
+        let one = self.one_per_rtt();
+        self.set(self.level.clamp(one, 2.0 * one));
+        (self.recover, self.met, self.queue, self.above) = (now, now, None, 0);
+    }
+
+    fn floor(&self) -> f64 {
+        FLOOR * self.packet
+    }
+
+    fn one_per_rtt(&self) -> f64 {
+        self.packet / seconds(self.srtt)
+    }
+
+    // The answer.
+
+    /// While a queue stands the pace is less by what empties it in half an RTT; the bytes in flight follow the pace.
+    pub fn allowance(&self) -> Allowance {
+        let delay_limit = self.sense.limit(self.threshold());
+        if self.choked {
+            return Allowance { choked: true, delay_limit, ..Allowance::default() };
+        }
+        let kept = match self.queue {
+            Some(queue) if !self.start => {
+                let part = queue.deepest as f64 / 1e9 / seconds(self.min_rtt);
+                (1.0 - EMPTYING * part).max(KEEP)
+            }
+            _ => 1.0,
+        };
+        let rate = (self.level * kept).max(self.floor());
+        let (cap, ahead) = if self.start { (2.0 * AHEAD, AHEAD) } else { (CAP, 1.0) };
+        let window = cap * rate * seconds(self.min_rtt);
+        Allowance {
+            window: (window as u64).max(1),
+            rate: Some(((rate * ahead) as u64).max(1)),
+            choked: false,
+            delay_limit,
+        }
+    }
+}
+
+/// An RTT in seconds. A shorter one than the least wait that counts makes no difference.
+fn seconds(rtt: Duration) -> f64 {
+    rtt.max(THRESHOLD).as_secs_f64()
+}

@@ -1,0 +1,57 @@
+//! What part of the packets of one path is lost.
+
+use super::constants::{MEMORY, OFTEN};
+
+/// Packets acknowledged and lost of late.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Losses {
+    arrived: f64,
+    lost: f64,
+}
+
+impl Losses {
+    pub fn on_acked(&mut self, packets: f64) {
+        let kept = libm::exp(-packets / MEMORY);
+        self.arrived = self.arrived * kept + packets;
+        self.lost *= kept;
+    }
+
+    pub fn on_lost(&mut self, packets: f64) {
+        self.lost += packets;
+    }
+
+    /// Whether more is lost than chance explains. Of few packets too little is known, so they count as half of those remembered.
+    pub fn are_often(&self) -> bool {
+        self.lost > OFTEN * self.arrived.max(MEMORY / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(every: u32) -> Losses {
+        let mut losses = Losses::default();
+        for packet in 1..=10 * MEMORY as u32 {
+            losses.on_acked(1.0);
+            losses.on_lost(if packet.is_multiple_of(every) { 1.0 } else { 0.0 });
+        }
+        losses
+    }
+
+    #[test]
+    fn one_in_a_hundred_is_chance_and_one_in_thirty_is_not() {
+        assert!(!lost(100).are_often());
+        assert!(lost(30).are_often());
+    }
+
+    #[test]
+    fn a_first_loss_is_not_often_and_losses_are_forgotten() {
+        let mut losses = Losses::default();
+        losses.on_lost(1.0);
+        assert!(!losses.are_often());
+        let mut losses = lost(30);
+        losses.on_acked(MEMORY);
+        assert!(!losses.are_often());
+    }
+}

@@ -1,0 +1,226 @@
+//! What one path's delays tell: how long packets waited, and how fast that grew.
+
+use super::constants::{BETA, LOOK, NEARLY, OWN, QUARTER, RING, THRESHOLD};
+use crate::Delay;
+use crate::detector::{Base, Spacing};
+use byway_wire::time::nanos;
+use byway_wire::{Duration, Instant};
+
+/// How one packet fared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Met {
+    /// What it waited in queues, in nanoseconds.
+    pub waited: i64,
+    /// The least that it and the packets before it waited, as many as tell a burst.
+    pub low: i64,
+    /// By how much it waited longer than a packet within [`LOOK`] before it, beyond what an overload of one's own can do.
+    pub grown: i64,
+    /// The time that it speaks for: since the packet before it was sent.
+    pub speaks_for: Duration,
+}
+
+/// The delays of one path. It measures alike at any rate of sending, because flows of one line must agree on what a queue is.
+#[derive(Clone, Debug)]
+pub(super) struct Sense {
+    /// Bytes of the largest packets of late.
+    full: f64,
+    base: Base,
+    spacing: Spacing,
+    /// The shortest time in which a full packet's worth was delivered, over an RTT.
+    delivery: Duration,
+    /// When the latest packet was sent, and its delay.
+    latest: Option<(Instant, i64)>,
+    /// When the latest packets were sent and what they waited, the latest first.
+    recent: [(Instant, i64); RING],
+    turn: usize,
+    /// The jitter: by how much the first quartile of the waits exceeds the least of them.
+    spread: f64,
+    /// The delays are round trips, for want of one-way delays.
+    round_trips: bool,
+}
+
+impl Sense {
+    /// Nothing is known of a path whose full packets have `full` bytes.
+    pub fn new(full: f64) -> Self {
+        Self {
+            full,
+            base: Base::new(THRESHOLD),
+            spacing: Spacing::default(),
+            delivery: Duration::ZERO,
+            latest: None,
+            recent: [(Instant::ZERO, 0); RING],
+            turn: 0,
+            spread: 0.0,
+            round_trips: true,
+        }
+    }
+
+    /// Packets were delivered at `rate` bytes per second, over an RTT.
+    pub fn delivers(&mut self, rate: u64) {
+        let time = Duration::from_secs_f64((self.full / rate.max(1) as f64).min(1.0));
+        if self.delivery.is_zero() || time < self.delivery {
+            self.delivery = time;
+        }
+    }
+
+    /// The time that a full packet takes on the line, as far as known.
+    pub fn packet_time(&self) -> Duration {
+        self.spacing.packet().map_or(self.delivery, |apart| self.delivery.min(apart))
+    }
+
+    /// The whole jitter beyond its first quartile, in nanoseconds.
+    pub fn jitter(&self) -> f64 {
+        self.spread * (QUARTER - 1) as f64
+    }
+
+    /// The threshold on the scale of one-way delays, for the receiver.
+    pub fn limit(&self, threshold: i64) -> Option<i64> {
+        if self.round_trips {
+            return None;
+        }
+        Some(self.base.floor()?.saturating_add(threshold))
+    }
+
+    /// A packet's delay, or an RTT where none is measured. `None` for a short packet: the line takes less time for it, so its delay does
+    /// not compare.
+    pub fn sample(&mut self, met: Delay, now: Instant, rtt: Duration, round_trip: bool) -> Option<Met> {
+        if round_trip != self.round_trips {
+            *self = Self { delivery: self.delivery, round_trips: round_trip, ..Self::new(self.full) };
+        }
+        if !self.is_full(met.bytes) {
+            return None;
+        }
+        let waited = self.base.sample(met.one_way, now, rtt);
+        let before = self.latest.replace((met.sent_at, met.one_way)).filter(|(at, _)| *at <= met.sent_at);
+        let speaks_for = before.map_or(Duration::ZERO, |(at, _)| met.sent_at.since(at));
+        if let Some((_, delay_before)) = before {
+            self.spacing.sample(as_i64(speaks_for).saturating_add(met.one_way.saturating_sub(delay_before)));
+        }
+        self.recent.rotate_right(1);
+        self.recent[0] = (met.sent_at, waited);
+        self.turn += 1;
+        if self.turn.is_multiple_of(RING / 2) {
+            self.measure_jitter();
+        }
+        let row = self.recent.iter().take(OWN as usize / 2);
+        let low = row.map(|(_, waited)| *waited).min().unwrap_or(waited);
+        Some(Met { waited, low, grown: self.grown(), speaks_for })
+    }
+
+    /// What an empty probe of a path without data waited.
+    pub fn waits(&mut self, probe: Delay, now: Instant, rtt: Duration) -> i64 {
+        self.base.sample(probe.one_way, now, rtt)
+    }
+
+    /// Whether a packet counts as a full one. If only short ones are sent, they count after a while.
+    fn is_full(&mut self, bytes: u32) -> bool {
+        let bytes = f64::from(bytes);
+        if bytes < NEARLY * self.full {
+            self.full -= self.full / (QUARTER * RING) as f64;
+            return false;
+        }
+        self.full = self.full.max(bytes);
+        true
+    }
+
+    /// Jitter rises slowly and falls fast: it is always there, while the queues of others come and go.
+    fn measure_jitter(&mut self) {
+        let mut waits = self.recent.map(|(_, waited)| waited);
+        waits.sort_unstable();
+        let spread = (waits[RING / QUARTER] - waits[0]) as f64;
+        self.spread += (spread - self.spread) / if spread > self.spread { RING } else { QUARTER } as f64;
+        self.base.set_spread((self.spread * QUARTER as f64) as i64);
+    }
+
+    /// By how much the wait grew within [`LOOK`], or within some packet times, or since the packet before where they are further apart.
+    fn grown(&self) -> i64 {
+        let [(sent_at, waited), earlier @ ..] = &self.recent;
+        let look = LOOK.max(self.packet_time().saturating_mul(OWN));
+        let within = |at: &Instant| sent_at.since(*at) <= look;
+        let earlier = earlier.iter().enumerate().take_while(|(place, (at, _))| *place == 0 || within(at));
+        let grown = earlier.map(|(_, (at, before))| {
+            let own = as_i64(sent_at.since(*at)) as f64 * (1.0 - BETA);
+            waited.saturating_sub(*before).saturating_sub(own as i64)
+        });
+        grown.max().unwrap_or(0)
+    }
+}
+
+/// In nanoseconds.
+pub(super) fn as_i64(duration: Duration) -> i64 {
+    i64::try_from(nanos(duration)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const MS: i64 = 1_000_000;
+    const FULL: u32 = 1_500;
+
+    struct Line {
+        sense: Sense,
+        at: Instant,
+    }
+
+    impl Line {
+        fn new() -> Self {
+            Self { sense: Sense::new(f64::from(FULL)), at: Instant::from_millis(1) }
+        }
+
+        /// A packet of so many bytes, 2 ms after the one before, with `delay` in nanoseconds.
+        fn send(&mut self, bytes: u32, delay: i64) -> Option<Met> {
+            self.at += Duration::from_millis(2);
+            let met = Delay { sent_at: self.at, one_way: delay, bytes };
+            self.sense.sample(met, self.at, Duration::from_millis(20), false)
+        }
+    }
+
+    #[test]
+    fn a_short_packet_sets_no_base_and_no_queue() {
+        let mut line = Line::new();
+        assert!(line.send(60, 0).is_none());
+        assert_eq!(line.send(FULL, 10 * MS).expect("a full packet").waited, 0);
+        assert!(line.send(60, 30 * MS).is_none());
+        assert_eq!(line.send(FULL, 10 * MS).expect("a full packet").waited, 0);
+    }
+
+    #[test]
+    fn short_packets_count_where_there_are_no_others() {
+        let mut line = Line::new();
+        let first = (0..10_000).position(|_| line.send(60, 0).is_some());
+        assert!(first.is_some_and(|first| first > RING), "{first:?}");
+    }
+
+    #[test]
+    fn uniform_jitter_is_measured_whole_and_a_queue_that_comes_and_goes_is_not_jitter() {
+        let mut random = Random::new(1);
+        let mut line = Line::new();
+        for _ in 0..20_000 {
+            line.send(FULL, (random.unit() * 4e6) as i64);
+        }
+        // Of the whole 4 ms the quartile takes off one.
+        assert!((1.5e6..3.5e6).contains(&line.sense.jitter()), "{}", line.sense.jitter());
+        let mut line = Line::new();
+        for packet in 0..20_000 {
+            line.send(FULL, if packet % 32 < 16 { 0 } else { 10 * MS });
+        }
+        assert!(line.sense.jitter() < 1e5, "{}", line.sense.jitter());
+    }
+
+    #[test]
+    fn growth_counts_beyond_an_overload_of_ones_own() {
+        let mut line = Line::new();
+        for _ in 0..100 {
+            line.send(FULL, 0);
+        }
+        // A tenth of overload: 200 µs of queue in 2 ms.
+        for packet in 1..30 {
+            let met = line.send(FULL, packet * MS / 5).expect("a full packet");
+            assert!(met.grown < MS / 1000, "{met:?}");
+        }
+        let met = line.send(FULL, 12 * MS).expect("a full packet");
+        assert!(met.grown > 5 * MS, "{met:?}");
+    }
+}

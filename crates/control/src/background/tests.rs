@@ -1,0 +1,250 @@
+//! The law against events by hand: a line with an RTT of 20 ms and packets of 1250 bytes, which take 1 ms each.
+
+use super::*;
+use crate::Delay;
+use byway_wire::Duration;
+use constants::{BETA, FIRST, FLOOR, GRACE, KEEP, PATIENCE};
+
+const PACKET: u32 = 1_250;
+const RTT: Duration = Duration::from_millis(20);
+const MS: i64 = 1_000_000;
+
+struct Line {
+    law: Background,
+    at: Instant,
+}
+
+impl Line {
+    /// A line of so many paths.
+    fn new(paths: u32) -> Self {
+        let mut law = Background::new("test");
+        let opened =
+            Opened { now: Instant::from_millis(1_000), proxied: false, packet_size: PACKET, rtt: Some(RTT) };
+        (0..paths).for_each(|path| law.open(PathId(path), &opened));
+        Self { law, at: opened.now }
+    }
+
+    /// The same after a start that filled the line at once.
+    fn started(paths: u32) -> Self {
+        let mut line = Self::new(paths);
+        (0..3).for_each(|_| line.wait_all(paths, 0));
+        (0..3).for_each(|_| line.wait_all(paths, 10 * MS));
+        // The packets that are on their way tell of the queue too.
+        line.at += RTT;
+        (0..40).for_each(|_| line.wait_all(paths, 0));
+        assert!((0..paths).all(|path| !line.path(path).start));
+        line
+    }
+
+    fn path(&self, path: u32) -> &Path {
+        self.law.paths.get(PathId(path)).expect("a path")
+    }
+
+    fn rate(&self, path: u32) -> f64 {
+        self.law.allowance(PathId(path)).rate.expect("a rate") as f64
+    }
+
+    /// A packet of `path` goes out 1 ms after the one before, and its ACK tells that it waited so many nanoseconds.
+    fn wait(&mut self, path: u32, waited: i64) {
+        self.at += Duration::from_millis(1);
+        let sent_at = self.at;
+        let level = self.path(path).level;
+        let waits = Duration::from_nanos(waited.unsigned_abs());
+        let acked = Acked {
+            now: sent_at + RTT + waits,
+            bytes: u64::from(PACKET),
+            packets: 1,
+            sent_at,
+            rtt: Some(RTT + waits),
+            srtt: RTT,
+            min_rtt: RTT,
+            delays: &[Delay { sent_at, one_way: 7 * MS + waited, bytes: PACKET }],
+            in_flight: 10_000,
+            app_limited: false,
+            // What is sent is delivered.
+            delivery_rate: Some(level as u64),
+            ce: 0,
+        };
+        self.law.on_acked(PathId(path), &acked);
+    }
+
+    /// The same on so many paths at the same time.
+    fn wait_all(&mut self, paths: u32, waited: i64) {
+        let at = self.at;
+        for path in 0..paths {
+            self.at = at;
+            self.wait(path, waited);
+        }
+    }
+
+    fn congested(&mut self, path: u32, trigger: Trigger) {
+        let now = self.at + RTT;
+        let (first_sent_at, sent_at) = (self.at, self.at);
+        let bytes = u64::from(PACKET);
+        let told = Congested { trigger, first_sent_at, sent_at, now, bytes, in_flight: 10_000 };
+        self.law.on_congested(PathId(path), &told);
+    }
+}
+
+fn near(found: f64, expected: f64, within: f64) {
+    assert!((found / expected - 1.0).abs() <= within, "{found}, expected {expected}");
+}
+
+#[test]
+fn a_start_doubles_per_rtt_and_ends_with_the_third_packet_that_waits() {
+    let mut line = Line::new(1);
+    near(line.path(0).level, FIRST * f64::from(PACKET), 1e-9);
+    // So many packets are an RTT's at the first level.
+    (0..4).for_each(|_| line.wait(0, 0));
+    near(line.path(0).level, 2.0 * FIRST * f64::from(PACKET), 1e-9);
+    let before = line.path(0).level;
+    (0..2).for_each(|_| line.wait(0, 10 * MS));
+    assert!(line.path(0).start);
+    line.wait(0, 10 * MS);
+    assert!(!line.path(0).start && line.path(0).level < before, "{:?}", line.path(0));
+}
+
+#[test]
+fn growth_is_faster_the_longer_there_is_no_queue() {
+    let mut line = Line::started(1);
+    let grows = |line: &mut Line, packets: u32| {
+        let before = line.path(0).level;
+        (0..packets).for_each(|_| line.wait(0, 0));
+        line.path(0).level / before - 1.0
+    };
+    let (first, _, third) = (grows(&mut line, 500), grows(&mut line, 1_000), grows(&mut line, 500));
+    assert!(first > 0.01 && third > 2.0 * first, "{first}, then {third}");
+}
+
+#[test]
+fn a_burst_takes_pace_and_no_level_and_the_first_free_packet_gives_it_back() {
+    let mut line = Line::started(1);
+    let level = line.path(0).level;
+    (0..2).for_each(|_| line.wait(0, 9 * MS));
+    near(line.path(0).level, level, 1e-9);
+    assert!(line.rate(0) < 0.9 * level, "{}", line.rate(0));
+    // Deeper than half of an RTT: what is left is the least.
+    (0..4).for_each(|_| line.wait(0, 15 * MS));
+    near(line.rate(0), KEEP * level, 0.001);
+    line.wait(0, 0);
+    near(line.rate(0), level, 0.01);
+}
+
+#[test]
+fn a_queue_that_creeps_up_lowers_the_level_once() {
+    let mut line = Line::started(1);
+    let level = line.path(0).level;
+    // A twentieth of overload.
+    (0..60).for_each(|packet| line.wait(0, packet * MS / 20));
+    near(line.path(0).level, BETA * level, 0.03);
+}
+
+#[test]
+fn a_queue_that_stands_takes_the_level_by_and_by() {
+    let mut line = Line::started(1);
+    (0..2).for_each(|_| line.wait(0, 12 * MS));
+    let level = line.path(0).level;
+    let grace = (RTT.mul_f64(GRACE)).max(PATIENCE).as_millis() as u32;
+    (0..grace - 5).for_each(|_| line.wait(0, 12 * MS));
+    near(line.path(0).level, level, 1e-9);
+    (0..1_005).for_each(|_| line.wait(0, 12 * MS));
+    near(line.path(0).level, level * libm::exp(-1.0), 0.02);
+}
+
+#[test]
+fn a_level_that_nobody_delivers_is_not_believed() {
+    let mut line = Line::started(1);
+    let path = line.law.paths.get_mut(PathId(0)).expect("a path");
+    path.level *= 6.0;
+    let level = path.level;
+    (0..12).for_each(|_| line.wait(0, 12 * MS));
+    assert!(line.path(0).level < level, "{}", line.path(0).level);
+}
+
+#[test]
+fn a_loss_by_chance_costs_nothing_a_mark_and_a_loss_in_a_queue_do() {
+    let mut line = Line::started(1);
+    let level = line.path(0).level;
+    line.congested(0, Trigger::Loss);
+    near(line.path(0).level, level, 1e-9);
+    line.congested(0, Trigger::Ce);
+    near(line.path(0).level, BETA * level, 1e-9);
+    // The mark is answered: what was sent before it changes nothing.
+    line.congested(0, Trigger::Ce);
+    near(line.path(0).level, BETA * level, 1e-9);
+    line.at += RTT;
+    (0..2).for_each(|_| line.wait(0, 12 * MS));
+    line.congested(0, Trigger::Loss);
+    near(line.path(0).level, BETA * BETA * level, 1e-9);
+}
+
+#[test]
+fn paths_that_wait_together_lower_together_and_one_that_does_not_wait_stays() {
+    let mut line = Line::started(3);
+    let before = [0, 1, 2].map(|path| line.path(path).level);
+    for packet in 0..2 {
+        line.wait(0, 2 * MS + packet * MS / 20);
+        line.wait(1, 2 * MS + packet * MS / 20);
+        line.wait(2, 0);
+    }
+    let after = [0, 1, 2].map(|path| line.path(path).level / before[path as usize]);
+    assert!(after[0] < 0.95 && after[1] < 0.95 && after[2] >= 1.0, "{after:?}");
+}
+
+#[test]
+fn a_bundle_grows_as_one_flow() {
+    let grows = |paths: u32| {
+        let mut line = Line::started(paths);
+        let one = line.path(0).level;
+        for path in 0..paths {
+            line.law.paths.get_mut(PathId(path)).expect("a path").level = one / f64::from(paths);
+        }
+        let level = |line: &Line| (0..paths).map(|path| line.path(path).level).sum::<f64>();
+        let before = level(&line);
+        (0..200).for_each(|_| line.wait_all(paths, 0));
+        level(&line) - before
+    };
+    near(grows(3), grows(1), 0.1);
+}
+
+#[test]
+fn a_path_at_its_floor_is_choked_and_a_free_probe_opens_it() {
+    let mut line = Line::started(2);
+    (0..2).for_each(|_| line.wait(0, 12 * MS));
+    line.law.paths.get_mut(PathId(0)).expect("a path").level = FLOOR * f64::from(PACKET);
+    line.wait(0, 12 * MS);
+    assert!(line.law.allowance(PathId(0)).choked);
+    for (waited, choked) in [(9 * MS, true), (0, false)] {
+        let delay = Delay { sent_at: line.at, one_way: 7 * MS + waited, bytes: 60 };
+        let probe = ProbeResult { now: line.at + RTT, delay: Some(delay), rtt: Some(RTT) };
+        line.law.on_probe(PathId(0), &probe);
+        assert_eq!(line.law.allowance(PathId(0)).choked, choked, "{waited}");
+    }
+}
+
+#[test]
+fn silence_chokes_all_paths_but_the_last_until_a_probe_of_another_comes_back() {
+    let mut line = Line::started(2);
+    (0..2).for_each(|_| line.congested(0, Trigger::Timeout));
+    (0..2).for_each(|_| line.congested(1, Trigger::Timeout));
+    let choked = |line: &Line| [0, 1].map(|path| line.law.allowance(PathId(path)).choked);
+    assert_eq!(choked(&line), [true, false]);
+    // It comes back, but through a queue.
+    let probe = ProbeResult { now: line.at + RTT, delay: None, rtt: Some(RTT * 2) };
+    line.law.on_probe(PathId(0), &probe);
+    assert_eq!(choked(&line), [true, false]);
+    line.congested(1, Trigger::Timeout);
+    assert_eq!(choked(&line), [false, true]);
+    line.law.close(PathId(0));
+    assert!(!choked(&line)[1]);
+}
+
+#[test]
+fn a_timeout_that_was_none_is_forgiven() {
+    let mut line = Line::started(1);
+    let level = line.path(0).level;
+    line.congested(0, Trigger::Timeout);
+    near(line.path(0).level, f64::from(PACKET) / RTT.as_secs_f64(), 1e-9);
+    line.law.on_undo(PathId(0), &Undo { now: line.at + RTT, sent_at: line.at });
+    near(line.path(0).level, level, 1e-9);
+}
