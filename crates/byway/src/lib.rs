@@ -8,6 +8,7 @@ pub mod demo;
 pub mod exit;
 pub mod gateway;
 pub mod identity;
+pub mod marking;
 pub mod memory;
 pub mod output;
 pub mod relaying;

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 use bytes::Bytes;
-use byway_control::by_name;
+use byway_control::Class;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::{Suite, Suites};
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle};
@@ -20,11 +20,11 @@ const ONE_WAY: Duration = Duration::from_micros(50);
 const BURST_RUNS: usize = 64;
 const RUN: usize = 44;
 
-struct Everybody(&'static str);
+struct Everybody(Class);
 
 impl Admission for Everybody {
     fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
-        Admit::Accept(by_name(self.0, 2).unwrap())
+        Admit::Accept(self.0.controller(2))
     }
 }
 
@@ -139,15 +139,15 @@ fn receiving_end(now: Instant, receiver: &mut End, sender: &mut End) -> bool {
 }
 
 /// Moves an object of `size` bytes; returns the packets that carried it.
-fn transfer(congestion: &'static str, suite: Suite, size: u64) -> u64 {
+fn transfer(class: Class, suite: Suite, size: u64) -> u64 {
     let mut sender = End::new(1, 1000, suite, None);
-    let mut receiver = End::new(2, 2000, suite, Some(Box::new(Everybody(congestion))));
+    let mut receiver = End::new(2, 2000, suite, Some(Box::new(Everybody(class))));
     let mut now = Instant::ZERO;
     let connect = Connect {
         peer: receiver.endpoint.public_key(),
         addresses: vec![receiver.address],
         application: Vec::new(),
-        controller: by_name(congestion, 1).unwrap(),
+        controller: class.controller(1),
     };
     sender.endpoint.connect(now, connect).unwrap();
     let piece = Bytes::from(vec![7; 256 << 10]);
@@ -172,23 +172,21 @@ fn transfer(congestion: &'static str, suite: Suite, size: u64) -> u64 {
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let size = words.first().map_or(512, |word| word.parse().expect("megabytes")) << 20;
-    for (congestion, suite, name) in [
-        ("mpath", Suite::Aes256Gcm, "aes"),
-        ("mpath", Suite::Null, "null"),
-        ("harp", Suite::Aes256Gcm, "aes"),
-        ("harp", Suite::Null, "null"),
+    for (class, called, suite, name) in [
+        (Class::Normal, "normal", Suite::Aes256Gcm, "aes"),
+        (Class::Normal, "normal", Suite::Null, "null"),
+        (Class::Background, "background", Suite::Aes256Gcm, "aes"),
+        (Class::Background, "background", Suite::Null, "null"),
     ] {
-        if words.get(1).is_some_and(|word| word != congestion)
-            || words.get(2).is_some_and(|word| word != name)
-        {
+        if words.get(1).is_some_and(|word| word != called) || words.get(2).is_some_and(|word| word != name) {
             continue;
         }
         let begun = std::time::Instant::now();
-        let packets = transfer(congestion, suite, size);
+        let packets = transfer(class, suite, size);
         let seconds = begun.elapsed().as_secs_f64();
         let (rate, bits) = (packets as f64 / seconds, size as f64 * 8.0 / seconds);
         println!(
-            "{congestion:<6} {name:<5} {packets:>8} packets {:>10.0} packets/s {:>7.0} ns each {:>7.2} Gbit/s",
+            "{called:<10} {name:<5} {packets:>8} packets {:>10.0} packets/s {:>7.0} ns each {:>7.2} Gbit/s",
             rate,
             1e9 / rate,
             bits / 1e9

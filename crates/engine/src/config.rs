@@ -3,7 +3,7 @@
 use crate::data::{IncomingLimits, OutgoingLimits};
 use alloc::vec::Vec;
 use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
-use byway_wire::{DecodeError, Duration, Reader, Writer};
+use byway_wire::{DecodeError, Dscp, Duration, Reader, Writer};
 
 /// What an owner decides.
 #[derive(Clone, Debug)]
@@ -49,6 +49,9 @@ pub struct Config {
     /// Bytes per second of data (UDP payload) that are sent at most, over all paths together; `None`: as fast as they carry. See
     /// [`set_cap`](crate::Connection::set_cap).
     pub cap: Option<u64>,
+    /// The code point of what sessions send. What belongs to none yet, as a handshake, goes as best effort; and so does all on a path that
+    /// seems not to carry lower effort ([`Passage`](crate::path::passage::Passage)).
+    pub dscp: Dscp,
 }
 
 /// When a hole in a path's numbers is reported as lost (PNACK).
@@ -126,6 +129,7 @@ impl Default for Config {
             facts: 0,
             payload: Payload::default(),
             cap: None,
+            dscp: Dscp::BestEffort,
         }
     }
 }

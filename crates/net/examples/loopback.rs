@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use byway_net::{Clock, Flow, Owner, Socket, spawn};
-use byway_wire::{Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Dscp, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, IoSliceMut};
@@ -54,6 +54,7 @@ impl Machine for Sender {
             local: Local(0),
             remote: peer,
             ecn: Ecn::Ect0,
+            dscp: Dscp::BestEffort,
             size: run * size,
             segment: size,
             phantom: 0,
@@ -83,7 +84,15 @@ impl Machine for Receiver {
         let remote = self.from.filter(|_| self.told < self.arrived)?;
         self.told = self.arrived;
         out.buffer[..8].copy_from_slice(&self.told.to_be_bytes());
-        Some(Transmit { local: Local(0), remote, ecn: Ecn::NotEct, size: 8, segment: 8, phantom: 0 })
+        Some(Transmit {
+            local: Local(0),
+            remote,
+            ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
+            size: 8,
+            segment: 8,
+            phantom: 0,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         None

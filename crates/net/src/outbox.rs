@@ -1,6 +1,6 @@
 //! What a machine wrote and the system has not taken yet. A few runs are gathered, so that they leave in one call.
 
-use crate::send::{MESSAGES, Run};
+use crate::send::{MESSAGES, Mark, Run};
 use byway_wire::{Local, Transmit};
 use smallvec::SmallVec;
 
@@ -57,8 +57,9 @@ impl Outbox {
         let local = self.first()?.local;
         let waiting = self.runs.iter().skip(self.done).take_while(|(transmit, _)| transmit.local == local);
         let runs = waiting.map(|(transmit, from)| {
-            let Transmit { remote, ecn, segment, size, .. } = *transmit;
-            Run { remote, ecn, segment, bytes: self.bytes.get(*from..from + size).unwrap_or_default() }
+            let Transmit { remote, segment, size, .. } = *transmit;
+            let mark = Mark::of(transmit);
+            Run { remote, mark, segment, bytes: self.bytes.get(*from..from + size).unwrap_or_default() }
         });
         Some((local, runs.collect(), self.sent))
     }
@@ -76,11 +77,19 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use byway_wire::Ecn;
+    use byway_wire::{Dscp, Ecn};
 
     fn run(local: u16, size: usize) -> Transmit {
         let remote = "127.0.0.1:9".parse().unwrap();
-        Transmit { local: Local(local), remote, ecn: Ecn::NotEct, size, segment: size, phantom: 0 }
+        Transmit {
+            local: Local(local),
+            remote,
+            ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
+            size,
+            segment: size,
+            phantom: 0,
+        }
     }
 
     #[test]

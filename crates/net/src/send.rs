@@ -1,12 +1,12 @@
 //! Out: runs of datagrams go to the system in as few calls as it allows (`sendmmsg`, each message a run that the system cuts
 //! itself), and what the system answers is sorted into what to do about it.
 //!
-//! ECN mark and segment size are set on the socket, when they change, rather than said with each message: most of what leaves one
-//! after the other has both in common, and a message without ancillary data costs the system less.
+//! Mark (ECN and code point) and segment size are set on the socket, when they change, rather than said with each message: most of what
+//! leaves one after the other has both in common, and a message without ancillary data costs the system less.
 
 use crate::socket::Socket;
 use crate::statistics::Counters;
-use byway_wire::{Ecn, SendErrorKind};
+use byway_wire::{Dscp, Ecn, SendErrorKind, Transmit};
 use nix::sys::socket::{setsockopt, sockopt};
 use rustix::io::Errno;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg, sockopt as options};
@@ -25,9 +25,31 @@ pub(crate) const MESSAGES: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     pub remote: SocketAddr,
-    pub ecn: Ecn,
+    pub mark: Mark,
     pub segment: usize,
     pub bytes: &'a [u8],
+}
+
+/// What an IP header says of how to treat the packet: the byte that was type of service, or traffic class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(u8);
+
+impl Mark {
+    /// That of what a machine wrote.
+    pub(crate) const fn of(transmit: &Transmit) -> Self {
+        Self::new(transmit.dscp, transmit.ecn)
+    }
+
+    /// The code point is the upper six bits (RFC 2474), ECN the lower two (RFC 3168).
+    const fn new(dscp: Dscp, ecn: Ecn) -> Self {
+        let ecn = match ecn {
+            Ecn::NotEct => 0,
+            Ecn::Ect1 => 1,
+            Ecn::Ect0 => 2,
+            Ecn::Ce => 3,
+        };
+        Self(dscp.code_point() << 2 | ecn)
+    }
 }
 
 /// How far a row of runs got: so many of them left whole, and then this.
@@ -136,7 +158,7 @@ impl Socket {
                 return Progress { done, then: Sent::Failed(SendErrorKind::Unreachable) };
             }
             let group = self.gather(runs.get(done..).unwrap_or_default(), start);
-            match self.send_group(first.ecn, &group) {
+            match self.send_group(first.mark, &group) {
                 Ok(sent) => {
                     counters.send_calls.add(1);
                     for contents in group.contents.iter().take(sent) {
@@ -174,9 +196,9 @@ impl Socket {
     fn gather<'a>(&self, runs: &[Run<'a>], start: usize) -> Group<'a> {
         let mut group = Group::default();
         let mut from = start;
-        let mark = runs.first().map(|run| run.ecn);
+        let mark = runs.first().map(|run| run.mark);
         for run in runs {
-            if Some(run.ecn) != mark || !self.may_reach(run.remote) {
+            if Some(run.mark) != mark || !self.may_reach(run.remote) {
                 break;
             }
             let segment = run.segment.max(1);
@@ -197,7 +219,7 @@ impl Socket {
         group
     }
 
-    fn send_group(&mut self, mark: Ecn, group: &Group<'_>) -> io::Result<usize> {
+    fn send_group(&mut self, mark: Mark, group: &Group<'_>) -> io::Result<usize> {
         self.set_mark(mark)?;
         if group.segment != 0 || (self.segment != 0 && group.longest > self.segment) {
             self.set_segment(group.segment)?;
@@ -216,19 +238,13 @@ impl Socket {
         Ok(sendmmsg(&*self.io, &mut messages, SendFlags::DONTWAIT)?)
     }
 
-    /// Sets the ECN mark of what is sent from now on (RFC 3168: the low two bits of what was type of service).
-    fn set_mark(&mut self, mark: Ecn) -> io::Result<()> {
+    /// Sets the mark of what is sent from now on.
+    fn set_mark(&mut self, mark: Mark) -> io::Result<()> {
         if self.mark != Some(mark) {
-            let bits = match mark {
-                Ecn::NotEct => 0,
-                Ecn::Ect1 => 1,
-                Ecn::Ect0 => 2,
-                Ecn::Ce => 3,
-            };
             if self.address().is_ipv4() {
-                options::set_ip_tos(&*self.io, bits)?;
+                options::set_ip_tos(&*self.io, mark.0)?;
             } else {
-                options::set_ipv6_tclass(&*self.io, u32::from(bits))?;
+                options::set_ipv6_tclass(&*self.io, u32::from(mark.0))?;
             }
             self.mark = Some(mark);
         }
@@ -261,6 +277,9 @@ mod tests {
     use quinn_udp::{EcnCodepoint, UdpSockRef};
     use std::net::UdpSocket;
     use std::time::Duration;
+
+    const PLAIN: Mark = Mark::new(Dscp::BestEffort, Ecn::NotEct);
+    const CAPABLE: Mark = Mark::new(Dscp::BestEffort, Ecn::Ect0);
 
     fn pair() -> (Socket, UdpSocket, SocketAddr) {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -295,7 +314,7 @@ mod tests {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
         let bytes: Vec<u8> = (0..2_500u32).map(|byte| byte as u8).collect();
-        let run = Run { remote, ecn: Ecn::NotEct, segment: 1_000, bytes: &bytes };
+        let run = Run { remote, mark: PLAIN, segment: 1_000, bytes: &bytes };
         assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
 
         let mut buffer = [0; 2_000];
@@ -314,17 +333,17 @@ mod tests {
         let bytes: Vec<u8> = (0..9_000_u32).map(|byte| (byte % 251) as u8).collect();
         // (first byte, bytes, segment, mark): calls end where a mark or a segment size does, or a datagram would be cut.
         let kinds = [
-            (0, 2_500, 1_000, Ecn::Ect0),
-            (2_500, 700, 700, Ecn::Ect0),
-            (3_200, 1_000, 1_000, Ecn::Ect0),
-            (4_200, 1_200, 1_200, Ecn::Ect0),
-            (5_400, 300, 300, Ecn::NotEct),
-            (5_700, 1_500, 500, Ecn::NotEct),
-            (7_200, 1_600, 800, Ecn::NotEct),
+            (0, 2_500, 1_000, CAPABLE),
+            (2_500, 700, 700, CAPABLE),
+            (3_200, 1_000, 1_000, CAPABLE),
+            (4_200, 1_200, 1_200, CAPABLE),
+            (5_400, 300, 300, PLAIN),
+            (5_700, 1_500, 500, PLAIN),
+            (7_200, 1_600, 800, PLAIN),
         ];
-        let runs = kinds.map(|(from, size, segment, ecn)| {
+        let runs = kinds.map(|(from, size, segment, mark)| {
             let bytes = &bytes[from..from + size];
-            Run { remote, ecn, segment, bytes }
+            Run { remote, mark, segment, bytes }
         });
         assert_eq!(socket.send(&runs, 0, &counters), Progress { done: runs.len(), then: Sent::All });
         let mut buffer = [0; 2_000];
@@ -342,10 +361,36 @@ mod tests {
     }
 
     #[test]
+    fn the_mark_is_code_point_and_ecn_and_is_set_when_it_changes() {
+        let counters = Counters::default();
+        for (address, v6) in [("127.0.0.1:0", false), ("[::1]:0", true)] {
+            let receiver = UdpSocket::bind(address).unwrap();
+            let remote = receiver.local_addr().unwrap();
+            let mut socket = Socket::bind(address.parse().unwrap()).unwrap();
+            let calls = counters.read().send_calls;
+            for (dscp, ecn, byte) in [
+                (Dscp::BestEffort, Ecn::NotEct, 0),
+                (Dscp::LowerEffort, Ecn::NotEct, 0b0000_0100),
+                (Dscp::LowerEffort, Ecn::Ect0, 0b0000_0110),
+                (Dscp::BestEffort, Ecn::Ect0, 0b0000_0010),
+            ] {
+                let run = Run { remote, mark: Mark::new(dscp, ecn), segment: 4, bytes: b"alike, all" };
+                assert_eq!(socket.send(&[run, run], 0, &counters), Progress { done: 2, then: Sent::All });
+                let set = match v6 {
+                    false => u32::from(options::ip_tos(&*socket.io).unwrap()),
+                    true => options::ipv6_tclass(&*socket.io).unwrap(),
+                };
+                assert_eq!(set, byte, "{dscp:?} {ecn:?}");
+            }
+            assert_eq!(counters.read().send_calls - calls, 4, "what is marked alike leaves in one call");
+        }
+    }
+
+    #[test]
     fn a_run_goes_on_where_it_was_blocked() {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
-        let run = Run { remote, ecn: Ecn::NotEct, segment: 4, bytes: b"lostkept" };
+        let run = Run { remote, mark: PLAIN, segment: 4, bytes: b"lostkept" };
         assert_eq!(send(&mut socket, &run, 4, &counters), Sent::All);
         let mut buffer = [0; 16];
         let size = receiver.recv(&mut buffer).unwrap();
@@ -358,7 +403,7 @@ mod tests {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
         let bytes = vec![7; 200 * 400];
-        let run = Run { remote, ecn: Ecn::NotEct, segment: 400, bytes: &bytes };
+        let run = Run { remote, mark: PLAIN, segment: 400, bytes: &bytes };
         assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
         let mut buffer = [0; 2_000];
         for _ in 0..200 {
@@ -374,7 +419,7 @@ mod tests {
         // The kernel segments no more than 128 datagrams and calls a longer run invalid (UDP_MAX_SEGMENTS).
         socket.max_segments = 500;
         let bytes = vec![7; 500 * 100];
-        let run = Run { remote, ecn: Ecn::Ect0, segment: 100, bytes: &bytes };
+        let run = Run { remote, mark: CAPABLE, segment: 100, bytes: &bytes };
         assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
 
         let mut buffer = [0; 2_000];
@@ -390,7 +435,7 @@ mod tests {
 
         // Marks are still set: the loopback delivers before the send returns, so a receive call need not wait.
         let other = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let run = Run { remote: other.address(), ecn: Ecn::Ect0, segment: 3, bytes: b"ecn" };
+        let run = Run { remote: other.address(), mark: CAPABLE, segment: 3, bytes: b"ecn" };
         assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
         let (mut buffer, mut meta) = ([0; 64], [quinn_udp::RecvMeta::default()]);
         let mut slices = [io::IoSliceMut::new(&mut buffer)];
@@ -405,7 +450,7 @@ mod tests {
         let counters = Counters::default();
         // With its headers this is longer than an IPv4 packet can say.
         let bytes = vec![7; 65_520];
-        let run = Run { remote, ecn: Ecn::NotEct, segment: bytes.len(), bytes: &bytes };
+        let run = Run { remote, mark: PLAIN, segment: bytes.len(), bytes: &bytes };
         assert_eq!(send(&mut socket, &run, 0, &counters), Sent::Failed(SendErrorKind::TooLarge));
         assert_eq!(socket.max_segments(), offload);
     }
@@ -416,8 +461,7 @@ mod tests {
         let offload = socket.max_segments();
         let counters = Counters::default();
         for nowhere in ["127.0.0.1:0", "[::1]:9"] {
-            let run =
-                Run { remote: nowhere.parse().unwrap(), ecn: Ecn::NotEct, segment: 1, bytes: b"to nobody" };
+            let run = Run { remote: nowhere.parse().unwrap(), mark: PLAIN, segment: 1, bytes: b"to nobody" };
             assert_eq!(send(&mut socket, &run, 0, &counters), Sent::Failed(SendErrorKind::Unreachable));
         }
         assert_eq!(socket.max_segments(), offload);
@@ -427,7 +471,7 @@ mod tests {
     fn an_empty_datagram_is_a_datagram() {
         let (mut socket, receiver, remote) = pair();
         let counters = Counters::default();
-        let run = Run { remote, ecn: Ecn::NotEct, segment: 0, bytes: b"" };
+        let run = Run { remote, mark: PLAIN, segment: 0, bytes: b"" };
         assert_eq!(send(&mut socket, &run, 0, &counters), Sent::All);
         assert_eq!(receiver.recv(&mut [0; 8]).unwrap(), 0);
         assert_eq!(counters.read().sent_datagrams, 1);

@@ -1,7 +1,7 @@
 //! A UDP socket that asks the system for all it offers: segmentation and coalescing of runs, ECN marks, the don't-fragment
 //! bit (larger datagrams than the interface takes are refused, not cut), kernel receive stamps and large buffers.
 
-use byway_wire::Ecn;
+use crate::send::Mark;
 use nix::sys::socket::{setsockopt, sockopt};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockAddr, Type};
@@ -23,8 +23,8 @@ pub struct Socket {
     buffers: Buffers,
     /// Most datagrams in one message; 1 once segmentation offload has failed.
     pub(crate) max_segments: usize,
-    /// The ECN mark that was set for what is sent, once one was.
-    pub(crate) mark: Option<Ecn>,
+    /// The mark that was set for what is sent, once one was.
+    pub(crate) mark: Option<Mark>,
     /// The size into which messages are cut, as it was set; 0: they are not.
     pub(crate) segment: usize,
 }

@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use byway_wire::{Ecn, Local, Out, Transmit};
+use byway_wire::{Dscp, Ecn, Local, Out, Transmit};
 use core::net::SocketAddr;
 
 /// The most datagrams in a run, and the most bytes: what systems take in one call.
@@ -156,6 +156,7 @@ impl Queue {
                     local: way.local,
                     remote: way.remote,
                     ecn: way.ecn,
+                    dscp: Dscp::BestEffort,
                     size,
                     segment,
                     phantom,

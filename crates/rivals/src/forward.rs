@@ -10,7 +10,7 @@ use byway_relay::{Config, Network, Policy, Relay};
 use byway_wire::relay::{
     GREET_LEN, Grant, Greet, Greeted, Hop, Minute, QuotaClass, RateClass, RelayClock, Scope, Terms,
 };
-use byway_wire::{Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{Datagram, Dscp, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
@@ -93,7 +93,15 @@ impl Machine for Bare {
             (size, segments) = (size + segment, segments + 1);
             self.spare.extend(self.queue.pop_front().map(|(_, bytes)| bytes));
         }
-        Some(Transmit { local: Local(0), remote, ecn: Ecn::NotEct, size, segment, phantom: 0 })
+        Some(Transmit {
+            local: Local(0),
+            remote,
+            ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
+            size,
+            segment,
+            phantom: 0,
+        })
     }
 
     fn deadline(&self) -> Option<Instant> {

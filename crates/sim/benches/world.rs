@@ -8,7 +8,7 @@
 mod common;
 
 use byway_sim::{LinkId, PipeConfig, World};
-use byway_wire::{Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use common::{Flood, address};
 use std::net::SocketAddr;
 
@@ -36,6 +36,7 @@ impl Machine for Source {
             local: Local(0),
             remote: self.to,
             ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
             size: 0,
             segment: 0,
             phantom: 1_472,

@@ -8,7 +8,7 @@ use crate::link::{Delivery, DropReason, Fate, Link, Offer};
 use crate::pipe::{Pipe, PipeConfig};
 use crate::queue::Discipline;
 use crate::random::Random;
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
 use core::net::SocketAddr;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -431,6 +431,7 @@ impl Machine for Shaper {
                 local: parcel.local,
                 remote: parcel.remote,
                 ecn: parcel.ecn,
+                dscp: Dscp::BestEffort,
                 size: 0,
                 segment: size,
                 phantom: 0,

@@ -16,5 +16,5 @@ pub mod time;
 
 pub use codec::{DecodeError, Reader, Writer};
 pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};
-pub use machine::{Datagram, Ecn, Input, LinkChange, Machine, Out, SendError, SendErrorKind, Transmit};
+pub use machine::{Datagram, Dscp, Ecn, Input, LinkChange, Machine, Out, SendError, SendErrorKind, Transmit};
 pub use time::{Duration, Instant};

@@ -106,6 +106,28 @@ pub enum Ecn {
     Ce,
 }
 
+/// How a network that tells classes apart treats a packet: the differentiated services code point, RFC 2474. It is said when a packet is
+/// sent and not when one arrives, since networks change it on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Dscp {
+    /// As most traffic: the default forwarding of RFC 2474, code point 000000.
+    #[default]
+    BestEffort,
+    /// After best effort, with what that leaves: LE of RFC 8622, code point 000001.
+    LowerEffort,
+}
+
+impl Dscp {
+    /// The six bits.
+    #[must_use]
+    pub const fn code_point(self) -> u8 {
+        match self {
+            Self::BestEffort => 0,
+            Self::LowerEffort => 1,
+        }
+    }
+}
+
 /// Where a machine writes what it sends.
 #[derive(Debug)]
 pub struct Out<'a> {
@@ -124,6 +146,8 @@ pub struct Transmit {
     pub remote: SocketAddr,
     /// The ECN mark to send with.
     pub ecn: Ecn,
+    /// The code point to send with.
+    pub dscp: Dscp,
     /// Bytes written to the buffer in all.
     pub size: usize,
     /// Size of each datagram of the run; the last may be shorter. Equal to `size` for a single datagram.

@@ -3,6 +3,7 @@
 use super::words::{Endpoint, Network, Word};
 use crate::exit::{Exit, Failure};
 use crate::identity::PublicKey;
+use crate::marking::Marking;
 use crate::ticket::{Ticket, looks_like_ticket};
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
@@ -103,6 +104,9 @@ pub struct Send {
     /// both) [default: the one of the priority]
     #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
     pub congestion: Option<String>,
+    /// Differentiated services code point of what is sent [default: le in the class background, else none]
+    #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_DSCP")]
+    pub dscp: Option<Marking>,
     /// Local address to send from; repeatable, each adds paths [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,

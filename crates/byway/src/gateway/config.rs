@@ -7,6 +7,7 @@ pub use text::ConfigError;
 use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::identity::{Identity, PublicKey};
+use crate::marking::{self, Marking};
 use crate::state::StateDir;
 use anyhow::{Context as _, Result};
 use byway_control::{Choice, ChoiceError, Class, Sender, controller};
@@ -21,6 +22,7 @@ use byway_gateway::site::{self, Bundle, Settings};
 use byway_gateway::{Prefix, cache, entry, flow, reorder, window};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
+use clap::ValueEnum as _;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -63,6 +65,8 @@ pub struct GatewayConfig {
     pub status: Option<PathBuf>,
     /// The controller of its sessions.
     pub congestion: Choice,
+    /// The code point of its sessions, if it is told one.
+    pub dscp: Option<Marking>,
     /// Hosts behind it.
     pub serves: Vec<Served>,
     /// Other gateways.
@@ -121,6 +125,7 @@ impl GatewayConfig {
         let settings = settings(&place, &gateway, &limits)?;
         let serves = serves(&place, &gateway)?;
         let congestion = congestion(&place, gateway.congestion.as_ref())?;
+        let dscp = marking(&place, gateway.dscp.as_ref())?;
         let tun = tun(&place, gateway.tun)?;
         let peers = peers(&place, directory, peer)?;
         let mark = gateway.mark.map_or(Ok(MARK), |mark| match *mark.as_ref() {
@@ -139,6 +144,7 @@ impl GatewayConfig {
             mark,
             status: gateway.status.map(|status| directory.join(status)),
             congestion,
+            dscp,
             serves,
             peers,
             rules: Rules { rules: rule },
@@ -204,7 +210,10 @@ impl GatewayConfig {
             identity: handshake::Identity::from_secret(*identity.secret().expose()),
             suites: Suites::SECURE,
             seed,
-            connection: byway_engine::Config::default(),
+            connection: byway_engine::Config {
+                dscp: marking::dscp(self.dscp, &self.congestion.name),
+                ..byway_engine::Config::default()
+            },
             congestion: self.congestion.clone(),
             peers: self.peers.iter().map(peer).collect(),
             rules: self.rules.clone(),
@@ -385,6 +394,14 @@ fn congestion(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Choic
         Ok(choice)
     });
     chosen.map_err(|error: ChoiceError| place.at(told.span(), &error.to_string()))
+}
+
+fn marking(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Option<Marking>, ConfigError> {
+    let Some(told) = told else { return Ok(None) };
+    Marking::from_str(told.as_ref(), false).map(Some).map_err(|_| {
+        let what = format!("sessions are not marked as `{}`: choose one of le, none", told.as_ref());
+        place.at(told.span(), &what)
+    })
 }
 
 fn tun(place: &Place<'_>, told: Option<Spanned<String>>) -> Result<String, ConfigError> {

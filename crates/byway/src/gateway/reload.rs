@@ -18,6 +18,7 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
         ("mark", running.mark != fresh.mark),
         ("status", running.status != fresh.status),
         ("congestion", running.congestion != fresh.congestion),
+        ("dscp", running.dscp != fresh.dscp),
         ("serves", running.serves != fresh.serves),
         ("[[peer]]", running.peers != fresh.peers),
         ("observe", running.settings.observe != settings.observe),
@@ -106,6 +107,7 @@ to-ports = [873]
             ("mark", "relays = \"any\"\nmark", "relays"),
             ("mark", "timer = \"hir-relative\"\nmark", "timer"),
             ("mark", "congestion = \"hir\"\nmark", "congestion"),
+            ("mark", "dscp = \"none\"\nmark", "dscp"),
             ("mark", "dead-after = \"9s\"\nmark", "dead-after"),
         ] {
             assert_eq!(told(&running, from, to), (vec![what], false));

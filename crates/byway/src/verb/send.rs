@@ -5,6 +5,7 @@ use super::toggle::Toggle;
 use crate::args::Global;
 use crate::args::verbs::{Priority, Send};
 use crate::exit::{Exit, Failure};
+use crate::marking::dscp;
 use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
 use crate::state::StateDir;
@@ -57,6 +58,8 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             false => Payload::Tree { paths: paths.clone(), keep_modes: arguments.keep_modes },
         };
         let destinations = destinations(&ticket, &relays);
+        let controller = controller(arguments)?;
+        let dscp = dscp(arguments.dscp, controller.name());
         Ok(SendingPlan {
             identity: state.identity()?,
             journals: Some(state.sending()),
@@ -65,8 +68,8 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             ticket: ticket.clone(),
             relays: relays.clone(),
             payload,
-            controller: controller(arguments)?,
-            config: Config { cap: arguments.bwlimit.up, ..Config::default() },
+            controller,
+            config: Config { cap: arguments.bwlimit.up, dscp, ..Config::default() },
         })
     };
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;

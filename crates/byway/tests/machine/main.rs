@@ -12,6 +12,7 @@ mod emulated_gateways;
 mod files;
 mod floods;
 mod gateway;
+mod marks;
 mod namespaces;
 mod newcomer;
 mod pages;
@@ -39,6 +40,7 @@ fn main() {
         refusals::tests(),
         plumbing::tests(),
         sources::tests(),
+        marks::tests(),
         crowd::tests(),
     ];
     common::machine::conclude(tests.into_iter().flatten().collect());

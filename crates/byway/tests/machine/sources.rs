@@ -33,13 +33,13 @@ pub fn tests() -> Vec<Trial> {
 }
 
 /// A sender, a receiver, and a line between them: `e0`, 10.88.0.1, and `e1`, 10.88.0.2.
-struct Hosts {
-    spaces: Spaces,
-    place: Place,
+pub(super) struct Hosts {
+    pub(super) spaces: Spaces,
+    pub(super) place: Place,
 }
 
 impl Hosts {
-    fn new(tag: &str) -> Self {
+    pub(super) fn new(tag: &str) -> Self {
         let spaces = Spaces::new(tag, &["snd", "rcv"]);
         spaces.line([("snd", "e0", "10.88.0.1"), ("rcv", "e1", "10.88.0.2")]);
         spaces.wait("snd", "e0");
@@ -58,12 +58,12 @@ impl Hosts {
         self.spaces.wait(host, "docker0");
     }
 
-    fn ip(&self, host: &str, words: &str) {
+    pub(super) fn ip(&self, host: &str, words: &str) {
         let words: Vec<&str> = words.split(' ').collect();
         self.spaces.says(host, &[&["ip"], words.as_slice()].concat());
     }
 
-    fn start(&self, host: &str, arguments: &[&str]) -> Running {
+    pub(super) fn start(&self, host: &str, arguments: &[&str]) -> Running {
         let mut command = self.spaces.on(host);
         command.arg(BYWAY).args(arguments).env("BYWAY_STATE_DIR", self.place.path(host));
         command.current_dir(self.place.path(""));

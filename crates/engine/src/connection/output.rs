@@ -11,7 +11,7 @@ use crate::path::send::Outbound;
 use byway_wire::frame::ack::AckWriter;
 use byway_wire::frame::{self, Frame, PathHint};
 use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, OVERHEAD, STAMP_LEN, TAG_LEN};
-use byway_wire::{Duration, Ecn, Instant, Out, PathId, Transmit, Writer};
+use byway_wire::{Dscp, Duration, Ecn, Instant, Out, PathId, Transmit, Writer};
 
 /// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
 const MOST_ECHO: usize = 256;
@@ -332,10 +332,12 @@ impl Connection {
         path.spend((size + phantom) as u64);
         let capable = path.send.timeouts() == 0 && path.send.ecn.is_used();
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+        let dscp = if path.send.passage.is_used() { self.config.dscp } else { Dscp::BestEffort };
         Some(Transmit {
             local: path.route.local,
             remote: path.route.remote,
             ecn,
+            dscp,
             size,
             segment: segment.min(size),
             phantom,

@@ -560,6 +560,7 @@ fn send_plain(now: Instant, route: &Route, packet: &[u8], out: &mut Out<'_>) -> 
         local: route.local,
         remote: route.remote,
         ecn: byway_wire::Ecn::NotEct,
+        dscp: byway_wire::Dscp::BestEffort,
         size,
         segment: size,
         phantom: 0,

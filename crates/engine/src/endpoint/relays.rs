@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::frame::RelayOffer;
 use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Hop, Notice, Reason, RelayClock, Word};
-use byway_wire::{Duration, Ecn, Instant, Local, Out, Transmit, Writer};
+use byway_wire::{Dscp, Duration, Ecn, Instant, Local, Out, Transmit, Writer};
 use core::net::SocketAddr;
 
 /// A greeting that is not answered is repeated after this, doubling, and given up after `TRIES`.
@@ -494,7 +494,15 @@ fn write_greeting(relay: &Relay, out: &mut Out<'_>) -> Option<Transmit> {
     Greet { nonce: relay.nonce, grant: relay.grant }.write(&mut writer);
     out.buffer.get_mut(..GREET_LEN)?.copy_from_slice(&greeting);
     let (local, remote) = (relay.local, relay.address);
-    Some(Transmit { local, remote, ecn: Ecn::NotEct, size: GREET_LEN, segment: GREET_LEN, phantom: 0 })
+    Some(Transmit {
+        local,
+        remote,
+        ecn: Ecn::NotEct,
+        dscp: Dscp::BestEffort,
+        size: GREET_LEN,
+        segment: GREET_LEN,
+        phantom: 0,
+    })
 }
 
 /// Addresses of a relay that can be one's. Who names a relay on loopback to this side means this host.

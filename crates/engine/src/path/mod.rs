@@ -6,6 +6,7 @@ pub mod ecn;
 pub mod ledger;
 pub mod mtu;
 pub mod pacer;
+pub mod passage;
 pub mod receive;
 pub mod rtt;
 pub mod send;

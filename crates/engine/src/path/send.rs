@@ -5,6 +5,7 @@ use super::ecn::Validation;
 use super::ledger::{Entry, Fate, Ledger};
 use super::mtu::Mtu;
 use super::pacer::Pacer;
+use super::passage::Passage;
 use super::rtt::Rtt;
 use crate::data::Carried;
 use alloc::vec::Vec;
@@ -47,6 +48,8 @@ pub struct SendPath {
     pub totals: Totals,
     /// Whether its marks mean anything.
     pub ecn: Validation,
+    /// Whether it carries packets of lower effort.
+    pub passage: Passage,
     /// Round-trip time.
     pub rtt: Rtt,
     largest_acked: Option<u64>,
@@ -140,6 +143,7 @@ impl SendPath {
             pacer: Pacer::new(now, mtu.current() as u64),
             mtu,
             ecn: Validation::default(),
+            passage: Passage::default(),
             totals: Totals::default(),
             delay: DelayClock::default(),
             one_way: None,
@@ -325,6 +329,7 @@ impl SendPath {
         }
         if progress.packets > 0 {
             self.timeouts = 0;
+            self.passage.on_ack();
             self.totals.acked += u64::from(progress.packets);
             self.totals.acked_bytes += progress.bytes;
             self.delivered = (self.delivered.0 + progress.bytes, now);
@@ -485,6 +490,7 @@ impl SendPath {
     /// best. If ACKs come after all it is undone.
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<Losses> {
         self.timeouts = self.timeouts.saturating_add(1);
+        self.passage.on_timeout();
         self.totals.timeouts += 1;
         let mut losses = None;
         for number in self.ledger.base()..self.next_number() {
@@ -508,6 +514,7 @@ impl SendPath {
         self.one_way = None;
         self.reorder_time = Duration::ZERO;
         self.ecn = Validation::default();
+        self.passage = Passage::default();
         self.timeouts = 0;
     }
 

@@ -19,6 +19,7 @@ mod interop;
 mod laws;
 mod lengths;
 mod literal;
+mod marks;
 mod memory;
 mod paths;
 mod relays;

@@ -15,7 +15,7 @@ use byway_sim::tcp::Packets;
 use byway_sim::topology::Direction;
 use byway_sim::{Handle, Random, World};
 use byway_wire::relay::Word;
-use byway_wire::{Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Dscp, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use core::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -126,7 +126,15 @@ impl Machine for Gate {
             let size = bytes.len();
             let Some(room) = out.buffer.get_mut(..size) else { continue };
             room.copy_from_slice(&bytes);
-            return Some(Transmit { local, remote, ecn: Ecn::NotEct, size, segment: size, phantom: data });
+            return Some(Transmit {
+                local,
+                remote,
+                ecn: Ecn::NotEct,
+                dscp: Dscp::BestEffort,
+                size,
+                segment: size,
+                phantom: data,
+            });
         }
         self.gateway.transmit(now, out)
     }

@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use byway_net::{Clock, Flow, Owner, Socket, spawn};
-use byway_wire::{Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, SendError, Transmit};
+use byway_wire::{Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, SendError, Transmit};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -41,7 +41,15 @@ pub struct Notebook {
 
 impl Notebook {
     pub fn say(&mut self, remote: SocketAddr, ecn: Ecn, segment: usize, bytes: &[u8]) {
-        let transmit = Transmit { local: Local(0), remote, ecn, size: bytes.len(), segment, phantom: 0 };
+        let transmit = Transmit {
+            local: Local(0),
+            remote,
+            ecn,
+            dscp: Dscp::BestEffort,
+            size: bytes.len(),
+            segment,
+            phantom: 0,
+        };
         self.to_send.push_back((transmit, bytes.to_vec()));
     }
 }
@@ -122,6 +130,7 @@ impl Machine for Asker {
             local: Local(0),
             remote: self.peer,
             ecn: Ecn::Ect0,
+            dscp: Dscp::BestEffort,
             size,
             segment: self.size,
             phantom: 0,
@@ -156,7 +165,7 @@ impl Machine for Echo {
             out.buffer[size..size + segment].copy_from_slice(&next.2);
             size += segment;
         }
-        Some(Transmit { local: Local(0), remote, ecn, size, segment, phantom: 0 })
+        Some(Transmit { local: Local(0), remote, ecn, dscp: Dscp::BestEffort, size, segment, phantom: 0 })
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -181,6 +190,7 @@ impl Machine for Flood {
             local: Local(0),
             remote: self.sink,
             ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
             size: 1_200,
             segment: 1_200,
             phantom: 0,

@@ -2,7 +2,7 @@
 
 use crate::common::{Notebook, PATIENCE, socket};
 use byway_net::{Clock, Flow, Owner, Socket, spawn};
-use byway_wire::{Ecn, Instant, LinkChange, Local, Transmit};
+use byway_wire::{Dscp, Ecn, Instant, LinkChange, Local, Transmit};
 use std::net::UdpSocket;
 
 /// Opens sockets one after the other, sends by each, and ends once it has heard back by as many.
@@ -25,7 +25,15 @@ impl Owner for Opener {
         while self.said < machine.links.len() {
             let local = Local(u16::try_from(self.said).unwrap());
             let remote = self.peer;
-            let transmit = Transmit { local, remote, ecn: Ecn::NotEct, size: 5, segment: 5, phantom: 0 };
+            let transmit = Transmit {
+                local,
+                remote,
+                ecn: Ecn::NotEct,
+                dscp: Dscp::BestEffort,
+                size: 5,
+                segment: 5,
+                phantom: 0,
+            };
             machine.to_send.push_back((transmit, b"hello".to_vec()));
             self.said += 1;
         }

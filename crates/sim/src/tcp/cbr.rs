@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 use byway_wire::time::nanos;
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use core::net::SocketAddr;
 
 /// A source of UDP datagrams, or their sink.
@@ -95,7 +95,15 @@ impl Machine for Cbr {
         let remote = self.to.filter(|_| core::mem::take(&mut self.pending))?;
         self.sent += 1;
         let phantom = self.size;
-        Some(Transmit { local: Local(0), remote, ecn: Ecn::NotEct, size: 0, segment: 0, phantom })
+        Some(Transmit {
+            local: Local(0),
+            remote,
+            ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
+            size: 0,
+            segment: 0,
+            phantom,
+        })
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -5,7 +5,7 @@ use super::connection::{Connection, State};
 use super::scoreboard::Piece;
 use super::segment::{ACK, FIN, PROBE, REPLY, SKIP, SYN, Segment};
 use byway_control::Sent;
-use byway_wire::{Duration, Ecn, Instant, Out, Transmit};
+use byway_wire::{Dscp, Duration, Ecn, Instant, Out, Transmit};
 
 /// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
 const PROBE_EVERY: Duration = Duration::from_millis(500);
@@ -49,6 +49,7 @@ impl Connection {
             local: self.local,
             remote: self.remote,
             ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
             size,
             segment: size,
             phantom: len as usize,

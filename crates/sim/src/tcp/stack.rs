@@ -13,7 +13,7 @@ use super::segment::{ACK, LONGEST, Opening, RST, SYN, Segment, nanos_between, st
 use super::{Demand, Flow, Received, Tag};
 use crate::random::Random;
 use byway_control::Opened;
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Out, Transmit};
 use core::net::{IpAddr, SocketAddr};
 pub(super) use onward::Onward;
 use std::cmp::Reverse;
@@ -206,7 +206,15 @@ impl Stack {
         let (local, remote, to) = self.refusals.pop_front()?;
         let segment = Segment { flags: RST, to, stamp: stamp(now), ..Segment::default() };
         let size = segment.encode(0, out.buffer)?;
-        Some(Transmit { local, remote, ecn: Ecn::NotEct, size, segment: size, phantom: 0 })
+        Some(Transmit {
+            local,
+            remote,
+            ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
+            size,
+            segment: size,
+            phantom: 0,
+        })
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

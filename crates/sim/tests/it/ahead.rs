@@ -3,7 +3,7 @@
 use crate::common::address;
 use byway_sim::queue::{CodelConfig, RedConfig};
 use byway_sim::{Counters, Discipline, LinkId, PipeConfig, World};
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -44,7 +44,15 @@ impl Machine for Talker {
     fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         let (remote, number, phantom) = self.queue.pop_front()?;
         out.buffer[..8].copy_from_slice(&number.to_be_bytes());
-        Some(Transmit { local: Local(0), remote, ecn: Ecn::Ect0, size: 8, segment: 8, phantom })
+        Some(Transmit {
+            local: Local(0),
+            remote,
+            ecn: Ecn::Ect0,
+            dscp: Dscp::BestEffort,
+            size: 8,
+            segment: 8,
+            phantom,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         self.due
@@ -201,7 +209,15 @@ impl Machine for Sender {
     fn wake(&mut self, _: Instant) {}
     fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
         let (remote, phantom) = self.0.take()?;
-        Some(Transmit { local: Local(0), remote, ecn: Ecn::NotEct, size: 0, segment: 0, phantom })
+        Some(Transmit {
+            local: Local(0),
+            remote,
+            ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
+            size: 0,
+            segment: 0,
+            phantom,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         None

@@ -9,7 +9,7 @@ use byway_sim::queue::{CodelConfig, RedConfig};
 use byway_sim::tcp::{Cbr, Flow, Host, Options, Serve, Subflow, SubflowReport};
 use byway_sim::{Discipline, DropReason, LinkEvent, LinkFact, LinkId, PipeConfig, Way, World};
 use byway_wire::time::nanos;
-use byway_wire::{Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -39,7 +39,15 @@ impl Machine for Timed {
         self.packets.front().filter(|packet| packet.0 <= self.now)?;
         let (_, phantom) = self.packets.pop_front()?;
         let ecn = if phantom % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
-        Some(Transmit { local: Local(0), remote: self.to, ecn, size: 0, segment: 0, phantom })
+        Some(Transmit {
+            local: Local(0),
+            remote: self.to,
+            ecn,
+            dscp: Dscp::BestEffort,
+            size: 0,
+            segment: 0,
+            phantom,
+        })
     }
     fn deadline(&self) -> Option<Instant> {
         self.packets.front().map(|packet| packet.0)

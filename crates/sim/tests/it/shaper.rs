@@ -2,7 +2,7 @@
 
 use crate::common::{Flood, Ping, address};
 use byway_sim::{DropReason, Handle, PipeConfig, Shaper, ShaperConfig, Sharing, World};
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -150,6 +150,7 @@ impl Machine for Mail {
             local: Local(0),
             remote,
             ecn,
+            dscp: Dscp::BestEffort,
             size: payload.len(),
             segment: payload.len(),
             phantom: 0,

@@ -6,7 +6,7 @@ use byway_sim::{
     World,
 };
 use byway_wire::{
-    Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, SendErrorKind, Transmit,
+    Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, SendErrorKind, Transmit,
 };
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -154,6 +154,7 @@ impl Machine for Endless {
             local: Local(0),
             remote: self.0,
             ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
             size: 10,
             segment: 10,
             phantom: 0,
@@ -335,6 +336,7 @@ impl Machine for Notes {
             local: Local(1),
             remote,
             ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
             size: self.size,
             segment: self.size,
             phantom: 0,

@@ -110,6 +110,7 @@ fn a_mistake_is_told_with_its_line() {
             6,
             "relays are not used as `some`: choose one of prefer, exclude, any",
         ),
+        ("mark", "dscp = \"cs1\"\nmark", 6, "sessions are not marked as `cs1`: choose one of le, none"),
         (
             "mark",
             "timer = \"hir\"\nmark",
@@ -184,7 +185,17 @@ fn a_file_becomes_a_gateway() {
         (site.congestion.to_string().as_str(), site.serial, site.peers.len()),
         ("hir:packets=20", 7, 1)
     );
+    assert_eq!(site.connection.dscp, byway_wire::Dscp::BestEffort);
     assert!(byway_gateway::site::Gateway::new(site).is_ok());
+    for (told, expected) in [
+        ("", byway_wire::Dscp::LowerEffort),
+        ("dscp = \"none\"\n", byway_wire::Dscp::BestEffort),
+        ("congestion = \"mpath\"\n", byway_wire::Dscp::BestEffort),
+        ("congestion = \"mpath\"\ndscp = \"le\"\n", byway_wire::Dscp::LowerEffort),
+    ] {
+        let config = read(&format!("[gateway]\nserves = [\"10.0.0.0/8\"]\n{told}")).unwrap();
+        assert_eq!(config.site(&identity([5; 32]), [6; 32], 7).unwrap().connection.dscp, expected, "{told}");
+    }
     let own = identity([5; 32]);
     let config = read(&whole().replace(PEER, &own.public().to_string())).unwrap();
     let error = config.site(&own, [6; 32], 7).unwrap_err();

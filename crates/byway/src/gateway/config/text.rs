@@ -55,6 +55,7 @@ pub(super) struct GatewayText {
     pub status: Option<PathBuf>,
     pub serves: Spanned<Vec<ServedText>>,
     pub congestion: Option<Spanned<String>>,
+    pub dscp: Option<Spanned<String>>,
     #[serde(default)]
     pub fail_closed: bool,
     #[serde(default)]

@@ -59,7 +59,50 @@ fn rule(status: &Value, place: usize) -> (u64, u64) {
     (rule["flows"].as_u64().unwrap_or_default(), rule["bytes"].as_u64().unwrap_or_default())
 }
 
-/// Each flow has other addresses, ports and marks. What is carried is what the rules say; all arrive whole, with their urgent bytes.
+/// Lets gateway `left` count what it sends to other gateways and relays, and `bob` what comes to the marked port, in IP bytes.
+fn count(sites: &Sites) {
+    let left = "table inet marks {
+        counter lower {}
+        counter plain {}
+        counter ect1 {}
+        chain outgoing {
+            type filter hook output priority 0
+            meta l4proto != udp return
+            ip ecn ect1 counter name ect1
+            ip dscp 1 counter name lower return
+            counter name plain
+        }
+    }";
+    let bob = format!(
+        "table inet marks {{
+            counter kept {{}}
+            counter changed {{}}
+            chain incoming {{
+                type filter hook input priority 0
+                tcp dport != {MARKED} return
+                ip dscp cs1 counter name kept return
+                ip6 dscp cs1 counter name kept return
+                counter name changed
+            }}
+        }}"
+    );
+    sites.bench.says("left", &["nft", left]);
+    sites.bench.says("bob", &["nft", &bob]);
+}
+
+fn counted(sites: &Sites, host: &str, counter: &str) -> u64 {
+    let said = sites.bench.says(host, &["nft", "-j", "list", "counter", "inet", "marks", counter]);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    said["nftables"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|object| object["counter"]["bytes"].as_u64())
+        .unwrap()
+}
+
+/// Each flow has other addresses, ports and marks. What is carried is what the rules say; all arrive whole, with their urgent bytes. What
+/// gateways send is of lower effort, whatever is in it, and hosts' own marks are as they were.
 pub fn classified() -> Result<(), Failed> {
     let mut sites = Sites::new(PLAN);
     let relays = [sites.relay("one"), sites.relay("two")];
@@ -69,6 +112,7 @@ pub fn classified() -> Result<(), Failed> {
         sites.bench.says(host, &["sysctl", "-qw", "net.ipv4.tcp_ecn=1"]);
     }
     mark(&sites, "alice", MARKED);
+    count(&sites);
     sites.start_both(3);
     let [there, back] = ["bob", "alice"].map(|host| v6(&sites, host));
     let [bob, alice] = ["bob", "alice"].map(|host| sites.bench.address(host));
@@ -104,6 +148,11 @@ pub fn classified() -> Result<(), Failed> {
         assert_eq!((flows - flows_before, named), (carried.into(), carried), "{from} {to} {port}: {after}");
         assert_eq!(bytes - bytes_before > MUCH, carried, "{from} {to} {port}: {after}");
     }
+    let [lower, plain, ect1] = ["lower", "plain", "ect1"].map(|name| counted(&sites, "left", name));
+    // Handshakes and greetings are plain, and few.
+    assert!(lower > 4 * MUCH && plain > 0 && plain < MUCH / 100 && ect1 == 0, "{lower} {plain} {ect1}");
+    let [kept, changed] = ["kept", "changed"].map(|name| counted(&sites, "bob", name));
+    assert!(kept > 2 * MUCH && changed == 0, "{kept} {changed}");
     for status in ["left", "right"].map(|host| sites.status(host)) {
         for counter in ["failed_open", "too_large", "forbidden", "malformed"] {
             assert_eq!(status["counters"][counter], 0, "{status}");

@@ -12,7 +12,7 @@ use byway_gateway::{Prefix, Segment, State};
 use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
 use byway_sim::{Handle, LinkId, PipeConfig, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
-use byway_wire::{Datagram, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use host::Host;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -108,6 +108,7 @@ impl Machine for Site {
                 local: PLAIN,
                 remote: self.plain_to,
                 ecn: Ecn::NotEct,
+                dscp: Dscp::BestEffort,
                 size: packet.len(),
                 segment: packet.len(),
                 phantom: 0,

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use byway_sim::Node;
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -91,6 +91,7 @@ impl Machine for Ping {
             local: Local(0),
             remote,
             ecn: Ecn::Ect0,
+            dscp: Dscp::BestEffort,
             size: self.size,
             segment: self.size,
             phantom: 0,
@@ -169,7 +170,15 @@ impl Machine for Flood {
         self.left -= run as u64;
         let size = run * self.size;
         out.buffer[..size].fill(self.left as u8);
-        Some(Transmit { local: Local(0), remote, ecn: Ecn::Ect0, size, segment: self.size, phantom: 0 })
+        Some(Transmit {
+            local: Local(0),
+            remote,
+            ecn: Ecn::Ect0,
+            dscp: Dscp::BestEffort,
+            size,
+            segment: self.size,
+            phantom: 0,
+        })
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -1,0 +1,42 @@
+//! Which code point a session's packets get.
+
+use byway_control::Class;
+use byway_wire::Dscp;
+use clap::ValueEnum;
+
+/// What `--dscp`, and `dscp` in a gateway's file, take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Marking {
+    /// Lower effort (LE, RFC 8622)
+    Le,
+    /// Best effort, as most traffic
+    None,
+}
+
+/// The code point of sessions under the controller that is called `congestion`: the one that was asked for. Without such a wish the class
+/// `background` asks networks too for lower effort, and nobody else does.
+#[must_use]
+pub fn dscp(asked: Option<Marking>, congestion: &str) -> Dscp {
+    match asked {
+        Some(Marking::Le) => Dscp::LowerEffort,
+        Some(Marking::None) => Dscp::BestEffort,
+        None if congestion == Class::Background.default_name() => Dscp::LowerEffort,
+        None => Dscp::BestEffort,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn background_alone_asks_for_lower_effort_unless_told_otherwise() {
+        for (name, _) in byway_control::NAMES {
+            let class = Class::Background.default_name();
+            let expected = if *name == class { Dscp::LowerEffort } else { Dscp::BestEffort };
+            assert_eq!(dscp(None, name), expected, "{name}");
+            assert_eq!(dscp(Some(Marking::Le), name), Dscp::LowerEffort, "{name}");
+            assert_eq!(dscp(Some(Marking::None), name), Dscp::BestEffort, "{name}");
+        }
+    }
+}
