@@ -1,5 +1,6 @@
 //! The arguments of `byway lab`.
 
+use byway_lab::scoreboard::{Half, Only};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -20,7 +21,8 @@ Examples:
   byway lab up twosites.toml              a plan's network on this machine: hosts become network namespaces
   byway lab exec alice -- iperf3 -c bob   a program on one of its hosts
   byway lab down                          everything gone
-  byway lab harm                          what people's requests wait for beside bulk transfers, byway's and the kernel's")]
+  byway lab harm                          what people's requests wait for beside bulk transfers, byway's and the kernel's
+  byway lab scoreboard --quick            laws for the background against each other, on many lines")]
 pub struct Lab {
     /// What to do.
     #[command(subcommand)]
@@ -44,6 +46,8 @@ pub enum LabCommand {
     Bench(LabBench),
     /// Measure what small requests wait for beside bulk transfers, on an emulated link
     Harm(LabHarm),
+    /// Hold laws for the background against each other on a grid of simulated lines
+    Scoreboard(LabScoreboard),
     /// List the networks that a plan can name
     Topologies,
     /// List the congestion controllers that a plan, `--congestion` and gateways can name, with their options
@@ -188,6 +192,48 @@ pub struct LabHarm {
     /// Also write what happened on every path and link, by sample, and of each request, as JSON lines, to this directory
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,
+}
+
+/// `byway lab scoreboard`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway lab scoreboard --quick                      some 60 scenes, in three minutes
+  byway lab scoreboard --seeds 5                    all of the grid; what is there already is not run again
+  byway lab scoreboard --only line=10m-20ms-50p --only beside=requests --rows
+  byway lab scoreboard --quick --laws background,session:ledbat++
+
+A cell is a line, who else is on it, how many background transfers there are, and their law. Each cell is a row: harm, share of the
+rest, time to fill an idle line, Jain's index, what a bulk flow keeps. Rows are appended to a file as cells end, so a run that was
+stopped goes on where it was. Exit code 1 if the product's class misses a bound that it is not known to miss.")]
+pub struct LabScoreboard {
+    /// Some 60 scenes instead of the whole grid
+    #[arg(long)]
+    pub quick: bool,
+    /// Who transfers: laws of the board, session:CONTROLLER or tcp:CONTROLLER [default: all of the board]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub laws: Vec<String>,
+    /// Only these cells: line=PREFIX, beside=NAME, transfers=N or law=NAME, several values with commas; repeatable
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub only: Vec<Only>,
+    /// Only the lines on which constants may be chosen (tune), or on which they are judged (judge)
+    #[arg(long, value_name = "HALF", value_parser = parse_half)]
+    pub half: Option<Half>,
+    /// How many seeds; what is shown and judged is the median
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub seeds: u64,
+    /// How many cells at once [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Print each cell's figures, however many there are
+    #[arg(long)]
+    pub rows: bool,
+    /// Print the plans of the cells instead of running them
+    #[arg(long)]
+    pub plan: bool,
+    /// Directory for rows and the picture
+    #[arg(long, value_name = "DIR", default_value = "byway-lab/scoreboard")]
+    pub out: PathBuf,
 }
 
 /// `byway lab serve`
@@ -355,6 +401,14 @@ fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
             Ok((axis.to_owned(), values.split(',').map(|value| value.trim().to_owned()).collect()))
         }
         _ => Err(format!("`{text}`: expected for example congestion=harp,mpath")),
+    }
+}
+
+fn parse_half(text: &str) -> Result<Half, String> {
+    match text {
+        "tune" => Ok(Half::Tune),
+        "judge" => Ok(Half::Judge),
+        _ => Err("expected tune or judge".to_owned()),
     }
 }
 

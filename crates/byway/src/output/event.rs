@@ -63,6 +63,8 @@ pub enum Event {
     },
     /// What requests waited for beside bulk transfers.
     Harm(Harm),
+    /// A cell of the scoreboard.
+    Cell(byway_lab::scoreboard::Row),
     /// A random world that broke a law.
     Finding {
         /// Its seed.
@@ -212,6 +214,19 @@ pub enum Outcome {
         passed: usize,
         /// Of those, the ones that the machine was too busy to judge.
         inaccurate: usize,
+    },
+    /// `lab scoreboard`.
+    Scoreboard {
+        /// Cells that have a row.
+        cells: usize,
+        /// Of those, the ones that were run now.
+        ran: usize,
+        /// Bounds that hold.
+        held: usize,
+        /// Bounds that are missed for a reason that is known.
+        known: usize,
+        /// Bounds that are missed.
+        missed: usize,
     },
     /// `lab fuzz`.
     Fuzz {

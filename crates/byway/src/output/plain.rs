@@ -73,7 +73,11 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
         Event::Counters(counters) => Some(counters.to_string()),
         Event::Progress(_) | Event::Path(_) => None,
         // The lab answers with tables.
-        Event::Experiment(_) | Event::Harm(_) | Event::Bench { .. } | Event::Finding { .. } => None,
+        Event::Experiment(_)
+        | Event::Harm(_)
+        | Event::Cell(_)
+        | Event::Bench { .. }
+        | Event::Finding { .. } => None,
     }
 }
 

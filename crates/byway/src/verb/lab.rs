@@ -9,6 +9,7 @@ mod harm;
 mod known;
 mod place;
 mod run;
+mod scoreboard;
 mod show;
 mod site;
 
@@ -27,6 +28,7 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::Fuzz(arguments) => fuzz::run(arguments, output),
         LabCommand::Bench(arguments) => bench::run(arguments, output),
         LabCommand::Harm(arguments) => harm::run(arguments, output),
+        LabCommand::Scoreboard(arguments) => scoreboard::run(arguments, output),
         LabCommand::Topologies => known::topologies(output),
         LabCommand::Controllers => known::controllers(output),
         LabCommand::Up(arguments) => emulated::up(arguments, output),

@@ -38,3 +38,34 @@ fn a_plan_with_figures_alone_still_has_a_table() {
     assert!(text.starts_with("bulk in Mbit/s\n"), "{text}");
     assert!(place.path("byway-lab/mine/figure-1.svg").is_file());
 }
+
+#[test]
+fn a_scoreboard_that_was_stopped_goes_on_where_it_was() {
+    let place = Place::new();
+    let board = |laws: &str| {
+        let only = ["line=1m-60ms-10p", "beside=nobody", "transfers=1"].map(|only| ["--only", only]).concat();
+        let fixed = ["lab", "scoreboard", "--out", "board", "--jobs", "1", "--laws", laws];
+        let run = place.run("here", &[&fixed, only.as_slice()].concat());
+        run.succeeded();
+        (String::from_utf8(run.stdout).unwrap(), run.stderr)
+    };
+    let rows = || fs::read_to_string(place.path("board/rows.jsonl")).unwrap();
+    let (_, told) = board("cubic");
+    assert!(told.contains("1 cells, 0 of them are there already"), "{told}");
+    let one = rows();
+    // A second law, and a program that was killed while it wrote a row.
+    fs::write(place.path("board/rows.jsonl"), one.clone() + &one[..one.len() / 2]).unwrap();
+    let (text, told) = board("cubic,nice");
+    assert!(told.contains("2 cells, 1 of them are there already"), "{told}");
+    assert!(text.contains("beside nobody") && text.contains("2 cells, 1 of them run"), "{text}");
+    let two = rows();
+    assert!(two.starts_with(&one) && two.lines().count() == 3, "{two}");
+    let (again, _) = board("cubic,nice");
+    assert!(again.contains("2 cells, 0 of them run"), "{again}");
+    assert_eq!(rows(), two);
+    let table = fs::read_to_string(place.path("board/rows.csv")).unwrap();
+    assert_eq!(table.lines().count(), 3, "{table}");
+    place.run("here", &["lab", "scoreboard", "--laws", "cubik"]).failed(2, "did you mean `cubic`");
+    let none = place.run("here", &["lab", "scoreboard", "--only", "line=11m"]);
+    assert!(none.stderr.contains("nothing in the grid is 11m"), "{}", none.stderr);
+}

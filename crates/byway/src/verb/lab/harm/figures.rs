@@ -1,6 +1,7 @@
 //! What two runs say together: requests alone, and the same beside transfers.
 
 use byway_lab::Record;
+use byway_lab::filling::{self, at};
 use byway_lab::record::{LinkRecord, RequestRecord};
 use byway_lab::waiting;
 
@@ -9,8 +10,6 @@ pub(super) const MEDIAN: f64 = 1.25;
 pub(super) const P90: f64 = 1.40;
 pub(super) const SHARE: f64 = 0.80;
 pub(super) const REGAIN: f64 = 10.0;
-/// The part of the link that transfers are to have again.
-const MOST_OF_IT: f64 = 0.9;
 
 /// What requests waited for, and what the transfers had.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,21 +91,9 @@ fn share(alone: &Record, beside: &Record, start: f64, end: f64) -> Option<f64> {
     (left > 0.0).then(|| files as f64 / left)
 }
 
-/// How long after `end` a second has passed in which the link carried so much of its rate.
+/// How long after `end` the transfers have had the link for a second.
 fn regain(link: &LinkRecord, sample: f64, end: f64) -> Option<f64> {
-    let window = (1.0 / sample).round() as usize;
-    let first = (end / sample).ceil() as usize;
-    let enough = MOST_OF_IT * link.rate as f64 / 8.0 * window as f64 * sample;
-    (first..link.sent.len().saturating_sub(window)).find_map(|from| {
-        let (before, after) = (link.sent.get(from)?, link.sent.get(from + window)?);
-        (after.saturating_sub(*before) as f64 >= enough).then(|| (from + window) as f64 * sample - end)
-    })
-}
-
-/// A cumulative series at a time.
-fn at(series: &[u64], sample: f64, seconds: f64) -> u64 {
-    let place = (seconds / sample).round() as usize;
-    series.get(place).or(series.last()).copied().unwrap_or(0)
+    filling::filled_after(&link.sent, sample, end, |from, to| link.rate as f64 / 8.0 * (to - from))
 }
 
 #[cfg(test)]

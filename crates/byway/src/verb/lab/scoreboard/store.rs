@@ -1,0 +1,93 @@
+//! Rows in a file, which grows by one as each cell ends.
+
+use anyhow::{Context as _, Result};
+use byway_lab::scoreboard::{Cell, Figure, Foreground, Key, Row, rows};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The rows of one program. The file may hold those of others, which stay.
+pub(super) struct Store {
+    directory: PathBuf,
+    file: File,
+    rows: BTreeMap<Key, Row>,
+}
+
+impl Store {
+    /// Opens the file in `directory`, or makes it.
+    pub(super) fn open(directory: &Path, program: &str) -> Result<Self> {
+        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+        let path = path(directory);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        };
+        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            // Whoever wrote it was killed in the middle of a row.
+            file.write_all(b"\n")?;
+        }
+        let own = rows(&text).into_iter().filter(|row| row.program == program);
+        Ok(Self { directory: directory.to_owned(), file, rows: own.map(|row| (row.key(), row)).collect() })
+    }
+
+    /// Where rows are.
+    pub(super) fn file(&self) -> PathBuf {
+        path(&self.directory)
+    }
+
+    /// Whether there is a row.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.rows.contains_key(key)
+    }
+
+    /// Adds a row, and writes it.
+    pub(super) fn add(&mut self, row: Row) -> Result<()> {
+        let mut line = serde_json::to_vec(&row)?;
+        line.push(b'\n');
+        self.file.write_all(&line)?;
+        self.rows.insert(row.key(), row);
+        Ok(())
+    }
+
+    /// The rows of `cells`, in their order, as far as they are there.
+    pub(super) fn rows(&self, cells: &[Cell]) -> Vec<Row> {
+        cells.iter().filter_map(|cell| self.rows.get(&cell.key()).cloned()).collect()
+    }
+
+    /// Writes rows as a table for spreadsheets.
+    pub(super) fn write_table(&self, rows: &[Row]) -> Result<()> {
+        let file = self.directory.join("rows.csv");
+        fs::write(&file, csv(rows)).with_context(|| file.display().to_string())
+    }
+}
+
+fn path(directory: &Path) -> PathBuf {
+    directory.join("rows.jsonl")
+}
+
+/// Comma-separated values: `inf` is never, nothing makes no sense there.
+fn csv(rows: &[Row]) -> String {
+    let mut text = "line,half,beside,transfers,law,seed".to_owned();
+    Figure::ALL.iter().for_each(|figure| text += &format!(",{}", figure.name()));
+    text += ",packets,seconds,cpu_seconds,trace,commit,cell\n";
+    for row in rows {
+        let half = format!("{:?}", row.half).to_lowercase();
+        let _ =
+            write!(text, "{},{half},{},{},{},{}", row.line, row.foreground, row.transfers, row.law, row.seed);
+        let foreground = Foreground::ALL.into_iter().find(|foreground| foreground.name() == row.foreground);
+        for figure in Figure::ALL {
+            let value = foreground.and_then(|foreground| figure.of(&row.figures, foreground));
+            text += &value.map_or_else(|| ",".to_owned(), |value| format!(",{value:.4}"));
+        }
+        let _ = writeln!(
+            text,
+            ",{},{},{:.3},{},{},{}",
+            row.packets, row.seconds, row.cpu_seconds, row.trace, row.commit, row.cell
+        );
+    }
+    text
+}

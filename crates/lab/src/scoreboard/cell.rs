@@ -1,0 +1,288 @@
+//! A cell: a scene, a law and a seed. It becomes a row.
+
+use super::grid::{Half, Law, Scene};
+use super::measure::{Figures, figures};
+use super::world::{plan, setup};
+use crate::record::Record;
+use crate::world::{self, RunError};
+use core::sync::atomic::{AtomicBool, Ordering};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Where, beside whom, how many.
+    pub scene: Scene,
+    /// Who.
+    pub law: Law,
+    /// With this seed.
+    pub seed: u64,
+}
+
+/// Why a cell has no row.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CellError {
+    /// Its plan is none: the board is wrong.
+    #[error("{0}")]
+    Plan(String),
+    /// Its world is none, or somebody wanted it to end.
+    #[error("{scene}, {law}: {error}")]
+    Run {
+        /// Which.
+        scene: String,
+        /// Whose.
+        law: String,
+        /// Why.
+        error: Box<RunError>,
+    },
+}
+
+/// What came of a cell. The same cell and program give the same row, but for `cpu_seconds`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The commit of the program, for people.
+    pub commit: String,
+    /// What tells one program from another.
+    pub program: String,
+    /// The cell: a hash of its plan, in which its law is.
+    pub cell: String,
+    /// The line's name.
+    pub line: String,
+    /// Which half of the grid.
+    pub half: Half,
+    /// Who else was there.
+    pub foreground: String,
+    /// How many transfers.
+    pub transfers: u32,
+    /// Whose.
+    pub law: String,
+    /// The seed.
+    pub seed: u64,
+    /// Its figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Hash of all that happened.
+    pub trace: String,
+    /// Packets that links delivered.
+    pub packets: u64,
+    /// Simulated seconds.
+    pub seconds: f64,
+    /// Seconds of a processor that it took.
+    pub cpu_seconds: f64,
+}
+
+/// Which row of which program it is.
+pub type Key = (String, u64);
+
+impl Row {
+    /// See [`Cell::key`].
+    #[must_use]
+    pub fn key(&self) -> Key {
+        (self.cell.clone(), self.seed)
+    }
+}
+
+impl Cell {
+    /// What tells it from all others.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        (hash(&plan(&self.scene, Some(&self.law))), self.seed)
+    }
+
+    /// What the scene is compared with: the foreground alone. How many transfers there are makes no difference.
+    fn alone(&self) -> Key {
+        (hash(&plan(&self.scene, None)), self.seed)
+    }
+
+    fn error(&self) -> impl FnOnce(RunError) -> CellError {
+        let (scene, law) = (self.scene.to_string(), self.law.name.clone());
+        |error| CellError::Run { scene, law, error: Box::new(error) }
+    }
+}
+
+/// FNV-1a of 64 bits, in hexadecimal.
+fn hash(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// Who runs cells, and how.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// See [`Row::commit`].
+    pub commit: String,
+    /// See [`Row::program`].
+    pub program: String,
+    /// Seconds of a processor that this thread has taken so far.
+    pub cpu: fn() -> f64,
+}
+
+/// A foreground alone; whoever needs it first runs it, and others wait for that.
+type Once = Arc<Mutex<Option<Arc<Record>>>>;
+
+/// Foregrounds alone, each run once.
+#[derive(Debug, Default)]
+struct Alone(Mutex<BTreeMap<Key, Once>>);
+
+impl Alone {
+    fn of(&self, cell: &Cell, cancel: &AtomicBool) -> Result<Arc<Record>, CellError> {
+        // Whoever panicked in between has left nothing half done: a record is put there whole.
+        let place = Arc::clone(
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(cell.alone()).or_default(),
+        );
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(record) = &*place {
+            return Ok(Arc::clone(record));
+        }
+        let record = Arc::new(run_plan(&plan(&cell.scene, None), cell, cancel)?);
+        *place = Some(Arc::clone(&record));
+        Ok(record)
+    }
+}
+
+fn run_plan(text: &str, cell: &Cell, cancel: &AtomicBool) -> Result<Record, CellError> {
+    let setup = setup(text).map_err(|error| CellError::Plan(error.to_string()))?;
+    world::run(&setup, cell.seed, cancel).map_err(cell.error())
+}
+
+fn row(cell: &Cell, alone: &Alone, program: &Program, cancel: &AtomicBool) -> Result<Row, CellError> {
+    let before = (program.cpu)();
+    let alone = match cell.scene.foreground {
+        super::grid::Foreground::Nobody => None,
+        _ => Some(alone.of(cell, cancel)?),
+    };
+    let text = plan(&cell.scene, Some(&cell.law));
+    let beside = run_plan(&text, cell, cancel)?;
+    Ok(Row {
+        commit: program.commit.clone(),
+        program: program.program.clone(),
+        cell: hash(&text),
+        line: cell.scene.line.to_string(),
+        half: cell.scene.line.half,
+        foreground: cell.scene.foreground.name().to_owned(),
+        transfers: cell.scene.transfers,
+        law: cell.law.name.clone(),
+        seed: cell.seed,
+        figures: figures(&cell.scene, alone.as_deref(), &beside),
+        trace: format!("{:016x}", beside.trace),
+        packets: beside.packets,
+        seconds: beside.duration,
+        cpu_seconds: (program.cpu)() - before,
+    })
+}
+
+/// Runs cells on all cores, the most costly first; `done` gets each row as soon as it is there. Once `cancel` is set no further
+/// cell begins, and those under way stop.
+///
+/// # Errors
+/// The first cell that could not be run.
+pub fn run(
+    cells: &[Cell],
+    program: &Program,
+    cancel: &AtomicBool,
+    done: &(dyn Fn(Row) + Sync),
+) -> Result<(), CellError> {
+    let mut order: Vec<&Cell> = cells.iter().collect();
+    order.sort_by_key(|cell| core::cmp::Reverse(cell.scene.cost()));
+    let alone = Alone::default();
+    order.into_par_iter().with_max_len(1).try_for_each(|cell| {
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match row(cell, &alone, program, cancel) {
+            Ok(row) => done(row),
+            Err(CellError::Run { error, .. }) if *error == RunError::Cancelled => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    })
+}
+
+/// The rows in a file of them, as JSON lines. A line that is none, as the last one of a program that was killed, is left out.
+#[must_use]
+pub fn rows(text: &str) -> Vec<Row> {
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{Foreground, LINES};
+    use super::*;
+
+    fn program() -> Program {
+        Program { commit: "c".into(), program: "p".into(), cpu: || 1.0 }
+    }
+
+    /// The cells of the slowest line and one law: they take a second.
+    fn cells(foregrounds: &[Foreground]) -> Vec<Cell> {
+        let law = Law::named("cubic").expect("a law");
+        foregrounds
+            .iter()
+            .map(|&foreground| Scene { line: LINES[0], foreground, transfers: 1 })
+            .map(|scene| Cell { scene, law: law.clone(), seed: 3 })
+            .collect()
+    }
+
+    fn rows_of(cells: &[Cell]) -> Vec<Row> {
+        let rows = Mutex::new(Vec::new());
+        run(cells, &program(), &AtomicBool::new(false), &|row| rows.lock().expect("rows").push(row))
+            .expect("rows");
+        let mut rows = rows.into_inner().expect("rows");
+        rows.sort_by_key(Row::key);
+        rows
+    }
+
+    #[test]
+    fn the_same_cell_gives_the_same_row() {
+        let cells = cells(&[Foreground::Nobody, Foreground::Cubic]);
+        let first = rows_of(&cells);
+        assert_eq!(first.len(), 2);
+        assert_eq!(first, rows_of(&cells));
+        let mut keys: Vec<Key> = cells.iter().map(Cell::key).collect();
+        keys.sort();
+        assert_eq!(first.iter().map(Row::key).collect::<Vec<_>>(), keys);
+        let text: String =
+            first.iter().map(|row| serde_json::to_string(row).expect("a line") + "\n").collect();
+        assert_eq!(rows(&text), first);
+        // The last line of a program that was killed.
+        assert_eq!(rows(&text[..text.len() - 20]), first[..1]);
+    }
+
+    #[test]
+    fn a_cell_is_known_by_all_that_makes_it() {
+        let base = &cells(&[Foreground::Requests])[0];
+        let (mut seed, mut law, mut transfers, mut line) =
+            (base.clone(), base.clone(), base.clone(), base.clone());
+        seed.seed += 1;
+        law.law = Law::named("nice").expect("a law");
+        transfers.scene.transfers = 2;
+        line.scene.line.queue += 1;
+        for other in [seed, law, transfers, line] {
+            assert_ne!(other.key(), base.key());
+        }
+        assert_eq!(base.clone().key(), base.key());
+    }
+
+    #[test]
+    fn who_is_stopped_leaves_no_row() {
+        let cells = cells(&[Foreground::Nobody]);
+        let none = |_| panic!("a row");
+        assert_eq!(run(&cells, &program(), &AtomicBool::new(true), &none), Ok(()));
+    }
+
+    #[test]
+    fn every_scene_is_a_plan() {
+        let laws = Law::all();
+        for (place, scene) in super::super::grid::scenes(super::super::grid::Form::Full).iter().enumerate() {
+            let text = plan(scene, laws.get(place % laws.len()));
+            setup(&text).unwrap_or_else(|error| panic!("{scene}: {error}"));
+            let times = scene.times();
+            assert!(times.begin <= times.end && times.end <= times.stop, "{scene}");
+        }
+    }
+}

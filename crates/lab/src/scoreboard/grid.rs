@@ -1,0 +1,469 @@
+//! The grid: lines, foregrounds, numbers of transfers, and the laws that meet there. A line or a law is one row of a table.
+
+use core::fmt;
+
+/// How the queue before a line decides what to drop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queueing {
+    /// What finds it full.
+    DropTail,
+    /// CoDel, RFC 8289: 5 ms and 100 ms.
+    Codel,
+    /// RED, gentle, thresholds at a sixth and a half of the queue.
+    Red,
+}
+
+/// How the rate of a line changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// It stays.
+    Steady,
+    /// Every 100 ms another, evenly between half of the rate and all of it: stations come and go, and so do modulations.
+    Wifi,
+    /// Every 500 ms up or down by as much as a third, between a fifth of the rate and all of it: a radio cell with fading.
+    Lte,
+}
+
+/// Which paths a background transfer has. Foregrounds have the direct one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paths {
+    /// The direct one.
+    One,
+    /// The direct one, and one through a relay. Both share the line.
+    TwoOverOne,
+    /// The same, but the second has a line of its own, which is like the first.
+    TwoOverTwo,
+}
+
+impl Paths {
+    /// How many lines there are.
+    #[must_use]
+    pub const fn lines(self) -> u32 {
+        match self {
+            Self::One | Self::TwoOverOne => 1,
+            Self::TwoOverTwo => 2,
+        }
+    }
+}
+
+/// Constants of a law are chosen on one half of the lines and judged on the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Half {
+    /// Constants may be chosen here.
+    Tune,
+    /// Constants are only judged here.
+    Judge,
+}
+
+/// A line, the same in both directions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Line {
+    /// Rate in Mbit/s, with headers; where it changes, the most it ever is.
+    pub mbit: u32,
+    /// Round-trip time of an empty line in milliseconds.
+    pub rtt_ms: u32,
+    /// Packets that may wait, the one being sent not counted.
+    pub queue: u32,
+    /// What is dropped.
+    pub queueing: Queueing,
+    /// Tenths of a percent of the packets that are lost by chance, in each direction.
+    pub loss: u32,
+    /// Each packet is late by up to so many milliseconds, each way; none overtakes another.
+    pub jitter_ms: u32,
+    /// How the rate changes.
+    pub course: Course,
+    /// Paths of background transfers.
+    pub paths: Paths,
+    /// What it is for.
+    pub half: Half,
+    /// Whether it is in the quick form.
+    pub quick: bool,
+}
+
+const fn line(mbit: u32, rtt_ms: u32, queue: u32, half: Half) -> Line {
+    Line {
+        mbit,
+        rtt_ms,
+        queue,
+        queueing: Queueing::DropTail,
+        loss: 0,
+        jitter_ms: 0,
+        course: Course::Steady,
+        paths: Paths::One,
+        half,
+        quick: false,
+    }
+}
+
+const fn tune(mbit: u32, rtt_ms: u32, queue: u32) -> Line {
+    line(mbit, rtt_ms, queue, Half::Tune)
+}
+
+const fn judge(mbit: u32, rtt_ms: u32, queue: u32) -> Line {
+    line(mbit, rtt_ms, queue, Half::Judge)
+}
+
+impl Line {
+    const fn queueing(self, queueing: Queueing) -> Self {
+        Self { queueing, ..self }
+    }
+
+    const fn loss(self, loss: u32) -> Self {
+        Self { loss, ..self }
+    }
+
+    const fn jitter(self, jitter_ms: u32) -> Self {
+        Self { jitter_ms, ..self }
+    }
+
+    const fn course(self, course: Course) -> Self {
+        Self { course, ..self }
+    }
+
+    const fn paths(self, paths: Paths) -> Self {
+        Self { paths, ..self }
+    }
+
+    const fn quick(self) -> Self {
+        Self { quick: true, ..self }
+    }
+
+    /// What fills the line for a round trip, in packets of 1500 bytes.
+    #[must_use]
+    pub fn bdp(&self) -> f64 {
+        f64::from(self.mbit) * f64::from(self.rtt_ms) / 12.0
+    }
+
+    /// Whether nothing but its rate, its delay and its queue matters: a drop-tail queue, no faults, one path.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.queueing == Queueing::DropTail
+            && self.loss == 0
+            && self.jitter_ms == 0
+            && self.course == Course::Steady
+            && self.paths == Paths::One
+    }
+}
+
+/// Its name: `10m-20ms-50p`, and what else there is to it.
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}m-{}ms-{}p", self.mbit, self.rtt_ms, self.queue)?;
+        match self.queueing {
+            Queueing::DropTail => {}
+            Queueing::Codel => write!(f, "-codel")?,
+            Queueing::Red => write!(f, "-red")?,
+        }
+        if self.loss > 0 {
+            write!(f, "-loss.{}", self.loss)?;
+        }
+        if self.jitter_ms > 0 {
+            write!(f, "-jitter{}", self.jitter_ms)?;
+        }
+        match self.course {
+            Course::Steady => {}
+            Course::Wifi => write!(f, "-wifi")?,
+            Course::Lte => write!(f, "-lte")?,
+        }
+        match self.paths {
+            Paths::One => Ok(()),
+            Paths::TwoOverOne => write!(f, "-2over1"),
+            Paths::TwoOverTwo => write!(f, "-2over2"),
+        }
+    }
+}
+
+/// Every line, in the order of tables and pictures. Neighbours are of different halves where they can be.
+pub const LINES: &[Line] = &[
+    // Thin.
+    tune(1, 60, 10),
+    judge(1, 60, 50).quick(),
+    judge(1, 300, 25),
+    tune(2, 40, 27),
+    judge(2, 100, 17).quick(),
+    tune(4, 20, 13),
+    judge(4, 50, 50).quick(),
+    tune(4, 150, 50),
+    // As most are.
+    judge(7, 30, 35).quick(),
+    tune(10, 5, 16),
+    judge(10, 20, 20),
+    tune(10, 20, 50).quick(),
+    judge(10, 100, 83).quick(),
+    tune(10, 300, 125),
+    judge(20, 40, 20),
+    tune(30, 15, 37),
+    judge(30, 30, 300).quick(),
+    tune(50, 40, 167),
+    judge(50, 100, 100),
+    // Fast.
+    tune(100, 20, 20),
+    judge(100, 20, 50).quick(),
+    tune(100, 20, 333),
+    judge(100, 5, 42),
+    tune(100, 100, 250),
+    judge(300, 20, 100).quick(),
+    tune(300, 60, 1500),
+    judge(1000, 5, 100),
+    tune(1000, 20, 333),
+    judge(1000, 100, 2000),
+    // Managed queues.
+    tune(4, 50, 200).queueing(Queueing::Codel),
+    judge(10, 20, 300).queueing(Queueing::Codel).quick(),
+    tune(100, 20, 1000).queueing(Queueing::Codel),
+    tune(10, 20, 50).queueing(Queueing::Red),
+    judge(50, 40, 167).queueing(Queueing::Red),
+    // Random loss.
+    tune(10, 20, 50).loss(1),
+    judge(10, 100, 83).loss(5).quick(),
+    tune(100, 20, 167).loss(5),
+    // Jitter.
+    tune(10, 20, 50).jitter(1),
+    judge(10, 20, 50).jitter(3).quick(),
+    tune(10, 20, 50).jitter(8),
+    judge(50, 40, 167).jitter(3),
+    // Rates that change.
+    judge(30, 10, 100).course(Course::Wifi).quick(),
+    tune(100, 20, 333).course(Course::Wifi),
+    tune(12, 50, 200).course(Course::Lte),
+    judge(40, 40, 400).course(Course::Lte),
+    // Two paths.
+    tune(5, 40, 33).paths(Paths::TwoOverOne),
+    judge(20, 30, 50).paths(Paths::TwoOverOne),
+    tune(10, 20, 50).paths(Paths::TwoOverTwo).quick(),
+    judge(50, 40, 167).paths(Paths::TwoOverTwo),
+];
+
+/// What people do on the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Foreground {
+    /// 20 KB over CUBIC, at times by chance: `lab harm`.
+    Requests,
+    /// A chunk of a video every so often, over CUBIC.
+    Video,
+    /// One CUBIC that sends what it can for a while.
+    Cubic,
+    /// Nothing.
+    Nobody,
+}
+
+impl Foreground {
+    /// All of them, in the order of tables and pictures.
+    pub const ALL: [Self; 4] = [Self::Requests, Self::Video, Self::Cubic, Self::Nobody];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Video => "video",
+            Self::Cubic => "bulk-cubic",
+            Self::Nobody => "nobody",
+        }
+    }
+
+    /// Whether somebody waits for things, one after the other: then there are a median and a 90th percentile.
+    #[must_use]
+    pub const fn waits(self) -> bool {
+        matches!(self, Self::Requests | Self::Video)
+    }
+
+    /// Whether it is one flow that takes what it gets.
+    #[must_use]
+    pub const fn is_bulk(self) -> bool {
+        matches!(self, Self::Cubic)
+    }
+}
+
+/// How many background transfers there are at once.
+pub const TRANSFERS: [u32; 3] = [1, 2, 8];
+
+/// What a law governs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// Sessions of byway's.
+    Session,
+    /// TCP hosts as they are today: ten packets first, an ACK for every second.
+    Tcp,
+    /// TCP hosts that acknowledge each packet, as the papers simulated them.
+    Literal,
+}
+
+/// Who transfers in the background.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Law {
+    /// Its name on the board.
+    pub name: String,
+    /// What it governs.
+    pub carrier: Carrier,
+    /// The controller, as plans name it.
+    pub congestion: String,
+}
+
+/// The law of the product's class for the background.
+pub const PRODUCT: &str = byway_control::Class::Background.default_name();
+
+/// Every law: name, carrier, controller.
+const LAWS: &[(&str, Carrier, &str)] = &[
+    ("background", Carrier::Session, "background"),
+    ("harp", Carrier::Session, "harp"),
+    ("ledbat", Carrier::Tcp, "ledbat"),
+    ("ledbat++", Carrier::Tcp, "ledbat++"),
+    ("tcp-lp", Carrier::Tcp, "tcp-lp"),
+    ("nice", Carrier::Literal, "nice"),
+    ("harp-adaptive", Carrier::Literal, "harp-adaptive"),
+    ("hir", Carrier::Literal, "hir"),
+    ("cubic", Carrier::Tcp, "cubic"),
+];
+
+impl Law {
+    /// Every law of the board.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let of = |&(name, carrier, congestion): &(&str, Carrier, &str)| Self {
+            name: name.to_owned(),
+            carrier,
+            congestion: congestion.to_owned(),
+        };
+        LAWS.iter().map(of).collect()
+    }
+
+    /// The law of this name: one of the board's, or `session:CONTROLLER` or `tcp:CONTROLLER`.
+    ///
+    /// # Errors
+    /// A sentence: there is none, or its controller is none.
+    pub fn named(name: &str) -> Result<Self, String> {
+        if let Some(law) = Self::all().into_iter().find(|law| law.name == name) {
+            return Ok(law);
+        }
+        let (carrier, congestion) = match name.split_once(':') {
+            Some(("session", congestion)) => (Carrier::Session, congestion),
+            Some(("tcp", congestion)) => (Carrier::Tcp, congestion),
+            _ => {
+                let all: Vec<&str> =
+                    LAWS.iter().map(|law| law.0).chain(["session:NAME", "tcp:NAME"]).collect();
+                return Err(crate::spelling::unknown("law", name, all));
+            }
+        };
+        let choice: byway_control::Choice = congestion.parse().map_err(said)?;
+        let sender = match carrier {
+            Carrier::Session => byway_control::Sender::Session,
+            Carrier::Tcp | Carrier::Literal => byway_control::Sender::Tcp { initial_window: 10 },
+        };
+        byway_control::controller(&choice, sender, 1).map_err(said)?;
+        Ok(Self { name: name.to_owned(), carrier, congestion: congestion.to_owned() })
+    }
+}
+
+fn said(error: byway_control::ChoiceError) -> String {
+    error.to_string()
+}
+
+/// What every law meets alike: a line, who else is there, and how many transfers of the law there are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scene {
+    /// Where.
+    pub line: Line,
+    /// Who else.
+    pub foreground: Foreground,
+    /// How many.
+    pub transfers: u32,
+}
+
+/// `10m-20ms-50p/requests/8`
+impl fmt::Display for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.line, self.foreground.name(), self.transfers)
+    }
+}
+
+/// How much of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Some 60 scenes.
+    Quick,
+    /// All.
+    Full,
+}
+
+/// What the quick form has of each of its lines.
+const QUICK: [(Foreground, u32); 5] = [
+    (Foreground::Requests, 1),
+    (Foreground::Requests, 8),
+    (Foreground::Video, 1),
+    (Foreground::Cubic, 1),
+    (Foreground::Nobody, 2),
+];
+
+/// Every scene of a form, in the order of tables and pictures.
+#[must_use]
+pub fn scenes(form: Form) -> Vec<Scene> {
+    let all = LINES.iter().flat_map(|&line| {
+        Foreground::ALL.into_iter().flat_map(move |foreground| {
+            TRANSFERS.into_iter().map(move |transfers| Scene { line, foreground, transfers })
+        })
+    });
+    all.filter(|scene| match form {
+        Form::Full => true,
+        Form::Quick => scene.line.quick && QUICK.contains(&(scene.foreground, scene.transfers)),
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn lines_have_names_of_their_own_and_are_what_the_board_promises() {
+        let names: BTreeSet<String> = LINES.iter().map(Line::to_string).collect();
+        assert_eq!(names.len(), LINES.len());
+        for line in LINES {
+            assert!((1..=1000).contains(&line.mbit) && (5..=300).contains(&line.rtt_ms), "{line}");
+            assert!(line.queue >= 10 && line.jitter_ms <= 8 && line.loss <= 5, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_halves_are_alike() {
+        let of = |half, within: fn(&Line) -> bool| {
+            LINES.iter().filter(|line| line.half == half && within(line)).count()
+        };
+        for within in [
+            (|line| line.mbit < 7) as fn(&Line) -> bool,
+            |line| (7..30).contains(&line.mbit),
+            |line| (30..=100).contains(&line.mbit),
+            |line| line.mbit > 100,
+            |line| !line.is_plain(),
+        ] {
+            let (tune, judge) = (of(Half::Tune, within), of(Half::Judge, within));
+            assert!(tune >= 2 && judge >= 2 && tune.abs_diff(judge) <= 3, "{tune} and {judge}");
+        }
+    }
+
+    #[test]
+    fn the_quick_form_is_a_part_of_the_full_one() {
+        let (quick, full) = (scenes(Form::Quick), scenes(Form::Full));
+        assert!((50..=75).contains(&quick.len()), "{}", quick.len());
+        assert!(quick.iter().all(|scene| full.contains(scene)));
+        assert_eq!(full.len(), LINES.len() * Foreground::ALL.len() * TRANSFERS.len());
+    }
+
+    #[test]
+    fn a_law_is_one_of_the_board_or_any_controller() {
+        for law in Law::all() {
+            assert_eq!(Law::named(&law.name), Ok(law.clone()), "{}", law.name);
+        }
+        assert_eq!(Law::named(PRODUCT).map(|law| law.carrier), Ok(Carrier::Session));
+        let own = Law::named("session:hir:packets=20").expect("a controller with an option");
+        assert_eq!((own.carrier, own.congestion.as_str()), (Carrier::Session, "hir:packets=20"));
+        for (name, says) in
+            [("ledbatt", "did you mean"), ("tcp:lion", "lion"), ("session:harp:lion=1", "lion")]
+        {
+            let told = Law::named(name).expect_err("no law");
+            assert!(told.contains(says), "{told}");
+        }
+    }
+}

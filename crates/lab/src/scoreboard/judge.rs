@@ -1,0 +1,443 @@
+//! What is promised of the product's class for the background, held against rows.
+
+use super::cell::Row;
+use super::grid::{Foreground, Scene};
+use super::known::KNOWN;
+use super::measure::Figures;
+use super::{PRODUCT, bounds};
+use std::collections::BTreeMap;
+
+/// A figure of a scene.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// See [`Figures::median`].
+    Median,
+    /// See [`Figures::p90`].
+    P90,
+    /// See [`Figures::share`].
+    Share,
+    /// See [`Figures::fill`].
+    Fill,
+    /// See [`Figures::jain_first`].
+    JainFirst,
+    /// See [`Figures::jain`].
+    Jain,
+    /// See [`Figures::least`].
+    Least,
+    /// See [`Figures::keeps`].
+    Keeps,
+    /// See [`Figures::regain`].
+    Regain,
+}
+
+impl Figure {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Median,
+        Self::P90,
+        Self::Share,
+        Self::Fill,
+        Self::JainFirst,
+        Self::Jain,
+        Self::Least,
+        Self::Keeps,
+        Self::Regain,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Median => "median",
+            Self::P90 => "p90",
+            Self::Share => "share",
+            Self::Fill => "fill",
+            Self::JainFirst => "jain_first",
+            Self::Jain => "jain",
+            Self::Least => "least",
+            Self::Keeps => "keeps",
+            Self::Regain => "regain",
+        }
+    }
+
+    /// Its value in a scene with this foreground: infinite where something never was, `None` where it makes no sense.
+    #[must_use]
+    pub fn of(self, figures: &Figures, foreground: Foreground) -> Option<f64> {
+        let never = |value: Option<f64>, possible: bool| possible.then(|| value.unwrap_or(f64::INFINITY));
+        match self {
+            Self::Median => never(figures.median, foreground.waits()),
+            Self::P90 => never(figures.p90, foreground.waits()),
+            Self::Share => figures.share,
+            Self::Fill => never(figures.fill, foreground == Foreground::Nobody),
+            Self::JainFirst => figures.jain_first,
+            Self::Jain => figures.jain,
+            Self::Least => figures.least,
+            Self::Keeps => figures.keeps,
+            Self::Regain => never(figures.regain, foreground.is_bulk()),
+        }
+    }
+}
+
+/// Where a figure has to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// Not above.
+    AtMost(f64),
+    /// Not below.
+    AtLeast(f64),
+}
+
+impl Limit {
+    /// Whether `value`, as it is printed, is where it has to be.
+    #[must_use]
+    pub fn holds(self, value: f64) -> bool {
+        // A bound of 1.25 holds for 1.254, which nobody can tell from 1.25 on the board.
+        let printed = if value.is_finite() { libm::round(value * 100.0) / 100.0 } else { value };
+        match self {
+            Self::AtMost(most) => printed <= most,
+            Self::AtLeast(least) => printed >= least,
+        }
+    }
+}
+
+/// Something that is promised.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// Its name.
+    pub id: &'static str,
+    /// In words.
+    pub says: &'static str,
+    /// Where.
+    pub of: fn(&Scene) -> bool,
+    /// What.
+    pub limits: &'static [(Figure, Limit)],
+}
+
+/// A promise that is broken, and for what reason.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// The bound.
+    pub bound: &'static str,
+    /// How the names of the scenes begin.
+    pub scene: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// A figure that is not where it has to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Miss {
+    /// The scene's name.
+    pub scene: String,
+    /// What is missed.
+    pub figure: &'static str,
+    /// What it is.
+    pub value: f64,
+    /// What it should be.
+    pub limit: f64,
+    /// Why, if that is known.
+    pub known: Option<&'static str>,
+}
+
+/// What became of a promise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// The bound.
+    pub id: &'static str,
+    /// In words.
+    pub says: &'static str,
+    /// Figures that it was held against.
+    pub figures: usize,
+    /// Those that missed it.
+    pub missed: Vec<Miss>,
+}
+
+impl Judged {
+    /// Whether nothing missed it but what is known to.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.missed.iter().all(|miss| miss.known.is_some())
+    }
+}
+
+/// Figures by scene and law: medians over seeds.
+#[derive(Clone, Debug, Default)]
+pub struct Board {
+    cells: BTreeMap<(usize, String), Figures>,
+    scenes: Vec<Scene>,
+}
+
+impl Board {
+    /// The board of rows about these scenes.
+    #[must_use]
+    pub fn new(scenes: &[Scene], rows: &[Row]) -> Self {
+        let places: BTreeMap<_, _> = scenes
+            .iter()
+            .enumerate()
+            .map(|(place, scene)| ((scene.line.to_string(), scene.foreground.name(), scene.transfers), place))
+            .collect();
+        let mut seeds: BTreeMap<(usize, String), Vec<Figures>> = BTreeMap::new();
+        for row in rows {
+            if let Some(&place) = places.get(&(row.line.clone(), row.foreground.as_str(), row.transfers)) {
+                seeds.entry((place, row.law.clone())).or_default().push(row.figures);
+            }
+        }
+        let cells = seeds.into_iter().filter_map(|((place, law), figures)| {
+            let foreground = scenes.get(place)?.foreground;
+            Some(((place, law), middle(&figures, foreground)))
+        });
+        Self { cells: cells.collect(), scenes: scenes.to_vec() }
+    }
+
+    /// Scenes in their order, with the figures of a law.
+    pub fn of<'a>(&'a self, law: &'a str) -> impl Iterator<Item = (&'a Scene, &'a Figures)> {
+        self.scenes
+            .iter()
+            .enumerate()
+            .filter_map(move |(place, scene)| Some((scene, self.cells.get(&(place, law.to_owned()))?)))
+    }
+
+    /// The scenes.
+    #[must_use]
+    pub fn scenes(&self) -> &[Scene] {
+        &self.scenes
+    }
+
+    /// The figures of a law in the scene of this place.
+    #[must_use]
+    pub fn at(&self, place: usize, law: &str) -> Option<&Figures> {
+        self.cells.get(&(place, law.to_owned()))
+    }
+}
+
+/// The median of each figure over seeds (the lower of two in the middle).
+fn middle(seeds: &[Figures], foreground: Foreground) -> Figures {
+    let of = |figure: Figure| {
+        let values = seeds.iter().filter_map(|figures| figure.of(figures, foreground)).map(Some);
+        crate::waiting::percentile(values, 50.0).filter(|value| value.is_finite())
+    };
+    Figures {
+        median: of(Figure::Median),
+        p90: of(Figure::P90),
+        share: of(Figure::Share),
+        fill: of(Figure::Fill),
+        jain_first: of(Figure::JainFirst),
+        jain: of(Figure::Jain),
+        least: of(Figure::Least),
+        keeps: of(Figure::Keeps),
+        regain: of(Figure::Regain),
+    }
+}
+
+fn known(bound: &str, scene: &str) -> Option<&'static str> {
+    KNOWN
+        .iter()
+        .find(|known| known.bound == bound && scene.starts_with(known.scene))
+        .map(|known| known.reason)
+}
+
+/// Holds every bound against the product's figures.
+#[must_use]
+pub fn judge(board: &Board) -> Vec<Judged> {
+    let mut judged: Vec<Judged> = bounds::BOUNDS.iter().map(|bound| one(board, bound)).collect();
+    judged.push(less_than_cubic(board));
+    judged.push(undominated(board));
+    judged.retain(|judged| judged.figures > 0);
+    judged
+}
+
+fn one(board: &Board, bound: &Bound) -> Judged {
+    let mut judged = Judged { id: bound.id, says: bound.says, figures: 0, missed: Vec::new() };
+    for (scene, figures) in board.of(PRODUCT).filter(|(scene, _)| (bound.of)(scene)) {
+        for &(figure, limit) in bound.limits {
+            let Some(value) = figure.of(figures, scene.foreground) else { continue };
+            judged.figures += 1;
+            if !limit.holds(value) {
+                let name = scene.to_string();
+                let (Limit::AtMost(bound_at) | Limit::AtLeast(bound_at)) = limit;
+                let known = known(bound.id, &name);
+                judged.missed.push(Miss {
+                    scene: name,
+                    figure: figure.name(),
+                    value,
+                    limit: bound_at,
+                    known,
+                });
+            }
+        }
+    }
+    judged
+}
+
+/// The product harms no more than CUBIC in the same scene.
+fn less_than_cubic(board: &Board) -> Judged {
+    let mut judged = Judged {
+        id: "cubic",
+        says: "never more harm than CUBIC in the same scene",
+        figures: 0,
+        missed: Vec::new(),
+    };
+    for (place, scene) in board.scenes().iter().enumerate() {
+        let (Some(own), Some(cubic)) = (board.at(place, PRODUCT), board.at(place, "cubic")) else { continue };
+        for figure in [Figure::Median, Figure::P90] {
+            let of = |figures| figure.of(figures, scene.foreground);
+            let (Some(value), Some(limit)) = (of(own), of(cubic)) else { continue };
+            judged.figures += 1;
+            if !(value.is_infinite() && limit.is_infinite()) && value > limit + bounds::ALIKE {
+                let name = scene.to_string();
+                let known = known("cubic", &name);
+                judged.missed.push(Miss { scene: name, figure: figure.name(), value, limit, known });
+            }
+        }
+    }
+    judged
+}
+
+/// In most scenes no rival both harms less and uses more.
+fn undominated(board: &Board) -> Judged {
+    let mut better: Vec<String> = Vec::new();
+    let mut scenes = 0;
+    for (place, scene) in board.scenes().iter().enumerate() {
+        let pair = |figures: &Figures| Some((harm(figures, scene.foreground)?, figures.share?));
+        let Some((harm, share)) = board.at(place, PRODUCT).and_then(pair) else { continue };
+        let mut rivals = board.cells.range((place, String::new())..(place + 1, String::new()));
+        scenes += 1;
+        let beaten = rivals.any(|((_, law), figures)| {
+            law != PRODUCT
+                && pair(figures)
+                    .is_some_and(|other| other.0 < harm - bounds::ALIKE && other.1 > share + bounds::ALIKE)
+        });
+        if beaten {
+            better.push(scene.to_string());
+        }
+    }
+    let part = 1.0 - better.len() as f64 / f64::from(scenes).max(1.0);
+    let missed = (part < bounds::UNDOMINATED).then(|| Miss {
+        scene: better.join(", "),
+        figure: "part",
+        value: part,
+        limit: bounds::UNDOMINATED,
+        known: known("undominated", ""),
+    });
+    Judged {
+        id: "undominated",
+        says: "in 90 % of the scenes no rival both harms less and uses more",
+        figures: scenes as usize,
+        missed: missed.into_iter().collect(),
+    }
+}
+
+/// How much a foreground that waits is harmed, in one number: the 90th percentile.
+#[must_use]
+pub fn harm(figures: &Figures, foreground: Foreground) -> Option<f64> {
+    Figure::P90.of(figures, foreground)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{Form, Half, scenes};
+    use super::*;
+
+    fn row(scene: &Scene, law: &str, seed: u64, figures: Figures) -> Row {
+        Row {
+            commit: String::new(),
+            program: String::new(),
+            cell: String::new(),
+            line: scene.line.to_string(),
+            half: Half::Tune,
+            foreground: scene.foreground.name().to_owned(),
+            transfers: scene.transfers,
+            law: law.to_owned(),
+            seed,
+            figures,
+            trace: String::new(),
+            packets: 0,
+            seconds: 0.0,
+            cpu_seconds: 0.0,
+        }
+    }
+
+    fn harmed(median: f64, p90: Option<f64>, share: f64) -> Figures {
+        Figures { median: Some(median), p90, share: Some(share), ..Figures::default() }
+    }
+
+    fn found<'a>(judged: &'a [Judged], id: &str) -> &'a Judged {
+        judged.iter().find(|judged| judged.id == id).expect("a bound")
+    }
+
+    #[test]
+    fn a_bound_is_held_against_the_median_of_seeds() {
+        let scenes = scenes(Form::Full);
+        let scene =
+            scenes.iter().find(|scene| scene.to_string() == "10m-20ms-50p/requests/1").expect("a scene");
+        let judged = |p90: [Option<f64>; 3]| {
+            let rows: Vec<Row> = (1..)
+                .zip(p90)
+                .map(|(seed, p90)| row(scene, PRODUCT, seed, harmed(1.254, p90, 0.85)))
+                .collect();
+            judge(&Board::new(&scenes, &rows))
+        };
+        // 1.254 is printed as 1.25.
+        let held = judged([Some(1.3), Some(1.4), None]);
+        assert_eq!(
+            (found(&held, "one-7").figures, found(&held, "one-7").missed.as_slice()),
+            (3, [].as_slice())
+        );
+        let missed = judged([Some(1.3), None, Some(1.41)]);
+        let [miss] = found(&missed, "one-7").missed.as_slice() else { panic!("{missed:?}") };
+        assert_eq!(
+            (miss.scene.as_str(), miss.figure, miss.value, miss.limit),
+            ("10m-20ms-50p/requests/1", "p90", 1.41, 1.4)
+        );
+        let never = judged([None, None, Some(1.0)]);
+        assert_eq!(found(&never, "one-7").missed[0].value, f64::INFINITY);
+        assert!(never.iter().all(|judged| judged.id != "fill"), "nothing was measured");
+    }
+
+    #[test]
+    fn the_product_is_compared_with_cubic_and_with_whoever_is_better_in_both() {
+        let all = scenes(Form::Full);
+        let waiting: Vec<&Scene> = all.iter().filter(|scene| scene.foreground.waits()).take(20).collect();
+        let judged = |worse: usize, better: usize| {
+            let mut rows = Vec::new();
+            for (place, scene) in waiting.iter().enumerate() {
+                let cubic = if place < worse { 1.2 } else { 5.0 };
+                rows.push(row(scene, PRODUCT, 1, harmed(1.1, Some(1.3), 0.8)));
+                rows.push(row(scene, "cubic", 1, harmed(1.1, Some(cubic), 0.7)));
+                let rival = if place < better { 0.9 } else { 0.81 };
+                rows.push(row(scene, "nice", 1, harmed(1.0, Some(1.1), rival)));
+            }
+            judge(&Board::new(&all, &rows))
+        };
+        let good = judged(0, 2);
+        assert!(found(&good, "cubic").missed.is_empty() && found(&good, "undominated").missed.is_empty());
+        assert_eq!((found(&good, "cubic").figures, found(&good, "undominated").figures), (40, 20));
+        let bad = judged(1, 3);
+        assert_eq!(found(&bad, "cubic").missed.len(), 1);
+        assert!((found(&bad, "undominated").missed[0].value - 0.85).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bounds_and_known_misses_are_about_something() {
+        let scenes = scenes(Form::Full);
+        for bound in bounds::BOUNDS {
+            assert!(scenes.iter().any(bound.of), "{}", bound.id);
+            assert_eq!(bounds::BOUNDS.iter().filter(|other| other.id == bound.id).count(), 1);
+        }
+        for known in KNOWN {
+            let scene = scenes.iter().find(|scene| scene.to_string().starts_with(known.scene));
+            let of = bounds::BOUNDS.iter().find(|bound| bound.id == known.bound);
+            let whole = ["cubic", "undominated"].contains(&known.bound);
+            let applies = |scene: &Scene| of.is_some_and(|bound| (bound.of)(scene)) || whole;
+            assert!(scene.is_some_and(applies), "{} in {}", known.bound, known.scene);
+        }
+    }
+
+    #[test]
+    fn a_miss_for_a_known_reason_does_not_fail() {
+        let miss = |known| Miss { scene: String::new(), figure: "p90", value: 2.0, limit: 1.0, known };
+        let judged = |missed| Judged { id: "", says: "", figures: 2, missed };
+        assert!(judged(vec![]).holds() && judged(vec![miss(Some("why"))]).holds());
+        assert!(!judged(vec![miss(Some("why")), miss(None)]).holds());
+    }
+}

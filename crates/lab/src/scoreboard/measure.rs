@@ -1,0 +1,302 @@
+//! What a scene says: pure functions of its record, and of that of the foreground alone.
+
+use super::grid::{Foreground, Scene};
+use super::times::Times;
+use super::world::{BACKGROUND, DIRECT, FOREGROUND, rates};
+use crate::filling::{between, filled_after};
+use crate::record::{Record, TransferRecord};
+use crate::{stats, waiting};
+use serde::{Deserialize, Serialize};
+
+/// Seconds over which nobody may starve.
+const STARVES: f64 = 10.0;
+
+/// The figures of a scene. What makes no sense there is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// What is waited for: each time over the same time alone, median. A foreground that waits and has `None`: infinite.
+    pub median: Option<f64>,
+    /// The same, 90th percentile.
+    pub p90: Option<f64>,
+    /// Bytes that the transfers delivered until the last answer came, of what the line carries less what the foreground needs
+    /// alone. Headers are none, so .96 is all of it.
+    pub share: Option<f64>,
+    /// Seconds until the transfers had filled an empty line for a second; with nobody else there, `None` is never.
+    pub fill: Option<f64>,
+    /// Jain's index of the transfers in the first half.
+    pub jain_first: Option<f64>,
+    /// Jain's index of the transfers in the second half.
+    pub jain: Option<f64>,
+    /// The least that a transfer had in ten seconds, of its fair share. Those before the first five seconds do not count.
+    pub least: Option<f64>,
+    /// What a bulk flow has, of what it has alone.
+    pub keeps: Option<f64>,
+    /// Seconds from the end of a bulk flow until the line was full again for a second; beside one, `None` is never.
+    pub regain: Option<f64>,
+}
+
+/// The figures of `beside`. `alone` has the same foreground and no transfers; it is not needed where there is nobody.
+#[must_use]
+pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figures {
+    let times = scene.times();
+    let line = Capacity::of(scene, &times);
+    let (begin, end) = (seconds(times.begin), seconds(times.end));
+    let transfers: Vec<&TransferRecord> = group(beside, BACKGROUND).collect();
+    let sent = sent(beside);
+    let mut figures = Figures::default();
+    if scene.foreground.waits() {
+        let ratios = alone.map(|alone| ratios(alone, beside)).unwrap_or_default();
+        let percentile =
+            |percent| waiting::percentile(ratios.iter().copied(), percent).filter(|ratio| ratio.is_finite());
+        (figures.median, figures.p90) = (percentile(50.0), percentile(90.0));
+    }
+    if scene.foreground.is_bulk() {
+        figures.keeps = alone.and_then(|alone| {
+            let had = |record| -> u64 {
+                group(record, FOREGROUND).map(|flow| between(&flow.received, record.sample, begin, end)).sum()
+            };
+            Some(had(beside) as f64 / had(alone) as f64).filter(|keeps| keeps.is_finite())
+        });
+        figures.regain = filled_after(&sent, beside.sample, end, |from, to| line.bytes(from, to));
+    } else {
+        // Until the last has what it asked for: transfers that hold them up have to let them have it later.
+        let end = last(beside).unwrap_or(end);
+        let needed = alone.map_or(0, |alone| between(&self::sent(alone), alone.sample, begin, f64::INFINITY));
+        let left = line.bytes(begin, end) - needed as f64;
+        let came: u64 =
+            transfers.iter().map(|transfer| between(&transfer.received, beside.sample, begin, end)).sum();
+        figures.share = (left > 0.0).then(|| came as f64 / left);
+    }
+    if scene.foreground == Foreground::Nobody {
+        figures.fill = filled_after(&sent, beside.sample, 0.0, |from, to| line.bytes(from, to));
+        if transfers.len() > 1 {
+            let had = |from, to| -> Vec<f64> {
+                transfers
+                    .iter()
+                    .map(|transfer| between(&transfer.received, beside.sample, from, to) as f64)
+                    .collect()
+            };
+            figures.jain_first = stats::jain(&had(0.0, end / 2.0));
+            figures.jain = stats::jain(&had(end / 2.0, end));
+            let fair = |from: f64| line.bytes(from, from + STARVES) / transfers.len() as f64;
+            figures.least = (5..=(end - STARVES) as u32)
+                .map(f64::from)
+                .filter_map(|from| {
+                    let least = had(from, from + STARVES).into_iter().min_by(f64::total_cmp)?;
+                    Some(least / fair(from))
+                })
+                .min_by(f64::total_cmp);
+        }
+    }
+    figures
+}
+
+fn seconds(milliseconds: u32) -> f64 {
+    f64::from(milliseconds) / 1e3
+}
+
+fn group<'a>(record: &'a Record, name: &'a str) -> impl Iterator<Item = &'a TransferRecord> {
+    record.transfers.iter().filter(move |transfer| transfer.group == name)
+}
+
+/// When the last answer came, or the scene ended before it did.
+fn last(record: &Record) -> Option<f64> {
+    let ends = record.requests.iter().flat_map(|requests| &requests.list).map(|request| {
+        match (request.began, request.took) {
+            (Some(began), Some(took)) => began + took,
+            _ => record.duration,
+        }
+    });
+    ends.max_by(f64::total_cmp)
+}
+
+/// Each time over the same time alone.
+fn ratios(alone: &Record, beside: &Record) -> Vec<Option<f64>> {
+    let lists = beside.requests.iter().zip(&alone.requests);
+    lists.flat_map(|(here, there)| waiting::ratios(&here.list, &there.list)).collect()
+}
+
+/// What all lines carried towards the receivers, by sample.
+fn sent(record: &Record) -> Vec<u64> {
+    let mut all: Vec<u64> = Vec::new();
+    let lines = record
+        .links
+        .iter()
+        .filter(|link| link.rate > 0 && DIRECT.iter().any(|(from, to)| link.from == *from && link.to == *to));
+    for line in lines {
+        all.resize(line.sent.len(), 0);
+        all.iter_mut().zip(&line.sent).for_each(|(all, sent)| *all += sent);
+    }
+    all
+}
+
+/// What a scene's lines can carry.
+struct Capacity {
+    /// From a second on, bytes per second.
+    rates: Vec<(f64, f64)>,
+}
+
+impl Capacity {
+    fn of(scene: &Scene, times: &Times) -> Self {
+        let lines = f64::from(scene.line.paths.lines());
+        let rates = rates(&scene.line, times.stop);
+        Self { rates: rates.into_iter().map(|(at, rate)| (seconds(at), rate as f64 / 8.0 * lines)).collect() }
+    }
+
+    fn bytes(&self, from: f64, to: f64) -> f64 {
+        let ends = self.rates.iter().skip(1).map(|(at, _)| *at).chain([f64::INFINITY]);
+        let spans = self.rates.iter().zip(ends);
+        spans.map(|((begin, rate), end)| rate * (to.min(end) - from.max(*begin)).max(0.0)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{Course, Foreground, LINES, Line, Paths};
+    use super::*;
+    use crate::record::{LinkRecord, RequestRecord, RequestsRecord};
+
+    /// 8 Mbit/s: a million bytes a second.
+    fn scene(foreground: Foreground, transfers: u32) -> Scene {
+        let plain = LINES.iter().copied().find(Line::is_plain).expect("a plain line");
+        Scene { line: Line { mbit: 8, rtt_ms: 20, queue: 20, ..plain }, foreground, transfers }
+    }
+
+    /// A record of so many seconds in which each transfer gets so many bytes in each tenth of a second, and the line carries `line`.
+    fn record(seconds: u64, transfers: &[(&str, &dyn Fn(u64) -> u64)], line: &dyn Fn(u64) -> u64) -> Record {
+        let sum = |rate: &dyn Fn(u64) -> u64| -> Vec<u64> {
+            let mut all = 0;
+            let mut series = vec![0];
+            series.extend((0..seconds * 10).map(|tenth| {
+                all += rate(tenth);
+                all
+            }));
+            series
+        };
+        let link = |from: &str, to: &str, rate| LinkRecord {
+            from: from.into(),
+            to: to.into(),
+            rate,
+            sent: sum(line),
+            ..LinkRecord::default()
+        };
+        Record {
+            sample: 0.1,
+            duration: seconds as f64,
+            transfers: transfers
+                .iter()
+                .map(|(group, rate)| TransferRecord {
+                    group: (*group).into(),
+                    received: sum(*rate),
+                    ..TransferRecord::default()
+                })
+                .collect(),
+            // The way back and lines without a rate do not count.
+            links: vec![
+                link("near", "far", 8_000_000),
+                link("far", "near", 8_000_000),
+                link("far", "relay", 0),
+            ],
+            ..Record::default()
+        }
+    }
+
+    fn near(value: Option<f64>, expected: f64) {
+        assert!(value.is_some_and(|value| (value - expected).abs() < 1e-6), "{value:?}, not {expected}");
+    }
+
+    #[test]
+    fn transfers_alone_are_told_by_how_soon_how_much_and_how_evenly() {
+        let scene = scene(Foreground::Nobody, 2);
+        let seconds = u64::from(scene.times().stop) / 1000;
+        assert_eq!(seconds, 120);
+        // The line is empty for two seconds, then one has three times what the other has; in the second half they are even.
+        let one = |tenth| match tenth {
+            0..20 => 0,
+            20..600 => 60_000,
+            _ => 40_000,
+        };
+        let other = |tenth| match tenth {
+            0..20 => 0,
+            20..600 => 20_000,
+            _ => 40_000,
+        };
+        let line = |tenth| if tenth < 20 { 0 } else { 100_000 };
+        let figures =
+            figures(&scene, None, &record(seconds, &[(BACKGROUND, &one), (BACKGROUND, &other)], &line));
+        near(figures.share, 0.8 * 118.0 / 120.0);
+        near(figures.fill, 2.9);
+        near(figures.jain_first, 16.0 / 20.0);
+        near(figures.jain, 1.0);
+        // From the fifth second on: a fifth of the line, where half is fair.
+        near(figures.least, 0.4);
+        assert_eq!((figures.median, figures.keeps, figures.regain), (None, None, None));
+    }
+
+    #[test]
+    fn a_bulk_flow_is_told_by_what_it_keeps_and_how_soon_it_is_over() {
+        let scene = scene(Foreground::Cubic, 1);
+        let times = scene.times();
+        let (begin, end) = (u64::from(times.begin) / 100, u64::from(times.end) / 100);
+        let seconds = u64::from(times.stop) / 1000;
+        let flow = |had: u64| move |tenth: u64| if (begin..end).contains(&tenth) { had } else { 0 };
+        let (had, keeps) = (flow(90_000), flow(60_000));
+        // The line is half full until three seconds after the flow.
+        let line = |tenth| if (end..end + 30).contains(&tenth) { 50_000 } else { 100_000 };
+        let alone = record(seconds, &[(FOREGROUND, &had)], &had);
+        let beside = record(seconds, &[(FOREGROUND, &keeps), (BACKGROUND, &|_| 30_000)], &line);
+        let figures = figures(&scene, Some(&alone), &beside);
+        near(figures.keeps, 2.0 / 3.0);
+        near(figures.regain, 3.8);
+        assert_eq!((figures.share, figures.fill, figures.median), (None, None, None));
+    }
+
+    #[test]
+    fn requests_are_told_by_what_they_wait_for_and_what_they_leave() {
+        let scene = scene(Foreground::Requests, 1);
+        let times = scene.times();
+        let (begin, seconds) = (seconds(times.begin), u64::from(times.stop) / 1000);
+        let list = |took: [Option<f64>; 4]| {
+            let request = |(number, took)| RequestRecord {
+                size: 20_000,
+                began: Some(begin + 10.0 * number as f64),
+                took,
+            };
+            vec![RequestsRecord {
+                list: took.into_iter().enumerate().map(request).collect(),
+                ..RequestsRecord::default()
+            }]
+        };
+        // Alone they take a tenth of the line.
+        let asked = |tenth: u64| if tenth >= u64::from(times.begin) / 100 { 10_000 } else { 0 };
+        let alone = Record { requests: list([Some(0.1); 4]), ..record(seconds, &[], &asked) };
+        let beside = |took| Record {
+            requests: list(took),
+            ..record(seconds, &[(BACKGROUND, &|_| 60_000)], &|_| 100_000)
+        };
+        let found = figures(&scene, Some(&alone), &beside([Some(0.1), Some(0.12), Some(0.2), Some(2.0)]));
+        near(found.median, 1.2);
+        near(found.p90, 20.0);
+        // The last came 32 seconds after the first was asked for.
+        let needed = 0.1 * (seconds as f64 - begin);
+        near(found.share, 0.6 * 32.0 / (32.0 - needed));
+        let never = figures(&scene, Some(&alone), &beside([Some(0.1), None, Some(0.2), None]));
+        assert_eq!((never.median.is_some(), never.p90), (true, None), "infinite");
+        near(never.share, 0.6 * (seconds as f64 - begin) / (seconds as f64 - begin - needed));
+    }
+
+    #[test]
+    fn what_a_line_can_carry_follows_its_rate() {
+        let steady = scene(Foreground::Nobody, 1);
+        let two = Scene { line: Line { paths: Paths::TwoOverTwo, ..steady.line }, ..steady };
+        let capacity = |scene: &Scene| Capacity::of(scene, &scene.times());
+        assert_eq!((capacity(&steady).bytes(2.0, 4.5), capacity(&two).bytes(2.0, 4.5)), (2.5e6, 5e6));
+        for course in [Course::Wifi, Course::Lte] {
+            let scene = Scene { line: Line { course, ..steady.line }, ..steady };
+            let of = capacity(&scene);
+            let part = of.bytes(0.0, 20.0) / 20e6;
+            assert!((0.3..0.9).contains(&part), "{part}");
+            assert!((of.bytes(1.0, 2.05) + of.bytes(2.05, 3.0) - of.bytes(1.0, 3.0)).abs() < 1e-3);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The scoreboard: laws for the background against each other, on the same lines, beside the same others, with the same seeds.
+//!
+//! * `grid`: lines, foregrounds, numbers of transfers, laws; a line or a law is one row of a table.
+//! * `times` and `world`: a scene of them as a plan. `cell`: runs it, and makes a row of it. `measure`: what it says.
+//! * `bounds`: what is promised of the product; `known`: what is known to be missed; `judge`: holds the one against the other.
+//! * `selection`: which cells are wanted.
+
+pub mod bounds;
+pub mod cell;
+pub mod grid;
+pub mod judge;
+pub mod known;
+pub mod measure;
+pub mod selection;
+mod times;
+pub mod world;
+
+pub use cell::{Cell, CellError, Key, Program, Row, rows, run};
+pub use grid::{Foreground, Form, Half, LINES, Law, Line, PRODUCT, Scene, TRANSFERS, scenes};
+pub use judge::{Board, Figure, Judged, Miss, judge};
+pub use measure::Figures;
+pub use selection::{Only, Selection};

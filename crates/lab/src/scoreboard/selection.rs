@@ -1,0 +1,150 @@
+//! Which cells of the grid: a form, laws, seeds, and what somebody wants to look at alone.
+
+use super::cell::Cell;
+use super::grid::{Foreground, Form, Half, LINES, Law, Scene, TRANSFERS, scenes};
+use core::str::FromStr;
+
+/// What a cell has to be: `line=10m-20ms`, `beside=requests`, `transfers=8`, `law=cubic`; several values with commas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Only {
+    key: Key,
+    values: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    /// How the names of lines begin.
+    Line,
+    Beside,
+    Transfers,
+    Law,
+}
+
+impl FromStr for Only {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected =
+            || format!("`{text}`: expected line=, beside=, transfers= or law=, and what it has to be");
+        let (key, values) = text.split_once('=').ok_or_else(expected)?;
+        let values: Vec<String> = values.split(',').map(str::to_owned).collect();
+        let key = match key {
+            "line" => Key::Line,
+            "beside" => Key::Beside,
+            "transfers" => Key::Transfers,
+            "law" => Key::Law,
+            _ => return Err(expected()),
+        };
+        for value in &values {
+            let there = match key {
+                Key::Line => LINES.iter().any(|line| line.to_string().starts_with(value)),
+                Key::Beside => Foreground::ALL.iter().any(|foreground| foreground.name() == value),
+                Key::Transfers => TRANSFERS.iter().any(|transfers| transfers.to_string() == *value),
+                // Laws that are no rows of the board are known elsewhere.
+                Key::Law => !value.is_empty(),
+            };
+            if !there {
+                return Err(format!("`{text}`: nothing in the grid is {value}"));
+            }
+        }
+        Ok(Self { key, values })
+    }
+}
+
+impl Only {
+    fn admits(&self, scene: &Scene) -> bool {
+        self.values.iter().any(|value| match self.key {
+            Key::Line => scene.line.to_string().starts_with(value),
+            Key::Beside => scene.foreground.name() == value,
+            Key::Transfers => scene.transfers.to_string() == *value,
+            Key::Law => true,
+        })
+    }
+
+    fn admits_law(&self, law: &Law) -> bool {
+        self.key != Key::Law || self.values.contains(&law.name)
+    }
+}
+
+/// The cells that are wanted.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// How much of the grid.
+    pub form: Form,
+    /// Who.
+    pub laws: Vec<Law>,
+    /// Seeds from 1 to this.
+    pub seeds: u64,
+    /// One half of the lines alone.
+    pub half: Option<Half>,
+    /// All of these hold.
+    pub only: Vec<Only>,
+}
+
+impl Selection {
+    /// Their scenes, in the order of tables and pictures.
+    #[must_use]
+    pub fn scenes(&self) -> Vec<Scene> {
+        let mut scenes = scenes(self.form);
+        scenes.retain(|scene| {
+            self.half.is_none_or(|half| scene.line.half == half)
+                && self.only.iter().all(|only| only.admits(scene))
+        });
+        scenes
+    }
+
+    /// Their laws.
+    pub fn laws(&self) -> impl Iterator<Item = &Law> {
+        self.laws.iter().filter(|law| self.only.iter().all(|only| only.admits_law(law)))
+    }
+
+    /// Every cell, in the order of scenes, laws and seeds.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Cell> {
+        let laws: Vec<&Law> = self.laws().collect();
+        let scenes = self.scenes();
+        let pairs = scenes.iter().flat_map(|&scene| laws.iter().map(move |&law| (scene, law)));
+        pairs
+            .flat_map(|(scene, law)| (1..=self.seeds).map(move |seed| Cell { scene, law: law.clone(), seed }))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_can_be_looked_at_alone() {
+        let only = |texts: &[&str]| Selection {
+            form: Form::Full,
+            laws: Law::all(),
+            seeds: 2,
+            half: None,
+            only: texts.iter().map(|text| text.parse().expect("a filter")).collect(),
+        };
+        let cells = only(&["line=10m-20ms-300p", "beside=requests", "law=cubic"]);
+        let cells = cells.cells();
+        assert_eq!(cells.len(), TRANSFERS.len() * 2);
+        assert!(cells.iter().all(|cell| cell.law.name == "cubic" && cell.scene.line.queue == 300));
+        assert_eq!(
+            only(&["transfers=8"]).cells().len(),
+            LINES.len() * Foreground::ALL.len() * Law::all().len() * 2
+        );
+        for wrong in ["line", "line=11m", "beside=nobody,someone", "transfers=3", "queue=5", "law="] {
+            wrong.parse::<Only>().expect_err(wrong);
+        }
+    }
+
+    #[test]
+    fn the_halves_are_the_whole() {
+        let of = |half| {
+            let selection =
+                Selection { form: Form::Full, laws: Law::all(), seeds: 1, half, only: Vec::new() };
+            selection.scenes()
+        };
+        let (tune, judge) = (of(Some(Half::Tune)), of(Some(Half::Judge)));
+        assert_eq!(tune.len() + judge.len(), of(None).len());
+        assert!(tune.iter().all(|scene| !judge.iter().any(|other| other.line == scene.line)));
+    }
+}

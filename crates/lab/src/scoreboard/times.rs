@@ -1,0 +1,71 @@
+//! How long a scene takes: as short as its figures allow, since a fast line costs a processor a hundred times what a slow one does.
+
+use super::grid::{Foreground, Scene};
+
+/// A scene from beginning to end, in milliseconds. The transfers begin at 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// When the foreground begins.
+    pub begin: u32,
+    /// When it ends, or asks for the last time.
+    pub end: u32,
+    /// When the scene does.
+    pub stop: u32,
+    /// Between two requests, pages or chunks, on average.
+    pub every: u32,
+    /// How many of them there are.
+    pub count: u32,
+}
+
+/// As many requests as `lab harm` makes; on fast lines half as many still tell a 90th percentile.
+const REQUESTS: u32 = 300;
+/// Chunks of a video: a chunk is more than a request, and its percentiles are steadier.
+const CHUNKS: u32 = 30;
+
+impl Scene {
+    /// Its times.
+    #[must_use]
+    pub fn times(&self) -> Times {
+        let rtt = self.line.rtt_ms;
+        // What a law needs to settle: seconds, and round trips of which it grows by a packet.
+        let begin = if self.line.mbit < 300 { 10_000 + 50 * rtt } else { 5_000 + 20 * rtt };
+        let fast = match self.line.mbit {
+            0..300 => 1,
+            300..1_000 => 2,
+            _ => 4,
+        };
+        let (every, count) = match self.foreground {
+            Foreground::Requests => (200 / fast, if fast == 1 { REQUESTS } else { REQUESTS / 2 }),
+            Foreground::Video => (2_000 / fast, CHUNKS),
+            Foreground::Cubic | Foreground::Nobody => (0, 0),
+        };
+        let company = match self.foreground {
+            Foreground::Cubic => 20_000 / fast + 50 * rtt,
+            _ => every * count,
+        };
+        // What was asked last comes; a bulk flow's line is had again.
+        let after = match self.foreground {
+            Foreground::Cubic => 8_000 + 40 * rtt,
+            _ if self.line.mbit < 7 => 10_000,
+            _ => 3_000,
+        };
+        if self.foreground == Foreground::Nobody {
+            // Whether transfers share is seen in the second minute; what fast lines cost allows less.
+            let stop = match (self.transfers, self.line.mbit) {
+                (1, 0..300) => 20_000,
+                (1, _) => 10_000,
+                (_, 0..=50) => 120_000,
+                (_, 0..300) => 60_000,
+                _ => 20_000,
+            };
+            return Times { begin: 0, end: stop, stop, every, count };
+        }
+        Times { begin, end: begin + company, stop: begin + company + after, every, count }
+    }
+
+    /// Megabits that the line could carry in the scene: what it costs.
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        u64::from(self.line.mbit * self.line.paths.lines()) * u64::from(self.times().stop) / 1_000
+    }
+}

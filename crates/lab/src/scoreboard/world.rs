@@ -1,0 +1,162 @@
+//! A scene as a plan: what `byway lab run` would run.
+
+use super::grid::{Carrier, Course, Foreground, Law, Line, Paths, Queueing, Scene};
+use crate::Setup;
+use crate::plan::{Mode, Overrides, Plan, PlanError};
+use byway_sim::Random;
+use std::fmt::Write as _;
+
+/// What the plan calls the background transfers, and who else is there.
+pub const BACKGROUND: &str = "background";
+/// See [`BACKGROUND`].
+pub const FOREGROUND: &str = "foreground";
+/// How TCP of this day begins and acknowledges (RFC 6928, RFC 5681).
+const KERNEL: &str = "{ initial_window = 10, delayed_ack = true }";
+/// The same, but each packet is acknowledged.
+const LITERAL: &str = "{ initial_window = 10 }";
+/// Bytes of a request's answer.
+const REQUEST: &str = "20 KB";
+/// A video has at most so many Mbit/s, and at most so much of the line.
+const VIDEO_MBIT: f64 = 8.0;
+const VIDEO_PART: f64 = 0.4;
+/// Seconds of a chunk.
+const CHUNK: f64 = 2.0;
+
+/// Where a line is: its ends, in the direction of the data.
+pub(super) const DIRECT: [(&str, &str); 2] = [("near", "far"), ("relay", "far")];
+
+/// The plan of a scene, beside transfers of `law` or, for what is compared with, alone.
+#[must_use]
+pub fn plan(scene: &Scene, law: Option<&Law>) -> String {
+    let times = scene.times();
+    let mut text = format!(
+        "title = \"{scene}\"\nduration = \"{} ms\"\nsample = \"100 ms\"\nseeds = 1\nmemory = \"4 GB\"\n",
+        times.stop
+    );
+    network(&scene.line, times.stop, &mut text);
+    let cubic = format!("congestion = \"cubic\"\ntcp = {KERNEL}\nstart = \"{} ms\"\n", times.begin);
+    let _ = match scene.foreground {
+        Foreground::Requests => write!(
+            text,
+            "[[requests]]\nname = \"{FOREGROUND}\"\nclient = \"far\"\nserver = \"near\"\nsize = \"{REQUEST}\"\n\
+             count = {}\nevery = \"{} ms\"\npoisson = true\n{cubic}",
+            times.count, times.every
+        ),
+        Foreground::Video => {
+            let bits = (f64::from(scene.line.mbit) * VIDEO_PART).min(VIDEO_MBIT) * CHUNK * 1e6;
+            write!(
+                text,
+                "[[requests]]\nname = \"{FOREGROUND}\"\nclient = \"far\"\nserver = \"near\"\nsize = \"{} B\"\n\
+                 count = {}\nevery = \"{} ms\"\n{cubic}",
+                (bits / 8.0) as u64,
+                times.count,
+                times.every
+            )
+        }
+        Foreground::Cubic => write!(
+            text,
+            "[[transfer]]\nname = \"{FOREGROUND}\"\nfrom = \"near\"\nto = \"far\"\ncarrier = \"tcp\"\n\
+             stop = \"{} ms\"\n{cubic}",
+            times.end
+        ),
+        Foreground::Nobody => Ok(()),
+    };
+    if let Some(law) = law {
+        let (carrier, host) = match law.carrier {
+            // Datagrams are as large as the line takes them.
+            Carrier::Session => ("session", "session = { datagram = 1472 }".to_owned()),
+            Carrier::Tcp => ("tcp", format!("tcp = {KERNEL}")),
+            Carrier::Literal => ("tcp", format!("tcp = {LITERAL}")),
+        };
+        let paths = match scene.line.paths {
+            Paths::One => "",
+            Paths::TwoOverOne | Paths::TwoOverTwo => "paths = [\"direct\", \"relay\"]\n",
+        };
+        // Several do not begin at the same time.
+        let apart = if scene.transfers > 1 { "start_jitter = \"1 s\"\n" } else { "" };
+        let _ = write!(
+            text,
+            "[[transfer]]\nname = \"{BACKGROUND}\"\nfrom = \"near\"\nto = \"far\"\ncount = {}\n{paths}{apart}\
+             carrier = \"{carrier}\"\ncongestion = \"{}\"\n{host}\n",
+            scene.transfers, law.congestion
+        );
+    }
+    text
+}
+
+/// The only variant of a plan.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn setup(text: &str) -> Result<Setup, PlanError> {
+    let none = || PlanError { file: "scoreboard".into(), line: 0, what: "a plan without a variant".into() };
+    let plan = Plan::read("scoreboard", text, Mode::All, &Overrides::default())?;
+    plan.and_then(|plan| plan.variants.into_iter().next()).ok_or_else(none)
+}
+
+/// Links, and what changes about them.
+fn network(line: &Line, stop: u32, text: &mut String) {
+    let discipline = match line.queueing {
+        Queueing::DropTail => String::new(),
+        Queueing::Codel => "discipline = { kind = \"codel\" }\n".into(),
+        Queueing::Red => {
+            let (min, max) = (line.queue.div_ceil(6), line.queue.div_ceil(2));
+            format!("discipline = {{ kind = \"red\", min = {min}, max = {max} }}\n")
+        }
+    };
+    let spec = format!(
+        "rate = \"{} Mbit/s\"\ndelay = \"{} us\"\nqueue = \"{} packets\"\nloss = \"{} %\"\njitter = \"{} ms\"\n{discipline}",
+        line.mbit,
+        line.rtt_ms * 500,
+        line.queue,
+        f64::from(line.loss) / 10.0,
+        line.jitter_ms,
+    );
+    let mut link = |from: &str, to: &str, spec: &str| {
+        let _ = write!(text, "[[link]]\nbetween = [\"{from}\", \"{to}\"]\n{spec}");
+    };
+    // A round trip by the relay takes 2 ms more.
+    match line.paths {
+        Paths::One => link("near", "far", &spec),
+        Paths::TwoOverOne => {
+            // To the relay everything goes over the same line, and then back from there.
+            link("near", "far", &spec);
+            link("far", "relay", "delay = \"500 us\"\n");
+        }
+        Paths::TwoOverTwo => {
+            link("near", "far", &spec);
+            link("near", "relay", "delay = \"1 ms\"\n");
+            link("relay", "far", &spec);
+        }
+    }
+    for (at, rate) in rates(line, stop).into_iter().skip(1) {
+        let _ = write!(
+            text,
+            "[[change]]\nat = \"{at} ms\"\nlink = [\"near\", \"far\"]\nrate = \"{rate} bit/s\"\none_way = true\n"
+        );
+    }
+}
+
+/// The rates of a line from some millisecond on, in bits per second, from 0 to `stop`. The same for all seeds.
+#[must_use]
+pub fn rates(line: &Line, stop: u32) -> Vec<(u32, u64)> {
+    let most = f64::from(line.mbit) * 1e6;
+    let mut random = Random::component(1, &format!("rates of {line}"));
+    let mut part = 1.0;
+    let step = match line.course {
+        Course::Steady => return vec![(0, most as u64)],
+        Course::Wifi => 100,
+        Course::Lte => 500,
+    };
+    (0..stop)
+        .step_by(step)
+        .map(|at| {
+            part = match line.course {
+                Course::Steady => 1.0,
+                Course::Wifi => 0.5 + 0.5 * random.unit(),
+                Course::Lte => (part * (2.0 / 3.0 + random.unit() * 2.0 / 3.0)).clamp(0.2, 1.0),
+            };
+            (at, if at == 0 { most as u64 } else { (most * part) as u64 })
+        })
+        .collect()
+}
