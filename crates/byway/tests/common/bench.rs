@@ -1,17 +1,14 @@
 //! A place for emulated labs that nobody else uses, and the programs that run on their hosts.
 
-use super::machine::{must, wait_for};
+use super::machine::{PATIENCE, must, wait_for};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::Duration;
 
 pub const BYWAY: &str = env!("CARGO_BIN_EXE_byway");
 /// A figure counts only if the lab itself says that the machine was not too busy.
 pub const TRIES: usize = 3;
-/// How long anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A place for labs. Whatever is up there when it is dropped is taken down.
 pub struct Bench {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// How long anything may take that is waited for. On a busy machine all takes ten times as long as usual.
+pub const PATIENCE: Duration = Duration::from_secs(240);
 /// The time between two looks at what is waited for.
 const LOOK: Duration = Duration::from_millis(20);
 

@@ -14,15 +14,13 @@ pub mod processor;
 pub mod sites;
 pub mod spaces;
 
+use machine::PATIENCE;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-
-/// The longest that any process of these tests may take.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A place for one test: a directory that goes away, and a state directory per host in it.
 pub struct Place {

@@ -1,16 +1,12 @@
 //! Hosts as network namespaces with names, and lines between them, made by `ip`.
 
-use super::machine::{must, run, wait_for};
+use super::machine::{PATIENCE, must, run, wait_for};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-
-/// The kernel takes up to a second to say that a line works.
-const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Hosts; gone when dropped.
 pub struct Spaces {
@@ -75,7 +71,7 @@ impl Spaces {
         }
     }
 
-    /// Waits until the kernel says that a line works: byway uses none that does not.
+    /// Waits until the kernel says that a line works, which takes up to a second: byway uses none that does not.
     pub fn wait(&self, host: &str, device: &str) {
         let up = wait_for(PATIENCE, || {
             self.says(host, &["ip", "-o", "link", "show", "dev", device]).contains("state UP").then_some(())

@@ -1,6 +1,7 @@
 //! What a person sees on a terminal of 60 columns: a pseudo-terminal, whose output a terminal of the tests draws.
 
 use super::common::{Place, Running};
+use crate::common::machine::PATIENCE;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
@@ -10,8 +11,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 const COLUMNS: u16 = 60;
-/// The longest to wait for what is to be seen.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A terminal that a program writes its standard error to.
 struct Terminal {

@@ -10,14 +10,13 @@
 //!
 //! Needs root and `ip`, `tc`; says *ignored* by name where they are missing.
 
-use crate::common::machine::{missing, test, wait_for};
+use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
 
 /// Relays may send to the hosts of this test, which are private.
 const PRIVATE: [&str; 2] = ["--allow-destination", "10.77.0.0/16"];
@@ -103,7 +102,7 @@ struct Running {
 impl Running {
     /// Waits for it to end by itself.
     fn wait(&mut self) -> Option<i32> {
-        wait_for(Duration::from_secs(10), || self.child.try_wait().unwrap())?.code()
+        wait_for(PATIENCE, || self.child.try_wait().unwrap())?.code()
     }
 }
 

@@ -2,7 +2,7 @@
 //! with its own processes and its own `/run`.
 
 use crate::common::assert_same;
-use crate::common::machine::{is_root, missing, run, test, test_of, wait_for};
+use crate::common::machine::{PATIENCE, is_root, missing, run, test, test_of, wait_for};
 use crate::common::pages::{self, Line, Page, not_run};
 use libtest_mimic::{Failed, Trial};
 use std::fs::{self, File};
@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// The longest that a line may take. On a busy machine a page's simulations take a minute.
-const PATIENCE: Duration = Duration::from_secs(240);
 /// The longest until a program that was told to end does.
 const END: Duration = Duration::from_secs(60);
 /// What makes a host: it needs no root where the kernel lets anybody have namespaces.

@@ -23,7 +23,7 @@ const OTHER: u16 = 80;
 /// How long nothing answers before a flow is taken for captured.
 const SILENCE: Duration = Duration::from_millis(500);
 /// How long a flow may take to get through.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn tests() -> Vec<Trial> {
     let possible = Spaces::possible(&["nft list tables", "ip tuntap add byway0 mode tun"]);
