@@ -5,6 +5,7 @@
 use crate::bundle::{Decrease, Phase, Single, Window};
 use crate::curve::{Curve, Shape};
 use crate::hystart::{self, HyStart};
+use crate::hystart_linux;
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;
 
@@ -17,25 +18,65 @@ pub struct Options {
     pub beta: f64,
     /// 4.7: gives up room for flows that begin. SHOULD be on, except for a single flow without any others.
     pub fast_convergence: bool,
-    /// 4.10: SHOULD use HyStart++, MAY use the slow start of RFC 5681 where that is not suitable. Off here: its samples are
-    /// RTTs, and an ACK delay of 10 ms is as long as what it looks for.
-    pub hystart: Option<hystart::Options>,
+    /// 4.10: SHOULD use HyStart++, MAY use the slow start of RFC 5681 where that is not suitable. Until a loss for byway's own:
+    /// HyStart's samples are RTTs, and an ACK delay of 10 ms is as long as what it looks for.
+    pub slow_start: SlowStart,
     /// Initial window in packets. RFC 6928: 10.
     pub initial: f64,
     /// L of RFC 3465: at most so many packets are added for one ACK in slow start (see [`newreno`](crate::newreno)).
     pub limit: f64,
 }
 
+/// When slow start ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SlowStart {
+    /// With the first loss.
+    UntilLoss,
+    /// As HyStart++ says (RFC 9406), in the first slow start.
+    HyStartPlusPlus(hystart::Options),
+    /// As HyStart says, as Linux has it, in every slow start.
+    HyStart,
+}
+
 impl Options {
     /// For byway's own receivers: the recommended values, without HyStart++.
-    pub const BYWAY: Self =
-        Self { c: 0.4, beta: 0.7, fast_convergence: true, hystart: None, initial: 10.0, limit: 10.0 };
+    pub const BYWAY: Self = Self {
+        c: 0.4,
+        beta: 0.7,
+        fast_convergence: true,
+        slow_start: SlowStart::UntilLoss,
+        initial: 10.0,
+        limit: 10.0,
+    };
     /// As the RFC recommends, to the letter: with HyStart++, whose L a paced sender need not limit (RFC 9406, 4.2).
-    pub const LITERAL: Self =
-        Self { hystart: Some(hystart::Options::RFC9406), limit: f64::INFINITY, ..Self::BYWAY };
+    pub const LITERAL: Self = Self {
+        slow_start: SlowStart::HyStartPlusPlus(hystart::Options::RFC9406),
+        limit: f64::INFINITY,
+        ..Self::BYWAY
+    };
+    /// As Linux has it.
+    pub const LINUX: Self = Self { slow_start: SlowStart::HyStart, limit: f64::INFINITY, ..Self::BYWAY };
 
     const fn shape(self) -> Shape {
         Shape { c: self.c, beta: self.beta }
+    }
+}
+
+/// What watches slow start.
+#[derive(Clone, Debug)]
+enum Watch {
+    Nothing,
+    PlusPlus(HyStart),
+    Linux(hystart_linux::HyStart),
+}
+
+impl Watch {
+    const fn new(slow_start: SlowStart, now: Instant) -> Self {
+        match slow_start {
+            SlowStart::UntilLoss => Self::Nothing,
+            SlowStart::HyStartPlusPlus(options) => Self::PlusPlus(HyStart::new(options, now)),
+            SlowStart::HyStart => Self::Linux(hystart_linux::HyStart::new(now)),
+        }
     }
 }
 
@@ -67,7 +108,7 @@ pub struct Cubic {
     stage: Stage,
     /// 4.9.2: what a loss that was none gives back.
     before: Stage,
-    hystart: Option<HyStart>,
+    watch: Watch,
     /// The latest ACK.
     seen: Instant,
 }
@@ -87,7 +128,7 @@ impl Cubic {
             window: Window::new(opened, options.initial),
             stage: Stage::default(),
             before: Stage::default(),
-            hystart: options.hystart.map(|options| HyStart::new(options, opened.now)),
+            watch: Watch::new(options.slow_start, opened.now),
             seen: opened.now,
         }
     }
@@ -100,16 +141,17 @@ impl Cubic {
 
     fn slow_start(&mut self, acked: &Acked<'_>) {
         let packets = self.window.in_packets(acked.bytes).min(self.options.limit);
-        // RFC 9406, 4.3: HyStart++ is for the first slow start.
-        let part = match &mut self.hystart {
-            Some(hystart) if self.window.threshold().is_infinite() => hystart.on_acked(acked),
+        let window = self.window.packets();
+        let part = match &mut self.watch {
+            // RFC 9406, 4.3: HyStart++ is for the first slow start.
+            Watch::PlusPlus(watch) if self.window.threshold().is_infinite() => watch.on_acked(acked),
+            Watch::Linux(watch) => (!watch.on_acked(acked, window)).then_some(1.0),
             _ => Some(1.0),
         };
         match part {
             Some(part) => self.window.grow_slow_start(packets * part),
             None => {
                 // 4.10: cwnd_prior = cwnd, and on to congestion avoidance.
-                let window = self.window.packets();
                 self.window.set(window, window);
                 let curve = Curve { prior: window, ..Curve::default() };
                 self.stage = Stage { curve, epoch: None };
@@ -178,7 +220,7 @@ impl Single for Cubic {
     fn on_route_change(&mut self, now: Instant) {
         self.window.start_over(now);
         self.stage = Stage::default();
-        self.hystart = self.options.hystart.map(|options| HyStart::new(options, now));
+        self.watch = Watch::new(self.options.slow_start, now);
     }
 
     fn allowance(&self) -> Allowance {

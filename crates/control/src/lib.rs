@@ -13,7 +13,7 @@
 //! | [`newreno`], [`harp`] | NewReno and Harp |
 //! | [`bmc`], [`wang`] | a controller of weights, and one of rates |
 //! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
-//! | [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`] |
+//! | [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`], [`hystart_linux`] |
 //! | [`catalogue`] | the controllers by name, with their options, and by class |
 #![no_std]
 
@@ -30,6 +30,7 @@ mod curve;
 pub mod detector;
 pub mod harp;
 pub mod hystart;
+pub mod hystart_linux;
 pub mod ledbat;
 pub mod ledbat_pp;
 pub mod lia;

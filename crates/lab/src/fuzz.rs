@@ -214,6 +214,7 @@ fn transfer(number: u64, relays: &[String], random: &mut Random) -> Transfer {
             delayed_ack: random.chance(0.5),
             sack: random.chance(0.7),
             receive_window: random.chance(0.3).then(|| 20_000 + random.below(200_000)),
+            linux: random.chance(0.5),
             ..TcpOptions::default()
         })
     };

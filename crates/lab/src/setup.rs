@@ -235,6 +235,8 @@ pub struct SessionOptions {
 /// How reference TCP hosts behave.
 #[derive(Clone, Debug)]
 pub struct TcpOptions {
+    /// As Linux does (RACK-TLP, HyStart, ACKs at once in the beginning) instead of as simulators that papers used.
+    pub linux: bool,
     /// ACK every second packet or after 40 ms instead of each.
     pub delayed_ack: bool,
     /// Receive window in bytes; `None`: never in the way.
@@ -251,9 +253,18 @@ pub struct TcpOptions {
     pub relay_packets: u32,
 }
 
+impl TcpOptions {
+    /// Hosts as Linux has them.
+    #[must_use]
+    pub fn linux() -> Self {
+        Self { linux: true, delayed_ack: true, initial_window: 10, ..Self::default() }
+    }
+}
+
 impl Default for TcpOptions {
     fn default() -> Self {
         Self {
+            linux: false,
             delayed_ack: false,
             receive_window: None,
             min_rto: Duration::from_millis(200),

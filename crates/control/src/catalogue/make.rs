@@ -45,6 +45,11 @@ pub(super) fn make(
         "bmc-literal" => bmc("bmc-literal", bmc::Options::LITERAL, knobs, sender),
         "cubic" => {
             let mut options = cubic::Options::BYWAY;
+            let mut hystart = matches!(sender, Sender::Linux { .. });
+            knobs.switch("hystart", &mut hystart);
+            if hystart {
+                options.slow_start = cubic::SlowStart::HyStart;
+            }
             knobs.number("c", &mut options.c, [0.0, 100.0]);
             knobs.part("beta", &mut options.beta);
             knobs.switch("fast_convergence", &mut options.fast_convergence);
@@ -95,6 +100,8 @@ fn start(knobs: &mut Knobs<'_>, sender: Sender, session: (f64, f64)) -> (f64, f6
     let (mut initial, mut limit) = match sender {
         Sender::Session => session,
         Sender::Tcp { initial_window } => (f64::from(initial_window), newreno::Options::TCP.limit),
+        // Linux counts all that an ACK tells of.
+        Sender::Linux { initial_window } => (f64::from(initial_window), 1e6),
     };
     knobs.packets("initial", &mut initial);
     knobs.packets("limit", &mut limit);

@@ -89,6 +89,11 @@ pub enum Sender {
         /// In packets; what loss-based controllers begin with unless `initial` says otherwise.
         initial_window: u32,
     },
+    /// Reference TCP hosts that do as Linux does.
+    Linux {
+        /// The same.
+        initial_window: u32,
+    },
 }
 
 /// A controller that a person may name.
@@ -162,7 +167,9 @@ mod tests {
     fn every_name_makes_the_controller_of_that_name() {
         for named in names() {
             assert!(!named.about.is_empty());
-            for sender in [Sender::Session, Sender::Tcp { initial_window: 2 }] {
+            for sender in
+                [Sender::Session, Sender::Tcp { initial_window: 2 }, Sender::Linux { initial_window: 10 }]
+            {
                 let made = controller(&choice(named.name), sender, 1).expect(named.name);
                 assert_eq!(made.name(), named.name);
             }

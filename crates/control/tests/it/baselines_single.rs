@@ -3,7 +3,7 @@
 use byway_control::random::Random;
 use byway_control::{
     Acked, Congested, Cubic, Delay, Ledbat, LedbatPp, NewReno, Nice, Opened, Sent, Single, TcpLp, Trigger,
-    Undo, cubic, hystart, nice, tcp_lp,
+    Undo, cubic, nice, tcp_lp,
 };
 use byway_wire::{Duration, Instant};
 
@@ -192,7 +192,7 @@ fn marks_bring_cubic_down_to_one_packet_and_losses_to_two() {
 
 #[test]
 fn hystart_leaves_slow_start_five_rounds_after_the_rtt_rose() {
-    let options = cubic::Options { hystart: Some(hystart::Options::RFC9406), ..cubic::Options::LITERAL };
+    let options = cubic::Options::LITERAL;
     // A rise of 12 ms is none at 100 ms (an eighth is 12.5), one of 13 is.
     for (rise, leaves) in [(12, false), (13, true)] {
         let mut cubic = Cubic::with_options(&opened(), options);

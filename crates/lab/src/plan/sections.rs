@@ -274,8 +274,15 @@ pub(super) fn congestion(reader: &Reader<'_>, otherwise: &str) -> Result<Choice,
 
 fn tcp(reader: &Reader<'_>) -> Result<TcpOptions, Wrong> {
     let read = reader.table("tcp", |tcp| {
-        let usual = TcpOptions::default();
+        let usual = match tcp.text("host")?.as_deref() {
+            None | Some("papers") => TcpOptions::default(),
+            Some("linux") => TcpOptions::linux(),
+            Some(other) => {
+                return tcp.wrong("host", format!("expected \"linux\" or \"papers\", found {other:?}"));
+            }
+        };
         Ok(TcpOptions {
+            linux: usual.linux,
             delayed_ack: tcp.truth("delayed_ack")?.unwrap_or(usual.delayed_ack),
             receive_window: tcp.size("receive_window")?,
             min_rto: tcp.time("min_rto")?.unwrap_or(usual.min_rto),

@@ -5,7 +5,7 @@ use crate::setup::{Arrivals, Demand, Requests, Sizes, TcpOptions};
 use byway_control::{Choice, Controller, Sender};
 use byway_sim::Random;
 use byway_sim::tcp::web::{self, Request, WebTrace};
-use byway_sim::tcp::{self, Options, Serve};
+use byway_sim::tcp::{self, Options, Recovery, Serve};
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const LEAST_BACKLOG: u64 = 64 << 10;
 
 /// How a host of `tcp` behaves.
 pub(super) fn options(tcp: &TcpOptions) -> Options {
-    let usual = Options::default();
+    let usual = if tcp.linux { Options::linux() } else { Options::default() };
     Options {
         mss: tcp.mss.max(1),
         delayed_ack: tcp.delayed_ack,
@@ -53,7 +53,7 @@ pub(super) fn serve(requests: &Requests) -> Result<Serve, RunError> {
 /// The controller of this name, which begins with the window that the options say.
 fn begins(name: &str, seed: u64, options: &Options) -> Box<dyn Controller> {
     let usual = TcpOptions::default().initial_window;
-    let host = Sender::Tcp { initial_window: options.initial_window.unwrap_or(usual) };
+    let host = sender(options.recovery == Recovery::Rack, options.initial_window.unwrap_or(usual));
     let asked = Choice { name: name.to_owned(), options: BTreeMap::new() };
     byway_control::controller(&asked, host, seed).unwrap_or_else(|_| tcp::newreno())
 }
@@ -101,7 +101,10 @@ pub(super) fn controller(
     asked: &Choice,
     seed: u64,
 ) -> Result<Box<dyn Controller>, RunError> {
-    let host = Sender::Tcp { initial_window: tcp.initial_window };
-    byway_control::controller(asked, host, seed)
+    byway_control::controller(asked, sender(tcp.linux, tcp.initial_window), seed)
         .map_err(|error| RunError::Congestion { of: of.to_owned(), error })
+}
+
+fn sender(linux: bool, initial_window: u32) -> Sender {
+    if linux { Sender::Linux { initial_window } } else { Sender::Tcp { initial_window } }
 }

@@ -105,16 +105,17 @@ impl Connection {
             && ack == una
             && !segment.has(FIN | REPLY | PROBE | SKIP)
             && !self.board.is_empty();
-        let losses = self.board.find_losses(&progress, duplicate);
+        if let Some(rtt) = progress.rtt {
+            self.rtt.sample(rtt);
+        }
+        let losses = self.board.find_losses(now, &progress, duplicate, &self.rtt, &mut self.judge_at);
         if progress.packets > 0 || progress.advanced {
             self.initial = u64::MAX;
             self.rtt.backoff = 0;
-            if let Some(rtt) = progress.rtt {
-                self.rtt.sample(rtt);
-            }
             self.retransmission_at =
                 if self.board.is_empty() { Instant::FAR_FUTURE } else { self.rtt.times_out(now) };
             self.fin_acked = self.fin_sent && self.board.is_empty();
+            self.await_tail(now);
         }
         self.tally.acked += progress.in_order;
         let Some(bundle) = bundle else { return };
@@ -126,15 +127,26 @@ impl Connection {
         if progress.packets > 0 {
             self.tell_acked(now, segment, &progress, bundle);
         }
+        if let Some(sent_at) = progress.tail_lost {
+            // RFC 8985, 7.4: a loss that the probe repaired is one that the network caused.
+            let bytes = self.mss;
+            self.tally.losses += 1;
+            let lost = Losses { packets: 1, bytes, first_sent_at: sent_at, last_sent_at: sent_at, in_flight };
+            self.tell_congested(now, Trigger::Loss, Some(lost), bundle);
+        }
         if let Some(losses) = losses {
             let losses = Losses { in_flight: losses.in_flight.max(in_flight), ..losses };
-            self.tally.losses += u64::from(losses.packets);
-            self.must_resend = true;
-            self.tell_congested(now, Trigger::Loss, Some(losses), bundle);
+            self.on_losses(now, losses, bundle);
         }
         if progress.packets > 0 {
             bundle.tick(now);
         }
+    }
+
+    fn on_losses(&mut self, now: Instant, losses: Losses, bundle: &mut Bundle) {
+        self.tally.losses += u64::from(losses.packets);
+        self.must_resend = true;
+        self.tell_congested(now, Trigger::Loss, Some(losses), bundle);
     }
 
     fn tell_acked(&self, now: Instant, segment: &Segment, progress: &Progress, bundle: &mut Bundle) {
@@ -219,6 +231,19 @@ impl Connection {
                 }
             }
         }
+        if self.judge_at <= now {
+            let losses = self.board.judge(now, &self.rtt, &mut self.judge_at);
+            if let (Some(losses), Some(bundle)) = (losses, bundle.as_deref_mut()) {
+                self.on_losses(now, losses, bundle);
+                bundle.tick(now);
+                self.retransmission_at = self.rtt.times_out(now);
+            }
+        }
+        if self.tail_at <= now {
+            // RFC 8985, 7.3: the timeout counts from the probe.
+            (self.tail_at, self.tail_due) = (far, true);
+            self.retransmission_at = self.rtt.times_out(now);
+        }
         if self.retransmission_at <= now {
             self.rtt.backoff += 1;
             let most = if self.state == State::Open { MOST_TIMEOUTS } else { MOST_SYNS };
@@ -240,6 +265,7 @@ impl Connection {
             self.skip_due = true;
             return;
         }
+        (self.tail_at, self.judge_at) = (Instant::FAR_FUTURE, Instant::FAR_FUTURE);
         let losses = self.board.on_timeout(now);
         self.must_resend = true;
         let Some(bundle) = bundle else { return };

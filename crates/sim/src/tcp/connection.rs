@@ -5,7 +5,7 @@ use super::receive::{Reading, Receive};
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::segment::{Opening, Segment, stamp};
-use super::{Options, SubflowReport, SubflowState};
+use super::{Options, Recovery, SubflowReport, SubflowState};
 use byway_wire::{Instant, Local, PathId};
 use core::net::SocketAddr;
 
@@ -43,6 +43,8 @@ pub(super) struct Connection {
     pub opening: Opening,
     pub opened: Instant,
     pub mss: u64,
+    /// Whether it does what Linux does ([`Recovery::Rack`]).
+    pub linux: bool,
     pub board: Scoreboard,
     pub rtt: Rtt,
     pub peer_shift: u8,
@@ -55,6 +57,9 @@ pub(super) struct Connection {
     pub initial: u64,
     /// A SYN or SYN-ACK is to be sent.
     pub syn_due: bool,
+    /// When the latest left, and how many have.
+    pub syn_sent: Option<Instant>,
+    pub syns: u32,
     /// Nothing new is sent; the end is, as soon as it can be.
     pub closing: bool,
     pub fin_sent: bool,
@@ -73,6 +78,11 @@ pub(super) struct Connection {
     /// When the probe was sent that was not answered.
     pub probe_sent: Option<Instant>,
     pub retransmission_at: Instant,
+    /// When silence is answered by a probe of the tail, and whether one is due.
+    pub tail_at: Instant,
+    pub tail_due: bool,
+    /// When what may be lost is judged again.
+    pub judge_at: Instant,
     /// When a paced sender may send next, and the timer for it.
     pub next_send: Instant,
     pub pace_at: Instant,
@@ -117,7 +127,8 @@ impl Connection {
             opening: Opening::default(),
             opened: now,
             mss: u64::from(options.mss.max(1)),
-            board: Scoreboard::new(now, options.sack),
+            linux: options.recovery == Recovery::Rack,
+            board: Scoreboard::new(now, options),
             rtt: Rtt::new(options),
             peer_shift: 0,
             peer_edge: 0,
@@ -125,6 +136,8 @@ impl Connection {
             received: 0,
             initial: options.initial_window.map_or(u64::MAX, |segments| u64::from(segments.max(1))),
             syn_due: true,
+            syn_sent: None,
+            syns: 0,
             closing: false,
             fin_sent: false,
             fin_acked: false,
@@ -137,6 +150,9 @@ impl Connection {
             probe_due: false,
             probe_sent: None,
             retransmission_at: far,
+            tail_at: far,
+            tail_due: false,
+            judge_at: far,
             next_send: now,
             pace_at: far,
             probe_at: far,
@@ -151,11 +167,19 @@ impl Connection {
     #[inline]
     pub(super) fn deadline(&self) -> Instant {
         self.retransmission_at
+            .min(self.tail_at)
+            .min(self.judge_at)
             .min(self.receive.ack_at)
             .min(self.pace_at)
             .min(self.probe_at)
             .min(self.linger_at)
             .min(self.receive.reads_at())
+    }
+
+    /// No ACK is waited for.
+    pub(super) fn expect_nothing(&mut self) {
+        let far = Instant::FAR_FUTURE;
+        (self.retransmission_at, self.tail_at, self.judge_at) = (far, far, far);
     }
 
     /// A segment to the peer that says nothing yet.
@@ -166,6 +190,13 @@ impl Connection {
             seq: self.board.next as u32,
             stamp: stamp(now),
             ..Segment::default()
+        }
+    }
+
+    /// The peer's first ACK came: for Linux a round trip, unless the SYN-ACK was sent more than once.
+    pub(super) fn on_handshake(&mut self, now: Instant) {
+        if let (true, Some(sent_at)) = (self.linux, self.syn_sent.filter(|_| self.syns == 1)) {
+            self.rtt.sample(now.since(sent_at));
         }
     }
 

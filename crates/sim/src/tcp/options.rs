@@ -5,6 +5,18 @@ use byway_wire::Duration;
 /// Payload of a full segment that makes an IPv4 packet of 1 500 bytes with the timestamps of RFC 7323.
 pub const MSS: u32 = 1_448;
 
+/// How a sender finds what was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// By three later arrivals and by timeouts (RFC 6675, RFC 6298), as simulators have it that papers used. The timeout is
+    /// at least [`Options::min_rto`].
+    #[default]
+    Sack,
+    /// As Linux does: by time (RACK), with probes of the tail (TLP, RFC 8985). Four mean deviations in the timeout, and not
+    /// the whole timeout, are at least [`Options::min_rto`], and a server takes the RTT of its handshake.
+    Rack,
+}
+
 /// How one end of a connection behaves. The end that opens a connection and the one that accepts it have their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -22,6 +34,11 @@ pub struct Options {
     pub receive_window: u64,
     /// Whether a receiver sends SACK blocks (RFC 2018). Without, a sender recovers as RFC 6582 does.
     pub sack: bool,
+    /// How losses are found where the receiver sends SACK blocks.
+    pub recovery: Recovery,
+    /// So many segments in the beginning are acknowledged at once even with [`delayed_ack`](Self::delayed_ack). Linux: 16
+    /// (`TCP_MAX_QUICKACKS`).
+    pub quick_acks: u32,
     /// Bytes that an application may have written and not yet acknowledged: one that writes at a rate is blocked at
     /// the limit, and what it does not write while it is blocked is never written. `None`: no limit.
     pub send_buffer: Option<u64>,
@@ -39,6 +56,8 @@ impl Default for Options {
             max_rto: Duration::from_secs(60),
             receive_window: 1 << 30,
             sack: true,
+            recovery: Recovery::Sack,
+            quick_acks: 0,
             send_buffer: None,
             paced: false,
         }
@@ -46,6 +65,12 @@ impl Default for Options {
 }
 
 impl Options {
+    /// An end as Linux 6 has it.
+    #[must_use]
+    pub fn linux() -> Self {
+        Self { initial_window: Some(10), recovery: Recovery::Rack, quick_acks: 16, ..Self::default() }
+    }
+
     /// Every segment is acknowledged at once.
     #[must_use]
     pub fn without_delayed_ack(mut self) -> Self {

@@ -38,6 +38,8 @@ pub(super) struct Receive {
     edge: u64,
     pub shift: u8,
     delayed: bool,
+    /// Segments that are still acknowledged at once.
+    quick: u32,
     /// An ACK is to be sent now.
     pub ack_now: bool,
     /// When an ACK is to be sent at the latest.
@@ -68,6 +70,7 @@ impl Receive {
             edge: capacity,
             shift,
             delayed: options.delayed_ack,
+            quick: options.quick_acks,
             ack_now: false,
             ack_at: Instant::FAR_FUTURE,
             unacked: 0,
@@ -100,8 +103,9 @@ impl Receive {
             let fresh = end - self.next;
             self.next = end;
             self.unacked += 1;
-            if !self.delayed || self.unacked >= 2 {
+            if !self.delayed || self.unacked >= 2 || self.quick > 0 {
                 self.ack_now = true;
+                self.quick = self.quick.saturating_sub(1);
             } else if self.ack_at == Instant::FAR_FUTURE {
                 self.ack_at = now + ACK_DELAY;
             }
@@ -227,7 +231,8 @@ impl Receive {
             let mut count = 0;
             for &seq in &self.recent {
                 let Some((from, to)) = self.early.around(seq) else { continue };
-                let block = (from as u32, to as u32);
+                // A FIN counts as a byte.
+                let block = (from as u32, (to + u64::from(self.end == Some(to))) as u32);
                 let (told, free) = segment.sacks.split_at_mut(count);
                 if told.contains(&block) {
                     continue;

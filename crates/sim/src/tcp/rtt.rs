@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout, RFC 6298.
 
-use super::Options;
+use super::{Options, Recovery};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
@@ -18,7 +18,9 @@ pub(super) struct Rtt {
     base: u64,
     /// Timeouts in a row.
     pub backoff: u32,
+    /// The timeout is at least this, and this beyond the smoothed RTT.
     least: u64,
+    margin: u64,
     most: u64,
 }
 
@@ -32,6 +34,7 @@ impl Rtt {
             base: nanos(FIRST),
             backoff: 0,
             least: nanos(options.min_rto),
+            margin: if options.recovery == Recovery::Rack { nanos(options.min_rto) } else { 0 },
             most: nanos(options.max_rto),
         }
     }
@@ -51,7 +54,8 @@ impl Rtt {
         }
         self.nanos = smoothed;
         self.smoothed = Duration::from_nanos(smoothed);
-        self.base = smoothed.saturating_add(self.variation.saturating_mul(4)).max(self.least);
+        let beyond = self.variation.saturating_mul(4).max(self.margin);
+        self.base = smoothed.saturating_add(beyond).max(self.least);
     }
 
     /// The timeout, doubled for each in a row (5.5), in nanoseconds.
@@ -59,6 +63,12 @@ impl Rtt {
     fn timeout_nanos(&self) -> u64 {
         let backed_off = self.base.saturating_mul(1 << self.backoff.min(16));
         backed_off.min(self.most.max(self.base))
+    }
+
+    /// How much later than the smoothed RTT an ACK may come that the receiver delays.
+    #[inline]
+    pub(super) fn worst_ack_delay(&self) -> Duration {
+        Duration::from_nanos(self.least)
     }
 
     /// When what is sent at `now` times out.
@@ -95,5 +105,19 @@ mod tests {
             rtt.sample(ms(20));
         }
         assert_eq!((timeout(&rtt), rtt.min), (ms(200), ms(20)), "the least timeout");
+    }
+
+    /// `__tcp_set_rto`: the RTT and 200 ms for what it varies by, at least.
+    #[test]
+    fn linux_adds_its_least_timeout_to_the_rtt() {
+        let ms = Duration::from_millis;
+        let mut rtt = Rtt::new(&Options::linux());
+        for _ in 0..100 {
+            rtt.sample(ms(20));
+        }
+        assert_eq!(timeout(&rtt).as_millis(), 220);
+        rtt.sample(ms(820));
+        // RTTVAR = 800/4, SRTT = 20 + 800/8.
+        assert_eq!(timeout(&rtt).as_millis(), 920);
     }
 }

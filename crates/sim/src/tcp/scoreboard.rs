@@ -1,18 +1,25 @@
 //! What a sender has in the network: what arrived, what was lost, what to send again.
 //!
 //! With SACK, a segment is lost when three that were sent after it have arrived: RFC 6675's rule, but by the order of
-//! sending, so that it holds for segments sent again as well (as in RFC 9002, 6.1.1). Without SACK, three duplicate ACKs
+//! sending, so that it holds for segments sent again as well (as in RFC 9002, 6.1.1). With RACK ([`Rack`]), it is lost when
+//! one that was sent after it has arrived and time enough has passed. Without SACK, three duplicate ACKs
 //! and partial ACKs tell, as in RFC 6582. A timeout counts all as lost, and is taken back if the time stamps show that
 //! the segments had arrived (RFC 4015).
 
+mod timed;
+
+use super::rack::Rack;
 use super::ranges::Ranges;
+use super::rtt::Rtt;
 use super::segment::stamp;
+use super::{Options, Recovery};
 use byway_wire::{Duration, Instant};
 use std::collections::VecDeque;
+pub(super) use timed::SLACK;
+use timed::Tail;
 
 /// How many later arrivals make a loss.
 const THRESHOLD: u32 = 3;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Outstanding,
@@ -71,6 +78,8 @@ pub(super) struct Progress {
     pub rtt: Option<Duration>,
     /// Bytes per second delivered over its round trip.
     pub rate: Option<u64>,
+    /// Whether it was the tail that a probe sent again, and so had been lost: when the tail was sent at first.
+    pub tail_lost: Option<Instant>,
     latest: u64,
     from: (u64, Instant),
 }
@@ -108,6 +117,12 @@ pub(super) struct Scoreboard {
     /// Numbers of records to be sent again; some may have arrived since.
     lost: VecDeque<u64>,
     sacked: Ranges,
+    /// Records that stand in `sacked`.
+    sacked_segments: u32,
+    /// `None`: three later arrivals tell.
+    rack: Option<Rack>,
+    /// The probe of the tail: what ends its episode, and which transmission sent old data again.
+    tail: Option<Tail>,
     delivered: (u64, Instant),
     /// The last timeout, until an ACK tells whether it was one.
     timeout_at: Option<Instant>,
@@ -120,9 +135,9 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(super) fn new(now: Instant, sack: bool) -> Self {
+    pub(super) fn new(now: Instant, options: &Options) -> Self {
         Self {
-            sack,
+            sack: options.sack,
             records: VecDeque::new(),
             base: 0,
             una: 0,
@@ -134,6 +149,9 @@ impl Scoreboard {
             resent: VecDeque::new(),
             lost: VecDeque::new(),
             sacked: Ranges::default(),
+            sacked_segments: 0,
+            rack: (options.recovery == Recovery::Rack).then(Rack::new),
+            tail: None,
             delivered: (0, now),
             timeout_at: None,
             duplicates: 0,
@@ -142,9 +160,9 @@ impl Scoreboard {
         }
     }
 
-    /// The receiver sends no SACK blocks.
+    /// The receiver sends no SACK blocks: RACK needs them (RFC 8985, section 5).
     pub(super) fn without_sack(&mut self) {
-        self.sack = false;
+        (self.sack, self.rack) = (false, None);
     }
 
     /// Bytes in flight.
@@ -233,6 +251,8 @@ impl Scoreboard {
         undone: &mut Vec<Instant>,
     ) -> Progress {
         let mut progress = Progress::default();
+        let was = self.una;
+        let forward = self.rack.as_ref().map_or(0, Rack::forward);
         if let Some(at) = self.timeout_at
             && (ack > self.una)
         {
@@ -247,8 +267,10 @@ impl Scoreboard {
             self.records.pop_front();
             self.base += 1;
             progress.in_order += u64::from(record.len);
-            if record.state != State::Sacked {
-                self.deliver(&record, now, echo, &mut progress, undone);
+            if record.state == State::Sacked {
+                self.sacked_segments -= 1;
+            } else {
+                self.deliver(&record, now, (echo, forward), &mut progress, undone);
             }
         }
         if ack > self.una {
@@ -271,13 +293,20 @@ impl Scoreboard {
                         break;
                     }
                     if record.state != State::Sacked {
-                        self.deliver(&record, now, echo, &mut progress, undone);
+                        self.deliver(&record, now, (echo, forward), &mut progress, undone);
+                        self.sacked_segments += 1;
                         if let Some(record) = self.records.get_mut(place) {
                             record.state = State::Sacked;
                         }
                     }
                 }
             }
+        }
+        if progress.advanced {
+            if let Some(rack) = &mut self.rack {
+                rack.on_advance(was, ack);
+            }
+            self.tail = self.tail.filter(|tail| ack < tail.end);
         }
         if progress.packets > 0 {
             self.delivered = (self.delivered.0 + progress.bytes, now);
@@ -298,7 +327,7 @@ impl Scoreboard {
         &mut self,
         record: &Record,
         now: Instant,
-        echo: u32,
+        (echo, forward): (u32, u64),
         progress: &mut Progress,
         undone: &mut Vec<Instant>,
     ) {
@@ -309,8 +338,19 @@ impl Scoreboard {
         progress.bytes += u64::from(record.len);
         // The ACK was made before the segment was sent again: the first one has arrived.
         let early = record.resent && is_before(echo, record.sent_at);
-        if early || record.state == State::Lost {
+        let probed = record.resent && self.tail.is_some_and(|tail| tail.again == Some(record.transmission));
+        if record.state == State::Lost || early && !probed {
             undone.push(record.first_sent_at);
+        }
+        if let Some(rack) = &mut self.rack {
+            if !record.resent {
+                rack.on_order(record.end(), forward);
+            } else if early && !probed {
+                rack.on_spurious(self.una, self.next);
+            }
+        }
+        if probed && !early {
+            progress.tail_lost = Some(record.first_sent_at);
         }
         if early {
             if progress.sent_at == Instant::ZERO {
@@ -319,6 +359,9 @@ impl Scoreboard {
             return;
         }
         let sent = record.transmission;
+        if let Some(rack) = &mut self.rack {
+            rack.on_arrival(now, sent, record.sent_at);
+        }
         let [a, b, c] = self.latest;
         self.latest = if sent > a {
             [sent, a, b]
@@ -336,24 +379,39 @@ impl Scoreboard {
         }
     }
 
-    /// What must be lost by what has arrived. `duplicate`: the ACK moved nothing and brought nothing else.
+    /// What must be lost by what has arrived. `duplicate`: the ACK moved nothing and brought nothing else. With RACK, what is
+    /// not late enough goes to `judge_at`: when to look again.
     #[inline]
-    pub(super) fn find_losses(&mut self, progress: &Progress, duplicate: bool) -> Option<Losses> {
+    pub(super) fn find_losses(
+        &mut self,
+        now: Instant,
+        progress: &Progress,
+        duplicate: bool,
+        rtt: &Rtt,
+        judge_at: &mut Instant,
+    ) -> Option<Losses> {
         if !self.sack {
             return self.find_losses_by_duplicates(progress, duplicate);
         }
+        *judge_at = Instant::FAR_FUTURE;
         if self.sacked.is_empty() && self.resent.is_empty() {
             return None;
         }
-        self.find_losses_by_arrivals()
+        if self.rack.is_some() { self.judge(now, rtt, judge_at) } else { self.find_losses_by_arrivals() }
     }
 
     /// The same with SACK, where some have arrived that were sent after others.
     #[inline(never)]
     fn find_losses_by_arrivals(&mut self) -> Option<Losses> {
         let [.., latest] = self.latest;
+        self.lose_before(latest, Instant::FAR_FUTURE).0
+    }
+
+    /// Counts as lost what was sent earlier than the transmission `latest` and than `late`, and whether the time kept some from
+    /// it. Both lists stand in the order of sending.
+    fn lose_before(&mut self, latest: u64, late: Instant) -> (Option<Losses>, bool) {
         let before = self.in_flight;
-        let mut losses = None;
+        let (mut losses, mut waits) = (None, false);
         self.judged = self.judged.max(self.base);
         while let Some(&record) = self.get(self.judged) {
             if !record.resent {
@@ -361,6 +419,10 @@ impl Scoreboard {
                     break;
                 }
                 if record.state == State::Outstanding {
+                    if record.sent_at >= late {
+                        waits = true;
+                        break;
+                    }
                     self.lose(self.judged, before, &mut losses);
                 }
             }
@@ -368,15 +430,19 @@ impl Scoreboard {
         }
         while let Some(&(transmission, number)) = self.resent.front() {
             let current = self.get(number).filter(|record| record.transmission == transmission);
-            if current.is_some_and(|record| record.state == State::Outstanding) {
+            if let Some(record) = current.filter(|record| record.state == State::Outstanding) {
                 if transmission >= latest {
+                    break;
+                }
+                if record.sent_at >= late {
+                    waits = true;
                     break;
                 }
                 self.lose(number, before, &mut losses);
             }
             self.resent.pop_front();
         }
-        losses
+        (losses, waits)
     }
 
     /// The same without SACK.
@@ -417,6 +483,9 @@ impl Scoreboard {
         let Some(record) = self.get_mut(number) else { return };
         record.state = State::Lost;
         let Record { len, sent_at, .. } = *record;
+        if let Some(rack) = &mut self.rack {
+            rack.on_loss(self.una, self.next);
+        }
         self.in_flight -= u64::from(len);
         self.lost.push_back(number);
         let none = Losses { packets: 0, bytes: 0, first_sent_at: sent_at, last_sent_at: sent_at, in_flight };
@@ -434,6 +503,7 @@ impl Scoreboard {
         self.recover = None;
         self.guard = self.next;
         self.timeout_at.get_or_insert(now);
+        self.tail = None;
         self.resent.clear();
         let mut losses = None;
         for number in self.base..self.base + self.records.len() as u64 {
@@ -468,6 +538,7 @@ impl Scoreboard {
         self.lost.clear();
         self.resent.clear();
         self.sacked.clear();
+        (self.sacked_segments, self.tail) = (0, None);
         (self.una, self.in_flight, self.duplicates) = (self.next, 0, 0);
         (self.timeout_at, self.recover) = (None, None);
         bytes

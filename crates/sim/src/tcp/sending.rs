@@ -28,12 +28,16 @@ impl Connection {
         }
         let piece = match bundle {
             Some(bundle) => self.next_piece(now, bundle),
+            None if core::mem::take(&mut self.tail_due) && self.board.may_probe() => {
+                self.board.probe_again(now)
+            }
             None => self.next_lost_end(now).or_else(|| self.end(now)),
         };
         let Some(piece) = piece else { return self.send_empty(now, out) };
         if self.retransmission_at == Instant::FAR_FUTURE {
             self.retransmission_at = self.rtt.times_out(now);
         }
+        self.await_tail(now);
         let mut segment = self.blank(now, if piece.fin { ACK | FIN } else { ACK });
         segment.seq = piece.seq as u32;
         if piece.fin && self.skip {
@@ -62,6 +66,7 @@ impl Connection {
         segment.opening = self.opening;
         self.receive.acknowledge(&mut segment);
         self.retransmission_at = self.rtt.times_out(now);
+        (self.syn_sent, self.syns) = (Some(now), self.syns.saturating_add(1));
         if let Some(bundle) = bundle {
             bundle.started.get_or_insert(now);
         }
@@ -107,6 +112,9 @@ impl Connection {
 
     /// Data to be sent now: what was lost before what is new.
     fn next_piece(&mut self, now: Instant, bundle: &mut Bundle) -> Option<Piece> {
+        if core::mem::take(&mut self.tail_due) && self.board.may_probe() {
+            return self.probe_tail(now, bundle);
+        }
         if self.closing {
             return self.next_lost_end(now).or_else(|| self.end(now));
         }
@@ -137,9 +145,22 @@ impl Connection {
             return Some(piece);
         }
         self.must_resend = false;
+        self.fresh_piece(now, bundle, window, rate)
+    }
+
+    /// New data, as far as the window, the peer and the pace allow.
+    #[inline]
+    pub(super) fn fresh_piece(
+        &mut self,
+        now: Instant,
+        bundle: &mut Bundle,
+        window: u64,
+        rate: Option<u64>,
+    ) -> Option<Piece> {
         if self.choked || self.fin_sent {
             return None;
         }
+        let flight = self.board.in_flight();
         let available = bundle.supply.available(bundle.delivered);
         let ended = bundle.supply.has_ended();
         let mut len = available.min(self.mss);
@@ -184,7 +205,7 @@ impl Connection {
         self.fin_sent = fin;
         // The window has room for another, and something else has not.
         let starved = left < if ended { 1 } else { self.mss } || room - len < self.mss;
-        let app_limited = starved && flight + len + self.mss <= window;
+        let app_limited = starved && (flight + len).saturating_add(self.mss) <= window;
         let piece = self.board.push(now, len as u32, fin, app_limited);
         self.note_sent(now, bundle, piece.len, app_limited, rate);
         Some(piece)
@@ -212,7 +233,7 @@ impl Connection {
     }
 
     #[inline]
-    fn note_sent(
+    pub(super) fn note_sent(
         &mut self,
         now: Instant,
         bundle: &mut Bundle,

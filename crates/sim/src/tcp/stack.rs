@@ -276,6 +276,7 @@ impl Stack {
             connection.state = State::Open;
             connection.rtt.backoff = 0;
             connection.retransmission_at = Instant::FAR_FUTURE;
+            connection.on_handshake(now);
         }
         let taken = connection.on_segment(now, &segment, datagram.phantom as u32, bundle, &mut self.undone);
         let ended = connection.receive.is_complete() && !connection.ended;
@@ -392,15 +393,15 @@ impl Stack {
             Fate::Lives => {}
             Fate::Over if connection.state == State::Open => {
                 connection.state = State::Lingering;
-                connection.retransmission_at = Instant::FAR_FUTURE;
+                connection.expect_nothing();
                 connection.linger_at = now + LINGER;
                 self.detach(now, slot);
             }
             Fate::Over if connection.linger_at > now => {}
             Fate::Over | Fate::Dead => {
                 connection.state = State::Closed;
-                (connection.linger_at, connection.retransmission_at) =
-                    (Instant::FAR_FUTURE, Instant::FAR_FUTURE);
+                connection.linger_at = Instant::FAR_FUTURE;
+                connection.expect_nothing();
                 self.detach(now, slot);
                 let Some(connection) = self.connections.get_mut(slot as usize) else { return };
                 let key = (connection.remote, connection.peer_port);

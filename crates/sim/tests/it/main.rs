@@ -11,6 +11,7 @@ mod shaper;
 mod tcp_common;
 mod tcp_faults;
 mod tcp_oracles;
+mod tcp_recovery;
 mod tcp_relay;
 mod tcp_web;
 mod topology;

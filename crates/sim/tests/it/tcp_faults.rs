@@ -63,7 +63,7 @@ fn whatever_the_line_does_the_bytes_arrive_once() {
         ("no queue", clean().queue(0), MB),
     ];
     for (name, line, bytes) in lines {
-        for options in [Options::default(), Options::default().without_sack()] {
+        for options in [Options::default(), Options::default().without_sack(), Options::linux()] {
             let mut pair = both_ways(11, line.clone());
             let (took, report) = transfer(&mut pair, options, bytes);
             println!("{name}: {took:.2} s, {:?}", report.subflows[0]);

@@ -126,6 +126,7 @@ fn every_kind_of_end_fills_a_line_with_a_buffer() {
     let kinds = [
         ("delayed ACKs", Options::default(), 0.98),
         ("no SACK", Options::default().without_delayed_ack().without_sack(), 0.98),
+        ("Linux", Options::linux(), 0.98),
         ("paced", Options { paced: true, ..Options::default() }, 0.97),
         ("initial window", Options { initial_window: Some(1), ..Options::default() }, 0.98),
     ];

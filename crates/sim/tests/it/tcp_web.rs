@@ -2,17 +2,27 @@
 
 use crate::tcp_common::*;
 use byway_sim::tcp::web::{self, Clients, Request, WebTrace};
-use byway_sim::tcp::{Cbr, Flow, Host, Options};
+use byway_sim::tcp::{Cbr, Flow, Host, Options, Serve};
 use byway_sim::{Handle, LinkId, PipeConfig, Random, World};
 use byway_wire::{Duration, Instant};
 
 /// Clients at one end of a line, their server at the other, and a bulk flow beside them on request.
 fn web(requests: &[Request], line: &PipeConfig, bulk: bool) -> (World, Handle<Clients>, LinkId) {
+    web_of(&Options::default(), requests, line, bulk)
+}
+
+fn web_of(
+    options: &Options,
+    requests: &[Request],
+    line: &PipeConfig,
+    bulk: bool,
+) -> (World, Handle<Clients>, LinkId) {
     let (users, server) = (address(1, 1), address(2, 1));
     let mut world = World::new(3);
-    let clients = Clients::new(server, requests, Instant::ZERO, Options::default());
+    let clients = Clients::new(server, requests, Instant::ZERO, options.clone());
     let clients = world.add("clients", clients, &[users]);
-    let host = world.add("server", Host::new(1), &[server]);
+    let serve = Serve { options: options.clone(), ..Serve::default() };
+    let host = world.add("server", Host::serving(1, serve), &[server]);
     let (_, down) = world.connect(users, server, line.clone(), line.clone());
     if bulk {
         let sink = address(1, 2);
@@ -55,6 +65,19 @@ fn every_request_is_answered_also_where_much_is_lost() {
     let outcomes = world[clients].outcomes();
     assert!(outcomes.iter().all(|outcome| outcome.finished.is_some()));
     assert_eq!(outcomes.len(), 200);
+}
+
+/// Connections come and go 4 s after their end, and their places are used again.
+#[test]
+fn requests_one_after_the_other_wait_for_no_more_than_a_timeout() {
+    let requests = web::fetches(1, 3_000, 20_000, at(100), Duration::from_secs(300), true);
+    for options in [Options::default(), Options::linux()] {
+        let line = PipeConfig::new(100_000_000, 10 * MS).queue(50).loss(0.02);
+        let (mut world, clients, _) = web_of(&options, &requests, &line, false);
+        assert!(world.run_while(|world| !world[clients].is_done(), at(600_000)));
+        let longest = times(&world, clients).into_iter().fold(0.0, f64::max);
+        assert!(longest < 8.0, "{longest}: {options:?}");
+    }
 }
 
 #[test]

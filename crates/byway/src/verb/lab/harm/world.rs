@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 /// Bytes of a request's answer.
 const SIZE: &str = "20 KB";
-/// How TCP of this day begins and acknowledges (RFC 6928, RFC 5681).
-const KERNEL: &str = "{ initial_window = 10, delayed_ack = true }";
+/// In the simulator, hosts that do as the kernel does.
+const KERNEL: &str = "{ host = \"linux\" }";
 /// Milliseconds between two requests, on average.
 pub(super) const EVERY_MS: u32 = 200;
 /// Seconds until the transfers begin: whoever prepares them is ready by then.

@@ -1,0 +1,127 @@
+//! HyStart: leaves slow start before the queue is full, when the ACKs of a round make a long train or when the RTT rises.
+//!
+//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55 (2011), section 4, with the numbers that
+//! Linux has (`tcp_cubic.c`). RFC 9406 ([`hystart`](crate::hystart)) is what came after; Linux does not have that.
+
+use crate::Acked;
+use byway_wire::{Duration, Instant};
+
+/// `hystart_low_window`: smaller windows are not judged.
+const LOW_WINDOW: f64 = 16.0;
+/// `hystart_ack_delta_us`: ACKs further apart are no train.
+const TOGETHER: Duration = Duration::from_millis(2);
+/// `hystart_ack_delay`: what bursts of a sender add to a train, at most.
+const ACK_DELAY: Duration = Duration::from_millis(1);
+/// `HYSTART_MIN_SAMPLES`: a round's RTT is judged after so many ACKs.
+const SAMPLES: u32 = 8;
+/// `HYSTART_DELAY_MIN` and `HYSTART_DELAY_MAX`: the RTT must rise by an eighth, and that within these bounds.
+const LEAST_RISE: Duration = Duration::from_millis(4);
+const MOST_RISE: Duration = Duration::from_millis(16);
+
+/// Watches one path in slow start.
+#[derive(Clone, Debug)]
+pub struct HyStart {
+    /// When the round began; packets sent from here on belong to the next.
+    round: Instant,
+    /// The latest ACK of the train.
+    train: Instant,
+    current: Option<Duration>,
+    samples: u32,
+}
+
+impl HyStart {
+    /// For a slow start that begins at `now`.
+    #[must_use]
+    pub const fn new(now: Instant) -> Self {
+        Self { round: now, train: now, current: None, samples: 0 }
+    }
+
+    /// Takes an ACK into account, with `window` in packets after it. Whether slow start is over.
+    pub fn on_acked(&mut self, acked: &Acked<'_>, window: f64) -> bool {
+        if acked.sent_at >= self.round {
+            *self = Self::new(acked.now);
+        }
+        if window < LOW_WINDOW {
+            return false;
+        }
+        if acked.now.since(self.train) <= TOGETHER {
+            self.train = acked.now;
+            if acked.now.since(self.round) > (acked.min_rtt + ACK_DELAY) / 2 {
+                return true;
+            }
+        }
+        let Some(rtt) = acked.rtt else { return false };
+        let current = self.current.map_or(rtt, |current| current.min(rtt));
+        self.current = Some(current);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        current > acked.min_rtt + (acked.min_rtt / 8).clamp(LEAST_RISE, MOST_RISE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Rounds of `base`, then of `rtt`, each of twelve ACKs that are `apart`: in which round slow start ends, if in the first six.
+    fn ends(base: Duration, rtt: Duration, apart: Duration, window: f64) -> Option<u32> {
+        let mut hystart = HyStart::new(Instant::ZERO);
+        let mut start = Instant::from_millis(1_000);
+        for round in 0..6 {
+            let rtt = if round < 2 { base } else { rtt };
+            for ack in 0..12 {
+                // All of a round was sent in the round before.
+                let now = start + rtt + apart * ack;
+                let acked = Acked {
+                    now,
+                    bytes: 1_448,
+                    packets: 1,
+                    sent_at: if ack == 0 { start } else { start - MS },
+                    rtt: Some(rtt),
+                    srtt: rtt,
+                    min_rtt: base,
+                    delays: &[],
+                    in_flight: 1 << 20,
+                    app_limited: false,
+                    delivery_rate: None,
+                    ce: 0,
+                };
+                if hystart.on_acked(&acked, window) {
+                    return Some(round);
+                }
+            }
+            start += rtt + 1_000 * MS;
+        }
+        None
+    }
+
+    /// An eighth of the RTT, but 4 ms at least and 16 at most.
+    #[test]
+    fn a_rise_of_the_rtt_ends_slow_start() {
+        for (base, none) in [(8, 4), (20, 4), (80, 10), (400, 16)] {
+            let (base, apart) = (base * MS, 3 * MS);
+            assert_eq!(ends(base, base + none * MS, apart, 100.0), None, "{base:?}");
+            assert_eq!(ends(base, base + none * MS + MS / 10, apart, 100.0), Some(2), "{base:?}");
+        }
+    }
+
+    /// Half an RTT and half of what bursts add to it.
+    #[test]
+    fn a_long_train_of_acks_ends_slow_start() {
+        let base = 40 * MS;
+        // The last of twelve is 11 times so far from the first.
+        assert_eq!(ends(base, base, MS * 205 / 110, 100.0), None, "20.5 ms");
+        assert_eq!(ends(base, base, MS * 206 / 110, 100.0), Some(0), "20.6 ms");
+        assert_eq!(ends(base, base, MS * 21 / 10, 100.0), None, "ACKs that are 2.1 ms apart are no train");
+    }
+
+    #[test]
+    fn a_window_below_sixteen_packets_is_not_judged() {
+        assert_eq!(ends(20 * MS, 60 * MS, MS, 15.9), None);
+        assert_eq!(ends(20 * MS, 60 * MS, MS, 16.0), Some(0));
+    }
+}

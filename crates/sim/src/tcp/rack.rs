@@ -1,0 +1,161 @@
+//! Losses told by time instead of by count: RACK, RFC 8985, section 6, as Linux has it (`tcp_recovery.c`).
+//!
+//! A segment is lost once one that was sent later has arrived and the segment itself is late by more than the reordering
+//! window. The window is a quarter of the smallest RTT. It is zero in recovery, and after three segments have arrived out
+//! of order, unless reordering was seen.
+
+use super::rtt::Rtt;
+use byway_wire::{Duration, Instant};
+
+/// RFC 8985, section 4: as many arrivals out of order are a loss where no reordering was seen.
+const DUP_THRESH: u32 = 3;
+/// RFC 8985, 6.2, step 4: a wider window lasts for so many recoveries.
+const PERSIST: u32 = 16;
+
+/// What RACK keeps of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Rack {
+    /// Of all that arrived, the transmission that was sent last.
+    pub latest: u64,
+    /// When that was sent.
+    pub sent_at: Instant,
+    /// Its round trip.
+    pub rtt: Duration,
+    /// Where the data ends that arrived and is the furthest (RACK.fack).
+    forward: u64,
+    reordering_seen: bool,
+    /// The window in quarters of the smallest RTT (RACK.reo_wnd_mult).
+    quarters: u32,
+    persist: u32,
+    /// The window grows once per round: not again before this is acknowledged.
+    round: u64,
+    /// Recovery ends when this is acknowledged.
+    recover: u64,
+}
+
+impl Rack {
+    pub(super) const fn new() -> Self {
+        Self {
+            latest: 0,
+            sent_at: Instant::ZERO,
+            rtt: Duration::ZERO,
+            forward: 0,
+            reordering_seen: false,
+            quarters: 1,
+            persist: 0,
+            round: 0,
+            recover: 0,
+        }
+    }
+
+    /// A transmission arrived (6.2, step 2). Time stamps tell which of several transmissions it was.
+    #[inline]
+    pub(super) fn on_arrival(&mut self, now: Instant, transmission: u64, sent_at: Instant) {
+        if transmission > self.latest {
+            (self.latest, self.sent_at, self.rtt) = (transmission, sent_at, now.since(sent_at));
+        }
+    }
+
+    /// A segment arrived that was never sent again and ends at `end`; `forward` was the furthest before this ACK (6.2, step 3).
+    #[inline]
+    pub(super) fn on_order(&mut self, end: u64, forward: u64) {
+        self.reordering_seen |= end < forward;
+        self.forward = self.forward.max(end);
+    }
+
+    /// The end of the data that arrived and is the furthest.
+    pub(super) fn forward(&self) -> u64 {
+        self.forward
+    }
+
+    /// What was sent again had arrived before: the window was too narrow (6.2, step 4). The RFC learns it from a D-SACK,
+    /// these hosts from time stamps. It is reordering as well, as for Linux (`tcp_try_undo_partial`).
+    pub(super) fn on_spurious(&mut self, una: u64, next: u64) {
+        self.reordering_seen = true;
+        if una >= self.round {
+            (self.round, self.quarters, self.persist) = (next, self.quarters.saturating_add(1), PERSIST);
+        }
+    }
+
+    /// All before `una` is acknowledged, and before it was all before `was`.
+    #[inline]
+    pub(super) fn on_advance(&mut self, was: u64, una: u64) {
+        if was < self.recover && una >= self.recover {
+            self.persist = self.persist.saturating_sub(1);
+            if self.persist == 0 {
+                self.quarters = 1;
+            }
+        }
+    }
+
+    /// Something was lost, and `next` is the next new byte.
+    pub(super) fn on_loss(&mut self, una: u64, next: u64) {
+        if !self.recovers(una) {
+            self.recover = next;
+        }
+    }
+
+    /// Whether the connection recovers from a loss or a timeout.
+    pub(super) fn recovers(&self, una: u64) -> bool {
+        una < self.recover
+    }
+
+    /// How late a segment may be beyond the RTT (6.2, step 4). `sacked`: segments that arrived out of order.
+    pub(super) fn window(&self, rtt: &Rtt, una: u64, sacked: u32) -> Duration {
+        if !self.reordering_seen && (self.recovers(una) || sacked >= DUP_THRESH) {
+            return Duration::ZERO;
+        }
+        (rtt.min / 4 * self.quarters).min(rtt.smoothed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::Options;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn rtt() -> Rtt {
+        let mut rtt = Rtt::new(&Options::default());
+        for _ in 0..50 {
+            rtt.sample(40 * MS);
+        }
+        rtt
+    }
+
+    #[test]
+    fn the_window_is_a_quarter_of_the_smallest_rtt_until_three_arrived_out_of_order() {
+        let rack = Rack::new();
+        assert_eq!(rack.window(&rtt(), 0, 2), 10 * MS);
+        assert_eq!(rack.window(&rtt(), 0, 3), Duration::ZERO);
+    }
+
+    #[test]
+    fn recovery_closes_the_window_and_reordering_opens_it() {
+        let mut rack = Rack::new();
+        rack.on_loss(100, 5_000);
+        assert_eq!(rack.window(&rtt(), 100, 1), Duration::ZERO);
+        assert_eq!(rack.window(&rtt(), 5_000, 1), 10 * MS, "recovery is over");
+        rack.on_order(3_000, 2_000);
+        assert_eq!((rack.window(&rtt(), 100, 1), rack.forward()), (Duration::ZERO, 3_000));
+        rack.on_order(1_000, 3_000);
+        assert_eq!(rack.window(&rtt(), 100, 9), 10 * MS);
+    }
+
+    #[test]
+    fn each_round_of_needless_repeats_widens_the_window_to_an_rtt_at_most_and_sixteen_recoveries_end_it() {
+        let mut rack = Rack::new();
+        rack.on_order(1_000, 2_000);
+        for (una, quarters) in [(0, 2), (500, 2), (1_000, 3), (2_000, 4), (3_000, 4)] {
+            rack.on_spurious(una, una + 1_000);
+            assert_eq!(rack.window(&rtt(), una, 9), 10 * MS * quarters, "at {una}");
+        }
+        for recovery in 0..16 {
+            assert_eq!(rack.window(&rtt(), 5_000, 9), 40 * MS, "recovery {recovery}");
+            rack.on_loss(5_000 + recovery * 10, 5_010 + recovery * 10);
+            rack.on_advance(5_000 + recovery * 10, 5_010 + recovery * 10);
+        }
+        assert_eq!(rack.window(&rtt(), 6_000, 9), 10 * MS);
+    }
+}

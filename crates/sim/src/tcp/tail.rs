@@ -1,0 +1,37 @@
+//! Probes of the tail: TLP, RFC 8985, section 7, as Linux has it (`tcp_schedule_loss_probe`).
+//!
+//! The last segments of a flow have no later ones that could tell of their loss. So silence for two RTTs is answered by one
+//! more segment, whose ACK tells.
+
+use super::bundle::Bundle;
+use super::connection::Connection;
+use super::scoreboard::{Piece, SLACK};
+use byway_wire::Instant;
+
+impl Connection {
+    /// Something was sent or acknowledged: the time of the probe (7.2) counts anew. A timeout that is due earlier is
+    /// preceded by the probe.
+    #[inline]
+    pub(super) fn await_tail(&mut self, now: Instant) {
+        self.tail_at = if !self.board.may_probe() {
+            Instant::FAR_FUTURE
+        } else if self.rtt.smoothed.is_zero() {
+            self.retransmission_at
+        } else {
+            let alone = if self.board.is_single() { self.rtt.worst_ack_delay() } else { SLACK };
+            (now + 2 * self.rtt.smoothed + alone).min(self.retransmission_at)
+        };
+    }
+
+    /// The probe (7.3): new data if there is any that the peer takes, else the last segment again. No window is in its way.
+    pub(super) fn probe_tail(&mut self, now: Instant, bundle: &mut Bundle) -> Option<Piece> {
+        if let Some(piece) = self.fresh_piece(now, bundle, u64::MAX, None) {
+            self.board.probed_by_new();
+            return Some(piece);
+        }
+        let piece = self.board.probe_again(now)?;
+        self.tally.retransmits += 1;
+        self.note_sent(now, bundle, piece.len, false, None);
+        Some(piece)
+    }
+}
