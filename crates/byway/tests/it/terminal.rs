@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 const COLUMNS: u16 = 60;
 
