@@ -13,7 +13,7 @@
 //! | [`newreno`], [`harp`] | NewReno and Harp |
 //! | [`bmc`], [`wang`] | a controller of weights, and one of rates |
 //! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
-//! | [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`], [`hystart_linux`] |
+//! | [`bbr`], [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`], [`hystart_linux`] |
 //! | [`catalogue`] | the controllers by name, with their options, and by class |
 #![no_std]
 
@@ -21,6 +21,7 @@ extern crate alloc;
 
 pub mod background;
 pub mod balia;
+pub mod bbr;
 pub mod bmc;
 pub mod bundle;
 pub mod catalogue;
@@ -45,6 +46,7 @@ pub mod wvegas;
 
 pub use background::Background;
 pub use balia::Balia;
+pub use bbr::Bbr;
 pub use bmc::Bmc;
 pub use bundle::{Coupled, Each, Paths, Single};
 pub use catalogue::{Choice, ChoiceError, Class, NAMES, Sender, by_name, controller};

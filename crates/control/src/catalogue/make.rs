@@ -7,7 +7,7 @@ use crate::harp::{self, Coupling, DelayRule, Harp, LossRule};
 use crate::mpath::{self, Growth, MPath};
 use crate::{Controller, Opened, Single};
 use crate::{
-    background, balia, bmc, cubic, ledbat, ledbat_pp, lia, newreno, nice, olia, tcp_lp, wang, wvegas,
+    background, balia, bbr, bmc, cubic, ledbat, ledbat_pp, lia, newreno, nice, olia, tcp_lp, wang, wvegas,
 };
 use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
@@ -41,6 +41,10 @@ pub(super) fn make(
         "balia" => coupled("balia", balia::Balia, knobs, sender),
         "wvegas" => coupled("wvegas", wvegas::WVegas, knobs, sender),
         "wang" => coupled("wang", wang::Wang::new(seed), knobs, sender),
+        "bbr" => {
+            let (initial, _) = start(knobs, sender, (cubic::Options::BYWAY.initial, 0.0));
+            each("bbr", move |opened| bbr::Bbr::new(opened, initial, seed))
+        }
         "bmc" => bmc("bmc", bmc::Options::RECOMMENDED, knobs, sender),
         "bmc-literal" => bmc("bmc-literal", bmc::Options::LITERAL, knobs, sender),
         "cubic" => {

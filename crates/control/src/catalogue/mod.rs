@@ -54,6 +54,7 @@ impl Class {
 pub const NAMES: &[(&str, &str)] = &[
     ("background", "fills what is idle, makes way for others, shares evenly with its own kind"),
     ("balia", "balanced linked adaptation: between LIA and OLIA"),
+    ("bbr", "BBR, version 1, on every path: paces by the largest delivery rate"),
     ("bmc", "weighted TCPs, together as one: weight moves to where it yields most"),
     ("bmc-literal", "BMC as published"),
     ("cubic", "CUBIC on every path, uncoupled: what most TCP senders do"),
@@ -174,7 +175,7 @@ mod tests {
                 assert_eq!(made.name(), named.name);
             }
         }
-        assert!(by_name("bbr", 1).is_none());
+        assert!(by_name("bic", 1).is_none());
     }
 
     #[test]

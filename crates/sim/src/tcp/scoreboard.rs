@@ -35,8 +35,9 @@ struct Record {
     sent_at: Instant,
     /// When it was sent for the first time.
     first_sent_at: Instant,
-    /// What had been delivered when it was sent, and when the last of that was.
+    /// What had been delivered when it was sent, when the last of that was, and when that had been sent.
     delivered: (u64, Instant),
+    delivered_sent_at: Instant,
     /// Bytes of data.
     len: u32,
     state: State,
@@ -82,6 +83,7 @@ pub(super) struct Progress {
     pub tail_lost: Option<Instant>,
     latest: u64,
     from: (u64, Instant),
+    from_sent_at: Instant,
 }
 
 /// Segments found lost.
@@ -124,6 +126,8 @@ pub(super) struct Scoreboard {
     /// The probe of the tail: what ends its episode, and which transmission sent old data again.
     tail: Option<Tail>,
     delivered: (u64, Instant),
+    /// When the latest of that was sent.
+    delivered_sent_at: Instant,
     /// The last timeout, until an ACK tells whether it was one.
     timeout_at: Option<Instant>,
     /// Without SACK: duplicate ACKs, each a segment that left the network.
@@ -153,6 +157,7 @@ impl Scoreboard {
             rack: (options.recovery == Recovery::Rack).then(Rack::new),
             tail: None,
             delivered: (0, now),
+            delivered_sent_at: now,
             timeout_at: None,
             duplicates: 0,
             recover: None,
@@ -189,7 +194,7 @@ impl Scoreboard {
     #[inline]
     pub(super) fn push(&mut self, now: Instant, len: u32, fin: bool, app_limited: bool) -> Piece {
         if self.in_flight == 0 {
-            self.delivered.1 = now;
+            (self.delivered.1, self.delivered_sent_at) = (now, now);
         }
         self.transmissions += 1;
         let seq = self.next;
@@ -199,6 +204,7 @@ impl Scoreboard {
             sent_at: now,
             first_sent_at: now,
             delivered: self.delivered,
+            delivered_sent_at: self.delivered_sent_at,
             len,
             state: State::Outstanding,
             fin,
@@ -228,8 +234,9 @@ impl Scoreboard {
     pub(super) fn resend(&mut self, now: Instant) {
         let Some(number) = self.lost.pop_front() else { return };
         self.transmissions += 1;
-        let (transmission, delivered) = (self.transmissions, self.delivered);
+        let (transmission, delivered, before) = (self.transmissions, self.delivered, self.delivered_sent_at);
         let Some(record) = self.get_mut(number) else { return };
+        record.delivered_sent_at = before;
         (record.transmission, record.sent_at, record.delivered) = (transmission, now, delivered);
         (record.state, record.resent) = (State::Outstanding, true);
         let len = record.len;
@@ -311,7 +318,13 @@ impl Scoreboard {
         if progress.packets > 0 {
             self.delivered = (self.delivered.0 + progress.bytes, now);
             let (bytes, at) = progress.from;
-            let nanos = (now.as_nanos() - at.as_nanos()).max(1);
+            let mut nanos = (now.as_nanos() - at.as_nanos()).max(1);
+            if self.rack.is_some() && progress.latest > 0 {
+                // draft-cheng-iccrg-delivery-rate-estimation, 3.3: data never comes sooner than it was sent.
+                let sent = progress.sent_at.as_nanos().saturating_sub(progress.from_sent_at.as_nanos());
+                nanos = nanos.max(sent);
+                self.delivered_sent_at = progress.sent_at;
+            }
             let delivered = self.delivered.0 - bytes;
             // The wide division is slow, and only needed beyond 18 GB in a round trip.
             let rate = match delivered.checked_mul(1_000_000_000) {
@@ -375,7 +388,7 @@ impl Scoreboard {
             progress.sent_at = record.sent_at;
             progress.app_limited = record.app_limited;
             progress.rtt = Some(now.since(record.sent_at));
-            progress.from = record.delivered;
+            (progress.from, progress.from_sent_at) = (record.delivered, record.delivered_sent_at);
         }
     }
 

@@ -8,6 +8,7 @@ mod laws;
 mod oracles;
 mod pipe;
 mod shaper;
+mod tcp_bbr;
 mod tcp_common;
 mod tcp_faults;
 mod tcp_oracles;

@@ -288,6 +288,7 @@ fn controllers_fill_two_paths() {
         ("mpath", 14.0),
         ("newreno", 14.0),
         ("cubic", 14.0),
+        ("bbr", 14.0),
         ("lia", 14.0),
         ("olia", 14.0),
         ("balia", 14.0),

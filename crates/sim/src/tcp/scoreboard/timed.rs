@@ -62,9 +62,10 @@ impl Scoreboard {
         let number = self.base + (self.records.len() as u64).checked_sub(1)?;
         self.transmissions += 1;
         let (transmission, delivered, end) = (self.transmissions, self.delivered, self.next);
+        let before = self.delivered_sent_at;
         let record = self.get_mut(number)?;
         (record.transmission, record.sent_at, record.delivered) = (transmission, now, delivered);
-        record.resent = true;
+        (record.resent, record.delivered_sent_at) = (true, before);
         let piece = Piece { seq: record.seq, len: record.len, fin: record.fin };
         self.resent.push_back((transmission, number));
         self.tail = Some(Tail { end, again: Some(transmission) });
