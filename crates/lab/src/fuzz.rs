@@ -258,6 +258,7 @@ fn cross(random: &mut Random) -> Cross {
         poisson: random.chance(0.5),
         start: Duration::ZERO,
         stop: Some(Duration::from_secs(TROUBLED)),
+        delays: false,
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Record {
     pub requests: Vec<RequestsRecord>,
     /// Links on the ways of transfers and requests.
     pub links: Vec<LinkRecord>,
+    /// Cross traffic whose delays were asked for.
+    #[serde(default)]
+    pub cross: Vec<CrossRecord>,
     /// Gateways that carried transfers.
     #[serde(default)]
     pub gateways: Vec<GatewayRecord>,
@@ -93,6 +96,15 @@ pub struct RequestRecord {
     pub began: Option<f64>,
     /// How long it took, in seconds; `None`: it did not finish.
     pub took: Option<f64>,
+}
+
+/// Cross traffic.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CrossRecord {
+    /// The plan's name for it.
+    pub name: String,
+    /// How long each packet was on its way, in seconds; `None`: it did not arrive.
+    pub delays: Vec<Option<f64>>,
 }
 
 /// A pair of gateways, in the direction of the transfers.

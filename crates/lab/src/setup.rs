@@ -319,6 +319,8 @@ pub enum Arrivals {
         clients: u32,
         /// Mean think time.
         think: Duration,
+        /// How often each of them asks; `None`: until the end.
+        rounds: Option<u32>,
     },
     /// Whether the last was answered or not.
     Open {
@@ -359,6 +361,8 @@ pub struct Cross {
     pub start: Duration,
     /// When it ends.
     pub stop: Option<Duration>,
+    /// Whether the delay of each packet is noted.
+    pub delays: bool,
 }
 
 impl LineSpec {

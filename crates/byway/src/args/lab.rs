@@ -198,7 +198,7 @@ pub struct LabHarm {
 #[derive(Clone, Debug, Args)]
 #[command(before_help = "\
 Examples:
-  byway lab scoreboard --quick                      some 60 scenes, in three minutes
+  byway lab scoreboard --quick                      some 120 scenes, in two minutes
   byway lab scoreboard --seeds 5                    all of the grid; what is there already is not run again
   byway lab scoreboard --only line=10m-20ms-50p --only beside=requests --rows
   byway lab scoreboard --quick --laws background,session:ledbat++
@@ -207,7 +207,7 @@ A cell is a line, who else is on it, how many background transfers there are, an
 rest, time to fill an idle line, Jain's index, what a bulk flow keeps. Rows are appended to a file as cells end, so a run that was
 stopped goes on where it was. Exit code 1 if the product's class misses a bound that it is not known to miss.")]
 pub struct LabScoreboard {
-    /// Some 60 scenes instead of the whole grid
+    /// Some 120 scenes instead of the whole grid
     #[arg(long)]
     pub quick: bool,
     /// Who transfers: laws of the board, session:CONTROLLER or tcp:CONTROLLER [default: all of the board]
@@ -222,6 +222,9 @@ pub struct LabScoreboard {
     /// How many seeds; what is shown and judged is the median
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub seeds: u64,
+    /// Hold the bounds against this law [default: that of the class background]
+    #[arg(long, value_name = "NAME")]
+    pub judged: Option<String>,
     /// How many cells at once [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,

@@ -424,11 +424,13 @@ fn numbered(one: &Transfer, number: u32) -> Transfer {
 
 fn requests(reader: &Reader<'_>) -> Result<Requests, Wrong> {
     let clients = reader.count("clients", MOST_COPIES)?;
-    let think = reader.time("think")?;
+    let (think, rounds) = (reader.time("think")?, reader.count("rounds", 1_000_000)?);
     let (count, every) = (reader.count("count", 1_000_000)?, reader.time("every")?);
     let poisson = reader.truth("poisson")?.unwrap_or(false);
     let arrivals = match (clients, every) {
-        (Some(clients), None) => Arrivals::Closed { clients, think: think.unwrap_or(Duration::from_secs(1)) },
+        (Some(clients), None) => {
+            Arrivals::Closed { clients, think: think.unwrap_or(Duration::from_secs(1)), rounds }
+        }
         (None, Some(every)) if !every.is_zero() => {
             Arrivals::Open { count: count.unwrap_or(0), every, poisson }
         }
@@ -467,6 +469,7 @@ fn cross(reader: &Reader<'_>) -> Result<Cross, Wrong> {
         rate: reader.needed("rate", Kind::Rate.expected(), reader.rate("rate")?)?,
         packet,
         poisson: reader.truth("poisson")?.unwrap_or(false),
+        delays: reader.truth("delays")?.unwrap_or(false),
         start: reader.time("start")?.unwrap_or_default(),
         stop: reader.time("stop")?,
     })

@@ -10,9 +10,11 @@ pub const ALIKE: f64 = 0.02;
 /// The part of the scenes in which no rival may be better in both.
 pub const UNDOMINATED: f64 = 0.9;
 
-/// People wait on a line that nothing else is the matter with, beside so many transfers.
+/// People ask, read or talk on a line that nothing else is the matter with, beside so many transfers.
 fn waits(scene: &Scene, transfers: u32) -> bool {
-    scene.foreground == Foreground::Requests && scene.transfers == transfers && scene.line.is_plain()
+    matches!(scene.foreground, Foreground::Requests | Foreground::Page | Foreground::Call)
+        && scene.transfers == transfers
+        && scene.line.is_plain()
 }
 
 fn one_at(scene: &Scene, mbit: core::ops::Range<u32>) -> bool {
@@ -35,43 +37,43 @@ fn empty(scene: &Scene, rtt_ms: core::ops::RangeInclusive<u32>) -> bool {
 pub const BOUNDS: &[Bound] = &[
     Bound {
         id: "one-1",
-        says: "one beside requests at 1 Mbit/s",
+        says: "one beside people at 1 Mbit/s",
         of: |scene| one_at(scene, 1..2),
         limits: &[(Median, AtMost(1.15)), (P90, AtMost(1.45)), (Share, AtLeast(0.25))],
     },
     Bound {
         id: "one-2",
-        says: "one beside requests at 2 Mbit/s",
+        says: "one beside people at 2 Mbit/s",
         of: |scene| one_at(scene, 2..4),
         limits: &[(Median, AtMost(1.25)), (P90, AtMost(1.45)), (Share, AtLeast(0.50))],
     },
     Bound {
         id: "one-4",
-        says: "one beside requests at 4 Mbit/s",
+        says: "one beside people at 4 Mbit/s",
         of: |scene| one_at(scene, 4..7),
         limits: &[(Median, AtMost(1.25)), (P90, AtMost(1.45)), (Share, AtLeast(0.75))],
     },
     Bound {
         id: "one-7",
-        says: "one beside requests from 7 Mbit/s",
+        says: "one beside people from 7 Mbit/s",
         of: |scene| one_at(scene, 7..30),
         limits: &[(Median, AtMost(1.25)), (P90, AtMost(1.40)), (Share, AtLeast(0.82))],
     },
     Bound {
         id: "one-30",
-        says: "one beside requests from 30 Mbit/s",
+        says: "one beside people from 30 Mbit/s",
         of: |scene| one_at(scene, 30..u32::MAX),
         limits: &[(Median, AtMost(1.05)), (P90, AtMost(1.10)), (Share, AtLeast(0.86))],
     },
     Bound {
         id: "eight-thin",
-        says: "eight beside requests below 7 Mbit/s",
+        says: "eight beside people below 7 Mbit/s",
         of: |scene| waits(scene, 8) && scene.line.mbit < 7,
         limits: &[(Median, AtMost(1.45)), (P90, AtMost(1.70)), (Share, AtLeast(0.60))],
     },
     Bound {
         id: "eight",
-        says: "eight beside requests from 7 Mbit/s",
+        says: "eight beside people from 7 Mbit/s",
         of: |scene| waits(scene, 8) && scene.line.mbit >= 7,
         limits: &[(Median, AtMost(1.28)), (P90, AtMost(1.42)), (Share, AtLeast(0.80))],
     },

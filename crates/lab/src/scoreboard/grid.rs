@@ -240,25 +240,35 @@ pub const LINES: &[Line] = &[
 pub enum Foreground {
     /// 20 KB over CUBIC, at times by chance: `lab harm`.
     Requests,
+    /// A page of 30 objects as large as those of the web, over six connections at a time, CUBIC.
+    Page,
+    /// A call: 50 packets of 200 bytes a second.
+    Call,
     /// A chunk of a video every so often, over CUBIC.
     Video,
     /// One CUBIC that sends what it can for a while.
     Cubic,
+    /// One BBR that does.
+    Bbr,
     /// Nothing.
     Nobody,
 }
 
 impl Foreground {
     /// All of them, in the order of tables and pictures.
-    pub const ALL: [Self; 4] = [Self::Requests, Self::Video, Self::Cubic, Self::Nobody];
+    pub const ALL: [Self; 7] =
+        [Self::Requests, Self::Page, Self::Call, Self::Video, Self::Cubic, Self::Bbr, Self::Nobody];
 
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
+            Self::Page => "page",
+            Self::Call => "call",
             Self::Video => "video",
             Self::Cubic => "bulk-cubic",
+            Self::Bbr => "bulk-bbr",
             Self::Nobody => "nobody",
         }
     }
@@ -266,13 +276,28 @@ impl Foreground {
     /// Whether somebody waits for things, one after the other: then there are a median and a 90th percentile.
     #[must_use]
     pub const fn waits(self) -> bool {
-        matches!(self, Self::Requests | Self::Video)
+        matches!(self, Self::Requests | Self::Page | Self::Call | Self::Video)
     }
 
     /// Whether it is one flow that takes what it gets.
     #[must_use]
     pub const fn is_bulk(self) -> bool {
-        matches!(self, Self::Cubic)
+        self.congestion().is_some()
+    }
+
+    /// The controller of such a flow.
+    #[must_use]
+    pub const fn congestion(self) -> Option<&'static str> {
+        match self {
+            Self::Cubic => Some("cubic"),
+            Self::Bbr => Some("bbr"),
+            _ => None,
+        }
+    }
+
+    /// Whether there is such a controller.
+    fn exists(self) -> bool {
+        self.congestion().is_none_or(|name| byway_control::by_name(name, 1).is_some())
     }
 }
 
@@ -284,9 +309,9 @@ pub const TRANSFERS: [u32; 3] = [1, 2, 8];
 pub enum Carrier {
     /// Sessions of byway's.
     Session,
-    /// TCP hosts as they are today: ten packets first, an ACK for every second.
+    /// TCP hosts that do as Linux does.
     Tcp,
-    /// TCP hosts that acknowledge each packet, as the papers simulated them.
+    /// The same, but they acknowledge each packet, as the papers simulated it.
     Literal,
 }
 
@@ -381,18 +406,22 @@ impl fmt::Display for Scene {
 /// How much of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Some 60 scenes.
+    /// Some 120 scenes.
     Quick,
     /// All.
     Full,
 }
 
 /// What the quick form has of each of its lines.
-const QUICK: [(Foreground, u32); 5] = [
+const QUICK: [(Foreground, u32); 9] = [
     (Foreground::Requests, 1),
     (Foreground::Requests, 8),
+    (Foreground::Page, 1),
+    (Foreground::Call, 8),
     (Foreground::Video, 1),
     (Foreground::Cubic, 1),
+    (Foreground::Bbr, 1),
+    (Foreground::Nobody, 1),
     (Foreground::Nobody, 2),
 ];
 
@@ -404,6 +433,7 @@ pub fn scenes(form: Form) -> Vec<Scene> {
             TRANSFERS.into_iter().map(move |transfers| Scene { line, foreground, transfers })
         })
     });
+    let all = all.filter(|scene| scene.foreground.exists());
     all.filter(|scene| match form {
         Form::Full => true,
         Form::Quick => scene.line.quick && QUICK.contains(&(scene.foreground, scene.transfers)),
@@ -446,9 +476,10 @@ mod tests {
     #[test]
     fn the_quick_form_is_a_part_of_the_full_one() {
         let (quick, full) = (scenes(Form::Quick), scenes(Form::Full));
-        assert!((50..=75).contains(&quick.len()), "{}", quick.len());
+        assert!((60..=130).contains(&quick.len()), "{}", quick.len());
         assert!(quick.iter().all(|scene| full.contains(scene)));
-        assert_eq!(full.len(), LINES.len() * Foreground::ALL.len() * TRANSFERS.len());
+        let foregrounds = Foreground::ALL.into_iter().filter(|foreground| foreground.exists()).count();
+        assert_eq!(full.len(), LINES.len() * foregrounds * TRANSFERS.len());
     }
 
     #[test]

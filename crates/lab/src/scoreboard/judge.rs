@@ -1,4 +1,4 @@
-//! What is promised of the product's class for the background, held against rows.
+//! What is promised of the product's class for the background, held against rows of its law, or of another.
 
 use super::cell::Row;
 use super::grid::{Foreground, Scene};
@@ -14,6 +14,8 @@ pub enum Figure {
     Median,
     /// See [`Figures::p90`].
     P90,
+    /// See [`Figures::late`].
+    Late,
     /// See [`Figures::share`].
     Share,
     /// See [`Figures::fill`].
@@ -32,9 +34,10 @@ pub enum Figure {
 
 impl Figure {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Median,
         Self::P90,
+        Self::Late,
         Self::Share,
         Self::Fill,
         Self::JainFirst,
@@ -50,6 +53,7 @@ impl Figure {
         match self {
             Self::Median => "median",
             Self::P90 => "p90",
+            Self::Late => "late",
             Self::Share => "share",
             Self::Fill => "fill",
             Self::JainFirst => "jain_first",
@@ -67,6 +71,7 @@ impl Figure {
         match self {
             Self::Median => never(figures.median, foreground.waits()),
             Self::P90 => never(figures.p90, foreground.waits()),
+            Self::Late => figures.late,
             Self::Share => figures.share,
             Self::Fill => never(figures.fill, foreground == Foreground::Nobody),
             Self::JainFirst => figures.jain_first,
@@ -219,6 +224,7 @@ fn middle(seeds: &[Figures], foreground: Foreground) -> Figures {
     Figures {
         median: of(Figure::Median),
         p90: of(Figure::P90),
+        late: of(Figure::Late),
         share: of(Figure::Share),
         fill: of(Figure::Fill),
         jain_first: of(Figure::JainFirst),
@@ -236,19 +242,22 @@ fn known(bound: &str, scene: &str) -> Option<&'static str> {
         .map(|known| known.reason)
 }
 
-/// Holds every bound against the product's figures.
+/// Holds every bound against the figures of a law. What is known to be missed is so of the product's alone.
 #[must_use]
-pub fn judge(board: &Board) -> Vec<Judged> {
-    let mut judged: Vec<Judged> = bounds::BOUNDS.iter().map(|bound| one(board, bound)).collect();
-    judged.push(less_than_cubic(board));
-    judged.push(undominated(board));
+pub fn judge(board: &Board, law: &str) -> Vec<Judged> {
+    let mut judged: Vec<Judged> = bounds::BOUNDS.iter().map(|bound| one(board, law, bound)).collect();
+    judged.push(less_than_cubic(board, law));
+    judged.push(undominated(board, law));
+    if law != PRODUCT {
+        judged.iter_mut().flat_map(|judged| &mut judged.missed).for_each(|miss| miss.known = None);
+    }
     judged.retain(|judged| judged.figures > 0);
     judged
 }
 
-fn one(board: &Board, bound: &Bound) -> Judged {
+fn one(board: &Board, law: &str, bound: &Bound) -> Judged {
     let mut judged = Judged { id: bound.id, says: bound.says, figures: 0, missed: Vec::new() };
-    for (scene, figures) in board.of(PRODUCT).filter(|(scene, _)| (bound.of)(scene)) {
+    for (scene, figures) in board.of(law).filter(|(scene, _)| (bound.of)(scene)) {
         for &(figure, limit) in bound.limits {
             let Some(value) = figure.of(figures, scene.foreground) else { continue };
             judged.figures += 1;
@@ -269,8 +278,8 @@ fn one(board: &Board, bound: &Bound) -> Judged {
     judged
 }
 
-/// The product harms no more than CUBIC in the same scene.
-fn less_than_cubic(board: &Board) -> Judged {
+/// It harms no more than CUBIC in the same scene.
+fn less_than_cubic(board: &Board, law: &str) -> Judged {
     let mut judged = Judged {
         id: "cubic",
         says: "never more harm than CUBIC in the same scene",
@@ -278,7 +287,7 @@ fn less_than_cubic(board: &Board) -> Judged {
         missed: Vec::new(),
     };
     for (place, scene) in board.scenes().iter().enumerate() {
-        let (Some(own), Some(cubic)) = (board.at(place, PRODUCT), board.at(place, "cubic")) else { continue };
+        let (Some(own), Some(cubic)) = (board.at(place, law), board.at(place, "cubic")) else { continue };
         for figure in [Figure::Median, Figure::P90] {
             let of = |figures| figure.of(figures, scene.foreground);
             let (Some(value), Some(limit)) = (of(own), of(cubic)) else { continue };
@@ -294,16 +303,16 @@ fn less_than_cubic(board: &Board) -> Judged {
 }
 
 /// In most scenes no rival both harms less and uses more.
-fn undominated(board: &Board) -> Judged {
+fn undominated(board: &Board, law: &str) -> Judged {
     let mut better: Vec<String> = Vec::new();
     let mut scenes = 0;
     for (place, scene) in board.scenes().iter().enumerate() {
         let pair = |figures: &Figures| Some((harm(figures, scene.foreground)?, figures.share?));
-        let Some((harm, share)) = board.at(place, PRODUCT).and_then(pair) else { continue };
+        let Some((harm, share)) = board.at(place, law).and_then(pair) else { continue };
         let mut rivals = board.cells.range((place, String::new())..(place + 1, String::new()));
         scenes += 1;
-        let beaten = rivals.any(|((_, law), figures)| {
-            law != PRODUCT
+        let beaten = rivals.any(|((_, rival), figures)| {
+            rival != law
                 && pair(figures)
                     .is_some_and(|other| other.0 < harm - bounds::ALIKE && other.1 > share + bounds::ALIKE)
         });
@@ -375,7 +384,7 @@ mod tests {
                 .zip(p90)
                 .map(|(seed, p90)| row(scene, PRODUCT, seed, harmed(1.254, p90, 0.85)))
                 .collect();
-            judge(&Board::new(&scenes, &rows))
+            judge(&Board::new(&scenes, &rows), PRODUCT)
         };
         // 1.254 is printed as 1.25.
         let held = judged([Some(1.3), Some(1.4), None]);
@@ -407,7 +416,7 @@ mod tests {
                 let rival = if place < better { 0.9 } else { 0.81 };
                 rows.push(row(scene, "nice", 1, harmed(1.0, Some(1.1), rival)));
             }
-            judge(&Board::new(&all, &rows))
+            judge(&Board::new(&all, &rows), PRODUCT)
         };
         let good = judged(0, 2);
         assert!(found(&good, "cubic").missed.is_empty() && found(&good, "undominated").missed.is_empty());

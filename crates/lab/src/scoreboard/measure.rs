@@ -2,12 +2,14 @@
 
 use super::grid::{Foreground, Scene};
 use super::times::Times;
-use super::world::{BACKGROUND, DIRECT, FOREGROUND, rates};
+use super::world::{BACKGROUND, CALL_BYTES, DIRECT, FOREGROUND, rates};
 use crate::filling::{between, filled_after};
-use crate::record::{Record, TransferRecord};
+use crate::record::{Record, RequestsRecord, TransferRecord};
 use crate::{stats, waiting};
 use serde::{Deserialize, Serialize};
 
+/// Seconds by which a call's packet may be late: two packets, as much as phones hold back.
+const LATE: f64 = 0.04;
 /// Seconds over which nobody may starve.
 const STARVES: f64 = 10.0;
 
@@ -18,6 +20,9 @@ pub struct Figures {
     pub median: Option<f64>,
     /// The same, 90th percentile.
     pub p90: Option<f64>,
+    /// The part of a call's packets that are lost, or later than alone by more than 40 ms.
+    #[serde(default)]
+    pub late: Option<f64>,
     /// Bytes that the transfers delivered until the last answer came, of what the line carries less what the foreground needs
     /// alone. Headers are none, so .96 is all of it.
     pub share: Option<f64>,
@@ -45,10 +50,13 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
     let sent = sent(beside);
     let mut figures = Figures::default();
     if scene.foreground.waits() {
-        let ratios = alone.map(|alone| ratios(alone, beside)).unwrap_or_default();
+        let ratios = alone.map(|alone| ratios(scene.foreground, alone, beside)).unwrap_or_default();
         let percentile =
             |percent| waiting::percentile(ratios.iter().copied(), percent).filter(|ratio| ratio.is_finite());
         (figures.median, figures.p90) = (percentile(50.0), percentile(90.0));
+    }
+    if scene.foreground == Foreground::Call {
+        figures.late = alone.and_then(|alone| late(alone, beside));
     }
     if scene.foreground.is_bulk() {
         figures.keeps = alone.and_then(|alone| {
@@ -61,8 +69,12 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
     } else {
         // Until the last has what it asked for: transfers that hold them up have to let them have it later.
         let end = last(beside).unwrap_or(end);
-        let needed = alone.map_or(0, |alone| between(&self::sent(alone), alone.sample, begin, f64::INFINITY));
-        let left = line.bytes(begin, end) - needed as f64;
+        let needed = match scene.foreground {
+            Foreground::Call => f64::from(CALL_BYTES * times.count),
+            _ => alone
+                .map_or(0.0, |alone| between(&self::sent(alone), alone.sample, begin, f64::INFINITY) as f64),
+        };
+        let left = line.bytes(begin, end) - needed;
         let came: u64 =
             transfers.iter().map(|transfer| between(&transfer.received, beside.sample, begin, end)).sum();
         figures.share = (left > 0.0).then(|| came as f64 / left);
@@ -111,9 +123,44 @@ fn last(record: &Record) -> Option<f64> {
 }
 
 /// Each time over the same time alone.
-fn ratios(alone: &Record, beside: &Record) -> Vec<Option<f64>> {
-    let lists = beside.requests.iter().zip(&alone.requests);
-    lists.flat_map(|(here, there)| waiting::ratios(&here.list, &there.list)).collect()
+fn ratios(foreground: Foreground, alone: &Record, beside: &Record) -> Vec<Option<f64>> {
+    let over = |(here, there): (Option<f64>, Option<f64>)| {
+        let there = there.filter(|&there| there > 0.0)?;
+        Some(here.map(|here| here / there))
+    };
+    match foreground {
+        Foreground::Call => delays(beside).zip(delays(alone)).filter_map(over).collect(),
+        Foreground::Page => {
+            let pages = beside.requests.iter().map(page).zip(alone.requests.iter().map(page));
+            pages.filter_map(over).collect()
+        }
+        _ => {
+            let lists = beside.requests.iter().zip(&alone.requests);
+            lists.flat_map(|(here, there)| waiting::ratios(&here.list, &there.list)).collect()
+        }
+    }
+}
+
+/// From the first object that was asked for to the last that came; `None`: one did not.
+fn page(objects: &RequestsRecord) -> Option<f64> {
+    let began = objects.list.iter().filter_map(|object| object.began).min_by(f64::total_cmp)?;
+    let came = objects.list.iter().map(|object| Some(object.began? + object.took?));
+    let came: Option<Vec<f64>> = came.collect();
+    Some(came?.into_iter().max_by(f64::total_cmp)? - began)
+}
+
+/// The one-way delay of each packet of a call.
+fn delays(record: &Record) -> impl Iterator<Item = Option<f64>> {
+    record.cross.iter().flat_map(|call| call.delays.iter().copied())
+}
+
+/// The part of a call's packets that are lost, or later than alone by more than [`LATE`].
+fn late(alone: &Record, beside: &Record) -> Option<f64> {
+    let pairs: Vec<_> = delays(beside).zip(delays(alone)).collect();
+    let late = |(here, there): &&(Option<f64>, Option<f64>)| {
+        here.is_none_or(|here| there.is_some_and(|there| here > there + LATE))
+    };
+    (!pairs.is_empty()).then(|| pairs.iter().filter(late).count() as f64 / pairs.len() as f64)
 }
 
 /// What all lines carried towards the receivers, by sample.
@@ -154,7 +201,7 @@ impl Capacity {
 mod tests {
     use super::super::grid::{Course, Foreground, LINES, Line, Paths};
     use super::*;
-    use crate::record::{LinkRecord, RequestRecord, RequestsRecord};
+    use crate::record::{CrossRecord, LinkRecord, RequestRecord};
 
     /// 8 Mbit/s: a million bytes a second.
     fn scene(foreground: Foreground, transfers: u32) -> Scene {
@@ -283,6 +330,36 @@ mod tests {
         let never = figures(&scene, Some(&alone), &beside([Some(0.1), None, Some(0.2), None]));
         assert_eq!((never.median.is_some(), never.p90), (true, None), "infinite");
         near(never.share, 0.6 * (seconds as f64 - begin) / (seconds as f64 - begin - needed));
+    }
+
+    #[test]
+    fn a_page_is_as_slow_as_its_last_object_and_a_call_as_late_as_each_packet() {
+        let page = |objects: [(f64, Option<f64>); 2]| RequestsRecord {
+            list: objects.map(|(began, took)| RequestRecord { size: 1, began: Some(began), took }).to_vec(),
+            ..RequestsRecord::default()
+        };
+        let pages = |second| Record {
+            requests: vec![
+                page([(1.0, Some(0.5)), (1.5, Some(0.5))]),
+                page([(3.0, Some(0.2)), (3.0, second)]),
+            ],
+            ..Record::default()
+        };
+        let rounded = |ratios: Vec<Option<f64>>| -> Vec<Option<f64>> {
+            ratios.into_iter().map(|ratio| ratio.map(|ratio| libm::round(ratio * 100.0) / 100.0)).collect()
+        };
+        let (alone, beside) = (pages(Some(0.4)), pages(Some(0.8)));
+        assert_eq!(rounded(ratios(Foreground::Page, &alone, &beside)), [Some(1.0), Some(2.0)]);
+        assert_eq!(rounded(ratios(Foreground::Page, &alone, &pages(None))), [Some(1.0), None]);
+        let call = |delays: [Option<f64>; 4]| Record {
+            cross: vec![CrossRecord { delays: delays.to_vec(), ..CrossRecord::default() }],
+            ..Record::default()
+        };
+        let alone = call([Some(0.01); 4]);
+        let beside = call([Some(0.01), Some(0.03), Some(0.06), None]);
+        let found = rounded(ratios(Foreground::Call, &alone, &beside));
+        assert_eq!(found, [Some(1.0), Some(3.0), Some(6.0), None]);
+        assert_eq!(late(&alone, &beside), Some(0.5));
     }
 
     #[test]

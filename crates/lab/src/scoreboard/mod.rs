@@ -3,11 +3,12 @@
 //! * `grid`: lines, foregrounds, numbers of transfers, laws; a line or a law is one row of a table.
 //! * `times` and `world`: a scene of them as a plan. `cell`: runs it, and makes a row of it. `measure`: what it says.
 //! * `bounds`: what is promised of the product; `known`: what is known to be missed; `judge`: holds the one against the other.
-//! * `selection`: which cells are wanted.
+//! * `selection`: which cells are wanted. `heat`: a picture of harm and use.
 
 pub mod bounds;
 pub mod cell;
 pub mod grid;
+pub mod heat;
 pub mod judge;
 pub mod known;
 pub mod measure;

@@ -127,10 +127,10 @@ mod tests {
         let cells = cells.cells();
         assert_eq!(cells.len(), TRANSFERS.len() * 2);
         assert!(cells.iter().all(|cell| cell.law.name == "cubic" && cell.scene.line.queue == 300));
-        assert_eq!(
-            only(&["transfers=8"]).cells().len(),
-            LINES.len() * Foreground::ALL.len() * Law::all().len() * 2
-        );
+        let eight = only(&["transfers=8"]).scenes();
+        assert_eq!(eight.len() * TRANSFERS.len(), only(&[]).scenes().len());
+        let eight = only(&["transfers=8", "beside=nobody"]).cells();
+        assert_eq!(eight.len(), LINES.len() * Law::all().len() * 2);
         for wrong in ["line", "line=11m", "beside=nobody,someone", "transfers=3", "queue=5", "law="] {
             wrong.parse::<Only>().expect_err(wrong);
         }

@@ -19,6 +19,10 @@ pub struct Times {
 
 /// As many requests as `lab harm` makes; on fast lines half as many still tell a 90th percentile.
 const REQUESTS: u32 = 300;
+/// Pages.
+const PAGES: u32 = 24;
+/// Bits of a page: 30 objects of 7.8 KB on average.
+const PAGE_BITS: u32 = 30 * 7_800 * 8;
 /// Chunks of a video: a chunk is more than a request, and its percentiles are steadier.
 const CHUNKS: u32 = 30;
 
@@ -37,15 +41,22 @@ impl Scene {
         let (every, count) = match self.foreground {
             Foreground::Requests => (200 / fast, if fast == 1 { REQUESTS } else { REQUESTS / 2 }),
             Foreground::Video => (2_000 / fast, CHUNKS),
-            Foreground::Cubic | Foreground::Nobody => (0, 0),
+            // Pages do not take more than a quarter of the line, nor wait for each other.
+            Foreground::Page => {
+                let sent = 4 * PAGE_BITS / (self.line.mbit * 1_000);
+                (sent.max(6 * rtt).max(2_000 / fast), PAGES)
+            }
+            // A packet every 20 ms.
+            Foreground::Call => (20, 1_000 / fast),
+            Foreground::Cubic | Foreground::Bbr | Foreground::Nobody => (0, 0),
         };
         let company = match self.foreground {
-            Foreground::Cubic => 20_000 / fast + 50 * rtt,
+            _ if self.foreground.is_bulk() => 20_000 / fast + 50 * rtt,
             _ => every * count,
         };
         // What was asked last comes; a bulk flow's line is had again.
         let after = match self.foreground {
-            Foreground::Cubic => 8_000 + 40 * rtt,
+            _ if self.foreground.is_bulk() => 8_000 + 40 * rtt,
             _ if self.line.mbit < 7 => 10_000,
             _ => 3_000,
         };

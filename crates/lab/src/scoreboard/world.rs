@@ -10,12 +10,17 @@ use std::fmt::Write as _;
 pub const BACKGROUND: &str = "background";
 /// See [`BACKGROUND`].
 pub const FOREGROUND: &str = "foreground";
-/// How TCP of this day begins and acknowledges (RFC 6928, RFC 5681).
-const KERNEL: &str = "{ initial_window = 10, delayed_ack = true }";
+/// Hosts that do as Linux does.
+const KERNEL: &str = "{ host = \"linux\" }";
 /// The same, but each packet is acknowledged.
-const LITERAL: &str = "{ initial_window = 10 }";
+const LITERAL: &str = "{ host = \"linux\", delayed_ack = false }";
 /// Bytes of a request's answer.
 const REQUEST: &str = "20 KB";
+/// Of a page: connections at a time, and objects of each, one after the other.
+const CONNECTIONS: u32 = 6;
+const OBJECTS: u32 = 5;
+/// Bytes of a call's packet on the wire: 20 ms of G.711, RTP, UDP and IP (RFC 3551).
+pub(super) const CALL_BYTES: u32 = 200;
 /// A video has at most so many Mbit/s, and at most so much of the line.
 const VIDEO_MBIT: f64 = 8.0;
 const VIDEO_PART: f64 = 0.4;
@@ -34,7 +39,8 @@ pub fn plan(scene: &Scene, law: Option<&Law>) -> String {
         times.stop
     );
     network(&scene.line, times.stop, &mut text);
-    let cubic = format!("congestion = \"cubic\"\ntcp = {KERNEL}\nstart = \"{} ms\"\n", times.begin);
+    let host = format!("congestion = \"cubic\"\ntcp = {KERNEL}\n");
+    let cubic = format!("{host}start = \"{} ms\"\n", times.begin);
     let _ = match scene.foreground {
         Foreground::Requests => write!(
             text,
@@ -53,10 +59,28 @@ pub fn plan(scene: &Scene, law: Option<&Law>) -> String {
                 times.every
             )
         }
-        Foreground::Cubic => write!(
+        Foreground::Page => (0..times.count).try_for_each(|page| {
+            write!(
+                text,
+                "[[requests]]\nname = \"page{page}\"\nclient = \"far\"\nserver = \"near\"\nkind = \"web\"\n\
+                 clients = {CONNECTIONS}\nrounds = {OBJECTS}\nthink = \"0 s\"\n{host}start = \"{} ms\"\n",
+                times.begin + page * times.every
+            )
+        }),
+        Foreground::Call => write!(
+            text,
+            "[[cross]]\nname = \"{FOREGROUND}\"\nfrom = \"near\"\nto = \"far\"\nrate = \"{} kbit/s\"\n\
+             packet = {CALL_BYTES}\ndelays = true\nstart = \"{} ms\"\nstop = \"{} ms\"\n",
+            CALL_BYTES * 8 / times.every,
+            times.begin,
+            times.end
+        ),
+        Foreground::Cubic | Foreground::Bbr => write!(
             text,
             "[[transfer]]\nname = \"{FOREGROUND}\"\nfrom = \"near\"\nto = \"far\"\ncarrier = \"tcp\"\n\
-             stop = \"{} ms\"\n{cubic}",
+             congestion = \"{}\"\ntcp = {KERNEL}\nstart = \"{} ms\"\nstop = \"{} ms\"\n",
+            scene.foreground.congestion().unwrap_or_default(),
+            times.begin,
             times.end
         ),
         Foreground::Nobody => Ok(()),

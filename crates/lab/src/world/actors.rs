@@ -31,8 +31,7 @@ const HTTP: u16 = 80;
 pub(super) struct Actors {
     pub(super) transfers: Vec<Moving>,
     pub(super) requests: Vec<Asking>,
-    /// The links of each cross traffic.
-    pub(super) cross: Vec<Vec<Direction>>,
+    pub(super) cross: Vec<Crossing>,
     pub(super) relays: Relays,
     /// Of the transfers over TCP to relays.
     pub(super) sources: Vec<Source>,
@@ -70,6 +69,15 @@ pub(super) struct Asking {
     /// How many clients at most are at it at once; `None`: whoever comes.
     pub(super) most: Option<u32>,
     /// The links from the server to the clients.
+    pub(super) way: Vec<Direction>,
+}
+
+/// Cross traffic in a world.
+#[derive(Debug)]
+pub(super) struct Crossing {
+    pub(super) source: Handle<Cbr>,
+    pub(super) sink: Handle<Cbr>,
+    /// Its links.
     pub(super) way: Vec<Direction>,
 }
 
@@ -339,7 +347,7 @@ impl Stage<'_, '_> {
         Ok(Asking { clients, most, way })
     }
 
-    fn cross(&mut self, cross: &Cross) -> Result<Vec<Direction>, RunError> {
+    fn cross(&mut self, cross: &Cross) -> Result<Crossing, RunError> {
         let (from, to) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
         let way = self.layout.join((from, &cross.from), (to, &cross.to), None)?;
         let headers = way.first().map_or(0, |link| self.layout.graph().config(*link).overhead);
@@ -351,9 +359,12 @@ impl Stage<'_, '_> {
         if cross.poisson {
             source = source.poisson(self.random("gaps", &cross.name));
         }
-        self.world.add(&format!("source of {}", cross.name), source, &[from]);
-        self.world.add(&format!("sink of {}", cross.name), Cbr::sink(), &[to]);
-        Ok(way)
+        if cross.delays {
+            source = source.numbered();
+        }
+        let source = self.world.add(&format!("source of {}", cross.name), source, &[from]);
+        let sink = self.world.add(&format!("sink of {}", cross.name), Cbr::sink(), &[to]);
+        Ok(Crossing { source, sink, way })
     }
 }
 

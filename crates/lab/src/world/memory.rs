@@ -82,7 +82,7 @@ fn in_windows(setup: &Setup, graph: &Graph, actors: &Actors) -> u64 {
         moving.ways.iter().map(|way| fills(graph, way).min(most)).fold(0, u64::saturating_add)
     });
     let asking = actors.requests.iter().map(|asking| fills(graph, &asking.way));
-    let cross = actors.cross.iter().map(|way| fills(graph, way));
+    let cross = actors.cross.iter().map(|crossing| fills(graph, &crossing.way));
     moving.chain(asking).chain(cross).fold(0, u64::saturating_add).saturating_mul(2)
 }
 

@@ -71,8 +71,8 @@ pub(super) fn list(requests: &Requests, seed: u64, end: Instant) -> Vec<Request>
     let stop = requests.stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));
     let time = stop.since(start);
     let mut list = match requests.arrivals {
-        Arrivals::Closed { clients, think } => {
-            let requests = most_rounds(time, think);
+        Arrivals::Closed { clients, think, rounds } => {
+            let requests = rounds.unwrap_or_else(|| most_rounds(time, think));
             web::trace(seed, &WebTrace { clients, requests, think, ..WebTrace::default() })
         }
         Arrivals::Open { count, every, poisson } => {

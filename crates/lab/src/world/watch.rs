@@ -1,13 +1,13 @@
 //! What is noted of a world while it runs, and what is told of it in the end.
 
 use super::RunError;
-use super::actors::{Actors, Ends, Moving};
+use super::actors::{Actors, Crossing, Ends, Moving};
 use super::gateways::Pair;
 use super::layout::Layout;
 use crate::record::{
-    GatewayRecord, LinkRecord, PathRecord, Record, RequestRecord, RequestsRecord, TransferRecord,
+    CrossRecord, GatewayRecord, LinkRecord, PathRecord, Record, RequestRecord, RequestsRecord, TransferRecord,
 };
-use crate::setup::Setup;
+use crate::setup::{Cross, Setup};
 use byway_engine::connection::path::State;
 use byway_gateway::reorder::BOUNDS_MS;
 use byway_sim::pipe::OVERHEAD_IPV4;
@@ -174,10 +174,22 @@ impl Watch {
             transfers: transfers.map(|(notes, moving)| notes.finish(world, moving)).collect(),
             requests: requests.collect(),
             links,
+            cross: cross(setup, world, actors),
             gateways: gateways(world, actors),
             optimum,
         }
     }
+}
+
+/// The cross traffic whose delays were asked for.
+fn cross(setup: &Setup, world: &World, actors: &Actors) -> Vec<CrossRecord> {
+    let asked = setup.cross.iter().zip(&actors.cross).filter(|(cross, _)| cross.delays);
+    let record = |(cross, crossing): (&Cross, &Crossing)| {
+        let delays = world[crossing.source].delays(&world[crossing.sink]);
+        let delays = delays.into_iter().map(|delay| delay.map(|delay| delay.as_secs_f64())).collect();
+        CrossRecord { name: cross.name.clone(), delays }
+    };
+    asked.map(record).collect()
 }
 
 /// What gateways say in the end.

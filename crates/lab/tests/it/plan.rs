@@ -116,7 +116,10 @@ fn a_plan_is_every_variant_of_its_sweep() {
     assert!(matches!(&rival.carrier, Carrier::Tcp(tcp) if tcp.receive_window == Some(64_000)));
     assert!(matches!(&rival.demand, Demand::Rate(steps) if steps.len() == 2));
     assert_eq!(variant.requests[0].sizes, Sizes::Web);
-    assert_eq!(variant.requests[0].arrivals, Arrivals::Closed { clients: 10, think: Duration::from_secs(1) });
+    assert_eq!(
+        variant.requests[0].arrivals,
+        Arrivals::Closed { clients: 10, think: Duration::from_secs(1), rounds: None }
+    );
     assert_eq!(plan.variants[0].transfers.len(), 2, "no rival in the first variant");
 }
 

@@ -439,7 +439,7 @@ fn requests(arrivals: Arrivals, sizes: Sizes) -> Requests {
 fn requests_are_the_same_with_and_without_other_load() {
     let think = seconds(0.5);
     let open = Arrivals::Open { count: 0, every: seconds(0.2), poisson: true };
-    for arrivals in [Arrivals::Closed { clients: 10, think }, open] {
+    for arrivals in [Arrivals::Closed { clients: 10, think, rounds: None }, open] {
         let [alone, beside] = [false, true].map(|background| {
             let mut setup = dumbbell(40.0);
             setup.requests.push(requests(arrivals, Sizes::Web));
@@ -489,6 +489,7 @@ fn cross_traffic_takes_its_rate() {
             poisson,
             start: seconds(10.0),
             stop: Some(seconds(20.0)),
+            delays: false,
         });
         setup.transfers.push(tcp("bulk", "l1", "r1", &[Way::Direct], "newreno"));
         let record = go(&setup, 1);
@@ -534,4 +535,51 @@ fn wangs_optimum_is_known_where_it_is_defined() {
     assert!((optimum - expected).abs() < 10.0, "{optimum} {expected}");
     setup.transfers[0].demand = Demand::Unlimited;
     assert_eq!(go(&setup, 1).optimum, None);
+}
+
+#[test]
+fn a_page_is_so_many_rounds_of_so_many_clients() {
+    let mut setup = dumbbell(20.0);
+    let page = Arrivals::Closed { clients: 6, think: Duration::ZERO, rounds: Some(4) };
+    setup.requests.push(requests(page, Sizes::Fixed(20_000)));
+    let list = go(&setup, 1).requests[0].list.clone();
+    assert_eq!(list.len(), 24);
+    let began: Vec<f64> = list.iter().filter_map(|request| request.began).collect();
+    // Six begin at once, and each next as soon as the one before has come.
+    assert_eq!(began.iter().filter(|&&began| began == 1.0).count(), 6);
+    for client in list.chunks(4) {
+        for pair in client.windows(2) {
+            let came = pair[0].began.unwrap() + pair[0].took.unwrap();
+            assert!((pair[1].began.unwrap() - came).abs() < 1e-9, "{pair:?}");
+        }
+    }
+}
+
+#[test]
+fn the_delay_of_each_packet_is_noted_where_that_is_asked_for() {
+    let mut setup = dumbbell(10.0);
+    let call = Cross {
+        name: "call".into(),
+        from: "l2".into(),
+        to: "r2".into(),
+        rate: 80_000,
+        packet: 200,
+        poisson: false,
+        start: seconds(1.0),
+        stop: Some(seconds(9.0)),
+        delays: true,
+    };
+    setup.cross.push(Cross { name: "noise".into(), delays: false, ..call.clone() });
+    setup.cross.push(call);
+    let alone = go(&setup, 1);
+    let [calm] = alone.cross.as_slice() else { panic!("{:?}", alone.cross) };
+    assert_eq!((calm.name.as_str(), calm.delays.len()), ("call", 400));
+    setup.transfers.push(tcp("bulk", "l1", "r1", &[Way::Direct], "newreno"));
+    let beside = go(&setup, 1).cross.remove(0);
+    assert_eq!(beside.delays.len(), 400);
+    let least = calm.delays.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    assert!(calm.delays.iter().all(|delay| delay.is_some_and(|delay| delay < least + 0.001)), "{least}");
+    let waited = beside.delays.iter().flatten().filter(|&&delay| delay > least + 0.005).count();
+    assert!(waited > 200 && beside.delays.iter().flatten().all(|&delay| delay >= least), "{waited}");
+    assert!(beside.delays.iter().any(Option::is_none), "the queue was full now and then");
 }

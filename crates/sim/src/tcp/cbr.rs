@@ -1,4 +1,5 @@
-//! Cross traffic that listens to nobody: datagrams at a constant rate, or as a Poisson process of that rate.
+//! Cross traffic that listens to nobody: datagrams at a constant rate, or as a Poisson process of that rate. Numbered ones tell how
+//! long each was on its way.
 
 use crate::random::Random;
 use byway_wire::time::nanos;
@@ -21,7 +22,14 @@ pub struct Cbr {
     /// Bytes of UDP payload received.
     pub heard_bytes: u64,
     pending: bool,
+    /// Whether datagrams are numbered.
+    numbered: bool,
+    /// When each numbered datagram was sent, or which came when.
+    times: Vec<(u64, Instant)>,
 }
+
+/// Bytes of a number.
+const NUMBER: usize = 8;
 
 impl Cbr {
     /// Sends datagrams of `payload` bytes (UDP payload; nothing of it is carried) from `from` until `until`, evenly, at
@@ -49,7 +57,27 @@ impl Cbr {
         self
     }
 
-    /// Only counts.
+    /// Numbers its datagrams, which are at least eight bytes long then, and notes when each was sent.
+    #[must_use]
+    pub fn numbered(mut self) -> Self {
+        self.numbered = true;
+        self
+    }
+
+    /// How long each numbered datagram that was sent took until `sink` had it; `None`: it is lost, or under way.
+    #[must_use]
+    pub fn delays(&self, sink: &Self) -> Vec<Option<Duration>> {
+        let mut delays = vec![None; self.times.len()];
+        for (number, came) in &sink.times {
+            let place = usize::try_from(*number).unwrap_or(usize::MAX);
+            if let (Some(delay), Some((_, sent))) = (delays.get_mut(place), self.times.get(place)) {
+                *delay = Some(came.since(*sent));
+            }
+        }
+        delays
+    }
+
+    /// Only counts, and notes when numbered datagrams come.
     #[must_use]
     pub fn sink() -> Self {
         Self {
@@ -63,6 +91,8 @@ impl Cbr {
             heard: 0,
             heard_bytes: 0,
             pending: false,
+            numbered: false,
+            times: Vec::new(),
         }
     }
 
@@ -75,8 +105,11 @@ impl Cbr {
 }
 
 impl Machine for Cbr {
-    fn handle(&mut self, _: Instant, input: Input<'_>) {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
         if let Input::Datagram(Datagram { payload, phantom, .. }) = input {
+            if let Some(number) = payload.first_chunk::<NUMBER>() {
+                self.times.push((u64::from_be_bytes(*number), now));
+            }
             self.heard += 1;
             self.heard_bytes += (payload.len() + phantom) as u64;
         }
@@ -91,17 +124,25 @@ impl Machine for Cbr {
         }
     }
 
-    fn transmit(&mut self, _: Instant, _: &mut Out<'_>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         let remote = self.to.filter(|_| core::mem::take(&mut self.pending))?;
+        let mut written = 0;
+        if self.numbered
+            && let Some(number) = out.buffer.first_chunk_mut::<NUMBER>()
+        {
+            *number = self.sent.to_be_bytes();
+            self.times.push((self.sent, now));
+            written = NUMBER;
+        }
         self.sent += 1;
-        let phantom = self.size;
+        let phantom = self.size.saturating_sub(written);
         Some(Transmit {
             local: Local(0),
             remote,
             ecn: Ecn::NotEct,
             dscp: Dscp::BestEffort,
-            size: 0,
-            segment: 0,
+            size: written,
+            segment: written,
             phantom,
         })
     }

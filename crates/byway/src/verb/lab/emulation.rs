@@ -135,6 +135,8 @@ fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run
         transfers,
         requests: asked.into_iter().map(asking::Asked::finish).collect::<Result<_>>()?,
         links: links.records,
+        // It is only simulated.
+        cross: Vec::new(),
         gateways,
         optimum: None,
     };

@@ -7,7 +7,7 @@ use crate::args::lab::LabScoreboard;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output};
 use anyhow::{Context as _, Result};
-use byway_lab::scoreboard::{self, Board, Cell, Form, Judged, Law, Program, Selection, world};
+use byway_lab::scoreboard::{self, Board, Cell, Form, Judged, Law, PRODUCT, Program, Selection, heat, world};
 use rustix::time::{ClockId, clock_gettime};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -62,15 +62,17 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
     let board = Board::new(&scenes, &rows);
     let laws: Vec<&str> = selection.laws().map(|law| law.name.as_str()).collect();
     store.write_table(&rows)?;
+    store.write_picture(&heat::draw(&board, &laws, &below(arguments, &program)))?;
     if arguments.rows || scenes.len() * laws.len() <= ROWS {
         for table in tables::cells(&board, &laws) {
             output.answer_table(&table)?;
         }
     }
     output.answer_table(&tables::laws(&board, &laws, &rows))?;
-    let judged = scoreboard::judge(&board);
+    let law = arguments.judged.as_deref().unwrap_or(PRODUCT);
+    let judged = scoreboard::judge(&board, law);
     if !judged.is_empty() {
-        output.answer_table(&tables::bounds(&judged))?;
+        output.answer_table(&tables::bounds(law, &judged))?;
     }
     let held = judged.iter().filter(|judged| judged.missed.is_empty()).count();
     let missed = judged.iter().filter(|judged| !judged.holds()).count();
@@ -111,6 +113,13 @@ fn selection(arguments: &LabScoreboard) -> Result<Selection> {
         half: arguments.half,
         only: arguments.only.clone(),
     })
+}
+
+/// What stands below the picture.
+fn below(arguments: &LabScoreboard, program: &Program) -> String {
+    let form = if arguments.quick { "quick form" } else { "full form" };
+    let seeds = arguments.seeds;
+    format!("byway lab scoreboard, {form}, seeds 1 to {seeds}, {}, {}", program.commit, super::place::today())
 }
 
 /// How far it is.

@@ -63,6 +63,12 @@ impl Store {
         let file = self.directory.join("rows.csv");
         fs::write(&file, csv(rows)).with_context(|| file.display().to_string())
     }
+
+    /// Writes the picture.
+    pub(super) fn write_picture(&self, svg: &str) -> Result<()> {
+        let file = self.directory.join("heat.svg");
+        fs::write(&file, svg).with_context(|| file.display().to_string())
+    }
 }
 
 fn path(directory: &Path) -> PathBuf {

@@ -1,13 +1,14 @@
 //! The board as tables of text.
 
 use crate::output::{Align, Table};
-use byway_lab::scoreboard::{Board, Figure, Foreground, Judged, PRODUCT, Row};
+use byway_lab::scoreboard::{Board, Figure, Foreground, Judged, Row};
 use byway_lab::waiting;
 
 /// The figures of a cell, by heading.
-const COLUMNS: [(&str, Figure); 9] = [
+const COLUMNS: [(&str, Figure); 10] = [
     ("median", Figure::Median),
     ("p90", Figure::P90),
+    ("late", Figure::Late),
     ("share", Figure::Share),
     ("fill", Figure::Fill),
     ("Jain 1", Figure::JainFirst),
@@ -69,9 +70,9 @@ pub(super) fn laws(board: &Board, laws: &[&str], rows: &[Row]) -> Table {
 }
 
 /// A row for each bound, and below it what misses it.
-pub(super) fn bounds(judged: &[Judged]) -> Table {
+pub(super) fn bounds(law: &str, judged: &[Judged]) -> Table {
     let mut table = Table::new([
-        (format!("bounds of {PRODUCT}"), Align::Left),
+        (format!("bounds of {law}"), Align::Left),
         ("figures".to_owned(), Align::Right),
         ("missed".to_owned(), Align::Right),
         (String::new(), Align::Left),
