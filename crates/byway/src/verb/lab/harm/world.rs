@@ -87,6 +87,8 @@ pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> St
     );
     if let Some((rival, count)) = bulk {
         let (carrier, congestion, to) = match rival {
+            // As plans call it.
+            Rival::Tcp(congestion) if congestion == "reno" => ("tcp", "newreno", "far"),
             Rival::Tcp(congestion) => ("tcp", congestion.as_str(), "far"),
             Rival::Byway(congestion) => ("session", congestion.as_str(), "far"),
             Rival::Gateways(congestion) => {
@@ -143,6 +145,9 @@ mod tests {
             let beside = setup(name, &plan(LINK, 300, Some((&rival, 8)))).unwrap();
             assert_eq!(beside.transfers.len(), 8, "{name}");
             assert_eq!(byway_lab::world::requests(&beside.requests[0], 1, beside.duration), list, "{name}");
+            // Whoever can be emulated can be simulated.
+            let (congestion, host) = (&beside.transfers[0].congestion, Sender::Linux { initial_window: 10 });
+            assert!(byway_control::controller(congestion, host, 1).is_ok(), "{name}");
             let session = matches!(beside.transfers[0].carrier, Carrier::Session(_));
             assert_eq!(session, name.starts_with("byway"), "{name}");
             let gateways = matches!(beside.transfers[0].carrier, Carrier::Gateways(..));
