@@ -294,11 +294,6 @@ impl Foreground {
             _ => None,
         }
     }
-
-    /// Whether there is such a controller.
-    fn exists(self) -> bool {
-        self.congestion().is_none_or(|name| byway_control::by_name(name, 1).is_some())
-    }
 }
 
 /// How many background transfers there are at once.
@@ -327,12 +322,11 @@ pub struct Law {
 }
 
 /// The law of the product's class for the background.
-pub const PRODUCT: &str = byway_control::Class::Background.default_name();
+pub const PRODUCT: &str = "background";
 
 /// Every law: name, carrier, controller.
 const LAWS: &[(&str, Carrier, &str)] = &[
-    ("background", Carrier::Session, "background"),
-    ("harp", Carrier::Session, "harp"),
+    (PRODUCT, Carrier::Session, "background"),
     ("ledbat", Carrier::Tcp, "ledbat"),
     ("ledbat++", Carrier::Tcp, "ledbat++"),
     ("tcp-lp", Carrier::Tcp, "tcp-lp"),
@@ -433,7 +427,6 @@ pub fn scenes(form: Form) -> Vec<Scene> {
             TRANSFERS.into_iter().map(move |transfers| Scene { line, foreground, transfers })
         })
     });
-    let all = all.filter(|scene| scene.foreground.exists());
     all.filter(|scene| match form {
         Form::Full => true,
         Form::Quick => scene.line.quick && QUICK.contains(&(scene.foreground, scene.transfers)),
@@ -478,8 +471,7 @@ mod tests {
         let (quick, full) = (scenes(Form::Quick), scenes(Form::Full));
         assert!((60..=130).contains(&quick.len()), "{}", quick.len());
         assert!(quick.iter().all(|scene| full.contains(scene)));
-        let foregrounds = Foreground::ALL.into_iter().filter(|foreground| foreground.exists()).count();
-        assert_eq!(full.len(), LINES.len() * foregrounds * TRANSFERS.len());
+        assert_eq!(full.len(), LINES.len() * Foreground::ALL.len() * TRANSFERS.len());
     }
 
     #[test]
@@ -491,7 +483,7 @@ mod tests {
         let own = Law::named("session:hir:packets=20").expect("a controller with an option");
         assert_eq!((own.carrier, own.congestion.as_str()), (Carrier::Session, "hir:packets=20"));
         for (name, says) in
-            [("ledbatt", "did you mean"), ("tcp:lion", "lion"), ("session:harp:lion=1", "lion")]
+            [("ledbatt", "did you mean"), ("tcp:lion", "lion"), ("session:hir:lion=1", "lion")]
         {
             let told = Law::named(name).expect_err("no law");
             assert!(told.contains(says), "{told}");

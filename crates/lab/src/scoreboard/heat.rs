@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Pixels: a square's width and height, the names of lines, the heads of columns, what is around it all.
 const WIDE: usize = 46;
 const HIGH: usize = 17;
-const NAMES: usize = 200;
+const NAMES: usize = 220;
 const HEAD: usize = 74;
 const EDGE: usize = 14;
 /// Between two laws, and between two foregrounds.
@@ -118,7 +118,7 @@ pub fn draw(board: &Board, laws: &[&str], below: &str) -> String {
     let high = y + 2 * HIGH;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {wide} {high}\">\n\
-         <style>text{{font:11px sans-serif}}.i{{fill:#222}}.s{{fill:#666}}.w{{fill:#fff}}.h{{fill:#222;font-size:14px;font-weight:bold}}</style>\n\
+         <style>text{{font:11px sans-serif}}.i{{fill:#222}}.s{{fill:#666}}.w{{fill:#fff}}.h{{fill:#222;font-size:14px;font-weight:bold}}.l{{fill:#222;font-size:12px;font-weight:bold}}</style>\n\
          <rect width=\"{wide}\" height=\"{high}\" fill=\"#fff\"/>\n{body}</svg>\n"
     )
 }
@@ -127,11 +127,11 @@ pub fn draw(board: &Board, laws: &[&str], below: &str) -> String {
 fn head(body: &mut String, foreground: Foreground, laws: &[&str], y: usize) {
     let law_wide = 2 * WIDE + GAP;
     text(body, (EDGE, y + 20), "start", "h", &format!("Beside {}", foreground.name()));
-    text(body, (EDGE, y + HEAD - 6), "start", "s", "Mbit/s, RTT, packets of queue");
+    text(body, (EDGE, y + HEAD - 6), "start", "s", "rate, RTT, queue");
     text(body, (EDGE + NAMES - 8, y + HEAD - 6), "end", "s", "transfers");
     for (column, law) in laws.iter().enumerate() {
         let x = EDGE + NAMES + column * law_wide;
-        text(body, (x + WIDE, y + HEAD - 24), "middle", "h", law);
+        text(body, (x + WIDE, y + HEAD - 24), "middle", "l", law);
         for (half, shade) in shades(foreground).into_iter().enumerate() {
             text(body, (x + half * WIDE + WIDE / 2, y + HEAD - 6), "middle", "s", shade.heading);
         }
