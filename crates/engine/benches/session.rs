@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 const ONE_WAY: Duration = Duration::from_micros(50);
 /// As the driver in `byway-net` does it: runs, and bytes of a run, between two looks at what came in.
 const BURST_RUNS: usize = 64;
-const RUN: usize = 44;
+const SEGMENTS: usize = 44;
 
 struct Everybody(Class);
 
@@ -28,12 +28,22 @@ impl Admission for Everybody {
     }
 }
 
+/// Datagrams that are under way. Of the buffer, which is always whole, the first `size` bytes are theirs: to make it whole again each time
+/// would cost more than the session.
+struct Run {
+    arrival: Instant,
+    bytes: Vec<u8>,
+    size: usize,
+    segment: usize,
+    ecn: byway_wire::Ecn,
+}
+
 /// An end of the pipe, and what is on its way there.
 struct End {
     endpoint: Endpoint,
     address: SocketAddr,
     handle: Option<Handle>,
-    arriving: VecDeque<(Instant, Vec<u8>, usize, byway_wire::Ecn)>,
+    arriving: VecDeque<Run>,
     spare: Vec<Vec<u8>>,
     packets: u64,
 }
@@ -58,10 +68,10 @@ impl End {
     }
 
     fn receive(&mut self, now: Instant, from: SocketAddr) {
-        while self.arriving.front().is_some_and(|(at, ..)| *at <= now)
-            && let Some((arrival, mut bytes, segment, ecn)) = self.arriving.pop_front()
+        while self.arriving.front().is_some_and(|run| run.arrival <= now)
+            && let Some(Run { arrival, mut bytes, size, segment, ecn }) = self.arriving.pop_front()
         {
-            for payload in bytes.chunks_mut(segment) {
+            for payload in bytes[..size].chunks_mut(segment) {
                 self.packets += 1;
                 let datagram = Datagram { local: Local(0), remote: from, ecn, arrival, payload, phantom: 0 };
                 self.endpoint.handle(now, Input::Datagram(datagram));
@@ -75,21 +85,20 @@ impl End {
 
     fn send(&mut self, now: Instant, to: &mut End) -> bool {
         for _ in 0..BURST_RUNS {
-            let mut bytes = to.spare.pop().unwrap_or_default();
-            bytes.resize(65_535, 0);
-            let mut out = Out { buffer: &mut bytes, max_segments: RUN };
+            let mut bytes = to.spare.pop().unwrap_or_else(|| vec![0; 65_535]);
+            let mut out = Out { buffer: &mut bytes, max_segments: SEGMENTS };
             let Some(sent) = self.endpoint.transmit(now, &mut out) else {
                 to.spare.push(bytes);
                 return false;
             };
-            bytes.truncate(sent.size);
-            to.arriving.push_back((now + ONE_WAY, bytes, sent.segment, sent.ecn));
+            let (arrival, size, segment, ecn) = (now + ONE_WAY, sent.size, sent.segment, sent.ecn);
+            to.arriving.push_back(Run { arrival, bytes, size, segment, ecn });
         }
         true
     }
 
     fn next(&self) -> Option<Instant> {
-        let arrival = self.arriving.front().map(|(at, ..)| *at);
+        let arrival = self.arriving.front().map(|run| run.arrival);
         [arrival, self.endpoint.deadline()].into_iter().flatten().min()
     }
 }

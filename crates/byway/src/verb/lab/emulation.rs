@@ -93,6 +93,7 @@ fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run
     detours::set_up(site, setup, &graph)?;
     beginnings::set_up(site, setup)?;
     let mut gateways = gateways::start(site, setup)?;
+    carriers::prepare(site, setup, &graph, seed)?;
     let begun = Instant::now();
     let carried = carriers::start(site, setup, &graph, seed, begun)?;
     let asked = asking::start(site, setup, seed, begun)?;

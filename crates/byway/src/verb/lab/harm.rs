@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Align, Event, Harm, Outcome, Output, Table};
 use anyhow::{Context as _, Result};
 use byway_lab::Record;
-use figures::{Figures, figures};
+use figures::{Bounds, Figures, figures};
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::sync::atomic::AtomicBool;
@@ -134,7 +134,7 @@ fn one(
 
 fn row((name, rival): (&str, &Rival), bulk: u32, link: Link, accurate: bool, found: &Figures) -> Harm {
     let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-    let missed = found.missed();
+    let missed = found.missed(&Bounds::of(link.mbit, bulk));
     let verdict = match (rival.is_judged(), accurate, missed.is_empty()) {
         (false, ..) => SHOWN,
         (_, false, _) => INACCURATE,
@@ -203,12 +203,17 @@ fn tell(link: Link, rows: &[Harm], output: &mut Output) -> Result<()> {
         ]);
     }
     output.answer_table(&table)?;
-    output.answer_lines(&format!(
-        "bounds of byway: {:.2}x, {:.2}x, {:.0} %, {:.0} s",
-        figures::MEDIAN,
-        figures::P90,
-        100.0 * figures::SHARE,
-        figures::REGAIN
-    ))?;
+    let mut told = Vec::new();
+    for bulk in rows.iter().map(|row| row.bulk) {
+        if told.contains(&bulk) {
+            continue;
+        }
+        told.push(bulk);
+        let Bounds { median, p90, share, regain } = Bounds::of(link.mbit, bulk);
+        let share = 100.0 * share;
+        output.answer_lines(&format!(
+            "bounds of byway, {bulk} at once: {median:.2}x, {p90:.2}x, {share:.0} %, {regain:.0} s"
+        ))?;
+    }
     Ok(())
 }

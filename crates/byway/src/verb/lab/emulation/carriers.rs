@@ -122,6 +122,37 @@ pub(super) struct Report {
     pub(super) lost: Option<u64>,
 }
 
+/// Makes the files that a variant's transfers send. On a fast line that takes seconds, so it comes before the time of the run begins.
+pub(super) fn prepare(site: &Site, setup: &Setup, graph: &Graph, seed: u64) -> Result<()> {
+    for transfer in &setup.transfers {
+        let Some((run, _)) = moving(setup, transfer, graph, seed, Instant::now()) else { continue };
+        let sends_a_file = match transfer.carrier {
+            Carrier::Tcp(_) => transfer.congestion.name == utp::NAME,
+            Carrier::Gateways(..) => false,
+            _ => true,
+        };
+        if sends_a_file {
+            noise_file(site, run.bytes(transfer)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// When and between whom a transfer moves, and when it begins in the run's time. `None`: not between hosts.
+fn moving<'a>(
+    setup: &Setup,
+    transfer: &'a Transfer,
+    graph: &'a Graph,
+    seed: u64,
+    begun: Instant,
+) -> Option<(Moving<'a>, Duration)> {
+    let (End::Node(from), End::Node(to)) = (&transfer.from, &transfer.to) else { return None };
+    let late = Random::component(seed, &transfer.name).up_to(transfer.start_jitter);
+    let started = transfer.start + late;
+    let end = transfer.stop.unwrap_or(setup.duration).min(setup.duration);
+    Some((Moving { begins: begun + started, lasts: end.saturating_sub(started), from, to, graph }, started))
+}
+
 /// Starts all transfers of a variant, each at its time.
 pub(super) fn start(
     site: &Site,
@@ -132,11 +163,7 @@ pub(super) fn start(
 ) -> Result<Vec<Carried>> {
     let mut all = Vec::new();
     for (number, transfer) in setup.transfers.iter().enumerate() {
-        let (End::Node(from), End::Node(to)) = (&transfer.from, &transfer.to) else { continue };
-        let late = Random::component(seed, &transfer.name).up_to(transfer.start_jitter);
-        let started = transfer.start + late;
-        let end = transfer.stop.unwrap_or(setup.duration).min(setup.duration);
-        let run = Moving { begins: begun + started, lasts: end.saturating_sub(started), from, to, graph };
+        let Some((run, started)) = moving(setup, transfer, graph, seed, begun) else { continue };
         let port = PORT + number as u16;
         let (helpers, reports) = match transfer.carrier {
             Carrier::Tcp(_) if transfer.congestion.name == utp::NAME => {
@@ -187,6 +214,17 @@ impl Moving<'_> {
             Way::Direct | Way::Any(..) => Vec::new(),
         };
         Ok(self.graph.way(self.from, self.to, &through)?)
+    }
+
+    /// The bytes that a session or a torrent is given to carry.
+    fn bytes(&self, transfer: &Transfer) -> Result<u64> {
+        Ok(match &transfer.demand {
+            Demand::Size(bytes) => *bytes,
+            Demand::Rate(steps) => {
+                steps.first().map_or(0, |(_, rate)| rate / 8) * self.lasts.as_secs().max(1)
+            }
+            Demand::Unlimited => self.more_than_fits(transfer)?,
+        })
     }
 
     /// More bytes than all ways of a transfer can carry.
@@ -312,15 +350,11 @@ fn session(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Res
     let (helper, ready) = ready(site.byway(run.to, &transfer.name, &receive)?)?;
     helpers.push(helper);
     let ticket = text(&ready, "ticket")?;
-    let (bytes, limit) = match &transfer.demand {
-        Demand::Size(bytes) => (*bytes, None),
-        Demand::Rate(steps) => {
-            let rate = steps.first().map_or(0, |(_, rate)| rate / 8);
-            (rate * run.lasts.as_secs().max(1), Some(rate.to_string()))
-        }
-        Demand::Unlimited => (run.more_than_fits(transfer)?, None),
+    let limit = match &transfer.demand {
+        Demand::Rate(steps) => Some(steps.first().map_or(0, |(_, rate)| rate / 8).to_string()),
+        Demand::Size(_) | Demand::Unlimited => None,
     };
-    let file = noise_file(site, bytes)?;
+    let file = noise_file(site, run.bytes(transfer)?)?;
     let file = file.to_string_lossy();
     let congestion = transfer.congestion.to_string();
     let mut arguments = vec!["send", &*file, &ticket, "--congestion", &congestion];
