@@ -205,7 +205,8 @@ impl Path {
             self.above = 0;
             return Seen::Free;
         }
-        self.grown = if self.above == 0 { met.grown.max(0) } else { self.grown.max(met.grown) };
+        let grown = self.sense.grown();
+        self.grown = if self.above == 0 { grown.max(0) } else { self.grown.max(grown) };
         self.above += 1;
         let burst = OWN / 2;
         if self.start {

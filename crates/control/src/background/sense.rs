@@ -13,8 +13,6 @@ pub(super) struct Met {
     pub waited: i64,
     /// The least that it and the packets before it waited, as many as tell a burst.
     pub low: i64,
-    /// By how much it waited longer than a packet within [`LOOK`] before it, beyond what an overload of one's own can do.
-    pub grown: i64,
     /// The time that it speaks for: since the packet before it was sent.
     pub speaks_for: Duration,
 }
@@ -104,7 +102,7 @@ impl Sense {
         }
         let row = self.recent.iter().take(OWN as usize / 2);
         let low = row.map(|(_, waited)| *waited).min().unwrap_or(waited);
-        Some(Met { waited, low, grown: self.grown(), speaks_for })
+        Some(Met { waited, low, speaks_for })
     }
 
     /// What an empty probe of a path without data waited.
@@ -132,8 +130,9 @@ impl Sense {
         self.base.set_spread((self.spread * QUARTER as f64) as i64);
     }
 
-    /// By how much the wait grew within [`LOOK`], or within some packet times, or since the packet before where they are further apart.
-    fn grown(&self) -> i64 {
+    /// By how much the latest packet waited longer than one within [`LOOK`] or some packet times before it, or than the packet before where
+    /// they are further apart; beyond what an overload of one's own can do. It looks through the ring, so it is asked about packets that wait.
+    pub fn grown(&self) -> i64 {
         let [(sent_at, waited), earlier @ ..] = &self.recent;
         let look = LOOK.max(self.packet_time().saturating_mul(OWN));
         let within = |at: &Instant| sent_at.since(*at) <= look;
@@ -217,10 +216,10 @@ mod tests {
         }
         // A tenth of overload: 200 µs of queue in 2 ms.
         for packet in 1..30 {
-            let met = line.send(FULL, packet * MS / 5).expect("a full packet");
-            assert!(met.grown < MS / 1000, "{met:?}");
+            line.send(FULL, packet * MS / 5).expect("a full packet");
+            assert!(line.sense.grown() < MS / 1000, "{}", line.sense.grown());
         }
-        let met = line.send(FULL, 12 * MS).expect("a full packet");
-        assert!(met.grown > 5 * MS, "{met:?}");
+        line.send(FULL, 12 * MS).expect("a full packet");
+        assert!(line.sense.grown() > 5 * MS, "{}", line.sense.grown());
     }
 }
