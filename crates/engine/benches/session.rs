@@ -1,6 +1,6 @@
 //! What a packet costs the session, without sockets: two endpoints in one thread, an ideal pipe of 0.1 ms RTT between them.
 //!
-//! `cargo bench -p byway-engine --bench session [-- MEGABYTES]` prints data packets per second, sealed and opened, both ends
+//! `cargo bench -p byway-engine --bench session [-- MEGABYTES [CLASS [CIPHER [MBIT]]]]` prints data packets per second, sealed and opened, both ends
 //! together, under both classes, with AES-256-GCM and with the null cipher. Instructions per packet, which do not depend on
 //! who else uses the machine, by end: `benches/instructions.sh`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
@@ -49,11 +49,18 @@ struct End {
 }
 
 impl End {
-    fn new(seed: u8, port: u16, suite: Suite, admission: Option<Box<dyn Admission>>) -> Self {
+    fn new(
+        seed: u8,
+        port: u16,
+        suite: Suite,
+        cap: Option<u64>,
+        admission: Option<Box<dyn Admission>>,
+    ) -> Self {
         let mut connection = Config::default();
         // What an ideal pipe does not limit, the receiver must.
         connection.incoming.memory = 4 << 20;
         connection.outgoing.memory = 4 << 20;
+        connection.cap = cap;
         let mut endpoint = Endpoint::new(EndpointConfig {
             identity: Identity::from_secret([seed; 32]),
             suites: Suites::only(suite),
@@ -147,10 +154,10 @@ fn receiving_end(now: Instant, receiver: &mut End, sender: &mut End) -> bool {
     receiver.send(now, sender)
 }
 
-/// Moves an object of `size` bytes; returns the packets that carried it.
-fn transfer(class: Class, suite: Suite, size: u64) -> u64 {
-    let mut sender = End::new(1, 1000, suite, None);
-    let mut receiver = End::new(2, 2000, suite, Some(Box::new(Everybody(class))));
+/// Moves an object of `size` bytes, at no more than `cap` bytes a second; returns the packets that carried it.
+fn transfer(class: Class, suite: Suite, cap: Option<u64>, size: u64) -> u64 {
+    let mut sender = End::new(1, 1000, suite, cap, None);
+    let mut receiver = End::new(2, 2000, suite, None, Some(Box::new(Everybody(class))));
     let mut now = Instant::ZERO;
     let connect = Connect {
         peer: receiver.endpoint.public_key(),
@@ -181,6 +188,7 @@ fn transfer(class: Class, suite: Suite, size: u64) -> u64 {
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let size = words.first().map_or(512, |word| word.parse().expect("megabytes")) << 20;
+    let cap = words.get(3).map(|word| word.parse::<u64>().expect("Mbit/s") * 125_000);
     for (class, called, suite, name) in [
         (Class::Normal, "normal", Suite::Aes256Gcm, "aes"),
         (Class::Normal, "normal", Suite::Null, "null"),
@@ -191,7 +199,7 @@ fn main() {
             continue;
         }
         let begun = std::time::Instant::now();
-        let packets = transfer(class, suite, size);
+        let packets = transfer(class, suite, cap, size);
         let seconds = begun.elapsed().as_secs_f64();
         let (rate, bits) = (packets as f64 / seconds, size as f64 * 8.0 / seconds);
         println!(
