@@ -7,7 +7,8 @@ use super::judge::Known;
 /// A packet takes 6 to 12 ms there, and requests alone load the line by .4 to .8.
 const THIN: &str = "a queue is four packets in a row that wait: 50 to 100 ms at 1 and 2 Mbit/s";
 /// Eight from 7 Mbit/s on.
-const EIGHT: &str = "each of eight needs four packets of its own to tell a queue, so they yield later than one; by .06 at most";
+const EIGHT: &str =
+    "each of eight needs four packets of its own to tell a queue, so they yield later than one";
 /// One or two figures of a line.
 const NEAR: &str = "by some hundredths; harm and share are traded for each other there";
 /// Bulk flows, and lines of 300 Mbit/s.
@@ -25,6 +26,7 @@ pub const KNOWN: &[Known] = &[
     known("one-2", "2m-100ms-17p/", THIN),
     known("one-4", "4m-50ms-50p/", NEAR),
     known("one-7", "7m-30ms-35p/", NEAR),
+    known("one-7", "10m-20ms-50p/", NEAR),
     known("one-7", "10m-100ms-83p/", NEAR),
     known("one-30", "30m-30ms-300p/", NEAR),
     known("one-30", "100m-20ms-50p/", NEAR),
