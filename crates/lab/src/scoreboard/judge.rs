@@ -434,11 +434,11 @@ mod tests {
             assert_eq!(bounds::BOUNDS.iter().filter(|other| other.id == bound.id).count(), 1);
         }
         for known in KNOWN {
-            let scene = scenes.iter().find(|scene| scene.to_string().starts_with(known.scene));
+            let mut there = scenes.iter().filter(|scene| scene.to_string().starts_with(known.scene));
             let of = bounds::BOUNDS.iter().find(|bound| bound.id == known.bound);
             let whole = ["cubic", "undominated"].contains(&known.bound);
             let applies = |scene: &Scene| of.is_some_and(|bound| (bound.of)(scene)) || whole;
-            assert!(scene.is_some_and(applies), "{} in {}", known.bound, known.scene);
+            assert!(there.any(applies), "{} in {}", known.bound, known.scene);
         }
     }
 
