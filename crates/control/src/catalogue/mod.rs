@@ -209,7 +209,7 @@ mod tests {
         let wrong = |text: &str| {
             controller(&choice(text), Sender::Session, 1).expect_err("must be refused").to_string()
         };
-        let none = "there is no congestion controller `reno`: choose one of balia, ";
+        let none = "there is no congestion controller `reno`: choose one of background, ";
         assert!(wrong("reno").starts_with(none), "{}", wrong("reno"));
         assert_eq!(wrong("newreno:delta=1"), "newreno has no option delta; it has initial, limit");
         assert_eq!(wrong("harp:beta=1.5"), "harp: beta = 1.5, but it must be a number from 0 to 1");
