@@ -120,7 +120,7 @@ struct Everybody;
 
 impl Admission for Everybody {
     fn admit(&mut self, _: PublicKey, _: &[u8]) -> Admit {
-        Admit::Accept(by_name("harp", 1).expect("a controller"))
+        Admit::Accept(by_name("background", 1).expect("a controller"))
     }
 }
 

@@ -19,7 +19,7 @@ struct Everybody;
 
 impl Admission for Everybody {
     fn admit(&mut self, _peer: PublicKey, _said: &[u8]) -> Admit {
-        Admit::Accept(by_name("harp", 1).expect("a controller"))
+        Admit::Accept(by_name("background", 1).expect("a controller"))
     }
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`contract`] | the [`Controller`] trait and its events |
 //! | [`bundle`] | the paths of a controller, and [`Each`], which lifts a [`Single`] algorithm to a bundle |
-//! | [`detector`] | what one-way delays tell: the base, a queue that stands, when to drain |
+//! | [`detector`] | what one-way delays tell: the base, a queue that stands, the time of a packet |
 //! | [`background`], [`mpath`] | the laws of the two classes |
 //! | [`newreno`], [`harp`] | NewReno and Harp |
 //! | [`bmc`], [`wang`] | a controller of weights, and one of rates |

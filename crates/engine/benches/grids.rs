@@ -13,7 +13,7 @@ use common::shared::Shared;
 use common::{MS, both, line, parallel};
 
 /// Both classes.
-const CLASSES: [&str; 2] = ["harp", "mpath"];
+const CLASSES: [&str; 2] = ["background", "mpath"];
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -68,7 +68,7 @@ fn idle() {
                 let mut shares: Vec<f64> = (1..=5)
                     .map(|seed| {
                         let pipe = line(10, MS * rtt / 2).loss(loss);
-                        rate(seed, "harp", &[pipe], from, until) / 10.0 / PAYLOAD
+                        rate(seed, "background", &[pipe], from, until) / 10.0 / PAYLOAD
                     })
                     .collect();
                 shares.sort_by(f64::total_cmp);
@@ -130,8 +130,8 @@ fn ask() {
 fn shares() {
     for (mbit, delay) in [(10, 5), (10, 10), (10, 50), (50, 10), (20, 100)] {
         let mut world = Shared::new(1, &line(mbit, delay * MS).queue(100));
-        world.session(1, endless("harp"));
-        let mut later = endless("harp");
+        world.session(1, endless("background"));
+        let mut later = endless("background");
         later.start = seconds(10);
         world.session(2, later);
         world.rates(seconds(20));

@@ -304,7 +304,7 @@ fn median(values: &[f64]) -> f64 {
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     if let [paths, congestion, millis] = &words[..] {
-        let congestion = ["newreno", "mpath", "harp"].into_iter().find(|known| known == congestion);
+        let congestion = ["newreno", "mpath", "background"].into_iter().find(|known| known == congestion);
         let time = Duration::from_millis(millis.parse().expect("milliseconds"));
         measure(paths.parse().expect("paths"), congestion.expect("newreno, mpath or harp"), time);
         return;

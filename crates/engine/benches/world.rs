@@ -130,7 +130,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let time = words.get(2).map(|word| Duration::from_millis(word.parse().expect("milliseconds")));
     let wanted = |index: usize, word: &str| words.get(index).is_none_or(|only| only == word);
-    for congestion in ["newreno", "mpath", "harp"] {
+    for congestion in ["newreno", "mpath", "background"] {
         for (relays, millis) in [(3, 20_000), (4, 20_000), (255, 2_000), (450, 2_000)] {
             if wanted(0, &relays.to_string()) && wanted(1, congestion) {
                 measure(relays, congestion, time.unwrap_or(Duration::from_millis(millis)));

@@ -218,7 +218,7 @@ fn transfer(number: u64, relays: &[String], random: &mut Random) -> Transfer {
             ..TcpOptions::default()
         })
     };
-    let name = NAMES.get(random.below(NAMES.len() as u64) as usize).map_or("harp", |(name, _)| name);
+    let name = NAMES.get(random.below(NAMES.len() as u64) as usize).map_or("background", |(name, _)| name);
     Transfer {
         name: format!("transfer{number}"),
         group: "transfer".into(),

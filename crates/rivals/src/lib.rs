@@ -51,7 +51,7 @@ impl Rival {
     /// All of them, and what they are called.
     pub const ALL: &'static [(&'static str, Self)] = &[
         ("byway normal", Self::Byway("mpath")),
-        ("byway background", Self::Byway("harp")),
+        ("byway background", Self::Byway("background")),
         ("quinn", Self::Quinn(quic::Provider::Ring)),
         #[cfg(feature = "aws-lc")]
         ("quinn, aws-lc", Self::Quinn(quic::Provider::AwsLc)),

@@ -14,7 +14,7 @@ Examples:
   byway lab run harp-6a                   its seeds on all cores; table, verdict, figures
   byway lab run --quick                   all experiments in their quick form
   byway lab show harp-6a > my-plan.toml   a copy of its plan, to change it
-  byway lab run my-plan.toml --sweep congestion=harp,mpath,lia,cubic --seeds 2 --csv out.csv
+  byway lab run my-plan.toml --sweep congestion=background,mpath,lia,cubic --seeds 2 --csv out.csv
   byway lab report                        one HTML page of everything that was run and kept
   byway lab fuzz --seeds 1000             random worlds and faults; prints the seed that fails
   byway lab bench                         how fast the simulator is on this machine
@@ -79,7 +79,7 @@ pub enum LabCommand {
 #[command(before_help = "\
 Examples:
   byway lab up twosites.toml
-  byway lab up harp-8b --sweep set=A --sweep congestion=harp --sweep ways=three
+  byway lab up harp-8b --sweep set=A --sweep congestion=background --sweep ways=three
   byway lab up harp-t1 --set mbit=20 --set queue=100
 
 Every node becomes a host whose name resolves on all of them, every link what the plan says of it: rate, delay, queue, RED,
@@ -315,7 +315,7 @@ pub struct LabShow {
 Examples:
   byway lab run harp-6a hir-10
   byway lab run --quick --tag mpath
-  byway lab run plan.toml --sweep congestion=harp,cubic --seeds 20 --csv out.csv
+  byway lab run plan.toml --sweep congestion=background,cubic --seeds 20 --csv out.csv
   byway lab run harp-fig3 --trace")]
 pub struct LabRun {
     /// Experiments by name, or plans (files that end in .toml) [default: all experiments]
@@ -404,7 +404,7 @@ fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {
         Some((axis, values)) if !axis.is_empty() && !values.is_empty() => {
             Ok((axis.to_owned(), values.split(',').map(|value| value.trim().to_owned()).collect()))
         }
-        _ => Err(format!("`{text}`: expected for example congestion=harp,mpath")),
+        _ => Err(format!("`{text}`: expected for example congestion=background,mpath")),
     }
 }
 

@@ -139,7 +139,7 @@ fn refused() -> Result<(), Failed> {
         ),
         (
             PLAN.replace("\"$who.carrier\"", "\"session\"\nsession = { tau = 2.0 }")
-                .replace("\"cubic\"", "\"harp\""),
+                .replace("\"cubic\"", "\"background\""),
             2,
             "readings of the papers that byway itself does not follow are only simulated",
         ),

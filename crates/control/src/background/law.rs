@@ -70,6 +70,7 @@ pub(super) struct Path {
     start_until: f64,
     sense: Sense,
     srtt: Duration,
+    /// The least RTT of this route.
     min_rtt: Duration,
     /// Packets that were sent before have been answered.
     recover: Instant,
@@ -137,7 +138,7 @@ impl Path {
     /// other paths. Whether this was a queue of one's own.
     pub fn on_acked(&mut self, acked: &Acked<'_>, share: f64, company: u32) -> bool {
         self.timeouts = 0;
-        (self.srtt, self.min_rtt) = (acked.srtt, acked.min_rtt);
+        self.srtt = acked.srtt;
         self.on_delivered(acked);
         self.losses.on_acked(f64::from(acked.packets));
         // Who is limited by the application does not grow.
@@ -149,6 +150,10 @@ impl Path {
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
             let delay = Delay { sent_at: acked.sent_at, one_way: as_i64(rtt), bytes: self.packet as u32 };
             own |= self.on_delay(delay, acked.now, true, share, company);
+        }
+        if let Some(rtt) = acked.rtt {
+            let new = self.sense.has_risen();
+            self.min_rtt = if new { rtt } else { self.min_rtt.min(rtt) };
         }
         if self.start && !acked.app_limited && self.queue.is_none() && acked.sent_at >= self.recover {
             let to = self.level + acked.bytes as f64 / seconds(self.min_rtt);

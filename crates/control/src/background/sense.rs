@@ -23,6 +23,8 @@ pub(super) struct Sense {
     /// Bytes of the largest packets of late.
     full: f64,
     base: Base,
+    /// The base was set or has risen since somebody asked: the route is new, or got longer.
+    risen: bool,
     spacing: Spacing,
     /// The shortest time in which a full packet's worth was delivered, over an RTT.
     delivery: Duration,
@@ -43,6 +45,7 @@ impl Sense {
         Self {
             full,
             base: Base::new(THRESHOLD),
+            risen: true,
             spacing: Spacing::default(),
             delivery: Duration::ZERO,
             latest: None,
@@ -71,6 +74,11 @@ impl Sense {
         self.spread * (QUARTER - 1) as f64
     }
 
+    /// Whether the route is new or got longer since this was last asked.
+    pub fn has_risen(&mut self) -> bool {
+        core::mem::take(&mut self.risen)
+    }
+
     /// The threshold on the scale of one-way delays, for the receiver.
     pub fn limit(&self, threshold: i64) -> Option<i64> {
         if self.round_trips {
@@ -88,7 +96,9 @@ impl Sense {
         if !self.is_full(met.bytes) {
             return None;
         }
+        let floor = self.base.floor();
         let waited = self.base.sample(met.one_way, now, rtt);
+        self.risen |= self.base.floor() > floor && floor.is_some();
         let before = self.latest.replace((met.sent_at, met.one_way)).filter(|(at, _)| *at <= met.sent_at);
         let speaks_for = before.map_or(Duration::ZERO, |(at, _)| met.sent_at.since(at));
         if let Some((_, delay_before)) = before {
@@ -105,9 +115,10 @@ impl Sense {
         Some(Met { waited, low, speaks_for })
     }
 
-    /// What an empty probe of a path without data waited.
+    /// What an empty probe of a path without data waited. It is short, so it never lowers the base.
     pub fn waits(&mut self, probe: Delay, now: Instant, rtt: Duration) -> i64 {
-        self.base.sample(probe.one_way, now, rtt)
+        let delay = self.base.floor().map_or(probe.one_way, |floor| floor.max(probe.one_way));
+        self.base.sample(delay, now, rtt)
     }
 
     /// Whether a packet counts as a full one. If only short ones are sent, they count after a while.

@@ -6,7 +6,7 @@ use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
-/// A controller by name, and what of its options is set: `harp`, or `hir:packets=20:delta=0.2`.
+/// A controller by name, and what of its options is set: `background`, or `hir:packets=20:delta=0.2`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choice {
     /// One of the [names](super::NAMES).
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_what_was_read() {
-        for text in ["harp", "ledbat++", "hir:delta=0.2:packets=20", "tcp-lp:threshold=1"] {
+        for text in ["background", "ledbat++", "hir:delta=0.2:packets=20", "tcp-lp:threshold=1"] {
             assert_eq!(text.parse::<Choice>().map(|choice| choice.to_string()), Ok(text.to_owned()));
         }
         let choice: Choice = "hir:packets=20".parse().expect("it is one");

@@ -3,7 +3,7 @@
 use super::Sender;
 use super::knobs::Knobs;
 use crate::bundle::{Coupled, Each, Law};
-use crate::harp::{self, Coupling, DelayRule, Harp, LossRule};
+use crate::harp::{self, Coupling, DelayRule, Harp};
 use crate::mpath::{self, Growth, MPath};
 use crate::{Controller, Opened, Single};
 use crate::{
@@ -24,12 +24,11 @@ pub(super) fn make(
     let literal = harp::Options::literal;
     Some(match name {
         "background" => Box::new(background::Background::new("background")),
-        "harp" => harp("harp", harp::Options::production(Coupling::Adaptive), knobs, seed),
-        "harp-adaptive" => harp("harp-adaptive", literal(Coupling::Adaptive), knobs, seed),
-        "harp-independent" => harp("harp-independent", literal(Coupling::Independent), knobs, seed),
-        "harp-joint" => harp("harp-joint", literal(Coupling::Joint), knobs, seed),
-        "hir" => harp("hir", harp::Options::averaged(true), knobs, seed),
-        "hir-literal" => harp("hir-literal", harp::Options::averaged(false), knobs, seed),
+        "harp-adaptive" => harp("harp-adaptive", literal(Coupling::Adaptive), knobs),
+        "harp-independent" => harp("harp-independent", literal(Coupling::Independent), knobs),
+        "harp-joint" => harp("harp-joint", literal(Coupling::Joint), knobs),
+        "hir" => harp("hir", harp::Options::averaged(true), knobs),
+        "hir-literal" => harp("hir-literal", harp::Options::averaged(false), knobs),
         "mpath" => mpath("mpath", mpath::Options::PRODUCTION, knobs, seed),
         "mpath-literal" => mpath("mpath-literal", mpath::Options::LITERAL, knobs, seed),
         "newreno" => {
@@ -150,19 +149,11 @@ fn bmc(
     coupled(name, law, knobs, sender)
 }
 
-fn harp(
-    name: &'static str,
-    mut options: harp::Options,
-    knobs: &mut Knobs<'_>,
-    seed: u64,
-) -> Box<dyn Controller> {
+fn harp(name: &'static str, mut options: harp::Options, knobs: &mut Knobs<'_>) -> Box<dyn Controller> {
     knobs.part("alpha", &mut options.alpha);
     knobs.part("beta", &mut options.beta);
     knobs.packets("initial", &mut options.initial);
     knobs.packets("floor", &mut options.floor);
-    knobs.part("forget", &mut options.forget);
-    knobs.switch("agile", &mut options.agile);
-    knobs.switch("company", &mut options.company);
     knobs.switch("choke", &mut options.choke);
     match &mut options.delay {
         DelayRule::Relative { delta, fraction, least_range, range } => {
@@ -179,13 +170,8 @@ fn harp(
             knobs.switch("capped", capped);
             knobs.time("least_range_ms", least_range);
         }
-        DelayRule::Absolute { threshold } => knobs.time("threshold_ms", threshold),
     }
-    if let LossRule::ByDelay { gentle, tolerated } = &mut options.loss {
-        knobs.packets("gentle", gentle);
-        knobs.part("tolerated", tolerated);
-    }
-    Box::new(Harp::new(name, options, seed))
+    Box::new(Harp::new(name, options))
 }
 
 fn mpath(

@@ -7,7 +7,7 @@ mod make;
 pub use choice::{Choice, ChoiceError};
 
 use crate::Controller;
-use crate::harp::{self, Coupling, Harp};
+use crate::background::Background;
 use crate::mpath::{self, MPath};
 use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
@@ -20,7 +20,7 @@ use make::make;
 /// What a transfer means to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// Yields to whoever uses the same links: production Harp, adaptive.
+    /// Yields to whoever uses the same links: [`Background`].
     #[default]
     Background,
     /// Fair to one TCP flow on the best path: production mPath.
@@ -32,7 +32,7 @@ impl Class {
     #[must_use]
     pub const fn default_name(self) -> &'static str {
         match self {
-            Self::Background => "harp",
+            Self::Background => "background",
             Self::Normal => "mpath",
         }
     }
@@ -42,9 +42,7 @@ impl Class {
     pub fn controller(self, seed: u64) -> Box<dyn Controller> {
         let name = self.default_name();
         match self {
-            Self::Background => {
-                Box::new(Harp::new(name, harp::Options::production(Coupling::Adaptive), seed))
-            }
+            Self::Background => Box::new(Background::new(name)),
             Self::Normal => Box::new(MPath::new(name, mpath::Options::PRODUCTION, seed)),
         }
     }
@@ -52,16 +50,12 @@ impl Class {
 
 /// Every name that [`controller`] knows, with a line for the person who chooses.
 pub const NAMES: &[(&str, &str)] = &[
-    ("background", "fills what is idle, makes way for others, shares evenly with its own kind"),
+    ("background", "fills what is idle, makes way for others, shares with its own (the class `background`)"),
     ("balia", "balanced linked adaptation: between LIA and OLIA"),
     ("bbr", "BBR, version 1, on every path: paces by the largest delivery rate"),
     ("bmc", "weighted TCPs, together as one: weight moves to where it yields most"),
     ("bmc-literal", "BMC as published"),
     ("cubic", "CUBIC on every path, uncoupled: what most TCP senders do"),
-    (
-        "harp",
-        "background: yields at 5 ms of queue, makes way for requests, adaptive coupling (the class `background`)",
-    ),
     ("harp-adaptive", "Harp as published, xi = w/M"),
     ("harp-independent", "Harp as published, every path for itself"),
     ("harp-joint", "Harp as published, all paths as one flow"),
@@ -212,7 +206,7 @@ mod tests {
         let none = "there is no congestion controller `reno`: choose one of background, ";
         assert!(wrong("reno").starts_with(none), "{}", wrong("reno"));
         assert_eq!(wrong("newreno:delta=1"), "newreno has no option delta; it has initial, limit");
-        assert_eq!(wrong("harp:beta=1.5"), "harp: beta = 1.5, but it must be a number from 0 to 1");
-        assert!(wrong("harp:beta=NaN").starts_with("harp: beta = NaN"));
+        assert_eq!(wrong("hir:beta=1.5"), "hir: beta = 1.5, but it must be a number from 0 to 1");
+        assert!(wrong("hir:beta=NaN").starts_with("hir: beta = NaN"));
     }
 }

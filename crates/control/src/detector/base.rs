@@ -7,8 +7,7 @@ use byway_wire::{Duration, Instant};
 /// A minimum over a sliding window is wrong in two ways that matter here. A sender that always keeps a little queue
 /// never sees the empty path again, so its minimum creeps up by its own queue each window. And a competing flow that
 /// fills the queue for longer than the window becomes the new normal, and the sender stops yielding. So the base does
-/// not expire while samples near it keep coming (`confirmed`), its owner forces a [`Drain`](super::Drain) when none
-/// came for a while, and without confirmation it rises only if
+/// not expire while samples near it keep coming (`confirmed`), and without confirmation it rises only if
 /// - the delays have a floor elsewhere: in at least three of four rounds during [`ADOPT`] the smallest delay lay
 ///   within the tolerance of one value. A route that got longer looks so to a sender that has backed off; the queue of
 ///   a TCP, which saws, does not; or
@@ -71,12 +70,6 @@ impl Base {
         self.spread = spread;
     }
 
-    /// Delays up to this above the base count as equal to it, in nanoseconds.
-    #[must_use]
-    pub const fn tolerance(&self) -> i64 {
-        self.tolerance
-    }
-
     /// How long ago a delay near the base was last seen.
     #[must_use]
     pub const fn unconfirmed(&self, now: Instant) -> Duration {
@@ -107,16 +100,6 @@ impl Base {
             if self.is_floor() { self.set(self.low, now) } else { self.look_anew(now) }
         }
         delay.saturating_sub(self.floor.unwrap_or(delay)).max(0)
-    }
-
-    /// What was sampled before is worth `by` nanoseconds more.
-    pub fn shift(&mut self, by: i64) {
-        self.floor = self.floor.map(|floor| floor.saturating_add(by));
-    }
-
-    /// The route is another one: its floor is `floor`.
-    pub fn adopt(&mut self, floor: i64, now: Instant) {
-        self.set(floor, now);
     }
 
     fn end_round(&mut self, now: Instant, rtt: Duration) {

@@ -43,13 +43,8 @@ impl Run {
     /// Counts a packet under a window of `window` packets: a quarter of the window in a row, at least two packets and at
     /// most eight, make a signal.
     pub fn count(&mut self, delayed: bool, window: f64) -> bool {
-        self.count_from(2.0, delayed, window)
-    }
-
-    /// The same with at least `least` packets.
-    pub fn count_from(&mut self, least: f64, delayed: bool, window: f64) -> bool {
         self.0 = if delayed { self.0.saturating_add(1) } else { 0 };
-        delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(least, Self::LONGEST)
+        delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)
     }
 
     /// Starts anew.

@@ -1,4 +1,4 @@
-//! The paper's Harp and the one that is fit for use, as values of one type.
+//! What the papers leave open, as values.
 
 use byway_wire::Duration;
 
@@ -44,31 +44,9 @@ pub enum DelayRule {
         /// No signal while `dmax - dmin` is less.
         least_range: Duration,
     },
-    /// `delay > base + threshold`, with a [`Base`](crate::detector::Base) that forced drains keep honest.
-    ///
-    /// Beyond it by as much as three packets take on the line if that is longer, up to 20 ms, and by what the line's
-    /// delays [tremble](crate::detector::Tremble) without a queue.
-    Absolute {
-        /// How long a packet may wait in queues.
-        threshold: Duration,
-    },
 }
 
-/// What a loss costs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LossRule {
-    /// Algorithm 1, line 12: half of the windows of all paths.
-    HalfOfAll,
-    /// By what the delays say at the time: see [`Harp`](super::Harp).
-    ByDelay {
-        /// Packets taken off the window for a packet that was lost while no queue stood.
-        gentle: f64,
-        /// Share of packets lost beyond which a loss is congestion whatever the delays say.
-        tolerated: f64,
-    },
-}
-
-/// All that Harp's page leaves open or that use in earnest wants otherwise.
+/// All that Harp's page leaves open, or that its followers want otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// xi.
@@ -84,15 +62,6 @@ pub struct Options {
     pub floor: f64,
     /// When delays make a signal.
     pub delay: DelayRule,
-    /// What a loss costs.
-    pub loss: LossRule,
-    /// What each decrease takes off the remembered maximum M.
-    pub forget: f64,
-    /// Delay-limited slow start, climbing on an empty path, re-start after a timeout, no growth without need.
-    pub agile: bool,
-    /// Beside requests that come and go the window stays below the one that fills the line, makes way for each of them at once and
-    /// comes back at once.
-    pub company: bool,
     /// Whether a path at its floor is choked (III.E); without, it keeps its smallest window.
     pub choke: bool,
 }
@@ -114,10 +83,6 @@ impl Options {
                 least_range: Duration::from_millis(1),
                 range: None,
             },
-            loss: LossRule::HalfOfAll,
-            forget: 0.0,
-            agile: false,
-            company: false,
             choke: true,
         }
     }
@@ -130,35 +95,6 @@ impl Options {
         Self {
             delay: DelayRule::Averaged { delta: 0.3, packets: 50, capped, least_range },
             ..Self::literal(Coupling::Adaptive)
-        }
-    }
-
-    /// The class `background`.
-    ///
-    /// The threshold is 5 ms: four packets of 1500 bytes at 10 Mbit/s, which is what the bunches of aggregated ACKs and
-    /// of GSO make by themselves; a tenth of what a voice call may wait; and far below the 20 ms and more that a loss-based
-    /// TCP keeps in a queue of its own making. A relative threshold would follow the sender's own overshoot. In the company of requests
-    /// it is 2 ms, or two packets and a half.
-    #[must_use]
-    pub const fn production(coupling: Coupling) -> Self {
-        Self {
-            initial: 4.0,
-            floor: 1.0 / 8.0,
-            delay: DelayRule::Absolute { threshold: Duration::from_millis(5) },
-            loss: LossRule::ByDelay { gentle: 3.0, tolerated: 0.02 },
-            forget: 0.01,
-            agile: true,
-            company: true,
-            ..Self::literal(coupling)
-        }
-    }
-
-    /// Delays up to this above the base count as equal to it.
-    #[must_use]
-    pub(super) fn tolerance(&self) -> Duration {
-        match self.delay {
-            DelayRule::Absolute { threshold } => threshold / 4,
-            DelayRule::Relative { .. } | DelayRule::Averaged { .. } => Duration::ZERO,
         }
     }
 }

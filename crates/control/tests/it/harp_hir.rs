@@ -77,7 +77,7 @@ fn solo(options: Options, megabits: f64, jitter: Duration, seed: u64) -> Solo {
     let signals = Arc::new(Mutex::new(Vec::new()));
     let mut world = World::new(seed);
     let link = world.link(megabits, 50, 0.0);
-    let harp = Harp::new("watched", options, seed);
+    let harp = Harp::new("watched", options);
     let watched = Watched { harp, recover: Instant::ZERO, signals: Arc::clone(&signals) };
     let flow = world.flow(Box::new(watched), &[(link, 20)], (0, u64::MAX / 2_000_000));
     world.jitter(flow, 0, jitter);
@@ -110,7 +110,6 @@ fn rules(micros: u64) -> [(&'static str, Options); 4] {
             DelayRule::Relative { least_range, .. } | DelayRule::Averaged { least_range, .. } => {
                 *least_range = least;
             }
-            DelayRule::Absolute { .. } => {}
         }
         (name, options)
     })
@@ -166,7 +165,7 @@ fn the_capped_mean_is_as_good_where_two_packets_in_a_row_are_no_queue() {
 /// were from packet `from` on.
 fn signals(options: Options, packets: u64, delay: impl Fn(u64) -> i64, from: u64) -> usize {
     let log = Arc::new(Mutex::new(Vec::new()));
-    let harp = Harp::new("test", options, 1);
+    let harp = Harp::new("test", options);
     let mut watched = Watched { harp, recover: Instant::ZERO, signals: Arc::clone(&log) };
     watched.open(PathId(0), &crate::hand::opened(false));
     for packet in 0..packets {

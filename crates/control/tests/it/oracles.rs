@@ -4,7 +4,7 @@ use crate::hand::{PACKET, RTT, ack, congested, opened};
 use byway_control::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::mpath::{self, Growth, Increase, MPath};
 use byway_control::random::Random;
-use byway_control::{Controller, Each, NewReno, ProbeResult, Trigger, Undo};
+use byway_control::{Controller, Each, NewReno, Trigger, Undo};
 use byway_wire::{Duration, Instant, PathId};
 
 fn literal(coupling: Coupling) -> Harp {
@@ -13,7 +13,7 @@ fn literal(coupling: Coupling) -> Harp {
     if let DelayRule::Relative { range, .. } = &mut options.delay {
         *range = Some(Duration::from_millis(100));
     }
-    Harp::new("test", options, 1)
+    Harp::new("test", options)
 }
 
 /// One RTT on every path of `harp`; those whose window has reached `capacity` are marked.
@@ -93,26 +93,6 @@ fn harp_loses_half_of_all_and_chokes_but_the_last() {
     assert!(!harp.allowance(PathId(1)).choked);
     harp.close(PathId(1));
     assert!(!harp.allowance(PathId(0)).choked, "the last one is unchoked when the others are gone");
-}
-
-#[test]
-fn a_probe_without_a_one_way_delay_is_judged_by_its_round_trip() {
-    let mut harp = Harp::new("test", harp::Options::production(Coupling::Adaptive), 1);
-    let at = Instant::from_millis;
-    for path in 0..2 {
-        harp.open(PathId(path), &opened(false));
-        ack(&mut harp, path, 4.0, at(10), 50);
-    }
-    harp.on_congested(PathId(1), &congested(Trigger::Timeout, at(120), at(400)));
-    harp.on_congested(PathId(1), &congested(Trigger::Timeout, at(400), at(900)));
-    assert!(harp.allowance(PathId(1)).choked);
-    let probe = |rtt| ProbeResult { now: at(1_500), delay: None, rtt };
-    for late in [None, Some(RTT + Duration::from_millis(30))] {
-        harp.on_probe(PathId(1), &probe(late));
-        assert!(harp.allowance(PathId(1)).choked, "{late:?}");
-    }
-    harp.on_probe(PathId(1), &probe(Some(RTT)));
-    assert!(!harp.allowance(PathId(1)).choked);
 }
 
 #[test]
@@ -267,7 +247,7 @@ fn mpath_wishes_for_a_quarter_of_its_window_once_all_paths_met_loss() {
 
 #[test]
 fn a_spurious_timeout_is_forgiven() {
-    for name in ["harp", "mpath", "newreno"] {
+    for name in ["mpath", "newreno"] {
         let mut controller = byway_control::by_name(name, 1).unwrap();
         controller.open(PathId(0), &opened(false));
         let at = Instant::from_millis;
@@ -286,7 +266,7 @@ fn a_spurious_timeout_is_forgiven() {
 
 #[test]
 fn after_a_timeout_the_window_doubles_to_what_a_loss_leaves() {
-    for name in ["harp", "mpath", "newreno"] {
+    for name in ["mpath", "newreno"] {
         let mut controller = byway_control::by_name(name, 1).unwrap();
         controller.open(PathId(0), &opened(false));
         let at = Instant::from_millis;

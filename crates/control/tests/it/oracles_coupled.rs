@@ -6,7 +6,7 @@ use byway_control::bmc::{Bmc, Options};
 use byway_control::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::mpath::{self, Growth, MPath};
 use byway_control::random::Random;
-use byway_control::{Balia, Controller, Coupled, Delay, Lia, Olia, ProbeResult, Trigger, by_name};
+use byway_control::{Balia, Class, Controller, Coupled, Delay, Lia, Olia, ProbeResult, Trigger, by_name};
 use byway_wire::{Duration, Instant, PathId};
 
 const FOREVER: (u64, u64) = (0, u64::MAX / 2_000_000);
@@ -65,7 +65,7 @@ fn literal(coupling: Coupling) -> Harp {
     if let DelayRule::Relative { range, .. } = &mut options.delay {
         *range = Some(RTT);
     }
-    Harp::new("test", options, 1)
+    Harp::new("test", options)
 }
 
 /// One RTT on `path`. Its window as it was.
@@ -161,24 +161,21 @@ fn o5_joint_is_at_worst_equation_20_behind_independent() {
     }
 }
 
-/// Bytes that `tcps` NewReno flows get through a link of 10 Mbit/s in 100 s beside `harps` background flows.
-fn delivered(tcps: u64, queue: usize, rtt: u64, harps: u64, below_one: bool) -> f64 {
+/// Bytes that `tcps` NewReno flows get through a link of 10 Mbit/s in 100 s beside so many flows of Harp's, or of the class `background`.
+fn delivered(tcps: u64, queue: usize, rtt: u64, flows: u64, class: bool) -> f64 {
     let mut world = World::new(1);
     let link = world.link(10.0, queue, 0.0);
     let mut options = harp::Options::literal(Coupling::Independent);
     if let DelayRule::Relative { range, .. } = &mut options.delay {
         *range = Some(Duration::from_micros(1_200) * queue as u32);
     }
-    if below_one {
-        options.floor = 1.0 / 32.0;
-        options.agile = true;
-    }
     for tcp in 0..tcps {
         world.flow(by_name("newreno", 1).unwrap(), &[(link, rtt)], (tcp * 37, FOREVER.1));
     }
-    for harp in 0..harps {
-        let controller = Box::new(Harp::new("test", options, harp));
-        world.flow(controller, &[(link, rtt)], (1_000 + harp * 53, FOREVER.1));
+    for flow in 0..flows {
+        let controller: Box<dyn Controller> =
+            if class { Class::Background.controller(flow) } else { Box::new(Harp::new("test", options)) };
+        world.flow(controller, &[(link, rtt)], (1_000 + flow * 53, FOREVER.1));
     }
     let sum = |world: &World| (0..tcps as usize).map(|tcp| world.delivered(tcp)).sum::<u64>();
     world.run(20_000);
@@ -200,23 +197,14 @@ fn o6_interference_stays_below_equation_11() {
     ];
     for (tcps, queue, rtt, line, bound) in rows {
         let undisturbed = delivered(tcps, queue, rtt, 0, false);
-        let interference =
-            |harps, below_one| 1.0 - delivered(tcps, queue, rtt, harps, below_one) / undisturbed;
-        let mut first = None;
-        for harps in [1, 8, 32] {
-            let floor = 2.0 * harps as f64 / (line + queue as f64);
-            let literal = interference(harps, false);
-            assert!(literal <= bound + floor + 0.03, "{tcps} {queue} {harps}: {literal}");
-            let below = interference(harps, true);
-            let alone = *first.get_or_insert(below);
-            if (queue, harps) == (25, 32) {
-                // Missed: .12 where .057 is allowed; with a floor of a thousandth it is still .08, so what so many flows try
-                // between two signals fills a queue this short, not what the floor lets them keep.
-                assert!((0.05..0.15).contains(&below), "{below}");
-            } else {
-                assert!(below <= bound + 0.03, "{tcps} {queue} {harps}: {below}");
-                assert!(below - alone <= 0.03, "{tcps} {queue}: {alone} of one, {below} of {harps}");
-            }
+        let interference = |flows, class| 1.0 - delivered(tcps, queue, rtt, flows, class) / undisturbed;
+        for flows in [1, 8, 32] {
+            let floor = 2.0 * flows as f64 / (line + queue as f64);
+            let literal = interference(flows, false);
+            assert!(literal <= bound + floor + 0.03, "{tcps} {queue} {flows}: {literal}");
+            let class = interference(flows, true);
+            println!("{tcps} TCP, queue {queue}, {flows} flows: {literal:.3}, background {class:.3}");
+            assert!(class <= bound + 0.03, "{tcps} {queue} {flows}: {class}");
         }
     }
 }

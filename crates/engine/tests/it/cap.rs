@@ -32,7 +32,7 @@ proptest! {
     #[test]
     fn it_is_reached_and_never_exceeded(
         cap in 20_000_u64..2_500_000,
-        congestion in prop_oneof![Just("harp"), Just("mpath"), Just("newreno")],
+        congestion in prop_oneof![Just("background"), Just("mpath"), Just("newreno")],
     ) {
         let (mut world, handle) = capped(congestion, cap);
         let there = world.there.clone();

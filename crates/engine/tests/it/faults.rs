@@ -8,7 +8,7 @@ use byway_wire::{Duration, Instant, Local};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-const CONTROLLERS: [&str; 3] = ["harp", "mpath", "newreno"];
+const CONTROLLERS: [&str; 3] = ["background", "mpath", "newreno"];
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -119,7 +119,7 @@ fn a_geostationary_satellite() {
 /// The way gets twenty times as long under a running transfer.
 #[test]
 fn a_sudden_detour() {
-    for (congestion, limit) in [("harp", 60), ("mpath", 25), ("newreno", 25)] {
+    for (congestion, limit) in [("background", 60), ("mpath", 25), ("newreno", 25)] {
         let mut world =
             parallel(1, Plan::new(congestion, &[4 * MIB], &[]), &[both(line(10, 10 * MS).queue(100))]);
         world.world.run_until(Instant::from_millis(1_000));
@@ -182,7 +182,7 @@ fn an_hour_that_a_clock_skips_during_the_handshake() {
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn clocks_that_drift_apart() {
     for (sender, receiver) in [(0.0, 0.0), (50.0, 0.0), (-50.0, 0.0), (50.0, -50.0), (-50.0, 50.0)] {
-        let mut plan = Plan::new("harp", &[900 * MIB], &[]);
+        let mut plan = Plan::new("background", &[900 * MIB], &[]);
         plan.suites = byway_engine::seal::Suites::INSECURE_SIMULATION;
         let mut world = parallel(1, plan, &[both(line(6, 15 * MS))]);
         world.world.stop_trace();

@@ -27,23 +27,24 @@ fn normal_fills_three_paths() {
 
 #[test]
 fn background_fills_three_paths() {
-    let rate = after_two_seconds(3, "harp");
+    let rate = after_two_seconds(3, "background");
     println!("background, three paths: {rate:.2} Mbit/s");
     assert!(rate >= 26.5, "{rate:.2} Mbit/s");
 }
 
 #[test]
 fn both_classes_fill_one_path() {
-    for congestion in ["mpath", "harp"] {
+    // The sawtooth of `background` is the headroom that it leaves to others.
+    for (congestion, least) in [("mpath", 9.2), ("background", 8.9)] {
         let rate = after_two_seconds(1, congestion);
         println!("{congestion}, one path: {rate:.2} Mbit/s");
-        assert!(rate >= 9.2, "{congestion}: {rate:.2} Mbit/s");
+        assert!(rate >= least, "{congestion}: {rate:.2} Mbit/s");
     }
 }
 
 #[test]
 fn a_file_as_a_whole() {
-    for congestion in ["mpath", "harp"] {
+    for congestion in ["mpath", "background"] {
         let mut world = paths(3, congestion, 48 * MIB);
         let took = world.finish(Duration::from_secs(30));
         let rate = 48.0 * MIB as f64 * 8.0 / took.as_secs_f64() / 1e6;

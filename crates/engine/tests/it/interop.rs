@@ -18,7 +18,7 @@ use std::rc::Rc;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 /// Both classes.
-const CLASSES: [&str; 2] = ["harp", "mpath"];
+const CLASSES: [&str; 2] = ["background", "mpath"];
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -352,7 +352,7 @@ fn goodput() {
         let took = arrives(&mut world, seconds(15), 10 * MIB);
         let share = 10.0 * MIB as f64 * 8.0 / 10e6 / took.as_secs_f64();
         println!("{congestion}: {:.1} % of the line", 100.0 * share);
-        let least = if congestion == "harp" { 0.86 } else { 0.91 };
+        let least = if congestion == "background" { 0.86 } else { 0.91 };
         assert!(share > least, "{congestion}: {share}");
     }
 }
@@ -360,7 +360,7 @@ fn goodput() {
 /// Beside one TCP flow with CUBIC: a normal transfer takes a fair share, a background one what is left.
 #[test]
 fn cross_traffic() {
-    for (congestion, least, most) in [("mpath", 3.0, 7.0), ("harp", 0.0, 0.5)] {
+    for (congestion, least, most) in [("mpath", 3.0, 7.0), ("background", 0.0, 0.5)] {
         let mut world = Shared::new(1, &network());
         world.tcp(Box::new(Each::new("cubic", Cubic::new)), Duration::ZERO);
         let mut plan = Plan::new(congestion, &[1024 * MIB], &[]).lengths();

@@ -23,7 +23,7 @@ fn eventful(seed: u64, congestion: &'static str) -> Parallel {
 
 #[test]
 fn a_spurious_wake_changes_nothing() {
-    for congestion in ["harp", "mpath", "newreno"] {
+    for congestion in ["background", "mpath", "newreno"] {
         let mut calm = eventful(1, congestion);
         let mut woken = eventful(1, congestion);
         woken.world.wake_spuriously(0.2);
@@ -39,11 +39,11 @@ fn the_same_seed_gives_the_same_bytes() {
         world.finish(Duration::from_secs(60));
         world.world.trace()
     };
-    for congestion in ["harp", "mpath", "newreno"] {
+    for congestion in ["background", "mpath", "newreno"] {
         assert_eq!(trace(1, congestion), trace(1, congestion));
         assert_ne!(trace(1, congestion), trace(2, congestion));
     }
-    assert_ne!(trace(1, "harp"), trace(1, "mpath"));
+    assert_ne!(trace(1, "background"), trace(1, "mpath"));
 }
 
 /// What happens while a transfer runs. Times in ms; a path is taken modulo their number.
@@ -101,7 +101,7 @@ fn case() -> impl Strategy<Value = Case> {
     let size = prop_oneof![Just(0), 1..2_000_u64, 1..400_000_u64];
     (
         any::<u64>(),
-        prop::sample::select(vec!["harp", "mpath", "newreno"]),
+        prop::sample::select(vec!["background", "mpath", "newreno"]),
         prop::collection::vec((pipe(), pipe()), 1..4),
         prop::collection::vec(size.clone(), 0..6),
         size,
@@ -209,7 +209,7 @@ proptest! {
         let mut world = case.build();
         case.run(&mut world);
         let host = world.sender;
-        // Long: where nothing but chance and delay is to be seen, `harp` believes for minutes that others need the line.
+        // Long: where nothing but chance and delay is to be seen, `background` believes for a while that others need the line.
         let limit = world.world.now() + Duration::from_secs(7_200);
         let over = world.world.run_while(|world| !world[host].finished(), limit);
         world.world.run_for(Duration::from_secs(5)); // an owner that was stuck takes the rest

@@ -49,7 +49,9 @@ fn packets(
 #[test]
 fn the_same_packets_at_the_same_times() {
     let many: Vec<u64> = (0..300).map(|index| index * 37 % 5_000).chain([3 * MIB, 0, 2 * MIB + 1]).collect();
-    for (congestion, relays) in [("harp", 0), ("harp", 2), ("mpath", 0), ("mpath", 2), ("newreno", 1)] {
+    for (congestion, relays) in
+        [("background", 0), ("background", 2), ("mpath", 0), ("mpath", 2), ("newreno", 1)]
+    {
         let (real, carried) = packets(congestion, Payload::Bytes, relays, &many);
         let (length, carried_then) = packets(congestion, Payload::Length, relays, &many);
         println!(

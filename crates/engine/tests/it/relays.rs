@@ -14,7 +14,7 @@ use byway_wire::{Duration, Input, Instant, Local, Machine, SendError, SendErrorK
 
 #[test]
 fn direct_and_two_relays() {
-    for congestion in ["harp", "mpath", "newreno"] {
+    for congestion in ["background", "mpath", "newreno"] {
         let plan = through(congestion, 16 * MIB, 2);
         let mut world = detours(1, plan, &line(10, 10 * MS), &[way(10, 5 * MS), way(10, 10 * MS)]);
         let took = world.finish(30, 16 * MIB);
@@ -27,7 +27,7 @@ fn direct_and_two_relays() {
 /// A receiver behind a firewall: its ticket says by which relays it can be reached, and nothing else works.
 #[test]
 fn only_relays() {
-    for (congestion, loss) in [("harp", 0.0), ("mpath", 0.0), ("newreno", 0.0), ("newreno", 0.05)] {
+    for (congestion, loss) in [("background", 0.0), ("mpath", 0.0), ("newreno", 0.0), ("newreno", 0.05)] {
         let dead = line(10, 10 * MS).partition(Instant::ZERO, Instant::FAR_FUTURE);
         let mut plan = through(congestion, 4 * MIB, 0);
         plan.start = seconds(5);
@@ -133,7 +133,7 @@ fn a_relay_that_only_the_second_socket_reaches() {
 
 #[test]
 fn a_relay_dies_and_another_is_born_in_its_place() {
-    for congestion in ["harp", "mpath", "newreno"] {
+    for congestion in ["background", "mpath", "newreno"] {
         let plan = through(congestion, 48 * MIB, 1);
         let mut world = detours(1, plan, &line(10, 10 * MS), &[way(10, 10 * MS)]);
         world.world.run_until(Instant::from_millis(3_000));
@@ -251,8 +251,9 @@ fn greeting_offer_and_consent_over_bad_lines() {
 #[test]
 fn acks_take_another_way_when_theirs_dies() {
     // At several moments, so that no ping is there by chance.
-    for (congestion, at) in
-        ["harp", "mpath", "newreno"].into_iter().flat_map(|name| [3_000, 3_300, 3_650].map(|at| (name, at)))
+    for (congestion, at) in ["background", "mpath", "newreno"]
+        .into_iter()
+        .flat_map(|name| [3_000, 3_300, 3_650].map(|at| (name, at)))
     {
         let plan = through(congestion, 16 * MIB, 1);
         let mut world = detours(1, plan, &line(10, 5 * MS), &[way(10, 10 * MS)]);
@@ -264,7 +265,7 @@ fn acks_take_another_way_when_theirs_dies() {
         let took = world.finish(30, 16 * MIB);
         let goodput = world.world[world.receiver].goodput(seconds(4), seconds(6)) / 1e6;
         println!("{congestion}: {took:?}, {goodput:.1} of 20 Mbit/s after its way back died");
-        assert!(goodput > 12.0, "{goodput}");
+        assert!(goodput > 11.5, "{goodput}");
     }
 }
 

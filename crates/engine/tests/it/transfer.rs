@@ -42,7 +42,8 @@ fn loss_corruption_duplication_and_reordering() {
     for (seed, loss) in [(1, 0.02), (2, 0.1), (3, 0.3)] {
         let bad = PipeConfig { loss, corruption: loss / 2.0, ..line(10, 10 * MS) };
         let bad = bad.duplication(0.02).reordering(0.05, 15 * MS);
-        let mut world = parallel(seed, Plan::new("harp", &[MIB / 2], &[]), &[both(bad.clone()), both(bad)]);
+        let mut world =
+            parallel(seed, Plan::new("background", &[MIB / 2], &[]), &[both(bad.clone()), both(bad)]);
         let took = world.finish(Duration::from_secs(120));
         println!("{loss}: {took:?}");
         assert_eq!(world.world[world.receiver].received, MIB / 2);

@@ -442,7 +442,7 @@ impl Admission for Older {
     fn admit(&mut self, _: handshake::PublicKey, said: &[u8]) -> Admit {
         let welcome = said == b"byway gateway 1";
         let reason = "this is a gateway, which takes no transfers".to_owned();
-        let controller = by_name("harp", 0).filter(|_| welcome);
+        let controller = by_name("background", 0).filter(|_| welcome);
         controller.map_or(Admit::Reject { code: 2, reason }, Admit::Accept)
     }
 }
@@ -548,7 +548,7 @@ fn a_peer_that_opens_many_bundles_gets_few_and_announces_nothing_in_them() {
                     peer: key,
                     addresses: vec!["10.1.0.1:4000".parse().unwrap()],
                     application: b"byway gateway 1, a flow".to_vec(),
-                    controller: by_name("harp", round).unwrap(),
+                    controller: by_name("background", round).unwrap(),
                 };
                 other.endpoint.connect(now, connect).unwrap();
             }

@@ -31,7 +31,7 @@ fn gateways(reader: &Reader<'_>) -> Result<Gateways, Wrong> {
     if !only_known || !paths.contains(&Way::Direct) {
         return reader.wrong("paths", "gateways need \"direct\" among their ways, and the others by name");
     }
-    let congestion = congestion(reader, "harp")?;
+    let congestion = congestion(reader, "background")?;
     if let Err(error) = byway_control::controller(&congestion, Sender::Session, 0) {
         return reader.wrong("congestion", error.to_string());
     }

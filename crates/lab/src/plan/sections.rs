@@ -368,7 +368,7 @@ fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Transfer>, Wr
             return reader.wrong("carrier", what);
         }
     };
-    let otherwise = if matches!(carrier, Carrier::Session(_)) { "harp" } else { "newreno" };
+    let otherwise = if matches!(carrier, Carrier::Session(_)) { "background" } else { "newreno" };
     let mut paths = ways(reader)?;
     if let Carrier::Gateways(_, by) = &carrier {
         let by = known.iter().find(|gateways| gateways.name == *by);

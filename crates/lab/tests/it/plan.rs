@@ -11,7 +11,7 @@ cut = "10 s"
 seeds = 10
 
 [sweep]
-congestion = ["harp", "mpath"]
+congestion = ["background", "mpath"]
 rival = [false, true]
 ways = { one = ["direct"], two = ["direct", "R"] }
 factor = [1, 2.5]
@@ -23,7 +23,7 @@ ways = ["one"]
 [mode.quick]
 seeds = 2
 duration = "20 s"
-sweep = { congestion = ["harp"], ways = ["two"] }
+sweep = { congestion = ["background"], ways = ["two"] }
 
 [topology]
 name = "harp-t1"
@@ -164,7 +164,7 @@ paths = "$who.paths"
     let paths: Vec<_> = plan.variants.iter().map(|variant| variant.transfers[0].paths.len()).collect();
     let rates: Vec<_> = plan.variants.iter().map(|variant| variant.network.links[0].spec.rate).collect();
     assert_eq!((paths, rates), (vec![1, 2], vec![Some(2_000_000), Some(3_000_000)]));
-    assert_eq!(plan.axes[0].labels, ["reno", "harp"]);
+    assert_eq!(plan.axes[0].labels, ["reno", "background"]);
     assert!(refused(&source.replace("$who.paths", "$who.path")).1.contains("has no `path`"));
 }
 

@@ -101,7 +101,7 @@ fn a_relay_doubles_a_session() {
         (vec![Way::Direct, through("R")], 17.5, 19.6),
     ] {
         let mut setup = setup(30.0, detour());
-        setup.transfers.push(session("bulk", "S", "D", &paths, "harp"));
+        setup.transfers.push(session("bulk", "S", "D", &paths, "background"));
         let record = go(&setup, 1);
         let transfer = &record.transfers[0];
         assert_eq!(transfer.failed, None);
@@ -274,7 +274,7 @@ fn a_link_changes() {
 fn the_same_seed_gives_the_same_record_and_another_another() {
     let mut setup = setup(3.0, detour());
     setup.network.links[0].spec.loss = Some(0.01);
-    setup.transfers.push(session("a", "S", "D", &[Way::Direct, through("R")], "harp"));
+    setup.transfers.push(session("a", "S", "D", &[Way::Direct, through("R")], "background"));
     setup.transfers.push(session("b", "S", "D", &[Way::Direct], "newreno"));
     let record = go(&setup, 7);
     assert_eq!(record, go(&setup, 7));
@@ -319,11 +319,11 @@ fn what_is_wrong_in_a_plan_is_named() {
         setup.transfers.push(transfer);
         setup
     };
-    let bulk = |paths: &[Way]| session("bulk", "S", "D", paths, "harp");
+    let bulk = |paths: &[Way]| session("bulk", "S", "D", paths, "background");
     let said = |setup: &Setup| refused(setup).to_string();
 
     assert_eq!(
-        said(&with(session("bulk", "S", "X", &[Way::Direct], "harp"))),
+        said(&with(session("bulk", "S", "X", &[Way::Direct], "background"))),
         "there is no node called X; there are D, R, S"
     );
     assert_eq!(said(&with(bulk(&[through("Q")]))), "there is no node called Q; there are D, R, S");
@@ -346,7 +346,7 @@ fn what_is_wrong_in_a_plan_is_named() {
     let mut wrong = bulk(&[Way::Direct]);
     wrong.congestion.options.insert("gamma".into(), 1.0);
     let unknown = said(&with(wrong));
-    assert!(unknown.starts_with("bulk: harp has no option gamma; it has alpha, beta, "), "{unknown}");
+    assert!(unknown.starts_with("bulk: background has no option gamma; it has none"), "{unknown}");
     let mut one_way = with(bulk(&[Way::Direct]));
     one_way.network.links.push(both("S", "Y", 1, 1)[0].clone());
     assert!(said(&one_way).starts_with("a link leads from S to Y, but none back"));

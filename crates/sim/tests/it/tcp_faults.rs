@@ -283,7 +283,7 @@ fn two_paths(
 fn controllers_fill_two_paths() {
     // Published Harp, the delay-based ones and those that yield leave a little.
     let names = [
-        ("harp", 14.0),
+        ("background", 14.0),
         ("harp-adaptive", 12.0),
         ("mpath", 14.0),
         ("newreno", 14.0),
@@ -316,7 +316,7 @@ fn controllers_fill_two_paths() {
 
 #[test]
 fn what_a_dead_path_holds_goes_another_way() {
-    for name in ["newreno", "harp", "mpath"] {
+    for name in ["newreno", "background", "mpath"] {
         let (mut world, sender, receiver, [first, _], mut flow) = two_paths(name, 1);
         flow.demand = Demand::Size(20 * MB);
         let flow = world.act(sender, |host, _| host.open(flow));
@@ -333,7 +333,7 @@ fn what_a_dead_path_holds_goes_another_way() {
 
 #[test]
 fn a_path_that_comes_back_is_used_again() {
-    for name in ["newreno", "harp"] {
+    for name in ["newreno", "background"] {
         let (mut world, sender, receiver, [first, _], flow) = two_paths(name, 1);
         let flow = world.act(sender, |host, _| host.open(flow));
         world.run_until(at(10_000));

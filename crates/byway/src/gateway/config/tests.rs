@@ -79,7 +79,10 @@ fn little_suffices() {
     assert!(!config.settings.compact);
     let config = read("[gateway]\nserves = [\"10.0.0.0/8\"]\n").unwrap();
     assert!(config.settings.compact);
-    assert_eq!((config.tun.as_str(), config.mark, config.congestion.name.as_str()), (TUN, MARK, "harp"));
+    assert_eq!(
+        (config.tun.as_str(), config.mark, config.congestion.name.as_str()),
+        (TUN, MARK, "background")
+    );
     assert!(config.listen.is_empty() && config.key.is_none() && !config.exposed);
     assert_eq!(config.settings, Settings::default());
 }
@@ -208,7 +211,10 @@ fn the_example_of_the_manual_means_what_it_says() {
     let example = manual.split("```toml gw.toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let config = read(example).unwrap();
     assert_eq!(config.settings, Settings::default(), "what is written as a default is one");
-    assert_eq!((config.tun.as_str(), config.mark, config.congestion.name.as_str()), (TUN, MARK, "harp"));
+    assert_eq!(
+        (config.tun.as_str(), config.mark, config.congestion.name.as_str()),
+        (TUN, MARK, "background")
+    );
     assert_eq!(config.status_socket(), status_socket(TUN));
     assert_eq!(config.listen, [PORT; 2].map(|port| SocketAddr::new([0; 4].into(), port))[..1]);
     assert_eq!((config.peers.len(), config.rules.rules.len()), (1, 3));

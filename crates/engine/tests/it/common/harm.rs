@@ -65,7 +65,7 @@ pub fn percentile(ascending: &[f64], percent: usize) -> f64 {
 
 /// Fetches of 500 kB over TCP, one each two seconds, beside so many background transfers: the seconds they take, ascending.
 pub fn fetches(line: &PipeConfig, others: u8) -> Vec<f64> {
-    let mut world = beside(line, "harp", others);
+    let mut world = beside(line, "background", others);
     let (client, flows) = client(&mut world, |to| {
         let fetch = |number| {
             // Not in step with anything that happens once a second.
@@ -92,8 +92,8 @@ pub struct Harm {
 /// the share of the rest, and the seconds until the line is full again; means over so many seeds.
 pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
     let of = |seed| {
-        let alone = pages(seed, jitter, "harp", 0);
-        let beside = pages(seed, jitter, "harp", others);
+        let alone = pages(seed, jitter, "background", 0);
+        let beside = pages(seed, jitter, "background", others);
         let mut ratios: Vec<f64> =
             beside.took.iter().zip(&alone.took).map(|(beside, alone)| beside / alone).collect();
         ratios.sort_by(f64::total_cmp);
@@ -119,7 +119,7 @@ fn mean(seeds: u64, of: impl Fn(u64) -> [f64; 4]) -> [f64; 4] {
 /// Requests of 20 kB over TCP, one each 200 ms on average, beside so many background transfers, on 10 Mbit/s with an RTT of 20 ms
 /// and a queue of so many packets. A request begins with a window of ten segments (RFC 6928).
 pub fn requests(seed: u64, queue: usize, others: u8) -> Harm {
-    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), "harp", others);
+    let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), "background", others);
     let mut chance = Random::component(seed, "requests");
     let begins = Duration::from_secs(20);
     let mut start = Instant::ZERO + begins;

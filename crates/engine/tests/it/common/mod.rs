@@ -290,7 +290,7 @@ impl Receiver {
             suites,
             seed: [seed ^ 0xaa; 32],
             connection: config,
-            admission: Some(Box::new(Everybody("harp"))),
+            admission: Some(Box::new(Everybody("background"))),
             greeting: b"hello".to_vec(),
         });
         Self {

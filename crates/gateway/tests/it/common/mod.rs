@@ -164,7 +164,7 @@ impl Default for Plan {
             relays: 0,
             settings: Settings::default(),
             of_bob: None,
-            congestion: "harp",
+            congestion: "background",
             seed: 1,
         }
     }

@@ -407,7 +407,7 @@ name = "T"
 from = "S"
 to = "D"
 paths = ["direct"]
-congestion = "harp"
+congestion = "background"
 [[transfer]]
 name = "rival"
 when = "$rival"

@@ -42,7 +42,7 @@ impl Rival {
     /// Who is meant by a word of the command line.
     pub(super) fn named(name: &str) -> Result<Self> {
         // What the class `background` is.
-        let (who, controller) = name.split_once(':').unwrap_or((name, "harp"));
+        let (who, controller) = name.split_once(':').unwrap_or((name, "background"));
         let own = match who {
             "cubic" | "bbr" | "reno" | "ledbat" if who == name => return Ok(Self::Tcp(name.to_owned())),
             "byway" => Self::Byway,
@@ -58,7 +58,7 @@ impl Rival {
     /// Whether bounds are held against it: byway's class for the background, in whatever form.
     pub(super) fn is_judged(&self) -> bool {
         match self {
-            Self::Byway(controller) | Self::Gateways(controller) => controller == "harp",
+            Self::Byway(controller) | Self::Gateways(controller) => controller == "background",
             Self::Tcp(_) => false,
         }
     }
@@ -166,8 +166,8 @@ mod tests {
         for (name, says) in [
             ("lia", "nobody is called lia"),
             ("byway:lion", "no congestion controller `lion`"),
-            ("byway:harp:lion=1", "harp has no option lion"),
-            ("cubic:harp", "nobody is called cubic:harp"),
+            ("byway:hir:lion=1", "hir has no option lion"),
+            ("cubic:lion", "nobody is called cubic:lion"),
         ] {
             let told = Rival::named(name).unwrap_err().to_string();
             assert!(told.contains(says), "{told}");
