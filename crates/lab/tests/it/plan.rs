@@ -149,7 +149,7 @@ title = "T"
 duration = "1 s"
 [sweep.who]
 reno = { carrier = "tcp", paths = ["direct"], scale = 2 }
-harp = { carrier = "session", paths = ["direct", "R"], scale = 3 }
+background = { carrier = "session", paths = ["direct", "R"], scale = 3 }
 [[link]]
 between = ["S", "D"]
 rate = "$who.scale Mbit/s"

@@ -96,9 +96,9 @@ fn through(node: &str) -> Way {
 #[test]
 fn a_relay_doubles_a_session() {
     for (paths, least, most) in [
-        (vec![Way::Direct], 9.0, 9.8),
-        (vec![through("R")], 8.8, 9.8),
-        (vec![Way::Direct, through("R")], 17.5, 19.6),
+        (vec![Way::Direct], 8.6, 9.8),
+        (vec![through("R")], 8.4, 9.8),
+        (vec![Way::Direct, through("R")], 16.5, 19.6),
     ] {
         let mut setup = setup(30.0, detour());
         setup.transfers.push(session("bulk", "S", "D", &paths, "background"));
