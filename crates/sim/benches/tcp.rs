@@ -30,7 +30,7 @@ fn run(name: &str, mut dumbbell: Dumbbell, end: Instant) -> f64 {
 const HELP: &str = "tcp [d2 | d100 | --help]
 Packets per second of CPU over the bottlenecks of two dumbbells; d2 or d100: that one, briefly.
 valgrind --tool=callgrind BINARY d2: instructions collected by packets printed, setup included.
-Last counted: 6,741 per packet of D2 with its ACK, both hosts and six hops; 1,123 per hop, hosts included.";
+Last counted: 6,708 per packet of D2 with its ACK, both hosts and six hops; 1,123 per hop, hosts included.";
 
 fn main() {
     if std::env::args().any(|argument| argument == "--help") {

@@ -4,7 +4,7 @@
 //! draft-cardwell-iccrg-bbr-congestion-control-00, whose sections are named here; with the numbers that Linux has
 //! (`tcp_bbr.c`). Left out: the estimate of a policer's rate ("long-term sampling"), which needs losses of 20 % and more.
 //!
-//! In the simulator, on hosts like Linux, beside the kernel's: see `docs/lab.md`.
+//! `docs/lab.md` has its figures on simulated hosts like Linux beside those of the kernel's.
 
 mod filter;
 
