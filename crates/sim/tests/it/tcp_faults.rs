@@ -283,7 +283,7 @@ fn two_paths(
 fn controllers_fill_two_paths() {
     // Published Harp, the delay-based ones and those that yield leave a little.
     let names = [
-        // Measured: 13.75. The law before it, which searched for the line's limit more eagerly, had 14.0 and more.
+        // Measured: 13.75.
         ("background", 13.5),
         ("harp-adaptive", 12.0),
         ("mpath", 14.0),
