@@ -194,7 +194,9 @@ fn what_cannot_work_is_said_before_anything_is_sent() {
     let place = Place::new();
     let (receiver, ticket) = place.recv(&["in"]);
     place.run("sender", &["send", "nothing", &ticket]).failed(3, "nothing does not exist");
-    place.run("sender", &["send", "in", &ticket, "--congestion", "best"]).failed(2, "choose one of balia, ");
+    place
+        .run("sender", &["send", "in", &ticket, "--congestion", "best"])
+        .failed(2, "choose one of background, ");
     let options = |options| ["send", "in", &ticket, "--congestion", options];
     place.run("sender", &options("hir:pockets=20")).failed(2, "hir has no option pockets; it has ");
     place.run("sender", &options("hir:packets=-1")).failed(2, "it must be a number from 0 to ");

@@ -13,6 +13,8 @@
 //!          a packet within the threshold
 //! ```
 
+mod congestion;
+
 use super::constants::{
     AHEAD, BELIEVE, BETA, CAP, EMPTYING, FIRST, FLOOR, GRACE, GROW, HASTE, JITTER, JUMP, KEEP, NEARLY, OWN,
     PACKETS, PATIENCE, RETURN, SLOW, THRESHOLD,
@@ -20,7 +22,7 @@ use super::constants::{
 use super::losses::Losses;
 use super::sense::{Met, Sense, as_i64};
 use crate::bundle::Memento;
-use crate::{Acked, Allowance, Congested, Delay, Opened, Trigger, Undo};
+use crate::{Acked, Allowance, Delay, Opened};
 use byway_wire::{Duration, Instant};
 use core::f64::consts::LN_2;
 
@@ -317,59 +319,7 @@ impl Path {
         self.meet(now, false, waited);
     }
 
-    // Losses, and paths that are silent.
-
-    /// Packets were lost or marked. Losses count if a queue stands at the time, or if they are more than chance explains.
-    pub fn on_congested(&mut self, congested: &Congested) {
-        self.losses.on_lost(congested.bytes as f64 / self.packet);
-        if congested.sent_at < self.recover {
-            self.extend(congested);
-            return;
-        }
-        if congested.trigger == Trigger::Ce || self.losses.are_often() || self.queue.is_some() {
-            self.remember(congested);
-            let kept = if self.start { 0.5 } else { BETA };
-            self.lower(congested.now, kept * self.level);
-            self.met = congested.now;
-        }
-    }
-
-    /// Nothing came back for a timeout: one packet per RTT, and a start up to half of what was.
-    pub fn on_timeout(&mut self, congested: &Congested) {
-        if self.timeouts == 0 || self.memento.is_none() {
-            self.remember(congested);
-            self.start_until = self.level / 2.0;
-        } else {
-            self.extend(congested);
-        }
-        self.timeouts = self.timeouts.saturating_add(1);
-        self.lower(congested.now, self.level.min(self.one_per_rtt()));
-        self.start = true;
-        self.queue = None;
-    }
-
-    fn remember(&mut self, congested: &Congested) {
-        let before = Before { level: self.level, start: self.start, start_until: self.start_until };
-        self.memento = Some(Memento::new(before, congested, self.packet));
-    }
-
-    fn extend(&mut self, congested: &Congested) {
-        if let Some(memento) = &mut self.memento {
-            memento.extend(congested, self.packet);
-        }
-    }
-
-    /// A loss or a timeout was none.
-    pub fn on_undo(&mut self, undo: &Undo) {
-        let Some(before) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) else { return };
-        self.memento = None;
-        self.level = self.level.max(before.level);
-        (self.start, self.start_until) = (before.start, before.start_until);
-        if self.timeouts > 0 {
-            self.timeouts = 0;
-            self.choked = false;
-        }
-    }
+    // Paths that are silent.
 
     /// Whether an empty probe met no queue. One without a one-way delay is judged by its RTT.
     pub fn is_free(&mut self, delay: Option<Delay>, rtt: Option<Duration>, now: Instant) -> bool {

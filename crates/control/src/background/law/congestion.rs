@@ -1,0 +1,60 @@
+//! What a path does when packets are lost or marked, and when nothing comes back.
+
+use super::super::constants::BETA;
+use super::{Before, Path};
+use crate::bundle::Memento;
+use crate::{Congested, Trigger, Undo};
+
+impl Path {
+    /// Packets were lost or marked. Losses count if a queue stands at the time, or if they are more than chance explains.
+    pub fn on_congested(&mut self, congested: &Congested) {
+        self.losses.on_lost(congested.bytes as f64 / self.packet);
+        if congested.sent_at < self.recover {
+            self.extend(congested);
+            return;
+        }
+        if congested.trigger == Trigger::Ce || self.losses.are_often() || self.queue.is_some() {
+            self.remember(congested);
+            let kept = if self.start { 0.5 } else { BETA };
+            self.lower(congested.now, kept * self.level);
+            self.met = congested.now;
+        }
+    }
+
+    /// Nothing came back for a timeout: one packet per RTT, and a start up to half of what was.
+    pub fn on_timeout(&mut self, congested: &Congested) {
+        if self.timeouts == 0 || self.memento.is_none() {
+            self.remember(congested);
+            self.start_until = self.level / 2.0;
+        } else {
+            self.extend(congested);
+        }
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.lower(congested.now, self.level.min(self.one_per_rtt()));
+        self.start = true;
+        self.queue = None;
+    }
+
+    fn remember(&mut self, congested: &Congested) {
+        let before = Before { level: self.level, start: self.start, start_until: self.start_until };
+        self.memento = Some(Memento::new(before, congested, self.packet));
+    }
+
+    fn extend(&mut self, congested: &Congested) {
+        if let Some(memento) = &mut self.memento {
+            memento.extend(congested, self.packet);
+        }
+    }
+
+    /// A loss or a timeout was none.
+    pub fn on_undo(&mut self, undo: &Undo) {
+        let Some(before) = self.memento.as_mut().and_then(|memento| memento.undone(undo)) else { return };
+        self.memento = None;
+        self.level = self.level.max(before.level);
+        (self.start, self.start_until) = (before.start, before.start_until);
+        if self.timeouts > 0 {
+            self.timeouts = 0;
+            self.choked = false;
+        }
+    }
+}
