@@ -6,7 +6,7 @@
 //! so their difference moves only with the clocks and with the way back, and its maximum over a second (the way back at
 //! its emptiest) only with the clocks. A slow loop follows that maximum, no faster than clocks can drift. What moves faster than
 //! any clock, and then stays, is a longer or shorter way back: it is taken out at once, or the loop would follow it for minutes
-//! and every delay with it. A smaller error beyond [`SLACK`] also comes from the way back. If the way back is emptier than before, the
+//! and every delay with it. A smaller error beyond `SLACK` (1 ms) also comes from the way back. If the way back is emptier than before, the
 //! scale follows it at once. If it is fuller, the skew does not learn from it.
 //!
 //! Stamps are modulo 2^32 µs. A packet spends at most the time until its ACK in the network, and at least none. A jump beyond these
