@@ -10,7 +10,7 @@
 //!
 //! Needs root and `ip`, `tc`; says *ignored* by name where they are missing.
 
-use crate::common::machine::{PATIENCE, missing, test, wait_for};
+use crate::common::machine::{Measured, PATIENCE, measures, missing, test, wait_for};
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub fn tests() -> Vec<Trial> {
             lacks,
             without_a_direct_line,
         ),
-        test("namespaces::a_background_transfer_says_that_it_yields", lacks, yielding),
+        measures("namespaces::a_background_transfer_says_that_it_yields", lacks, yielding),
         test("namespaces::a_second_uplink_comes_goes_and_comes_back", lacks, a_second_uplink),
     ]
 }
@@ -247,7 +247,7 @@ fn a_second_uplink() -> Result<(), Failed> {
 }
 
 /// Beside somebody else's transfer on the same line a background one says why it is slow.
-fn yielding() -> Result<(), Failed> {
+fn yielding() -> Measured {
     let hosts = Hosts::new("y");
     let directory = tempfile::tempdir()?;
     let sink = directory.path().join("in");
@@ -268,5 +268,5 @@ fn yielding() -> Result<(), Failed> {
     let told =
         |progress: &Value| progress["pause"] == "yielding" && progress["paths"][0]["pause"] == "yielding";
     until(&mut lines, "it yielded", told);
-    Ok(())
+    Ok(Some(()))
 }

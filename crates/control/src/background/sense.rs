@@ -2,7 +2,7 @@
 
 use super::constants::{BETA, LOOK, NEARLY, OWN, QUARTER, RING, THRESHOLD};
 use crate::Delay;
-use crate::detector::{Base, Spacing};
+use crate::detector::{Base, Leap, Line, Spacing};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
@@ -23,6 +23,7 @@ pub(super) struct Sense {
     /// Bytes of the largest packets of late.
     full: f64,
     base: Base,
+    leap: Leap,
     /// The base was set or has risen since somebody asked: the route is new, or got longer.
     risen: bool,
     spacing: Spacing,
@@ -45,6 +46,7 @@ impl Sense {
         Self {
             full,
             base: Base::new(THRESHOLD),
+            leap: Leap::default(),
             risen: true,
             spacing: Spacing::default(),
             delivery: Duration::ZERO,
@@ -97,6 +99,7 @@ impl Sense {
             return None;
         }
         let floor = self.base.floor();
+        self.look_for_leap(met, now, rtt);
         let waited = self.base.sample(met.one_way, now, rtt);
         self.risen |= self.base.floor() > floor && floor.is_some();
         let before = self.latest.replace((met.sent_at, met.one_way)).filter(|(at, _)| *at <= met.sent_at);
@@ -115,8 +118,23 @@ impl Sense {
         Some(Met { waited, low, speaks_for })
     }
 
+    /// A route that got longer at once shows within 500 ms. The base alone would find it after 15 s.
+    fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
+        let Some(floor) = self.base.floor() else { return };
+        let line = Line { floor, tolerance: as_i64(THRESHOLD), spread: self.jitter() as i64 };
+        if let Some(floor) = self.leap.sample(met.one_way, met.sent_at, now, rtt, line) {
+            self.base.adopt(floor, now);
+        }
+    }
+
+    /// Whether delays have leapt, and it is not known yet whether the route got longer.
+    pub const fn doubts(&self) -> bool {
+        self.leap.is_open()
+    }
+
     /// What an empty probe of a path without data waited. It is short, so it never lowers the base.
     pub fn waits(&mut self, probe: Delay, now: Instant, rtt: Duration) -> i64 {
+        self.look_for_leap(probe, now, rtt);
         let delay = self.base.floor().map_or(probe.one_way, |floor| floor.max(probe.one_way));
         self.base.sample(delay, now, rtt)
     }

@@ -68,6 +68,11 @@ impl Line {
         self.law.on_acked(PathId(path), &acked);
     }
 
+    /// A queue that grows as fast as time passes, as a TCP's in slow start, to so many milliseconds.
+    fn rise_to(&mut self, most: i64) {
+        (1..=most).for_each(|waited| self.wait(0, waited * MS));
+    }
+
     /// The same on so many paths at the same time.
     fn wait_all(&mut self, paths: u32, waited: i64) {
         let at = self.at;
@@ -142,12 +147,12 @@ fn a_queue_that_creeps_up_lowers_the_level_once() {
 #[test]
 fn a_queue_that_stands_takes_the_level_by_and_by() {
     let mut line = Line::started(1);
-    (0..2).for_each(|_| line.wait(0, 12 * MS));
+    line.rise_to(12);
     let level = line.path(0).level;
     let grace = (RTT.mul_f64(GRACE)).max(PATIENCE).as_millis() as u32;
-    (0..grace - 5).for_each(|_| line.wait(0, 12 * MS));
+    (0..grace - 20).for_each(|_| line.wait(0, 12 * MS));
     near(line.path(0).level, level, 1e-9);
-    (0..1_005).for_each(|_| line.wait(0, 12 * MS));
+    (0..1_010).for_each(|_| line.wait(0, 12 * MS));
     near(line.path(0).level, level * libm::exp(-1.0), 0.02);
 }
 
@@ -157,6 +162,7 @@ fn a_level_that_nobody_delivers_is_not_believed() {
     let path = line.law.paths.get_mut(PathId(0)).expect("a path");
     path.level *= 6.0;
     let level = path.level;
+    line.rise_to(12);
     (0..12).for_each(|_| line.wait(0, 12 * MS));
     assert!(line.path(0).level < level, "{}", line.path(0).level);
 }

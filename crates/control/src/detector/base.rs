@@ -102,6 +102,11 @@ impl Base {
         delay.saturating_sub(self.floor.unwrap_or(delay)).max(0)
     }
 
+    /// The route is another one: its floor is `floor`.
+    pub fn adopt(&mut self, floor: i64, now: Instant) {
+        self.set(floor, now);
+    }
+
     fn end_round(&mut self, now: Instant, rtt: Duration) {
         if self.round_low != i64::MAX {
             self.rounds += 1;

@@ -2,10 +2,12 @@
 
 mod average;
 mod base;
+mod leap;
 mod signal;
 mod spacing;
 
 pub use average::Average;
 pub use base::{Base, Extremes};
+pub use leap::{Leap, Line};
 pub use signal::{Run, Share, Smoothed};
 pub use spacing::Spacing;

@@ -131,8 +131,11 @@ pub fn classified() -> Result<(), Failed> {
         let at = if from == "alice" { "bob" } else { "alice" };
         let before = sites.status("left");
         let flow = Flow::between(&mut sites, "cubic", from, (at, to), port, MUCH);
-        sites.bench.wait("the flow", || (flow.arrived(&sites) > MUCH / 6).then_some(()));
-        let told = sites.bench.says(from, &["ss", "-tinHo", &format!("dport = :{port}")]);
+        let established = format!("dport = :{port}");
+        let told = sites.bench.wait("the flow", || {
+            let told = sites.bench.says(from, &["ss", "-tinHo", "state", "established", &established]);
+            (!told.is_empty()).then_some(told)
+        });
         for option in [" ts ", " sack ", " ecn ", " wscale:"] {
             assert!(told.contains(option), "{port}: {option} is missing in {told}");
         }

@@ -1,0 +1,169 @@
+//! A route that got longer from one packet to the next.
+
+use byway_wire::time::nanos;
+use byway_wire::{Duration, Instant};
+
+/// Looks for a base that leapt.
+///
+/// Beside a [`Base`](super::Base), which waits for long before it believes in a higher floor, because the queue of a TCP can
+/// stand for seconds. A queue, though, does not come out of nothing: as long as it is fed by senders that listen to ACKs, it
+/// grows no faster than time passes (in slow start two packets come for each that leaves), and a burst that comes faster drains
+/// again at the rate of the line. So a leap is a change of the route if
+/// - the delay was near the base before, or much nearer than to where it leapt,
+/// - it grew more than twice as fast as time passed (of a pause in sending only 10 ms count: what came then is not known), and
+/// - what follows is flat: in three of four rounds the smallest delay lies within the tolerance of one value.
+///
+/// The queue that the sender itself had may drain meanwhile: the look begins anew with each lower value, as long as most of
+/// the leap remains.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Leap {
+    /// When the latest packet was sent, and its delay.
+    latest: Option<(Instant, i64)>,
+    look: Option<Look>,
+}
+
+/// What is known since the leap.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// A delay below is none of a longer route.
+    least: i64,
+    low: i64,
+    since: Instant,
+    rounds: u32,
+    near: u32,
+    round_low: i64,
+    round_until: Instant,
+}
+
+/// What a line is like beside its base, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// The base so far.
+    pub floor: i64,
+    /// Delays up to this above a floor count as equal to it.
+    pub tolerance: i64,
+    /// How far delays tremble by themselves.
+    pub spread: i64,
+}
+
+impl Leap {
+    /// A leap is at least so many tolerances.
+    const LEAST: i64 = 4;
+    /// And so many times the time between the packets.
+    const STEEP: i64 = 2;
+    /// What follows is looked at for so many rounds, and for this long.
+    const ROUNDS: u32 = 8;
+    const LOOK: Duration = Duration::from_millis(500);
+    /// Shortest round.
+    const ROUND: Duration = Duration::from_millis(10);
+
+    /// Whether there was a leap of which it is not yet known what it means.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.look.is_some()
+    }
+
+    /// A packet sent at `sent_at` met `delay`; it is known at `now`, and the RTT is `rtt`. The new floor, if there is one.
+    pub fn sample(
+        &mut self,
+        delay: i64,
+        sent_at: Instant,
+        now: Instant,
+        rtt: Duration,
+        line: Line,
+    ) -> Option<i64> {
+        let before = self.latest.replace((sent_at, delay));
+        let margin = line.tolerance.saturating_mul(Self::LEAST).saturating_add(line.spread);
+        if let Some(look) = &mut self.look {
+            let verdict = look.sample(delay, now, rtt, line);
+            if verdict.is_some() {
+                self.look = None;
+            }
+            return verdict.flatten();
+        }
+        let (sent_before, delay_before) = before?;
+        let leap = delay.saturating_sub(delay_before);
+        let gap = i64::try_from(nanos(sent_at.since(sent_before).min(Self::ROUND))).unwrap_or(i64::MAX);
+        let steep = leap > margin.saturating_add(line.spread) && leap > gap.saturating_mul(Self::STEEP);
+        let near = line.floor.saturating_add((2 * margin).max(leap / 2));
+        if steep && delay_before <= near {
+            self.look = Some(Look {
+                least: line.floor.saturating_add(leap / 2),
+                low: delay,
+                since: now,
+                rounds: 0,
+                near: 0,
+                round_low: i64::MAX,
+                round_until: now,
+            });
+        }
+        None
+    }
+}
+
+impl Look {
+    /// `Some(None)`: it was no longer route after all. `Some(Some(floor))`: it was.
+    fn sample(&mut self, delay: i64, now: Instant, rtt: Duration, line: Line) -> Option<Option<i64>> {
+        if delay < self.least {
+            return Some(None);
+        }
+        if now >= self.round_until {
+            if self.round_low != i64::MAX {
+                self.rounds += 1;
+                let near = self.low.saturating_add(line.tolerance).saturating_add(line.spread);
+                self.near += u32::from(self.round_low <= near);
+            }
+            self.round_low = i64::MAX;
+            self.round_until = now + rtt.max(Leap::ROUND);
+        }
+        if delay < self.low.saturating_sub(line.tolerance) {
+            (self.since, self.rounds, self.near) = (now, 0, 0);
+        }
+        self.low = self.low.min(delay);
+        self.round_low = self.round_low.min(delay);
+        if self.rounds < Leap::ROUNDS || now.since(self.since) < Leap::LOOK {
+            return None;
+        }
+        Some((self.near >= self.rounds - self.rounds / 4).then_some(self.low))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+    const RTT: Duration = Duration::from_millis(20);
+    const LINE: Line = Line { floor: 10 * MS, tolerance: 5 * MS / 4, spread: 0 };
+
+    /// A packet each millisecond with the delay of its time; the first floor that was found, and when.
+    fn look(until: u64, delay: impl Fn(u64) -> i64) -> Option<(u64, i64)> {
+        let mut leap = Leap::default();
+        (0..until).find_map(|at| {
+            let sent = Instant::from_millis(at);
+            leap.sample(delay(at), sent, sent + RTT, RTT, LINE).map(|floor| (at, floor))
+        })
+    }
+
+    #[test]
+    fn a_longer_route_is_known_in_half_a_second() {
+        // Own queue of 4 ms, or of 11 as a sender may have that grew fast, which drains when it takes the leap for congestion.
+        for queue in [4, 11] {
+            let drains = |at: u64| (queue * MS - (at as i64 - 100) * MS / 10).max(0);
+            let found = look(3_000, |at| if at < 100 { (10 + queue) * MS } else { 40 * MS + drains(at) });
+            let (at, floor) = found.unwrap_or_default();
+            assert!((600..900).contains(&at) && floor == 40 * MS, "{queue}: {at} {floor}");
+        }
+    }
+
+    #[test]
+    fn queues_of_others_are_none() {
+        // A burst that drains; a slow start that overflows and saws; the same in a buffer that holds a steady window, which
+        // builds up no faster than time passes.
+        let burst = look(20_000, |at| 10 * MS + (40 - (at % 1_000) as i64).max(0) * MS);
+        let saw =
+            look(60_000, |at| 10 * MS + if at < 100 { 0 } else { 30 + (at as i64 - 100) % 2_000 / 50 } * MS);
+        let slow_start = look(60_000, |at| 10 * MS + (at as i64 - 100).clamp(0, 40) * MS);
+        assert_eq!((burst, saw, slow_start), (None, None, None));
+    }
+}
