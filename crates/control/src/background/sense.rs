@@ -118,10 +118,16 @@ impl Sense {
         Some(Met { waited, low, speaks_for })
     }
 
+    /// At once means within this time: [`LOOK`], or some packet times.
+    fn look(&self) -> Duration {
+        LOOK.max(self.packet_time().saturating_mul(OWN))
+    }
+
     /// A route that got longer at once shows within 500 ms. The base alone would find it after 15 s.
     fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
         let Some(floor) = self.base.floor() else { return };
-        let line = Line { floor, tolerance: as_i64(THRESHOLD), spread: self.jitter() as i64 };
+        let pause = self.look();
+        let line = Line { floor, tolerance: as_i64(THRESHOLD), spread: self.jitter() as i64, pause };
         if let Some(floor) = self.leap.sample(met.one_way, met.sent_at, now, rtt, line) {
             self.base.adopt(floor, now);
         }
@@ -163,7 +169,7 @@ impl Sense {
     /// they are further apart; beyond what an overload of one's own can do. It looks through the ring, so it is asked about packets that wait.
     pub fn grown(&self) -> i64 {
         let [(sent_at, waited), earlier @ ..] = &self.recent;
-        let look = LOOK.max(self.packet_time().saturating_mul(OWN));
+        let look = self.look();
         let within = |at: &Instant| sent_at.since(*at) <= look;
         let earlier = earlier.iter().enumerate().take_while(|(place, (at, _))| *place == 0 || within(at));
         let grown = earlier.map(|(_, (at, before))| {

@@ -10,7 +10,7 @@ use byway_wire::{Duration, Instant};
 /// grows no faster than time passes (in slow start two packets come for each that leaves), and a burst that comes faster drains
 /// again at the rate of the line. So a leap is a change of the route if
 /// - the delay was near the base before, or much nearer than to where it leapt,
-/// - it grew more than twice as fast as time passed (of a pause in sending only 10 ms count: what came then is not known), and
+/// - it grew more than twice as fast as time passed (of a longer pause in sending only a part counts: what came then is not known), and
 /// - what follows is flat: in three of four rounds the smallest delay lies within the tolerance of one value.
 ///
 /// The queue that the sender itself had may drain meanwhile: the look begins anew with each lower value, as long as most of
@@ -44,6 +44,8 @@ pub struct Line {
     pub tolerance: i64,
     /// How far delays tremble by themselves.
     pub spread: i64,
+    /// The longest time between two packets that counts.
+    pub pause: Duration,
 }
 
 impl Leap {
@@ -83,7 +85,7 @@ impl Leap {
         }
         let (sent_before, delay_before) = before?;
         let leap = delay.saturating_sub(delay_before);
-        let gap = i64::try_from(nanos(sent_at.since(sent_before).min(Self::ROUND))).unwrap_or(i64::MAX);
+        let gap = i64::try_from(nanos(sent_at.since(sent_before).min(line.pause))).unwrap_or(i64::MAX);
         let steep = leap > margin.saturating_add(line.spread) && leap > gap.saturating_mul(Self::STEEP);
         let near = line.floor.saturating_add((2 * margin).max(leap / 2));
         if steep && delay_before <= near {
@@ -134,7 +136,8 @@ mod tests {
 
     const MS: i64 = 1_000_000;
     const RTT: Duration = Duration::from_millis(20);
-    const LINE: Line = Line { floor: 10 * MS, tolerance: 5 * MS / 4, spread: 0 };
+    const LINE: Line =
+        Line { floor: 10 * MS, tolerance: 5 * MS / 4, spread: 0, pause: Duration::from_millis(10) };
 
     /// A packet each millisecond with the delay of its time; the first floor that was found, and when.
     fn look(until: u64, delay: impl Fn(u64) -> i64) -> Option<(u64, i64)> {
