@@ -300,8 +300,7 @@ impl Path {
         queue.deepest = queue.deepest.max(met.low);
         let grace = self.srtt.mul_f64(GRACE).max(PATIENCE);
         let stands = now.since(queue.since) >= grace || self.level > BELIEVE * self.delivered;
-        // A longer route is no queue.
-        if stands && !answered && !self.sense.doubts() {
+        if stands && !answered {
             self.set(self.level * libm::exp(-time / SLOW.as_secs_f64()));
         }
     }

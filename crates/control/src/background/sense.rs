@@ -1,6 +1,6 @@
 //! What one path's delays tell: how long packets waited, and how fast that grew.
 
-use super::constants::{BETA, LOOK, NEARLY, OWN, QUARTER, RING, THRESHOLD};
+use super::constants::{BETA, JITTER, LOOK, NEARLY, OWN, QUARTER, RING, THRESHOLD};
 use crate::Delay;
 use crate::detector::{Base, Leap, Line, Spacing};
 use byway_wire::time::nanos;
@@ -127,15 +127,11 @@ impl Sense {
     fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
         let Some(floor) = self.base.floor() else { return };
         let pause = self.look();
-        let line = Line { floor, tolerance: as_i64(THRESHOLD), spread: self.jitter() as i64, pause };
+        let spread = (self.jitter() as i64).min(as_i64(JITTER));
+        let line = Line { floor, tolerance: as_i64(THRESHOLD), spread, pause };
         if let Some(floor) = self.leap.sample(met.one_way, met.sent_at, now, rtt, line) {
             self.base.adopt(floor, now);
         }
-    }
-
-    /// Whether delays have leapt, and it is not known yet whether the route got longer.
-    pub const fn doubts(&self) -> bool {
-        self.leap.is_open()
     }
 
     /// What an empty probe of a path without data waited. It is short, so it never lowers the base.

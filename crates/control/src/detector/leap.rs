@@ -59,12 +59,6 @@ impl Leap {
     /// Shortest round.
     const ROUND: Duration = Duration::from_millis(10);
 
-    /// Whether there was a leap of which it is not yet known what it means.
-    #[must_use]
-    pub const fn is_open(&self) -> bool {
-        self.look.is_some()
-    }
-
     /// A packet sent at `sent_at` met `delay`; it is known at `now`, and the RTT is `rtt`. The new floor, if there is one.
     pub fn sample(
         &mut self,
