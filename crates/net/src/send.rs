@@ -1,8 +1,8 @@
 //! Out: runs of datagrams go to the system in as few calls as it allows (`sendmmsg`, each message a run that the system cuts
 //! itself), and what the system answers is sorted into what to do about it.
 //!
-//! Mark (ECN and code point) and segment size are set on the socket, when they change, rather than said with each message: most of what
-//! leaves one after the other has both in common, and a message without ancillary data costs the system less.
+//! Mark (ECN and code point) and segment size are options of the socket, set when they change. Most datagrams that leave one after
+//! the other have both in common, and a message without ancillary data costs the system less.
 
 use crate::socket::Socket;
 use crate::statistics::Counters;

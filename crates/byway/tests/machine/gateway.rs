@@ -6,7 +6,6 @@ use crate::common::bench::TRIES;
 use crate::common::machine::{Measured, measures, test};
 use crate::common::sites::Sites;
 use libtest_mimic::{Failed, Trial};
-use serde_json::Value;
 
 pub fn tests() -> Vec<Trial> {
     let lacks = Sites::missing();

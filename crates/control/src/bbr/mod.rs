@@ -1,8 +1,7 @@
 //! BBR, version 1: paces by the largest delivery rate of the last rounds and keeps two bandwidth-delay products in flight.
 //!
-//! Source: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR: congestion-based congestion control", ACM Queue 14 (2016), and
-//! draft-cardwell-iccrg-bbr-congestion-control-00, whose sections are named here; with the numbers that Linux has
-//! (`tcp_bbr.c`). Left out: the estimate of a policer's rate ("long-term sampling"), which needs losses of 20 % and more.
+//! Source: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR: congestion-based congestion control", ACM Queue 14 (2016). Sections
+//! named here are those of draft-cardwell-iccrg-bbr-congestion-control-00. Constants are those of Linux (`tcp_bbr.c`). Left out: the estimate of a policer's rate ("long-term sampling"), which needs losses of 20 % and more.
 //!
 //! `docs/lab.md` has its figures on simulated hosts like Linux beside those of the kernel's.
 

@@ -3,18 +3,17 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// Looks for a base that leapt.
+/// Tells a longer route from a queue within half a second.
 ///
-/// Beside a [`Base`](super::Base), which waits for long before it believes in a higher floor, because the queue of a TCP can
-/// stand for seconds. A queue, though, does not come out of nothing: as long as it is fed by senders that listen to ACKs, it
-/// grows no faster than time passes (in slow start two packets come for each that leaves), and a burst that comes faster drains
-/// again at the rate of the line. So a leap is a change of the route if
-/// - the delay was near the base before, or much nearer than to where it leapt,
-/// - it grew more than twice as fast as time passed (of a longer pause in sending only a part counts: what came then is not known), and
-/// - what follows is flat: in three of four rounds the smallest delay lies within the tolerance of one value.
+/// A [`Base`](super::Base) takes 15 s to believe in a higher floor, because a TCP's queue can stand for seconds. But a queue has
+/// a history. Senders that listen to ACKs make it grow at most as fast as time passes. In slow start two packets come for each
+/// that leaves. A burst makes it grow faster, and then it drains at the rate of the line. So a rise is a longer route if
+/// - the delay before it was near the base, or much nearer to the base than to the delay after it,
+/// - the delay rose by more than twice the time between the two packets, and
+/// - it stays: in three of four rounds the smallest delay lies within the tolerance of one value.
 ///
-/// The queue that the sender itself had may drain meanwhile: the look begins anew with each lower value, as long as most of
-/// the leap remains.
+/// Nobody knows what came during a pause in sending, so only a part of a long pause counts ([`Line::pause`]). The sender's own
+/// queue may still drain after the rise. So the rounds are counted anew from each lower delay, as long as most of the rise remains.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Leap {
     /// When the latest packet was sent, and its delay.
@@ -44,7 +43,7 @@ pub struct Line {
     pub tolerance: i64,
     /// How far delays tremble by themselves.
     pub spread: i64,
-    /// The longest time between two packets that counts.
+    /// The most of the time between two packets that counts.
     pub pause: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a path carries packets of lower effort. Networks may drop code points that they do not know (RFC 8622, section 6).
+//! Whether a path carries packets of lower effort. Networks may drop code points that they do not know (the code point is that of RFC 8622).
 
 /// What a route does with the first packets of lower effort decides for as long as it is used.
 ///

@@ -1,7 +1,7 @@
 //! What a sender has in the network: what arrived, what was lost, what to send again.
 //!
-//! With SACK, a segment is lost when three that were sent after it have arrived: RFC 6675's rule, but by the order of
-//! sending, so that it holds for segments sent again as well (as in RFC 9002, 6.1.1). With RACK ([`Rack`]), it is lost when
+//! With SACK, a segment is lost when three that were sent after it have arrived. That is RFC 6675's rule by the order of
+//! sending, so it holds for segments sent again as well (as in RFC 9002, 6.1.1). With RACK ([`Rack`]), it is lost when
 //! one that was sent after it has arrived and time enough has passed. Without SACK, three duplicate ACKs
 //! and partial ACKs tell, as in RFC 6582. A timeout counts all as lost, and is taken back if the time stamps show that
 //! the segments had arrived (RFC 4015).

@@ -88,8 +88,8 @@ pub struct Harm {
     pub back: f64,
 }
 
-/// Of [`pages`] beside so many transfers of the class `background`: how many times as long as alone they took (median, 90th percentile),
-/// the share of the rest, and the seconds until the line is full again; means over so many seeds.
+/// [`pages`] beside so many transfers of the class `background`, means over so many seeds. The median and the 90th percentile of their
+/// times, as multiples of those alone; the share of the rest; and the seconds until the line is full again.
 pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
     let of = |seed| {
         let alone = pages(seed, jitter, "background", 0);
