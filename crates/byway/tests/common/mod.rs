@@ -22,6 +22,14 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+/// Copies `byway` to where anybody may run it. Another process copies: a child that another test forks meanwhile would inherit
+/// this one's descriptor for writing, and the kernel runs no file that is open for writing.
+pub fn for_anybody(program: &Path) {
+    let copied =
+        Command::new("install").args(["-m", "755", env!("CARGO_BIN_EXE_byway")]).arg(program).status();
+    assert!(copied.unwrap().success());
+}
+
 /// A place for one test: a directory that goes away, and a state directory per host in it.
 pub struct Place {
     directory: tempfile::TempDir,

@@ -5,7 +5,8 @@
 
 mod harm;
 
-use crate::common::bench::{BYWAY, Bench, TRIES, is_empty};
+use crate::common::bench::{Bench, TRIES, is_empty};
+use crate::common::for_anybody;
 use crate::common::machine::{Measured, inhabited, is_root, measures, missing, run, test, works};
 use byway_sim::link::{Fate, Link, Offer};
 use byway_sim::{Pipe, PipeConfig, Random};
@@ -348,10 +349,8 @@ fn side_by_side() -> Result<(), Failed> {
 fn without_root() -> Result<(), Failed> {
     let mut bench = Bench::new();
     let copy = bench.path("byway");
-    fs::copy(BYWAY, &copy)?;
-    for open in [bench.directory.path(), &copy] {
-        fs::set_permissions(open, fs::Permissions::from_mode(0o755))?;
-    }
+    for_anybody(&copy);
+    fs::set_permissions(bench.directory.path(), fs::Permissions::from_mode(0o755))?;
     let labs = bench.path("labs");
     fs::create_dir(&labs)?;
     std::os::unix::fs::chown(&labs, Some(65_534), Some(65_534))?;

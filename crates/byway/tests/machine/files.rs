@@ -2,7 +2,7 @@
 //! Says *ignored* by name of what needs mounts that this machine does not give.
 
 use crate::common::machine::{is_root, missing, test, works};
-use crate::common::{Place, Running, assert_same};
+use crate::common::{Place, Running, assert_same, for_anybody};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 use std::fs::{self, File, Permissions};
@@ -220,11 +220,9 @@ fn refusing_directory() {
     let mut command = place.command("receiver", &["recv", "in"]);
     if is_root() {
         let (program, home) = (place.path("byway"), place.path("receiver"));
-        fs::copy(env!("CARGO_BIN_EXE_byway"), &program).unwrap();
+        for_anybody(&program);
         fs::create_dir(&home).unwrap();
-        for open in [&directory, &program] {
-            fs::set_permissions(open, Permissions::from_mode(0o755)).unwrap();
-        }
+        fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
         for own in [&home, &refusing] {
             std::os::unix::fs::chown(own, Some(NOBODY), Some(NOBODY)).unwrap();
         }

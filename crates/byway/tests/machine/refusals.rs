@@ -5,7 +5,7 @@
 use crate::common::bench::BYWAY;
 use crate::common::machine::{missing, must, test, works};
 use crate::common::spaces::Spaces;
-use crate::common::{Place, Running};
+use crate::common::{Place, Running, for_anybody};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -58,8 +58,7 @@ impl Host {
         let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         open(&host.place.path(""), 0o777);
         fs::write(host.place.path("gw.toml"), CONFIG).unwrap();
-        fs::copy(BYWAY, host.place.path("byway")).unwrap();
-        open(&host.place.path("byway"), 0o755);
+        for_anybody(&host.place.path("byway"));
         fs::create_dir(host.place.path("state")).unwrap();
         chown(host.place.path("state"), Some(NOBODY), Some(NOBODY)).unwrap();
         host.spaces.says("gw", &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
