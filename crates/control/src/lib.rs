@@ -10,7 +10,8 @@
 //! | [`bundle`] | the paths of a controller, and [`Each`], which lifts a [`Single`] algorithm to a bundle |
 //! | [`detector`] | what one-way delays tell: the base, a queue that stands, the time of a packet |
 //! | [`background`], [`mpath`] | the laws of the two classes |
-//! | [`newreno`], [`harp`] | NewReno and Harp |
+//! | [`papers`] | Harp and HIR as published |
+//! | [`newreno`] | NewReno |
 //! | [`bmc`], [`wang`] | a controller of weights, and one of rates |
 //! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
 //! | [`bbr`], [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`], [`hystart_linux`] |
@@ -29,7 +30,6 @@ pub mod contract;
 pub mod cubic;
 mod curve;
 pub mod detector;
-pub mod harp;
 pub mod hystart;
 pub mod hystart_linux;
 pub mod ledbat;
@@ -39,6 +39,7 @@ pub mod mpath;
 pub mod newreno;
 pub mod nice;
 pub mod olia;
+pub mod papers;
 pub mod random;
 pub mod tcp_lp;
 pub mod wang;
@@ -55,7 +56,6 @@ pub use contract::{
 };
 pub use cubic::Cubic;
 pub use curve::Shape;
-pub use harp::Harp;
 pub use ledbat::Ledbat;
 pub use ledbat_pp::LedbatPp;
 pub use lia::Lia;
@@ -63,6 +63,7 @@ pub use mpath::MPath;
 pub use newreno::NewReno;
 pub use nice::Nice;
 pub use olia::Olia;
+pub use papers::harp::Harp;
 pub use tcp_lp::TcpLp;
 pub use wang::Wang;
 pub use wvegas::WVegas;

@@ -3,8 +3,8 @@
 use super::Sender;
 use super::knobs::Knobs;
 use crate::bundle::{Coupled, Each, Law};
-use crate::harp::{self, Coupling, DelayRule, Harp};
 use crate::mpath::{self, Growth, MPath};
+use crate::papers::harp::{self, Coupling, DelayRule, Harp};
 use crate::{Controller, Opened, Single};
 use crate::{
     background, balia, bbr, bmc, cubic, ledbat, ledbat_pp, lia, newreno, nice, olia, tcp_lp, wang, wvegas,

@@ -38,7 +38,7 @@ pub struct Run(u32);
 
 impl Run {
     /// Longest row asked for: the eight samples of HyStart++ (RFC 9406, N_RTT_SAMPLE).
-    pub const LONGEST: f64 = 8.0;
+    const LONGEST: f64 = 8.0;
 
     /// Counts a packet under a window of `window` packets: a quarter of the window in a row, at least two packets and at
     /// most eight, make a signal.

@@ -1,7 +1,7 @@
 //! Harp by mean delays, as HIR proposes it (HIR, 7.1), beside Harp by the delay of each packet.
 
 use crate::model::World;
-use byway_control::harp::{Coupling, DelayRule, Harp, Options};
+use byway_control::papers::harp::{Coupling, DelayRule, Harp, Options};
 use byway_control::{
     Acked, Allowance, Congested, Controller, Delay, Opened, ProbeResult, Sent, Undo, Wants, by_name,
 };

@@ -1,8 +1,8 @@
 //! Controllers held against closed forms, each round by hand.
 
 use crate::hand::{PACKET, RTT, ack, congested, opened};
-use byway_control::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::mpath::{self, Growth, Increase, MPath};
+use byway_control::papers::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::random::Random;
 use byway_control::{Controller, Each, NewReno, Trigger, Undo};
 use byway_wire::{Duration, Instant, PathId};

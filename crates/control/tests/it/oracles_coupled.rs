@@ -3,8 +3,8 @@
 use crate::hand::{PACKET, RTT, ack, congested, opened};
 use crate::model::World;
 use byway_control::bmc::{Bmc, Options};
-use byway_control::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::mpath::{self, Growth, MPath};
+use byway_control::papers::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::random::Random;
 use byway_control::{Balia, Class, Controller, Coupled, Delay, Lia, Olia, ProbeResult, Trigger, by_name};
 use byway_wire::{Duration, Instant, PathId};

@@ -28,18 +28,16 @@ pub enum DelayRule {
         /// theorem 2 supposes.
         range: Option<Duration>,
     },
-    /// HIR, 7.1: `mean > dmin + delta (dmax - dmin)`, where the mean is that of the latest delays, and the extremes are
-    /// those of this mean in the whole life of the path: what is averaged is not compared with what is not. The paper names
-    /// 50 packets and the extremes not at all. One mean beyond is a signal: it stands for many packets already.
+    /// HIR, 7.1: `mean > dmin + delta (dmax - dmin)`, where the mean is that of the latest delays. The extremes are those of
+    /// this mean in the whole life of the path.
     Averaged {
         /// The delta of HIR's evaluation is 0.3.
         delta: f64,
         /// Delays in a mean.
         packets: u32,
-        /// No more of them than there are in a window, but at least four: or else a small window hears of a queue, and of
-        /// its end, many RTTs late. But a mean of
-        /// four trembles half as much as a single delay: under jitter as wide as `least_range` a window that is small once
-        /// stays so.
+        /// No more of them than there are in a window, but at least four. Otherwise a small window hears of a queue, and of its
+        /// end, many RTTs late. But a mean of four varies half as much as a single delay. Under jitter as wide as `least_range`
+        /// a window that is small once stays so.
         capped: bool,
         /// No signal while `dmax - dmin` is less.
         least_range: Duration,
@@ -51,8 +49,8 @@ pub enum DelayRule {
 pub struct Options {
     /// xi.
     pub coupling: Coupling,
-    /// MI: packets added per packet acknowledged. The algorithm counts windows in bytes and adds .03 per ACK, which
-    /// doubles a window in 35 000 RTT; the appendix, eq. 15, has `(1 + alpha)` per RTT, which is this.
+    /// MI: packets added per packet acknowledged, so `(1 + alpha)` per RTT as in eq. 15 of the appendix. Algorithm 1 adds .03
+    /// bytes per ACK, which doubles a window in 35 000 RTTs.
     pub alpha: f64,
     /// MD: fraction taken off at a delay signal.
     pub beta: f64,
@@ -84,17 +82,6 @@ impl Options {
                 range: None,
             },
             choke: true,
-        }
-    }
-
-    /// Harp as HIR has it (HIR, 4 and 7.1): adaptive, with delta 0.3 and means of up to 50 delays; as published, or `capped`
-    /// by the window.
-    #[must_use]
-    pub const fn averaged(capped: bool) -> Self {
-        let least_range = Duration::from_millis(1);
-        Self {
-            delay: DelayRule::Averaged { delta: 0.3, packets: 50, capped, least_range },
-            ..Self::literal(Coupling::Adaptive)
         }
     }
 }

@@ -1,55 +1,57 @@
-//! When one path's delays make a signal (Harp, III.D; HIR, 7.1).
+//! When the delays of one path are a signal (Harp, III.D): a packet, or the mean where means count, exceeds
+//! `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`.
 
-use super::options::DelayRule;
+use super::DelayRule;
+use super::hir::{LEAST_AVERAGED, Mean};
 use crate::Acked;
-use crate::detector::{Average, Extremes, Run, Share};
+use crate::detector::{Extremes, Run, Share};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// Delays in a mean, at least: fewer are none.
-const LEAST_AVERAGED: f64 = 4.0;
+/// A window of which a quarter is two packets: so many RTTs in a row make a signal where there is nothing else.
+const TWO_IN_A_ROW: f64 = 8.0;
 
 /// The delays of one path.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
-    rule: DelayRule,
-    /// Of delays, or of means where means count.
+    delta: f64,
+    least_range: Duration,
+    range: Option<Duration>,
+    /// dmin_i and dmax_i: of delays, or of means where means count.
     extremes: Option<Extremes>,
-    average: Average,
-    share: Share,
+    rule: Rule,
     run: Run,
     /// Whether the samples are round trips, for want of one-way delays. The scales do not mix.
     round_trips: Option<bool>,
 }
 
+#[derive(Clone, Debug)]
+enum Rule {
+    Harp(Share),
+    Hir(Mean),
+}
+
 impl Delays {
     pub fn new(rule: DelayRule) -> Self {
-        let (fraction, packets) = match rule {
-            DelayRule::Relative { fraction, .. } => (fraction, 1),
-            DelayRule::Averaged { packets, .. } => (0.0, packets),
+        let (delta, least_range, range, rule) = match rule {
+            DelayRule::Relative { delta, fraction, least_range, range } => {
+                (delta, least_range, range, Rule::Harp(Share::new(fraction)))
+            }
+            DelayRule::Averaged { delta, packets, capped, least_range } => {
+                (delta, least_range, None, Rule::Hir(Mean::new(packets, capped)))
+            }
         };
-        Self {
-            rule,
-            extremes: None,
-            average: Average::new(packets),
-            share: Share::new(fraction),
-            run: Run::default(),
-            round_trips: None,
-        }
+        Self { delta, least_range, range, extremes: None, rule, run: Run::default(), round_trips: None }
     }
 
-    /// `Delta_i = dmin_i + (dmax_i - dmin_i) * delta` (III.D); `None` as long as there is nothing to compare with.
+    /// Delta_i; `None` as long as there is nothing to compare with.
     fn limit(&self) -> Option<i64> {
-        let (delta, least_range, given) = match self.rule {
-            DelayRule::Relative { delta, least_range, range, .. } => (delta, least_range, range),
-            DelayRule::Averaged { delta, least_range, .. } => (delta, least_range, None),
-        };
         let Extremes { min, max } = self.extremes?;
-        let range = given.map_or(max.saturating_sub(min), as_i64);
-        (range >= as_i64(least_range)).then(|| min.saturating_add((range as f64 * delta) as i64))
+        let range = self.range.map_or(max.saturating_sub(min), as_i64);
+        (range >= as_i64(self.least_range)).then(|| min.saturating_add((range as f64 * self.delta) as i64))
     }
 
-    /// The limit on the scale of one-way delays, for the receiver.
+    /// Delta_i on the scale of one-way delays, for the receiver.
     pub fn one_way_limit(&self) -> Option<i64> {
         if self.round_trips == Some(false) { self.limit() } else { None }
     }
@@ -65,9 +67,9 @@ impl Delays {
                 self.run.reset();
                 continue;
             }
-            signal |= match self.rule {
-                DelayRule::Relative { .. } => self.share.count(above, delay.sent_at, acked.now, window),
-                DelayRule::Averaged { .. } => above,
+            signal |= match &mut self.rule {
+                Rule::Harp(share) => share.count(above, delay.sent_at, acked.now, window),
+                Rule::Hir(_) => above,
             };
         }
         if let (true, Some(rtt)) = (acked.delays.is_empty(), acked.rtt) {
@@ -81,14 +83,15 @@ impl Delays {
         if *self.round_trips.get_or_insert(true) {
             let above = self.is_above(as_i64(rtt), window);
             if sent_at >= recover {
-                return self.run.count(above, window.min(8.0));
+                return self.run.count(above, window.min(TWO_IN_A_ROW));
             }
             self.run.reset();
         }
         false
     }
 
-    /// A probe met `delay`. Whether the path is free: the probe tells it, not a mean of what was before it.
+    /// A probe met `delay`. Whether the path is free: the probe "does not perceive delay greater than Delta_i" (III.E). It tells that, and
+    /// not a mean of what was before it.
     pub fn probe(&mut self, delay: i64) -> bool {
         self.one_way();
         self.is_above(delay, LEAST_AVERAGED);
@@ -97,25 +100,25 @@ impl Delays {
 
     /// Takes a delay into account. Whether it, or the mean where means count, exceeds the limit.
     fn is_above(&mut self, delay: i64, window: f64) -> bool {
-        let counts = match self.rule {
-            DelayRule::Relative { .. } => Some(delay),
-            DelayRule::Averaged { packets, capped, .. } => {
-                self.average.sample(delay);
-                let fits = if capped { window.max(LEAST_AVERAGED) as usize } else { usize::MAX };
-                self.average.mean(fits.min(packets as usize))
-            }
+        let counts = match &mut self.rule {
+            Rule::Harp(_) => delay,
+            Rule::Hir(mean) => match mean.sample(delay, window) {
+                Some(mean) => mean,
+                None => return false,
+            },
         };
-        if let Some(counts) = counts {
-            Extremes::sample(&mut self.extremes, counts);
-        }
-        self.limit().zip(counts).is_some_and(|(limit, counts)| counts > limit)
+        Extremes::sample(&mut self.extremes, counts);
+        self.limit().is_some_and(|limit| counts > limit)
     }
 
+    /// The first one-way delay ends what round trips told.
     fn one_way(&mut self) {
         if self.round_trips != Some(false) {
             self.round_trips = Some(false);
             self.extremes = None;
-            self.average.clear();
+            if let Rule::Hir(mean) = &mut self.rule {
+                mean.clear();
+            }
         }
     }
 }

@@ -1,0 +1,113 @@
+//! Algorithm 1 (Harp, III.A) with the paper's line numbers, and choking (III.E). Windows are in packets here, in bytes there.
+
+use super::delay::Delays;
+use super::{Coupling, Harp, Options};
+use crate::Opened;
+use crate::bundle::Memento;
+use byway_wire::{Instant, PathId};
+
+/// More than fits any path; keeps sums finite whatever is reported.
+const LARGEST_WINDOW: f64 = 1e8;
+/// The largest window of a path that was choked, in packets.
+const UNCHOKED: f64 = 2.0;
+
+/// Lines 1 and 2: one path of the bundle.
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    /// Bytes of a full packet.
+    pub packet: f64,
+    /// w_i.
+    pub window: f64,
+    /// M_i.
+    pub largest: f64,
+    pub delays: Delays,
+    pub choked: bool,
+    /// Packets sent before are of an RTT that has been answered.
+    pub recover: Instant,
+    /// w_i and M_i before the latest loss.
+    pub memento: Option<Memento<(f64, f64)>>,
+}
+
+impl Path {
+    pub fn new(opened: &Opened, options: &Options) -> Self {
+        Self {
+            packet: f64::from(opened.packet_size.max(1)),
+            window: options.initial,
+            largest: options.initial,
+            delays: Delays::new(options.delay),
+            choked: false,
+            recover: opened.now,
+            memento: None,
+        }
+    }
+
+    /// Lines 5 and 6: `w_i <- w_i + alpha`, for each packet acknowledged.
+    ///
+    /// The caller leaves out the RTT after a decrease: "the window is not incremented within one round-trip time" of it (III.A).
+    pub fn on_ack(&mut self, bytes: u64, options: &Options) {
+        let packets = bytes as f64 / self.packet;
+        self.window = (self.window + options.alpha * packets).min(LARGEST_WINDOW);
+        self.largest = self.largest.max(self.window);
+    }
+
+    /// Back among the paths that carry data, with its M_i.
+    pub fn unchoke(&mut self, now: Instant) {
+        self.choked = false;
+        self.window = self.window.clamp(1.0, UNCHOKED);
+        self.recover = now;
+    }
+}
+
+impl Harp {
+    /// Line 3: `W = sum of w_i`, in packets.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.paths.iter().filter(|(_, path)| !path.choked).map(|(_, path)| path.window).sum()
+    }
+
+    /// Lines 8 and 9: `w_i <- max(1, w_i - beta * (w_i * xi + W * (1 - xi)))`.
+    pub(super) fn on_delay_signal(&mut self, id: PathId, now: Instant) {
+        let (total, beta) = (self.total(), self.options.beta);
+        let Some(path) = self.paths.get(id) else { return };
+        let xi = match self.options.coupling {
+            Coupling::Independent => 1.0,
+            Coupling::Joint => 0.0,
+            // M_i >= w_i > 0.
+            Coupling::Adaptive => (path.window / path.largest).clamp(0.0, 1.0),
+        };
+        self.decrease(id, path.window - beta * (path.window * xi + total * (1.0 - xi)), now);
+    }
+
+    /// Lines 11 and 12: `w_i <- max(1, w_i - W / 2)`.
+    pub(super) fn on_loss_signal(&mut self, id: PathId, now: Instant) {
+        let Some(path) = self.paths.get(id) else { return };
+        self.decrease(id, path.window - self.total() / 2.0, now);
+    }
+
+    /// Sets the window, at least to its floor, where the path is choked (III.E). What was sent before is answered: "decremented only once per
+    /// round-trip time" (III.A).
+    fn decrease(&mut self, id: PathId, to: f64, now: Instant) {
+        let Options { floor, choke, .. } = self.options;
+        let others = self.paths.iter().any(|(other, path)| other != id && !path.choked);
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.largest = path.largest.max(to).max(floor);
+        path.window = to.max(floor);
+        path.recover = now;
+        // The last path that carries data is never choked. The paper leaves that open.
+        path.choked |= to <= floor && choke && others;
+    }
+
+    /// Of choked paths alone, the one with the largest M_i carries data again.
+    pub(super) fn unchoke_one(&mut self) {
+        if self.paths.iter().any(|(_, path)| !path.choked) {
+            return;
+        }
+        let better = |a: &(PathId, &mut Path), b: &(PathId, &mut Path)| {
+            a.1.largest.total_cmp(&b.1.largest).then(b.0.cmp(&a.0))
+        };
+        if let Some((_, best)) = self.paths.iter_mut().max_by(better) {
+            // No packet is in flight on a choked path, so any time will do.
+            best.unchoke(Instant::ZERO);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Harp's multipath controller for background transfers (Harp, III.A, D, E) as published, and HIR's reading of it (HIR, 7.1).
+//!
+//! | file | what of the papers it holds |
+//! |---|---|
+//! | `algorithm.rs` | Algorithm 1, and choking (III.A, E) |
+//! | `delay.rs` | when delays are a signal (III.D) |
+//! | `hir.rs` | the mean delay that HIR compares instead (HIR, 7.1) |
+//! | `options.rs` | table I, and what the papers leave open |
+//!
+//! This file leads events to them.
+
+mod algorithm;
+mod delay;
+mod hir;
+mod options;
+
+pub use options::{Coupling, DelayRule, Options};
+
+use crate::bundle::{Memento, Paths};
+use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Trigger, Undo, Wants};
+use algorithm::Path;
+use byway_wire::{Instant, PathId};
+
+/// Algorithm 1: multiplicative increase on every path by itself, multiplicative decrease by delay, coupled over all.
+///
+/// A path that decreases to its floor is choked (III.E), unless it is the last one that is not. The paper knows no timeout: it is a loss.
+#[derive(Debug)]
+pub struct Harp {
+    name: &'static str,
+    options: Options,
+    paths: Paths<Path>,
+}
+
+impl Harp {
+    /// A bundle without paths, to be called `name`.
+    #[must_use]
+    pub fn new(name: &'static str, options: Options) -> Self {
+        Self { name, options, paths: Paths::default() }
+    }
+
+    /// w_i and M_i of `path`, in packets.
+    #[must_use]
+    pub fn window(&self, path: PathId) -> Option<(f64, f64)> {
+        self.paths.get(path).map(|path| (path.window, path.largest))
+    }
+}
+
+impl Controller for Harp {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn open(&mut self, id: PathId, opened: &Opened) {
+        self.paths.insert(id, Path::new(opened, &self.options));
+    }
+
+    fn close(&mut self, id: PathId) {
+        self.paths.remove(id);
+        self.unchoke_one();
+    }
+
+    fn on_sent(&mut self, _: PathId, _: &Sent) {}
+
+    fn on_acked(&mut self, id: PathId, acked: &Acked<'_>) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if path.delays.on_acked(acked, path.window, path.recover) {
+            self.on_delay_signal(id, acked.now);
+        } else if acked.sent_at >= path.recover {
+            path.on_ack(acked.bytes, &self.options);
+        }
+    }
+
+    fn on_congested(&mut self, id: PathId, congested: &Congested) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let answered = congested.sent_at < path.recover;
+        match (congested.trigger, answered) {
+            // A mark tells of a queue, as a delay does.
+            (Trigger::Ce, false) => self.on_delay_signal(id, congested.now),
+            (Trigger::Ce, true) => {}
+            (Trigger::Loss | Trigger::Timeout, false) => {
+                path.memento = Some(Memento::new((path.window, path.largest), congested, path.packet));
+                self.on_loss_signal(id, congested.now);
+            }
+            (Trigger::Loss | Trigger::Timeout, true) => {
+                if let Some(memento) = &mut path.memento {
+                    memento.extend(congested, path.packet);
+                }
+            }
+        }
+    }
+
+    fn on_undo(&mut self, id: PathId, undo: &Undo) {
+        let Some(path) = self.paths.get_mut(id) else { return };
+        if let Some((window, largest)) = path.memento.as_mut().and_then(|memento| memento.undone(undo)) {
+            (path.window, path.largest) = (path.window.max(window), path.largest.max(largest));
+            path.memento = None;
+        }
+    }
+
+    fn on_probe(&mut self, id: PathId, probe: &ProbeResult) {
+        let Some(path) = self.paths.get_mut(id).filter(|path| path.choked) else { return };
+        if probe.delay.is_some_and(|delay| path.delays.probe(delay.one_way)) {
+            path.unchoke(probe.now);
+        }
+    }
+
+    fn on_route_change(&mut self, id: PathId, now: Instant) {
+        let options = self.options;
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let opened = Opened { now, proxied: false, packet_size: path.packet as u32, rtt: None };
+        let window = path.window.clamp(options.floor, options.initial);
+        *path = Path { window, ..Path::new(&opened, &options) };
+    }
+
+    fn allowance(&self, id: PathId) -> Allowance {
+        let Some(path) = self.paths.get(id) else { return Allowance::default() };
+        let delay_limit = path.delays.one_way_limit();
+        if path.choked {
+            return Allowance { choked: true, delay_limit, ..Allowance::default() };
+        }
+        let window = ((path.window * path.packet) as u64).max(1);
+        Allowance { window, rate: None, choked: false, delay_limit }
+    }
+
+    /// Harp sends over all paths it is given (III.G).
+    fn wants(&self) -> Wants<'_> {
+        Wants { open: usize::MAX, ..Wants::default() }
+    }
+}

@@ -1,0 +1,3 @@
+//! Laws that papers publish, kept word by word: what the papers' claims are held against. No class of transfers uses them.
+
+pub mod harp;
