@@ -199,8 +199,8 @@ pub struct LabHarm {
 #[derive(Clone, Debug, Args)]
 #[command(before_help = "\
 Examples:
-  byway lab scoreboard --quick                      some 120 scenes, in two minutes
-  byway lab scoreboard --seeds 5                    all of the grid; what is there already is not run again
+  byway lab scoreboard --quick                      some 150 scenes, in two minutes
+  byway lab scoreboard --seeds 5                    all of the board; what is there already is not run again
   byway lab scoreboard --only line=10m-20ms-50p --only beside=requests --rows
   byway lab scoreboard --quick --laws background,session:ledbat++
 
@@ -208,13 +208,13 @@ A cell is a line, who else is on it, how many background transfers there are, an
 rest, time to fill an idle line, Jain's index, what a bulk flow keeps. Rows are appended to a file as cells end, so a run that was
 stopped goes on where it was. Exit code 1 if the product's class misses a bound that it is not known to miss.")]
 pub struct LabScoreboard {
-    /// Some 120 scenes instead of the whole grid
+    /// Some 150 scenes instead of the whole board
     #[arg(long)]
     pub quick: bool,
     /// Who transfers: laws of the board, session:CONTROLLER or tcp:CONTROLLER [default: all of the board]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub laws: Vec<String>,
-    /// Only these cells: line=PREFIX, beside=NAME, transfers=N or law=NAME, several values with commas; repeatable
+    /// Only these cells: line=PREFIX, beside=NAME, transfers=N, among=NAME or law=NAME, several values with commas; repeatable
     #[arg(long, value_name = "KEY=VALUES")]
     pub only: Vec<Only>,
     /// Only the lines on which constants may be chosen (tune), or on which they are judged (judge)

@@ -1,8 +1,9 @@
 //! What is promised of the product's class for the background: a table.
 
+use super::cases::Among;
 use super::grid::{Foreground, Paths, Scene};
 use super::judge::{Bound, Figure, Limit};
-use Figure::{Fill, Jain, JainFirst, Keeps, Least, Median, P90, Regain, Share};
+use Figure::{Fill, Jain, JainFirst, Keeps, Least, Median, OfOne, P90, Regain, Share};
 use Limit::{AtLeast, AtMost};
 
 /// Two ratios that differ by less are alike: so far the same law scatters from seed to seed.
@@ -21,9 +22,17 @@ fn one_at(scene: &Scene, mbit: core::ops::Range<u32>) -> bool {
     waits(scene, 1) && mbit.contains(&scene.line.mbit)
 }
 
-/// A plain line with nobody on it but so many transfers.
+/// A line of one path with nobody on it but several transfers that are alike.
 fn shared(scene: &Scene) -> bool {
-    scene.foreground == Foreground::Nobody && scene.transfers > 1 && scene.line.paths == Paths::One
+    scene.foreground == Foreground::Nobody
+        && scene.transfers > 1
+        && scene.line.paths == Paths::One
+        && scene.among == Among::Alike
+}
+
+/// A transfer over such paths, with nobody else.
+fn over(scene: &Scene, paths: Paths) -> bool {
+    scene.foreground == Foreground::Nobody && scene.transfers == 1 && scene.line.paths == paths
 }
 
 fn empty(scene: &Scene, rtt_ms: core::ops::RangeInclusive<u32>) -> bool {
@@ -84,16 +93,58 @@ pub const BOUNDS: &[Bound] = &[
         limits: &[(JainFirst, AtLeast(0.95)), (Jain, AtLeast(0.98)), (Least, AtLeast(0.25))],
     },
     Bound {
+        id: "shared-10",
+        says: "transfers share a plain line of 10 Mbit/s from the first minute on",
+        of: |scene| shared(scene) && scene.line.is_plain() && scene.line.mbit == 10,
+        limits: &[(JainFirst, AtLeast(0.98))],
+    },
+    Bound {
         id: "shared-jitter",
         says: "transfers share a line with jitter of up to 3 ms",
         of: |scene| shared(scene) && (1..=3).contains(&scene.line.jitter_ms),
-        limits: &[(Jain, AtLeast(0.95))],
+        limits: &[(Jain, AtLeast(0.95)), (Least, AtLeast(0.25))],
     },
     Bound {
         id: "shared-jitter-8",
         says: "transfers share a line with jitter of 8 ms, and use it",
         of: |scene| shared(scene) && scene.line.jitter_ms > 3,
-        limits: &[(Jain, AtLeast(0.85)), (Share, AtLeast(0.65))],
+        limits: &[(Jain, AtLeast(0.85)), (Share, AtLeast(0.65)), (Least, AtLeast(0.25))],
+    },
+    Bound {
+        id: "late",
+        says: "a transfer that begins 20 s later shares the line",
+        of: |scene| scene.among == Among::Late,
+        limits: &[(JainFirst, AtLeast(0.95)), (Jain, AtLeast(0.95)), (Least, AtLeast(0.25))],
+    },
+    Bound {
+        id: "rtt",
+        says: "transfers share a line, round-trip times 1 to 4 apart",
+        of: |scene| matches!(scene.among, Among::Rtt(_)),
+        limits: &[(JainFirst, AtLeast(0.95)), (Jain, AtLeast(0.95)), (Least, AtLeast(0.25))],
+    },
+    Bound {
+        id: "coupled",
+        says: "three paths over one line take what one path does",
+        of: |scene| scene.among == Among::Single,
+        limits: &[(OfOne, AtMost(1.2))],
+    },
+    Bound {
+        id: "access",
+        says: "paths over one line have together what one has",
+        of: Scene::instead_of_one_path,
+        limits: &[(OfOne, AtLeast(0.98))],
+    },
+    Bound {
+        id: "disjoint",
+        says: "three paths over lines of their own use them: 27 of 30 Mbit/s",
+        of: |scene| over(scene, Paths::ThreeOverThree),
+        limits: &[(Share, AtLeast(0.90))],
+    },
+    Bound {
+        id: "mpath-7",
+        says: "the network of mPath's figure 7 is used: 18.5 of 20 Mbit/s",
+        of: |scene| over(scene, Paths::Mpath7),
+        limits: &[(Share, AtLeast(0.925))],
     },
     Bound {
         id: "bulk",

@@ -2,7 +2,7 @@
 
 use super::grid::{Half, Law, Scene};
 use super::measure::{Figures, figures};
-use super::world::{plan, setup};
+use super::world::{compared, plan, setup};
 use crate::record::Record;
 use crate::world::{self, RunError};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -57,6 +57,8 @@ pub struct Row {
     pub foreground: String,
     /// How many transfers.
     pub transfers: u32,
+    /// How they differ among themselves.
+    pub among: String,
     /// Whose.
     pub law: String,
     /// The seed.
@@ -83,6 +85,15 @@ impl Row {
     pub fn key(&self) -> Key {
         (self.cell.clone(), self.seed)
     }
+
+    /// See [`Scene::who`].
+    #[must_use]
+    pub fn who(&self) -> String {
+        match self.among.as_str() {
+            "alike" => self.transfers.to_string(),
+            among => format!("{}-{among}", self.transfers),
+        }
+    }
 }
 
 impl Cell {
@@ -90,11 +101,6 @@ impl Cell {
     #[must_use]
     pub fn key(&self) -> Key {
         (hash(&plan(&self.scene, Some(&self.law))), self.seed)
-    }
-
-    /// What the scene is compared with: the foreground alone. How many transfers there are makes no difference.
-    fn alone(&self) -> Key {
-        (hash(&plan(&self.scene, None)), self.seed)
     }
 
     fn error(&self) -> impl FnOnce(RunError) -> CellError {
@@ -122,24 +128,24 @@ pub struct Program {
     pub cpu: fn() -> f64,
 }
 
-/// A foreground alone; whoever needs it first runs it, and others wait for that.
+/// What a cell is compared with; whoever needs it first runs it, and others wait for that.
 type Once = Arc<Mutex<Option<Arc<Record>>>>;
 
-/// Foregrounds alone, each run once.
+/// Foregrounds alone, each run once however many transfers and laws are beside it; and transfers over one path.
 #[derive(Debug, Default)]
 struct Alone(Mutex<BTreeMap<Key, Once>>);
 
 impl Alone {
-    fn of(&self, cell: &Cell, cancel: &AtomicBool) -> Result<Arc<Record>, CellError> {
+    fn of(&self, text: &str, cell: &Cell, cancel: &AtomicBool) -> Result<Arc<Record>, CellError> {
         // Whoever panicked in between has left nothing half done: a record is put there whole.
         let place = Arc::clone(
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(cell.alone()).or_default(),
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).entry((hash(text), cell.seed)).or_default(),
         );
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(record) = &*place {
             return Ok(Arc::clone(record));
         }
-        let record = Arc::new(run_plan(&plan(&cell.scene, None), cell, cancel)?);
+        let record = Arc::new(run_plan(text, cell, cancel)?);
         *place = Some(Arc::clone(&record));
         Ok(record)
     }
@@ -152,9 +158,9 @@ fn run_plan(text: &str, cell: &Cell, cancel: &AtomicBool) -> Result<Record, Cell
 
 fn row(cell: &Cell, alone: &Alone, program: &Program, cancel: &AtomicBool) -> Result<Row, CellError> {
     let before = (program.cpu)();
-    let alone = match cell.scene.foreground {
-        super::grid::Foreground::Nobody => None,
-        _ => Some(alone.of(cell, cancel)?),
+    let alone = match compared(&cell.scene, &cell.law) {
+        Some(text) => Some(alone.of(&text, cell, cancel)?),
+        None => None,
     };
     let text = plan(&cell.scene, Some(&cell.law));
     let beside = run_plan(&text, cell, cancel)?;
@@ -166,6 +172,7 @@ fn row(cell: &Cell, alone: &Alone, program: &Program, cancel: &AtomicBool) -> Re
         half: cell.scene.line.half,
         foreground: cell.scene.foreground.name().to_owned(),
         transfers: cell.scene.transfers,
+        among: cell.scene.among.to_string(),
         law: cell.law.name.clone(),
         seed: cell.seed,
         figures: figures(&cell.scene, alone.as_deref(), &beside),
@@ -211,6 +218,7 @@ pub fn rows(text: &str) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cases::Among;
     use super::super::grid::{Foreground, LINES};
     use super::*;
 
@@ -223,7 +231,7 @@ mod tests {
         let law = Law::named("cubic").expect("a law");
         foregrounds
             .iter()
-            .map(|&foreground| Scene { line: LINES[0], foreground, transfers: 1 })
+            .map(|&foreground| Scene { line: LINES[0], foreground, transfers: 1, among: Among::Alike })
             .map(|scene| Cell { scene, law: law.clone(), seed: 3 })
             .collect()
     }

@@ -1,5 +1,6 @@
 //! The grid: lines, foregrounds, numbers of transfers, and the laws that meet there. A line or a law is one row of a table.
 
+use super::cases::{Among, CASES};
 use core::fmt;
 
 /// How the queue before a line decides what to drop.
@@ -33,6 +34,13 @@ pub enum Paths {
     TwoOverOne,
     /// The same, but the second has a line of its own, which is like the first.
     TwoOverTwo,
+    /// The direct one, and one through each of two relays. All share the line.
+    ThreeOverOne,
+    /// The same, but each has a line of its own.
+    ThreeOverThree,
+    /// The network of mPath's figure 7. The line is what the sender is attached by. Behind it are a direct way of 10 Mbit/s that
+    /// the first relay's shares, a way of 15 Mbit/s over the second relay, and one of 5 over the third. The queue is theirs.
+    Mpath7,
 }
 
 impl Paths {
@@ -40,9 +48,16 @@ impl Paths {
     #[must_use]
     pub const fn lines(self) -> u32 {
         match self {
-            Self::One | Self::TwoOverOne => 1,
+            Self::One | Self::TwoOverOne | Self::ThreeOverOne | Self::Mpath7 => 1,
             Self::TwoOverTwo => 2,
+            Self::ThreeOverThree => 3,
         }
+    }
+
+    /// Whether several paths have no more than one of them has.
+    #[must_use]
+    pub const fn share_a_line(self) -> bool {
+        matches!(self, Self::TwoOverOne | Self::ThreeOverOne)
     }
 }
 
@@ -77,7 +92,7 @@ pub struct Line {
     pub paths: Paths,
     /// What it is for.
     pub half: Half,
-    /// Whether it is in the quick form.
+    /// Whether the grid has it in the quick form.
     pub quick: bool,
 }
 
@@ -96,11 +111,11 @@ const fn line(mbit: u32, rtt_ms: u32, queue: u32, half: Half) -> Line {
     }
 }
 
-const fn tune(mbit: u32, rtt_ms: u32, queue: u32) -> Line {
+pub(super) const fn tune(mbit: u32, rtt_ms: u32, queue: u32) -> Line {
     line(mbit, rtt_ms, queue, Half::Tune)
 }
 
-const fn judge(mbit: u32, rtt_ms: u32, queue: u32) -> Line {
+pub(super) const fn judge(mbit: u32, rtt_ms: u32, queue: u32) -> Line {
     line(mbit, rtt_ms, queue, Half::Judge)
 }
 
@@ -113,7 +128,7 @@ impl Line {
         Self { loss, ..self }
     }
 
-    const fn jitter(self, jitter_ms: u32) -> Self {
+    pub(super) const fn jitter(self, jitter_ms: u32) -> Self {
         Self { jitter_ms, ..self }
     }
 
@@ -121,7 +136,7 @@ impl Line {
         Self { course, ..self }
     }
 
-    const fn paths(self, paths: Paths) -> Self {
+    pub(super) const fn paths(self, paths: Paths) -> Self {
         Self { paths, ..self }
     }
 
@@ -170,6 +185,9 @@ impl fmt::Display for Line {
             Paths::One => Ok(()),
             Paths::TwoOverOne => write!(f, "-2over1"),
             Paths::TwoOverTwo => write!(f, "-2over2"),
+            Paths::ThreeOverOne => write!(f, "-3over1"),
+            Paths::ThreeOverThree => write!(f, "-3over3"),
+            Paths::Mpath7 => write!(f, "-mpath7"),
         }
     }
 }
@@ -379,7 +397,7 @@ fn said(error: byway_control::ChoiceError) -> String {
     error.to_string()
 }
 
-/// What every law meets alike: a line, who else is there, and how many transfers of the law there are.
+/// What every law meets alike: a line, who else is there, and the transfers of the law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scene {
     /// Where.
@@ -388,19 +406,38 @@ pub struct Scene {
     pub foreground: Foreground,
     /// How many.
     pub transfers: u32,
+    /// How they differ among themselves.
+    pub among: Among,
+}
+
+impl Scene {
+    /// The transfers: `8`, and how they differ: `2-late`.
+    #[must_use]
+    pub fn who(&self) -> String {
+        match self.among {
+            Among::Alike => self.transfers.to_string(),
+            among => format!("{}-{among}", self.transfers),
+        }
+    }
+
+    /// Whether it is compared with the same transfer over the direct path alone.
+    #[must_use]
+    pub const fn instead_of_one_path(&self) -> bool {
+        matches!(self.foreground, Foreground::Nobody) && self.transfers == 1 && self.line.paths.share_a_line()
+    }
 }
 
 /// `10m-20ms-50p/requests/8`
 impl fmt::Display for Scene {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.line, self.foreground.name(), self.transfers)
+        write!(f, "{}/{}/{}", self.line, self.foreground.name(), self.who())
     }
 }
 
 /// How much of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Some 120 scenes.
+    /// Some 150 scenes.
     Quick,
     /// All.
     Full,
@@ -424,14 +461,15 @@ const QUICK: [(Foreground, u32); 9] = [
 pub fn scenes(form: Form) -> Vec<Scene> {
     let all = LINES.iter().flat_map(|&line| {
         Foreground::ALL.into_iter().flat_map(move |foreground| {
-            TRANSFERS.into_iter().map(move |transfers| Scene { line, foreground, transfers })
+            let among = Among::Alike;
+            TRANSFERS.into_iter().map(move |transfers| Scene { line, foreground, transfers, among })
         })
     });
-    all.filter(|scene| match form {
+    let grid = all.filter(|scene| match form {
         Form::Full => true,
         Form::Quick => scene.line.quick && QUICK.contains(&(scene.foreground, scene.transfers)),
-    })
-    .collect()
+    });
+    grid.chain(CASES.iter().copied()).collect()
 }
 
 #[cfg(test)]
@@ -469,9 +507,9 @@ mod tests {
     #[test]
     fn the_quick_form_is_a_part_of_the_full_one() {
         let (quick, full) = (scenes(Form::Quick), scenes(Form::Full));
-        assert!((60..=130).contains(&quick.len()), "{}", quick.len());
+        assert!((60..=150).contains(&quick.len()), "{}", quick.len());
         assert!(quick.iter().all(|scene| full.contains(scene)));
-        assert_eq!(full.len(), LINES.len() * Foreground::ALL.len() * TRANSFERS.len());
+        assert_eq!(full.len(), LINES.len() * Foreground::ALL.len() * TRANSFERS.len() + CASES.len());
     }
 
     #[test]

@@ -102,7 +102,7 @@ pub fn draw(board: &Board, laws: &[&str], below: &str) -> String {
                 text(&mut body, (EDGE, y + HIGH - 4), "start", "i", &name);
                 line = name;
             }
-            text(&mut body, (EDGE + NAMES - 8, y + HIGH - 4), "end", "s", &scene.transfers.to_string());
+            text(&mut body, (EDGE + NAMES - 8, y + HIGH - 4), "end", "s", &scene.who());
             for (column, law) in laws.iter().enumerate() {
                 let Some(figures) = board.at(place, law) else { continue };
                 for (half, shade) in shades(foreground).into_iter().enumerate() {

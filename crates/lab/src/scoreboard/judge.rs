@@ -26,6 +26,8 @@ pub enum Figure {
     Jain,
     /// See [`Figures::least`].
     Least,
+    /// See [`Figures::of_one`].
+    OfOne,
     /// See [`Figures::keeps`].
     Keeps,
     /// See [`Figures::regain`].
@@ -34,7 +36,7 @@ pub enum Figure {
 
 impl Figure {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Median,
         Self::P90,
         Self::Late,
@@ -43,6 +45,7 @@ impl Figure {
         Self::JainFirst,
         Self::Jain,
         Self::Least,
+        Self::OfOne,
         Self::Keeps,
         Self::Regain,
     ];
@@ -59,6 +62,7 @@ impl Figure {
             Self::JainFirst => "jain_first",
             Self::Jain => "jain",
             Self::Least => "least",
+            Self::OfOne => "of_one",
             Self::Keeps => "keeps",
             Self::Regain => "regain",
         }
@@ -77,6 +81,7 @@ impl Figure {
             Self::JainFirst => figures.jain_first,
             Self::Jain => figures.jain,
             Self::Least => figures.least,
+            Self::OfOne => figures.of_one,
             Self::Keeps => figures.keeps,
             Self::Regain => never(figures.regain, foreground.is_bulk()),
         }
@@ -179,11 +184,14 @@ impl Board {
         let places: BTreeMap<_, _> = scenes
             .iter()
             .enumerate()
-            .map(|(place, scene)| ((scene.line.to_string(), scene.foreground.name(), scene.transfers), place))
+            .map(|(place, scene)| {
+                ((scene.line.to_string(), scene.foreground.name().to_owned(), scene.who()), place)
+            })
             .collect();
         let mut seeds: BTreeMap<(usize, String), Vec<Figures>> = BTreeMap::new();
         for row in rows {
-            if let Some(&place) = places.get(&(row.line.clone(), row.foreground.as_str(), row.transfers)) {
+            let of = (row.line.clone(), row.foreground.clone(), row.who());
+            if let Some(&place) = places.get(&of) {
                 seeds.entry((place, row.law.clone())).or_default().push(row.figures);
             }
         }
@@ -230,6 +238,7 @@ fn middle(seeds: &[Figures], foreground: Foreground) -> Figures {
         jain_first: of(Figure::JainFirst),
         jain: of(Figure::Jain),
         least: of(Figure::Least),
+        of_one: of(Figure::OfOne),
         keeps: of(Figure::Keeps),
         regain: of(Figure::Regain),
     }
@@ -356,6 +365,7 @@ mod tests {
             half: Half::Tune,
             foreground: scene.foreground.name().to_owned(),
             transfers: scene.transfers,
+            among: scene.among.to_string(),
             law: law.to_owned(),
             seed,
             figures,

@@ -1,8 +1,9 @@
 //! What a scene says: pure functions of its record, and of that of the foreground alone.
 
+use super::cases::Among;
 use super::grid::{Foreground, Scene};
 use super::times::Times;
-use super::world::{BACKGROUND, CALL_BYTES, DIRECT, FOREGROUND, rates};
+use super::world::{BACKGROUND, CALL_BYTES, DIRECT, FOREGROUND, LAST, rates};
 use crate::filling::{between, filled_after};
 use crate::record::{Record, RequestsRecord, TransferRecord};
 use crate::{stats, waiting};
@@ -10,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 /// Seconds by which a call's packet may be late: two packets, as much as phones hold back.
 const LATE: f64 = 0.04;
-/// Seconds over which nobody may starve.
+/// Seconds over which nobody may starve, and those in the beginning that do not count.
 const STARVES: f64 = 10.0;
+const BEGINS: f64 = 5.0;
 
 /// The figures of a scene. What makes no sense there is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,25 +30,28 @@ pub struct Figures {
     pub share: Option<f64>,
     /// Seconds until the transfers had filled an empty line for a second; with nobody else there, `None` is never.
     pub fill: Option<f64>,
-    /// Jain's index of the transfers in the first half.
+    /// Jain's index of the transfers in the first half, from when all are there.
     pub jain_first: Option<f64>,
     /// Jain's index of the transfers in the second half.
     pub jain: Option<f64>,
     /// The least that a transfer had in ten seconds, of its fair share. Those before the first five seconds do not count.
     pub least: Option<f64>,
+    /// What a transfer over several paths has, of what one over the direct path has: the last, or the same alone.
+    #[serde(default)]
+    pub of_one: Option<f64>,
     /// What a bulk flow has, of what it has alone.
     pub keeps: Option<f64>,
     /// Seconds from the end of a bulk flow until the line was full again for a second; beside one, `None` is never.
     pub regain: Option<f64>,
 }
 
-/// The figures of `beside`. `alone` has the same foreground and no transfers; it is not needed where there is nobody.
+/// The figures of `beside`. `alone` is what it is compared with: the same foreground and no transfers, or one path.
 #[must_use]
 pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figures {
     let times = scene.times();
     let line = Capacity::of(scene, &times);
     let (begin, end) = (seconds(times.begin), seconds(times.end));
-    let transfers: Vec<&TransferRecord> = group(beside, BACKGROUND).collect();
+    let transfers: Vec<&TransferRecord> = background(beside).collect();
     let sent = sent(beside);
     let mut figures = Figures::default();
     if scene.foreground.waits() {
@@ -70,6 +75,7 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
         // Until the last has what it asked for: transfers that hold them up have to let them have it later.
         let end = last(beside).unwrap_or(end);
         let needed = match scene.foreground {
+            Foreground::Nobody => 0.0,
             Foreground::Call => f64::from(CALL_BYTES * times.count),
             _ => alone
                 .map_or(0.0, |alone| between(&self::sent(alone), alone.sample, begin, f64::INFINITY) as f64),
@@ -79,6 +85,16 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
             transfers.iter().map(|transfer| between(&transfer.received, beside.sample, begin, end)).sum();
         figures.share = (left > 0.0).then(|| came as f64 / left);
     }
+    let came = |transfers: &mut dyn Iterator<Item = &TransferRecord>| -> f64 {
+        transfers.map(|transfer| between(&transfer.received, beside.sample, begin, end) as f64).sum()
+    };
+    let one = match scene.among {
+        Among::Single => Some(came(&mut group(beside, LAST))),
+        _ if scene.instead_of_one_path() => alone.map(|alone| came(&mut background(alone))),
+        _ => None,
+    };
+    figures.of_one =
+        one.map(|one| came(&mut group(beside, BACKGROUND)) / one).filter(|of_one| of_one.is_finite());
     if scene.foreground == Foreground::Nobody {
         figures.fill = filled_after(&sent, beside.sample, 0.0, |from, to| line.bytes(from, to));
         if transfers.len() > 1 {
@@ -88,10 +104,11 @@ pub fn figures(scene: &Scene, alone: Option<&Record>, beside: &Record) -> Figure
                     .map(|transfer| between(&transfer.received, beside.sample, from, to) as f64)
                     .collect()
             };
-            figures.jain_first = stats::jain(&had(0.0, end / 2.0));
-            figures.jain = stats::jain(&had(end / 2.0, end));
+            let middle = f64::midpoint(begin, end);
+            figures.jain_first = stats::jain(&had(begin, middle));
+            figures.jain = stats::jain(&had(middle, end));
             let fair = |from: f64| line.bytes(from, from + STARVES) / transfers.len() as f64;
-            figures.least = (5..=(end - STARVES) as u32)
+            figures.least = ((begin + BEGINS) as u32..=(end - STARVES) as u32)
                 .map(f64::from)
                 .filter_map(|from| {
                     let least = had(from, from + STARVES).into_iter().min_by(f64::total_cmp)?;
@@ -109,6 +126,11 @@ fn seconds(milliseconds: u32) -> f64 {
 
 fn group<'a>(record: &'a Record, name: &'a str) -> impl Iterator<Item = &'a TransferRecord> {
     record.transfers.iter().filter(move |transfer| transfer.group == name)
+}
+
+/// Every background transfer.
+fn background(record: &Record) -> impl Iterator<Item = &TransferRecord> {
+    group(record, BACKGROUND).chain(group(record, LAST))
 }
 
 /// When the last answer came, or the scene ended before it did.
@@ -206,7 +228,8 @@ mod tests {
     /// 8 Mbit/s: a million bytes a second.
     fn scene(foreground: Foreground, transfers: u32) -> Scene {
         let plain = LINES.iter().copied().find(Line::is_plain).expect("a plain line");
-        Scene { line: Line { mbit: 8, rtt_ms: 20, queue: 20, ..plain }, foreground, transfers }
+        let line = Line { mbit: 8, rtt_ms: 20, queue: 20, ..plain };
+        Scene { line, foreground, transfers, among: Among::Alike }
     }
 
     /// A record of so many seconds in which each transfer gets so many bytes in each tenth of a second, and the line carries `line`.
@@ -278,6 +301,39 @@ mod tests {
         // From the fifth second on: a fifth of the line, where half is fair.
         near(figures.least, 0.4);
         assert_eq!((figures.median, figures.keeps, figures.regain), (None, None, None));
+    }
+
+    #[test]
+    fn a_latecomer_counts_from_its_beginning() {
+        let scene = Scene { among: Among::Late, ..scene(Foreground::Nobody, 2) };
+        let (begin, seconds) = (u64::from(scene.times().begin) / 100, u64::from(scene.times().stop) / 1000);
+        assert_eq!((begin, seconds), (200, 140));
+        let first = |tenth| if tenth < begin { 90_000 } else { 60_000 };
+        let last = |tenth| if tenth < begin { 0 } else { 20_000 };
+        let figures =
+            figures(&scene, None, &record(seconds, &[(BACKGROUND, &first), (LAST, &last)], &|_| 90_000));
+        near(figures.jain_first, 0.8);
+        near(figures.jain, 0.8);
+        near(figures.least, 0.4);
+        near(figures.share, 0.8);
+        assert_eq!(figures.of_one, None);
+    }
+
+    #[test]
+    fn several_paths_are_told_by_what_one_has() {
+        let nobody = scene(Foreground::Nobody, 2);
+        let line = Line { paths: Paths::ThreeOverOne, ..nobody.line };
+        let beside = Scene { line, among: Among::Single, ..nobody };
+        let seconds = u64::from(beside.times().stop) / 1000;
+        let of = |bytes: u64| move |_| bytes;
+        let both = record(seconds, &[(BACKGROUND, &of(60_000)), (LAST, &of(40_000))], &|_| 100_000);
+        near(figures(&beside, None, &both).of_one, 1.5);
+        let instead = Scene { line, transfers: 1, ..nobody };
+        let alone = |bytes: u64| record(seconds, &[(BACKGROUND, &of(bytes))], &|_| 100_000);
+        let found = figures(&instead, Some(&alone(96_000)), &alone(84_000));
+        near(found.of_one, 0.875);
+        near(found.share, 0.84);
+        assert_eq!(figures(&instead, Some(&alone(0)), &alone(84_000)).of_one, None);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The scoreboard: laws for the background against each other, on the same lines, beside the same others, with the same seeds.
 //!
 //! * `grid`: lines, foregrounds, numbers of transfers, laws; a line or a law is one row of a table.
+//! * `cases`: scenes that are no cells of the grid, one a row.
 //! * `times` and `world`: a scene of them as a plan. `cell`: runs it, and makes a row of it. `measure`: what it says.
 //! * `bounds`: what is promised of the product; `known`: what is known to be missed; `judge`: holds the one against the other.
 //! * `selection`: which cells are wanted. `heat`: a picture of harm and use.
 
 pub mod bounds;
+mod cases;
 pub mod cell;
 pub mod grid;
 pub mod heat;
@@ -16,6 +18,7 @@ pub mod selection;
 mod times;
 pub mod world;
 
+pub use cases::Among;
 pub use cell::{Cell, CellError, Key, Program, Row, rows, run};
 pub use grid::{Foreground, Form, Half, LINES, Law, Line, PRODUCT, Scene, TRANSFERS, scenes};
 pub use judge::{Board, Figure, Judged, Miss, judge};

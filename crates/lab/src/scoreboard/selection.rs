@@ -1,10 +1,10 @@
 //! Which cells of the grid: a form, laws, seeds, and what somebody wants to look at alone.
 
 use super::cell::Cell;
-use super::grid::{Foreground, Form, Half, LINES, Law, Scene, TRANSFERS, scenes};
+use super::grid::{Form, Half, Law, Scene, scenes};
 use core::str::FromStr;
 
-/// What a cell has to be: `line=10m-20ms`, `beside=requests`, `transfers=8`, `law=cubic`; several values with commas.
+/// What a cell has to be: `line=10m-20ms`, `beside=requests`, `transfers=8`, `among=late`, `law=cubic`; several values with commas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Only {
     key: Key,
@@ -17,6 +17,7 @@ enum Key {
     Line,
     Beside,
     Transfers,
+    Among,
     Law,
 }
 
@@ -24,25 +25,23 @@ impl FromStr for Only {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected =
-            || format!("`{text}`: expected line=, beside=, transfers= or law=, and what it has to be");
+        let expected = || {
+            format!("`{text}`: expected line=, beside=, transfers=, among= or law=, and what it has to be")
+        };
         let (key, values) = text.split_once('=').ok_or_else(expected)?;
         let values: Vec<String> = values.split(',').map(str::to_owned).collect();
         let key = match key {
             "line" => Key::Line,
             "beside" => Key::Beside,
             "transfers" => Key::Transfers,
+            "among" => Key::Among,
             "law" => Key::Law,
             _ => return Err(expected()),
         };
+        let all = scenes(Form::Full);
         for value in &values {
-            let there = match key {
-                Key::Line => LINES.iter().any(|line| line.to_string().starts_with(value)),
-                Key::Beside => Foreground::ALL.iter().any(|foreground| foreground.name() == value),
-                Key::Transfers => TRANSFERS.iter().any(|transfers| transfers.to_string() == *value),
-                // Laws that are no rows of the board are known elsewhere.
-                Key::Law => !value.is_empty(),
-            };
+            // Laws that are no rows of the board are known elsewhere.
+            let there = !value.is_empty() && all.iter().any(|scene| key.admits(scene, value));
             if !there {
                 return Err(format!("`{text}`: nothing in the grid is {value}"));
             }
@@ -51,14 +50,21 @@ impl FromStr for Only {
     }
 }
 
+impl Key {
+    fn admits(self, scene: &Scene, value: &str) -> bool {
+        match self {
+            Self::Line => scene.line.to_string().starts_with(value),
+            Self::Beside => scene.foreground.name() == value,
+            Self::Transfers => scene.transfers.to_string() == value,
+            Self::Among => scene.among.to_string() == value,
+            Self::Law => true,
+        }
+    }
+}
+
 impl Only {
     fn admits(&self, scene: &Scene) -> bool {
-        self.values.iter().any(|value| match self.key {
-            Key::Line => scene.line.to_string().starts_with(value),
-            Key::Beside => scene.foreground.name() == value,
-            Key::Transfers => scene.transfers.to_string() == *value,
-            Key::Law => true,
-        })
+        self.values.iter().any(|value| self.key.admits(scene, value))
     }
 
     fn admits_law(&self, law: &Law) -> bool {
@@ -112,6 +118,7 @@ impl Selection {
 
 #[cfg(test)]
 mod tests {
+    use super::super::grid::{Foreground, LINES, TRANSFERS};
     use super::*;
 
     #[test]
@@ -128,10 +135,14 @@ mod tests {
         assert_eq!(cells.len(), TRANSFERS.len() * 2);
         assert!(cells.iter().all(|cell| cell.law.name == "cubic" && cell.scene.line.queue == 300));
         let eight = only(&["transfers=8"]).scenes();
-        assert_eq!(eight.len() * TRANSFERS.len(), only(&[]).scenes().len());
+        assert_eq!(eight.len(), LINES.len() * Foreground::ALL.len());
+        let late = only(&["among=late"]).scenes();
+        assert!(late.len() > 1 && late.iter().all(|scene| scene.to_string().ends_with("/nobody/2-late")));
         let eight = only(&["transfers=8", "beside=nobody"]).cells();
         assert_eq!(eight.len(), LINES.len() * Law::all().len() * 2);
-        for wrong in ["line", "line=11m", "beside=nobody,someone", "transfers=3", "queue=5", "law="] {
+        for wrong in
+            ["line", "line=11m", "beside=nobody,someone", "transfers=3", "among=early", "queue=5", "law="]
+        {
             wrong.parse::<Only>().expect_err(wrong);
         }
     }

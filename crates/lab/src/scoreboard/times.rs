@@ -1,11 +1,12 @@
 //! How long a scene takes: as short as its figures allow, since a fast line costs a processor a hundred times what a slow one does.
 
-use super::grid::{Foreground, Scene};
+use super::cases::{Among, LATE};
+use super::grid::{Foreground, Paths, Scene};
 
 /// A scene from beginning to end, in milliseconds. The transfers begin at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// When the foreground begins.
+    /// When the foreground begins; with nobody else there, from when on counts what the transfers have.
     pub begin: u32,
     /// When it ends, or asks for the last time.
     pub end: u32,
@@ -23,6 +24,8 @@ const REQUESTS: u32 = 300;
 const PAGES: u32 = 24;
 /// Bits of a page: 30 objects of 7.8 KB on average.
 const PAGE_BITS: u32 = 30 * 7_800 * 8;
+/// Milliseconds of what one transfer has over several paths.
+const PATHS: u32 = 50_000;
 /// Chunks of a video: a chunk is more than a request, and its percentiles are steadier.
 const CHUNKS: u32 = 30;
 
@@ -32,7 +35,7 @@ impl Scene {
     pub fn times(&self) -> Times {
         let rtt = self.line.rtt_ms;
         // What a law needs to settle: seconds, and round trips of which it grows by a packet.
-        let begin = if self.line.mbit < 300 { 10_000 + 50 * rtt } else { 5_000 + 20 * rtt };
+        let settled = if self.line.mbit < 300 { 10_000 + 50 * rtt } else { 5_000 + 20 * rtt };
         let fast = match self.line.mbit {
             0..300 => 1,
             300..1_000 => 2,
@@ -61,16 +64,27 @@ impl Scene {
             _ => 3_000,
         };
         if self.foreground == Foreground::Nobody {
+            // What several paths have is compared once all are there.
+            let several = self.line.paths != Paths::One && self.transfers == 1;
+            let begin = match self.among {
+                Among::Late => LATE,
+                Among::Single => settled,
+                _ if several => settled,
+                _ => 0,
+            };
             // Whether transfers share is seen in the second minute; what fast lines cost allows less.
-            let stop = match (self.transfers, self.line.mbit) {
+            let length = match (self.transfers, self.line.mbit) {
+                _ if several => PATHS,
                 (1, 0..300) => 20_000,
                 (1, _) => 10_000,
                 (_, 0..=50) => 120_000,
                 (_, 0..300) => 60_000,
                 _ => 20_000,
             };
-            return Times { begin: 0, end: stop, stop, every, count };
+            let stop = begin + length;
+            return Times { begin, end: stop, stop, every, count };
         }
+        let begin = settled;
         Times { begin, end: begin + company, stop: begin + company + after, every, count }
     }
 

@@ -1,13 +1,17 @@
 //! A scene as a plan: what `byway lab run` would run.
 
+use super::cases::{Among, LATE};
 use super::grid::{Carrier, Course, Foreground, Law, Line, Paths, Queueing, Scene};
+use super::times::Times;
 use crate::Setup;
 use crate::plan::{Mode, Overrides, Plan, PlanError};
 use byway_sim::Random;
 use std::fmt::Write as _;
 
-/// What the plan calls the background transfers, and who else is there.
+/// What the plan calls the background transfers, the one that differs from them, and who else is there.
 pub const BACKGROUND: &str = "background";
+/// See [`BACKGROUND`].
+pub const LAST: &str = "last";
 /// See [`BACKGROUND`].
 pub const FOREGROUND: &str = "foreground";
 /// Hosts that do as Linux does.
@@ -28,12 +32,30 @@ const VIDEO_PART: f64 = 0.4;
 const CHUNK: f64 = 2.0;
 
 /// Where a line is: its ends, in the direction of the data.
-pub(super) const DIRECT: [(&str, &str); 2] = [("near", "far"), ("relay", "far")];
+pub(super) const DIRECT: [(&str, &str); 4] =
+    [("near", "far"), ("relay", "far"), ("relay2", "far"), ("near", "access")];
+/// What is behind the line of mPath's figure 7: both ends, Mbit/s, one-way delay in microseconds, and whether it has the line's
+/// queue. As in `experiments/mpath-8`.
+const MPATH_7: [(&str, &str, u32, u32, bool); 7] = [
+    ("access", "core", 10, 48_000, true),
+    ("core", "far", 100, 1_000, false),
+    ("access", "relay", 100, 5_000, false),
+    ("access", "relay2", 15, 33_000, true),
+    ("relay2", "core", 100, 35_000, false),
+    ("access", "relay3", 5, 39_000, true),
+    ("relay3", "core", 100, 39_000, false),
+];
+/// Its line: one-way delay in microseconds, packets that may wait. Elsewhere in it so many may wait.
+const MPATH_7_LINE: (u32, u32) = (1_000, 50);
+const MPATH_7_FREE: u32 = 1_000;
 
 /// The plan of a scene, beside transfers of `law` or, for what is compared with, alone.
 #[must_use]
 pub fn plan(scene: &Scene, law: Option<&Law>) -> String {
-    let times = scene.times();
+    plan_of(scene, scene.times(), law)
+}
+
+fn plan_of(scene: &Scene, times: Times, law: Option<&Law>) -> String {
     let mut text = format!(
         "title = \"{scene}\"\nduration = \"{} ms\"\nsample = \"100 ms\"\nseeds = 1\nmemory = \"4 GB\"\n",
         times.stop
@@ -86,26 +108,57 @@ pub fn plan(scene: &Scene, law: Option<&Law>) -> String {
         Foreground::Nobody => Ok(()),
     };
     if let Some(law) = law {
-        let (carrier, host) = match law.carrier {
-            // Datagrams are as large as the line takes them.
-            Carrier::Session => ("session", "session = { datagram = 1472 }".to_owned()),
-            Carrier::Tcp => ("tcp", format!("tcp = {KERNEL}")),
-            Carrier::Literal => ("tcp", format!("tcp = {LITERAL}")),
-        };
-        let paths = match scene.line.paths {
-            Paths::One => "",
-            Paths::TwoOverOne | Paths::TwoOverTwo => "paths = [\"direct\", \"relay\"]\n",
-        };
-        // Several do not begin at the same time.
-        let apart = if scene.transfers > 1 { "start_jitter = \"1 s\"\n" } else { "" };
-        let _ = write!(
-            text,
-            "[[transfer]]\nname = \"{BACKGROUND}\"\nfrom = \"near\"\nto = \"far\"\ncount = {}\n{paths}{apart}\
-             carrier = \"{carrier}\"\ncongestion = \"{}\"\n{host}\n",
-            scene.transfers, law.congestion
-        );
+        transfers(scene, law, &mut text);
     }
     text
+}
+
+/// The plan of what a scene beside `law` is compared with, if it is with anything.
+#[must_use]
+pub fn compared(scene: &Scene, law: &Law) -> Option<String> {
+    if scene.instead_of_one_path() {
+        let line = Line { paths: Paths::One, ..scene.line };
+        // The times are those of the scene: both are measured over the same seconds.
+        return Some(plan_of(&Scene { line, ..*scene }, scene.times(), Some(law)));
+    }
+    (scene.foreground != Foreground::Nobody).then(|| plan(scene, None))
+}
+
+fn transfers(scene: &Scene, law: &Law, text: &mut String) {
+    let (carrier, host) = match law.carrier {
+        // Datagrams are as large as the line takes them.
+        Carrier::Session => ("session", "session = { datagram = 1472 }".to_owned()),
+        Carrier::Tcp => ("tcp", format!("tcp = {KERNEL}")),
+        Carrier::Literal => ("tcp", format!("tcp = {LITERAL}")),
+    };
+    let paths = match scene.line.paths {
+        Paths::One => "",
+        Paths::TwoOverOne | Paths::TwoOverTwo => "paths = [\"direct\", \"relay\"]\n",
+        Paths::ThreeOverOne | Paths::ThreeOverThree => "paths = [\"direct\", \"relay\", \"relay2\"]\n",
+        Paths::Mpath7 => "paths = [\"direct\", \"relay\", \"relay2\", \"relay3\"]\n",
+    };
+    // Several do not begin at the same time.
+    let apart = if scene.transfers > 1 { "start_jitter = \"1 s\"\n" } else { "" };
+    let mut some = |name: &str, from: &str, count: u32, more: &str| {
+        let _ = write!(
+            text,
+            "[[transfer]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"far\"\ncount = {count}\n{more}{apart}\
+             carrier = \"{carrier}\"\ncongestion = \"{}\"\n{host}\n",
+            law.congestion
+        );
+    };
+    let (from, last) = match scene.among {
+        Among::Alike => return some(BACKGROUND, "near", scene.transfers, paths),
+        Among::Late => ("near", format!("{paths}start = \"{LATE} ms\"\n")),
+        Among::Rtt(_) => ("distant", paths.to_owned()),
+        Among::Single => ("near", String::new()),
+    };
+    some(BACKGROUND, "near", scene.transfers - 1, paths);
+    some(LAST, from, 1, &last);
+    if let Among::Rtt(times) = scene.among {
+        let more = scene.line.rtt_ms * 500 * (times - 1);
+        let _ = write!(text, "[[link]]\nbetween = [\"distant\", \"near\"]\ndelay = \"{more} us\"\n");
+    }
 }
 
 /// The only variant of a plan.
@@ -151,6 +204,28 @@ fn network(line: &Line, stop: u32, text: &mut String) {
             link("near", "far", &spec);
             link("near", "relay", "delay = \"1 ms\"\n");
             link("relay", "far", &spec);
+        }
+        Paths::ThreeOverOne => {
+            link("near", "far", &spec);
+            link("far", "relay", "delay = \"500 us\"\n");
+            link("far", "relay2", "delay = \"500 us\"\n");
+        }
+        Paths::ThreeOverThree => {
+            link("near", "far", &spec);
+            for relay in ["relay", "relay2"] {
+                link("near", relay, "delay = \"1 ms\"\n");
+                link(relay, "far", &spec);
+            }
+        }
+        Paths::Mpath7 => {
+            let spec = |mbit: u32, delay: u32, queue: u32| {
+                format!("rate = \"{mbit} Mbit/s\"\ndelay = \"{delay} us\"\nqueue = \"{queue} packets\"\n")
+            };
+            let (delay, queue) = MPATH_7_LINE;
+            link("near", "access", &spec(line.mbit, delay, queue));
+            for (from, to, mbit, delay, thin) in MPATH_7 {
+                link(from, to, &spec(mbit, delay, if thin { line.queue } else { MPATH_7_FREE }));
+            }
         }
     }
     for (at, rate) in rates(line, stop).into_iter().skip(1) {

@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
     let selection = selection(arguments)?;
     let cells = selection.cells();
     if cells.is_empty() {
-        return Err(Failure::new(Exit::Usage, "no cell of the grid is all of that".to_owned()).into());
+        return Err(Failure::new(Exit::Usage, "no cell of the board is all of that".to_owned()).into());
     }
     if arguments.plan {
         for cell in &cells {

@@ -77,13 +77,16 @@ fn path(directory: &Path) -> PathBuf {
 
 /// Comma-separated values: `inf` is never, nothing makes no sense there.
 fn csv(rows: &[Row]) -> String {
-    let mut text = "line,half,beside,transfers,law,seed".to_owned();
+    let mut text = "line,half,beside,transfers,among,law,seed".to_owned();
     Figure::ALL.iter().for_each(|figure| text += &format!(",{}", figure.name()));
     text += ",packets,seconds,cpu_seconds,trace,commit,cell\n";
     for row in rows {
         let half = format!("{:?}", row.half).to_lowercase();
-        let _ =
-            write!(text, "{},{half},{},{},{},{}", row.line, row.foreground, row.transfers, row.law, row.seed);
+        let _ = write!(
+            text,
+            "{},{half},{},{},{},{},{}",
+            row.line, row.foreground, row.transfers, row.among, row.law, row.seed
+        );
         let foreground = Foreground::ALL.into_iter().find(|foreground| foreground.name() == row.foreground);
         for figure in Figure::ALL {
             let value = foreground.and_then(|foreground| figure.of(&row.figures, foreground));

@@ -5,7 +5,7 @@ use byway_lab::scoreboard::{Board, Figure, Foreground, Judged, Row};
 use byway_lab::waiting;
 
 /// The figures of a cell, by heading.
-const COLUMNS: [(&str, Figure); 10] = [
+const COLUMNS: [(&str, Figure); 11] = [
     ("median", Figure::Median),
     ("p90", Figure::P90),
     ("late", Figure::Late),
@@ -14,6 +14,7 @@ const COLUMNS: [(&str, Figure); 10] = [
     ("Jain 1", Figure::JainFirst),
     ("Jain 2", Figure::Jain),
     ("least", Figure::Least),
+    ("of one", Figure::OfOne),
     ("keeps", Figure::Keeps),
     ("again", Figure::Regain),
 ];
@@ -41,7 +42,7 @@ fn beside(board: &Board, laws: &[&str], foreground: Foreground) -> Option<Table>
             .keyed_by(3);
     for (scene, law, figures) in &all {
         let cells = columns.iter().map(|&column| shown(value(figures, column)));
-        let left = [scene.line.to_string(), scene.transfers.to_string(), (*law).to_owned()];
+        let left = [scene.line.to_string(), scene.who(), (*law).to_owned()];
         table.row(left.into_iter().chain(cells));
     }
     (!all.is_empty()).then_some(table)

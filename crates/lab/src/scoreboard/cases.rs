@@ -1,0 +1,103 @@
+//! Scenes beside the grid: more transfers, transfers that differ among themselves, more paths. A scene is one row of a table.
+
+use super::grid::{Foreground, Line, Paths, Scene, judge, tune};
+use core::fmt;
+
+/// How the transfers of a scene differ among themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    /// Not at all, but that they begin within a second.
+    Alike,
+    /// The last begins [`LATE`] after the others.
+    Late,
+    /// The round-trip time of the last is so many times that of the others.
+    Rtt(u32),
+    /// The last has the direct path alone.
+    Single,
+}
+
+/// Milliseconds.
+pub(super) const LATE: u32 = 20_000;
+
+/// Its name: `alike`, `late`, `rtt4`, `single`.
+impl fmt::Display for Among {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alike => write!(f, "alike"),
+            Self::Late => write!(f, "late"),
+            Self::Rtt(times) => write!(f, "rtt{times}"),
+            Self::Single => write!(f, "single"),
+        }
+    }
+}
+
+/// Nobody else is there.
+const fn case(line: Line, transfers: u32, among: Among) -> Scene {
+    Scene { line, foreground: Foreground::Nobody, transfers, among }
+}
+
+const TEN: Line = tune(10, 20, 50);
+const FIFTY: Line = tune(50, 40, 167);
+const SEVEN: Line = judge(7, 30, 35);
+
+/// Every scene beside the grid, in the order of tables and pictures. All are in the quick form: together they take a few seconds.
+pub(super) const CASES: &[Scene] = &[
+    // Four and ten.
+    case(TEN, 4, Among::Alike),
+    case(TEN, 10, Among::Alike),
+    case(FIFTY, 4, Among::Alike),
+    case(FIFTY, 10, Among::Alike),
+    case(TEN.jitter(1), 4, Among::Alike),
+    case(TEN.jitter(1), 10, Among::Alike),
+    case(judge(10, 20, 50).jitter(3), 4, Among::Alike),
+    case(judge(10, 20, 50).jitter(3), 10, Among::Alike),
+    case(TEN.jitter(8), 4, Among::Alike),
+    case(TEN.jitter(8), 10, Among::Alike),
+    // One comes late.
+    case(TEN, 2, Among::Late),
+    case(SEVEN, 2, Among::Late),
+    case(FIFTY, 2, Among::Late),
+    // One is further away.
+    case(TEN, 2, Among::Rtt(2)),
+    case(TEN, 2, Among::Rtt(4)),
+    case(SEVEN, 2, Among::Rtt(2)),
+    case(SEVEN, 2, Among::Rtt(4)),
+    // Paths over one line: beside one path, and instead of one.
+    case(TEN.paths(Paths::ThreeOverOne), 2, Among::Single),
+    case(judge(30, 30, 75).paths(Paths::ThreeOverOne), 2, Among::Single),
+    case(judge(5, 20, 25).paths(Paths::TwoOverOne), 1, Among::Alike),
+    // Paths over lines of their own.
+    case(judge(10, 20, 50).paths(Paths::ThreeOverThree), 1, Among::Alike),
+    // The networks of mPath's figure 7: with queues as its authors must have had them, and with larger ones.
+    case(judge(20, 100, 2).paths(Paths::Mpath7), 1, Among::Alike),
+    case(tune(20, 100, 50).paths(Paths::Mpath7), 1, Among::Alike),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::bounds::BOUNDS;
+    use super::super::grid::{Form, Half, scenes};
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    #[test]
+    fn scenes_have_names_of_their_own_and_a_line_is_of_one_half() {
+        let all = scenes(Form::Full);
+        let names: BTreeSet<String> = all.iter().map(Scene::to_string).collect();
+        assert_eq!(names.len(), all.len());
+        let mut halves: BTreeMap<String, Half> = BTreeMap::new();
+        for scene in all {
+            let half = *halves.entry(scene.line.to_string()).or_insert(scene.line.half);
+            assert_eq!(half, scene.line.half, "{scene}");
+        }
+    }
+
+    #[test]
+    fn each_is_promised_something() {
+        for scene in CASES {
+            assert!(BOUNDS.iter().any(|bound| (bound.of)(scene)), "{scene}");
+        }
+        assert_eq!(CASES[1].to_string(), "10m-20ms-50p/nobody/10");
+        assert_eq!(case(TEN, 2, Among::Rtt(4)).to_string(), "10m-20ms-50p/nobody/2-rtt4");
+    }
+}
