@@ -7,6 +7,10 @@ pub const ETHERNET: usize = 14;
 
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Of the flags and the offset of a fragment: what says that it is not all of a packet.
+const MORE_OR_LATER: u16 = 0x3fff;
 
 /// Bytes that a frame has on the line.
 #[must_use]
@@ -36,6 +40,26 @@ pub fn ecn(frame: &[u8]) -> Ecn {
         2 => Ecn::Ect0,
         _ => Ecn::Ce,
     }
+}
+
+/// Which flow a frame belongs to: a hash of addresses, protocol and ports, the same on every machine. Of later fragments and behind
+/// IPv6 extension headers there are no ports, and what is not IP is one flow.
+#[must_use]
+pub fn flow(frame: &[u8]) -> u64 {
+    let at = |from: usize, to: usize| frame.get(ETHERNET + from..ETHERNET + to).unwrap_or_default();
+    let (addresses, protocol, ports) = match kind(frame) {
+        Some(IPV4) => {
+            let header = usize::from(frame.get(ETHERNET).copied().unwrap_or(0) & 0xf) * 4;
+            let whole = word(frame, ETHERNET + 6) & MORE_OR_LATER == 0;
+            (at(12, 20), at(9, 10), if whole { at(header, header + 4) } else { &[] })
+        }
+        Some(IPV6) => (at(8, 40), at(6, 7), at(40, 44)),
+        _ => return 0,
+    };
+    let ports = if matches!(protocol, [TCP | UDP]) { ports } else { &[] };
+    let hashed = addresses.iter().chain(protocol).chain(ports);
+    // FNV-1a.
+    hashed.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Marks a frame CE, if it is IP and ECN-capable.
@@ -133,6 +157,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_flow_is_what_goes_between_two_ports() {
+        let with = |mut frame: Vec<u8>, ports: [u8; 4], data: u8| {
+            frame.extend(ports);
+            frame.push(data);
+            flow(&frame)
+        };
+        for header in [v4(0), v6(0)] {
+            let one = with(header.clone(), [0, 1, 0, 2], 7);
+            assert_eq!(with(header.clone(), [0, 1, 0, 2], 8), one);
+            assert_ne!(with(header.clone(), [0, 1, 0, 3], 7), one);
+            let mut other = header;
+            other[ETHERNET + 15] ^= 1;
+            assert_ne!(with(other, [0, 1, 0, 2], 7), one);
+        }
+        // What stands behind the header of a later fragment is no port.
+        let mut fragment = v4(0);
+        fragment[ETHERNET + 7] = 185;
+        assert_eq!(with(fragment.clone(), [0, 1, 0, 2], 7), with(fragment, [9, 9, 9, 9], 7));
+        assert_eq!(flow(&[0xff; 60]), flow(&[0xee; 8]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One direction of a wire: the simulator's pipe, and the frames that are in it.
 
 use crate::frame;
-use byway_sim::link::{Delivery, DropReason, Fate, Link, Occupancy, Offer};
+use byway_sim::link::{Decision, Delivery, DropReason, Fate, Link, Occupancy, Offer};
 use byway_sim::{Counters, Pipe, PipeConfig, Random};
 use byway_wire::{Ecn, Instant};
 use std::cmp::Reverse;
@@ -53,7 +53,7 @@ impl Line {
 
     /// A frame arrives at the near end at `at`; an earlier time than the one before counts as that.
     pub fn offer(&mut self, at: Instant, frame: &[u8]) {
-        let offer = Offer { size: frame::size(frame), ecn: frame::ecn(frame) };
+        let offer = Offer { size: frame::size(frame), ecn: frame::ecn(frame), flow: frame::flow(frame) };
         self.decide(at);
         let full = self.held_bytes + 2 * frame.len() > HOLD_BYTES;
         let fate = if full { Fate::Dropped(DropReason::QueueFull) } else { self.pipe.offer(at, &offer) };
@@ -111,8 +111,8 @@ impl Line {
     /// Lets the pipe decide about what waits, as far as it can now.
     fn decide(&mut self, now: Instant) {
         while self.pipe.decides_at().is_some_and(|at| at <= now)
-            && let Some(fate) = self.pipe.decide(now)
-            && let Some((came, slot)) = self.undecided.pop_front()
+            && let Some(Decision { place, fate }) = self.pipe.decide(now)
+            && let Some((came, slot)) = self.undecided.remove(place)
         {
             let ecn = self.slots.get(slot).map_or(Ecn::NotEct, |slot| slot.ecn);
             self.counters.note_fate(came, ecn, &fate);

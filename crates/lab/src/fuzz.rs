@@ -176,6 +176,12 @@ fn line(random: &mut Random) -> LineSpec {
         1 => {
             Some(Discipline::CoDel { target: Duration::from_millis(5), interval: Duration::from_millis(100) })
         }
+        2 => Some(Discipline::FqCodel {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            quantum: 1_514,
+            queues: 8,
+        }),
         _ => None,
     };
     let queue = if random.chance(0.5) {

@@ -5,7 +5,7 @@ mod gateways;
 use byway_control::Choice;
 use byway_sim::PipeConfig;
 use byway_sim::pipe::Bursts;
-use byway_sim::queue::{self, CodelConfig, RedConfig};
+use byway_sim::queue::{self, CodelConfig, FqCodelConfig, RedConfig};
 use byway_wire::Duration;
 pub use gateways::Gateways;
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub struct LineSpec {
     pub duplication: Option<f64>,
     /// Probability that a packet is held up, and for how long.
     pub reordering: Option<(f64, Duration)>,
-    /// RED or CoDel instead of drop-tail.
+    /// RED, CoDel or FQ-CoDel instead of drop-tail.
     pub discipline: Option<Discipline>,
     /// Lost share and mean burst in packets (Gilbert-Elliott).
     pub burst_loss: Option<(f64, f64)>,
@@ -117,6 +117,17 @@ pub enum Discipline {
         target: Duration,
         /// Interval.
         interval: Duration,
+    },
+    /// FQ-CoDel, RFC 8290. A flow is what goes from one address to another.
+    FqCodel {
+        /// Of each queue.
+        target: Duration,
+        /// Of each queue.
+        interval: Duration,
+        /// Bytes that a flow sends in its turn.
+        quantum: u32,
+        /// How many queues there are.
+        queues: usize,
     },
 }
 
@@ -418,6 +429,10 @@ impl Discipline {
             }
             Self::CoDel { target, interval } => {
                 queue::Discipline::Codel(CodelConfig { target, interval, ..CodelConfig::default() })
+            }
+            Self::FqCodel { target, interval, quantum, queues } => {
+                let codel = CodelConfig { target, interval, ..CodelConfig::default() };
+                queue::Discipline::FqCodel(FqCodelConfig { codel, quantum, queues })
             }
         }
     }

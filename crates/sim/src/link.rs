@@ -3,6 +3,7 @@
 use byway_wire::{Ecn, Instant};
 use core::any::Any;
 use core::fmt::Debug;
+use core::net::{IpAddr, SocketAddr};
 
 /// One direction of a link.
 ///
@@ -28,8 +29,8 @@ pub trait Link: Any + Debug {
         None
     }
 
-    /// Decides what becomes of the packet that was told first of those that are [`Fate::Queued`], if its time has come.
-    fn decide(&mut self, now: Instant) -> Option<Fate> {
+    /// Decides what becomes of one of the packets that are [`Fate::Queued`], if its time has come.
+    fn decide(&mut self, now: Instant) -> Option<Decision> {
         let _ = now;
         None
     }
@@ -42,6 +43,31 @@ pub struct Offer {
     pub size: usize,
     /// Its ECN mark.
     pub ecn: Ecn,
+    /// Which flow it belongs to: [`flow`]. It matters where flows have queues of their own.
+    pub flow: u64,
+}
+
+/// The flow of all packets from one address to another: a hash, the same on every machine.
+#[must_use]
+pub fn flow(from: SocketAddr, to: SocketAddr) -> u64 {
+    let address = |address: SocketAddr| {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) => u128::from(ip.to_bits()),
+            IpAddr::V6(ip) => ip.to_bits(),
+        };
+        (ip as u64) ^ ((ip >> 64) as u64).rotate_left(32) ^ u64::from(address.port()).rotate_left(40)
+    };
+    // Both directions are flows of their own.
+    address(from).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ address(to)
+}
+
+/// What becomes of a packet that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Which: how many packets came before it that are [`Fate::Queued`] still.
+    pub place: usize,
+    /// Its fate.
+    pub fate: Fate,
 }
 
 /// What becomes of a packet.

@@ -9,8 +9,8 @@ pub use config::{OVERHEAD_IPV4, OVERHEAD_IPV6, PipeConfig, RateStep};
 pub use faults::Bursts;
 pub use schedule::{Change, Step};
 
-use crate::link::{Corruption, Delivery, DropReason, Fate, Link, Occupancy, Offer};
-use crate::queue::{Codel, Discipline, Leaving, Queued, Red, RedVerdict};
+use crate::link::{Corruption, Decision, Delivery, DropReason, Fate, Link, Occupancy, Offer};
+use crate::queue::{Deciding, Discipline, Leaving, Queued, Red, RedVerdict};
 use crate::random::Random;
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Ecn, Instant};
@@ -61,9 +61,10 @@ pub struct Pipe {
     loss: Track<f64>,
     up: Track<bool>,
     red: Option<Red>,
-    codel: Option<Codel>,
-    /// What CoDel has decided and nobody has asked for yet.
-    decided: VecDeque<Leaving>,
+    /// What waits, if that is decided about when its service would begin.
+    deciding: Option<Deciding>,
+    /// What it has decided and nobody has asked for yet: about which packet ([`Decision::place`]), and what.
+    decided: VecDeque<(usize, Leaving)>,
     /// Whether the line is in a bad spell ([`Bursts`]).
     bad: bool,
     plain: Option<Plain>,
@@ -74,7 +75,7 @@ pub struct Pipe {
 impl Pipe {
     /// A pipe that draws its faults from `random`.
     #[must_use]
-    pub fn new(mut config: PipeConfig, random: Random) -> Self {
+    pub fn new(mut config: PipeConfig, mut random: Random) -> Self {
         config.partitions.sort_unstable();
         config.rate_steps.sort_unstable_by_key(|step| step.at);
         let schedule = &config.schedule;
@@ -100,10 +101,7 @@ impl Pipe {
                 Discipline::Red(red) => Some(Red::new(red.clone())),
                 _ => None,
             },
-            codel: match &config.discipline {
-                Discipline::Codel(codel) => Some(Codel::new(codel.clone())),
-                _ => None,
-            },
+            deciding: Deciding::new(&config.discipline, || random.next_u64()),
             decided: VecDeque::new(),
             bad: false,
             plain: None,
@@ -320,15 +318,29 @@ impl Pipe {
             && total.bytes.saturating_add(bytes) <= self.config.queue_bytes
     }
 
+    /// Whether there is room for a packet, or what waits can be dropped for it.
+    fn makes_room(&mut self, bytes: u64) -> bool {
+        loop {
+            let total = self.waiting(self.now);
+            if self.has_room(total, bytes) {
+                return true;
+            }
+            let Some(deciding) = &mut self.deciding else { return false };
+            deciding.overflow(|place, leaving| self.decided.push_back((place, leaving)));
+            if deciding.total().0 == total.packets {
+                return false;
+            }
+        }
+    }
+
     /// Under CoDel: a packet joins the queue, and leaves it at once if the line is free.
-    fn enqueue(&mut self, bytes: u64, ecn: Ecn) -> Fate {
+    fn enqueue(&mut self, bytes: u64, packet: &Offer) -> Fate {
         let (now, queues) = (self.now, self.decides_at().is_some() || self.idle_at > self.now);
-        let total = self.waiting(now);
-        if queues && !self.has_room(total, bytes) {
+        if queues && !self.makes_room(bytes) {
             return Fate::Dropped(DropReason::QueueFull);
         }
-        if let Some(codel) = &mut self.codel {
-            codel.enqueue(Queued { since: now, bytes, ecn });
+        if let Some(deciding) = &mut self.deciding {
+            deciding.enqueue(packet.flow, Queued { since: now, bytes, ecn: packet.ecn });
         }
         if queues {
             return Fate::Queued;
@@ -336,15 +348,15 @@ impl Pipe {
         if self.idle_at < now {
             (self.idle_at, self.carry) = (now, 0);
         }
-        self.decide(now).unwrap_or(Fate::Queued)
+        self.decide(now).map_or(Fate::Queued, |decision| decision.fate)
     }
 
-    /// Lets CoDel decide if the line is free.
+    /// Lets the queue decide if the line is free.
     fn dequeue(&mut self) {
         if self.idle_at <= self.now
-            && let Some(codel) = &mut self.codel
+            && let Some(deciding) = &mut self.deciding
         {
-            codel.dequeue(self.idle_at, |leaving| self.decided.push_back(leaving));
+            deciding.dequeue(self.idle_at, |place, leaving| self.decided.push_back((place, leaving)));
         }
     }
 
@@ -416,8 +428,8 @@ impl Link for Pipe {
         if self.config.mtu.is_some_and(|mtu| bytes > mtu as u64) {
             return Fate::Dropped(DropReason::TooLarge);
         }
-        if self.codel.is_some() {
-            return self.enqueue(bytes, packet.ecn);
+        if self.deciding.is_some() {
+            return self.enqueue(bytes, packet);
         }
         let verdict = self.managed(bytes, packet.ecn);
         let begins = self.idle_at.max(now);
@@ -447,9 +459,9 @@ impl Link for Pipe {
     }
 
     fn waiting(&self, now: Instant) -> Occupancy {
-        if let Some(codel) = &self.codel {
-            let packets = codel.len();
-            return Occupancy { packets, bytes: codel.bytes(), deliveries: packets as u64 };
+        if let Some(deciding) = &self.deciding {
+            let (packets, bytes) = deciding.total();
+            return Occupancy { packets, bytes, deliveries: packets as u64 };
         }
         if self.waiting.front().is_none_or(|first| first.begins > now) {
             return self.total;
@@ -477,17 +489,19 @@ impl Link for Pipe {
         if !self.decided.is_empty() {
             return Some(self.now);
         }
-        self.codel.as_ref().filter(|codel| !codel.is_empty()).map(|_| self.idle_at)
+        self.deciding.as_ref().filter(|deciding| deciding.total().0 > 0).map(|_| self.idle_at)
     }
 
-    fn decide(&mut self, now: Instant) -> Option<Fate> {
+    fn decide(&mut self, now: Instant) -> Option<Decision> {
         self.now = self.now.max(now);
         if self.decided.is_empty() {
             self.dequeue();
         }
-        Some(match self.decided.pop_front()? {
+        let (place, leaving) = self.decided.pop_front()?;
+        let fate = match leaving {
             Leaving::Dropped => Fate::Dropped(DropReason::Managed),
             Leaving::Served(packet) => self.serve(self.idle_at, packet.bytes, packet.ecn),
-        })
+        };
+        Some(Decision { place, fate })
     }
 }

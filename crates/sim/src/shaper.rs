@@ -4,9 +4,8 @@
 //! any help from the kernel.
 
 use crate::counters::Counters;
-use crate::link::{Delivery, DropReason, Fate, Link, Offer};
+use crate::link::{Decision, Delivery, DropReason, Fate, Link, Offer};
 use crate::pipe::{Pipe, PipeConfig};
-use crate::queue::Discipline;
 use crate::random::Random;
 use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit};
 use core::net::SocketAddr;
@@ -273,7 +272,8 @@ impl Shaper {
                 (self.lane(back, 1), FRONT, remote)
             }
         };
-        let offer = Offer { size: datagram.payload.len(), ecn: datagram.ecn };
+        // A lane is a client's own.
+        let offer = Offer { size: datagram.payload.len(), ecn: datagram.ecn, flow: 0 };
         let full = self.parcels.len() - self.free.len() + 2 > self.config.hold_packets
             || self.held_bytes + 2 * offer.size > self.config.hold_bytes;
         self.decide(now);
@@ -342,8 +342,7 @@ impl Shaper {
 
     /// Whether pipes may decide later than when a datagram comes.
     fn decides_later(&self) -> bool {
-        let later = |pipe: &PipeConfig| matches!(pipe.discipline, Discipline::Codel(_));
-        later(&self.config.up) || later(&self.config.down)
+        self.config.up.discipline.decides_later() || self.config.down.discipline.decides_later()
     }
 
     /// Lets the pipes decide about what they hold, as far as they can now.
@@ -354,8 +353,8 @@ impl Shaper {
         for lane in 0..self.lanes.len() {
             while let Some(place) = self.lanes.get_mut(lane)
                 && place.pipe.decides_at().is_some_and(|at| at <= now)
-                && let Some(fate) = place.pipe.decide(now)
-                && let Some((came, slot)) = place.queued.pop_front()
+                && let Some(Decision { place: which, fate }) = place.pipe.decide(now)
+                && let Some((came, slot)) = place.queued.remove(which)
             {
                 let ecn = self.parcels.get(slot).map_or(Ecn::NotEct, |parcel| parcel.ecn);
                 place.counters.note_fate(came, ecn, &fate);

@@ -83,7 +83,7 @@ Examples:
   byway lab up harp-t1 --set mbit=20 --set queue=100
 
 Every node becomes a host whose name resolves on all of them, every link what the plan says of it: rate, delay, queue, RED,
-CoDel, loss, jitter, and what changes over time, counted from now. Needs root, or a system with user namespaces.")]
+CoDel, FQ-CoDel, loss, jitter, and what changes over time, counted from now. Needs root, or a system with user namespaces.")]
 pub struct LabUp {
     /// A plan (a file that ends in .toml), an experiment or a topology by name
     #[arg(value_name = "PLAN|EXPERIMENT|TOPOLOGY")]

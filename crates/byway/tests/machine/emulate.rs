@@ -183,7 +183,7 @@ fn loss() -> Result<(), Failed> {
     let lost = |name: &str, packets: u64| {
         let config = PipeConfig { loss: 0.08, overhead: 0, ..PipeConfig::default() };
         let mut pipe = Pipe::new(config, Random::component(7, name));
-        let offer = Offer { size: 84, ecn: Ecn::NotEct };
+        let offer = Offer { size: 84, ecn: Ecn::NotEct, flow: 0 };
         (0..packets)
             .filter(|ms| matches!(pipe.offer(Instant::from_millis(*ms), &offer), Fate::Dropped(_)))
             .count()

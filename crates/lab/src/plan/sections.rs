@@ -9,11 +9,15 @@ use crate::setup::{
     Queue, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
 };
 use byway_control::{Choice, ChoiceError};
+use byway_sim::queue::FqCodelConfig;
 use byway_wire::Duration;
 use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 
 /// The most copies of one transfer.
 const MOST_COPIES: u32 = 10_000;
+/// The most queues of FQ-CoDel, and bytes of a turn.
+const MOST_QUEUES: u32 = 65_536;
+const MOST_QUANTUM: u32 = 1_000_000;
 
 /// What stands above the variants.
 pub(super) struct Top {
@@ -166,7 +170,10 @@ fn line(reader: &Reader<'_>) -> Result<LineSpec, Wrong> {
 }
 
 fn discipline(reader: &Reader<'_>) -> Result<Discipline, Wrong> {
-    let kind = reader.needed("kind", "\"red\" or \"codel\"", reader.text("kind")?)?;
+    let expected = "\"red\", \"codel\" or \"fq-codel\"";
+    let kind = reader.needed("kind", expected, reader.text("kind")?)?;
+    let target = || Ok(reader.time("target")?.unwrap_or(Duration::from_millis(5)));
+    let interval = || Ok(reader.time("interval")?.unwrap_or(Duration::from_millis(100)));
     match kind.as_str() {
         "red" => {
             let number = |key: &str, otherwise: f64| Ok(reader.number(key)?.unwrap_or(otherwise));
@@ -177,11 +184,23 @@ fn discipline(reader: &Reader<'_>) -> Result<Discipline, Wrong> {
             }
             Ok(Discipline::Red { min, max, max_p, weight, gentle: reader.truth("gentle")?.unwrap_or(true) })
         }
-        "codel" => Ok(Discipline::CoDel {
-            target: reader.time("target")?.unwrap_or(Duration::from_millis(5)),
-            interval: reader.time("interval")?.unwrap_or(Duration::from_millis(100)),
-        }),
-        other => reader.wrong("kind", format!("expected \"red\" or \"codel\", found {other:?}")),
+        "codel" => Ok(Discipline::CoDel { target: target()?, interval: interval()? }),
+        "fq-codel" => {
+            let usual = FqCodelConfig::default();
+            let quantum = reader.count("quantum", MOST_QUANTUM)?.unwrap_or(usual.quantum);
+            let queues = reader.count("queues", MOST_QUEUES)?;
+            if quantum == 0 || queues == Some(0) {
+                return reader
+                    .wrong("kind", "FQ-CoDel needs a quantum of at least 1 byte, and at least 1 queue");
+            }
+            Ok(Discipline::FqCodel {
+                target: target()?,
+                interval: interval()?,
+                quantum,
+                queues: queues.map_or(usual.queues, |queues| queues as usize),
+            })
+        }
+        other => reader.wrong("kind", format!("expected {expected}, found {other:?}")),
     }
 }
 

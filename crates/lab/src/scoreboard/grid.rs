@@ -10,6 +10,8 @@ pub enum Queueing {
     DropTail,
     /// CoDel, RFC 8289: 5 ms and 100 ms.
     Codel,
+    /// FQ-CoDel, RFC 8290, with the same.
+    FqCodel,
     /// RED, gentle, thresholds at a sixth and a half of the queue.
     Red,
 }
@@ -168,6 +170,7 @@ impl fmt::Display for Line {
         match self.queueing {
             Queueing::DropTail => {}
             Queueing::Codel => write!(f, "-codel")?,
+            Queueing::FqCodel => write!(f, "-fqcodel")?,
             Queueing::Red => write!(f, "-red")?,
         }
         if self.loss > 0 {
@@ -230,6 +233,8 @@ pub const LINES: &[Line] = &[
     tune(4, 50, 200).queueing(Queueing::Codel),
     judge(10, 20, 300).queueing(Queueing::Codel).quick(),
     tune(100, 20, 1000).queueing(Queueing::Codel),
+    tune(10, 40, 1000).queueing(Queueing::FqCodel),
+    judge(50, 20, 1000).queueing(Queueing::FqCodel),
     tune(10, 20, 50).queueing(Queueing::Red),
     judge(50, 40, 167).queueing(Queueing::Red),
     // Random loss.

@@ -31,6 +31,9 @@ const ACCESS: &str = "two paths have .95 of what one has; not traced yet";
 /// Several paths, and how near to full a law goes that lets queues drain.
 const DRAINED: &str =
     "each path leaves some hundredths of its line: one has .91 of 10 Mbit/s, and several have .89";
+/// Where each flow has a queue of its own.
+const FAIR: &str =
+    "a call waits for the turns of eight others, whatever they do: p90 1.12, and 1.10 beside CUBIC";
 /// Beside rivals.
 const RIVALS: &str = "of eight beside calls, harp-adaptive and hir harm less and use more; not traced yet";
 
@@ -86,6 +89,7 @@ pub const KNOWN: &[Known] = &[
     known("loss", "10m-100ms-83p-loss.5/", LOSS),
     known("cubic", "300m-20ms-100p/", SHORT),
     known("cubic", "10m-100ms-83p-loss.5/", LOSS),
+    known("cubic", "10m-40ms-1000p-fqcodel/call/8", FAIR),
     known("undominated", "", RIVALS),
 ];
 

@@ -176,6 +176,7 @@ fn network(line: &Line, stop: u32, text: &mut String) {
     let discipline = match line.queueing {
         Queueing::DropTail => String::new(),
         Queueing::Codel => "discipline = { kind = \"codel\" }\n".into(),
+        Queueing::FqCodel => "discipline = { kind = \"fq-codel\" }\n".into(),
         Queueing::Red => {
             let (min, max) = (line.queue.div_ceil(6), line.queue.div_ceil(2));
             format!("discipline = {{ kind = \"red\", min = {min}, max = {max} }}\n")

@@ -1,7 +1,7 @@
 //! What a plan may say, and what is said about one that may not.
 
 use byway_lab::plan::{Mode, Overrides, Plan};
-use byway_lab::setup::{Arrivals, Carrier, Changed, Demand, End, Queue, Sizes, Way};
+use byway_lab::setup::{Arrivals, Carrier, Changed, Demand, Discipline, End, Queue, Sizes, Way};
 use byway_wire::Duration;
 
 const PLAN: &str = r#"
@@ -166,6 +166,28 @@ paths = "$who.paths"
     assert_eq!((paths, rates), (vec![1, 2], vec![Some(2_000_000), Some(3_000_000)]));
     assert_eq!(plan.axes[0].labels, ["reno", "background"]);
     assert!(refused(&source.replace("$who.paths", "$who.path")).1.contains("has no `path`"));
+}
+
+#[test]
+fn a_queue_may_be_fair() {
+    let of = |keys: &str| {
+        PLAN.replacen("loss = \"0.1 %\"", &format!("discipline = {{ kind = \"fq-codel\"{keys} }}"), 1)
+    };
+    let discipline = |keys| read(&of(keys)).variants[0].network.links[0].spec.discipline;
+    let fair = |target, quantum, queues| {
+        Some(Discipline::FqCodel {
+            target: Duration::from_millis(target),
+            interval: Duration::from_millis(100),
+            quantum,
+            queues,
+        })
+    };
+    assert_eq!(discipline(""), fair(5, 1_514, 1_024));
+    assert_eq!(discipline(", target = \"8 ms\", quantum = 300, queues = 1"), fair(8, 300, 1));
+    for (keys, what) in [(", queues = 0", "at least 1 queue"), (", flows = 5", "unknown key `flows`")] {
+        let (_, said) = refused(&of(keys));
+        assert!(said.contains(what), "{said}");
+    }
 }
 
 #[test]

@@ -103,6 +103,11 @@ impl Codel {
         self.queue.push_back(packet);
     }
 
+    /// The packet that came first leaves, since there is no room for more.
+    pub(super) fn drop_first(&mut self) {
+        self.bytes -= self.queue.pop_front().map_or(0, |packet| packet.bytes);
+    }
+
     /// The line is free: tells `leaving` of each packet that leaves the queue, in its order, down to the one that is
     /// served, if any is left. Section 5.5 of the RFC, with marks as section 3 allows them.
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(Leaving)) {

@@ -5,7 +5,7 @@ use super::events::{Event, Events, Flight, Subject};
 use super::trace::Trace;
 use super::watch::{LinkEvent, LinkFact, Observer};
 use crate::counters::Counters;
-use crate::link::{Delivery, DropReason, Fate, Link, Occupancy, Offer};
+use crate::link::{Decision, Delivery, DropReason, Fate, Link, Occupancy, Offer, flow};
 use crate::pipe::Pipe;
 use byway_wire::{Ecn, Instant};
 use core::any::Any;
@@ -91,7 +91,7 @@ impl Body {
         }
     }
 
-    fn decide(&mut self, now: Instant) -> Option<Fate> {
+    fn decide(&mut self, now: Instant) -> Option<Decision> {
         match self {
             Self::Pipe(pipe) => pipe.decide(now),
             Self::Other(link) => link.decide(now),
@@ -403,7 +403,8 @@ impl Network {
     fn offer_to_any(&mut self, id: u32, flight: Flight) {
         let now = flight.at;
         let edge = &mut self.edges[id as usize];
-        let offer = Offer { size: flight.size as usize, ecn: flight.ecn };
+        let Parcel { from, to, .. } = self.parcels[flight.slot as usize];
+        let offer = Offer { size: flight.size as usize, ecn: flight.ecn, flow: flow(from, to) };
         let fate = edge.body.offer(now, &offer);
         edge.books.note(now, &offer, &fate);
         let (waiting, bound) = (edge.body.waiting(now), edge.body.bound());
@@ -556,8 +557,8 @@ impl Network {
         self.edges[id as usize].decision = None;
         while self.edges[id as usize].body.decides_at().is_some_and(|at| at <= now) {
             let edge = &mut self.edges[id as usize];
-            let Some(fate) = edge.body.decide(now) else { break };
-            let Some(flight) = edge.held.pop_front() else {
+            let Some(Decision { place, fate }) = edge.body.decide(now) else { break };
+            let Some(flight) = edge.held.remove(place) else {
                 panic!("law broken: link {} decides about a packet that it does not hold", edge.name)
             };
             assert!(fate != Fate::Queued, "law broken: link {} does not decide", edge.name);

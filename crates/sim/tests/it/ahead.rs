@@ -1,7 +1,7 @@
 //! Saving events changes nothing: the same arrivals at the same times in the same order, the same books, the same trace.
 
 use crate::common::address;
-use byway_sim::queue::{CodelConfig, RedConfig};
+use byway_sim::queue::{CodelConfig, FqCodelConfig, RedConfig};
 use byway_sim::{Counters, Discipline, LinkId, PipeConfig, World};
 use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use proptest::prelude::*;
@@ -139,6 +139,9 @@ fn line() -> impl Strategy<Value = PipeConfig> {
                 ..CodelConfig::default()
             })),
             5 => pipe.discipline(Discipline::Red(RedConfig { weight: 0.1, ..RedConfig::new(2.0, 10.0) })),
+            6 => {
+                pipe.discipline(Discipline::FqCodel(FqCodelConfig { queues: 4, ..FqCodelConfig::default() }))
+            }
             _ => pipe,
         }
     })

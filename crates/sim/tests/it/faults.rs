@@ -13,7 +13,7 @@ fn at(millis: u64) -> Instant {
 
 fn offer(pipe: &mut Pipe, now: Instant) -> Fate {
     // 1 000 bytes with headers.
-    pipe.offer(now, &Offer { size: 972, ecn: Ecn::NotEct })
+    pipe.offer(now, &Offer { size: 972, ecn: Ecn::NotEct, flow: 0 })
 }
 
 fn delay(pipe: &mut Pipe, millis: u64) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! What can be seen of a world, CoDel in a world, crashes, and that nothing depends on who looks or on the build.
 
 use crate::common::{Flood, Ping, address};
-use byway_sim::queue::{CodelConfig, RedConfig};
+use byway_sim::queue::{CodelConfig, FqCodelConfig, RedConfig};
 use byway_sim::{Discipline, DropReason, LinkEvent, LinkFact, PipeConfig, Way, World};
 use byway_wire::{Duration, Ecn, Instant};
 use std::cell::RefCell;
@@ -36,11 +36,12 @@ fn shared(discipline: Discipline, watch: bool) -> (World, byway_sim::LinkId, Rc<
     (world, bottleneck, facts)
 }
 
-fn disciplines() -> [Discipline; 3] {
+fn disciplines() -> [Discipline; 4] {
     [
         Discipline::DropTail,
         Discipline::Red(RedConfig { ecn: true, ..RedConfig::new(10.0, 30.0) }),
         Discipline::Codel(CodelConfig::default()),
+        Discipline::FqCodel(FqCodelConfig::default()),
     ]
 }
 
@@ -76,7 +77,7 @@ fn an_observer_sees_what_the_books_say_and_changes_nothing() {
 
 #[test]
 fn codel_holds_the_delay_near_its_target_where_drop_tail_fills_the_queue() {
-    let [tail, _, codel] = disciplines().map(|discipline| {
+    let [tail, _, codel, _] = disciplines().map(|discipline| {
         let (mut world, bottleneck, _) = shared(discipline, false);
         world.run_until(at(20_000));
         let books = world.counters(bottleneck);
@@ -88,6 +89,23 @@ fn codel_holds_the_delay_near_its_target_where_drop_tail_fills_the_queue() {
     assert!(codel.0 < 60_000 && codel.2 > 400, "{codel:?}");
     // The line is never left idle for it.
     assert!(codel.1 + 120 > tail.1, "{codel:?} {tail:?}");
+}
+
+#[test]
+fn with_queues_of_their_own_a_slow_flow_loses_nothing_to_a_fast_one() {
+    let [_, _, one, fair] = disciplines().map(|discipline| {
+        let (mut world, bottleneck, facts) = shared(discipline, true);
+        world.run_until(at(20_000));
+        let facts = facts.borrow();
+        let lost = |fact: &&LinkFact| {
+            fact.from == address(1, 1)
+                && matches!(fact.event, LinkEvent::Dropped(DropReason::QueueFull | DropReason::Managed))
+        };
+        (facts.iter().filter(lost).count(), world.counters(bottleneck).delivered)
+    });
+    assert!(one.0 > 5 && fair.0 == 0, "{one:?} {fair:?}");
+    // The line is never left idle for it.
+    assert!(fair.1 + 20 > one.1, "{fair:?} {one:?}");
 }
 
 #[test]
@@ -146,5 +164,13 @@ fn the_trace_is_the_same_in_every_build_and_on_every_machine() {
         world.trace()
     });
     // Written down once; it changes only with what links do.
-    assert_eq!(found, [18_093_096_307_673_673_679, 17_416_677_811_699_065_185, 4_274_558_339_762_619_592]);
+    assert_eq!(
+        found,
+        [
+            18_093_096_307_673_673_679,
+            17_416_677_811_699_065_185,
+            4_274_558_339_762_619_592,
+            17_078_226_824_830_948_584
+        ]
+    );
 }

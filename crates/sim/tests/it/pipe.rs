@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const MS: Duration = Duration::from_millis(1);
 
 fn offer(size: usize) -> Offer {
-    Offer { size, ecn: Ecn::NotEct }
+    Offer { size, ecn: Ecn::NotEct, flow: 0 }
 }
 
 fn pipe(config: PipeConfig) -> Pipe {
@@ -105,7 +105,7 @@ fn packets_beyond_the_mtu_and_within_a_partition_are_dropped() {
 fn only_ecn_capable_packets_that_meet_a_queue_are_marked() {
     let mut pipe = pipe(PipeConfig::new(8_000_000, Duration::ZERO).mark_above(2));
     let marks: Vec<Ecn> = [Ecn::Ect0, Ecn::Ect0, Ecn::Ect0, Ecn::Ect0, Ecn::NotEct, Ecn::Ect1]
-        .map(|ecn| delivery(pipe.offer(Instant::ZERO, &Offer { size: 972, ecn })).ecn)
+        .map(|ecn| delivery(pipe.offer(Instant::ZERO, &Offer { size: 972, ecn, flow: 0 })).ecn)
         .to_vec();
     assert_eq!(marks, [Ecn::Ect0, Ecn::Ect0, Ecn::Ect0, Ecn::Ce, Ecn::NotEct, Ecn::Ce]);
 }
