@@ -2,9 +2,12 @@
 
 use plotters::prelude::*;
 use plotters::series::LineSeries;
+use std::ops::Range;
 
 /// Width and height of a figure in pixels.
 const SIZE: (u32, u32) = (860, 400);
+/// Height of a panel beneath the first.
+const BELOW: u32 = 230;
 /// Colours that people who see colours differently tell apart (Okabe and Ito).
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
@@ -97,65 +100,120 @@ fn tick(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Lines over a common x axis. What is missing or not finite is left out.
+/// Lines with one y axis.
+#[derive(Clone, Copy, Debug)]
+pub struct Panel<'a> {
+    /// What the y axis is, with its unit.
+    pub y: &'a str,
+    /// Lines.
+    pub lines: &'a [Line],
+}
+
+impl Panel<'_> {
+    /// What is missing or not finite is left out.
+    fn points(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.lines.iter().flat_map(|line| finite(&line.points))
+    }
+}
+
+fn finite(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
+    points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
+}
+
+/// Lines over a common x axis.
 ///
 /// # Errors
 /// If there is no point, or the backend cannot draw.
 pub fn lines(title: &str, x: &str, y: &str, series: &[Line]) -> Result<String, DrawError> {
+    panels(title, x, &[Panel { y, lines: series }])
+}
+
+/// Panels one beneath the other, over a common x axis. The first one is the highest.
+///
+/// # Errors
+/// If a panel has no point, or the backend cannot draw.
+pub fn panels(title: &str, x: &str, panels: &[Panel<'_>]) -> Result<String, DrawError> {
     let wrong = failed(title);
-    let points =
-        || series.iter().flat_map(|line| &line.points).filter(|(x, y)| x.is_finite() && y.is_finite());
-    if points().next().is_none() {
+    if panels.is_empty() || panels.iter().any(|panel| panel.points().next().is_none()) {
         return Err(wrong("there is nothing to show".into()));
     }
+    let points = || panels.iter().flat_map(Panel::points);
     let left = points().map(|point| point.0).fold(f64::INFINITY, f64::min).min(0.0);
     let right = points().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
     let right = if right > left { right } else { left + 1.0 };
-    let low = points().map(|point| point.1).fold(0.0, f64::min);
-    let top = ceiling(points().map(|point| point.1).fold(0.0, f64::max));
+    let below = panels.len() as u32 - 1;
     let mut svg = String::new();
     {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, (SIZE.0, SIZE.1 + BELOW * below)).into_drawing_area();
         area.fill(&WHITE).map_err(|error| wrong(error.to_string()))?;
-        let (plot, legend) = area.split_horizontally(SIZE.0 as i32 - LEGEND);
-        let mut chart = ChartBuilder::on(&plot)
-            .caption(title, ("sans-serif", 17).into_font().color(&INK))
-            .margin(10)
-            .x_label_area_size(42)
-            .y_label_area_size(58)
-            .build_cartesian_2d(left..right, low..top)
-            .map_err(|error| wrong(error.to_string()))?;
-        chart
-            .configure_mesh()
-            .x_desc(x)
-            .y_desc(y)
-            .x_label_formatter(&|value| tick(*value))
-            .y_label_formatter(&|value| tick(*value))
-            .label_style(("sans-serif", 12).into_font().color(&INK))
-            .axis_desc_style(("sans-serif", 13).into_font().color(&INK))
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(INK)
-            .draw()
-            .map_err(|error| wrong(error.to_string()))?;
-        for (index, line) in series.iter().enumerate() {
-            let finite = line.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite());
-            chart
-                .draw_series(LineSeries::new(finite, colour(index).stroke_width(2)))
-                .map_err(|error| wrong(error.to_string()))?;
-            // Few points are marked, so that one alone is seen too.
-            if line.points.len() <= 24 {
-                let finite = line.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite());
-                chart
-                    .draw_series(finite.map(|point| Circle::new(point, 3, colour(index).filled())))
-                    .map_err(|error| wrong(error.to_string()))?;
-            }
+        let (mut rest, mut drawn) = (area.clone(), 0);
+        for (index, panel) in panels.iter().enumerate() {
+            let here = if index as u32 == below {
+                rest.clone()
+            } else {
+                let height = if index == 0 { SIZE.1 } else { BELOW };
+                let (here, others) = rest.split_vertically(height as i32);
+                rest = others;
+                here
+            };
+            let title = (index == 0).then_some(title);
+            let x = if index as u32 == below { x } else { "" };
+            draw_panel(&here, title, (x, left..right), panel, drawn).map_err(&wrong)?;
+            drawn += panel.lines.len();
         }
-        let names: Vec<&str> = series.iter().map(|line| line.name.as_str()).collect();
-        draw_legend(&legend, &names).map_err(wrong)?;
         area.present().map_err(|error| failed(title)(error.to_string()))?;
     }
     Ok(svg)
+}
+
+/// A panel, in whose figure so many lines have been `drawn` before.
+fn draw_panel(
+    area: &Area<'_>,
+    title: Option<&str>,
+    (x, across): (&str, Range<f64>),
+    panel: &Panel<'_>,
+    drawn: usize,
+) -> Result<(), String> {
+    let low = panel.points().map(|point| point.1).fold(0.0, f64::min);
+    let top = ceiling(panel.points().map(|point| point.1).fold(0.0, f64::max));
+    let (plot, legend) = area.split_horizontally(SIZE.0 as i32 - LEGEND);
+    let mut builder = ChartBuilder::on(&plot);
+    if let Some(title) = title {
+        builder.caption(title, ("sans-serif", 17).into_font().color(&INK));
+    }
+    let mut chart = builder
+        .margin(10)
+        .x_label_area_size(if x.is_empty() { 22 } else { 42 })
+        .y_label_area_size(58)
+        .build_cartesian_2d(across, low..top)
+        .map_err(|error| error.to_string())?;
+    chart
+        .configure_mesh()
+        .x_desc(x)
+        .y_desc(panel.y)
+        .x_label_formatter(&|value| tick(*value))
+        .y_label_formatter(&|value| tick(*value))
+        .label_style(("sans-serif", 12).into_font().color(&INK))
+        .axis_desc_style(("sans-serif", 13).into_font().color(&INK))
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(INK)
+        .draw()
+        .map_err(|error| error.to_string())?;
+    for (index, line) in panel.lines.iter().enumerate() {
+        let colour = colour(drawn + index);
+        chart
+            .draw_series(LineSeries::new(finite(&line.points), colour.stroke_width(2)))
+            .map_err(|error| error.to_string())?;
+        // Few points are marked, so that one alone is seen too.
+        if line.points.len() <= 24 {
+            chart
+                .draw_series(finite(&line.points).map(|point| Circle::new(point, 3, colour.filled())))
+                .map_err(|error| error.to_string())?;
+        }
+    }
+    let names: Vec<&str> = panel.lines.iter().map(|line| line.name.as_str()).collect();
+    draw_legend(&legend, &names, drawn)
 }
 
 /// Groups of bars, one group a category, with intervals.
@@ -230,7 +288,7 @@ pub fn bars(
             }
         }
         let names: Vec<&str> = series.iter().map(|bars| bars.name.as_str()).collect();
-        draw_legend(&legend, &names).map_err(wrong)?;
+        draw_legend(&legend, &names, 0).map_err(wrong)?;
         area.present().map_err(|error| failed(title)(error.to_string()))?;
     }
     Ok(svg)
@@ -238,10 +296,11 @@ pub fn bars(
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
-fn draw_legend(area: &Area<'_>, names: &[&str]) -> Result<(), String> {
+/// Names beside their colours, of which the first is the `first` of the figure.
+fn draw_legend(area: &Area<'_>, names: &[&str], first: usize) -> Result<(), String> {
     for (index, name) in names.iter().enumerate() {
         let y = 46 + 19 * index as i32;
-        area.draw(&PathElement::new(vec![(4, y), (24, y)], colour(index).stroke_width(3)))
+        area.draw(&PathElement::new(vec![(4, y), (24, y)], colour(first + index).stroke_width(3)))
             .map_err(|error| error.to_string())?;
         area.draw(&Text::new(short(name), (30, y - 7), ("sans-serif", 12).into_font().color(&INK)))
             .map_err(|error| error.to_string())?;
@@ -273,6 +332,20 @@ mod tests {
         }
         assert!(!svg.contains("NaN"));
         assert!(lines("Nothing", "x", "y", &[]).is_err());
+    }
+
+    #[test]
+    fn a_panel_stands_beneath_another_with_colours_of_its_own() {
+        let line = |name: &str, top| [Line { name: name.into(), points: vec![(0.0, 0.0), (2.0, top)] }];
+        let (rate, queue) = (line("rate", 10.0), line("queue", 30.0));
+        let both = [Panel { y: "Mbit/s", lines: &rate }, Panel { y: "ms", lines: &queue }];
+        let svg = panels("Trace", "time (s)", &both).expect("a figure");
+        for text in [">\nrate", ">\nqueue", "Mbit/s", ">\nms", "#0072B2", "#D55E00"] {
+            assert!(svg.contains(text), "{text}: {svg}");
+        }
+        let [first, second] = [">\nMbit/s", ">\nms"].map(|text| svg.find(text));
+        assert!(first < second && svg.matches("time (s)").count() == 1);
+        assert!(panels("Nothing", "x", &[both[0], Panel { y: "ms", lines: &[] }]).is_err());
     }
 
     #[test]

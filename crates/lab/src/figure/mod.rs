@@ -3,8 +3,8 @@
 pub mod chart;
 pub mod measured;
 
-use crate::record::{PathRecord, Record};
-use chart::{DrawError, Line};
+use crate::record::{LinkRecord, PathRecord, Record, RequestRecord, TransferRecord};
+use chart::{DrawError, Line, Panel};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -46,6 +46,8 @@ pub enum Kind {
     Rtt,
     /// Queue of links over time.
     Queue,
+    /// Rates of transfers and requests over time, and beneath them the queues of links in milliseconds.
+    Trace,
     /// Share of each path over time.
     Share,
     /// Distribution of request times.
@@ -60,6 +62,12 @@ pub enum Kind {
 const MOST_SERIES: usize = 12;
 /// The most points of one line: more are not seen.
 const MOST_POINTS: usize = 600;
+/// Seconds over which rates are taken: less shows packets.
+const BIN: f64 = 0.5;
+/// The same in a trace, where it is the reaction to a queue that is to be seen.
+const TRACE_BIN: f64 = 0.1;
+/// Bytes on the wire of the packets that a queue in milliseconds is taken to hold.
+const FULL_PACKET: f64 = 1500.0;
 
 /// Draws a figure over time or a distribution from `records`, which are in order of variant and seed.
 ///
@@ -74,14 +82,22 @@ pub fn draw(spec: &FigureSpec, records: &[Record]) -> Result<String, DrawError> 
         }
     }
     let several = seen.len() > 1;
-    let mut lines: Vec<Line> = Vec::new();
+    let (mut lines, mut beneath): (Vec<Line>, Vec<Line>) = Default::default();
     for record in seen {
         let suffix = if several { format!(" {}", free_labels(record, spec)) } else { String::new() };
-        lines.extend(
-            lines_of(spec, record).into_iter().map(|line| Line { name: line.name + &suffix, ..line }),
-        );
+        let named = |line: Line| Line { name: line.name + &suffix, ..line };
+        lines.extend(lines_of(spec, record).into_iter().map(named));
+        if spec.kind == Kind::Trace {
+            beneath.extend(queues(spec, record, packet_time).into_iter().map(named));
+        }
     }
     lines.truncate(MOST_SERIES);
+    if spec.kind == Kind::Trace {
+        beneath.truncate(MOST_SERIES);
+        let panels =
+            [Panel { y: "rate (Mbit/s)", lines: &lines }, Panel { y: "queue (ms)", lines: &beneath }];
+        return chart::panels(&spec.title, "time (s)", &panels);
+    }
     let (x, y) = match spec.kind {
         Kind::Goodput => ("time (s)", "goodput (Mbit/s)"),
         Kind::Paths => ("time (s)", "rate of the path (Mbit/s)"),
@@ -90,7 +106,7 @@ pub fn draw(spec: &FigureSpec, records: &[Record]) -> Result<String, DrawError> 
         Kind::Queue => ("time (s)", "queue (packets)"),
         Kind::Share => ("time (s)", "share of the transfer's bytes"),
         Kind::Cdf => ("completion time (s)", "share of requests"),
-        Kind::Measure | Kind::Bars => (spec.x.as_deref().unwrap_or(""), spec.unit.as_str()),
+        Kind::Trace | Kind::Measure | Kind::Bars => (spec.x.as_deref().unwrap_or(""), spec.unit.as_str()),
     };
     chart::lines(&spec.title, x, y, &lines)
 }
@@ -121,14 +137,24 @@ fn lines_of(spec: &FigureSpec, record: &Record) -> Vec<Line> {
             })
             .collect::<Vec<_>>()
     };
+    let goodput = |bin| {
+        let line = move |transfer: &TransferRecord| Line {
+            name: transfer.name.clone(),
+            points: rates(&transfer.received, record.sample, bin),
+        };
+        transfers().map(line)
+    };
     match spec.kind {
-        Kind::Goodput => transfers()
-            .map(|transfer| Line {
-                name: transfer.name.clone(),
-                points: rates(&transfer.received, record.sample),
-            })
-            .collect(),
-        Kind::Paths => paths(&|path| rates(&path.acked, record.sample)),
+        Kind::Goodput => goodput(BIN).collect(),
+        Kind::Trace => {
+            let requests = record.requests.iter().filter(|requests| wanted(&requests.name, &requests.name));
+            let requests = requests.map(|requests| Line {
+                name: requests.name.clone(),
+                points: rate_of(&requests.list, record.duration, TRACE_BIN),
+            });
+            goodput(TRACE_BIN).chain(requests).collect()
+        }
+        Kind::Paths => paths(&|path| rates(&path.acked, record.sample, BIN)),
         Kind::Window => {
             paths(&|path| samples(path.window.iter().map(|&value| f64::from(value)), record.sample))
         }
@@ -137,16 +163,7 @@ fn lines_of(spec: &FigureSpec, record: &Record) -> Vec<Line> {
             known.into_iter().filter(|(_, rtt)| *rtt > 0.0).collect()
         }),
         Kind::Share => transfers().flat_map(|transfer| shares(&transfer.paths, record.sample)).collect(),
-        Kind::Queue => record
-            .links
-            .iter()
-            .map(|link| (format!("{}>{}", link.from, link.to), link))
-            .filter(|(name, _)| wanted(name, name))
-            .map(|(name, link)| Line {
-                name,
-                points: samples(link.queue.iter().map(|&packets| f64::from(packets)), record.sample),
-            })
-            .collect(),
+        Kind::Queue => queues(spec, record, |_| 1.0),
         Kind::Cdf => record
             .requests
             .iter()
@@ -158,6 +175,39 @@ fn lines_of(spec: &FigureSpec, record: &Record) -> Vec<Line> {
             .collect(),
         Kind::Measure | Kind::Bars => Vec::new(),
     }
+}
+
+/// A line for each link that is wanted: its queue, a packet counting `unit` of the link.
+fn queues(spec: &FigureSpec, record: &Record, unit: impl Fn(&LinkRecord) -> f64) -> Vec<Line> {
+    let all = record.links.iter().map(|link| (format!("{}>{}", link.from, link.to), link));
+    let wanted = all.filter(|(name, _)| spec.of.is_empty() || spec.of.contains(name));
+    wanted
+        .map(|(name, link)| {
+            let unit = unit(link);
+            let queue = link.queue.iter().map(|&packets| f64::from(packets) * unit);
+            Line { name, points: samples(queue, record.sample) }
+        })
+        .collect()
+}
+
+/// Milliseconds that a full packet takes on a link, by its rate at the start.
+fn packet_time(link: &LinkRecord) -> f64 {
+    if link.rate == 0 { 0.0 } else { FULL_PACKET * 8e3 / link.rate as f64 }
+}
+
+/// Mbit/s of requests over bins of so many seconds: a request's bytes come evenly from its beginning to its end.
+fn rate_of(requests: &[RequestRecord], duration: f64, bin: f64) -> Vec<(f64, f64)> {
+    let mut bits = vec![0.0; libm::ceil(duration / bin).max(0.0) as usize];
+    for request in requests {
+        let (Some(began), Some(took)) = (request.began, request.took) else { continue };
+        let rate = request.size as f64 * 8.0 / took.max(1e-6);
+        let (from, until) = (libm::floor(began / bin) as usize, libm::ceil((began + took) / bin) as usize);
+        for (index, bits) in bits.iter_mut().enumerate().take(until).skip(from) {
+            let [start, end] = [index, index + 1].map(|edge| edge as f64 * bin);
+            *bits += rate * (end.min(began + took) - start.max(began)).max(0.0);
+        }
+    }
+    bits.iter().enumerate().map(|(index, bits)| ((index as f64 + 0.5) * bin, bits / bin / 1e6)).collect()
 }
 
 /// Samples as points, at most [`MOST_POINTS`] of them, each the mean of its bin.
@@ -173,9 +223,9 @@ fn samples(values: impl ExactSizeIterator<Item = f64>, every: f64) -> Vec<(f64, 
         .collect()
 }
 
-/// Mbit/s between samples of cumulative bytes, over bins of at least half a second.
-fn rates(cumulative: &[u64], every: f64) -> Vec<(f64, f64)> {
-    let least = libm::ceil(0.5 / every.max(1e-6)) as usize;
+/// Mbit/s between samples of cumulative bytes, over bins of at least so many seconds.
+fn rates(cumulative: &[u64], every: f64, least: f64) -> Vec<(f64, f64)> {
+    let least = libm::ceil(least / every.max(1e-6)) as usize;
     let bin = cumulative.len().div_ceil(MOST_POINTS).max(least).max(1);
     let marks: Vec<u64> = cumulative.iter().copied().step_by(bin).collect();
     let seconds = bin as f64 * every;
@@ -194,7 +244,7 @@ fn rates(cumulative: &[u64], every: f64) -> Vec<(f64, f64)> {
 
 /// What part of a transfer each path carried, over bins of at least two seconds.
 fn shares(paths: &[PathRecord], every: f64) -> Vec<Line> {
-    let rates: Vec<_> = paths.iter().map(|path| rates(&path.acked, every)).collect();
+    let rates: Vec<_> = paths.iter().map(|path| rates(&path.acked, every, BIN)).collect();
     let total =
         |index: usize| -> f64 { rates.iter().filter_map(|rate| rate.get(index)).map(|point| point.1).sum() };
     paths
@@ -223,7 +273,7 @@ fn distribution(mut values: Vec<f64>) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{RequestRecord, RequestsRecord, TransferRecord};
+    use crate::record::RequestsRecord;
 
     fn record() -> Record {
         let path = |name: &str, rate: u64| PathRecord {
@@ -272,6 +322,40 @@ mod tests {
         assert!(relay.points.iter().all(|point| (point.1 - 0.2).abs() < 1e-9));
         let [requests] = lines_of(&spec(Kind::Cdf), &record).try_into().expect("one");
         assert_eq!(requests.points, [(1.0, 0.5), (2.0, 1.0)]);
+    }
+
+    #[test]
+    fn a_trace_has_rates_above_and_queues_in_milliseconds_beneath() {
+        let mut record = record();
+        record.duration = 4.0;
+        let queue = vec![5; 100];
+        record.links = vec![LinkRecord {
+            from: "S".into(),
+            to: "D".into(),
+            rate: 12_000_000,
+            queue,
+            ..LinkRecord::default()
+        }];
+        let [queue] = queues(&spec(Kind::Trace), &record, packet_time).try_into().expect("one");
+        assert!(queue.points.iter().all(|point| (point.1 - 5.0).abs() < 1e-9), "{queue:?}");
+        let lines = lines_of(&spec(Kind::Trace), &record);
+        assert_eq!(lines.iter().map(|line| line.name.as_str()).collect::<Vec<_>>(), ["t", "web"]);
+        let svg = draw(&spec(Kind::Trace), &[record]).expect("a figure");
+        for text in ["rate (Mbit/s)", "queue (ms)", "S&gt;D"] {
+            assert!(svg.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_a_rate_while_it_is_under_way() {
+        let one = RequestRecord { size: 10_000, began: Some(0.15), took: Some(0.2) };
+        let never = RequestRecord { size: 10_000, began: Some(0.1), took: None };
+        let rates: Vec<f64> = rate_of(&[one, never], 0.5, 0.1).into_iter().map(|(_, rate)| rate).collect();
+        let expected = [0.0, 0.2, 0.4, 0.2, 0.0];
+        assert!(
+            rates.iter().zip(expected).all(|(rate, expected)| (rate - expected).abs() < 1e-9),
+            "{rates:?}"
+        );
     }
 
     #[test]
