@@ -219,6 +219,8 @@ pub enum Outcome {
     Scoreboard {
         /// Cells that have a row.
         cells: usize,
+        /// Of how many seeds figures are the median.
+        seeds: u64,
         /// Of those, the ones that were run now.
         ran: usize,
         /// Bounds that hold.

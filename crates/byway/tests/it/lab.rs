@@ -42,29 +42,31 @@ fn a_plan_with_figures_alone_still_has_a_table() {
 #[test]
 fn a_scoreboard_that_was_stopped_goes_on_where_it_was() {
     let place = Place::new();
-    let board = |laws: &str| {
+    let board = |laws: &str, seeds: &str| {
         let only = ["line=1m-60ms-10p", "beside=nobody", "transfers=1"].map(|only| ["--only", only]).concat();
-        let fixed = ["lab", "scoreboard", "--out", "board", "--jobs", "1", "--laws", laws];
+        let fixed = ["lab", "scoreboard", "--out", "board", "--jobs", "1", "--laws", laws, "--seeds", seeds];
         let run = place.run("here", &[&fixed, only.as_slice()].concat());
         run.succeeded();
         (String::from_utf8(run.stdout).unwrap(), run.stderr)
     };
     let rows = || fs::read_to_string(place.path("board/rows.jsonl")).unwrap();
-    let (_, told) = board("cubic");
+    let (_, told) = board("cubic", "1");
     assert!(told.contains("1 cells, 0 of them are there already"), "{told}");
     let one = rows();
     // A second law, and a program that was killed while it wrote a row.
     fs::write(place.path("board/rows.jsonl"), one.clone() + &one[..one.len() / 2]).unwrap();
-    let (text, told) = board("cubic,nice");
+    let (text, told) = board("cubic,nice", "1");
     assert!(told.contains("2 cells, 1 of them are there already"), "{told}");
     assert!(text.contains("beside nobody") && text.contains("2 cells, 1 of them run"), "{text}");
     let two = rows();
     assert!(two.starts_with(&one) && two.lines().count() == 3, "{two}");
-    let (again, _) = board("cubic,nice");
+    let (again, _) = board("cubic,nice", "1");
     assert!(again.contains("2 cells, 0 of them run"), "{again}");
     assert_eq!(rows(), two);
     let table = fs::read_to_string(place.path("board/rows.csv")).unwrap();
     assert_eq!(table.lines().count(), 3, "{table}");
+    let (more, _) = board("cubic,nice", "3");
+    assert!(more.contains("6 cells, 4 of them run") && more.contains("medians of seeds 1 to 3"), "{more}");
     place.run("here", &["lab", "scoreboard", "--laws", "cubik"]).failed(2, "did you mean `cubic`");
     let none = place.run("here", &["lab", "scoreboard", "--only", "line=11m"]);
     assert!(none.stderr.contains("nothing in the grid is 11m"), "{}", none.stderr);

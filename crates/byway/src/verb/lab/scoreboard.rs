@@ -78,15 +78,17 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
     let missed = judged.iter().filter(|judged| !judged.holds()).count();
     let processor: f64 = rows.iter().map(|row| row.cpu_seconds).sum();
     output.answer_lines(&format!(
-        "{} cells, {done} of them run in {:.0} s (all took {processor:.0} s of a processor): {held} bounds hold, {} are known misses, {missed} are missed; rows are in {}",
+        "{} cells, {done} of them run in {:.0} s (all took {processor:.0} s of a processor), {}: {held} bounds hold, {} are known misses, {missed} are missed; rows are in {}",
         rows.len(),
         begun.elapsed().as_secs_f64(),
+        seeds(arguments),
         judged.len() - held - missed,
         store.file().display(),
     ))?;
     let exit = signals.stop().unwrap_or(if missed == 0 { Exit::Ok } else { Exit::Error });
     let outcome = Outcome::Scoreboard {
         cells: rows.len(),
+        seeds: arguments.seeds,
         ran: done,
         held,
         known: judged.iter().filter(|judged| is_known(judged)).count(),
@@ -118,8 +120,16 @@ fn selection(arguments: &LabScoreboard) -> Result<Selection> {
 /// What stands below the picture.
 fn below(arguments: &LabScoreboard, program: &Program) -> String {
     let form = if arguments.quick { "quick form" } else { "full form" };
-    let seeds = arguments.seeds;
-    format!("byway lab scoreboard, {form}, seeds 1 to {seeds}, {}, {}", program.commit, super::place::today())
+    let (seeds, today) = (seeds(arguments), super::place::today());
+    format!("byway lab scoreboard, {form}, {seeds}, {}, {today}", program.commit)
+}
+
+/// What figures are of.
+fn seeds(arguments: &LabScoreboard) -> String {
+    match arguments.seeds {
+        1 => "seed 1".to_owned(),
+        seeds => format!("medians of seeds 1 to {seeds}"),
+    }
 }
 
 /// How far it is.
