@@ -8,7 +8,7 @@ use core::fmt;
 pub enum Among {
     /// Not at all, but that they begin within a second.
     Alike,
-    /// The last begins [`LATE`] after the others.
+    /// The last begins `LATE` after the others.
     Late,
     /// The round-trip time of the last is so many times that of the others.
     Rtt(u32),

@@ -113,7 +113,7 @@ impl FqCodel {
         }
     }
 
-    /// There is no room for another packet: drops from the longest queue, half of it and at most [`BATCH`] packets, the oldest first.
+    /// There is no room for another packet: drops from the longest queue, half of it and at most `BATCH` packets, the oldest first.
     /// Tells `leaving` of each; the first argument is as in [`dequeue`](Self::dequeue).
     pub fn overflow(&mut self, mut leaving: impl FnMut(usize, Leaving)) {
         // The first of those that are equally long, in every build.

@@ -565,8 +565,7 @@ impl Network {
             edge.outstanding -= 1;
             edge.books.note_fate(flight.at, flight.ecn, &fate);
             if let (Fate::Dropped(reason), false) = (&fate, edge.observers.is_empty()) {
-                let event = LinkEvent::Dropped(*reason);
-                self.tell(now, id, &flight, event);
+                self.tell(now, id, &flight, LinkEvent::Dropped(*reason));
             }
             self.apply(now, id, flight, fate);
         }
