@@ -3,6 +3,7 @@
 use super::cell::Row;
 use super::grid::{Foreground, Scene};
 use super::known::KNOWN;
+use super::known_full::KNOWN_IN_FULL;
 use super::measure::Figures;
 use super::{PRODUCT, bounds};
 use std::collections::BTreeMap;
@@ -247,6 +248,7 @@ fn middle(seeds: &[Figures], foreground: Foreground) -> Figures {
 fn known(bound: &str, scene: &str) -> Option<&'static str> {
     KNOWN
         .iter()
+        .chain(KNOWN_IN_FULL)
         .find(|known| known.bound == bound && scene.starts_with(known.scene))
         .map(|known| known.reason)
 }
@@ -443,7 +445,7 @@ mod tests {
             assert!(scenes.iter().any(bound.of), "{}", bound.id);
             assert_eq!(bounds::BOUNDS.iter().filter(|other| other.id == bound.id).count(), 1);
         }
-        for known in KNOWN {
+        for known in KNOWN.iter().chain(KNOWN_IN_FULL) {
             let mut there = scenes.iter().filter(|scene| scene.to_string().starts_with(known.scene));
             let of = bounds::BOUNDS.iter().find(|bound| bound.id == known.bound);
             let whole = ["cubic", "undominated"].contains(&known.bound);

@@ -3,7 +3,7 @@
 //! * `grid`: lines, foregrounds, numbers of transfers, laws; a line or a law is one row of a table.
 //! * `cases`: scenes that are no cells of the grid, one a row.
 //! * `times` and `world`: a scene of them as a plan. `cell`: runs it, and makes a row of it. `measure`: what it says.
-//! * `bounds`: what is promised of the product; `known`: what is known to be missed; `judge`: holds the one against the other.
+//! * `bounds`: what is promised of the product; `known` and `known_full`: what is known to be missed; `judge`: holds the one against the other.
 //! * `selection`: which cells are wanted. `heat`: a picture of harm and use.
 
 pub mod bounds;
@@ -13,6 +13,7 @@ pub mod grid;
 pub mod heat;
 pub mod judge;
 pub mod known;
+pub mod known_full;
 pub mod measure;
 pub mod selection;
 mod times;
