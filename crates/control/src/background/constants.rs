@@ -22,11 +22,9 @@ pub(super) const RETURN: f64 = 0.25;
 pub(super) const THRESHOLD: Duration = Duration::from_millis(1);
 /// The same in packet times: two flows that collide wait one packet for each other, without a queue.
 pub(super) const PACKETS: f64 = 1.5;
-/// Jitter is measured by a quartile: the waits of one packet in so many. Of uniform jitter the quartile is this part of the whole.
-pub(super) const QUARTER: usize = 4;
 /// The greatest threshold under jitter. Requests on thin lines make queues of 10 ms and more, which must not pass for jitter.
 pub(super) const JITTER: Duration = Duration::from_millis(8);
-/// Packets over which jitter is measured: the quartile of 32 is known within a fifth.
+/// The latest packets that are looked at for growth: what one sends in `LOOK` at 40 Mbit/s. So slowly jitter rises, too, in measurements.
 pub(super) const RING: usize = 32;
 
 // Whose queue it is.
@@ -61,8 +59,10 @@ pub(super) const BELIEVE: f64 = 2.0;
 
 // Window, start, losses.
 
-/// Bytes in flight over pace times least RTT. ACKs come once in a quarter RTT; the rest is for jitter.
+/// Bytes in flight over pace times least RTT: the round trip, the wait for an ACK, and a slack for jitter.
 pub(super) const CAP: f64 = 1.4;
+/// ACKs come once in such a part of the RTT.
+pub(super) const ACKS: f64 = 0.25;
 /// The least rate in packets per second: a path at it costs 1.2 % of 1 Mbit/s.
 pub(super) const FLOOR: f64 = 1.0;
 /// The rate of the start in packets per second: 2.4 Mbit/s, the ten packets of RFC 6928 in 50 ms.

@@ -1,10 +1,13 @@
 //! What one path's delays tell: how long packets waited, and how fast that grew.
 
-use super::constants::{BETA, JITTER, LOOK, NEARLY, OWN, QUARTER, RING, THRESHOLD};
+use super::constants::{BETA, JITTER, LOOK, NEARLY, OWN, RING, THRESHOLD};
 use crate::Delay;
 use crate::detector::{Base, Leap, Line, Spacing};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
+
+/// The median is taken over so many packets: two rows.
+const SOME: usize = 2 * OWN as usize;
 
 /// How one packet fared.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +36,12 @@ pub(super) struct Sense {
     latest: Option<(Instant, i64)>,
     /// When the latest packets were sent and what they waited, the latest first.
     recent: [(Instant, i64); RING],
+    /// Delays of the latest packets that were sent at least [`LOOK`] apart, when the latest was, and how many there were in all.
+    apart: [i64; SOME],
+    apart_at: Instant,
     turn: usize,
-    /// The jitter: by how much the first quartile of the waits exceeds the least of them.
-    spread: f64,
+    /// The median wait where no queue stands, in nanoseconds.
+    usual: Option<f64>,
     /// The delays are round trips, for want of one-way delays.
     round_trips: bool,
 }
@@ -52,8 +58,10 @@ impl Sense {
             delivery: Duration::ZERO,
             latest: None,
             recent: [(Instant::ZERO, 0); RING],
+            apart: [0; SOME],
+            apart_at: Instant::ZERO,
             turn: 0,
-            spread: 0.0,
+            usual: None,
             round_trips: true,
         }
     }
@@ -71,9 +79,9 @@ impl Sense {
         self.spacing.packet().map_or(self.delivery, |apart| self.delivery.min(apart))
     }
 
-    /// The whole jitter beyond its first quartile, in nanoseconds.
+    /// The jitter, in nanoseconds: twice what is usual, since half of the packets wait longer.
     pub fn jitter(&self) -> f64 {
-        self.spread * (QUARTER - 1) as f64
+        2.0 * self.usual.unwrap_or(0.0)
     }
 
     /// Whether the route is new or got longer since this was last asked.
@@ -90,8 +98,15 @@ impl Sense {
     }
 
     /// A packet's delay, or an RTT where none is measured. `None` for a short packet: the line takes less time for it, so its delay does
-    /// not compare.
-    pub fn sample(&mut self, met: Delay, now: Instant, rtt: Duration, round_trip: bool) -> Option<Met> {
+    /// not compare. What packets wait while a queue `stands` is not usual.
+    pub fn sample(
+        &mut self,
+        met: Delay,
+        now: Instant,
+        rtt: Duration,
+        round_trip: bool,
+        stands: bool,
+    ) -> Option<Met> {
         if round_trip != self.round_trips {
             *self = Self { delivery: self.delivery, round_trips: round_trip, ..Self::new(self.full) };
         }
@@ -101,7 +116,10 @@ impl Sense {
         let floor = self.base.floor();
         self.look_for_leap(met, now, rtt);
         let waited = self.base.sample(met.one_way, now, rtt);
-        self.risen |= self.base.floor() > floor && floor.is_some();
+        if floor.is_some() && self.base.floor() > floor {
+            self.risen = true;
+            (self.usual, self.turn) = (None, 0);
+        }
         let before = self.latest.replace((met.sent_at, met.one_way)).filter(|(at, _)| *at <= met.sent_at);
         let speaks_for = before.map_or(Duration::ZERO, |(at, _)| met.sent_at.since(at));
         if let Some((_, delay_before)) = before {
@@ -109,9 +127,9 @@ impl Sense {
         }
         self.recent.rotate_right(1);
         self.recent[0] = (met.sent_at, waited);
-        self.turn += 1;
-        if self.turn.is_multiple_of(RING / 2) {
-            self.measure_jitter();
+        let apart = self.turn < SOME || met.sent_at.since(self.apart_at) >= LOOK;
+        if apart && !stands {
+            self.measure_jitter(met);
         }
         let row = self.recent.iter().take(OWN as usize / 2);
         let low = row.map(|(_, waited)| *waited).min().unwrap_or(waited);
@@ -145,20 +163,30 @@ impl Sense {
     fn is_full(&mut self, bytes: u32) -> bool {
         let bytes = f64::from(bytes);
         if bytes < NEARLY * self.full {
-            self.full -= self.full / (QUARTER * RING) as f64;
+            self.full -= self.full / (SOME * RING) as f64;
             return false;
         }
         self.full = self.full.max(bytes);
         true
     }
 
-    /// Jitter rises slowly and falls fast: it is always there, while the queues of others come and go.
-    fn measure_jitter(&mut self) {
-        let mut waits = self.recent.map(|(_, waited)| waited);
-        waits.sort_unstable();
-        let spread = (waits[RING / QUARTER] - waits[0]) as f64;
-        self.spread += (spread - self.spread) / if spread > self.spread { RING } else { QUARTER } as f64;
-        self.base.set_spread((self.spread * QUARTER as f64) as i64);
+    /// What is usual falls at once and rises slowly: jitter is always there, while the queues of others come and go. Packets close to each
+    /// other do not count, because an order-preserving line delays them together. So it is the same for flows of any rate.
+    fn measure_jitter(&mut self, met: Delay) {
+        self.apart.rotate_right(1);
+        (self.apart[0], self.apart_at) = (met.one_way, met.sent_at);
+        self.turn += 1;
+        if !self.turn.is_multiple_of(SOME / 2) {
+            return;
+        }
+        let mut delays = self.apart;
+        let known = &mut delays[..self.turn.min(SOME)];
+        known.sort_unstable();
+        let median = known[known.len() / 2];
+        let waits = median.saturating_sub(self.base.floor().unwrap_or(median)).max(0) as f64;
+        let rises = |usual: f64| waits.min(usual + (waits - usual) / RING as f64);
+        self.usual = Some(self.usual.map_or(waits, rises));
+        self.base.set_spread(self.jitter() as i64);
     }
 
     /// By how much the latest packet waited longer than one within [`LOOK`] or some packet times before it, or than the packet before where
@@ -201,9 +229,13 @@ mod tests {
 
         /// A packet of so many bytes, 2 ms after the one before, with `delay` in nanoseconds.
         fn send(&mut self, bytes: u32, delay: i64) -> Option<Met> {
-            self.at += Duration::from_millis(2);
+            self.send_after(Duration::from_millis(2), bytes, delay)
+        }
+
+        fn send_after(&mut self, gap: Duration, bytes: u32, delay: i64) -> Option<Met> {
+            self.at += gap;
             let met = Delay { sent_at: self.at, one_way: delay, bytes };
-            self.sense.sample(met, self.at, Duration::from_millis(20), false)
+            self.sense.sample(met, self.at, Duration::from_millis(20), false, false)
         }
     }
 
@@ -224,19 +256,37 @@ mod tests {
     }
 
     #[test]
-    fn uniform_jitter_is_measured_whole_and_a_queue_that_comes_and_goes_is_not_jitter() {
-        let mut random = Random::new(1);
-        let mut line = Line::new();
-        for _ in 0..20_000 {
-            line.send(FULL, (random.unit() * 4e6) as i64);
+    fn jitter_is_measured_alike_at_any_rate_and_a_queue_that_comes_and_goes_is_none() {
+        for gap in [250, 2_000, 12_000] {
+            let (mut random, mut arrived) = (Random::new(1), 0);
+            let mut line = Line::new();
+            for _ in 0..20_000 {
+                let at = line.at + Duration::from_micros(gap);
+                // Each is late by up to 8 ms, and none overtakes another.
+                arrived = arrived.max(as_i64(at.since(Instant::ZERO)) + (random.unit() * 8e6) as i64);
+                let delay = arrived - as_i64(at.since(Instant::ZERO));
+                line.send_after(Duration::from_micros(gap), FULL, delay);
+            }
+            assert!((2e6..8e6).contains(&line.sense.jitter()), "{gap} µs: {}", line.sense.jitter());
         }
-        // Of the whole 4 ms the quartile takes off one.
-        assert!((1.5e6..3.5e6).contains(&line.sense.jitter()), "{}", line.sense.jitter());
         let mut line = Line::new();
         for packet in 0..20_000 {
-            line.send(FULL, if packet % 32 < 16 { 0 } else { 10 * MS });
+            line.send(FULL, if packet % 32 < 21 { 0 } else { 10 * MS });
         }
-        assert!(line.sense.jitter() < 1e5, "{}", line.sense.jitter());
+        assert!(line.sense.jitter() < 1e6, "{}", line.sense.jitter());
+    }
+
+    #[test]
+    fn what_packets_wait_in_a_queue_that_stands_is_no_jitter() {
+        let mut line = Line::new();
+        for packet in 0..10_000 {
+            line.at += Duration::from_millis(2);
+            let met =
+                Delay { sent_at: line.at, one_way: if packet < 100 { 0 } else { 20 * MS }, bytes: FULL };
+            let (rtt, stands) = (Duration::from_millis(20), packet > 150);
+            line.sense.sample(met, line.at, rtt, false, stands);
+        }
+        assert!(line.sense.jitter() < 3e6, "{}", line.sense.jitter());
     }
 
     #[test]
