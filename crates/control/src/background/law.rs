@@ -16,8 +16,8 @@
 mod congestion;
 
 use super::constants::{
-    ACKS, AHEAD, BELIEVE, BETA, CAP, EMPTYING, FIRST, FLOOR, GRACE, GROW, HASTE, JITTER, JUMP, KEEP, NEARLY,
-    OWN, PACKETS, PATIENCE, RETURN, SLOW, THRESHOLD,
+    ACKS, AHEAD, BELIEVE, BETA, CAP, EMPTYING, FIRST, FLOOR, GRACE, GROW, HASTE, JUMP, KEEP, NEARLY, OWN,
+    PACKETS, PATIENCE, RETURN, SLOW, THRESHOLD,
 };
 use super::losses::Losses;
 use super::sense::{Met, Sense, as_i64};
@@ -48,8 +48,6 @@ enum Seen {
 struct Queue {
     since: Instant,
     burst: bool,
-    /// It outlived what a burst takes.
-    stands: bool,
     /// The most that packets in a row waited in it, in nanoseconds.
     deepest: i64,
 }
@@ -183,8 +181,8 @@ impl Path {
 
     /// A packet met a delay: what is seen, and what follows from it.
     fn on_delay(&mut self, delay: Delay, now: Instant, round_trip: bool, share: f64, company: u32) -> bool {
-        let stands = self.queue.is_some_and(|queue| queue.stands);
-        let Some(met) = self.sense.sample(delay, now, self.srtt, round_trip, stands) else { return false };
+        let queued = self.queue.is_some();
+        let Some(met) = self.sense.sample(delay, now, self.srtt, round_trip, queued) else { return false };
         let answered = delay.sent_at < self.recover;
         let time = met.speaks_for.min(self.min_rtt.max(PATIENCE)).as_secs_f64();
         let seen = self.see(&met, answered, company);
@@ -203,9 +201,8 @@ impl Path {
 
     /// Nanoseconds of waiting that are a queue.
     fn threshold(&self) -> i64 {
-        let packets = as_i64(self.sense.packet_time().mul_f64(PACKETS));
-        let jitters = as_i64(THRESHOLD).saturating_add(self.sense.jitter() as i64);
-        packets.max(jitters.min(as_i64(JITTER)))
+        let packets = self.sense.packet_time().mul_f64(PACKETS);
+        as_i64(packets.max(THRESHOLD + self.sense.jitter()))
     }
 
     fn see(&mut self, met: &Met, answered: bool, company: u32) -> Seen {
@@ -254,7 +251,7 @@ impl Path {
 
     fn meet(&mut self, now: Instant, burst: bool, deepest: i64) {
         self.met = now;
-        self.queue = Some(Queue { since: now, burst, stands: false, deepest });
+        self.queue = Some(Queue { since: now, burst, deepest });
     }
 
     /// No queue: the one before is over, and the level grows. After an answer only a packet that was sent since then tells so.
@@ -302,8 +299,8 @@ impl Path {
         let Some(queue) = &mut self.queue else { return };
         queue.deepest = queue.deepest.max(met.low);
         let grace = self.srtt.mul_f64(GRACE).max(PATIENCE);
-        queue.stands = now.since(queue.since) >= grace || self.level > BELIEVE * self.delivered;
-        if queue.stands && !answered {
+        let stands = now.since(queue.since) >= grace || self.level > BELIEVE * self.delivered;
+        if stands && !answered {
             self.set(self.level * libm::exp(-time / SLOW.as_secs_f64()));
         }
     }
@@ -373,8 +370,8 @@ impl Path {
         let rate = (self.level * kept).max(self.floor());
         let (cap, ahead) = if self.start { (2.0 * AHEAD, AHEAD) } else { (CAP, 1.0) };
         let rtt = seconds(self.min_rtt);
-        // Jitter that exceeds the slack keeps packets in flight, each way.
-        let jitters = if self.start { 0.0 } else { (1.0 + ACKS) * rtt + self.sense.jitter() / 1e9 };
+        // Jitter beyond the slack keeps packets in flight, half of it each way.
+        let jitters = (1.0 + ACKS) * rtt + self.sense.jitter().as_secs_f64();
         let window = rate * jitters.max(cap * rtt);
         Allowance {
             window: (window as u64).max(1),

@@ -36,10 +36,13 @@ pub(super) struct Sense {
     latest: Option<(Instant, i64)>,
     /// When the latest packets were sent and what they waited, the latest first.
     recent: [(Instant, i64); RING],
-    /// Delays of the latest packets that were sent at least [`LOOK`] apart, when the latest was, and how many there were in all.
-    apart: [i64; SOME],
-    apart_at: Instant,
+    /// The mean delays of the latest slots of [`LOOK`], the latest first, and how many there were in all.
+    slots: [i64; SOME],
     turn: usize,
+    /// When the present slot began; the sum of its delays, and their number.
+    slot_at: Instant,
+    slot_sum: i64,
+    slot_packets: i64,
     /// The median wait where no queue stands, in nanoseconds.
     usual: Option<f64>,
     /// The delays are round trips, for want of one-way delays.
@@ -58,9 +61,11 @@ impl Sense {
             delivery: Duration::ZERO,
             latest: None,
             recent: [(Instant::ZERO, 0); RING],
-            apart: [0; SOME],
-            apart_at: Instant::ZERO,
+            slots: [0; SOME],
             turn: 0,
+            slot_at: Instant::ZERO,
+            slot_sum: 0,
+            slot_packets: 0,
             usual: None,
             round_trips: true,
         }
@@ -79,9 +84,9 @@ impl Sense {
         self.spacing.packet().map_or(self.delivery, |apart| self.delivery.min(apart))
     }
 
-    /// The jitter, in nanoseconds: twice what is usual, since half of the packets wait longer.
-    pub fn jitter(&self) -> f64 {
-        2.0 * self.usual.unwrap_or(0.0)
+    /// The jitter as far as it is believed: twice what is usual, since half of the packets wait longer.
+    pub fn jitter(&self) -> Duration {
+        Duration::from_nanos((2.0 * self.usual.unwrap_or(0.0)) as u64).min(JITTER)
     }
 
     /// Whether the route is new or got longer since this was last asked.
@@ -98,14 +103,14 @@ impl Sense {
     }
 
     /// A packet's delay, or an RTT where none is measured. `None` for a short packet: the line takes less time for it, so its delay does
-    /// not compare. What packets wait while a queue `stands` is not usual.
+    /// not compare. What `queued` packets wait is not usual.
     pub fn sample(
         &mut self,
         met: Delay,
         now: Instant,
         rtt: Duration,
         round_trip: bool,
-        stands: bool,
+        queued: bool,
     ) -> Option<Met> {
         if round_trip != self.round_trips {
             *self = Self { delivery: self.delivery, round_trips: round_trip, ..Self::new(self.full) };
@@ -127,8 +132,7 @@ impl Sense {
         }
         self.recent.rotate_right(1);
         self.recent[0] = (met.sent_at, waited);
-        let apart = self.turn < SOME || met.sent_at.since(self.apart_at) >= LOOK;
-        if apart && !stands {
+        if !queued {
             self.measure_jitter(met);
         }
         let row = self.recent.iter().take(OWN as usize / 2);
@@ -145,8 +149,7 @@ impl Sense {
     fn look_for_leap(&mut self, met: Delay, now: Instant, rtt: Duration) {
         let Some(floor) = self.base.floor() else { return };
         let pause = self.look();
-        let spread = (self.jitter() as i64).min(as_i64(JITTER));
-        let line = Line { floor, tolerance: as_i64(THRESHOLD), spread, pause };
+        let line = Line { floor, tolerance: as_i64(THRESHOLD), spread: as_i64(self.jitter()), pause };
         if let Some(floor) = self.leap.sample(met.one_way, met.sent_at, now, rtt, line) {
             self.base.adopt(floor, now);
         }
@@ -170,23 +173,30 @@ impl Sense {
         true
     }
 
-    /// What is usual falls at once and rises slowly: jitter is always there, while the queues of others come and go. Packets close to each
-    /// other do not count, because an order-preserving line delays them together. So it is the same for flows of any rate.
+    /// What is usual falls at once and rises slowly, by e in 2.6 s: jitter is always there, while the queues of others come and go. A mean
+    /// over [`LOOK`] counts as one, because a line that keeps the order of packets delays them together. So flows of any rate find the same.
     fn measure_jitter(&mut self, met: Delay) {
-        self.apart.rotate_right(1);
-        (self.apart[0], self.apart_at) = (met.one_way, met.sent_at);
+        self.slot_sum = self.slot_sum.saturating_add(met.one_way);
+        self.slot_packets += 1;
+        // The first packets are all that is known.
+        if self.turn >= SOME && met.sent_at.since(self.slot_at) < LOOK {
+            return;
+        }
+        self.slots.rotate_right(1);
+        self.slots[0] = self.slot_sum / self.slot_packets;
+        (self.slot_at, self.slot_sum, self.slot_packets) = (met.sent_at, 0, 0);
         self.turn += 1;
         if !self.turn.is_multiple_of(SOME / 2) {
             return;
         }
-        let mut delays = self.apart;
+        let mut delays = self.slots;
         let known = &mut delays[..self.turn.min(SOME)];
         known.sort_unstable();
         let median = known[known.len() / 2];
         let waits = median.saturating_sub(self.base.floor().unwrap_or(median)).max(0) as f64;
-        let rises = |usual: f64| waits.min(usual + (waits - usual) / RING as f64);
+        let rises = |usual: f64| waits.min(usual + (waits - usual) / (2 * RING) as f64);
         self.usual = Some(self.usual.map_or(waits, rises));
-        self.base.set_spread(self.jitter() as i64);
+        self.base.set_spread(as_i64(self.jitter()));
     }
 
     /// By how much the latest packet waited longer than one within [`LOOK`] or some packet times before it, or than the packet before where
@@ -267,26 +277,27 @@ mod tests {
                 let delay = arrived - as_i64(at.since(Instant::ZERO));
                 line.send_after(Duration::from_micros(gap), FULL, delay);
             }
-            assert!((2e6..8e6).contains(&line.sense.jitter()), "{gap} µs: {}", line.sense.jitter());
+            let jitter = line.sense.jitter();
+            assert!((Duration::from_millis(2)..=JITTER).contains(&jitter), "{gap} µs: {jitter:?}");
         }
         let mut line = Line::new();
         for packet in 0..20_000 {
             line.send(FULL, if packet % 32 < 21 { 0 } else { 10 * MS });
         }
-        assert!(line.sense.jitter() < 1e6, "{}", line.sense.jitter());
+        assert!(line.sense.jitter() < Duration::from_millis(1), "{:?}", line.sense.jitter());
     }
 
     #[test]
-    fn what_packets_wait_in_a_queue_that_stands_is_no_jitter() {
+    fn what_packets_wait_in_a_queue_is_no_jitter() {
         let mut line = Line::new();
         for packet in 0..10_000 {
             line.at += Duration::from_millis(2);
             let met =
                 Delay { sent_at: line.at, one_way: if packet < 100 { 0 } else { 20 * MS }, bytes: FULL };
-            let (rtt, stands) = (Duration::from_millis(20), packet > 150);
-            line.sense.sample(met, line.at, rtt, false, stands);
+            let (rtt, queued) = (Duration::from_millis(20), packet > 150);
+            line.sense.sample(met, line.at, rtt, false, queued);
         }
-        assert!(line.sense.jitter() < 3e6, "{}", line.sense.jitter());
+        assert!(line.sense.jitter() < Duration::from_millis(3), "{:?}", line.sense.jitter());
     }
 
     #[test]
