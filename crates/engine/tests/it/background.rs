@@ -27,9 +27,9 @@ fn a_slow_line_is_filled() {
 
 #[test]
 fn jitter_leaves_a_part_of_the_line() {
-    // A miss: where jitter is many packets long, rows of late packets pass for queues (`docs/background.md`).
+    // Jitter of 10 ms is more than is believed (`docs/background.md`).
     for (mbit, delay, jitter, least) in
-        [(20, 10, 10, 0.15), (20, 10, 5, 0.35), (40, 3, 5, 0.4), (12, 25, 8, 0.12), (15, 22, 6, 0.09)]
+        [(20, 10, 10, 0.5), (20, 10, 5, 0.85), (40, 3, 5, 0.9), (12, 25, 8, 0.85), (15, 22, 6, 0.85)]
     {
         let pipe = line(mbit, delay * MS).queue(200).jitter(jitter * MS);
         let rate = rate("background", &[pipe], 4, 24);
@@ -76,9 +76,8 @@ fn requests_hardly_notice_background_transfers_and_leave_them_the_rest() {
             "{others}: median {median:.3}, p90 {p90:.3}, {share:.3} of the rest, full after {back:.1} s"
         );
         println!("{what}");
-        // One is to have 1.25, 1.40, .8. Eight miss the first two: up to 1.34 and 1.48 (`docs/background.md`).
-        let (most, slowest) = if others == 1 { (1.25, 1.40) } else { (1.37, 1.51) };
-        assert!(median <= most && p90 <= slowest && share >= 0.78 && back <= 10.0, "{what}");
+        let (most, slowest) = if others == 1 { (1.25, 1.40) } else { (1.34, 1.46) };
+        assert!(median <= most && p90 <= slowest && share >= 0.77 && back <= 10.0, "{what}");
     }
 }
 
@@ -91,9 +90,8 @@ fn pages_hardly_notice_background_transfers_and_leave_them_the_rest() {
             "{others}, jitter {jitter:?}: {median:.3}, {p90:.3}, {share:.3} of the rest, {back:.1} s"
         );
         println!("{what}");
-        // One is to have 1.25, 1.40, .8. Eight miss the first two: up to 1.34 and 1.48 (`docs/background.md`).
-        let (most, slowest) = if others == 1 { (1.25, 1.40) } else { (1.37, 1.51) };
-        assert!(median <= most && p90 <= slowest && share >= 0.78 && back <= 10.0, "{what}");
+        let (most, slowest) = if others == 1 { (1.25, 1.40) } else { (1.34, 1.46) };
+        assert!(median <= most && p90 <= slowest && share >= 0.77 && back <= 10.0, "{what}");
     }
 }
 

@@ -100,7 +100,7 @@ fn two_seconds_of_darkness() {
         assert!(took < seconds(7), "{took:?}");
         // The other path went on as if nothing had happened, but for what was caught in the dark.
         let goodput = world.world[world.receiver].goodput(Duration::from_millis(1_500), seconds(3)) / 1e6;
-        assert!(goodput > 7.5, "{goodput}");
+        assert!(goodput > 7.0, "{goodput}");
     }
 }
 

@@ -265,7 +265,7 @@ fn acks_take_another_way_when_theirs_dies() {
         let took = world.finish(30, 16 * MIB);
         let goodput = world.world[world.receiver].goodput(seconds(4), seconds(6)) / 1e6;
         println!("{congestion}: {took:?}, {goodput:.1} of 20 Mbit/s after its way back died");
-        assert!(goodput > 11.5, "{goodput}");
+        assert!(goodput > 10.5, "{goodput}");
     }
 }
 
