@@ -40,6 +40,9 @@ const SCATTER: &str = "2.60, and 2.51 beside CUBIC, are of one seed. The medians
                        2.51";
 /// Two that begin unevenly, or one after the other.
 const EVENS: &str = "a difference shrinks by a factor e in 25 s at 10 Mbit/s and 40 s at 50: halves of the time have .85 to .97";
+/// Four and ten at 10 Mbit/s, and two at an RTT of 100 ms.
+const BELIEFS: &str = "not traced. Each learns jitter only while it meets no queue, and flows that meet queues at \
+                       different moments may believe different jitter";
 /// An RTT of 5 ms.
 const CLOSE: &str = "who begins beside another never meets the line free of packets, so its base is a \
                      packet's 1.2 ms too high, and the threshold is 1.8 ms. With one of 4 ms two have \
@@ -80,6 +83,9 @@ pub const KNOWN: &[Known] = &[
     known("eight", "10m-20ms-50p/", EIGHT),
     known("shared", "7m-30ms-35p/", NEAR),
     known("shared", "10m-20ms-50p/nobody/2", EVENS),
+    known("shared", "10m-20ms-50p/nobody/4", BELIEFS),
+    known("shared", "10m-20ms-50p/nobody/10", BELIEFS),
+    known("shared", "10m-100ms-83p/", BELIEFS),
     known("shared", "50m-40ms-167p/", EVENS),
     known("shared-10", "10m-20ms-50p/", EVENS),
     known("shared-10", "10m-100ms-83p/", EVENS),
