@@ -43,7 +43,7 @@ pub(super) struct Sense {
     slot_at: Instant,
     slot_sum: i64,
     slot_packets: i64,
-    /// The median wait where no queue stands, in nanoseconds.
+    /// What packets usually wait where no queue is seen, in nanoseconds.
     usual: Option<f64>,
     /// The delays are round trips, for want of one-way delays.
     round_trips: bool,
@@ -124,6 +124,7 @@ impl Sense {
         if floor.is_some() && self.base.floor() > floor {
             self.risen = true;
             (self.usual, self.turn) = (None, 0);
+            (self.slot_sum, self.slot_packets) = (0, 0);
         }
         let before = self.latest.replace((met.sent_at, met.one_way)).filter(|(at, _)| *at <= met.sent_at);
         let speaks_for = before.map_or(Duration::ZERO, |(at, _)| met.sent_at.since(at));
