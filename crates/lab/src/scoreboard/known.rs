@@ -21,9 +21,6 @@ const CLIMBS: &str = "beside a transfer the CUBIC's slow start ends sooner, and 
 const TWICE: &str = "a queue of its own is answered twice, as waits swing around 1 ms: with an RTT \
                      between two answers requests leave .89. A page's bursts pass 1 ms too: with a \
                      threshold of 2 ms a page leaves .87";
-/// A chunk of video at 300 Mbit/s.
-const ABSENT: &str = "a chunk takes 1.05 of its time alone. Beside CUBIC it takes 1.00, as CUBIC uses \
-                      .13 of the rest there";
 /// How soon a line is used again.
 const FORGETS: &str = "each queue that passes for the path's own takes a tenth off the level that is \
                        had again at once. If none did, it takes 3.0 to 3.9 s, but Jain's index of two \
@@ -70,9 +67,7 @@ const RIVALS: &str = "eight of harp-adaptive and hir delay a call less, as they 
 pub const KNOWN: &[Known] = &[
     known("one-1", "1m-60ms-50p/", THIN),
     known("one-2", "2m-100ms-17p/", THIN),
-    known("one-4", "4m-50ms-50p/", NEAR),
     known("one-7", "7m-30ms-35p/", NEAR),
-    known("one-7", "10m-20ms-50p/", NEAR),
     known("one-7", "10m-100ms-83p/", IDLES),
     known("one-30", "30m-30ms-300p/", NEAR),
     known("one-30", "100m-20ms-50p/", NEAR),
@@ -108,13 +103,11 @@ pub const KNOWN: &[Known] = &[
     known("bulk", "10m-100ms-83p/", NEAR),
     known("bulk", "100m-20ms-50p/", CLIMBS),
     known("bulk", "300m-20ms-100p/", CLIMBS),
-    known("regain", "30m-30ms-300p/", FORGETS),
     known("regain", "100m-20ms-50p/", FORGETS),
     known("regain", "300m-20ms-100p/", FORGETS),
     known("fill", "1m-60ms-50p/", BEGINS),
     known("loss", "10m-20ms-50p-loss.1/", CHANCE),
     known("loss", "10m-100ms-83p-loss.5/", LONG),
-    known("cubic", "300m-20ms-100p/", ABSENT),
     known("cubic", "10m-100ms-83p-loss.5/", SCATTER),
     known("cubic", "10m-40ms-1000p-fqcodel/call/8", FAIR),
     known("undominated", "", RIVALS),
