@@ -6,8 +6,8 @@ use crate::detector::{Base, Leap, Line, Spacing};
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// The median is taken over so many packets: two rows.
-const SOME: usize = 2 * OWN as usize;
+/// What packets usually wait is a median over so many slots: two rows.
+const SLOTS: usize = 2 * OWN as usize;
 
 /// How one packet fared.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Sense {
     /// When the latest packets were sent and what they waited, the latest first.
     recent: [(Instant, i64); RING],
     /// The mean delays of the latest slots of [`LOOK`], the latest first, and how many there were in all.
-    slots: [i64; SOME],
+    slots: [i64; SLOTS],
     turn: usize,
     /// When the present slot began; the sum of its delays, and their number.
     slot_at: Instant,
@@ -61,7 +61,7 @@ impl Sense {
             delivery: Duration::ZERO,
             latest: None,
             recent: [(Instant::ZERO, 0); RING],
-            slots: [0; SOME],
+            slots: [0; SLOTS],
             turn: 0,
             slot_at: Instant::ZERO,
             slot_sum: 0,
@@ -163,11 +163,11 @@ impl Sense {
         self.base.sample(delay, now, rtt)
     }
 
-    /// Whether a packet counts as a full one. If only short ones are sent, they count after a while.
+    /// Whether a packet counts as a full one. If only short ones are sent, they count after some eight rings of them.
     fn is_full(&mut self, bytes: u32) -> bool {
         let bytes = f64::from(bytes);
         if bytes < NEARLY * self.full {
-            self.full -= self.full / (SOME * RING) as f64;
+            self.full -= self.full / (8 * RING) as f64;
             return false;
         }
         self.full = self.full.max(bytes);
@@ -180,18 +180,18 @@ impl Sense {
         self.slot_sum = self.slot_sum.saturating_add(met.one_way);
         self.slot_packets += 1;
         // The first packets are all that is known.
-        if self.turn >= SOME && met.sent_at.since(self.slot_at) < LOOK {
+        if self.turn >= SLOTS && met.sent_at.since(self.slot_at) < LOOK {
             return;
         }
         self.slots.rotate_right(1);
         self.slots[0] = self.slot_sum / self.slot_packets;
         (self.slot_at, self.slot_sum, self.slot_packets) = (met.sent_at, 0, 0);
         self.turn += 1;
-        if !self.turn.is_multiple_of(SOME / 2) {
+        if !self.turn.is_multiple_of(SLOTS / 2) {
             return;
         }
         let mut delays = self.slots;
-        let known = &mut delays[..self.turn.min(SOME)];
+        let known = &mut delays[..self.turn.min(SLOTS)];
         known.sort_unstable();
         let median = known[known.len() / 2];
         let waits = median.saturating_sub(self.base.floor().unwrap_or(median)).max(0) as f64;
