@@ -214,7 +214,7 @@ pub struct LabScoreboard {
     /// Who transfers: laws of the board, session:CONTROLLER or tcp:CONTROLLER [default: all of the board]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub laws: Vec<String>,
-    /// Only these cells: line=PREFIX, beside=NAME, transfers=N, among=NAME or law=NAME, several values with commas; repeatable
+    /// Only these cells: line=PREFIX, beside=NAME, transfers=N, among=NAME or law=NAME. Commas separate values; repeatable
     #[arg(long, value_name = "KEY=VALUES")]
     pub only: Vec<Only>,
     /// Only the lines on which constants may be chosen (tune), or on which they are judged (judge)

@@ -4,7 +4,7 @@ use super::cell::Cell;
 use super::grid::{Form, Half, Law, Scene, scenes};
 use core::str::FromStr;
 
-/// What a cell has to be: `line=10m-20ms`, `beside=requests`, `transfers=8`, `among=late`, `law=cubic`; several values with commas.
+/// What a cell has to be: `line=10m-20ms`, `beside=requests`, `transfers=8`, `among=late` or `law=cubic`. Commas separate values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Only {
     key: Key,

@@ -1,4 +1,4 @@
-//! Algorithm 1 (Harp, III.A) with the paper's line numbers, and choking (III.E). Windows are in packets here, in bytes there.
+//! Algorithm 1 (Harp, III.A), by the paper's line numbers, and choking (III.E). Windows are in packets. Events count in bytes.
 
 use super::delay::Delays;
 use super::{Coupling, Harp, Options};

@@ -1,5 +1,5 @@
-//! When the delays of one path are a signal (Harp, III.D): a packet, or the mean where means count, exceeds
-//! `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`.
+//! When the delays of one path are a signal (Harp, III.D). A delay counts that exceeds `Delta_i = dmin_i + (dmax_i - dmin_i) * delta`. HIR
+//! compares means instead of delays.
 
 use super::DelayRule;
 use super::hir::{LEAST_AVERAGED, Mean};

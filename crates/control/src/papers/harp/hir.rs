@@ -38,7 +38,8 @@ impl Mean {
 }
 
 impl Options {
-    /// Harp as HIR has it (HIR, 4 and 7.1): adaptive, with delta 0.3 and means of 50 delays; as published, or `capped` by the window.
+    /// Harp as HIR has it (HIR, 4 and 7.1): adaptive, with delta 0.3 and means of 50 delays. If `capped`, a mean has no more delays than the
+    /// window has packets; the paper does not say so.
     #[must_use]
     pub const fn averaged(capped: bool) -> Self {
         let least_range = Duration::from_millis(1);

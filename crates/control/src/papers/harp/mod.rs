@@ -1,4 +1,4 @@
-//! Harp's multipath controller for background transfers (Harp, III.A, D, E) as published, and HIR's reading of it (HIR, 7.1).
+//! Harp's multipath controller for background transfers as published (Harp, III.A, D, E). HIR's reading of it is an option (HIR, 7.1).
 //!
 //! | file | what of the papers it holds |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `hir.rs` | the mean delay that HIR compares instead (HIR, 7.1) |
 //! | `options.rs` | table I, and what the papers leave open |
 //!
-//! This file leads events to them.
+//! This file hands events to them.
 
 mod algorithm;
 mod delay;
