@@ -52,6 +52,8 @@ pub(super) struct Carriage {
     pub sent_at: Option<Instant>,
     /// The window that the host at the other end allows; until it is known, any.
     pub receiver: u64,
+    /// The largest packets that its host here was told to send, once it was told.
+    pub told: Option<usize>,
     /// When its SYN and the answer to it passed, and the round trip of the whole way, once it is known.
     pub opening: [Option<Instant>; 2],
     pub rtt: Option<Duration>,
@@ -75,6 +77,7 @@ impl Carriage {
             advertised: Advertised::default(),
             sent_at: None,
             receiver: u64::MAX,
+            told: None,
             opening: [None; 2],
             rtt: None,
         }

@@ -173,6 +173,9 @@ impl Gateway {
                 data.received += parcel.len() as u64;
                 self.tallies.on_bytes(data.rule, parcel.len());
                 data.on_opening(now, segment.tcp.flags);
+                if segment.tcp.flags.any(Flags::SYN) {
+                    data.told = data.told.max(Some(best));
+                }
                 data.receiver = receiver;
                 if wanted && data.advertised.rewrite(parcel.packet_mut(), &segment, scale, way.flow_limit) {
                     self.counters.rewritten += 1;

@@ -97,7 +97,7 @@ impl Gateway {
         segment: &Segment,
     ) -> Option<usize> {
         let flow = self.flows.get(id)?;
-        let (peer, tunnel) = (flow.data.peer, flow.data.tunnel);
+        let (peer, tunnel, told) = (flow.data.peer, flow.data.tunnel, flow.data.told);
         let Some(own) = flow.data.own else {
             let ends =
                 flow.phase == Phase::Closed || segment.tcp.flags.any(Flags(Flags::FIN.0 | Flags::RST.0));
@@ -107,9 +107,10 @@ impl Gateway {
             return Some(tunnel);
         };
         self.look_at_way(now, own);
-        // Hosts were told a size that the site's paths carry, and new ones are small before they were probed.
-        let ready =
-            self.tunnels.get(own)?.way.largest >= self.tunnels.get(peer)?.way.best && self.is_taken(own);
+        // The host here was told a size that the site's paths carried then. New paths carry less until they were probed, those of the
+        // site's session as well.
+        let wanted = told.unwrap_or(self.tunnels.get(peer)?.way.best);
+        let ready = self.tunnels.get(own)?.way.largest >= wanted && self.is_taken(own);
         let right = if ready { own } else { peer };
         if right != tunnel {
             self.switch(id, right);

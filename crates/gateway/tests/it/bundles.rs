@@ -364,6 +364,42 @@ fn a_flow_changes_over_in_order() {
     assert!(seen.is_sorted(), "{seen:?}");
 }
 
+/// While a path of the site's session is new, it carries smaller packets than hosts were told to send.
+#[test]
+fn a_flow_changes_over_once_its_bundle_carries_what_its_host_was_told() {
+    // The first size that a search tries does not pass the wide line, so that a new bundle carries small packets for a while.
+    let (wide, narrow) = (line(10, 10).mtu(1_480), line(10, 10).mtu(1_300));
+    let mut sites = Sites::new(Plan { settings: per_flow(), ..Plan::default() }, &[wide, narrow], &plain());
+    let (alice, bob, second) = (sites.alice, sites.bob, Local(2));
+    sites.world.set_up(alice, second, false);
+    sites.run(5_000);
+    let give = |sites: &mut Sites, who: Handle<Site>, packet: Vec<u8>| {
+        let parcel = Parcel::copy(Vec::new(), &packet);
+        sites.world.act(who, |site, now| site.gateway.packet(now, parcel, State::Full));
+    };
+    give(&mut sites, alice, segment(0, 0, true, &[]));
+    sites.run(5_012);
+    let mut header = TcpHeader::new(80, 1_000, 500, 60_000);
+    (header.syn, header.ack, header.acknowledgment_number) = (true, true, 1);
+    let mut answer = Vec::new();
+    let between = PacketBuilder::ipv4([192, 168, 2, 9], [192, 168, 1, 10], 64);
+    between.tcp_header(header).write(&mut answer, &[]).unwrap();
+    give(&mut sites, bob, answer);
+    sites.run(5_024);
+    sites.world.set_up(alice, second, true);
+    for number in 0..100u32 {
+        sites.run(5_024 + 10 * u64::from(number));
+        give(&mut sites, alice, segment(0, 1 + number * 1_340, false, &[7; 1_340]));
+    }
+    sites.run(7_000);
+    let [a, b] = status(&sites);
+    assert_eq!((a.counters.bundles, a.counters.too_large, a.counters.failed_open), (1, 0, 0));
+    assert_eq!(b.counters.delivered, 101, "the SYN, and all data");
+    let [bundle] = a.peers[0].bundles.as_slice() else { panic!("{a:?}") };
+    let sent: u64 = bundle.paths.iter().map(|path| path.totals.bytes).sum();
+    assert!(sent > 50_000, "{sent}");
+}
+
 /// A peer that takes fewer than are opened says so, and is asked less and less often.
 #[test]
 fn a_peer_without_room_is_left_alone() {
