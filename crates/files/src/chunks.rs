@@ -57,6 +57,11 @@ impl Layout {
         (start.min(self.size), start.saturating_add(self.chunk).min(self.size))
     }
 
+    /// First offset, and one past the last, of the chunks from `first` to before `past`. None are beyond the last, and there is one.
+    pub fn bytes(&self, first: u64, past: u64) -> (u64, u64) {
+        (self.range(first as u32).0, self.range(past as u32 - 1).1)
+    }
+
     /// The chunk that `offset` is in.
     pub const fn index(&self, offset: u64) -> u32 {
         (offset / self.chunk) as u32

@@ -16,7 +16,8 @@
 //! [`Sink::work`] while it returns true, and sends what [`Sink::reports`] gives.
 //!
 //! A transfer that broke off is taken up again: the sender keeps [`Journals`], and says so at the start; the receiver
-//! offers the hashes of the chunks that it has ([`Report::Have`], [`Source::have`]), and only what differs travels.
+//! offers the hashes of the chunks that it has ([`Report::Have`], [`Source::have`]), and only what differs travels. The module
+//! `resume` has the rule, step by step.
 //!
 //! What the receiver promises: no name, link or order of records makes it write outside its directory or through a
 //! symbolic link; nothing stands under its final name before its BLAKE3 hash was found right.
@@ -32,11 +33,12 @@ mod journals;
 mod lanes;
 mod name;
 mod open_files;
-mod parts;
 pub mod record;
 pub mod report;
+mod resume;
 mod sink;
 mod source;
+mod stretches;
 mod totals;
 mod walk;
 

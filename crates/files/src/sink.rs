@@ -412,7 +412,8 @@ impl Sink {
                 if asked {
                     self.asked.push_back(object);
                 } else {
-                    self.summary.skipped = self.summary.skipped.saturating_add(size - incoming.parts.size());
+                    self.summary.skipped =
+                        self.summary.skipped.saturating_add(size - incoming.travels.size());
                 }
                 self.keys.insert(key);
                 self.objects.insert(object, Box::new(incoming));

@@ -85,7 +85,7 @@ impl Sink {
         let (layout, mode) = (&incoming.hashes.layout, incoming.metadata.mode);
         let whole = offset == 0
             && bytes.len() as u64 == layout.size
-            && incoming.parts.size() == layout.size
+            && incoming.travels.size() == layout.size
             && !layout.is_divided();
         let fresh = incoming.stage == Contents::Coming && !incoming.finished && stage != Stage::Broken;
         if !whole || !fresh || durable || !is_early(mode) || !self.partials.makes_with(mode) {

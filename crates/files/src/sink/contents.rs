@@ -4,9 +4,9 @@ use super::partial::{Key, Partials, is_early};
 use super::{Sink, Stage, Written};
 use crate::chunks::{Hash, Hashes, Hashing, Layout};
 use crate::error::SinkError;
-use crate::parts::Parts;
 use crate::record::Metadata;
 use crate::report::Reason;
+use crate::stretches::Stretches;
 use byway_engine::data::RangeSet;
 use byway_wire::ObjectId;
 use std::fs::File;
@@ -29,8 +29,8 @@ pub(super) struct Incoming {
     pub stage: Contents,
     /// How far its partial file is from what it shall be.
     pub dress: Dress,
-    /// Which part of it travels.
-    pub parts: Parts,
+    /// Which stretches of it travel.
+    pub travels: Stretches,
     /// What is in the partial file, by offsets in the file. What came is never written again, so that what was hashed stays
     /// what it was.
     pub received: RangeSet,
@@ -77,16 +77,16 @@ pub(super) enum Contents {
 impl Incoming {
     pub fn new(path: Vec<u8>, size: u64, metadata: Metadata, key: Key, holes: RangeSet, asked: bool) -> Self {
         let layout = Layout::new(size);
-        let parts = Parts::without(&layout, &RangeSet::new(), &holes);
+        let travels = Stretches::without(&layout, &RangeSet::new(), &holes);
         Self {
             path,
             metadata,
             key,
             hash: None,
-            finished: parts.size() == 0 && !asked,
+            finished: travels.size() == 0 && !asked,
             stage: if asked { Contents::Asked } else { Contents::Coming },
             dress: Dress::Bare,
-            parts,
+            travels,
             received: RangeSet::new(),
             kept: 0,
             hashes: Hashes::new(layout, holes),
@@ -151,11 +151,11 @@ impl Incoming {
         partials: &mut Partials,
     ) -> io::Result<()> {
         let holes = self.stage == Contents::Growing { fresh: true } && self.hashes.layout.is_divided();
-        let Self { parts, received, hashes, key, .. } = self;
+        let Self { travels, received, hashes, key, .. } = self;
         let (layout, mut rest) = (hashes.layout, bytes);
         let divided = layout.is_divided();
         let mut complete: Vec<(u32, Hash)> = Vec::new();
-        for (start, length) in parts.pieces(offset, bytes.len() as u64) {
+        for (start, length) in travels.pieces(offset, bytes.len() as u64) {
             let (piece, after) = rest.split_at(usize::try_from(length).unwrap_or(usize::MAX).min(rest.len()));
             rest = after;
             let mut new = Vec::new();
@@ -233,7 +233,7 @@ impl Sink {
             return Ok(Written::Pending);
         }
         let end = offset.checked_add(bytes.len() as u64);
-        if end.is_none_or(|end| end > incoming.parts.size()) {
+        if end.is_none_or(|end| end > incoming.travels.size()) {
             self.fail(object, Reason::Protocol, "bytes past the end".to_owned());
             return Ok(Written::Ignored);
         }

@@ -1,4 +1,5 @@
-//! What an earlier try of a transfer left: read back, offered to the sender by the hashes of its chunks, and taken up.
+//! What an earlier try of a transfer left: read back, offered to the sender by the hashes of its chunks, and taken up. [`resume`]
+//! tells the rule.
 //!
 //! The partial file is looked at first, then whatever stands under the final name with the size and the time of the version
 //! that the sender announced. The disk is what counts: the journal only says which chunks are worth reading.
@@ -7,9 +8,10 @@ use super::Sink;
 use super::contents::{Contents, READ, is_zero};
 use crate::chunks::{Hash, Hashing, hole};
 use crate::error::SinkError;
-use crate::parts::Parts;
 use crate::record::Timestamp;
 use crate::report::{HAVE_MAX, Reason, Report};
+use crate::resume::{self, Resumed};
+use crate::stretches::Stretches;
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
 use rustix::fs::{FileType, OFlags, SeekFrom};
@@ -190,26 +192,22 @@ impl Sink {
             return Err(DecodeError::Range("order of records").into());
         };
         let (layout, hashes) = (incoming.hashes.layout, &mut incoming.hashes);
-        let is_kept = |index: u32| kept.covers(index.into(), u64::from(index) + 1);
-        let known = kept.iter().all(|(start, end)| (start..end).all(|index| hashes.knows(index as u32)));
-        let whole = kept.covers(0, layout.count().into());
-        if !known || placed && !whole && !kept.is_empty() {
+        let Some(resumed) = resume::resumed(&layout, placed, kept, |index| hashes.knows(index)) else {
             self.fail(object, Reason::Protocol, "keeps what is not there".to_owned());
             return Ok(());
-        }
-        incoming.stage = match (kept.is_empty(), placed) {
-            (true, _) => Contents::Coming,
-            (false, true) => Contents::Placed,
-            (false, false) => Contents::Growing { fresh: false },
         };
-        hashes.retain(is_kept);
-        incoming.parts = Parts::without(&layout, kept, &hashes.holes);
-        let travels = incoming.parts.size();
+        incoming.stage = match resumed {
+            Resumed::Nothing => Contents::Coming,
+            Resumed::Placed => Contents::Placed,
+            Resumed::Partial => Contents::Growing { fresh: false },
+        };
+        hashes.retain(|index| kept.covers(index.into(), u64::from(index) + 1));
+        incoming.travels = Stretches::without(&layout, kept, &hashes.holes);
+        let travels = incoming.travels.size();
         self.summary.skipped = self.summary.skipped.saturating_add(layout.size - travels);
         incoming.finished = travels == 0;
-        let bytes = |start: u64, end: u64| (layout.range(start as u32).0, layout.range(end as u32 - 1).1);
         for (start, end) in kept.iter() {
-            let (from, to) = bytes(start, end);
+            let (from, to) = layout.bytes(start, end);
             incoming.received.insert(from, to);
             incoming.kept += to - from;
         }
@@ -218,7 +216,7 @@ impl Sink {
         let mut emptied = Ok(());
         if incoming.is_created() {
             for (start, end) in incoming.hashes.holes.iter() {
-                let (from, to) = bytes(start, end);
+                let (from, to) = layout.bytes(start, end);
                 emptied = emptied.and_then(|()| self.partials.empty(object, key, from, to - from));
             }
         }

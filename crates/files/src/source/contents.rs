@@ -3,8 +3,9 @@
 use super::{Hashed, NewObject, Source, Verdict};
 use crate::chunks::{Hash, Hashes, Hashing, Layout, hole};
 use crate::lanes::{LARGEST, hash_each};
-use crate::parts::Parts;
 use crate::record::{Kept, Record, Withdrawal};
+use crate::resume::Comparison;
+use crate::stretches::Stretches;
 use crate::walk::{Status, Warning, WarningKind};
 use byway_engine::data::RangeSet;
 use byway_wire::{DecodeError, ObjectId};
@@ -28,12 +29,10 @@ pub(super) struct Outgoing {
     pub base: usize,
     pub path: Vec<u8>,
     pub status: Status,
-    /// Which part of it travels; `None` while the receiver is asked what it has.
-    pub parts: Option<Parts>,
-    /// Chunks that the receiver has.
-    kept: RangeSet,
-    /// The first chunk that it may tell of next.
-    told: u32,
+    /// Which stretches of it travel; `None` while the receiver is asked what it has.
+    pub travels: Option<Stretches>,
+    /// What the receiver told of it meanwhile.
+    comparison: Comparison,
     hashes: Hashes,
     /// Its verdict was given: a hash, or that it is withdrawn.
     pub settled: bool,
@@ -47,9 +46,8 @@ impl Outgoing {
             base,
             path,
             status,
-            parts: (!asked).then(|| Parts::without(&layout, &RangeSet::new(), &holes)),
-            kept: RangeSet::new(),
-            told: 0,
+            travels: (!asked).then(|| Stretches::without(&layout, &RangeSet::new(), &holes)),
+            comparison: Comparison::default(),
             hashes: Hashes::new(layout, holes),
             settled: status.size == 0,
             withdrawn: false,
@@ -58,7 +56,7 @@ impl Outgoing {
 
     /// Bytes that travel, as far as it is known that they do.
     pub fn size(&self) -> u64 {
-        self.parts.as_ref().map_or(0, Parts::size)
+        self.travels.as_ref().map_or(0, Stretches::size)
     }
 }
 
@@ -107,7 +105,7 @@ impl Source {
             return Ok(Hashed::Later);
         }
         let pieces: Vec<(u64, u64)> =
-            outgoing.parts.iter().flat_map(|parts| parts.pieces(offset, length)).collect();
+            outgoing.travels.iter().flat_map(|travels| travels.pieces(offset, length)).collect();
         for (at, length) in pieces {
             let rest = std::mem::take(&mut buffer);
             let length = usize::try_from(length).unwrap_or(usize::MAX).min(rest.len());
@@ -276,7 +274,7 @@ impl Source {
         Ok(hash)
     }
 
-    /// Takes in what the receiver has of an object: hashes of the chunks from `first` on. Equal ones do not travel.
+    /// Takes in what the receiver has of an object (HAVE): hashes of the chunks from `first` on. Equal ones do not travel.
     ///
     /// # Errors
     /// The receiver was not asked, or tells of chunks that are none.
@@ -290,16 +288,15 @@ impl Source {
     ) -> Result<(), DecodeError> {
         // One that was withdrawn or released meanwhile.
         let Some(outgoing) = self.objects.get_mut(&object).filter(|it| !it.withdrawn) else { return Ok(()) };
-        let past = u64::from(first) + hashes.len() as u64;
-        if outgoing.parts.is_some() || first < outgoing.told || past > outgoing.hashes.layout.count().into() {
+        if outgoing.travels.is_some() {
             return Err(DecodeError::Range("chunk"));
         }
-        outgoing.told = past as u32;
+        outgoing.comparison.take(&outgoing.hashes.layout, first, hashes.len())?;
         for (index, theirs) in (first..).zip(hashes) {
             match self.own_hash(object, index) {
                 Ok(own) if own == *theirs => {
                     if let Some(outgoing) = self.objects.get_mut(&object) {
-                        outgoing.kept.insert(index.into(), u64::from(index) + 1);
+                        outgoing.comparison.equal(index);
                         if !outgoing.hashes.is_hole(index) {
                             outgoing.hashes.set(index, own);
                         }
@@ -318,25 +315,22 @@ impl Source {
         Ok(())
     }
 
-    /// Says what of an object travels, and lets that go.
+    /// Says what of an object the receiver keeps (PARTS), and lets the rest go.
     fn divide(&mut self, object: ObjectId, placed: bool) -> io::Result<()> {
         let Some(outgoing) = self.objects.get_mut(&object) else { return Ok(()) };
         let layout = outgoing.hashes.layout;
-        if placed && !outgoing.kept.covers(0, layout.count().into()) {
-            outgoing.kept.clear();
-        }
-        let (bytes, kept) = Kept::write(&outgoing.kept);
+        let (bytes, kept) = std::mem::take(&mut outgoing.comparison).decide(&layout, placed);
         outgoing.hashes.retain(|index| kept.covers(index.into(), u64::from(index) + 1));
-        let kept_bytes: u64 = kept
-            .iter()
-            .map(|(start, end)| layout.range(end as u32 - 1).1 - layout.range(start as u32).0)
-            .sum();
-        let parts = Parts::without(&layout, &kept, &outgoing.hashes.holes);
-        let size = parts.size();
+        let bytes_of = |(first, past)| {
+            let (start, end) = layout.bytes(first, past);
+            end - start
+        };
+        self.kept += kept.iter().map(bytes_of).sum::<u64>();
+        let travels = Stretches::without(&layout, &kept, &outgoing.hashes.holes);
+        let size = travels.size();
         self.skipped += layout.size - size;
-        (outgoing.kept, outgoing.parts) = (RangeSet::new(), Some(parts));
+        outgoing.travels = Some(travels);
         Record::Parts { object, kept: Kept::written(&bytes) }.encode(&mut self.out);
-        self.kept += kept_bytes;
         self.divided.push_back(NewObject { id: object, size });
         if size == 0 {
             self.behind.insert(object);

@@ -1,25 +1,24 @@
-//! Which part of a file an object carries: all of it, or what the receiver does not have yet.
+//! Which stretches of a file travel as its object: all of it, or what the receiver does not have yet and is no hole.
 
 use crate::chunks::Layout;
 use byway_engine::data::RangeSet;
 
 /// The stretches of a file that travel, one after the other, as an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub(crate) struct Stretches {
     /// Where each begins in the object, where in the file, and how long it is; none is empty.
     stretches: Vec<(u64, u64, u64)>,
     size: u64,
 }
 
-impl Parts {
+impl Stretches {
     /// All but the chunks that are `kept` and those that are `holes`.
     pub fn without(layout: &Layout, kept: &RangeSet, holes: &RangeSet) -> Self {
         let (mut stretches, mut size) = (Vec::new(), 0);
         let mut left_out = kept.clone();
         holes.iter().for_each(|(start, end)| _ = left_out.insert(start, end));
         for (first, past) in left_out.gaps(0, layout.count().into()) {
-            // Both are below the number of chunks.
-            let (start, end) = (layout.range(first as u32).0, layout.range(past as u32 - 1).1);
+            let (start, end) = layout.bytes(first, past);
             stretches.push((size, start, end - start));
             size += end - start;
         }
@@ -49,8 +48,8 @@ mod tests {
     use super::*;
     use crate::chunks::SMALLEST;
 
-    fn whole(size: u64) -> Parts {
-        Parts::without(&Layout::new(size), &RangeSet::new(), &RangeSet::new())
+    fn whole(size: u64) -> Stretches {
+        Stretches::without(&Layout::new(size), &RangeSet::new(), &RangeSet::new())
     }
 
     fn kept(ranges: &[(u64, u64)]) -> RangeSet {
@@ -62,11 +61,11 @@ mod tests {
     #[test]
     fn what_is_kept_does_not_travel() {
         let layout = Layout::new(5 * SMALLEST + 10);
-        let parts = |ranges| Parts::without(&layout, &kept(ranges), &RangeSet::new());
-        assert_eq!(parts(&[]), whole(layout.size));
+        let stretches = |ranges| Stretches::without(&layout, &kept(ranges), &RangeSet::new());
+        assert_eq!(stretches(&[]), whole(layout.size));
         assert_eq!(whole(9).pieces(0, 99).collect::<Vec<_>>(), [(0, 9)]);
-        assert_eq!(parts(&[(0, 6)]), whole(0));
-        let some = parts(&[(0, 1), (3, 5)]);
+        assert_eq!(stretches(&[(0, 6)]), whole(0));
+        let some = stretches(&[(0, 1), (3, 5)]);
         assert_eq!(some.size(), 2 * SMALLEST + 10);
         let pieces = |offset, length| some.pieces(offset, length).collect::<Vec<_>>();
         assert_eq!(pieces(0, 5), [(SMALLEST, 5)]);
@@ -75,7 +74,7 @@ mod tests {
         assert_eq!(pieces(2 * SMALLEST + 10, 5), []);
         assert_eq!(pieces(0, u64::MAX), [(SMALLEST, 2 * SMALLEST), (5 * SMALLEST, 10)]);
         assert_eq!(whole(0).pieces(0, 9).count(), 0);
-        assert_eq!(Parts::without(&layout, &kept(&[(0, 1)]), &kept(&[(3, 5)])), some);
-        assert_eq!(Parts::without(&layout, &kept(&[(0, 1), (4, 5)]), &kept(&[(3, 5)])), some);
+        assert_eq!(Stretches::without(&layout, &kept(&[(0, 1)]), &kept(&[(3, 5)])), some);
+        assert_eq!(Stretches::without(&layout, &kept(&[(0, 1), (4, 5)]), &kept(&[(3, 5)])), some);
     }
 }

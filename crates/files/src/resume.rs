@@ -1,0 +1,150 @@
+//! Resume: how a transfer that broke off is taken up, step by step. [`Source`](crate::Source) and [`Sink`](crate::Sink) read
+//! and write the files. What may be said when, and what follows from it, is here.
+//!
+//! ```text
+//!    sender                                               receiver
+//! 1. START, RESUME, FILE of each file                 ──>
+//! 2.                                                  <── HAVE: hashes of the chunks that are on its disk
+//! 3. PARTS: which of these chunks are kept            ──>
+//! 4. an object: the file without kept chunks and holes ──>
+//! 5. HASH of the whole file                           ──>  judged, and put in place
+//! ```
+//!
+//! 1. The sender has [`Journals`](crate::Journals) that an earlier run began. RESUME stands before the first FILE. Now nothing
+//!    of a file with bytes travels before step 3. A first try asks nothing and has no steps 2 and 3.
+//! 2. The receiver looks for the partial file of this version (path, size and time), or else for a file under the final name
+//!    with that size and time. It reads chunks back and hashes them: its journal says only where to look, and the disk
+//!    decides. HAVE tells of chunks in ascending order. The last HAVE of a file says so, and where the chunks were found.
+//! 3. The sender compares each hash with its own, which it takes from its journal or reads ([`Comparison`]). It keeps chunks that
+//!    are equal at both ends. A file under its final name is kept whole or not at all, since it is never written to. One
+//!    PARTS holds a bounded number of ranges. Chunks beyond those travel again.
+//! 4. The receiver checks that it offered what is kept ([`resumed`]). Both ends now compute the same
+//!    [`Stretches`](crate::stretches::Stretches), and the object is as long as these.
+//! 5. The hash of the file follows from the hashes of all its chunks, kept or new. A file that was offered under its final name
+//!    and kept is in place already.
+//!
+//! A file that changes meanwhile at the sender is withdrawn at any step.
+
+use crate::chunks::Layout;
+use crate::record::Kept;
+use byway_engine::data::RangeSet;
+use byway_wire::DecodeError;
+
+/// The sender's side of steps 2 and 3, for one file: the chunks that are equal at both ends.
+#[derive(Debug, Default)]
+pub(crate) struct Comparison {
+    equal: RangeSet,
+    /// The first chunk that the receiver may tell of next.
+    next: u32,
+}
+
+impl Comparison {
+    /// A HAVE came, with so many hashes of the chunks from `first` on.
+    ///
+    /// # Errors
+    /// These are no chunks of the file, or come in another order.
+    pub fn take(&mut self, layout: &Layout, first: u32, count: usize) -> Result<(), DecodeError> {
+        let past = u64::from(first) + count as u64;
+        if first < self.next || past > layout.count().into() {
+            return Err(DecodeError::Range("chunk"));
+        }
+        self.next = past as u32;
+        Ok(())
+    }
+
+    /// The receiver's chunk equals this side's.
+    pub fn equal(&mut self, index: u32) {
+        self.equal.insert(index.into(), u64::from(index) + 1);
+    }
+
+    /// What is kept after the last HAVE: as PARTS has it, and as a set. `placed`: the chunks are in a file under its final name.
+    pub fn decide(mut self, layout: &Layout, placed: bool) -> (Vec<u8>, RangeSet) {
+        if placed && !self.equal.covers(0, layout.count().into()) {
+            self.equal.clear();
+        }
+        Kept::write(&self.equal)
+    }
+}
+
+/// What the receiver goes on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resumed {
+    /// Nothing: the file comes whole.
+    Nothing,
+    /// The partial file.
+    Partial,
+    /// The file under its final name, which is what the sender has.
+    Placed,
+}
+
+/// What PARTS means for a file whose chunks were offered, where it says that these are `kept`. `None`: it keeps what was not
+/// offered. `placed`: the chunks are in a file under its final name.
+pub(crate) fn resumed(
+    layout: &Layout,
+    placed: bool,
+    kept: &RangeSet,
+    was_offered: impl Fn(u32) -> bool,
+) -> Option<Resumed> {
+    let known = kept.iter().all(|(first, past)| (first..past).all(|index| was_offered(index as u32)));
+    match (known, kept.is_empty(), placed) {
+        (false, ..) => None,
+        (_, true, _) => Some(Resumed::Nothing),
+        (_, false, false) => Some(Resumed::Partial),
+        (_, false, true) => kept.covers(0, layout.count().into()).then_some(Resumed::Placed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunks::SMALLEST;
+
+    fn layout() -> Layout {
+        Layout::new(4 * SMALLEST)
+    }
+
+    fn set(chunks: &[(u64, u64)]) -> RangeSet {
+        let mut set = RangeSet::new();
+        chunks.iter().for_each(|(first, past)| _ = set.insert(*first, *past));
+        set
+    }
+
+    fn kept(equal: &[u32], placed: bool) -> RangeSet {
+        let mut comparison = Comparison::default();
+        equal.iter().for_each(|index| comparison.equal(*index));
+        let (bytes, kept) = comparison.decide(&layout(), placed);
+        assert_eq!(Kept::written(&bytes).set(), kept, "both ends know the same");
+        kept
+    }
+
+    #[test]
+    fn chunks_are_told_of_in_their_order_and_once() {
+        let mut comparison = Comparison::default();
+        assert_eq!(comparison.take(&layout(), 1, 2), Ok(()));
+        assert!(comparison.take(&layout(), 2, 1).is_err());
+        assert!(comparison.take(&layout(), 3, 2).is_err());
+        assert_eq!(comparison.take(&layout(), 3, 1), Ok(()));
+        assert_eq!(comparison.take(&layout(), 4, 0), Ok(()), "the last says nothing more");
+        assert!(comparison.take(&layout(), u32::MAX, usize::MAX >> 1).is_err());
+    }
+
+    #[test]
+    fn a_file_under_its_final_name_is_kept_whole_or_not_at_all() {
+        assert_eq!(kept(&[0, 2], false), set(&[(0, 1), (2, 3)]));
+        assert_eq!(kept(&[0, 2], true), set(&[]));
+        assert_eq!(kept(&[0, 1, 2, 3], true), set(&[(0, 4)]));
+    }
+
+    #[test]
+    fn only_what_was_offered_can_be_kept() {
+        let resumed = |placed, chunks: &[(u64, u64)]| {
+            super::resumed(&layout(), placed, &set(chunks), |index| index != 3 || placed)
+        };
+        assert_eq!(resumed(false, &[]), Some(Resumed::Nothing));
+        assert_eq!(resumed(false, &[(0, 1), (2, 3)]), Some(Resumed::Partial));
+        assert_eq!(resumed(false, &[(2, 4)]), None);
+        assert_eq!(resumed(true, &[]), Some(Resumed::Nothing));
+        assert_eq!(resumed(true, &[(0, 4)]), Some(Resumed::Placed));
+        assert_eq!(resumed(true, &[(0, 3)]), None);
+    }
+}
