@@ -3,10 +3,10 @@
 #![no_main]
 
 use byway::args::words::{Endpoint, Network};
-use byway::identity::PublicKey;
-use byway::ticket::{Ticket, looks_like_ticket};
+use byway_transfer::identity::PublicKey;
+use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway::units::{BandwidthLimit, parse_duration, parse_size};
-use byway::word;
+use byway_transfer::word;
 use byway_wire::relay::Word;
 use libfuzzer_sys::fuzz_target;
 

@@ -5,18 +5,18 @@ pub mod lines;
 pub mod network;
 
 use crate::exit::{Exit, Failure};
-use crate::identity::Identity;
-use crate::secret::Secret;
-use crate::ticket::Ticket;
-use crate::transfer::{
-    Destination, Gate, Kind, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent, Taken,
-    TicketOwner,
-};
 use anyhow::{Context as _, Result};
 use byway_control::Class;
 use byway_engine::Config;
 use byway_files::Modes;
 use byway_net::Socket;
+use byway_transfer::identity::Identity;
+use byway_transfer::secret::Secret;
+use byway_transfer::ticket::Ticket;
+use byway_transfer::{
+    Destination, Gate, Kind, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent, Taken,
+    TicketOwner,
+};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use lines::Line;
@@ -70,7 +70,7 @@ pub fn transfer(
     detours: bool,
     mut watch: impl FnMut(News) -> Option<Exit>,
 ) -> Result<Sent> {
-    let (sender, receiver) = (identity()?, identity()?);
+    let (sender, receiver) = (Identity::generate()?, Identity::generate()?);
     let permission = Secret::new(byway_net::seed()?);
     let socket = Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?;
     let direct = network::direct(&network.direct, socket.address())?;
@@ -137,8 +137,4 @@ pub fn transfer(
     receiving.cancel();
     receiving.join()?;
     Ok(sent)
-}
-
-fn identity() -> Result<Identity> {
-    Identity::new(Secret::new(byway_net::seed()?)).context("the system's entropy makes no key")
 }

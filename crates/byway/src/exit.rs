@@ -1,10 +1,12 @@
 //! How a command ends: the exit codes, and which failure has which.
 
-use crate::identity::KeyError;
 use crate::output::Output;
-use crate::ticket::TicketError;
 use crate::units::UnitError;
 use byway_files::SourceError;
+use byway_transfer::identity::KeyError;
+use byway_transfer::state::StateError;
+use byway_transfer::ticket::TicketError;
+use byway_transfer::{Error as StartError, NotConnected, TransferError};
 use byway_wire::relay::WordError;
 use std::fmt;
 use std::io;
@@ -94,6 +96,38 @@ impl Exit {
         error.chain().find_map(Self::of_cause).unwrap_or(Self::Error)
     }
 
+    /// The code of a transfer that did not come to its end.
+    #[must_use]
+    pub const fn of_transfer(error: &TransferError) -> Self {
+        use TransferError as E;
+        match error {
+            E::Cancelled | E::Stopped => Self::Interrupted,
+            E::NotConnected(NotConnected::NoAnswer(_) | NotConnected::ReceiverFull)
+            | E::ConnectionLost
+            | E::ReceiverRestarted
+            | E::StreamReceiverRestarted
+            | E::PeerInterrupted
+            | E::PeerLeft => Self::Network,
+            E::NotConnected(NotConnected::OtherKey) | E::NotAdmitted(_) => Self::NotAuthorised,
+            E::NotConnected(NotConnected::ImpossibleKey) | E::OtherKind(_) => Self::Usage,
+            E::PeerFoundDamage(_) => Self::Integrity,
+            E::NotConnected(NotConnected::OtherVersion)
+            | E::ConnectionBroke(_)
+            | E::PeerFailed(_)
+            | E::ThreadDied(_)
+            | E::Input(_)
+            | E::Output(_)
+            | E::OutputClosed
+            | E::StreamRefused
+            | E::StreamCutShort
+            | E::OtherStream { .. }
+            | E::Receipt
+            | E::Reports(_)
+            | E::Sink(_)
+            | E::Unfinished => Self::Error,
+        }
+    }
+
     fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return Some(failure.exit);
@@ -102,7 +136,19 @@ impl Exit {
         if mistyped || cause.is::<UnitError>() {
             return Some(Self::Usage);
         }
+        if let Some(error) = cause.downcast_ref() {
+            return Some(Self::of_transfer(error));
+        }
+        if let Some(StartError::Transfer(error)) = cause.downcast_ref() {
+            return Some(Self::of_transfer(error));
+        }
+        if let Some(StateError::NoHome) = cause.downcast_ref() {
+            return Some(Self::Usage);
+        }
         if let Some(SourceError::NotFound(_)) = cause.downcast_ref() {
+            return Some(Self::NotFound);
+        }
+        if let Some(StartError::Source(SourceError::NotFound(_))) = cause.downcast_ref() {
             return Some(Self::NotFound);
         }
         match cause.downcast_ref::<io::Error>()?.kind() {
@@ -160,6 +206,28 @@ mod tests {
     }
 
     #[test]
+    fn each_way_in_which_a_transfer_ends_has_a_code() {
+        for (error, exit) in [
+            (TransferError::Cancelled, Exit::Interrupted),
+            (TransferError::ConnectionLost, Exit::Network),
+            (TransferError::PeerInterrupted, Exit::Network),
+            (TransferError::OtherKind(String::new()), Exit::Usage),
+            (TransferError::NotAdmitted(String::new()), Exit::NotAuthorised),
+            (TransferError::PeerFoundDamage(String::new()), Exit::Integrity),
+            (TransferError::PeerFailed(String::new()), Exit::Error),
+            (NotConnected::NoAnswer(String::new()).into(), Exit::Network),
+            (NotConnected::OtherKey.into(), Exit::NotAuthorised),
+            (NotConnected::OtherVersion.into(), Exit::Error),
+            (NotConnected::ReceiverFull.into(), Exit::Network),
+            (NotConnected::ImpossibleKey.into(), Exit::Usage),
+            (TransferError::Output(io::ErrorKind::BrokenPipe.into()), Exit::Error),
+        ] {
+            assert_eq!(Exit::of_transfer(&error), exit, "{error:?}");
+            assert_eq!(Exit::of(&StartError::Transfer(error).into()), exit);
+        }
+    }
+
+    #[test]
     fn causes_without_a_code_of_their_own_are_sorted() {
         let of = |error: anyhow::Error| Exit::of(&error.context("trying"));
         assert_eq!(of(io::Error::from(io::ErrorKind::NotFound).into()), Exit::NotFound);
@@ -168,6 +236,8 @@ mod tests {
         assert_eq!(of(io::Error::from(io::ErrorKind::AddrInUse).into()), Exit::Error);
         assert_eq!(of(SourceError::NotFound("x".into()).into()), Exit::NotFound);
         assert_eq!(of(SourceError::Nothing.into()), Exit::Error);
+        assert_eq!(of(StartError::Source(SourceError::NotFound("x".into())).into()), Exit::NotFound);
+        assert_eq!(of(StateError::NoHome.into()), Exit::Usage);
         assert_eq!(of(TicketError::Mistyped.into()), Exit::Usage);
         assert_eq!(of(UnitError::Zero.into()), Exit::Usage);
         assert_eq!(of(WordError::Checksum.into()), Exit::Usage);

@@ -1,6 +1,6 @@
 //! Which code point a session's packets get.
 
-use byway_control::Class;
+use byway_transfer::default_dscp;
 use byway_wire::Dscp;
 use clap::ValueEnum;
 
@@ -13,21 +13,20 @@ pub enum Marking {
     None,
 }
 
-/// The code point of sessions under the controller that is called `congestion`: the one that was asked for. Without such a wish the class
-/// `background` asks networks too for lower effort, and nobody else does.
+/// The code point of sessions under the controller that is called `congestion`: the one that was asked for, or else that of its class.
 #[must_use]
 pub fn dscp(asked: Option<Marking>, congestion: &str) -> Dscp {
     match asked {
         Some(Marking::Le) => Dscp::LowerEffort,
         Some(Marking::None) => Dscp::BestEffort,
-        None if congestion == Class::Background.default_name() => Dscp::LowerEffort,
-        None => Dscp::BestEffort,
+        None => default_dscp(congestion),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use byway_control::Class;
 
     #[test]
     fn background_alone_asks_for_lower_effort_unless_told_otherwise() {

@@ -2,11 +2,11 @@
 
 use super::words::{Endpoint, Network, Word};
 use crate::exit::{Exit, Failure};
-use crate::identity::PublicKey;
 use crate::marking::Marking;
-use crate::ticket::{Ticket, looks_like_ticket};
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
+use byway_transfer::identity::PublicKey;
+use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway_wire::relay;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -250,7 +250,7 @@ pub struct Man {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::Secret;
+    use byway_transfer::secret::Secret;
     use clap::FromArgMatches;
 
     /// Parses the arguments of one verb alone.

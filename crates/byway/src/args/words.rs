@@ -1,9 +1,9 @@
 //! Values of flags: words that are secrets, addresses, networks.
 
 use crate::exit::{Exit, Failure};
-use crate::secret::Secret;
-use crate::word;
 use anyhow::{Context, Result};
+use byway_transfer::secret::Secret;
+use byway_transfer::word;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -192,7 +192,7 @@ fn first(ip: IpAddr, prefix: u8) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{KeyError, PublicKey};
+    use byway_transfer::identity::{KeyError, PublicKey};
     use std::fs;
 
     #[test]

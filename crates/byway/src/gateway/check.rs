@@ -2,7 +2,6 @@
 
 use super::config::{GatewayConfig, PORT};
 use super::plumbing::{self, Plan, system};
-use crate::state::StateDir;
 use crate::units::Bytes;
 use byway_gateway::Prefix;
 use byway_gateway::loss::Rule as Losses;
@@ -11,6 +10,7 @@ use byway_gateway::reorder::Timer;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
 use byway_gateway::site::Bundle;
 use byway_gateway::window::Rule as Windows;
+use byway_transfer::state::StateDir;
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;

@@ -6,9 +6,7 @@ pub use text::ConfigError;
 
 use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::identity::{Identity, PublicKey};
 use crate::marking::{self, Marking};
-use crate::state::StateDir;
 use anyhow::{Context as _, Result};
 use byway_control::{Choice, ChoiceError, Class, Sender, controller};
 use byway_engine::handshake;
@@ -20,6 +18,8 @@ use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
 use byway_gateway::site::{self, Bundle, Settings};
 use byway_gateway::{Prefix, cache, entry, flow, reorder, window};
+use byway_transfer::identity::{Identity, PublicKey};
+use byway_transfer::state::StateDir;
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use clap::ValueEnum as _;

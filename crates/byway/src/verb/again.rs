@@ -1,6 +1,6 @@
 //! The command that goes on where this one was stopped.
 
-use crate::ticket::looks_like_ticket;
+use byway_transfer::ticket::looks_like_ticket;
 use byway_wire::relay;
 use std::io::{self, IsTerminal};
 

@@ -7,10 +7,10 @@ use crate::demo::{Network, transfer};
 use crate::exit::{Exit, Failure};
 use crate::output::{Align, DemoPath, Event, Outcome, Output, Table};
 use crate::signals::{Hangup, Signals};
-use crate::transfer::{News, Sent};
 use crate::units::{Bytes, Rate, Span};
 use anyhow::{Context as _, Result};
 use byway_files::{Totals, compare, generate};
+use byway_transfer::{News, Sent};
 use std::path::{Path, PathBuf};
 
 /// What the generated tree follows from.

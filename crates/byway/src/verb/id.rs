@@ -3,8 +3,8 @@
 use crate::args::Global;
 use crate::exit::Exit;
 use crate::output::{Event, Outcome, Output};
-use crate::state::StateDir;
 use anyhow::Result;
+use byway_transfer::state::StateDir;
 
 /// Prints the public key, making the key pair on first use.
 pub(super) fn run(global: &Global, output: &mut Output) -> Result<Exit> {

@@ -1,13 +1,12 @@
 //! `byway ping`: is the receiver there, over which paths, and how far away.
 
-use super::send::destinations;
 use crate::args::Global;
 use crate::args::verbs::Ping;
 use crate::exit::Exit;
 use crate::output::{Align, Event, Outcome, Output, PingPath, Table};
-use crate::state::StateDir;
-use crate::transfer::{PingPlan, Pinged, ping, sockets};
 use anyhow::{Context as _, Result};
+use byway_transfer::state::StateDir;
+use byway_transfer::{PingPlan, Pinged, ping, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 
@@ -19,7 +18,7 @@ pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Res
     let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
     let plan = PingPlan {
         identity: state.identity()?,
-        sockets: sockets::sending(&[], &destinations(&ticket, &relays))?,
+        sockets: sockets::sending(&[], &ticket.destinations(&relays))?,
         ticket,
         relays,
         rounds: arguments.count,
@@ -28,8 +27,8 @@ pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Res
     for trouble in pings.troubles {
         output.emit(&Event::Warning { message: trouble });
     }
-    if let Some((failure, tried)) = pings.unreached {
-        return Ok(super::show::unreached("ping", &failure, &tried, output));
+    if let Some((error, tried)) = pings.unreached {
+        return Ok(super::show::unreached("ping", &error, &tried, output));
     }
     let paths: Vec<PingPath> = pings.routes.iter().map(summary).collect();
     let mut table = Table::new([

@@ -2,9 +2,9 @@
 
 use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::ticket::MAX_ENTRIES;
-use crate::transfer::sockets::is_private;
 use anyhow::Result;
+use byway_transfer::sockets::is_private;
+use byway_transfer::ticket::MAX_ENTRIES;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 

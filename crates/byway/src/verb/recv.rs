@@ -5,29 +5,25 @@ use super::show::Show;
 use super::toggle::Toggle;
 use crate::args::Global;
 use crate::args::verbs::Recv;
-use crate::args::words::Endpoint;
 use crate::exit::{Exit, Failure};
-use crate::memory;
 use crate::output::{Event, Outcome, Output, Reach, Ready, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
-use crate::state::{Standing, StateDir};
-use crate::ticket::{GreetedRelay, Ticket};
-use crate::transfer::{
-    Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, TicketOwner, sockets,
-    wall_clock, window,
-};
 use crate::units::Rate;
 use anyhow::{Context as _, Result};
-use byway_engine::Config;
-use byway_files::{Modes, Sink, SinkOptions, expire_partials};
-use byway_net::{Clock, Socket};
+use byway_files::{Modes, Sink, SinkOptions};
+use byway_net::Socket;
+use byway_transfer::state::{Standing, StateDir};
+use byway_transfer::ticket::Ticket;
+use byway_transfer::{
+    Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, TicketOwner, greet_relays,
+    receiving_config, sockets,
+};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 /// Time between two looks at signals and progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -50,17 +46,15 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             SinkOptions { transfer: byway_net::seed()?, ..SinkOptions::default() },
         )?);
     }
-    if !piped {
-        expire(arguments.directory.clone());
-    }
     let words: Vec<Word> =
         arguments.relay.iter().map(|word| word.value().context("--relay")).collect::<Result<_>>()?;
     raise_file_limit();
     let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
     let identity = state.identity()?;
     let mut standing = standing(&state, arguments, piped)?;
-    let sockets = sockets::listening(&arguments.listen, standing.port())?;
-    let mut troubles = hold(&mut standing, &sockets, &arguments.listen);
+    let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(0)).collect();
+    let sockets = sockets::listening(&listen, standing.port())?;
+    let mut troubles = hold(&mut standing, &sockets, &listen);
     for clipped in sockets.iter().map(Socket::buffers).filter(|buffers| buffers.clipped()).take(1) {
         output.say(&clipped.to_string());
     }
@@ -84,7 +78,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             seed: u64::from_be_bytes(byway_net::seed()?),
         },
         destination: if piped {
-            Destination::Stdout
+            Destination::Pipe(|| Box::new(io::stdout()))
         } else {
             let modes = if arguments.keep_modes { Modes::Kept } else { Modes::Masked(own_umask()) };
             Destination::Directory(arguments.directory.clone(), modes)
@@ -93,11 +87,11 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         limit: arguments.bwlimit.down,
         relays: words.clone(),
         sockets,
-        config: config(arguments.bwlimit.down, arguments.memory.unwrap_or_else(|| memory::available() / 2)),
+        config: receiving_config(arguments.bwlimit.down, arguments.memory),
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
-    let (relays, unreachable) = stand(&receiving, &words);
+    let (relays, unreachable) = greet_relays(&receiving, &words, RELAYS);
     troubles.extend(unreachable);
     troubles.extend(direct.warning().filter(|_| relays.is_empty()));
     ticket.relays = relays;
@@ -138,26 +132,6 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     Ok(exit)
 }
 
-/// A session takes up to so many times its window: room ahead of what arrives, and what is cut up.
-const MEMORY_OF_WINDOW: u64 = 4;
-
-/// How sessions behave when so many bytes per second are taken at most, with so much memory for all.
-fn config(limit: Option<u64>, memory: u64) -> Config {
-    let windows = usize::try_from(memory / MEMORY_OF_WINDOW).unwrap_or(usize::MAX).max(1 << 20);
-    let mut config = Config { shared_memory: Some(windows), ..Config::default() };
-    if let Some(limit) = limit {
-        config.incoming.memory = config.incoming.memory.min(window(limit));
-    }
-    config
-}
-
-/// Removes what transfers left that nobody took up for long; beside all else, since nobody waits for it.
-fn expire(directory: PathBuf) {
-    let expire = move || expire_partials(&directory, wall_clock());
-    // Without a thread it waits for another run.
-    let _ = std::thread::Builder::new().name("byway expire".into()).spawn(expire);
-}
-
 /// This process's umask, which the system tells only by replacing it: for a moment by one that gives nobody anything.
 fn own_umask() -> u16 {
     let mask = umask(Mode::RWXG | Mode::RWXO);
@@ -189,14 +163,14 @@ fn standing(state: &StateDir, arguments: &Recv, piped: bool) -> Result<Standing>
 }
 
 /// Keeps the ticket for the next run, and says what speaks against it.
-fn hold(standing: &mut Standing, sockets: &[Socket], asked: &[Endpoint]) -> Vec<String> {
+fn hold(standing: &mut Standing, sockets: &[Socket], asked: &[SocketAddr]) -> Vec<String> {
     let before = standing.port().filter(|_| standing.is_kept());
     let mut ports = sockets.iter().map(|socket| socket.address().port());
     let mut troubles = Vec::new();
     if let Some(before) = before
         && !ports.clone().any(|port| port == before)
     {
-        let was_tried = asked.is_empty() || asked.iter().any(|endpoint| endpoint.or_port(0).port() == 0);
+        let was_tried = asked.is_empty() || asked.iter().any(|address| address.port() == 0);
         let why = if was_tried { "is in use by another program" } else { "is not the one of --listen" };
         troubles.push(format!("port {before} {why}: the ticket printed before does not lead here any more"));
     }
@@ -231,36 +205,6 @@ impl Held {
             output.emit(&Event::Warning { message });
         }
     }
-}
-
-/// Waits for the relays to answer: those that did, and what to say of the others.
-fn stand(receiving: &Receiving, words: &[Word]) -> (Vec<GreetedRelay>, Vec<String>) {
-    let (mut greeted, mut troubles): (Vec<GreetedRelay>, Vec<String>) = Default::default();
-    let clock = Clock::new();
-    let begun = clock.now();
-    while greeted.len() < words.len() {
-        let left = RELAYS.saturating_sub(clock.now().since(begun));
-        if left.is_zero() {
-            break;
-        }
-        match receiving.next(left) {
-            Some(News::Reachable { relay, address, consent }) => {
-                let word = words.iter().find(|word| word.relays().contains(&relay));
-                // One way through each relay; the first to answer is the shortest.
-                if let Some(word) = word.filter(|word| !greeted.iter().any(|known| known.word == **word)) {
-                    greeted.push(GreetedRelay { word: word.clone(), address, consent });
-                }
-            }
-            Some(News::Warning(message)) => troubles.push(message),
-            _ if receiving.is_over() => break,
-            _ => {}
-        }
-    }
-    for word in words.iter().filter(|word| !greeted.iter().any(|known| known.word == **word)) {
-        let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
-        troubles.push(format!("relay {} gave no consent in time: the ticket leaves it out", at.join(", ")));
-    }
-    (greeted, troubles)
 }
 
 /// Takes what comes until there is a reason to stop.
@@ -335,7 +279,7 @@ fn conclude(received: Received, output: &mut Output) -> Exit {
         Ok(()) => {
             (Exit::Partial, Some("not everything arrived: the warnings name what is missing".to_owned()))
         }
-        Err(failure) => (failure.exit(), Some(failure.to_string())),
+        Err(error) => (Exit::of_transfer(error), Some(error.to_string())),
     };
     let outcome = Outcome::Transfer(Box::new(Transferred {
         bytes,
@@ -348,7 +292,7 @@ fn conclude(received: Received, output: &mut Output) -> Exit {
         failed: if received.broken_off.is_none() { received.failed } else { 0 },
         arrived: received.broken_off.map(|broken| broken.arrived),
         total: received.broken_off.and_then(|broken| broken.total),
-        origin: Some(received.origin),
+        origin: Some(super::show::origin(received.origin)),
     }));
     output.emit(&Event::Result(ResultEvent {
         verb: "recv",

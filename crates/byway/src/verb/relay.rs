@@ -4,13 +4,12 @@ use crate::args::Global;
 use crate::args::verbs::{RELAY_PORT, Relay};
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, Ready, RelayCounters};
-use crate::relaying::{RelayNews, Relaying, RelayingPlan};
 use crate::signals::{Hangup, Signals};
-use crate::state::StateDir;
-use crate::transfer::sockets;
 use anyhow::{Context as _, Result};
 use byway_net::{Clock, Socket};
 use byway_relay::{Counters, Dropped, Network, Policy};
+use byway_transfer::state::StateDir;
+use byway_transfer::{RelayNews, Relaying, RelayingPlan, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::MAX_ADDRESSES;
 use std::collections::BTreeMap;
@@ -99,7 +98,8 @@ fn serve(relaying: &Relaying, signals: &Signals, output: &mut Output) -> Option<
 
 fn listen(arguments: &Relay) -> Result<Vec<Socket>> {
     if !arguments.listen.is_empty() {
-        return sockets::bind_all(&arguments.listen, RELAY_PORT);
+        let asked = arguments.listen.iter().map(|endpoint| endpoint.or_port(RELAY_PORT));
+        return Ok(sockets::bind_all(&asked.collect::<Vec<_>>())?);
     }
     let v4 = Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), RELAY_PORT))?;
     // A host without IPv6 relays IPv4.

@@ -8,19 +8,19 @@ use crate::exit::{Exit, Failure};
 use crate::marking::dscp;
 use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
-use crate::state::StateDir;
-use crate::ticket::Ticket;
-use crate::transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
 use crate::units::{Bytes, Rate};
 use anyhow::{Context as _, Result};
 use byway_control::{Class, Controller, Sender};
 use byway_engine::Config;
 use byway_files::Totals;
 use byway_net::Clock;
+use byway_transfer::state::StateDir;
+use byway_transfer::ticket::Ticket;
+use byway_transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::io;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Time between two looks at signals and progress.
@@ -48,22 +48,23 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     drop(controller(arguments)?);
     let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
     let ticket = if arguments.no_relay { Ticket { relays: Vec::new(), ..ticket } } else { ticket };
-    if destinations(&ticket, &relays).is_empty() {
+    if ticket.destinations(&relays).is_empty() {
         let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";
         return Err(Failure::new(Exit::Network, sentence).into());
     }
+    let bind: Vec<SocketAddr> = arguments.bind.iter().map(|endpoint| endpoint.or_port(0)).collect();
     let plan = || -> Result<SendingPlan> {
         let payload = match piped {
             true => Payload::Pipe(Box::new(io::stdin())),
             false => Payload::Tree { paths: paths.clone(), keep_modes: arguments.keep_modes },
         };
-        let destinations = destinations(&ticket, &relays);
+        let destinations = ticket.destinations(&relays);
         let controller = controller(arguments)?;
         let dscp = dscp(arguments.dscp, controller.name());
         Ok(SendingPlan {
             identity: state.identity()?,
             journals: Some(state.sending()),
-            sockets: sockets::sending(&arguments.bind, &destinations)?,
+            sockets: sockets::sending(&bind, &destinations)?,
             follow: arguments.bind.is_empty().then_some(destinations),
             ticket: ticket.clone(),
             relays: relays.clone(),
@@ -139,8 +140,8 @@ fn conclude(sent: Sent, stop: Option<Exit>, piped: bool, output: &mut Output) ->
         let sentence = format!("stopped with {} sent{how}", Bytes(bytes));
         return Err(Failure::new(exit, sentence).into());
     }
-    if let (Err(failure), false) = (&sent.outcome, sent.tried.is_empty()) {
-        return Ok(super::show::unreached("send", failure, &sent.tried, output));
+    if let (Err(error), false) = (&sent.outcome, sent.tried.is_empty()) {
+        return Ok(super::show::unreached("send", error, &sent.tried, output));
     }
     sent.outcome?;
     let (exit, error) = if sent.damaged {
@@ -193,13 +194,6 @@ fn controller(arguments: &Send) -> Result<Box<dyn Controller>> {
     chosen.map_err(|error| Failure::new(Exit::Usage, error.to_string()).into())
 }
 
-/// Every address that a datagram may be sent to first.
-pub(super) fn destinations(ticket: &Ticket, relays: &[Word]) -> Vec<IpAddr> {
-    let words = ticket.relays.iter().map(|relay| &relay.word).chain(relays);
-    let relays = words.flat_map(|word| word.relays().iter());
-    ticket.addresses.iter().chain(relays).map(std::net::SocketAddr::ip).collect()
-}
-
 fn dry_run(paths: &[PathBuf], piped: bool, output: &mut Output) -> Result<Exit> {
     if piped {
         output.answer("standard input, to its end")?;
@@ -230,6 +224,7 @@ fn dry_run(paths: &[PathBuf], piped: bool, output: &mut Output) -> Result<Exit> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use byway_transfer::TransferError;
 
     fn sent() -> Sent {
         let (bytes, entries, seconds) = (10, 2, 1.0);
@@ -260,7 +255,7 @@ mod tests {
         assert_eq!(exit(Sent { unsent: 1, ..sent() }, None), Exit::Partial);
         assert_eq!(exit(Sent { failed: 1, ..sent() }, None), Exit::Partial);
         assert_eq!(exit(Sent { failed: 1, damaged: true, ..sent() }, None), Exit::Integrity);
-        let lost = || Err(Failure::new(Exit::Network, "lost"));
+        let lost = || Err(TransferError::ConnectionLost);
         assert_eq!(exit(Sent { outcome: lost(), ..sent() }, None), Exit::Network);
         // A signal that came too late to stop anything changes nothing.
         assert_eq!(exit(sent(), Some(Exit::Interrupted)), Exit::Ok);

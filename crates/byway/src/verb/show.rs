@@ -1,10 +1,11 @@
 //! What happens in a transfer, as events.
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::output::{
-    Event, Outcome, Output, PathChange, PathProgress, PathTotal, Progress, ResultEvent, TriedWay,
+    Event, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress, ResultEvent,
+    TriedWay,
 };
-use crate::transfer::{Heard, News, PathTally, Tally, Tried};
+use byway_transfer::{Heard, News, PathTally, PauseReason, Tally, TransferError, Tried};
 
 /// Seconds between two events of progress.
 const EVERY: f64 = 1.0;
@@ -50,16 +51,34 @@ fn progress(tally: Tally) -> Progress {
         rate_bps: path.rate_bps,
         rtt_ms: Some(path.rtt.as_secs_f64() * 1e3),
         lost: path.lost,
-        pause: path.pause,
+        pause: path.pause.map(pause),
     });
     Progress {
         seconds: tally.seconds,
         bytes: tally.bytes,
-        origin: tally.origin,
+        origin: tally.origin.map(origin),
         total: tally.total,
         rate_bps: tally.rate_bps,
-        pause: tally.pause,
+        pause: tally.pause.map(pause),
         paths: paths.collect(),
+    }
+}
+
+/// Whose transfer it is, at a receiver.
+pub(super) fn origin(origin: byway_transfer::Origin) -> Origin {
+    Origin { transfer: origin.transfer, from: origin.from.to_string(), name: origin.name }
+}
+
+const fn pause(reason: PauseReason) -> Pause {
+    match reason {
+        PauseReason::Yielding => Pause::Yielding,
+        PauseReason::ApplicationLimited => Pause::ApplicationLimited,
+        PauseReason::ReceiverLimited => Pause::ReceiverLimited,
+        PauseReason::RelayQuota => Pause::RelayQuota,
+        PauseReason::BandwidthLimit => Pause::BandwidthLimit,
+        PauseReason::ReceiverBandwidthLimit => Pause::ReceiverBandwidthLimit,
+        PauseReason::NoAnswer => Pause::NoAnswer,
+        PauseReason::CannotSense => Pause::CannotSense,
     }
 }
 
@@ -70,7 +89,13 @@ pub(super) fn totals(paths: &[PathTally]) -> Vec<PathTotal> {
 }
 
 /// Tells that a receiver does not answer, and what came back on each way.
-pub(super) fn unreached(verb: &'static str, failure: &Failure, tried: &[Tried], output: &mut Output) -> Exit {
+pub(super) fn unreached(
+    verb: &'static str,
+    error: &TransferError,
+    tried: &[Tried],
+    output: &mut Output,
+) -> Exit {
+    let exit = Exit::of_transfer(error);
     let ways = tried.iter().map(|way| TriedWay {
         address: way.address.to_string(),
         relay: matches!(way.heard, Heard::Relay(_)),
@@ -79,13 +104,13 @@ pub(super) fn unreached(verb: &'static str, failure: &Failure, tried: &[Tried], 
     });
     output.emit(&Event::Result(ResultEvent {
         verb,
-        exit: failure.exit() as u8,
-        error: Some(failure.to_string()),
+        exit: exit as u8,
+        error: Some(error.to_string()),
         outcome: Outcome::Unreached { tried: ways.collect() },
     }));
-    output.complain(&failure.to_string());
+    output.complain(&error.to_string());
     for way in tried {
         output.say(&format!("  {way}"));
     }
-    failure.exit()
+    exit
 }

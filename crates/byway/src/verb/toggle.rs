@@ -2,8 +2,8 @@
 
 use crate::output::{Event, Output};
 use crate::signals::Signals;
-use crate::transfer::Running;
 use byway_net::Owner;
+use byway_transfer::EventLoop;
 
 /// The limit of one direction.
 pub(super) struct Toggle {
@@ -17,12 +17,12 @@ impl Toggle {
     }
 
     /// Has a transfer begin as the one before it was.
-    pub fn begin<O: Owner>(&self, running: &Running<O>) {
+    pub fn begin<O: Owner>(&self, running: &EventLoop<O>) {
         running.lift(self.lifted);
     }
 
     /// Does what was asked for, if something was, and says so.
-    pub fn look<O: Owner>(&mut self, signals: &Signals, running: &Running<O>, output: &mut Output) {
+    pub fn look<O: Owner>(&mut self, signals: &Signals, running: &EventLoop<O>, output: &mut Output) {
         if !signals.take_limit_toggle() {
             return;
         }

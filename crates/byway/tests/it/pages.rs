@@ -3,9 +3,9 @@
 
 use crate::common::pages::{self, NOT_RUN, byway_commands, is_of, not_run, project};
 use byway::args::Cli;
-use byway::identity::PublicKey;
 use byway_lab::expect::Expectation;
 use byway_lab::plan::{Mode, Overrides, Plan};
+use byway_transfer::identity::PublicKey;
 use clap::{Command, CommandFactory as _, Parser as _};
 use std::collections::BTreeSet;
 use std::fs;

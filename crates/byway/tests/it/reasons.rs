@@ -3,7 +3,7 @@
 use crate::common::{Ended, Place, Running};
 use byway::demo::lines::Line;
 use byway::demo::network;
-use byway::ticket::Ticket;
+use byway_transfer::ticket::Ticket;
 use byway_wire::relay::Word;
 use serde_json::Value;
 use std::fs::{self, File};

@@ -1,7 +1,7 @@
 //! Transfers whose processes are killed, and the same commands again.
 
 use crate::common::{Ended, Place, Running, assert_same};
-use byway::ticket::Ticket;
+use byway_transfer::ticket::Ticket;
 use serde_json::Value;
 use std::fs;
 use std::process::Child;

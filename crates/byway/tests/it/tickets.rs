@@ -1,7 +1,7 @@
 //! How long a ticket is good, and for whom.
 
 use crate::common::{Ended, Place, Running};
-use byway::ticket::Ticket;
+use byway_transfer::ticket::Ticket;
 use serde_json::Value;
 use std::fs;
 

@@ -3,9 +3,9 @@
 use crate::common::{Place, Running, assert_same};
 use byway::demo::lines::Line;
 use byway::demo::network;
-use byway::identity::PublicKey;
-use byway::secret::Secret;
-use byway::ticket::Ticket;
+use byway_transfer::identity::PublicKey;
+use byway_transfer::secret::Secret;
+use byway_transfer::ticket::Ticket;
 use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};

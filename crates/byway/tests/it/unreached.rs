@@ -1,7 +1,7 @@
 //! What is said of a receiver that does not answer.
 
 use crate::common::{Ended, Place};
-use byway::ticket::Ticket;
+use byway_transfer::ticket::Ticket;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 12] = [
+const FLOORS: [(&str, &[&str]); 13] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -20,6 +20,10 @@ const FLOORS: [(&str, &[&str]); 12] = [
     (
         "byway-lab",
         &["byway-wire", "byway-control", "byway-relay", "byway-sim", "byway-engine", "byway-gateway"],
+    ),
+    (
+        "byway-transfer",
+        &["byway-wire", "byway-control", "byway-relay", "byway-net", "byway-engine", "byway-files"],
     ),
     ("byway-emulate", &["byway-wire", "byway-net", "byway-sim"]),
     ("byway-rivals", &["byway-wire", "byway-control", "byway-relay", "byway-net", "byway-engine"]),
@@ -34,6 +38,7 @@ const FLOORS: [(&str, &[&str]); 12] = [
             "byway-engine",
             "byway-files",
             "byway-gateway",
+            "byway-transfer",
             "byway-lab",
             "byway-emulate",
         ],

@@ -5,7 +5,7 @@
 use super::sources::Hosts;
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;
-use byway::ticket::Ticket;
+use byway_transfer::ticket::Ticket;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 

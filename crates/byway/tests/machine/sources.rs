@@ -6,7 +6,7 @@ use crate::common::bench::BYWAY;
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;
 use crate::common::{Ended, Place, Running};
-use byway::ticket::Ticket;
+use byway_transfer::ticket::Ticket;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 use std::fs;

@@ -1,12 +1,12 @@
 //! The file as it is written: its tables and keys, and where in it something stands.
 
 use crate::args::words::Endpoint;
-use crate::identity::PublicKey;
 use crate::units::{parse_duration, parse_size};
-use crate::word::MAX_LEN;
 use byway_gateway::Prefix;
 use byway_gateway::rules::Rule;
 use byway_gateway::serves::Served;
+use byway_transfer::identity::PublicKey;
+use byway_transfer::word::MAX_LEN;
 use byway_wire::relay::Word;
 use core::ops::Range;
 use serde::de::value::MapAccessDeserializer;

@@ -1,0 +1,26 @@
+//! Sends a file or a directory to whoever printed the ticket:
+//! `cargo run -p byway-transfer --example send PATH TICKET`
+
+use byway_transfer::{Identity, News, Payload, Sending, SendingPlan};
+use std::error::Error;
+use std::time::Duration;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("which path?")?;
+    let ticket = arguments.next().ok_or("to whom? `recv` prints a ticket")?;
+    let payload = Payload::Tree { paths: vec![path.into()], keep_modes: false };
+    let sending = Sending::start(SendingPlan::new(Identity::generate()?, ticket.parse()?, payload)?)?;
+    loop {
+        match sending.next(Duration::from_millis(100)) {
+            Some(News::Progress(tally)) => println!("{} bytes, {:.0} bit/s", tally.bytes, tally.rate_bps),
+            Some(News::Warning(sentence)) => eprintln!("{sentence}"),
+            None if sending.is_over() => break,
+            _ => {}
+        }
+    }
+    let sent = sending.join()?;
+    sent.outcome?;
+    println!("{} bytes in {:.2} s", sent.bytes, sent.seconds);
+    Ok(())
+}

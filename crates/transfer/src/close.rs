@@ -1,0 +1,146 @@
+//! Why a connection of a transfer is closed: the codes that stand in CLOSE, and in the answer to a HELLO that is refused.
+//! They are part of the protocol. A number never changes its meaning.
+//!
+//! | code | name | who sends it | meaning |
+//! |---|---|---|---|
+//! | 0 | [`close::DONE`] | both | the closing side has nothing left to do: the transfer is complete, or it left early |
+//! | 1 | [`CloseCode::Failed`] | both | the closing side cannot go on; the reason says why |
+//! | 2 | [`CloseCode::OtherKind`] | receiver | it takes files and was sent a stream, or takes a stream and was sent files |
+//! | 5 | [`CloseCode::Lost`] | sender | it no longer reaches the receiver that it began with |
+//! | 6 | [`CloseCode::NotAdmitted`] | receiver | the ticket or the sender's key does not let it in |
+//! | 7 | [`CloseCode::Damaged`] | nobody so far | what arrived is not what was sent |
+//! | 130 | [`CloseCode::Interrupted`] | both | a person or a program stopped the closing side |
+//! | 143 | [`CloseCode::Terminated`] | nobody any more | the same as 130 |
+//!
+//! Codes from 0x10001 on are the engine's own ([`close`]). A code that stands in neither table counts as 1.
+
+use crate::error::{NotConnected, TransferError};
+use byway_engine::connection::close;
+use byway_files::Shown;
+
+/// What a side says when it closes before the end. The module has the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum CloseCode {
+    /// The closing side cannot go on.
+    Failed = 1,
+    /// The receiver takes the other kind of transfer.
+    OtherKind = 2,
+    /// The closing side no longer reaches the other.
+    Lost = 5,
+    /// The receiver does not let this sender in.
+    NotAdmitted = 6,
+    /// What arrived is not what was sent.
+    Damaged = 7,
+    /// The closing side was stopped.
+    Interrupted = 130,
+    /// The closing side was stopped, by a version that told signals apart.
+    Terminated = 143,
+}
+
+impl CloseCode {
+    const ALL: [Self; 7] = [
+        Self::Failed,
+        Self::OtherKind,
+        Self::Lost,
+        Self::NotAdmitted,
+        Self::Damaged,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
+    /// As it stands on the wire.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self as u64
+    }
+
+    /// What a number on the wire says; `None` if it is not in the table.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.number() == number)
+    }
+}
+
+/// What to tell the other side when this one ends with `error`.
+pub(crate) const fn code_of(error: &TransferError) -> CloseCode {
+    use TransferError as E;
+    match error {
+        E::Cancelled | E::Stopped => CloseCode::Interrupted,
+        E::ConnectionLost
+        | E::ReceiverRestarted
+        | E::StreamReceiverRestarted
+        | E::PeerInterrupted
+        | E::PeerLeft
+        | E::NotConnected(NotConnected::NoAnswer(_) | NotConnected::ReceiverFull) => CloseCode::Lost,
+        E::NotAdmitted(_) | E::NotConnected(NotConnected::OtherKey) => CloseCode::NotAdmitted,
+        E::OtherKind(_) | E::NotConnected(NotConnected::ImpossibleKey) => CloseCode::OtherKind,
+        E::PeerFoundDamage(_) => CloseCode::Damaged,
+        E::ConnectionBroke(_)
+        | E::NotConnected(NotConnected::OtherVersion)
+        | E::PeerFailed(_)
+        | E::ThreadDied(_)
+        | E::Input(_)
+        | E::Output(_)
+        | E::OutputClosed
+        | E::StreamRefused
+        | E::StreamCutShort
+        | E::OtherStream { .. }
+        | E::Receipt
+        | E::Reports(_)
+        | E::Sink(_)
+        | E::Unfinished => CloseCode::Failed,
+    }
+}
+
+/// Why a connection is over that should not be, as an error of this side. `by_peer`: the other side closed it.
+pub(crate) fn error_of(code: u64, reason: &str, by_peer: bool) -> TransferError {
+    // It may be the peer's text: one line, whatever that holds.
+    let reason = Shown(reason.as_bytes()).to_string();
+    let stopped =
+        matches!(CloseCode::from_number(code), Some(CloseCode::Interrupted | CloseCode::Terminated));
+    match (code, by_peer) {
+        (close::IDLE, _) => TransferError::ConnectionLost,
+        (_, false) if stopped => TransferError::Stopped,
+        (_, false) => TransferError::ConnectionBroke(reason),
+        (close::DONE, true) => TransferError::PeerLeft,
+        (_, true) => match CloseCode::from_number(code) {
+            Some(CloseCode::OtherKind) => TransferError::OtherKind(reason),
+            Some(CloseCode::NotAdmitted) => TransferError::NotAdmitted(reason),
+            Some(CloseCode::Damaged) => TransferError::PeerFoundDamage(reason),
+            Some(CloseCode::Interrupted | CloseCode::Terminated) => TransferError::PeerInterrupted,
+            Some(CloseCode::Failed | CloseCode::Lost) | None => TransferError::PeerFailed(reason),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_on_the_wire_are_frozen() {
+        let numbers = CloseCode::ALL.map(CloseCode::number);
+        assert_eq!(numbers, [1, 2, 5, 6, 7, 130, 143]);
+        for code in CloseCode::ALL {
+            assert_eq!(CloseCode::from_number(code.number()), Some(code));
+        }
+        assert_eq!([0, 3, 129, close::IDLE].map(CloseCode::from_number), [None; 4]);
+    }
+
+    #[test]
+    fn what_the_other_side_closes_with_says_what_went_wrong_here() {
+        let said = |code| error_of(code, "why", true).to_string();
+        assert_eq!((said(2), said(6)), ("why".into(), "why".into()));
+        for code in [1, 5, 7, 99, close::VIOLATION] {
+            assert_eq!(said(code), "the other side ended the transfer: why");
+        }
+        assert!(said(130).starts_with("the other side was interrupted;") && said(143) == said(130));
+        assert!(said(close::DONE).starts_with("the other side closed before the transfer was complete"));
+        assert!(matches!(error_of(130, "", false), TransferError::Stopped));
+        assert!(matches!(error_of(6, "", false), TransferError::ConnectionBroke(_)));
+        assert!(matches!(error_of(close::IDLE, "", false), TransferError::ConnectionLost));
+        assert_eq!(error_of(6, "a\x1b[2Jb", true).to_string().lines().count(), 1);
+        assert!(!error_of(6, "a\x1b[2Jb", true).to_string().contains('\x1b'));
+    }
+}

@@ -1,0 +1,28 @@
+//! The endpoint of either side, and the two streams of a transfer.
+
+use crate::identity::Identity;
+use byway_engine::seal::Suites;
+use byway_engine::{Admission, Config, Endpoint, EndpointConfig, handshake};
+use byway_net::EntropyError;
+use byway_wire::StreamId;
+
+/// From the sender: the manifest, or the bytes of a pipe.
+pub(crate) const FORTH: StreamId = StreamId(0);
+/// From the receiver: reports, or the receipt of a pipe.
+pub(crate) const BACK: StreamId = StreamId(1);
+
+/// An endpoint with this key pair. It lets in whom `admission` does, or nobody.
+pub(crate) fn endpoint(
+    identity: &Identity,
+    connection: Config,
+    admission: Option<Box<dyn Admission>>,
+) -> Result<Endpoint, EntropyError> {
+    Ok(Endpoint::new(EndpointConfig {
+        identity: handshake::Identity::from_secret(*identity.secret().expose()),
+        suites: Suites::SECURE,
+        seed: byway_net::seed()?,
+        connection,
+        admission,
+        greeting: Vec::new(),
+    }))
+}

@@ -1,0 +1,153 @@
+//! What can go wrong. The text of an error is one sentence for a person: what happened, where, and what to do about it.
+
+use byway_files::{SinkError, SourceError};
+use byway_net::{BindError, DriverError, EntropyError, Panicked};
+use byway_wire::DecodeError;
+use byway_wire::relay::WordError;
+use std::io;
+use thiserror::Error;
+
+/// Why a transfer could not be started, or could not be carried on by this process.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The system gives no event descriptor.
+    #[error("cannot make an event descriptor")]
+    Descriptor(#[source] io::Error),
+    /// The system gives no thread.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The cryptography that byway was built with lacks the curve of its keys.
+    #[error("this build of byway lacks Curve25519")]
+    NoCurve,
+    /// No socket to send from or to listen on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A relay's addresses make no word.
+    #[error("this relay cannot be named")]
+    RelayWord(#[source] WordError),
+    /// What is to be sent does not exist or cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Another process sends the same to the same receiver.
+    #[error("another `byway send` is sending the same to the same receiver: wait for it or stop it")]
+    AlreadySending,
+    /// The event loop's thread panicked.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
+    /// The event loop could not go on.
+    #[error(transparent)]
+    EventLoop(#[from] DriverError),
+    /// The transfer itself did not come to its end.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
+}
+
+/// Why a transfer did not come to its end.
+#[derive(Debug, Error)]
+pub enum TransferError {
+    /// This side gave up: it was asked to.
+    #[error("interrupted")]
+    Cancelled,
+    /// This side closed the connection because it was stopped.
+    #[error("stopped before the transfer was complete")]
+    Stopped,
+    /// No connection was made.
+    #[error(transparent)]
+    NotConnected(#[from] NotConnected),
+    /// The other side fell silent.
+    #[error(
+        "the connection was lost: nothing was heard from the other side for a minute; what arrived is kept, the same command goes on from there"
+    )]
+    ConnectionLost,
+    /// This side found the other at fault, and closed.
+    #[error("the connection broke: {0}")]
+    ConnectionBroke(String),
+    /// The receiver of a tree is another process than the one that the connection is with.
+    #[error("the receiver was started anew: the same command goes on from there")]
+    ReceiverRestarted,
+    /// The same of a stream, whose beginning is gone.
+    #[error("the receiver was started anew: send the stream again, with the ticket that it prints now")]
+    StreamReceiverRestarted,
+    /// The receiver takes the other kind of transfer; its reason.
+    #[error("{0}")]
+    OtherKind(String),
+    /// The receiver does not let this sender in; its reason.
+    #[error("{0}")]
+    NotAdmitted(String),
+    /// The other side found that what arrived is not what was sent; its reason.
+    #[error("the other side ended the transfer: {0}")]
+    PeerFoundDamage(String),
+    /// The other side cannot go on; its reason.
+    #[error("the other side ended the transfer: {0}")]
+    PeerFailed(String),
+    /// The other side was stopped.
+    #[error("the other side was interrupted; what arrived is kept, the same command goes on from there")]
+    PeerInterrupted,
+    /// The other side took its leave too early.
+    #[error("the other side closed before the transfer was complete: the same command goes on from there")]
+    PeerLeft,
+    /// A thread of this side panicked; what it does.
+    #[error("the thread that {0} broke down")]
+    ThreadDied(&'static str),
+    /// The stream to send cannot be read.
+    #[error("cannot read standard input: {0}")]
+    Input(io::Error),
+    /// The stream that comes cannot be written.
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
+    /// Nobody reads the stream that comes any more.
+    #[error("the reader of standard output has gone before the end of the stream")]
+    OutputClosed,
+    /// The receiver says that nobody reads the stream any more.
+    #[error("the receiver takes no more of the stream: its reader has gone")]
+    StreamRefused,
+    /// The receiver gave no receipt.
+    #[error("the receiver ended the stream before all of it was written")]
+    StreamCutShort,
+    /// Another try of a stream does not begin as the first did.
+    #[error(
+        "the stream was begun again and is another one: {kept} bytes of the first have gone down the pipe; start `byway recv -` again"
+    )]
+    OtherStream {
+        /// Bytes that cannot be taken back.
+        kept: u64,
+    },
+    /// The receipt for a stream is none.
+    #[error("the receiver's receipt makes no sense: compare the versions of byway")]
+    Receipt,
+    /// The reports about a tree are none.
+    #[error("the receiver's reports make no sense ({0}): compare the versions of byway")]
+    Reports(DecodeError),
+    /// The receiver's disk.
+    #[error("{0}")]
+    Sink(SinkError),
+    /// The event loop ended without a reason.
+    #[error("the transfer stopped before its end")]
+    Unfinished,
+}
+
+/// Why no connection was made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotConnected {
+    /// Nothing that helps came back; what stands between sender and receiver most likely.
+    #[error("{0}")]
+    NoAnswer(String),
+    /// Somebody else is there.
+    #[error(
+        "the host at the ticket's address has another key than the ticket says: \
+         ask the receiver for a new ticket"
+    )]
+    OtherKey,
+    /// The receiver speaks another version of the session's protocol.
+    #[error("the receiver runs an incompatible version of byway: update the older side")]
+    OtherVersion,
+    /// The receiver takes no more connections.
+    #[error("the receiver has as many connections as it takes: try again later")]
+    ReceiverFull,
+    /// The ticket's key is no point of the curve that gives a secret.
+    #[error("the ticket holds a key that cannot be: ask for a new ticket")]
+    ImpossibleKey,
+}

@@ -1,0 +1,25 @@
+//! What transfers left and nobody took up for long is removed, beside other work: nobody waits for it.
+
+use byway_files::{Timestamp, expire_journals, expire_partials};
+use std::path::{Path, PathBuf};
+use std::thread::Builder;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Removes unfinished files below a receiver's directory, on a thread of its own.
+pub(crate) fn expire_beside(directory: PathBuf) {
+    let expire = move || expire_partials(&directory, wall_clock());
+    // Without a thread it waits for another run.
+    let _ = Builder::new().name("byway expire".into()).spawn(expire);
+}
+
+/// Removes a sender's journals below `directory`.
+pub(crate) fn expire_sent(directory: &Path) {
+    expire_journals(directory, wall_clock());
+}
+
+/// The time of day, as file systems have it.
+fn wall_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    Timestamp { seconds, nanoseconds: since.subsec_nanos() }
+}

@@ -1,0 +1,78 @@
+//! A thread that makes small files beside the thread that writes: there is one more core than that one, mostly.
+
+use byway_files::{Made, Small};
+use std::sync::mpsc::{Receiver, RecvError, SyncSender, channel, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+/// Batches of files that the thread has at most: one in hand and one that waits. The writer makes the next itself. What waits is
+/// written whatever happens.
+const WAITING: usize = 2;
+
+/// The thread, as the writer sees it.
+pub(crate) struct FileThread {
+    /// Hung up at the end.
+    jobs: Option<SyncSender<Vec<Small>>>,
+    made: Receiver<Vec<Made>>,
+    /// Batches that it has and that did not come back.
+    out: usize,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FileThread {
+    /// Starts it. Without it all is done by the writer.
+    pub fn start() -> Option<Self> {
+        if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+            return None;
+        }
+        let (jobs, inbox) = sync_channel::<Vec<Small>>(WAITING);
+        let (done, made) = channel();
+        let run = move || {
+            for together in inbox {
+                if done.send(Small::make(together)).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = Builder::new().name("byway files".into()).spawn(run).ok()?;
+        Some(Self { jobs: Some(jobs), made, out: 0, thread: Some(thread) })
+    }
+
+    /// Whether it takes another.
+    pub const fn has_room(&self) -> bool {
+        self.out < WAITING
+    }
+
+    /// Gives it files to make; it has room. They come back if the thread is gone.
+    pub fn give(&mut self, together: Vec<Small>) -> Result<(), Vec<Small>> {
+        match &self.jobs {
+            Some(jobs) => jobs.send(together).map_err(|refused| refused.0)?,
+            None => return Err(together),
+        }
+        self.out += 1;
+        Ok(())
+    }
+
+    /// What it made, if there is anything.
+    pub fn next(&mut self) -> Option<Vec<Made>> {
+        let made = self.made.try_recv().ok()?;
+        self.out -= 1;
+        Some(made)
+    }
+
+    /// What it makes now, or made before; `None`: nothing any more. An error: it broke down.
+    pub fn wait(&mut self) -> Option<Result<Vec<Made>, RecvError>> {
+        self.out = self.out.checked_sub(1)?;
+        Some(self.made.recv())
+    }
+}
+
+impl Drop for FileThread {
+    /// Nothing is written any more once it is gone.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // Had it panicked, it was said.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a receiver takes at most (`--bwlimit`), of all senders together: what is not taken is not credited, and flow control
+//! holds whoever does not heed what he is told.
+
+use byway_wire::{Duration, Instant};
+
+/// What may be taken at once after a pause: owners get their turn a few times a second.
+const BURST: Duration = Duration::from_millis(250);
+/// The window of a receiver that takes little: what a sender may have on its way before it was told of a limit.
+const WINDOW: std::ops::RangeInclusive<u64> = 256 << 10..=32 << 20;
+
+/// A bucket that fills with time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    /// Bytes per second, at least 1.
+    rate: u64,
+    /// Nanobytes: bytes times nanoseconds per second. Below zero after a piece that was larger than what there was.
+    level: i128,
+    at: Option<Instant>,
+}
+
+const SECOND: i128 = 1_000_000_000;
+
+impl Limit {
+    pub fn new(bytes_per_second: u64) -> Self {
+        Self { rate: bytes_per_second.max(1), level: 0, at: None }
+    }
+
+    /// Bytes per second.
+    pub const fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// Whether anything may be taken now.
+    pub fn allows(&mut self, now: Instant) -> bool {
+        let passed = self.at.map_or(BURST, |at| now.since(at));
+        self.at = Some(now);
+        let rate = i128::from(self.rate);
+        let full = rate * BURST.as_nanos().cast_signed();
+        self.level = (self.level + rate * passed.as_nanos().cast_signed()).min(full);
+        self.level > 0
+    }
+
+    /// So many bytes were taken.
+    pub fn spend(&mut self, bytes: usize) {
+        self.level -= bytes as i128 * SECOND;
+    }
+}
+
+/// The window to give senders: a second of what is taken.
+pub(crate) fn window(bytes_per_second: u64) -> usize {
+    // The range is far below what any usize holds.
+    bytes_per_second.clamp(*WINDOW.start(), *WINDOW.end()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_second_sees_more_than_the_rate_and_one_burst() {
+        for (rate, piece) in [(1_000u64, 100), (1 << 20, 128 << 10), (100 << 20, 128 << 10)] {
+            let mut limit = Limit::new(rate);
+            let (mut taken, mut state) = (0u64, 1u64);
+            let mut now = Instant::from_millis(5);
+            for _ in 0..1_000 {
+                while limit.allows(now) {
+                    limit.spend(piece);
+                    taken += piece as u64;
+                }
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                now += Duration::from_millis(state >> 60);
+            }
+            let seconds = now.since(Instant::from_millis(5)).as_secs_f64();
+            let most = rate as f64 * (seconds + 0.25) + piece as f64;
+            assert!(taken as f64 <= most, "{taken} in {seconds}");
+            assert!(taken as f64 >= rate as f64 * seconds * 0.95 - piece as f64, "{taken} in {seconds}");
+        }
+    }
+
+    #[test]
+    fn a_long_pause_is_worth_one_burst() {
+        let mut limit = Limit::new(1_000);
+        assert!(limit.allows(Instant::from_millis(1)));
+        limit.spend(2_000);
+        assert!(!limit.allows(Instant::from_millis(1_000)));
+        assert!(limit.allows(Instant::from_millis(100_000)));
+        limit.spend(250);
+        assert!(!limit.allows(Instant::from_millis(100_000)));
+    }
+
+    #[test]
+    fn a_window_is_a_second_within_bounds() {
+        assert_eq!([1, 1 << 20, 1 << 40].map(window), [256 << 10, 1 << 20, 32 << 20]);
+    }
+}

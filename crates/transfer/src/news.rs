@@ -1,0 +1,39 @@
+//! What a transfer tells the program while it runs.
+
+use crate::received::Received;
+use crate::tally::Tally;
+use byway_wire::relay::Consent;
+use std::net::SocketAddr;
+
+/// What happens while a transfer runs.
+#[derive(Debug)]
+pub enum News {
+    /// The peer is there; bytes begin to move.
+    Begun,
+    /// How far it is.
+    Progress(Tally),
+    /// Something that a person should know and that does not end the transfer.
+    Warning(String),
+    /// A path changed its state.
+    Path {
+        /// Its number.
+        path: u32,
+        /// What to call it.
+        name: String,
+        /// Its state from now on.
+        state: &'static str,
+        /// Why, for a person.
+        reason: Option<String>,
+    },
+    /// A receiver can be reached through a relay where it stands.
+    Reachable {
+        /// The relay.
+        relay: SocketAddr,
+        /// The receiver's address as the relay saw it.
+        address: SocketAddr,
+        /// The receiver's consent.
+        consent: Consent,
+    },
+    /// One transfer to a receiver is over.
+    Received(Received),
+}

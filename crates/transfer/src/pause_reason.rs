@@ -1,0 +1,227 @@
+//! Why a transfer, or one of its paths, carries less than it could: a pure reading of what the engine tells.
+
+use byway_control::Class;
+use byway_engine::connection::path::State;
+use byway_engine::connection::status::{PathStatus, Status};
+use byway_engine::data::Blocked;
+use byway_wire::Duration;
+
+/// Why a transfer or a path carries less than it could.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseReason {
+    /// Somebody else uses the line; background transfers make room.
+    Yielding,
+    /// The application or the disk gives no more to send.
+    ApplicationLimited,
+    /// The receiver takes no more for now.
+    ReceiverLimited,
+    /// The relay's quota for this word is used up.
+    RelayQuota,
+    /// The limit of this side caps it.
+    BandwidthLimit,
+    /// The receiver's limit caps it.
+    ReceiverBandwidthLimit,
+    /// Nothing is heard from the receiver.
+    NoAnswer,
+    /// No delay can be measured here, so it cannot yield safely.
+    CannotSense,
+}
+
+/// A queue that a background path without data in it does not make itself.
+const QUEUE: Duration = Duration::from_millis(5);
+/// A window of so many datagrams is as small as one gets.
+const LEAST_WINDOW: u64 = 4;
+/// Packets after which one-way delays should have been heard of.
+const HEARD: u64 = 200;
+
+/// Timeouts in a row after which a path is said to be dead.
+const DEAD: u32 = 2;
+
+/// Silence after which a person is told.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Whether every path that may carry data waits for an answer that is overdue.
+pub(crate) fn is_silent(status: &Status) -> bool {
+    let mut used = status.paths.iter().filter(|path| path.state != State::Probing);
+    used.all(|path| path.silent > 0)
+}
+
+/// What the paths do not tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Circumstances {
+    /// For how long nothing is heard.
+    pub silence: Duration,
+    /// Whether a relay's quota is used up: where nothing else does, it is what that would carry.
+    pub used_up: bool,
+    /// Whether the limit that caps is the receiver's.
+    pub receivers_limit: bool,
+    /// Whether everything was sent, and only the receiver has still something to do.
+    pub sent: bool,
+}
+
+/// Why the whole transfer is held up.
+pub(crate) fn of_transfer(circumstances: Circumstances, status: &Status) -> Option<PauseReason> {
+    let carries = |path: &PathStatus| path.state != State::Probing;
+    let Circumstances { silence, used_up, receivers_limit, sent } = circumstances;
+    if used_up && !status.paths.iter().any(carries) {
+        return Some(PauseReason::RelayQuota); // the receiver is not asked: no path leads to it
+    }
+    if silence >= PATIENCE {
+        return Some(PauseReason::NoAnswer);
+    }
+    match of_status(status) {
+        Some(PauseReason::BandwidthLimit) if receivers_limit => Some(PauseReason::ReceiverBandwidthLimit),
+        Some(PauseReason::ApplicationLimited) if sent => Some(PauseReason::ReceiverLimited),
+        other => other.or(used_up.then_some(PauseReason::RelayQuota)),
+    }
+}
+
+/// Why the whole transfer is held up, if it is not for want of what its paths carry.
+fn of_status(status: &Status) -> Option<PauseReason> {
+    if status.capped {
+        return Some(PauseReason::BandwidthLimit);
+    }
+    match status.blocked {
+        Some(Blocked::PeerLimit) => return Some(PauseReason::ReceiverLimited),
+        Some(Blocked::Application | Blocked::Reading) => return Some(PauseReason::ApplicationLimited),
+        None => {}
+    }
+    // One that is dead holds up nothing that the others could not carry.
+    let is_used =
+        |path: &&PathStatus| matches!(path.state, State::Active | State::Choked) && path.silent < DEAD;
+    let mut used = status.paths.iter().filter(is_used);
+    let first = used.next().and_then(|path| of_path(path, status.congestion))?;
+    used.all(|path| of_path(path, status.congestion) == Some(first)).then_some(first)
+}
+
+/// Why a path is held up.
+pub(crate) fn of_path(path: &PathStatus, congestion: &str) -> Option<PauseReason> {
+    let background = congestion == Class::Background.default_name();
+    if path.silent >= DEAD {
+        return Some(PauseReason::NoAnswer);
+    }
+    match path.state {
+        State::Choked => Some(PauseReason::Yielding),
+        State::Active if background => match path.queueing {
+            None if path.totals.packets > HEARD => Some(PauseReason::CannotSense),
+            Some(queue) if queue >= QUEUE && path.window <= LEAST_WINDOW * path.datagram as u64 => {
+                Some(PauseReason::Yielding)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_engine::path::send::Totals;
+    use byway_engine::route::Route;
+    use byway_wire::{Local, PathId};
+
+    fn path(state: State, queueing: Option<u64>, window: u64) -> PathStatus {
+        PathStatus {
+            id: PathId(0),
+            route: Route::direct(Local(0), "127.0.0.1:1".parse().unwrap()),
+            state,
+            srtt: Duration::ZERO,
+            min_rtt: Duration::ZERO,
+            queueing: queueing.map(Duration::from_millis),
+            in_flight: 0,
+            window: window * 1_200,
+            rate: None,
+            datagram: 1_200,
+            silent: 0,
+            totals: Totals { packets: 1_000, ..Totals::default() },
+        }
+    }
+
+    fn status(paths: Vec<PathStatus>) -> Status {
+        Status { paths, blocked: None, capped: false, congestion: Class::Background.default_name() }
+    }
+
+    fn silence(silence: Duration) -> Circumstances {
+        Circumstances { silence, ..Circumstances::default() }
+    }
+
+    #[test]
+    fn a_dead_path_is_called_that() {
+        let background = Class::Background.default_name();
+        for state in [State::Choked, State::Active, State::Available, State::Probing] {
+            let dead = PathStatus { silent: 2, ..path(state, Some(20), 2) };
+            assert_eq!(of_path(&dead, background), Some(PauseReason::NoAnswer), "{state:?}");
+            let late = PathStatus { silent: 1, ..path(State::Choked, Some(20), 2) };
+            assert_eq!(of_path(&late, background), Some(PauseReason::Yielding));
+            // The others are why the transfer is as it is.
+            let choked = path(State::Choked, Some(0), 2);
+            assert_eq!(of_status(&status(vec![dead, choked])), Some(PauseReason::Yielding));
+        }
+    }
+
+    #[test]
+    fn whose_limit_it_is_and_who_is_not_through_is_told() {
+        let capped = Status { capped: true, ..status(vec![]) };
+        let theirs = Circumstances { receivers_limit: true, ..Circumstances::default() };
+        assert_eq!(of_transfer(theirs, &capped), Some(PauseReason::ReceiverBandwidthLimit));
+        assert_eq!(of_transfer(Circumstances::default(), &capped), Some(PauseReason::BandwidthLimit));
+        let idle = Status { blocked: Some(Blocked::Application), ..status(vec![]) };
+        let sent = Circumstances { sent: true, ..Circumstances::default() };
+        assert_eq!(of_transfer(sent, &idle), Some(PauseReason::ReceiverLimited));
+        assert_eq!(of_transfer(Circumstances::default(), &idle), Some(PauseReason::ApplicationLimited));
+    }
+
+    #[test]
+    fn the_reason_is_what_holds_it_up_first() {
+        let fast = || path(State::Active, Some(1), 50);
+        assert_eq!(of_status(&status(vec![fast()])), None);
+        let capped = Status { capped: true, blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
+        assert_eq!(of_status(&capped), Some(PauseReason::BandwidthLimit));
+        let full = Status { blocked: Some(Blocked::PeerLimit), ..status(vec![fast()]) };
+        assert_eq!(of_status(&full), Some(PauseReason::ReceiverLimited));
+        let idle = Status { blocked: Some(Blocked::Reading), ..status(vec![fast()]) };
+        assert_eq!(of_status(&idle), Some(PauseReason::ApplicationLimited));
+    }
+
+    #[test]
+    fn silence_is_told_when_every_path_is_silent_for_long() {
+        let silent = |silent| PathStatus { silent, ..path(State::Active, Some(1), 50) };
+        let probing = path(State::Probing, None, 2);
+        assert!(is_silent(&status(vec![silent(1), silent(4), probing])));
+        assert!(!is_silent(&status(vec![silent(0), silent(4)])));
+        assert!(is_silent(&status(Vec::new())), "there is no path left");
+        let one = status(vec![silent(4)]);
+        assert_eq!(of_transfer(silence(Duration::from_millis(2_999)), &one), None);
+        assert_eq!(of_transfer(silence(PATIENCE), &one), Some(PauseReason::NoAnswer));
+    }
+
+    #[test]
+    fn a_quota_is_the_reason_if_nothing_else_is() {
+        let used_up = Circumstances { used_up: true, ..Circumstances::default() };
+        let late = Circumstances { silence: PATIENCE, ..used_up };
+        let at_once = |status: &Status| of_transfer(used_up, status);
+        let fast = || path(State::Active, Some(1), 50);
+        assert_eq!(at_once(&status(vec![fast()])), Some(PauseReason::RelayQuota));
+        assert_eq!(at_once(&status(vec![path(State::Choked, Some(0), 2)])), Some(PauseReason::Yielding));
+        let capped = Status { capped: true, ..status(vec![fast()]) };
+        assert_eq!(at_once(&capped), Some(PauseReason::BandwidthLimit));
+        assert_eq!(of_transfer(late, &status(vec![fast()])), Some(PauseReason::NoAnswer));
+        // Without that relay there is no path at all.
+        for paths in [vec![], vec![path(State::Probing, None, 2)]] {
+            assert_eq!(of_transfer(late, &status(paths)), Some(PauseReason::RelayQuota));
+        }
+    }
+
+    #[test]
+    fn a_transfer_yields_if_all_its_paths_do() {
+        let choked = || path(State::Choked, Some(0), 2);
+        let squeezed = || path(State::Active, Some(20), 2);
+        assert_eq!(of_status(&status(vec![choked(), squeezed()])), Some(PauseReason::Yielding));
+        assert_eq!(of_status(&status(vec![choked(), path(State::Active, Some(20), 9)])), None);
+        assert_eq!(of_status(&status(vec![path(State::Probing, None, 2)])), None);
+        let normal = Status { congestion: "mpath", ..status(vec![squeezed()]) };
+        assert_eq!(of_status(&normal), None);
+        let deaf = status(vec![path(State::Active, None, 9)]);
+        assert_eq!(of_status(&deaf), Some(PauseReason::CannotSense));
+    }
+}

@@ -1,0 +1,247 @@
+//! Sees whether a receiver is there: connects a few times over every way there is, and moves nothing.
+
+use crate::close::error_of;
+use crate::endpoint::endpoint;
+use crate::error::{Error, TransferError};
+use crate::identity::Identity;
+use crate::names::route_name;
+use crate::preamble::{Kind, Preamble};
+use crate::ticket::Ticket;
+use crate::unreached::not_connected;
+use crate::ways::{Tried, Ways};
+use byway_control::Class;
+use byway_engine::connection::path::State;
+use byway_engine::connection::{Event, close};
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Reach, RelayTrouble};
+use byway_net::{Clock, Flow, Owner, Socket};
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// How long the first round waits for more paths: relays must be greeted, and the receiver must greet them too.
+const FIRST: Duration = Duration::from_millis(2500);
+/// The same, where no relay is in play.
+const FIRST_DIRECT: Duration = Duration::from_millis(1000);
+/// How long a later round waits for the paths of those before.
+const LATER: Duration = Duration::from_millis(1500);
+
+/// Whom to ping, and how.
+pub struct PingPlan {
+    /// This host.
+    pub identity: Identity,
+    /// The receiver.
+    pub ticket: Ticket,
+    /// Relays besides those that the ticket names.
+    pub relays: Vec<Word>,
+    /// To send from.
+    pub sockets: Vec<Socket>,
+    /// How often to connect.
+    pub rounds: u32,
+}
+
+/// How one way answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pinged {
+    /// What to call it.
+    pub name: String,
+    /// Rounds.
+    pub sent: u32,
+    /// The round-trip time of each round in which it worked.
+    pub rtts: Vec<Duration>,
+}
+
+/// What a round of pings found out.
+pub struct Pings {
+    /// Every way that worked at least once.
+    pub routes: Vec<Pinged>,
+    /// Relays that did not, and why.
+    pub troubles: Vec<String>,
+    /// Why nobody answered, if so, and what came back on each way.
+    pub unreached: Option<(TransferError, Vec<Tried>)>,
+}
+
+/// Pings; returns after the last round.
+///
+/// # Errors
+/// The receiver does not let this host in, or cannot be asked.
+pub fn ping(plan: PingPlan) -> Result<Pings, Error> {
+    let endpoint = endpoint(&plan.identity, Config::default(), None)?;
+    let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
+    let met = plan.ticket.relays.iter().map(|relay| relay.word.clone());
+    let ways = Ways::new(&plan.ticket.addresses, met, &locals);
+    let owner = Pinger {
+        ways,
+        unreached: None,
+        ticket: plan.ticket,
+        relays: plan.relays,
+        rounds: plan.rounds,
+        round: 0,
+        handle: None,
+        until: None,
+        begun: 0,
+        locals,
+        found: BTreeMap::new(),
+        troubles: Vec::new(),
+        relays_up: BTreeSet::new(),
+        failure: None,
+    };
+    let driver =
+        byway_net::spawn("byway ping", endpoint, owner, plan.sockets, Clock::new()).map_err(Error::Thread)?;
+    while !driver.is_finished() {
+        std::thread::sleep(Duration::from_millis(20));
+        driver.waker().wake();
+    }
+    let finished = driver.join()?;
+    finished.outcome?;
+    let owner = finished.owner;
+    if let Some(error) = owner.failure {
+        return Err(error.into());
+    }
+    let (sent, unreached) = (owner.begun, owner.unreached);
+    let routes = owner.found.into_iter().map(|(name, rtts)| Pinged { name, sent, rtts }).collect();
+    let mut troubles: Vec<String> = owner
+        .troubles
+        .into_iter()
+        .filter(|(relay, _)| !owner.relays_up.contains(relay))
+        .map(|(relay, trouble)| format!("relay {relay}: {trouble}"))
+        .collect();
+    // From several local sockets it looks the same.
+    troubles.dedup();
+    Ok(Pings { routes, troubles, unreached })
+}
+
+struct Pinger {
+    ticket: Ticket,
+    relays: Vec<Word>,
+    rounds: u32,
+    /// Rounds that are over.
+    round: u32,
+    /// Rounds that were begun.
+    begun: u32,
+    handle: Option<Handle>,
+    /// When the round is over, once there is a connection.
+    until: Option<Instant>,
+    locals: Vec<SocketAddr>,
+    found: BTreeMap<String, Vec<Duration>>,
+    troubles: Vec<(SocketAddr, RelayTrouble)>,
+    relays_up: BTreeSet<SocketAddr>,
+    failure: Option<TransferError>,
+    /// Before it answered for the first time.
+    ways: Ways,
+    unreached: Option<(TransferError, Vec<Tried>)>,
+}
+
+impl Owner for Pinger {
+    type Machine = Endpoint;
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        while let Some(event) = endpoint.next_event() {
+            self.on_event(endpoint, event, now);
+        }
+        self.look(endpoint, now);
+        if self.round == 0 && self.until.is_none() {
+            self.ways.look(now);
+            if self.ways.are_hopeless(now) {
+                self.give_up(ConnectError::NoAnswer);
+            }
+        }
+        let over = self.failure.is_some() || self.unreached.is_some();
+        if !over && self.round < self.rounds && self.handle.is_none() {
+            self.begin(endpoint, now);
+        }
+        let over = over || self.round == self.rounds;
+        if over { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+impl Pinger {
+    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let permission = self.ticket.permission.clone();
+        let preamble = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
+        let connect = Connect {
+            peer: PublicKey(self.ticket.key.0),
+            addresses: self.ticket.addresses.clone(),
+            application: preamble.to_bytes().to_vec(),
+            controller: Class::Normal.controller(u64::from(self.begun)),
+        };
+        self.begun += 1;
+        match endpoint.connect(now, connect) {
+            Ok(handle) => {
+                self.handle = Some(handle);
+                for relay in &self.ticket.relays {
+                    let (word, destination, consent) = (relay.word.clone(), relay.address, relay.consent);
+                    endpoint.add_relay(now, handle, &relay.word, Some(&Reach { word, destination, consent }));
+                }
+                for word in &self.relays {
+                    endpoint.add_relay(now, handle, word, None);
+                }
+            }
+            Err(error) => self.give_up(error),
+        }
+    }
+
+    fn give_up(&mut self, error: ConnectError) {
+        let tried = self.ways.tried();
+        self.unreached = Some((not_connected(error, &tried).into(), tried));
+    }
+
+    fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
+        match event {
+            EndpointEvent::Connected(handle) if self.handle == Some(handle) => {
+                let relays = !self.relays.is_empty() || !self.ticket.relays.is_empty();
+                let patience = match (self.round, relays) {
+                    (0, true) => FIRST,
+                    (0, false) => FIRST_DIRECT,
+                    _ => LATER,
+                };
+                self.until = Some(now + patience);
+            }
+            EndpointEvent::Failed(handle, error) if self.handle == Some(handle) => {
+                if self.round == 0 {
+                    self.give_up(error);
+                }
+                (self.handle, self.until) = (None, None);
+                self.round += 1;
+            }
+            EndpointEvent::Closed(handle) => {
+                // What it has to say goes with it.
+                self.look(endpoint, now);
+                endpoint.forget(handle);
+            }
+            EndpointEvent::RelayTrouble(_, relay, trouble) if self.round == 0 => {
+                self.ways.on_relay(relay, trouble);
+                self.troubles.push((relay, trouble));
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what answered, and ends the round when nothing more is to be expected.
+    fn look(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let (Some(handle), Some(until)) = (self.handle, self.until) else { return };
+        let Some(connection) = endpoint.connection_mut(handle) else { return };
+        while let Some(event) = connection.next_event() {
+            if let Event::Closed { code, reason, by_peer } = event {
+                self.failure = Some(error_of(code, &reason, by_peer));
+                return;
+            }
+        }
+        let paths = connection.status().paths;
+        let answered: Vec<_> = paths.iter().filter(|path| path.state != State::Probing).collect();
+        let complete = self.round > 0 && answered.len() >= self.found.len();
+        if now < until && !complete {
+            return;
+        }
+        for path in answered {
+            if path.route.is_proxied() {
+                self.relays_up.insert(path.route.remote);
+            }
+            self.found.entry(route_name(&path.route, &self.locals)).or_default().push(path.srtt);
+        }
+        endpoint.close(now, handle, close::DONE, "pinged");
+        (self.handle, self.until) = (None, None);
+        self.round += 1;
+    }
+}

@@ -1,0 +1,107 @@
+//! When a receiver falls silent: whether it died and came back. One that was started anew knows nothing of the connection, and
+//! nothing that is said in it ever reaches it; a second connection, which moves nothing, finds out.
+
+use byway_control::Class;
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Connect, Endpoint, Handle, Reach};
+use byway_wire::{Duration, Instant};
+use std::net::SocketAddr;
+
+/// Silence after which the receiver is asked, and how often.
+const ASK: Duration = Duration::from_secs(4);
+/// A receiver that answered the question and says nothing more in the old connection for so long is another one.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// What to do about a silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Move {
+    /// Nothing now.
+    Wait,
+    /// Try a second connection.
+    Ask,
+    /// The receiver is there and does not know the connection: begin anew, with what it has.
+    Renew,
+}
+
+/// Whom to ask, and what to say.
+pub(crate) struct Question {
+    pub peer: PublicKey,
+    pub addresses: Vec<SocketAddr>,
+    /// Where it is met at relays, without what others offered: it knows of those only in the old connection.
+    pub relays: Vec<Reach>,
+    pub application: Vec<u8>,
+}
+
+impl Question {
+    /// Asks in a connection of its own, over all ways that lead there. Without any, it is asked again later.
+    pub fn ask(&self, endpoint: &mut Endpoint, now: Instant) -> Option<Handle> {
+        let connect = Connect {
+            peer: self.peer,
+            addresses: self.addresses.clone(),
+            application: self.application.clone(),
+            controller: Class::Normal.controller(0),
+        };
+        let handle = endpoint.connect(now, connect).ok()?;
+        for reach in &self.relays {
+            endpoint.add_relay(now, handle, &reach.word, Some(reach));
+        }
+        Some(handle)
+    }
+}
+
+/// What is known of a silence.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Probe {
+    asked: Option<Instant>,
+    answered: Option<Instant>,
+}
+
+impl Probe {
+    /// What to do after so long a silence.
+    pub fn judge(&mut self, now: Instant, silence: Duration) -> Move {
+        if silence.is_zero() {
+            *self = Self::default();
+            return Move::Wait;
+        }
+        if let Some(at) = self.answered {
+            // It was away for a moment if the old connection lives on.
+            return if now.since(at) >= GRACE { Move::Renew } else { Move::Wait };
+        }
+        if silence < ASK || self.asked.is_some_and(|at| now.since(at) < ASK) {
+            return Move::Wait;
+        }
+        self.asked = Some(now);
+        Move::Ask
+    }
+
+    /// The receiver answered the question.
+    pub fn answered(&mut self, now: Instant) {
+        // An answer to what was asked in a silence that is over tells nothing.
+        self.answered = self.asked.map(|_| now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silence_is_asked_about_and_only_another_receiver_renews() {
+        let at = Instant::from_millis;
+        let silent = Duration::from_millis;
+        let mut probe = Probe::default();
+        assert_eq!(probe.judge(at(1_000), silent(0)), Move::Wait);
+        assert_eq!(probe.judge(at(4_000), silent(3_000)), Move::Wait);
+        assert_eq!(probe.judge(at(5_000), silent(4_000)), Move::Ask);
+        assert_eq!(probe.judge(at(6_000), silent(5_000)), Move::Wait);
+        assert_eq!(probe.judge(at(9_000), silent(8_000)), Move::Ask, "again: nobody was there");
+        probe.answered(at(9_100));
+        assert_eq!(probe.judge(at(10_000), silent(9_000)), Move::Wait);
+        let mut lives = probe;
+        assert_eq!(lives.judge(at(10_100), silent(0)), Move::Wait);
+        assert_eq!(lives.judge(at(13_000), silent(100)), Move::Wait, "the line was down, and is up");
+        lives.answered(at(13_000));
+        assert_eq!(lives.judge(at(17_000), silent(4_000)), Move::Ask);
+        assert_eq!(probe.judge(at(12_100), silent(11_100)), Move::Renew);
+    }
+}

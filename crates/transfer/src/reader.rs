@@ -1,0 +1,310 @@
+//! The sender's disk thread: reads and hashes, or reads standard input.
+
+use crate::buffers::Buffers;
+use crate::channel::BatchReceiver;
+use crate::error::TransferError;
+use crate::expire::expire_sent;
+use crate::news::News;
+use bytes::Bytes;
+use byway_files::{Batch, Reason, Report, Reports, Shown, Source, Totals};
+use byway_net::Waker;
+use byway_wire::{DecodeError, ObjectId};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TryRecvError, TrySendError};
+use std::time::Duration;
+
+/// Bytes of the manifest, and objects, made at once: a millisecond's worth, since nothing is read meanwhile.
+const BATCH_BYTES: usize = 64 << 10;
+const BATCH_OBJECTS: usize = 256;
+/// Bytes of standard input taken at once.
+const PIPE_BYTES: usize = 64 << 10;
+/// Warnings about single entries that a person gets to read; the rest is counted.
+const WARNINGS: u64 = 100;
+/// Bytes given before the owner is woken for them, if there is more to give, and what an answer counts for beside its bytes.
+const QUIET: usize = 256 << 10;
+const ANSWER: usize = 4 << 10;
+/// What is sent within this time is not counted beside: that would cost as much as finding it to send.
+const COUNT_AFTER: Duration = Duration::from_millis(300);
+/// A total that is still being counted.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
+
+/// What the owner asks for. Each is answered once.
+pub(crate) enum Ask {
+    Read {
+        object: ObjectId,
+        offset: u64,
+        length: usize,
+    },
+    /// The next piece of the manifest, with no new objects unless `announce`: hashes need not wait for those.
+    Records {
+        announce: bool,
+    },
+    Reports(Vec<u8>),
+}
+
+/// The answers, and what standard input gives unasked.
+pub(crate) enum Answer {
+    Bytes {
+        object: ObjectId,
+        offset: u64,
+        bytes: Bytes,
+    },
+    Records {
+        batch: Batch,
+        finished: bool,
+        /// There is more to do for the next piece: it is worth asking for at once.
+        busy: bool,
+        /// Bytes so far that do not travel.
+        skipped: u64,
+        /// Bytes in all, once that is known.
+        total: Option<u64>,
+    },
+    /// Reports were taken in; these objects failed at the receiver, and nothing more of them is of use.
+    Reports {
+        failed: Vec<ObjectId>,
+        /// What the receiver wants at most, in bytes per second, if it said so anew.
+        limit: Option<u64>,
+    },
+    /// The receiver is through with the tree.
+    Done(TreeDone),
+    /// The next bytes of a pipe.
+    Piped(Vec<u8>),
+    /// The end of a pipe, with the hash of all of it.
+    PipeEnd([u8; 32]),
+    /// The transfer cannot go on.
+    Failed(TransferError),
+}
+
+/// How the sending of a tree ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TreeDone {
+    pub bytes: u64,
+    /// How many of them did not travel, since an earlier try had brought them.
+    pub kept: u64,
+    pub entries: u64,
+    pub failed: u64,
+    pub unsent: u64,
+    /// Whether a hash disagreed.
+    pub damaged: bool,
+}
+
+pub(crate) struct TreeReader {
+    pub source: Source,
+    pub inbox: BatchReceiver<Ask>,
+    pub answers: SyncSender<Answer>,
+    pub news: SyncSender<News>,
+    pub waker: Waker,
+    /// What the receiver said last of how much it wants.
+    pub limit: Option<u64>,
+    /// Bytes in all, as they were counted beside.
+    pub counted: Arc<AtomicU64>,
+}
+
+impl TreeReader {
+    /// Answers until nobody asks any more.
+    pub fn run(mut self) {
+        let mut reports = Reports::new();
+        let mut damaged = false;
+        let mut warned = 0;
+        let mut quiet = 0;
+        let buffers = Buffers::default();
+        // Small files that were read, to be hashed several at once.
+        let mut unhashed: Vec<(ObjectId, Bytes)> = Vec::new();
+        loop {
+            let ask = match self.inbox.try_recv() {
+                Ok(ask) if quiet < QUIET => ask,
+                taken => {
+                    if taken.is_err() {
+                        self.hash(&mut unhashed);
+                    }
+                    // Nothing is left to answer, or much was: the owner is woken once for all of it.
+                    if std::mem::take(&mut quiet) > 0 {
+                        self.waker.wake();
+                    }
+                    match taken {
+                        Ok(ask) => ask,
+                        Err(TryRecvError::Empty) => match self.inbox.recv() {
+                            Ok(ask) => ask,
+                            Err(_) => return,
+                        },
+                        Err(TryRecvError::Disconnected) => return,
+                    }
+                }
+            };
+            quiet += ANSWER;
+            let mut done = None;
+            let answer = match ask {
+                Ask::Read { object, offset, length } => {
+                    let mut bytes = buffers.take(length);
+                    // Of an object that was settled meanwhile nothing is read, and nobody looks at its bytes: yet they are no other's.
+                    let (read, later) =
+                        self.source.read_unhashed(object, offset, &mut bytes).unwrap_or_default();
+                    bytes.get_mut(read..).unwrap_or_default().fill(0);
+                    quiet += length;
+                    let bytes = buffers.lend(bytes);
+                    if later {
+                        unhashed.push((object, bytes.clone()));
+                        if unhashed.len() == Source::TOGETHER {
+                            self.hash(&mut unhashed);
+                        }
+                    }
+                    Answer::Bytes { object, offset, bytes }
+                }
+                Ask::Records { announce } => {
+                    let counted = self.counted.load(Ordering::Acquire);
+                    if counted != UNKNOWN {
+                        self.source.tell_total(counted);
+                    }
+                    let objects = if announce { BATCH_OBJECTS } else { 0 };
+                    let batch = self.source.next_records(BATCH_BYTES, objects);
+                    let busy = self.source.is_behind() || !unhashed.is_empty();
+                    let finished = self.source.is_finished();
+                    let (skipped, total) = (self.source.skipped(), self.source.total());
+                    Answer::Records { batch, finished, busy, skipped, total }
+                }
+                Ask::Reports(bytes) => {
+                    let mut failed = Vec::new();
+                    let taken = reports.feed(&bytes).and_then(|reports| {
+                        reports.into_iter().try_for_each(|report| {
+                            self.settle(report, &mut failed, &mut damaged, &mut warned, &mut done)
+                        })
+                    });
+                    match taken {
+                        Ok(()) => Answer::Reports { failed, limit: self.limit.take() },
+                        Err(error) => Answer::Failed(TransferError::Reports(error)),
+                    }
+                }
+            };
+            for warning in self.source.warnings() {
+                self.warn(&mut warned, || warning.to_string());
+            }
+            let answers = [Some(answer), done.map(Answer::Done)];
+            for answer in answers.into_iter().flatten() {
+                match self.answers.try_send(answer) {
+                    Ok(()) => {}
+                    Err(TrySendError::Full(answer)) => {
+                        self.waker.wake();
+                        if self.answers.send(answer).is_err() {
+                            return;
+                        }
+                    }
+                    Err(TrySendError::Disconnected(_)) => return,
+                }
+            }
+        }
+    }
+
+    /// Hashes what was read and not hashed.
+    fn hash(&mut self, unhashed: &mut Vec<(ObjectId, Bytes)>) {
+        self.source.hash_read(unhashed.iter().map(|(object, bytes)| (*object, bytes.as_ref())));
+        unhashed.clear();
+    }
+
+    fn settle(
+        &mut self,
+        report: Report,
+        lost: &mut Vec<ObjectId>,
+        damaged: &mut bool,
+        warned: &mut u64,
+        done: &mut Option<TreeDone>,
+    ) -> Result<(), DecodeError> {
+        match report {
+            Report::Have { object, first, hashes, placed, last } => {
+                self.source.have(object, first, &hashes, placed, last)?;
+            }
+            Report::Verified { object } => self.source.release(object),
+            Report::Limit { bytes_per_second } => self.limit = Some(bytes_per_second),
+            Report::Failed { object, reason, detail } => {
+                *damaged |= reason == Reason::Integrity;
+                // Of what this side took back there was a warning.
+                if reason != Reason::Withdrawn {
+                    let path = self.source.path(object).unwrap_or_default().to_vec();
+                    self.warn(warned, || refused(&path, reason, &detail));
+                }
+                self.source.release(object);
+                lost.push(object);
+            }
+            Report::Refused { path, reason, detail } => self.warn(warned, || refused(&path, reason, &detail)),
+            Report::Done { files: _, bytes, failed } => {
+                let counts = self.source.counts();
+                let announced = counts.files + counts.directories + counts.symlinks;
+                *done = Some(TreeDone {
+                    bytes,
+                    kept: self.source.kept(),
+                    entries: announced.saturating_sub(failed),
+                    failed,
+                    unsent: self.source.unsent(),
+                    damaged: *damaged,
+                });
+                if failed == 0 && self.source.unsent() == 0 {
+                    self.source.forget_journals();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn warn(&self, warned: &mut u64, text: impl FnOnce() -> String) {
+        *warned += 1;
+        if *warned <= WARNINGS {
+            // Nobody reads: nobody needs to know.
+            let _ = self.news.try_send(News::Warning(text()));
+        } else if *warned == WARNINGS + 1 {
+            let _ = self.news.try_send(News::Warning("there are more such entries".into()));
+        }
+    }
+}
+
+fn refused(path: &[u8], reason: Reason, detail: &str) -> String {
+    let path = Shown(path);
+    if detail.is_empty() { format!("{path}: {reason}") } else { format!("{path}: {reason} ({detail})") }
+}
+
+/// Reads a stream to its end, and hashes it.
+pub(crate) fn read_pipe(mut input: impl Read, answers: &SyncSender<Answer>, waker: &Waker) {
+    let mut hasher = blake3::Hasher::new();
+    loop {
+        let mut bytes = vec![0; PIPE_BYTES];
+        let answer = match input.read(&mut bytes) {
+            Ok(0) => Answer::PipeEnd(*hasher.finalize().as_bytes()),
+            Ok(read) => {
+                bytes.truncate(read);
+                hasher.update(&bytes);
+                Answer::Piped(bytes)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Answer::Failed(TransferError::Input(error)),
+        };
+        let over = !matches!(answer, Answer::Piped(_));
+        let gone = answers.send(answer).is_err();
+        waker.wake();
+        if over || gone {
+            return;
+        }
+    }
+}
+
+/// What is done beside the sending, once that runs: counting, and removing journals that nobody will need.
+pub(crate) fn aside(paths: &[PathBuf], total: &Arc<AtomicU64>, journals: Option<&Path>) {
+    if let Some(directory) = journals {
+        expire_sent(directory);
+    }
+    count(paths, total);
+}
+
+/// Counts what there is to send; the sum stands in `total` at the end.
+fn count(paths: &[PathBuf], total: &Arc<AtomicU64>) {
+    std::thread::sleep(COUNT_AFTER);
+    // Nobody else holds it: nobody wants to know any more. It stands there: the sender has met all there is.
+    let is_wanted = || Arc::strong_count(total) > 1 && total.load(Ordering::Acquire) == UNKNOWN;
+    let Some(mut totals) = is_wanted().then(|| Totals::new(paths).ok()).flatten() else { return };
+    while totals.step(256) {
+        if !is_wanted() {
+            return;
+        }
+    }
+    total.store(totals.counts().bytes, Ordering::Release);
+}

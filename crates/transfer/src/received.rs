@@ -1,0 +1,52 @@
+//! Where a receiver puts what comes, and what came.
+
+use crate::error::TransferError;
+use crate::tally::{Origin, PathTally};
+use byway_files::Modes;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Where to put what is received.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// A directory, made if it is missing; and which bits of modes are set there.
+    Directory(PathBuf, Modes),
+    /// A stream, and no more than one: what opens where it is written to, once for each try of its sender.
+    Pipe(fn() -> Box<dyn Write + Send>),
+}
+
+/// How one transfer ended.
+#[derive(Debug)]
+pub struct Received {
+    /// `Ok`: complete, but for what failed.
+    pub outcome: Result<(), TransferError>,
+    /// Whether the sender knows that it is complete.
+    pub confirmed: bool,
+    /// Which it was, and who sent it.
+    pub origin: Origin,
+    /// Payload bytes in place.
+    pub bytes: u64,
+    /// How many of them did not travel, since an earlier try had brought them.
+    pub kept: u64,
+    /// Files, directories and links in place.
+    pub entries: u64,
+    /// Entries that are not in place.
+    pub failed: u64,
+    /// From the first contact to the end.
+    pub seconds: f64,
+    /// What there is of a tree that did not come to its end.
+    pub broken_off: Option<BrokenOff>,
+    /// Every path that it came over.
+    pub paths: Vec<PathTally>,
+}
+
+/// What there is of a tree that did not come to its end, in payload bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrokenOff {
+    /// Here, and kept for another try.
+    pub arrived: u64,
+    /// Brought by this try.
+    pub travelled: u64,
+    /// In all, if the sender said so.
+    pub total: Option<u64>,
+}

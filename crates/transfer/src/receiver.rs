@@ -1,0 +1,388 @@
+//! The receiving end: an owner that serves any number of senders, and the handle by which a program runs it.
+
+use crate::close::{CloseCode, code_of, error_of};
+use crate::endpoint::endpoint;
+use crate::error::Error;
+use crate::event_loop::{EventLoop, Requests};
+use crate::expire::expire_beside;
+use crate::gate::{Gate, Refusal, Taken, TicketOwner};
+use crate::identity::Identity;
+use crate::inbound::{Inbound, Which};
+use crate::limit::Limit;
+use crate::memory::receiving_config;
+use crate::news::News;
+use crate::preamble::{Kind, Preamble};
+use crate::received::Destination;
+use crate::secret::Secret;
+use crate::sockets;
+use crate::ticket::Ticket;
+use crate::writer::PipeTotal;
+use byway_engine::connection::{Event, close};
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
+use byway_files::Modes;
+use byway_net::{Clock, Control, Flow, Owner, Socket, Waker};
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+
+/// Events that wait for the program.
+const NEWS: usize = 1024;
+/// How long to stay after the end, so that a CLOSE that is lost can be said again.
+const LINGER: Duration = Duration::from_millis(200);
+/// How long to wait for a sender to say goodbye that has been told everything.
+const GOODBYE: Duration = Duration::from_secs(3);
+/// How long to wait for what has arrived to be written.
+const SAVING: Duration = Duration::from_secs(10);
+/// Relays that work or of which was said that they do not, before no more is said of what senders offer.
+const OFFERS: usize = 128;
+/// Transfers taken at once.
+const MOST: usize = 64;
+
+/// How to receive.
+pub struct ReceivingPlan {
+    /// This host.
+    pub identity: Identity,
+    /// Who may send. Its `kind` must fit the destination.
+    pub gate: Gate,
+    /// Where to put it.
+    pub destination: Destination,
+    /// End after one complete transfer.
+    pub once: bool,
+    /// Bytes per second that are taken at most, of all senders together; `config` is to fit ([`receiving_config`]).
+    pub limit: Option<u64>,
+    /// Relays to stand at.
+    pub relays: Vec<Word>,
+    /// To listen on.
+    pub sockets: Vec<Socket>,
+    /// How sessions behave.
+    pub config: Config,
+}
+
+impl ReceivingPlan {
+    /// Receives into `directory` from whoever holds [`ticket`](Self::ticket), until it is stopped, at every address of this host.
+    ///
+    /// # Errors
+    /// The system gives no socket or no randomness.
+    pub fn new(identity: Identity, directory: PathBuf) -> Result<Self, Error> {
+        let gate = Gate {
+            permission: Secret::new(byway_net::seed()?),
+            allow: Vec::new(),
+            owner: TicketOwner::default(),
+            kind: Kind::Tree,
+            taken: Taken::default(),
+            seed: u64::from_be_bytes(byway_net::seed()?),
+        };
+        Ok(Self {
+            identity,
+            gate,
+            destination: Destination::Directory(directory, Modes::Kept),
+            once: false,
+            limit: None,
+            relays: Vec::new(),
+            sockets: sockets::listening(&[], None)?,
+            config: receiving_config(None, None),
+        })
+    }
+
+    /// What a sender needs in order to send here directly.
+    #[must_use]
+    pub fn ticket(&self) -> Ticket {
+        Ticket {
+            key: self.identity.public(),
+            permission: self.gate.permission.clone(),
+            addresses: sockets::reachable_at(&self.sockets),
+            relays: Vec::new(),
+        }
+    }
+}
+
+/// A receiver that runs.
+pub type Receiving = EventLoop<Server>;
+
+impl Receiving {
+    /// Starts. [`News::Reachable`] tells of each relay that could be greeted.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(plan: ReceivingPlan) -> Result<Self, Error> {
+        let control = Control::new().map_err(Error::Descriptor)?;
+        let (news, inbox) = sync_channel(NEWS);
+        let (taken, ticket) = (plan.gate.taken.clone(), plan.gate.owner.clone());
+        let endpoint = endpoint(&plan.identity, plan.config, Some(Box::new(plan.gate)))?;
+        let requests = Arc::new(Requests::default());
+        let owner = Server {
+            relays: plan.relays,
+            destination: plan.destination,
+            once: plan.once,
+            limit: plan.limit.map(Limit::new),
+            taken,
+            ticket,
+            news,
+            waker: control.waker().clone(),
+            requests: Arc::clone(&requests),
+            lifted: false,
+            begun: 0,
+            untold: VecDeque::new(),
+            inbound: BTreeMap::new(),
+            leaving: Vec::new(),
+            complete: 0,
+            leave_at: None,
+            relays_known: BTreeSet::new(),
+            locals: plan.sockets.iter().map(Socket::address).collect(),
+        };
+        if let Destination::Directory(directory, _) = &owner.destination {
+            expire_beside(directory.clone());
+        }
+        let driver =
+            byway_net::spawn_with(control, "byway recv", endpoint, owner, plan.sockets, Clock::new())
+                .map_err(Error::Thread)?;
+        Ok(Self::new(driver, inbox, requests))
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// The event loop broke.
+    pub fn join(self) -> Result<(), Error> {
+        Ok(self.finish()?.outcome?)
+    }
+}
+
+/// The owner of a receiving endpoint.
+pub struct Server {
+    relays: Vec<Word>,
+    destination: Destination,
+    once: bool,
+    limit: Option<Limit>,
+    taken: Taken,
+    ticket: TicketOwner,
+    news: SyncSender<News>,
+    waker: Waker,
+    requests: Arc<Requests>,
+    /// Whether the limit does not hold for now.
+    lifted: bool,
+    /// Transfers begun so far.
+    begun: u32,
+    /// How transfers ended of which the program takes no news for now.
+    untold: VecDeque<News>,
+    inbound: BTreeMap<Handle, Inbound>,
+    /// Writers of transfers that ended early, which still write what had arrived.
+    leaving: Vec<Receiver<PipeTotal>>,
+    /// Transfers that are over and were complete.
+    complete: u64,
+    leave_at: Option<Instant>,
+    /// Relays that work, or of which it was said that they do not.
+    relays_known: BTreeSet<SocketAddr>,
+    locals: Vec<SocketAddr>,
+}
+
+impl Owner for Server {
+    type Machine = Endpoint;
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        for word in std::mem::take(&mut self.relays) {
+            if let Err(trouble) = endpoint.stand_at(now, &word) {
+                let relay = word.relays().first().map(ToString::to_string).unwrap_or_default();
+                self.tell(News::Warning(format!("relay {relay}: {trouble}; nobody will come through it")));
+            }
+        }
+        while let Some(event) = endpoint.next_event() {
+            self.on_event(endpoint, event, now);
+        }
+        while let Some(news) = self.untold.pop_front() {
+            if let Err(TrySendError::Full(news)) = self.news.try_send(news) {
+                self.untold.push_front(news);
+                break;
+            }
+        }
+        if std::mem::replace(&mut self.lifted, self.requests.is_lifted()) != self.lifted {
+            self.share();
+        }
+        let handles: Vec<Handle> = self.inbound.keys().copied().collect();
+        for handle in handles {
+            self.drive(endpoint, handle, now);
+        }
+        self.leaving.retain(|ended| matches!(ended.try_recv(), Err(TryRecvError::Empty)));
+        let stop = self.requests.is_cancelled();
+        if stop || self.complete > 0 && self.is_single() && self.inbound.is_empty() {
+            let leave_at = *self.leave_at.get_or_insert_with(|| {
+                for handle in endpoint.handles().collect::<Vec<_>>() {
+                    if let Some(inbound) = self.inbound.remove(&handle) {
+                        let incoming = endpoint.connection_mut(handle).map(Connection::incoming);
+                        self.leaving.push(inbound.leave(incoming));
+                    }
+                    endpoint.close(now, handle, CloseCode::Interrupted.number(), "the receiver was stopped");
+                }
+                now + LINGER
+            });
+            let gone = endpoint.handles().next().is_none() || now >= leave_at;
+            if gone && (self.leaving.is_empty() || now >= leave_at + SAVING) {
+                return Flow::Stop;
+            }
+        }
+        Flow::Continue
+    }
+}
+
+impl Server {
+    /// Whether it takes one transfer and no more.
+    const fn is_single(&self) -> bool {
+        self.once || matches!(self.destination, Destination::Pipe(_))
+    }
+
+    fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
+        match event {
+            EndpointEvent::Accepted(handle) => self.accept(endpoint, handle, now),
+            EndpointEvent::Closed(handle) => {
+                self.drive(endpoint, handle, now);
+                endpoint.forget(handle);
+            }
+            EndpointEvent::Reachable { relay, address, consent } => {
+                self.relays_known.insert(relay);
+                self.tell(News::Reachable { relay, address, consent });
+            }
+            // Of several local sockets one is enough.
+            EndpointEvent::StandingTrouble(relay, trouble) if self.relays_known.insert(relay) => {
+                self.tell(News::Warning(format!("relay {relay}: {trouble}; nobody will come through it")));
+            }
+            // What a sender offers is said a few times: it could go on forever.
+            EndpointEvent::RelayTrouble(_, relay, trouble)
+                if self.relays_known.len() < OFFERS && self.relays_known.insert(relay) =>
+            {
+                self.tell(News::Warning(format!("a sender offers the relay {relay}: {trouble}")));
+            }
+            EndpointEvent::StandingTrouble(..)
+            | EndpointEvent::Connected(_)
+            | EndpointEvent::Failed(..)
+            | EndpointEvent::RelayTrouble(..) => {}
+        }
+    }
+
+    /// Whether the stream that this receiver is for has gone down the pipe, to its end: whatever comes under its name is another.
+    fn is_written(&self, before: Option<Handle>) -> bool {
+        let done =
+            before.and_then(|before| self.inbound.get(&before)).is_some_and(|it| it.done_at().is_some());
+        matches!(self.destination, Destination::Pipe(_)) && (done || self.complete > 0)
+    }
+
+    fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        let Some(connection) = endpoint.connection(handle) else { return };
+        // The gate read it before.
+        let Ok(preamble) = Preamble::read(connection.application()) else { return };
+        let PublicKey(peer) = connection.peer();
+        let peer = crate::identity::PublicKey(peer);
+        // Another try of a transfer ends the one before: its sender was killed, or has given up.
+        let before = self.inbound.iter().find(|(_, inbound)| inbound.is(peer, preamble.transfer));
+        let before = before.map(|(handle, _)| *handle);
+        let refused = match preamble.kind {
+            Kind::Ping => return,
+            _ if self.taken.shuts_out(PublicKey(peer.0), preamble.transfer) || self.is_written(before) => {
+                Some(Refusal::Taken)
+            }
+            _ if self.inbound.len() + self.untold.len() >= MOST && before.is_none() => Some(Refusal::TooMany),
+            _ => None,
+        };
+        if let Some(refusal) = refused {
+            endpoint.close(now, handle, refusal.code().number(), &refusal.to_string());
+            return;
+        }
+        let again = before.is_some();
+        let number = before.and_then(|old| self.inbound.get(&old)).map_or(self.begun + 1, Inbound::number);
+        let before = before.and_then(|old| {
+            let inbound = self.inbound.remove(&old)?;
+            let ended = inbound.leave(endpoint.connection_mut(old).map(Connection::incoming));
+            endpoint.close(
+                now,
+                old,
+                CloseCode::Failed.number(),
+                "the same transfer was begun again by its sender",
+            );
+            Some(ended)
+        });
+        let transfer = preamble.transfer;
+        let which = Which { number, peer, transfer };
+        let started = Inbound::start(&self.destination, which, before, now, &self.news, &self.waker);
+        match started {
+            Ok(inbound) => {
+                self.begun = self.begun.max(number);
+                self.inbound.insert(handle, inbound);
+                self.share();
+                self.taken.set(self.is_single().then_some((PublicKey(peer.0), transfer)));
+                if !again {
+                    self.tell(News::Begun);
+                }
+            }
+            Err(error) => endpoint.close(now, handle, CloseCode::Failed.number(), &error.to_string()),
+        }
+    }
+
+    fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        let Some(inbound) = self.inbound.get_mut(&handle) else { return };
+        let Some(connection) = endpoint.connection_mut(handle) else { return };
+        let mut closed = None;
+        while let Some(event) = connection.next_event() {
+            if let Event::Closed { code, reason, by_peer } = event {
+                closed = Some((code, reason, by_peer));
+            }
+        }
+        if closed.is_none() {
+            inbound.drive(connection, now, self.limit.as_mut().filter(|_| !self.lifted));
+        }
+        if inbound.done_at().is_some() {
+            // Before the sender can know: whoever comes after that finds the ticket bound.
+            self.ticket.bind(inbound.peer());
+        }
+        if let Some(tally) = inbound.look(connection, &self.locals, now) {
+            let _ = self.news.try_send(News::Progress(tally));
+        }
+        let arrived = connection.incoming().received();
+        let confirmed = matches!(closed, Some((close::DONE, _, true)));
+        let outcome = match (inbound.done_at(), closed, inbound.failure()) {
+            // All is in place: however the sender left, or if it does not, nothing is missing.
+            (Some(_), Some(_), _) => Ok(()),
+            (Some(at), None, _) if now.since(at) >= GOODBYE => Ok(()),
+            (None, _, Some(error)) => Err(error),
+            (None, Some((code, reason, by_peer)), None) => Err(error_of(code, &reason, by_peer)),
+            _ => return,
+        };
+        let (code, reason) = match &outcome {
+            Ok(()) => (close::DONE, String::from("done")),
+            Err(error) => (code_of(error).number(), error.to_string()),
+        };
+        if let Some(inbound) = self.inbound.remove(&handle) {
+            self.share();
+            let received = inbound.end(outcome, confirmed, arrived, now);
+            self.leaving.push(inbound.leave(endpoint.connection_mut(handle).map(Connection::incoming)));
+            endpoint.close(now, handle, code, &reason);
+            // A pipe that broke cannot be taken up again: its beginning is gone down the pipe.
+            let counts = received.outcome.is_ok() || matches!(self.destination, Destination::Pipe(_));
+            self.complete += u64::from(counts);
+            if !counts {
+                self.taken.set(None);
+            }
+            // Told in any case, and in their order.
+            self.untold.push_back(News::Received(received));
+            self.waker.wake();
+        }
+    }
+
+    /// Tells every sender its share of what is taken.
+    fn share(&mut self) {
+        let Some(limit) = &self.limit else { return };
+        let share = match self.lifted {
+            true => 0,
+            false => (limit.rate() / (self.inbound.len() as u64).max(1)).max(1),
+        };
+        self.inbound.values_mut().for_each(|inbound| inbound.limit_to(share));
+    }
+
+    /// News that nobody takes are not worth waiting for.
+    fn tell(&self, news: News) {
+        let _ = self.news.try_send(news);
+    }
+}

@@ -1,0 +1,211 @@
+//! Which sockets to open, and which addresses to tell others.
+
+use byway_net::{BindError, Interface, Socket, interfaces, source_for, way_out};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Stand for the Internet where the system is asked for a way there: a.root-servers.net. Nothing is sent to them.
+const INTERNET: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30)),
+];
+
+/// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
+pub(crate) const MOST: usize = 8;
+
+/// Sockets to receive on: those asked for, or else one per address family, for all of the host's addresses, on one port
+/// as far as that is free. Where any port will do (0), the one that tickets named `before` is tried first.
+///
+/// # Errors
+/// An address that was asked for cannot be bound, or the system has no port left.
+pub fn listening(asked: &[SocketAddr], before: Option<u16>) -> Result<Vec<Socket>, BindError> {
+    let bind = |address: SocketAddr| {
+        let again = before.filter(|_| address.port() == 0).map(|port| SocketAddr::new(address.ip(), port));
+        again.and_then(|again| Socket::bind(again).ok()).map_or_else(|| Socket::bind(address), Ok)
+    };
+    if !asked.is_empty() {
+        return asked.iter().copied().map(bind).collect();
+    }
+    let v4 = bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0));
+    let port = v4.as_ref().map_or(0, |socket| socket.address().port());
+    let any = |port| Socket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port));
+    let v6 = any(port).or_else(|_| any(0));
+    match (v4, v6) {
+        (Err(error), Err(_)) => Err(error),
+        // A host may do without one of the families.
+        (v4, v6) => Ok([v4, v6].into_iter().filter_map(Result::ok).collect()),
+    }
+}
+
+/// Sockets to send from: those asked for, or else one per address of this host from which one of `destinations` is reached.
+///
+/// # Errors
+/// An address that was asked for cannot be bound; or none of this host's can.
+pub fn sending(asked: &[SocketAddr], destinations: &[IpAddr]) -> Result<Vec<Socket>, BindError> {
+    if !asked.is_empty() {
+        return bind_all(asked);
+    }
+    let wanted = |v4: bool, loopback: bool| {
+        destinations.iter().any(|ip| ip.is_ipv4() == v4 && ip.is_loopback() == loopback)
+    };
+    let mut ips = uplinks(destinations).unwrap_or_default();
+    ips.truncate(MOST);
+    let families: [(IpAddr, IpAddr); 2] = [
+        (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::LOCALHOST.into()),
+        (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::LOCALHOST.into()),
+    ];
+    for (any, loopback) in families {
+        if wanted(any.is_ipv4(), true) {
+            ips.push(loopback);
+        }
+        // The network may come later.
+        if wanted(any.is_ipv4(), false)
+            && !ips.iter().any(|ip| ip.is_ipv4() == any.is_ipv4() && !ip.is_loopback())
+        {
+            ips.push(any);
+        }
+    }
+    let bound: Vec<Result<Socket, BindError>> =
+        ips.into_iter().map(|ip| Socket::bind(SocketAddr::new(ip, 0))).collect();
+    if bound.iter().any(Result::is_ok) {
+        return Ok(bound.into_iter().filter_map(Result::ok).collect());
+    }
+    match bound.into_iter().find_map(Result::err) {
+        Some(error) => Err(error),
+        None => Ok(vec![Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0))?]),
+    }
+}
+
+/// Addresses of this host from which datagrams reach one of `destinations` elsewhere, the best first. The system chooses some of
+/// them, on whatever interface they are. The others are those by whose own interface such datagrams leave: from any other
+/// address they would leave by an interface that is used already.
+///
+/// # Errors
+/// The list of interfaces cannot be read.
+pub(crate) fn uplinks(destinations: &[IpAddr]) -> io::Result<Vec<IpAddr>> {
+    let elsewhere: Vec<IpAddr> = destinations.iter().copied().filter(|ip| !ip.is_loopback()).collect();
+    let leads_out = |own: &Interface| elsewhere.iter().any(|to| leads_to(own, *to));
+    Ok(best_first(interfaces()?, &elsewhere, leads_out))
+}
+
+/// Those of the addresses from which the system sends to `destinations`, then others that are wanted too, public ones before.
+fn best_first(
+    interfaces: Vec<Interface>,
+    destinations: &[IpAddr],
+    wanted: impl Fn(&Interface) -> bool,
+) -> Vec<IpAddr> {
+    let chosen: BTreeSet<IpAddr> = destinations.iter().filter_map(|to| source_for(*to)).collect();
+    let mut ranked: Vec<(bool, bool, IpAddr)> = interfaces
+        .into_iter()
+        .filter(|own| chosen.contains(&own.address) || !own.is_loopback && wanted(own))
+        .map(|own| (!chosen.contains(&own.address), is_private(own.address), own.address))
+        .collect();
+    ranked.sort();
+    ranked.dedup();
+    ranked.into_iter().map(|(.., address)| address).collect()
+}
+
+/// Whether datagrams from an address leave by its interface. If the system does not tell, they may.
+fn leads_to(own: &Interface, destination: IpAddr) -> bool {
+    own.address.is_ipv4() == destination.is_ipv4()
+        && way_out(own.address, destination).map_or(true, |by| by == Some(own.index))
+}
+
+/// Binds what was asked for.
+///
+/// # Errors
+/// One of them cannot be bound.
+pub fn bind_all(asked: &[SocketAddr]) -> Result<Vec<Socket>, BindError> {
+    asked.iter().copied().map(Socket::bind).collect()
+}
+
+/// Where others find these sockets: for one bound to all addresses, each of the host's.
+#[must_use]
+pub fn reachable_at(sockets: &[Socket]) -> Vec<SocketAddr> {
+    // Without the list there is still the unspecified address.
+    let own = best_first(interfaces().unwrap_or_default(), &INTERNET, |_| true);
+    let mut found = Vec::new();
+    for socket in sockets {
+        let address = socket.address();
+        if !address.ip().is_unspecified() {
+            found.push(address);
+            continue;
+        }
+        let before = found.len();
+        let fitting = own.iter().filter(|ip| ip.is_ipv4() == address.is_ipv4());
+        found.extend(fitting.map(|ip| SocketAddr::new(*ip, address.port())));
+        if found.len() == before && address.is_ipv4() {
+            found.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()));
+        }
+    }
+    found.dedup();
+    found
+}
+
+/// All addresses of this host at which others may reach it.
+#[must_use]
+pub fn own_addresses() -> Vec<IpAddr> {
+    interfaces().unwrap_or_default().into_iter().map(|Interface { address, .. }| address).collect()
+}
+
+/// Whether an address means nothing outside one network. It is private (RFC 1918, RFC 4193), shared behind a provider's NAT
+/// (RFC 6598), link-local or loopback.
+#[must_use]
+pub const fn is_private(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => {
+            let shared = matches!(ip.octets(), [100, 64..=127, ..]);
+            ip.is_private() || shared || ip.is_link_local() || ip.is_loopback()
+        }
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local() || ip.is_loopback(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ips(sockets: &[Socket]) -> Vec<IpAddr> {
+        sockets.iter().map(|socket| socket.address().ip()).collect()
+    }
+
+    #[test]
+    fn loopback_is_reached_from_loopback_and_nowhere_else() {
+        let loopback: IpAddr = "127.0.0.1".parse().unwrap();
+        assert_eq!(ips(&sending(&[], &[loopback]).unwrap()), [loopback]);
+        let far = sending(&[], &["192.0.2.1".parse().unwrap()]).unwrap();
+        assert!(!far.is_empty() && !ips(&far).contains(&loopback));
+    }
+
+    #[test]
+    fn what_only_some_can_reach_is_private() {
+        let is = |text: &str| is_private(text.parse().unwrap());
+        for ip in ["10.1.2.3", "172.31.0.1", "192.168.0.1", "100.64.0.1", "100.127.255.255", "169.254.1.1"] {
+            assert!(is(ip), "{ip}");
+        }
+        assert!(["127.0.0.1", "::1", "fd00::1", "fe80::1"].into_iter().all(is));
+        for ip in ["100.63.255.255", "100.128.0.0", "172.32.0.1", "192.0.2.1", "2001:db8::1"] {
+            assert!(!is(ip), "{ip}");
+        }
+    }
+
+    #[test]
+    fn what_is_told_to_others_can_be_reached() {
+        for address in reachable_at(&listening(&[], None).unwrap()) {
+            assert!(!address.ip().is_unspecified() && address.port() != 0, "{address}");
+        }
+        let asked: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let sockets = listening(&[asked], None).unwrap();
+        assert_eq!(reachable_at(&sockets), [sockets[0].address()]);
+        // A port that somebody else has by now is not worth failing for; one that is free is the same again.
+        let port = sockets[0].address().port();
+        assert_ne!(listening(&[asked], Some(port)).unwrap()[0].address().port(), port);
+        drop(sockets);
+        let sockets = listening(&[asked], Some(port)).unwrap();
+        assert_eq!(sockets[0].address().port(), port);
+        let any: SocketAddr = "0.0.0.0:0".parse().unwrap();
+        assert!(!reachable_at(&listening(&[any], None).unwrap()).is_empty());
+        assert!(listening(&[sockets[0].address()], None).unwrap_err().to_string().contains("is in use"));
+    }
+}

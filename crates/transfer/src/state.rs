@@ -1,0 +1,343 @@
+//! What byway keeps between runs, for its owner alone: its keys, what is needed to take up transfers again
+//! ([`byway_files::Journals`]), and what a receiver's ticket says ([`Standing`]).
+//!
+//! A key file holds one line: a word (see [`crate::word`]) with the 32 secret bytes, so that a damaged file is noticed and
+//! an identity is not taken for a relay key.
+
+mod standing;
+
+pub use standing::Standing;
+
+use crate::identity::Identity;
+use crate::secret::Secret;
+use crate::word::{self, WordError};
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+use zeroize::Zeroize;
+
+const IDENTITY: KeyFile = KeyFile { prefix: "byway-identity-secret-", what: "identity" };
+const RELAY: KeyFile = KeyFile { prefix: "byway-relay-secret-", what: "relay key" };
+
+/// Why something cannot be kept, or what is kept cannot be used.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// No directory was given, and the environment names none.
+    #[error("neither HOME nor XDG_DATA_HOME says where keys are kept: give --state-dir DIR")]
+    NoHome,
+    /// The cryptography that byway was built with lacks the curve of its keys.
+    #[error("this build of byway lacks Curve25519")]
+    NoCurve,
+    /// The system gives no randomness.
+    #[error("the system gives no randomness: {0}")]
+    NoRandomness(getrandom::Error),
+    /// The system refused something.
+    #[error("cannot {what} {}", .path.display())]
+    Io {
+        /// What was to be done.
+        what: String,
+        /// To which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A key may have been seen.
+    #[error(
+        "the {what} in {shown} can be read by others (mode {mode:03o}): run `chmod 600 {shown}`, \
+         or remove it for a new one if somebody did read it",
+        shown = .path.display()
+    )]
+    Exposed {
+        /// The kind of key.
+        what: &'static str,
+        /// Its file.
+        path: PathBuf,
+        /// The file's mode.
+        mode: u32,
+    },
+    /// A file that should hold a key holds something else.
+    #[error("{} {holds}: put back a copy, or remove the file for a new one", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        holds: String,
+    },
+}
+
+impl StateError {
+    fn io(what: impl Into<String>, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let (what, path) = (what.into(), path.to_owned());
+        move |source| Self::Io { what, path, source }
+    }
+}
+
+type Result<T> = std::result::Result<T, StateError>;
+
+/// The directory that holds it all.
+#[derive(Clone, Debug)]
+pub struct StateDir {
+    root: PathBuf,
+}
+
+impl StateDir {
+    /// `chosen` if given, else `$XDG_DATA_HOME/byway`, else `~/.local/share/byway` (XDG Base Directory 0.8; a relative
+    /// `XDG_DATA_HOME` is ignored, as it says). Nothing is created yet.
+    pub fn locate(chosen: Option<&Path>, env: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
+        if let Some(root) = chosen {
+            return Ok(Self { root: root.to_owned() });
+        }
+        let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+        let data = data.ok_or(StateError::NoHome)?;
+        Ok(Self { root: data.join("byway") })
+    }
+
+    /// The host's key pair, made on first use.
+    pub fn identity(&self) -> Result<Identity> {
+        Self::identity_in(&self.identity_path())
+    }
+
+    /// Where [`StateDir::identity`] keeps it.
+    #[must_use]
+    pub fn identity_path(&self) -> PathBuf {
+        self.root.join("identity")
+    }
+
+    /// The key pair in a file, made on first use.
+    pub fn identity_in(path: &Path) -> Result<Identity> {
+        Identity::new(IDENTITY.open(path)?).ok_or(StateError::NoCurve)
+    }
+
+    /// Where a sender keeps what it needs in order to go on with transfers that are not complete.
+    #[must_use]
+    pub fn sending(&self) -> PathBuf {
+        self.root.join("sending")
+    }
+
+    /// What a receiver into `directory` keeps between runs: what makes the ticket that it printed good for the next. One that
+    /// takes a single transfer has a ticket of its own, which ends with that.
+    pub fn receiving(&self, directory: &Path, once: bool) -> Result<Standing> {
+        let full = fs::canonicalize(directory).map_err(StateError::io("find", directory))?;
+        let name = blake3::hash(full.as_os_str().as_bytes()).to_hex();
+        let name = name.get(..32).unwrap_or_default();
+        let name = if once { format!("{name}-once") } else { name.to_owned() };
+        let path = self.root.join("receiving").join(name);
+        Standing::open(&path).map_err(StateError::io("keep a ticket in", &path))
+    }
+
+    /// Where [`StateDir::relay_key`] keeps its key unless told otherwise.
+    #[must_use]
+    pub fn relay_key_path(&self) -> PathBuf {
+        self.root.join("relay-key")
+    }
+
+    /// The key from which a relay's words are made, made on first use; in `path` or else [`StateDir::relay_key_path`].
+    pub fn relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
+        RELAY.open(path.unwrap_or(&self.relay_key_path()))
+    }
+
+    /// Puts a new relay key in place of the old one, by which every word given out becomes worthless.
+    pub fn roll_relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
+        RELAY.replace(path.unwrap_or(&self.relay_key_path()))
+    }
+}
+
+/// One kind of key file.
+struct KeyFile {
+    prefix: &'static str,
+    what: &'static str,
+}
+
+impl KeyFile {
+    /// Reads the key, or makes one if there is no file.
+    fn open(&self, path: &Path) -> Result<Secret<[u8; 32]>> {
+        match File::open(path) {
+            Ok(file) => self.read(path, file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(path),
+            Err(error) => Err(StateError::io(format!("read the {} in", self.what), path)(error)),
+        }
+    }
+
+    fn read(&self, path: &Path, file: File) -> Result<Secret<[u8; 32]>> {
+        let what = self.what;
+        let cannot = || StateError::io(format!("read the {what} in"), path);
+        let mode = file.metadata().map_err(cannot())?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(StateError::Exposed { what, path: path.to_owned(), mode });
+        }
+        let mut text = String::new();
+        let read = file.take(word::MAX_LEN as u64).read_to_string(&mut text);
+        let payload = match read {
+            Ok(_) => word::decode(self.prefix, &text),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(WordError::Prefix),
+            Err(error) => return Err(cannot()(error)),
+        };
+        text.zeroize();
+        let damaged = |holds: String| StateError::Damaged { path: path.to_owned(), holds };
+        let bytes = payload.map_err(|error| match error {
+            WordError::Prefix => damaged(format!("does not hold a byway {what}")),
+            _ => damaged(format!("holds a damaged byway {what}")),
+        })?;
+        let key = <[u8; 32]>::try_from(bytes).map_err(|_| damaged("holds a key of another length".into()))?;
+        Ok(Secret::new(key))
+    }
+
+    /// Makes a key. Of two that do so at once, one wins and both use its key.
+    fn create(&self, path: &Path) -> Result<Secret<[u8; 32]>> {
+        let cannot = || StateError::io(format!("keep a new {} in", self.what), path);
+        if let Some(directory) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(cannot())?;
+        }
+        let draft = Draft::write(path, &self.generate()?).map_err(cannot())?;
+        match fs::hard_link(&draft.path, path) {
+            Ok(()) => sync_parent(path).map_err(cannot())?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(cannot()(error)),
+        }
+        self.read(path, File::open(path).map_err(cannot())?)
+    }
+
+    fn replace(&self, path: &Path) -> Result<Secret<[u8; 32]>> {
+        let cannot = || StateError::io(format!("replace the {} in", self.what), path);
+        if !path.try_exists().map_err(cannot())? {
+            return self.create(path);
+        }
+        let draft = Draft::write(path, &self.generate()?).map_err(cannot())?;
+        fs::rename(&draft.path, path).and_then(|()| sync_parent(path)).map_err(cannot())?;
+        self.read(path, File::open(path).map_err(cannot())?)
+    }
+
+    /// A new key's line.
+    fn generate(&self) -> Result<Secret<String>> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(StateError::NoRandomness)?;
+        let line = word::encode(self.prefix, &key) + "\n";
+        key.zeroize();
+        Ok(Secret::new(line))
+    }
+}
+
+/// A file beside the one it is to become; gone when dropped, whether it became that or not.
+struct Draft {
+    path: PathBuf,
+}
+
+impl Draft {
+    fn write(target: &Path, text: &Secret<String>) -> io::Result<Self> {
+        let mut nonce = [0; 8];
+        getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
+        let mut name = target.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{:016x}.tmp", u64::from_be_bytes(nonce)));
+        let path = target.with_file_name(name);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let draft = Self { path };
+        file.write_all(text.expose().as_bytes())?;
+        file.sync_all()?;
+        Ok(draft)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Renamed away: nothing to remove. Else: a leftover at worst, harmless and readable by its owner only.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn state() -> (tempfile::TempDir, StateDir) {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("a/b");
+        (parent, StateDir { root })
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn an_identity_is_made_once_and_only_its_owner_can_read_it() {
+        let (_guard, state) = state();
+        let first = state.identity().unwrap();
+        assert_eq!(state.identity().unwrap().public(), first.public());
+        assert_eq!(mode(&state.root.join("identity")), 0o600);
+        assert_eq!(mode(&state.root), 0o700);
+        assert_eq!(fs::read_dir(&state.root).unwrap().count(), 1, "no draft stays behind");
+    }
+
+    #[test]
+    fn whoever_comes_second_takes_the_key_of_the_first() {
+        let (_guard, state) = state();
+        let keys: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| state.identity().unwrap().public())).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(keys.iter().all(|key| *key == keys[0]));
+    }
+
+    #[test]
+    fn damaged_foreign_and_exposed_files_are_told_apart() {
+        let (_guard, state) = state();
+        let path = state.root.join("identity");
+        state.identity().unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        let refused = |text: &[u8]| {
+            fs::write(&path, text).unwrap();
+            state.identity().unwrap_err().to_string()
+        };
+        assert!(refused(&good.as_bytes()[..40]).contains("holds a damaged byway identity"));
+        assert!(refused(b"").contains("does not hold a byway identity"));
+        assert!(refused(&[0xff; 32]).contains("does not hold a byway identity"));
+        state.relay_key(None).unwrap();
+        let relay = fs::read(state.relay_key_path()).unwrap();
+        assert!(refused(&relay).contains("does not hold a byway identity"));
+        fs::write(&path, &good).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(refused(good.as_bytes()).contains("mode 640"));
+    }
+
+    #[test]
+    fn rolling_the_relay_key_makes_another_one() {
+        let (_guard, state) = state();
+        let elsewhere = state.root.join("keys/edge");
+        for path in [None, Some(elsewhere.as_path())] {
+            let old = state.relay_key(path).unwrap();
+            assert_eq!(state.relay_key(path).unwrap(), old);
+            let new = state.roll_relay_key(path).unwrap();
+            assert_ne!(new, old);
+            assert_eq!(state.relay_key(path).unwrap(), new);
+        }
+        assert_eq!(mode(&elsewhere), 0o600);
+    }
+
+    #[test]
+    fn the_directory_follows_flag_then_xdg_then_home() {
+        let locate = |chosen: Option<&str>, xdg: Option<&str>, home: Option<&str>| {
+            let env = |name: &str| match name {
+                "XDG_DATA_HOME" => xdg.map(OsString::from),
+                "HOME" => home.map(OsString::from),
+                _ => None,
+            };
+            StateDir::locate(chosen.map(Path::new), env).map(|state| state.root)
+        };
+        assert_eq!(locate(Some("here"), Some("/x"), Some("/h")).unwrap(), Path::new("here"));
+        assert_eq!(locate(None, Some("/x"), Some("/h")).unwrap(), Path::new("/x/byway"));
+        assert_eq!(locate(None, Some("x"), Some("/h")).unwrap(), Path::new("/h/.local/share/byway"));
+        assert!(matches!(locate(None, None, None), Err(StateError::NoHome)));
+    }
+}

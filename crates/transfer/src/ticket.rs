@@ -1,0 +1,209 @@
+//! Tickets: what a receiver hands to a sender so that the programs find and trust each other.
+//!
+//! ```text
+//! byway1-   key (32), permission (16), count (1) × address, count (1) × relay
+//! relay     length (1), relay word (bytes of byway_wire::relay::Word), address, consent (10)
+//! address   4 or 16 (1), IP address, port (2)
+//! ```
+//!
+//! The checksum of [`crate::word`] tells a mistyped ticket from an expired one before anything is sent. A ticket is a
+//! secret: who holds it may send, and may use the relays that it names.
+
+use crate::identity::{KeyError, PublicKey};
+use crate::secret::Secret;
+use crate::word::{self, CHECKSUM_LEN, WordError};
+use byway_wire::frame::{read_address, write_address};
+use byway_wire::relay::{self, CONSENT_LEN};
+use byway_wire::{DecodeError, Reader, Writer};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use thiserror::Error;
+use zeroize::Zeroize;
+
+const PREFIX: &str = "byway1-";
+
+/// Addresses, and relays, that one ticket names at most.
+pub const MAX_ENTRIES: usize = 16;
+
+const ADDRESS_MAX: usize = 1 + 16 + 2;
+/// A relay word has a one-byte length here; with four addresses and a caveat it takes 112 bytes.
+const RELAY_MAX: usize = 1 + 255 + ADDRESS_MAX + CONSENT_LEN;
+const TICKET_MAX: usize = 32 + 16 + 2 + MAX_ENTRIES * (ADDRESS_MAX + RELAY_MAX);
+
+/// Where a receiver is, who it is, and the permission to send to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// The receiver's public key.
+    pub key: PublicKey,
+    /// What the receiver recognises its own ticket by.
+    pub permission: Secret<[u8; 16]>,
+    /// Where the receiver can be reached directly; at most [`MAX_ENTRIES`].
+    pub addresses: Vec<SocketAddr>,
+    /// Relays through which the receiver can be reached; at most [`MAX_ENTRIES`].
+    pub relays: Vec<GreetedRelay>,
+}
+
+/// A relay that the receiver has greeted, and what a sender needs to reach the receiver through it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GreetedRelay {
+    /// What the sender may use of the relay.
+    pub word: relay::Word,
+    /// The receiver's address as the relay saw it: where the relay is asked to deliver.
+    pub address: SocketAddr,
+    /// The receiver's consent to that, which the relay gave and recognises. It expires before the ticket does.
+    pub consent: relay::Consent,
+}
+
+/// Why a text is not a ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TicketError {
+    /// Begins like nothing byway prints.
+    #[error("this is not a ticket: one begins with byway1- and is printed by `byway recv`")]
+    Unknown,
+    /// Another of byway's words.
+    #[error("this is a {0}, not a ticket: `byway recv` prints a ticket")]
+    OtherKind(&'static str),
+    /// Printed by a byway that speaks another version.
+    #[error("this ticket is of version {0}, this byway reads version 1: update the older side")]
+    OtherVersion(u32),
+    /// The end is missing.
+    #[error("this ticket is cut short: copy it again, to its end")]
+    Truncated,
+    /// The checksum disagrees.
+    #[error("this ticket was mistyped: copy it again")]
+    Mistyped,
+    /// A character that no ticket contains.
+    #[error("this ticket was mistyped: character {at} is {found:?}, which no ticket contains")]
+    Character {
+        /// The character.
+        found: char,
+        /// Its place, counted from 1.
+        at: usize,
+    },
+    /// The checksum agrees and the contents make no sense: not made by byway.
+    #[error("this ticket holds something that byway does not write: its {0}")]
+    Malformed(DecodeError),
+}
+
+impl fmt::Display for Ticket {
+    /// The ticket as a word, **secrets included**. Entries beyond [`MAX_ENTRIES`] do not fit and are left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buffer = [0; TICKET_MAX];
+        let mut writer = Writer::new(&mut buffer);
+        writer.bytes(&self.key.0);
+        writer.bytes(self.permission.expose());
+        let addresses = self.addresses.iter().take(MAX_ENTRIES);
+        writer.u8(addresses.len() as u8);
+        addresses.for_each(|address| write_address(&mut writer, *address));
+        let relays = self.relays.iter().take(MAX_ENTRIES);
+        writer.u8(relays.len() as u8);
+        relays.for_each(|relay| relay.write(&mut writer));
+        let text = word::encode(PREFIX, writer.written());
+        buffer.zeroize();
+        f.write_str(&text)
+    }
+}
+
+impl FromStr for Ticket {
+    type Err = TicketError;
+
+    fn from_str(text: &str) -> Result<Self, TicketError> {
+        let payload = word::decode(PREFIX, text).map_err(|error| match error {
+            WordError::Prefix => foreign(text.trim()),
+            WordError::Character { found, at } => TicketError::Character { found, at },
+            WordError::TooLong => TicketError::Mistyped,
+            WordError::Checksum(bytes) => {
+                // Without its end, what is left runs out before the contents do, or in the checksum after them.
+                let mut reader = Reader::new(&bytes);
+                match Self::read(&mut reader) {
+                    Err(DecodeError::Truncated) => TicketError::Truncated,
+                    Ok(_) if reader.remaining() < CHECKSUM_LEN => TicketError::Truncated,
+                    _ => TicketError::Mistyped,
+                }
+            }
+        })?;
+        let payload = Secret::new(payload);
+        let mut reader = Reader::new(payload.expose());
+        let ticket = Self::read(&mut reader).map_err(TicketError::Malformed)?;
+        if reader.is_empty() { Ok(ticket) } else { Err(TicketError::Malformed(DecodeError::Range("length"))) }
+    }
+}
+
+impl Ticket {
+    /// Every address that a datagram for the receiver may be sent to first: its own, those of the ticket's relays, and those of other
+    /// `relays`.
+    #[must_use]
+    pub fn destinations(&self, relays: &[relay::Word]) -> Vec<IpAddr> {
+        let words = self.relays.iter().map(|relay| &relay.word).chain(relays);
+        let relays = words.flat_map(|word| word.relays().iter());
+        self.addresses.iter().chain(relays).map(SocketAddr::ip).collect()
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            key: PublicKey(reader.array()?),
+            permission: Secret::new(reader.array()?),
+            addresses: read_list(reader, read_address)?,
+            relays: read_list(reader, GreetedRelay::read)?,
+        })
+    }
+}
+
+impl GreetedRelay {
+    fn write(&self, writer: &mut Writer<'_>) {
+        let word = Secret::new(self.word.to_bytes());
+        writer.u8(word.expose().len() as u8); // at most 112
+        writer.bytes(word.expose());
+        write_address(writer, self.address);
+        self.consent.write(writer);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let length = usize::from(reader.u8()?);
+        let word = reader.bytes(length)?;
+        Ok(Self {
+            word: relay::Word::from_bytes(word).map_err(|_| DecodeError::Range("relay word"))?,
+            address: read_address(reader)?,
+            consent: relay::Consent::read(reader)?,
+        })
+    }
+}
+
+/// Whether `text` is meant as a ticket, good or bad: what tells the last argument of `send` from a path.
+#[must_use]
+pub fn looks_like_ticket(text: &str) -> bool {
+    version_of(text).is_some()
+}
+
+/// What a text without a ticket's prefix is instead.
+fn foreign(text: &str) -> TicketError {
+    if let Some(version) = version_of(text) {
+        TicketError::OtherVersion(version)
+    } else if word::strip_prefix(relay::PREFIX, text).is_some() {
+        TicketError::OtherKind("relay word")
+    } else if text.parse::<PublicKey>() != Err(KeyError::NotAKey) {
+        TicketError::OtherKind("public key")
+    } else {
+        TicketError::Unknown
+    }
+}
+
+/// The number between `byway` and a dash.
+fn version_of(text: &str) -> Option<u32> {
+    word::strip_prefix("byway", text)?.split_once('-')?.0.parse().ok()
+}
+
+fn read_list<T>(
+    reader: &mut Reader<'_>,
+    read: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let count = usize::from(reader.u8()?);
+    if count > MAX_ENTRIES {
+        return Err(DecodeError::Range("number of entries"));
+    }
+    (0..count).map(|_| read(reader)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Uplinks that come and go while a transfer runs: from an address that the host gets is sent too, and from one that it lost no
+//! more until it is back.
+
+use crate::sockets::{MOST, uplinks};
+use byway_net::Socket;
+use byway_wire::{Duration, Instant, LinkChange, Local};
+use std::net::{IpAddr, SocketAddr};
+
+/// Time between two looks at the host's addresses. A look takes about a tenth of a millisecond.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// The sockets of a sender that was not told which addresses to use.
+pub(crate) struct Uplinks {
+    /// By their numbers, and whether the host has the address.
+    sockets: Vec<(SocketAddr, bool)>,
+    /// Where datagrams may go first.
+    destinations: Vec<IpAddr>,
+    look_at: Option<Instant>,
+    opened: Vec<Socket>,
+}
+
+/// What an address did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    /// That of this socket.
+    Left(usize),
+    Returned(usize),
+    /// None of a socket.
+    Came(IpAddr),
+}
+
+impl Uplinks {
+    pub fn new(sockets: &[SocketAddr], destinations: Vec<IpAddr>) -> Self {
+        let sockets = sockets.iter().map(|address| (*address, true)).collect();
+        Self { sockets, destinations, look_at: None, opened: Vec::new() }
+    }
+
+    /// What the machine has to be told of sockets that it knows. New ones are to be taken then.
+    pub fn look(&mut self, now: Instant) -> Vec<LinkChange> {
+        if self.look_at.replace(now + LOOK).is_none() {
+            return Vec::new(); // the sockets are new
+        }
+        // What cannot be read has not changed.
+        let Ok(found) = uplinks(&self.destinations) else { return Vec::new() };
+        let mut told = Vec::new();
+        for change in changes(&self.sockets, &found, &self.destinations) {
+            match change {
+                Change::Left(index) | Change::Returned(index) => {
+                    let Some((address, there)) = self.sockets.get_mut(index) else { continue };
+                    *there = !*there;
+                    let Ok(number) = u16::try_from(index) else { continue };
+                    told.push(LinkChange { local: Local(number), address: *address, up: *there });
+                }
+                // An address that is not to be had yet is tried again.
+                Change::Came(ip) => {
+                    if let Ok(socket) = Socket::bind(SocketAddr::new(ip, 0)) {
+                        self.sockets.push((socket.address(), true));
+                        self.opened.push(socket);
+                    }
+                }
+            }
+        }
+        told
+    }
+
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.look_at.is_none_or(|at| now >= at)
+    }
+
+    /// Sockets of addresses that came; their numbers go on from those before.
+    pub fn opened(&mut self) -> Vec<Socket> {
+        std::mem::take(&mut self.opened)
+    }
+}
+
+/// What differs between the sockets and the addresses that the host has, as far as these may lead to one of `destinations`.
+fn changes(sockets: &[(SocketAddr, bool)], found: &[IpAddr], destinations: &[IpAddr]) -> Vec<Change> {
+    let of_an_uplink = |ip: IpAddr| !ip.is_unspecified() && !ip.is_loopback();
+    let mut changes = Vec::new();
+    for (index, (address, there)) in sockets.iter().enumerate() {
+        match (there, found.contains(&address.ip())) {
+            (true, false) if of_an_uplink(address.ip()) => changes.push(Change::Left(index)),
+            (false, true) => changes.push(Change::Returned(index)),
+            _ => {}
+        }
+    }
+    let room = MOST.saturating_sub(sockets.len());
+    let leads_there = |ip: &IpAddr| {
+        destinations.iter().any(|to| to.is_ipv4() == ip.is_ipv4() && !to.is_loopback())
+            // One for all addresses sends from new ones by itself.
+            && !sockets.iter().any(|(own, _)| own.ip() == *ip || own.ip().is_unspecified() && own.is_ipv4() == ip.is_ipv4())
+    };
+    changes.extend(found.iter().filter(|ip| leads_there(ip)).take(room).map(|ip| Change::Came(*ip)));
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn sockets(addresses: &[(&str, bool)]) -> Vec<(SocketAddr, bool)> {
+        addresses.iter().map(|(address, there)| (SocketAddr::new(ip(address), 5_000), *there)).collect()
+    }
+
+    #[test]
+    fn addresses_come_go_and_come_back() {
+        let known = sockets(&[("10.0.0.1", true), ("10.1.0.1", true), ("10.2.0.1", false)]);
+        let far = [ip("192.0.2.1")];
+        assert_eq!(changes(&known, &[ip("10.0.0.1"), ip("10.1.0.1")], &far), []);
+        let found = [ip("10.2.0.1"), ip("10.0.0.1"), ip("10.3.0.1"), ip("2001:db8::1")];
+        let expected = [Change::Left(1), Change::Returned(2), Change::Came(ip("10.3.0.1"))];
+        assert_eq!(changes(&known, &found, &far), expected);
+        let both = [ip("192.0.2.1"), ip("2001:db8::9")];
+        assert!(changes(&known, &found, &both).contains(&Change::Came(ip("2001:db8::1"))));
+    }
+
+    #[test]
+    fn what_leads_nowhere_or_is_used_already_is_left_alone() {
+        let far = [ip("192.0.2.1")];
+        // Loopback and the unspecified address are no uplinks, and the latter is all of its family.
+        let any = sockets(&[("0.0.0.0", true), ("127.0.0.1", true)]);
+        assert_eq!(changes(&any, &[ip("10.0.0.1")], &far), []);
+        let one = sockets(&[("127.0.0.1", true)]);
+        assert_eq!(changes(&one, &[ip("10.0.0.1")], &[ip("127.0.0.1")]), []);
+        let many: Vec<IpAddr> = (1..=9).map(|host| IpAddr::from([10, 0, 0, host])).collect();
+        assert_eq!(changes(&one, &many, &far).len(), MOST - 1);
+    }
+}
