@@ -12,8 +12,8 @@
 //!
 //! 1. The sender has [`Journals`](crate::Journals) that an earlier run began. RESUME stands before the first FILE. Now nothing
 //!    of a file with bytes travels before step 3. A first try asks nothing and has no steps 2 and 3.
-//! 2. The receiver looks for the partial file of this version (path, size and time), or else for a file under the final name
-//!    with that size and time. It reads chunks back and hashes them: its journal says only where to look, and the disk
+//! 2. The receiver looks for the partial file of this version (path, size and time). If there is none, it takes the file under the
+//!    final name, if that has the same size and time. It reads chunks back and hashes them: its journal says only where to look, and the disk
 //!    decides. HAVE tells of chunks in ascending order. The last HAVE of a file says so, and where the chunks were found.
 //! 3. The sender compares each hash with its own, which it takes from its journal or reads ([`Comparison`]). It keeps chunks that
 //!    are equal at both ends. A file under its final name is kept whole or not at all, since it is never written to. One

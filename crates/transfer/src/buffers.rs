@@ -1,5 +1,5 @@
-//! Buffers for small files on their way out, used again and again: filled by the thread that reads, and given up by the one that sends once
-//! the peer has what is in them.
+//! Buffers for small files on their way out, used again and again. The thread that reads fills them. The event loop gives them
+//! back once the peer has what is in them.
 
 use bytes::Bytes;
 use byway_engine::data::Spare;

@@ -316,7 +316,7 @@ impl Inbound {
         while self.tasks.has_room() {
             let mut batch = Vec::with_capacity(TASK_BATCH);
             while batch.len() < TASK_BATCH {
-                // Ends before more bytes: a file that is whole is put in place while all of it is at hand, and not when everything has arrived.
+                // Ends before more bytes: a whole file is put in place while all of it is at hand.
                 if let Some(event) = incoming.next_event() {
                     if let InEvent::ObjectComplete { id, .. } = event {
                         batch.push(Task::Complete(id));

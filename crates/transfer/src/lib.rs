@@ -1,7 +1,30 @@
-//! Files and streams from host to host, and the relays between: the library under `byway send`, `recv`, `ping` and `relay`.
+//! Files and streams from host to host, and the relays between them. `byway send`, `recv`, `ping` and `relay` use this library.
 //!
-//! A receiver prints a [`Ticket`]. Who holds it may send: the ticket says where the receiver is, which key it has, and what it
-//! recognises the ticket by. Both ends have an [`Identity`].
+//! A receiver makes a [`Ticket`]. The ticket names the receiver's addresses and its key, and holds a permission. Its holder
+//! may send. Each side has an [`Identity`]: a key pair.
+//!
+//! ```no_run
+//! use byway_transfer::{Identity, News, Payload, Sending, SendingPlan};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ticket = std::env::var("TICKET")?.parse()?;
+//! let payload = Payload::Tree { paths: vec!["photos".into()], keep_modes: false };
+//! let sending = Sending::start(SendingPlan::new(Identity::generate()?, ticket, payload)?)?;
+//! while !sending.is_over() {
+//!     if let Some(News::Progress(tally)) = sending.next(Duration::from_millis(100)) {
+//!         println!("{} bytes have arrived", tally.bytes);
+//!     }
+//! }
+//! sending.join()?.outcome?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/` has a sender and a receiver that are complete programs.
+//!
+//! Nothing here prints, ends the process or handles a signal. [`News`] tells the application what happens. [`Error`] and
+//! [`TransferError`] tell what failed. The codes of [`close`] tell the other side.
 //!
 //! ```text
 //! sender                                              receiver
@@ -12,14 +35,10 @@
 //!   CLOSE                                           ──>
 //! ```
 //!
-//! An application uses [`Sending`] and [`Receiving`]: start, take [`News`] until it is over, join. `examples/` has both in thirty
-//! lines. Nothing here prints, ends the process or handles a signal: what happens is told by values, what fails by [`Error`] and
-//! [`TransferError`], and what the other side is told by the codes of [`close`].
-//!
-//! Two threads per transfer and end. The event loop's must never wait: it runs the endpoint and an owner (`sender`,
-//! `receiver`). Disk, pipes and the network meet in channels: files and streams have a thread of their own (`reader`, `writer`;
-//! `file_thread` makes small files beside that one). What does not fit into a channel waits in the engine, whose flow control
-//! then slows the peer (`outbound`, `inbound`).
+//! Each end of a transfer has an event loop on a thread of its own. It runs the endpoint and an owner (`sender`, `receiver`), and
+//! never waits for a disk. A second thread reads (`reader`) or writes (`writer`), and a third makes small files (`file_thread`).
+//! Bounded channels connect the threads (`channel`, `outbound`, `inbound`). What does not fit into a channel stays in the engine,
+//! and flow control slows the peer.
 //!
 //! | question | place |
 //! |---|---|
@@ -31,6 +50,7 @@
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was started anew | `probe` |
 //! | how a relay runs | `relaying` |
+#![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod buffers;
 mod channel;

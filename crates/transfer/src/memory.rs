@@ -14,8 +14,8 @@ const MEMORY_OF_WINDOW: u64 = 4;
 /// The least that all windows share.
 const LEAST: usize = 1 << 20;
 
-/// How a receiver's sessions behave when so many bytes per second are taken at most, with so many bytes of memory for all of them,
-/// or else half of what there is.
+/// The configuration of a receiver's sessions. `limit`: bytes per second that they take at most, all together. `memory`: bytes that
+/// they use at most, all together; half of this machine's unless told otherwise.
 #[must_use]
 pub fn receiving_config(limit: Option<u64>, memory: Option<u64>) -> Config {
     let memory = memory.unwrap_or_else(|| available() / 2);

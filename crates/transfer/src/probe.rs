@@ -1,5 +1,5 @@
-//! When a receiver falls silent: whether it died and came back. One that was started anew knows nothing of the connection, and
-//! nothing that is said in it ever reaches it; a second connection, which moves nothing, finds out.
+//! Whether a receiver that fell silent was started anew. Such a receiver knows nothing of the connection and never answers in it.
+//! A second connection, which moves no data, finds out.
 
 use byway_control::Class;
 use byway_engine::handshake::PublicKey;

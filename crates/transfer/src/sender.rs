@@ -62,8 +62,8 @@ pub struct SendingPlan {
 }
 
 impl SendingPlan {
-    /// Sends `payload` to the receiver that printed `ticket`: in the background class, from every address of this host that leads
-    /// there, and without notes for another run.
+    /// Sends `payload` to the receiver that printed `ticket`, in the background class and from every address of this host that leads
+    /// there. It keeps no notes for another run.
     ///
     /// # Errors
     /// The system gives no socket or no randomness.

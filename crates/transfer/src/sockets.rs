@@ -14,8 +14,8 @@ const INTERNET: [IpAddr; 2] = [
 /// Sockets opened unless told otherwise: hosts with more addresses have them for other purposes.
 pub(crate) const MOST: usize = 8;
 
-/// Sockets to receive on: those asked for, or else one per address family, for all of the host's addresses, on one port
-/// as far as that is free. Where any port will do (0), the one that tickets named `before` is tried first.
+/// Sockets to receive on: those asked for, or else one per address family for all of the host's addresses. They have one port if
+/// that is free. Where any port will do (0), the one that tickets named `before` is tried first.
 ///
 /// # Errors
 /// An address that was asked for cannot be bound, or the system has no port left.

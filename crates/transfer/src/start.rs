@@ -114,7 +114,7 @@ fn unless_another_runs(error: io::Error) -> Result<io::Error, Error> {
     if error.kind() == io::ErrorKind::WouldBlock { Err(Error::AlreadySending) } else { Ok(error) }
 }
 
-/// Names the stream that a receiver takes by who sends it, so that a second try is known as one.
+/// The name of a stream: its receiver's ticket and its sender's key make it. So a second try is known as one.
 fn stream_of(identity: &Identity, ticket: &Ticket) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a stream");
     for part in [&identity.public().0[..], &ticket.key.0, ticket.permission.expose()] {
@@ -125,7 +125,7 @@ fn stream_of(identity: &Identity, ticket: &Ticket) -> [u8; 16] {
     name
 }
 
-/// Names a tree by who sends it and from where, so that a second try is known as one.
+/// The name of a tree: its sender's key and its paths make it. So a second try is known as one.
 fn transfer_of(identity: &Identity, paths: &[PathBuf]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new_derive_key("byway 2026 transfer of a tree");
     hasher.update(&identity.public().0);

@@ -1,5 +1,5 @@
-//! Uplinks that come and go while a transfer runs: from an address that the host gets is sent too, and from one that it lost no
-//! more until it is back.
+//! Uplinks that come and go while a transfer runs. The sender uses an address that the host gets. It leaves alone an address that
+//! the host lost, until that is back.
 
 use crate::sockets::{MOST, uplinks};
 use byway_net::Socket;

@@ -60,8 +60,7 @@ pub(crate) struct DiskEnds {
     pub tasks: BatchReceiver<Task>,
     /// When the owner has gone: what it had not handed over.
     pub rest: Receiver<Vec<WriteRequest>>,
-    /// Ends when another writer of the same transfer, that this one follows, has come to its end; of a pipe it tells what was
-    /// written before.
+    /// Ends when the writer of an earlier try of this transfer has come to its end. Of a pipe it tells what was written before.
     pub before: Option<Receiver<PipeTotal>>,
     /// Held until this writer has come to its end.
     pub ended: SyncSender<PipeTotal>,
@@ -115,7 +114,7 @@ impl PipeTotal {
 struct Gone;
 
 impl DiskEnds {
-    /// Gives a buffer back. The owner is not woken for each: it takes what is there when it is woken for something else, or
+    /// Gives a buffer back. The owner is not woken for each. It takes what is there when it is woken for something else, or
     /// when nothing is left to do here.
     fn hand_back(&self, buffer: Vec<u8>, quiet: &mut (usize, usize)) -> Result<(), Gone> {
         *quiet = (quiet.0 + 1, quiet.1 + buffer.len());
