@@ -183,6 +183,7 @@ pub fn conclude(verb: &'static str, outcome: anyhow::Result<Exit>, output: &mut 
 mod tests {
     use super::*;
     use anyhow::{Context as _, anyhow};
+    use byway_transfer::NoAnswer;
 
     #[test]
     fn the_nearest_failure_gives_the_code() {
@@ -215,7 +216,7 @@ mod tests {
             (TransferError::NotAdmitted(String::new()), Exit::NotAuthorised),
             (TransferError::PeerFoundDamage(String::new()), Exit::Integrity),
             (TransferError::PeerFailed(String::new()), Exit::Error),
-            (NotConnected::NoAnswer(String::new()).into(), Exit::Network),
+            (NotConnected::NoAnswer(NoAnswer::Silent).into(), Exit::Network),
             (NotConnected::OtherKey.into(), Exit::NotAuthorised),
             (NotConnected::OtherVersion.into(), Exit::Error),
             (NotConnected::ReceiverFull.into(), Exit::Network),

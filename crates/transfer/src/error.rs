@@ -1,5 +1,6 @@
 //! What can go wrong. The text of an error is one sentence for a person: what happened, where, and what to do about it.
 
+use crate::no_answer::NoAnswer;
 use byway_files::{SinkError, SourceError};
 use byway_net::{BindError, DriverError, EntropyError, Panicked};
 use byway_wire::DecodeError;
@@ -132,9 +133,9 @@ pub enum TransferError {
 /// Why no connection was made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotConnected {
-    /// Nothing that helps came back; what stands between sender and receiver most likely.
+    /// Nobody answers.
     #[error("{0}")]
-    NoAnswer(String),
+    NoAnswer(NoAnswer),
     /// Somebody else is there.
     #[error(
         "the host at the ticket's address has another key than the ticket says: \

@@ -46,7 +46,7 @@
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`word`] |
 //! | what is kept between runs | [`state`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
-//! | why nobody answers | `ways`, `unreached` |
+//! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was started anew | `probe` |
 //! | how a relay runs | `relaying` |
@@ -69,6 +69,7 @@ mod marking;
 mod memory;
 mod names;
 mod news;
+mod no_answer;
 mod outbound;
 mod pause_reason;
 mod ping;
@@ -100,6 +101,7 @@ pub use marking::default_dscp;
 pub use memory::receiving_config;
 pub use names::route_name;
 pub use news::News;
+pub use no_answer::NoAnswer;
 pub use pause_reason::PauseReason;
 pub use ping::{PingPlan, Pinged, Pings, ping};
 pub use preamble::{Kind, Preamble, PreambleError};

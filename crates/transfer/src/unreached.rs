@@ -1,15 +1,11 @@
 //! Why there is no connection, for a person: by what came back on each way.
 
 use crate::error::NotConnected;
+use crate::no_answer::NoAnswer;
 use crate::ways::{Heard, Tried};
 use byway_engine::{ConnectError, RelayTrouble};
 use byway_net::Echo;
-use byway_wire::packet::BASE_DATAGRAM;
-use byway_wire::relay::Reason;
 use std::fmt;
-
-/// Bytes of a header of IPv4 and of IPv6, each with that of UDP.
-const HEADERS: (usize, usize) = (20 + 8, 40 + 8);
 
 /// Why there is no connection, for a person.
 pub(crate) fn not_connected(error: ConnectError, tried: &[Tried]) -> NotConnected {
@@ -24,66 +20,35 @@ pub(crate) fn not_connected(error: ConnectError, tried: &[Tried]) -> NotConnecte
     }
 }
 
-/// What most likely stands between sender and receiver, and what to do.
-fn unanswered(error: ConnectError, tried: &[Tried]) -> String {
+/// What most likely stands between sender and receiver.
+fn unanswered(error: ConnectError, tried: &[Tried]) -> NoAnswer {
     let direct = || tried.iter().filter(|way| matches!(way.heard, Heard::Direct(_)));
     let all = |echo: Echo| direct().count() > 0 && direct().all(|way| way.heard == Heard::Direct(Some(echo)));
-    let relay = tried.iter().find_map(|way| match way.heard {
-        Heard::Relay(Some(RelayTrouble::Refused(reason))) => Some((way.address, reason)),
-        _ => None,
-    });
     let narrow = direct().find_map(|way| match way.heard {
-        Heard::Direct(Some(Echo::TooNarrow(mtu))) => Some((way.address, mtu)),
+        Heard::Direct(Some(Echo::TooNarrow(mtu))) => Some(NoAnswer::TooNarrow { address: way.address, mtu }),
         _ => None,
     });
-    if let Some((address, mtu)) = narrow {
-        let header = if address.is_ipv4() { HEADERS.0 } else { HEADERS.1 };
-        let takes = mtu.map(|mtu| format!(" (it takes {mtu})")).unwrap_or_default();
-        return format!(
-            "the way to {address} is too narrow: byway needs packets of {} bytes{takes}; raise the MTU of the tunnel or \
-             link on the way, or use a relay (--relay)",
-            BASE_DATAGRAM + header
-        );
-    }
-    if let Some((address, reason)) = relay {
-        let advice = match reason {
-            Reason::Destination => "its operator may allow them with --allow-destination",
-            Reason::UnknownWord | Reason::Expired => {
-                "get a new word from its operator, and start the receiver again with that"
-            }
-            Reason::NoConsent | Reason::ConsentExpired => {
-                "start the receiver again, and use the ticket that it prints then"
-            }
-            _ => "another relay may help",
-        };
-        return format!("the receiver does not answer, and relay {address} refuses: {reason}; {advice}");
-    }
-    if all(Echo::PortUnreachable) {
-        return "the receiver is not running: every address of the ticket answers that nothing listens on the port; \
-                start `byway recv` there, and use the ticket that it prints"
-            .into();
-    }
-    if all(Echo::Forbidden) {
-        return "a firewall forbids to send to the receiver: let UDP out of this host".into();
+    let refused = tried.iter().find_map(|way| match way.heard {
+        Heard::Relay(Some(RelayTrouble::Refused(reason))) => {
+            Some(NoAnswer::RelayRefuses { relay: way.address, reason })
+        }
+        _ => None,
+    });
+    if let Some(found) = narrow.or(refused) {
+        return found;
     }
     let has_relay = tried.iter().any(|way| matches!(way.heard, Heard::Relay(_)));
-    if direct().count() > 0 && direct().all(Tried::is_private) && !has_relay {
-        return "the receiver does not answer, and every address of the ticket is private: none leads there from \
-                another network; let it run with `--advertise` or a relay. In the same network: does it run, and does a \
-                firewall let UDP through?"
-            .into();
+    if all(Echo::PortUnreachable) {
+        NoAnswer::NotRunning
+    } else if all(Echo::Forbidden) {
+        NoAnswer::Firewall
+    } else if direct().count() > 0 && direct().all(Tried::is_private) && !has_relay {
+        NoAnswer::PrivateAddresses
+    } else if error == ConnectError::NoAnswer {
+        NoAnswer::Silent
+    } else {
+        NoAnswer::NoRoute
     }
-    match error {
-        ConnectError::NoAnswer => {
-            "the receiver does not answer at any address of the ticket: is `byway recv` still running there, \
-             and does a firewall let UDP through? A relay may help (--relay)"
-        }
-        _ => {
-            "the receiver cannot be reached from here: no network leads to any address of the ticket; \
-             a relay may help (--relay)"
-        }
-    }
-    .into()
 }
 
 impl Heard {
@@ -143,6 +108,7 @@ impl fmt::Display for Tried {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use byway_wire::relay::Reason;
 
     const PUBLIC: &str = "198.51.100.7:4747";
     const PRIVATE: &str = "192.168.1.2:4747";
