@@ -14,8 +14,7 @@ use byway_transfer::identity::Identity;
 use byway_transfer::secret::Secret;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{
-    Destination, Gate, Kind, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent, Taken,
-    TicketOwner,
+    Destination, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent, TicketOwner,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -82,14 +81,9 @@ pub fn transfer(
     };
     let receiving = Receiving::start(ReceivingPlan {
         identity: receiver,
-        gate: Gate {
-            permission,
-            allow: Vec::new(),
-            owner: TicketOwner::default(),
-            kind: Kind::Tree,
-            taken: Taken::default(),
-            seed: 0,
-        },
+        permission,
+        allow: Vec::new(),
+        owner: TicketOwner::default(),
         destination: Destination::Directory(sink.to_owned(), Modes::Kept),
         once: true,
         limit: None,

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// Why a sender is not let in, as it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// It does not say what a sender says.
     #[error(transparent)]
     Preamble(#[from] PreambleError),
@@ -47,7 +47,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// What the connection is closed with.
-    #[must_use]
     pub const fn code(self) -> CloseCode {
         match self {
             Self::Preamble(_) | Self::Taken | Self::TooMany => CloseCode::Failed,
@@ -59,7 +58,7 @@ impl Refusal {
 
 /// Lets in who holds the ticket, and is on the list if there is one. It remembers nothing of whom it let in: what it saw
 /// may have been a replay.
-pub struct Gate {
+pub(crate) struct Gate {
     /// What the ticket says.
     pub permission: Secret<[u8; 16]>,
     /// The only keys admitted; empty: the one that `owner` holds, or any as long as it holds none.
@@ -77,7 +76,7 @@ pub struct Gate {
 /// The transfer of a receiver that takes one and no more, once it has come. Another try of it is let in: its sender may
 /// have been killed, which nobody hears of here.
 #[derive(Clone, Debug, Default)]
-pub struct Taken(Arc<Mutex<Option<Transfer>>>);
+pub(crate) struct Taken(Arc<Mutex<Option<Transfer>>>);
 
 /// The sender that a ticket is bound to: the first that completed a transfer with it. The receiver finds
 /// it out, the gate asks for it, and the program keeps it.
@@ -113,7 +112,6 @@ impl Taken {
     }
 
     /// Whether this one is not taken.
-    #[must_use]
     pub fn shuts_out(&self, peer: PublicKey, transfer: [u8; 16]) -> bool {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         taken.is_some_and(|taken| taken != (peer, transfer))

@@ -94,7 +94,7 @@ mod writer;
 
 pub use error::{Error, NotConnected, TransferError};
 pub use event_loop::EventLoop;
-pub use gate::{Gate, Refusal, Taken, TicketOwner};
+pub use gate::TicketOwner;
 pub use greeting::greet_relays;
 pub use identity::Identity;
 pub use marking::default_dscp;
@@ -104,7 +104,6 @@ pub use news::News;
 pub use no_answer::NoAnswer;
 pub use pause_reason::PauseReason;
 pub use ping::{PingPlan, Pinged, Pings, ping};
-pub use preamble::{Kind, Preamble, PreambleError};
 pub use received::{BrokenOff, Destination, Received};
 pub use receiver::{Receiving, ReceivingPlan};
 pub use relaying::{RelayNews, Relaying, RelayingPlan};

@@ -1,6 +1,7 @@
 //! Where a receiver puts what comes, and what came.
 
 use crate::error::TransferError;
+use crate::preamble::Kind;
 use crate::tally::{Origin, PathTally};
 use byway_files::Modes;
 use std::io::Write;
@@ -13,6 +14,16 @@ pub enum Destination {
     Directory(PathBuf, Modes),
     /// A stream, and no more than one: what opens where it is written to, once for each try of its sender.
     Pipe(fn() -> Box<dyn Write + Send>),
+}
+
+impl Destination {
+    /// What it takes.
+    pub(crate) const fn kind(&self) -> Kind {
+        match self {
+            Self::Directory(..) => Kind::Tree,
+            Self::Pipe(_) => Kind::Pipe,
+        }
+    }
 }
 
 /// How one transfer ended.

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::event_loop::{EventLoop, Requests};
 use crate::expire::expire_beside;
 use crate::gate::{Gate, Refusal, Taken, TicketOwner};
-use crate::identity::Identity;
+use crate::identity::{Identity, PublicKey};
 use crate::inbound::{Inbound, Which};
 use crate::limit::Limit;
 use crate::memory::receiving_config;
@@ -18,7 +18,7 @@ use crate::sockets;
 use crate::ticket::Ticket;
 use crate::writer::PipeTotal;
 use byway_engine::connection::{Event, close};
-use byway_engine::handshake::PublicKey;
+use byway_engine::handshake;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_files::Modes;
 use byway_net::{Clock, Control, Flow, Owner, Socket, Waker};
@@ -47,8 +47,12 @@ const MOST: usize = 64;
 pub struct ReceivingPlan {
     /// This host.
     pub identity: Identity,
-    /// Who may send. Its `kind` must fit the destination.
-    pub gate: Gate,
+    /// What the ticket says, and its holder knows.
+    pub permission: Secret<[u8; 16]>,
+    /// The only keys admitted; empty: the one that `owner` holds, or any as long as it holds none.
+    pub allow: Vec<PublicKey>,
+    /// Whose the ticket is.
+    pub owner: TicketOwner,
     /// Where to put it.
     pub destination: Destination,
     /// End after one complete transfer.
@@ -69,17 +73,11 @@ impl ReceivingPlan {
     /// # Errors
     /// The system gives no socket or no randomness.
     pub fn new(identity: Identity, directory: PathBuf) -> Result<Self, Error> {
-        let gate = Gate {
+        Ok(Self {
+            identity,
             permission: Secret::new(byway_net::seed()?),
             allow: Vec::new(),
             owner: TicketOwner::default(),
-            kind: Kind::Tree,
-            taken: Taken::default(),
-            seed: u64::from_be_bytes(byway_net::seed()?),
-        };
-        Ok(Self {
-            identity,
-            gate,
             destination: Destination::Directory(directory, Modes::Kept),
             once: false,
             limit: None,
@@ -94,7 +92,7 @@ impl ReceivingPlan {
     pub fn ticket(&self) -> Ticket {
         Ticket {
             key: self.identity.public(),
-            permission: self.gate.permission.clone(),
+            permission: self.permission.clone(),
             addresses: sockets::reachable_at(&self.sockets),
             relays: Vec::new(),
         }
@@ -112,8 +110,16 @@ impl Receiving {
     pub fn start(plan: ReceivingPlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
         let (news, inbox) = sync_channel(NEWS);
-        let (taken, ticket) = (plan.gate.taken.clone(), plan.gate.owner.clone());
-        let endpoint = endpoint(&plan.identity, plan.config, Some(Box::new(plan.gate)))?;
+        let (taken, ticket) = (Taken::default(), plan.owner.clone());
+        let gate = Gate {
+            permission: plan.permission,
+            allow: plan.allow,
+            owner: plan.owner,
+            kind: plan.destination.kind(),
+            taken: taken.clone(),
+            seed: u64::from_be_bytes(byway_net::seed()?),
+        };
+        let endpoint = endpoint(&plan.identity, plan.config, Some(Box::new(gate)))?;
         let requests = Arc::new(Requests::default());
         let owner = Server {
             relays: plan.relays,
@@ -274,14 +280,15 @@ impl Server {
         let Some(connection) = endpoint.connection(handle) else { return };
         // The gate read it before.
         let Ok(preamble) = Preamble::read(connection.application()) else { return };
-        let PublicKey(peer) = connection.peer();
-        let peer = crate::identity::PublicKey(peer);
+        let peer = PublicKey(connection.peer().0);
         // Another try of a transfer ends the one before: its sender was killed, or has given up.
         let before = self.inbound.iter().find(|(_, inbound)| inbound.is(peer, preamble.transfer));
         let before = before.map(|(handle, _)| *handle);
         let refused = match preamble.kind {
             Kind::Ping => return,
-            _ if self.taken.shuts_out(PublicKey(peer.0), preamble.transfer) || self.is_written(before) => {
+            _ if self.taken.shuts_out(handshake::PublicKey(peer.0), preamble.transfer)
+                || self.is_written(before) =>
+            {
                 Some(Refusal::Taken)
             }
             _ if self.inbound.len() + self.untold.len() >= MOST && before.is_none() => Some(Refusal::TooMany),
@@ -312,7 +319,7 @@ impl Server {
                 self.begun = self.begun.max(number);
                 self.inbound.insert(handle, inbound);
                 self.share();
-                self.taken.set(self.is_single().then_some((PublicKey(peer.0), transfer)));
+                self.taken.set(self.is_single().then_some((handshake::PublicKey(peer.0), transfer)));
                 if !again {
                     self.tell(News::Begun);
                 }

@@ -15,8 +15,8 @@ use byway_net::Socket;
 use byway_transfer::state::{Standing, StateDir};
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{
-    Destination, Gate, Kind, News, Received, Receiving, ReceivingPlan, Taken, TicketOwner, greet_relays,
-    receiving_config, sockets,
+    Destination, News, Received, Receiving, ReceivingPlan, TicketOwner, greet_relays, receiving_config,
+    sockets,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -69,14 +69,9 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     let owner = TicketOwner::new(standing.sender());
     let receiving = Receiving::start(ReceivingPlan {
         identity,
-        gate: Gate {
-            permission: ticket.permission.clone(),
-            allow: arguments.allow.clone(),
-            owner: owner.clone(),
-            kind: if piped { Kind::Pipe } else { Kind::Tree },
-            taken: Taken::default(),
-            seed: u64::from_be_bytes(byway_net::seed()?),
-        },
+        permission: ticket.permission.clone(),
+        allow: arguments.allow.clone(),
+        owner: owner.clone(),
         destination: if piped {
             Destination::Pipe(|| Box::new(io::stdout()))
         } else {
