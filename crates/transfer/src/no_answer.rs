@@ -1,0 +1,86 @@
+//! The causes for which nobody answers a sender, each in a sentence that says what to do.
+
+use byway_wire::packet::BASE_DATAGRAM;
+use byway_wire::relay::Reason;
+use std::net::SocketAddr;
+use thiserror::Error;
+
+/// Bytes of a header of IPv4 and of IPv6, each with that of UDP.
+const HEADERS: (usize, usize) = (20 + 8, 40 + 8);
+
+/// Why nobody answers, most likely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NoAnswer {
+    /// A link on the way takes no packets of the size that byway needs.
+    #[error(
+        "the way to {address} is too narrow: byway needs packets of {} bytes{}; raise the MTU of the tunnel or \
+         link on the way, or use a relay (--relay)",
+        needed(.address),
+        takes(.mtu)
+    )]
+    TooNarrow {
+        /// Where it leads.
+        address: SocketAddr,
+        /// Bytes of a packet that it takes, if that is known.
+        mtu: Option<u32>,
+    },
+    /// A relay does not let the packets through.
+    #[error("the receiver does not answer, and relay {relay} refuses: {reason}; {}", advice(.reason))]
+    RelayRefuses {
+        /// The relay.
+        relay: SocketAddr,
+        /// Why.
+        reason: Reason,
+    },
+    /// The receiver's hosts answer that nothing listens.
+    #[error(
+        "the receiver is not running: every address of the ticket answers that nothing listens on the port; \
+         start `byway recv` there, and use the ticket that it prints"
+    )]
+    NotRunning,
+    /// This host, or one on the way, forbids to send there.
+    #[error("a firewall forbids to send to the receiver: let UDP out of this host")]
+    Firewall,
+    /// The ticket names addresses of one network alone.
+    #[error(
+        "the receiver does not answer, and every address of the ticket is private: none leads there from \
+         another network; let it run with `--advertise` or a relay. In the same network: does it run, and does a \
+         firewall let UDP through?"
+    )]
+    PrivateAddresses,
+    /// Nothing came back.
+    #[error(
+        "the receiver does not answer at any address of the ticket: is `byway recv` still running there, \
+         and does a firewall let UDP through? A relay may help (--relay)"
+    )]
+    Silent,
+    /// No network of this host leads there.
+    #[error(
+        "the receiver cannot be reached from here: no network leads to any address of the ticket; \
+         a relay may help (--relay)"
+    )]
+    NoRoute,
+}
+
+/// Bytes of the packets that byway needs.
+const fn needed(address: &SocketAddr) -> usize {
+    BASE_DATAGRAM + if address.is_ipv4() { HEADERS.0 } else { HEADERS.1 }
+}
+
+fn takes(mtu: &Option<u32>) -> String {
+    mtu.map(|mtu| format!(" (it takes {mtu})")).unwrap_or_default()
+}
+
+/// What to do about a relay that refuses.
+const fn advice(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Destination => "its operator may allow them with --allow-destination",
+        Reason::UnknownWord | Reason::Expired => {
+            "get a new word from its operator, and start the receiver again with that"
+        }
+        Reason::NoConsent | Reason::ConsentExpired => {
+            "start the receiver again, and use the ticket that it prints then"
+        }
+        _ => "another relay may help",
+    }
+}
