@@ -2,7 +2,7 @@
 //! gets past the checksum, as the contents of a ticket.
 #![no_main]
 
-use byway::args::words::{Endpoint, Network};
+use byway::address::{Endpoint, Network};
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway::units::{BandwidthLimit, parse_duration, parse_size};

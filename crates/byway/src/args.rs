@@ -3,17 +3,37 @@
 //! Precedence: flag, then `BYWAY_*` in the environment, then the default. Tickets and relay words are secrets: wherever
 //! one is taken, `@FILE` reads it from a file, and the environment works too, so that none need stand in the process list.
 
+#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab")))]
+pub mod absent;
+#[cfg(feature = "gateway")]
 pub mod gateway;
+#[cfg(feature = "lab")]
 pub mod lab;
+#[cfg(feature = "help")]
+pub mod pages;
 pub mod verbs;
 pub mod words;
 
+#[cfg(not(feature = "gateway"))]
+use absent::Absent as Gateway;
+#[cfg(not(feature = "lab"))]
+use absent::Absent as Lab;
+#[cfg(not(feature = "help"))]
+use absent::{Absent as Completions, Absent as Man};
+#[cfg(feature = "gateway")]
+use gateway::Gateway;
+#[cfg(feature = "lab")]
+use lab::Lab;
+#[cfg(feature = "help")]
+use pages::{Completions, Man};
+
 use crate::exit::Exit;
-use crate::output;
+use crate::output::{self, Style};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+#[cfg(feature = "lab")]
 const EXAMPLES: &str = "\
 Examples:
   byway demo                     see it work: one machine, three paths, no root, no set-up
@@ -23,6 +43,15 @@ Examples:
   byway relay                    print the word that a sender passes to --relay
   byway id                       the key that peers know this host by
   byway lab run harp-6a          hold a paper's claim against the simulator";
+
+#[cfg(not(feature = "lab"))]
+const EXAMPLES: &str = "\
+Examples:
+  byway recv ~/in                print a ticket, then take what is sent
+  byway send ~/photos TICKET     send a directory over every path there is
+  tar c data | byway send - TICKET
+  byway relay                    print the word that a sender passes to --relay
+  byway id                       the key that peers know this host by";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -73,10 +102,19 @@ pub struct Global {
     pub state_dir: Option<PathBuf>,
 }
 
+impl Global {
+    /// How much is told, and in which form.
+    #[must_use]
+    pub const fn style(&self) -> Style {
+        Style { json: self.json, progress: self.progress, quiet: self.quiet, verbose: self.verbose }
+    }
+}
+
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// See it work: one machine, three paths, one path against all
+    #[cfg_attr(not(feature = "lab"), command(hide = true))]
     Demo(verbs::Demo),
     /// Send files, directories or a stream to whoever printed the ticket
     Send(verbs::Send),
@@ -89,13 +127,17 @@ pub enum Command {
     /// See whether a receiver is there, over which paths, and how far away
     Ping(verbs::Ping),
     /// Carry background flows of other hosts, which know nothing of it, between sites
-    Gateway(gateway::Gateway),
+    #[cfg_attr(not(feature = "gateway"), command(hide = true))]
+    Gateway(Gateway),
     /// Ask questions about networks in a simulator, and hold the papers' claims against it
-    Lab(lab::Lab),
+    #[cfg_attr(not(feature = "lab"), command(hide = true))]
+    Lab(Lab),
     /// Print the completions for a shell
-    Completions(verbs::Completions),
+    #[cfg_attr(not(feature = "help"), command(hide = true))]
+    Completions(Completions),
     /// Write the manual pages
-    Man(verbs::Man),
+    #[cfg_attr(not(feature = "help"), command(hide = true))]
+    Man(Man),
 }
 
 impl Command {

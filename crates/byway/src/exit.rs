@@ -1,6 +1,5 @@
 //! How a command ends: the exit codes, and which failure has which.
 
-use crate::output::Output;
 use crate::units::UnitError;
 use byway_files::SourceError;
 use byway_transfer::identity::KeyError;
@@ -161,20 +160,6 @@ impl Exit {
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::ConnectionRefused => Some(Self::Network),
             _ => None,
-        }
-    }
-}
-
-/// Tells how `verb` ended, where the person or the program that asked looks for it, and returns its code.
-pub fn conclude(verb: &'static str, outcome: anyhow::Result<Exit>, output: &mut Output) -> Exit {
-    match outcome {
-        Ok(exit) => exit,
-        Err(error) => {
-            let exit = Exit::of(&error);
-            if exit != Exit::Ok {
-                output.failed(verb, exit, &format!("{error:#}"));
-            }
-            exit
         }
     }
 }

@@ -3,9 +3,12 @@
 //! A library with a thin `main`, so that tests and fuzz targets reach everything that a person's input reaches. What
 //! moves the data lives in the crates below; here is what a person types and reads.
 
+pub mod address;
 pub mod args;
+#[cfg(feature = "lab")]
 pub mod demo;
 pub mod exit;
+#[cfg(feature = "gateway")]
 pub mod gateway;
 pub mod marking;
 pub mod output;

@@ -2,7 +2,7 @@
 
 use byway::args::Cli;
 use byway::output::Output;
-use byway::{exit, verb};
+use byway::verb;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -10,9 +10,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(exit) => return exit.into(),
     };
-    let mut output = Output::new(&cli.global);
+    let mut output = Output::new(cli.global.style());
     let outcome = verb::run(&cli, &mut output);
-    let exit = exit::conclude(cli.command.name(), outcome, &mut output);
+    let exit = verb::conclude(cli.command.name(), outcome, &mut output);
     output.finish();
     exit.into()
 }

@@ -5,6 +5,7 @@
 
 mod bars;
 mod event;
+mod fields;
 mod fit;
 mod painter;
 mod plain;
@@ -13,21 +14,32 @@ mod table;
 mod transfer;
 
 pub use event::{
-    Claim, DemoPath, EmulatedLab, Event, Experiment, Harm, Outcome, PingPath, Reach, Ready, RelayCounters,
-    ResultEvent, TriedWay, VERSION,
+    DemoPath, Event, Outcome, PingPath, Reach, Ready, RelayCounters, ResultEvent, TriedWay, VERSION,
 };
+pub use fields::Fields;
 pub use table::{Align, Table};
 pub use transfer::{Origin, PathChange, PathProgress, PathTotal, Pause, Progress, Transferred};
 
-use crate::args::Global;
 use crate::exit::Exit;
 use crate::signals::Signals;
 use bars::Bars;
-use byway_files::Shown;
 use painter::Painter;
 use plain::Plain;
 use std::io::{self, IsTerminal, Write};
 use stream::Stream;
+
+/// How much is told, and in which form.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// NDJSON on standard output.
+    pub json: bool,
+    /// Progress, also off a terminal and with `json`, each second.
+    pub progress: bool,
+    /// Nothing but errors and what was asked for.
+    pub quiet: bool,
+    /// Also what happens to each path.
+    pub verbose: bool,
+}
 
 /// Where events go. Owned by the thread that runs the verb.
 pub struct Output {
@@ -62,32 +74,32 @@ enum Person {
 impl Output {
     /// Standard output and standard error, as the flags and the terminal want them.
     #[must_use]
-    pub fn new(global: &Global) -> Self {
+    pub fn new(style: Style) -> Self {
         let terminal = io::stderr().is_terminal() && can_draw(std::env::var("TERM").ok().as_deref());
-        let interval = if global.progress { 1.0 } else { 5.0 };
-        let plain = Plain::new(Box::new(io::stderr()), interval, global.verbose);
-        let person = match (global.quiet || global.json && !global.progress, terminal) {
+        let interval = if style.progress { 1.0 } else { 5.0 };
+        let plain = Plain::new(Box::new(io::stderr()), interval, style.verbose);
+        let person = match (style.quiet || style.json && !style.progress, terminal) {
             (true, _) => Person::Quiet(plain),
-            (false, true) => Person::Bars(Bars::new(painter(), global.verbose)),
+            (false, true) => Person::Bars(Bars::new(painter(), style.verbose)),
             (false, false) => Person::Plain(plain),
         };
         let columns = Columns { answers: fit::columns(io::stdout()), person: fit::columns(io::stderr()) };
-        Self::with(Box::new(io::stdout()), person, columns, global)
+        Self::with(Box::new(io::stdout()), person, columns, style)
     }
 
     /// Writes to the given places, as off a terminal.
     #[must_use]
-    pub fn to(stdout: Box<dyn Write + Send>, stderr: Box<dyn Write + Send>, global: &Global) -> Self {
-        let plain = Plain::new(stderr, if global.progress { 1.0 } else { 5.0 }, global.verbose);
-        let quiet = global.quiet || global.json && !global.progress;
+    pub fn to(stdout: Box<dyn Write + Send>, stderr: Box<dyn Write + Send>, style: Style) -> Self {
+        let plain = Plain::new(stderr, if style.progress { 1.0 } else { 5.0 }, style.verbose);
+        let quiet = style.quiet || style.json && !style.progress;
         let person = if quiet { Person::Quiet(plain) } else { Person::Plain(plain) };
         let columns = Columns { answers: fit::PAGE, person: fit::PAGE };
-        Self::with(stdout, person, columns, global)
+        Self::with(stdout, person, columns, style)
     }
 
-    fn with(stdout: Box<dyn Write + Send>, person: Person, columns: Columns, global: &Global) -> Self {
+    fn with(stdout: Box<dyn Write + Send>, person: Person, columns: Columns, style: Style) -> Self {
         let (json, answers) =
-            if global.json { (Some(Stream::new(stdout)), None) } else { (None, Some(stdout)) };
+            if style.json { (Some(Stream::new(stdout)), None) } else { (None, Some(stdout)) };
         Self { json, answers, person, columns, signals: None }
     }
 
@@ -234,11 +246,6 @@ fn is_stopped(signals: Option<&Signals>) -> bool {
 pub(crate) fn print_failure(verb: &'static str, exit: Exit, sentence: &str) {
     // Nobody there to read it: the exit code remains.
     let _ = writeln!(io::stdout(), "{}", Event::failure(verb, exit, sentence).to_line());
-}
-
-/// `text` for one line of a terminal: what a peer's names may hold to drive it, or to look like something else, is spelled out.
-fn printable(text: &str) -> String {
-    Shown(text.as_bytes()).to_string()
 }
 
 #[cfg(test)]

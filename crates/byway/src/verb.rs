@@ -1,10 +1,16 @@
 //! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what happens.
 
+#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab")))]
+mod absent;
 mod again;
+#[cfg(feature = "lab")]
 mod demo;
+#[cfg(feature = "gateway")]
 mod gateway;
 mod id;
+#[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "help")]
 mod manual;
 mod ping;
 mod reach;
@@ -22,15 +28,42 @@ use anyhow::Result;
 /// Runs what was asked for.
 pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
     match &cli.command {
+        #[cfg(feature = "lab")]
         Command::Demo(arguments) => demo::run(arguments, output),
+        #[cfg(not(feature = "lab"))]
+        Command::Demo(_) => absent::demo(),
         Command::Id(_) => id::run(&cli.global, output),
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
         Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
         Command::Ping(arguments) => ping::run(&cli.global, arguments, output),
+        #[cfg(feature = "gateway")]
         Command::Gateway(arguments) => gateway::run(&cli.global, arguments, output),
+        #[cfg(not(feature = "gateway"))]
+        Command::Gateway(_) => absent::gateway(),
+        #[cfg(feature = "lab")]
         Command::Lab(arguments) => lab::run(arguments, output),
+        #[cfg(not(feature = "lab"))]
+        Command::Lab(_) => absent::lab(),
+        #[cfg(feature = "help")]
         Command::Completions(arguments) => manual::completions(arguments),
+        #[cfg(feature = "help")]
         Command::Man(arguments) => manual::man(arguments),
+        #[cfg(not(feature = "help"))]
+        Command::Completions(_) | Command::Man(_) => absent::pages(),
         Command::Recv(arguments) => recv::run(&cli.global, arguments, output),
+    }
+}
+
+/// Tells how `verb` ended, where the person or the program that asked looks for it, and returns its code.
+pub fn conclude(verb: &'static str, outcome: Result<Exit>, output: &mut Output) -> Exit {
+    match outcome {
+        Ok(exit) => exit,
+        Err(error) => {
+            let exit = Exit::of(&error);
+            if exit != Exit::Ok {
+                output.failed(verb, exit, &format!("{error:#}"));
+            }
+            exit
+        }
     }
 }

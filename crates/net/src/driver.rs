@@ -2,11 +2,11 @@
 
 use crate::clock::Clock;
 use crate::control::Control;
+use crate::device::DeviceSource;
 use crate::outbox::Outbox;
 use crate::receive::{Inbox, Received};
 use crate::send::{Obstacle, Progress as Left, Sent};
 use crate::socket::Socket;
-use crate::tun::TunSource;
 use crate::wait::Waiter;
 use byway_wire::{
     Duration, Input, Instant, LinkChange, Local, Machine, Out, SendError, SendErrorKind, Transmit,
@@ -31,7 +31,7 @@ pub trait Owner: Send {
 
     /// A device of the owner's, beside the machine's sockets: there is a turn whenever it has something to read. Asked for once,
     /// before the first turn.
-    fn device(&self) -> Option<TunSource> {
+    fn device(&self) -> Option<DeviceSource> {
         None
     }
 }
@@ -165,7 +165,7 @@ impl<O: Owner> Driver<'_, O> {
     /// Runs until the end, or until the owner opened more sockets.
     fn run_with_these(
         &mut self,
-        device: Option<&TunSource>,
+        device: Option<&DeviceSource>,
         progress: &mut Progress,
     ) -> Result<Option<Vec<Socket>>, DriverError> {
         let sources: Vec<_> = self.links.iter().map(|link| link.socket.io.clone()).collect();

@@ -39,6 +39,7 @@
 
 mod clock;
 mod control;
+mod device;
 mod driver;
 mod entropy;
 mod interfaces;
@@ -48,6 +49,7 @@ mod receive;
 mod send;
 mod socket;
 mod statistics;
+#[cfg(feature = "tun")]
 mod tun;
 mod wait;
 mod waker;
@@ -55,12 +57,14 @@ mod ways_out;
 
 pub use clock::{Clock, unix_seconds};
 pub use control::{Control, Handle, Panicked, spawn, spawn_with};
+pub use device::DeviceSource;
 pub use driver::{DriverError, Finished, Flow, Owner, run};
 pub use entropy::{EntropyError, seed};
 pub use interfaces::{Interface, interfaces, source_for};
 pub use knock::{Echo, Knock};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
 pub use statistics::Statistics;
-pub use tun::{Tun, TunError, TunSource};
+#[cfg(feature = "tun")]
+pub use tun::{Tun, TunError};
 pub use waker::Waker;
 pub use ways_out::way_out;

@@ -3,8 +3,8 @@
 //! With segmentation offload a read brings up to 64 KB of one flow at once, which is cut into packets here, and a write takes
 //! packets of a flow together (`virtio_net_hdr`; the kernel's `Documentation/networking/tuntap.rst`).
 
+use crate::device::DeviceSource;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
 
@@ -54,16 +54,6 @@ pub struct Tun {
     lost: u64,
 }
 
-/// What the kernel watches of a device.
-#[derive(Clone)]
-pub struct TunSource(Arc<SyncDevice>);
-
-impl AsFd for TunSource {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
 impl Tun {
     /// Makes a device, up, for packets of `mtu` bytes at most. It has no addresses and no routes.
     ///
@@ -105,8 +95,8 @@ impl Tun {
 
     /// What to watch for packets.
     #[must_use]
-    pub fn source(&self) -> TunSource {
-        TunSource(Arc::clone(&self.device))
+    pub fn source(&self) -> DeviceSource {
+        DeviceSource::new(self.device.clone())
     }
 
     /// Hands on the packets of one read, and whether the kernel vouches for their checksums: it has checked or completed them. Of what it

@@ -1,7 +1,7 @@
 //! Waiting for sockets, the waker and a deadline at once, and ending on time.
 
 use crate::clock::Clock;
-use crate::tun::TunSource;
+use crate::device::DeviceSource;
 use crate::waker::Waker;
 use byway_wire::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,7 +29,7 @@ impl<'a> Waiter<'a> {
     pub(crate) fn new(
         waker: &'a Waker,
         sources: &'a [Arc<UdpSocket>],
-        device: Option<&'a TunSource>,
+        device: Option<&'a DeviceSource>,
     ) -> Self {
         let mut watched = Vec::with_capacity(sources.len() + 2);
         watched.push(PollFd::new(waker, PollFlags::IN));

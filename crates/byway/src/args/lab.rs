@@ -1,5 +1,7 @@
 //! The arguments of `byway lab`.
 
+use byway_field::directories::Directories;
+use byway_field::network::Wanted;
 use byway_lab::scoreboard::{Half, Only};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
@@ -106,6 +108,21 @@ pub struct LabUp {
     /// End when standard input does (labs of `run --emulate` and `harm`)
     #[arg(long, hide = true)]
     pub owned: bool,
+}
+
+impl LabUp {
+    /// The network that is asked for.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        Wanted {
+            what: self.what.clone(),
+            name: self.name.clone(),
+            seed: self.seed,
+            sweep: self.sweep.clone(),
+            set: self.set.clone(),
+            experiments: self.experiments.clone(),
+        }
+    }
 }
 
 /// `byway lab exec`
@@ -266,7 +283,7 @@ pub struct LabInside {
 }
 
 /// Where experiments are.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Where {
     /// Directory with a folder for each experiment [default: those that came with the program]
     #[arg(long, value_name = "DIR", env = "BYWAY_EXPERIMENTS")]
@@ -274,6 +291,14 @@ pub struct Where {
     /// Directory for results and figures
     #[arg(long, value_name = "DIR", default_value = "byway-lab")]
     pub out: PathBuf,
+}
+
+impl Where {
+    /// The same, for those who do the work.
+    #[must_use]
+    pub fn directories(&self) -> Directories {
+        Directories { experiments: self.experiments.clone(), out: self.out.clone() }
+    }
 }
 
 /// `byway lab list`

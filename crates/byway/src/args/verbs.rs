@@ -1,6 +1,7 @@
 //! The arguments of each verb.
 
-use super::words::{Endpoint, Network, Word};
+use super::words::Word;
+use crate::address::{Endpoint, Network};
 use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
@@ -221,30 +222,6 @@ pub struct Demo {
     /// File or directory to send [default: a generated tree of mixed files]
     #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,
-}
-
-/// `byway completions`
-#[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway completions bash > ~/.local/share/bash-completion/completions/byway
-  byway completions fish > ~/.config/fish/completions/byway.fish")]
-pub struct Completions {
-    /// The shell
-    #[arg(value_enum)]
-    pub shell: clap_complete::Shell,
-}
-
-/// `byway man`
-#[derive(Clone, Debug, Args)]
-#[command(before_help = "\
-Examples:
-  byway man | man -l -                       read the page of the program
-  byway man --out ~/.local/share/man/man1    a page for the program and for every verb")]
-pub struct Man {
-    /// Directory to write all pages into [default: the page of the program, to standard output]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod text;
 
 pub use text::ConfigError;
 
-use crate::args::words::Endpoint;
+use crate::address::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::marking::{self, Marking};
 use anyhow::{Context as _, Result};

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use byway_gateway::State;
 use byway_gateway::rules::Rules;
 use byway_gateway::site::{Gateway, Parcel, Status};
-use byway_net::{Clock, Control, Flow, Owner, Socket, Tun, TunSource};
+use byway_net::{Clock, Control, DeviceSource, Flow, Owner, Socket, Tun};
 use byway_wire::Instant;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -120,7 +120,7 @@ impl Owner for Edge {
         Flow::Continue
     }
 
-    fn device(&self) -> Option<TunSource> {
+    fn device(&self) -> Option<DeviceSource> {
         Some(self.tun.source())
     }
 }

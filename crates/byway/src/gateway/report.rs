@@ -396,6 +396,15 @@ impl fmt::Display for FlowReport {
     }
 }
 
+/// The middle value, or the mean of the two in the middle.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let (low, high) = (sorted.get(last / 2)?, sorted.get(last.div_ceil(2))?);
+    Some(low * 0.5 + high * 0.5)
+}
+
 impl fmt::Display for GatewayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let observing = if self.observing { ", observing only" } else { "" };
@@ -456,7 +465,7 @@ impl fmt::Display for GatewayReport {
         if !(self.loss.is_empty() || self.loss == Rule::default().name()) {
             writeln!(f, "losses are found by the rule {}", self.loss)?;
         }
-        if let Some(median) = byway_lab::stats::median(&self.found_after) {
+        if let Some(median) = median(&self.found_after) {
             let count = self.found_after.len();
             writeln!(
                 f,

@@ -7,9 +7,8 @@ use super::notify::{READY, STOPPING, notify};
 use super::plumbing::{self, Plan, system};
 use super::reload;
 use super::report::GatewayReport;
-use crate::args::Global;
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Outcome, Output, Ready};
+use crate::output::{Event, Fields, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_gateway::site::Gateway;
@@ -30,18 +29,18 @@ const MTU: u16 = 1500;
 /// A status is asked for and answered within this time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs a gateway until it is stopped. Its routes go first and come last: what it cannot carry takes the plain route.
+/// Runs a gateway until it is stopped. `state` is the directory of this host's keys. Its routes go first and come last: what it cannot carry takes the plain route.
 ///
 /// # Errors
 /// The configuration is wrong, or the system does not allow what is needed, each in one sentence.
-pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> Result<Exit> {
+pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output) -> Result<Exit> {
     if config.exposed {
         output.say(&format!(
             "{} holds a relay's word and can be read by others: chmod 600 it",
             config.file.display()
         ));
     }
-    let identity = StateDir::identity_in(&config.key_file(global.state_dir.as_deref())?)?;
+    let identity = StateDir::identity_in(&config.key_file(state)?)?;
     let plan = Plan::new(&config);
     system::privileged()?;
     system::device_free(&config.tun, Path::new(system::DEVICES))?;
@@ -77,8 +76,13 @@ pub fn run(global: &Global, mut config: GatewayConfig, output: &mut Output) -> R
     let report = GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64(), config.settings.observe);
     output.say(&report.to_string());
     let exit = stop.map_or(Exit::Error, Exit::of_service);
-    output.emit(&Event::result("gateway", exit, Outcome::Gateway { gateway: Box::new(report) }));
+    output.emit(&Event::result("gateway", exit, told(&report)));
     Ok(exit)
+}
+
+/// What a gateway is doing, or did, for programs.
+fn told(report: &GatewayReport) -> Outcome {
+    Outcome::Told(Fields::one("gateway", report))
 }
 
 /// Looks after a gateway until a signal says stop; `None` if it ended by itself.
@@ -247,7 +251,7 @@ pub fn status(socket: &Path, output: &mut Output) -> Result<Exit> {
     };
     let report = ask(socket).map_err(|_| nobody())?;
     if output.is_json() {
-        output.emit(&Event::result("gateway", Exit::Ok, Outcome::Gateway { gateway: Box::new(report) }));
+        output.emit(&Event::result("gateway", Exit::Ok, told(&report)));
     } else {
         output.answer(&report.to_string())?;
     }

@@ -1,10 +1,9 @@
 //! Bars on a terminal: for each transfer one, and one line per path below it.
 
 use super::event::Event;
-use super::fit::{breadth, cut};
+use super::fit::{breadth, cut, printable};
 use super::painter::Painter;
 use super::plain::{describe, ended, seconds_left};
-use super::printable;
 use super::transfer::{PathProgress, Progress};
 use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 //!
 //! Rates are bits per second (`_bps`), sizes bytes, times seconds unless the name ends otherwise.
 
+use super::fields::Fields;
 use super::transfer::{PathChange, Progress, Transferred};
 use crate::exit::Exit;
 use crate::units::Bytes;
@@ -39,41 +40,17 @@ pub enum Event {
     },
     /// What a relay did so far.
     Counters(RelayCounters),
-    /// What came of an experiment of the lab.
-    Experiment(Experiment),
-    /// How fast the simulator ran a bench.
-    Bench {
-        /// The bench.
-        id: String,
-        /// Packets of 1500 bytes over its bottlenecks per second of wall time.
-        packets_per_second: f64,
-        /// Packets over all links, ACKs included, per second of wall time.
-        hops_per_second: f64,
-        /// Goodput of all its transfers together, Mbit/s of simulated time.
-        goodput_mbps: f64,
-        /// Packets over its bottlenecks.
-        packets: u64,
-        /// Wall time of the best run.
-        seconds: f64,
-        /// Instructions of a packet on one link, as callgrind counts them, if that was asked for.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        instructions_per_hop: Option<f64>,
-        /// Hash of all that happened, the same on every machine.
-        trace: String,
-    },
-    /// What requests waited for beside bulk transfers.
-    Harm(Harm),
-    /// A cell of the scoreboard.
-    Cell(byway_lab::scoreboard::Row),
-    /// A random world that broke a law.
-    Finding {
-        /// Its seed.
-        seed: u64,
-        /// The law.
-        what: String,
-    },
     /// The end; the last event of every verb but a `recv` or `relay` that goes on.
     Result(ResultEvent),
+    /// What a verb tells of its own matters, under the name that it gives.
+    #[serde(untagged)]
+    Told {
+        /// The name.
+        event: &'static str,
+        /// The rest.
+        #[serde(flatten)]
+        fields: Fields,
+    },
 }
 
 /// What peers need in order to come.
@@ -183,79 +160,13 @@ pub enum Outcome {
     },
     /// `relay`.
     Relay(RelayCounters),
-    /// `gateway`, and `gateway status`.
-    Gateway {
-        /// What it is doing, or did.
-        gateway: Box<crate::gateway::report::GatewayReport>,
-    },
-    /// `lab show`.
-    Shown {
-        /// The file.
-        text: String,
-    },
-    /// `lab run`, `lab list` and `lab report`.
-    Lab {
-        /// Experiments that were run or listed.
-        experiments: usize,
-        /// Claims that hold.
-        passed: usize,
-        /// Claims that are missed for a reason that is known.
-        known: usize,
-        /// Claims that are missed.
-        failed: usize,
-    },
-    /// `lab harm`; counts runs.
-    Harm {
-        /// All that were made, but for those alone.
-        runs: usize,
-        /// Of byway's background class.
-        judged: usize,
-        /// Of those, the ones that hold every bound.
-        passed: usize,
-        /// Of those, the ones that the machine was too busy to judge.
-        inaccurate: usize,
-    },
-    /// `lab scoreboard`.
-    Scoreboard {
-        /// Cells that have a row.
-        cells: usize,
-        /// Of how many seeds figures are the median.
-        seeds: u64,
-        /// Of those, the ones that were run now.
-        ran: usize,
-        /// Bounds that hold.
-        held: usize,
-        /// Bounds that are missed for a reason that is known.
-        known: usize,
-        /// Bounds that are missed.
-        missed: usize,
-    },
-    /// `lab fuzz`.
-    Fuzz {
-        /// Worlds that were run.
-        worlds: u64,
-        /// Packets in them.
-        packets: u64,
-        /// How many broke a law.
-        found: u64,
-    },
-    /// `lab topologies` and `lab controllers`.
-    Known {
-        /// What a plan can name.
-        names: Vec<String>,
-    },
-    /// `lab up`, `lab status` and `lab down`.
-    Emulated {
-        /// The labs concerned, by name.
-        labs: Vec<EmulatedLab>,
-    },
-    /// `gateway check`.
-    Check(Box<crate::gateway::check::Report>),
     /// `send` and `ping`, of a receiver that does not answer.
     Unreached {
         /// Every way that was tried.
         tried: Vec<TriedWay>,
     },
+    /// What a verb tells of its own matters.
+    Told(Fields),
     /// Nothing: it failed before there was anything.
     Nothing {},
 }
@@ -272,21 +183,6 @@ pub struct TriedWay {
     pub heard: &'static str,
     /// The same, for a person.
     pub reason: String,
-}
-
-/// A network of the lab on this machine.
-#[derive(Clone, Debug, Serialize)]
-pub struct EmulatedLab {
-    /// Its name.
-    pub lab: String,
-    /// Whether it is up.
-    pub up: bool,
-    /// What was built, if that is still known: the plan, the seed of its links, the keeper's process, the hosts.
-    #[serde(flatten)]
-    pub record: Option<byway_emulate::Record>,
-    /// How it is, or was right before it was taken down.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<byway_emulate::Status>,
 }
 
 /// What a relay did since it began. Bytes are those of UDP payloads.
@@ -320,82 +216,6 @@ impl fmt::Display for RelayCounters {
         }
         Ok(())
     }
-}
-
-/// What requests waited for beside bulk transfers, and what these got. Ratios are those of each request to itself alone.
-#[derive(Clone, Debug, Serialize)]
-pub struct Harm {
-    /// Who transferred.
-    pub against: String,
-    /// How many transfers at once.
-    pub bulk: u32,
-    /// Packets of queue before the link.
-    pub queue: u32,
-    /// The link's rate.
-    pub rate_bps: u64,
-    /// The link's round-trip time, milliseconds.
-    pub rtt_ms: u32,
-    /// Requests made.
-    pub requests: usize,
-    /// Requests that finished.
-    pub finished: usize,
-    /// Median completion time alone.
-    pub alone_median_seconds: f64,
-    /// Ninetieth percentile of completion times alone.
-    pub alone_p90_seconds: f64,
-    /// Median completion time beside the transfers; a request that did not finish counts as endless, which is null.
-    pub median_seconds: Option<f64>,
-    /// Ninetieth percentile of these.
-    pub p90_seconds: Option<f64>,
-    /// Median ratio.
-    pub median: Option<f64>,
-    /// Ninetieth percentile of ratios.
-    pub p90: Option<f64>,
-    /// File bytes delivered from the first request to the end of the last, of what the requests left.
-    pub share: Option<f64>,
-    /// Seconds from the end of the last request until the transfers had 90 % of the link for a second; null: they never had.
-    pub regain_seconds: Option<f64>,
-    /// Whether the machine was not too busy, neither now nor for the requests alone.
-    pub accurate: bool,
-    /// For byway: pass, fail, or inaccurate; others are measured and not judged.
-    pub verdict: &'static str,
-    /// The bounds that do not hold.
-    pub missed: Vec<&'static str>,
-}
-
-/// What came of an experiment.
-#[derive(Clone, Debug, Serialize)]
-pub struct Experiment {
-    /// Its name.
-    pub id: String,
-    /// The worst of its claims: pass, known, fail, not-run.
-    pub verdict: String,
-    /// Of the claim that decides: what was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub measured: Option<f64>,
-    /// Of the claim that decides: the bound.
-    pub bound: String,
-    /// Every claim.
-    pub claims: Vec<Claim>,
-}
-
-/// What came of a claim.
-#[derive(Clone, Debug, Serialize)]
-pub struct Claim {
-    /// Its name.
-    pub id: String,
-    /// pass, known, fail, report or not-run.
-    pub verdict: String,
-    /// The median of what was measured, at the worst value of the axes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub measured: Option<f64>,
-    /// The bound.
-    pub bound: String,
-    /// What the paper says.
-    pub paper: String,
-    /// Why it is missed or not run, if it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
 }
 
 /// What one path did for the demo.
@@ -438,6 +258,12 @@ impl Event {
     pub fn failure(verb: &'static str, exit: Exit, sentence: &str) -> Self {
         let error = Some(sentence.to_owned());
         Self::Result(ResultEvent { verb, exit: exit as u8, error, outcome: Outcome::Nothing {} })
+    }
+
+    /// What a verb tells of its own matters, under the name that it gives.
+    #[must_use]
+    pub fn told(event: &'static str, what: &impl Serialize) -> Self {
+        Self::Told { event, fields: Fields::of(what) }
     }
 
     /// Whether the next one of its kind says all that this one does: it may be left out.

@@ -1,5 +1,6 @@
 //! Text that fits a screen: lines are broken at blanks, and widths are those that a terminal shows.
 
+use byway_files::Shown;
 use rustix::termios::tcgetwinsize;
 use std::os::fd::AsFd;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -87,6 +88,11 @@ pub(super) fn paragraphs(text: &str, columns: usize) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// `text` for one line of a terminal: what a peer's names may hold to drive it, or to look like something else, is spelled out.
+pub(super) fn printable(text: &str) -> String {
+    Shown(text.as_bytes()).to_string()
 }
 
 #[cfg(test)]

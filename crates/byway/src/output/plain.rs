@@ -1,7 +1,7 @@
 //! Lines on standard error: one every few seconds while a transfer runs, and one for whatever else happens.
 
 use super::event::{Event, Outcome, ResultEvent};
-use super::printable;
+use super::fit::printable;
 use super::transfer::{Progress, Transferred};
 use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
@@ -71,13 +71,8 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
         }
         Event::Result(result) => summary(result),
         Event::Counters(counters) => Some(counters.to_string()),
-        Event::Progress(_) | Event::Path(_) => None,
-        // The lab answers with tables.
-        Event::Experiment(_)
-        | Event::Harm(_)
-        | Event::Cell(_)
-        | Event::Bench { .. }
-        | Event::Finding { .. } => None,
+        // Whoever tells of its own matters answers people with tables.
+        Event::Progress(_) | Event::Path(_) | Event::Told { .. } => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Standard output as a stream of events, written by a thread of its own: a reader who does not read holds up neither a transfer
 //! nor whoever looks at signals.
 
-use super::Event;
+use super::event::Event;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -160,8 +160,8 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use super::super::transfer::Progress;
     use super::*;
-    use crate::output::Progress;
     use std::io::{PipeReader, Read as _};
 
     const ASKED: fn() -> bool = || true;

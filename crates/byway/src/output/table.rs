@@ -1,7 +1,6 @@
 //! A table of text: columns as wide as they need to be, or as the screen lets them.
 
-use super::fit::{breadth, longest_word, wrap};
-use super::printable;
+use super::fit::{breadth, longest_word, printable, wrap};
 use std::fmt;
 
 /// Blanks between two columns.

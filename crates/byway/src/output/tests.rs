@@ -34,9 +34,9 @@ impl Write for Gone {
     }
 }
 
-fn open(global: &Global) -> (Output, Sink, Sink) {
+fn open(style: Style) -> (Output, Sink, Sink) {
     let (stdout, stderr) = (Sink::default(), Sink::default());
-    (Output::to(Box::new(stdout.clone()), Box::new(stderr.clone()), global), stdout, stderr)
+    (Output::to(Box::new(stdout.clone()), Box::new(stderr.clone()), style), stdout, stderr)
 }
 
 fn progress(seconds: f64) -> Event {
@@ -76,7 +76,7 @@ fn transfer() -> Outcome {
 
 #[test]
 fn events_are_lines_of_versioned_json() {
-    let (mut output, stdout, stderr) = open(&Global { json: true, ..Global::default() });
+    let (mut output, stdout, stderr) = open(Style { json: true, ..Style::default() });
     output.emit(&Event::Ready(Ready {
         ticket: Some("byway1-x".into()),
         listen: vec!["[::]:1".into()],
@@ -107,7 +107,7 @@ fn progress_and_failure_in_json() {
     let parsed: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(parsed["paths"][1]["pause"], "yielding");
     assert_eq!(parsed["paths"][0]["rtt_ms"], 20.0);
-    let (mut output, stdout, stderr) = open(&Global { json: true, ..Global::default() });
+    let (mut output, stdout, stderr) = open(Style { json: true, ..Style::default() });
     output.failed("send", Exit::NotAuthorised, "the ticket has expired");
     output.finish();
     assert_eq!(
@@ -119,7 +119,7 @@ fn progress_and_failure_in_json() {
 
 #[test]
 fn plain_progress_comes_every_five_seconds_and_starts_anew_with_each_transfer() {
-    let (mut output, stdout, stderr) = open(&Global::default());
+    let (mut output, stdout, stderr) = open(Style::default());
     for seconds in [0.0, 1.0, 4.9, 5.0, 9.0, 0.5] {
         output.emit(&progress(seconds));
     }
@@ -130,8 +130,8 @@ fn plain_progress_comes_every_five_seconds_and_starts_anew_with_each_transfer() 
 
 #[test]
 fn flags_choose_what_a_person_sees() {
-    let seen = |global: Global| {
-        let (mut output, _, stderr) = open(&global);
+    let seen = |style: Style| {
+        let (mut output, _, stderr) = open(style);
         output.emit(&Event::Path(PathChange {
             path: 1,
             name: "r1".into(),
@@ -142,15 +142,15 @@ fn flags_choose_what_a_person_sees() {
         output.say("said");
         stderr.text()
     };
-    assert_eq!(seen(Global { quiet: true, ..Global::default() }), "");
-    assert_eq!(seen(Global::default()), "warning: w\nsaid\n");
-    let verbose = seen(Global { verbose: true, ..Global::default() });
+    assert_eq!(seen(Style { quiet: true, ..Style::default() }), "");
+    assert_eq!(seen(Style::default()), "warning: w\nsaid\n");
+    let verbose = seen(Style { verbose: true, ..Style::default() });
     assert!(verbose.starts_with("path 1 (r1) is choked: no answer\n"), "{verbose}");
 }
 
 #[test]
 fn answers_leave_standard_output_to_the_data() {
-    let (mut output, stdout, stderr) = open(&Global { quiet: true, ..Global::default() });
+    let (mut output, stdout, stderr) = open(Style { quiet: true, ..Style::default() });
     output.answer("one").unwrap();
     output.stdout_is_data();
     output.answer("two").unwrap();
@@ -160,10 +160,10 @@ fn answers_leave_standard_output_to_the_data() {
 #[test]
 fn a_reader_that_has_gone_ends_an_answer_but_no_transfer() {
     let sink = Sink::default();
-    let mut output = Output::to(Box::new(Gone), Box::new(sink.clone()), &Global::default());
+    let mut output = Output::to(Box::new(Gone), Box::new(sink.clone()), Style::default());
     assert_eq!(output.answer("x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
-    let json = Global { json: true, ..Global::default() };
-    let mut output = Output::to(Box::new(Gone), Box::new(sink), &json);
+    let json = Style { json: true, ..Style::default() };
+    let mut output = Output::to(Box::new(Gone), Box::new(sink), json);
     output.emit(&progress(0.0));
     output.finish();
     output.emit(&progress(1.0));
@@ -172,10 +172,10 @@ fn a_reader_that_has_gone_ends_an_answer_but_no_transfer() {
 
 #[test]
 fn a_peer_cannot_write_to_the_terminal() {
-    let (mut output, _, stderr) = open(&Global::default());
+    let (mut output, _, stderr) = open(Style::default());
     output.emit(&Event::Warning { message: "cannot write \u{1b}[2Jé\u{9b}x\r".into() });
     assert_eq!(stderr.text(), "warning: cannot write \\u{1b}[2Jé\\u{9b}x\\r\n");
-    let (mut output, _, stderr) = open(&Global { verbose: true, ..Global::default() });
+    let (mut output, _, stderr) = open(Style { verbose: true, ..Style::default() });
     output.emit(&Event::Warning { message: "a\nbyway: all is well, \u{202e}gpj.exe".into() });
     output.emit(&Event::Path(PathChange {
         path: 1,
@@ -190,7 +190,7 @@ fn a_peer_cannot_write_to_the_terminal() {
 
 #[test]
 fn the_result_of_a_transfer_in_words() {
-    let (mut output, _, stderr) = open(&Global::default());
+    let (mut output, _, stderr) = open(Style::default());
     output.emit(&Event::result("send", Exit::Ok, transfer()));
     let expected =
         "1.00 MiB in 2 entries, 4.00 s, 2.10 Mbit/s, verified\n  direct: 1.00 MiB, 3 packets lost\n";
@@ -200,7 +200,7 @@ fn the_result_of_a_transfer_in_words() {
 #[test]
 fn what_is_missing_or_broke_off_is_told_as_it_is() {
     let told = |done: Transferred| {
-        let (mut output, _, stderr) = open(&Global::default());
+        let (mut output, _, stderr) = open(Style::default());
         output.emit(&Event::result("recv", Exit::Partial, Outcome::Transfer(Box::new(done))));
         stderr.text()
     };

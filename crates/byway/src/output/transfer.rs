@@ -1,6 +1,6 @@
 //! What the events of transfers hold: whose they are, how far, over which paths, and what came of them.
 
-use super::printable;
+use super::fit::printable;
 use serde::Serialize;
 use std::fmt;
 

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::gateway::check::Report;
 use crate::gateway::config::{self, GatewayConfig};
 use crate::gateway::run;
-use crate::output::{Event, Outcome, Output};
+use crate::output::{Event, Fields, Outcome, Output};
 use anyhow::Result;
 
 /// Does what was asked for.
@@ -20,7 +20,7 @@ pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> 
         None => {
             let mut config = GatewayConfig::read(&arguments.config.clone().unwrap_or_default())?;
             config.insist([arguments.observe, arguments.fail_closed]);
-            run::run(global, config, output)
+            run::run(global.state_dir.as_deref(), config, output)
         }
     }
 }
@@ -31,6 +31,6 @@ fn check(global: &Global, asked: &GatewayCheck, output: &mut Output) -> Result<E
     let key = config.key_file(global.state_dir.as_deref()).ok();
     let report = Report::here(&config, key.as_deref());
     output.answer(&report.to_string())?;
-    output.emit(&Event::result("gateway", Exit::Ok, Outcome::Check(Box::new(report))));
+    output.emit(&Event::result("gateway", Exit::Ok, Outcome::Told(Fields::of(&report))));
     Ok(Exit::Ok)
 }

@@ -2,25 +2,24 @@
 
 mod bench;
 mod emulated;
-mod emulation;
-mod fetching;
 mod fuzz;
 mod harm;
 mod known;
-mod place;
 mod run;
 mod scoreboard;
 mod show;
-mod site;
+mod stopping;
+mod tables;
 
 use crate::args::lab::{Lab, LabCommand};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use anyhow::Result;
+use byway_field::{Error, fetching};
 
 /// Does what the lab was asked for.
 pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
-    match &lab.command {
+    let outcome = match &lab.command {
         LabCommand::List(arguments) => show::list(arguments, output),
         LabCommand::Show(arguments) => show::show(arguments, output),
         LabCommand::Run(arguments) => run::run(arguments, output),
@@ -36,8 +35,54 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::Status(arguments) => emulated::status(arguments, output),
         LabCommand::Down(arguments) => emulated::down(arguments, output),
         LabCommand::Keep(arguments) => emulated::keep(arguments),
-        LabCommand::Serve(arguments) => fetching::serve(arguments),
-        LabCommand::Fetch(arguments) => fetching::fetch(arguments),
+        LabCommand::Serve(arguments) => done(fetching::serve(arguments.port, &arguments.congestion)),
+        LabCommand::Fetch(arguments) => done(fetching::fetch(arguments.server)),
         LabCommand::Inside(arguments) => emulated::inside(arguments),
+    };
+    outcome.map_err(|error| match error.downcast::<Error>() {
+        Ok(error) => failure(error),
+        Err(error) => error,
+    })
+}
+
+fn done(outcome: byway_field::Result<()>) -> Result<Exit> {
+    outcome?;
+    Ok(Exit::Ok)
+}
+
+/// A failure of the lab, with the exit code that it has.
+fn failure(error: Error) -> anyhow::Error {
+    match error {
+        Error::Usage(sentence) => Failure::new(Exit::Usage, sentence).into(),
+        Error::NotFound(sentence) => Failure::new(Exit::NotFound, sentence).into(),
+        Error::Failed(sentence) => anyhow::Error::msg(sentence),
+        Error::Io(error) => error.into(),
+        Error::Keeper(error) => error.into(),
+        Error::About { about, source } => failure(*source).context(about),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn failures_keep_their_sentence_and_their_code() {
+        let about = |source| Error::About { about: "a plan".to_owned(), source: Box::new(source) };
+        for (error, exit, sentence) in [
+            (about(Error::Usage("wrong".to_owned())), Exit::Usage, "a plan: wrong"),
+            (Error::NotFound("none".to_owned()), Exit::NotFound, "none"),
+            (about(about(Error::Failed("no".to_owned()))), Exit::Error, "a plan: a plan: no"),
+            (
+                about(io::Error::from(io::ErrorKind::NotFound).into()),
+                Exit::NotFound,
+                "a plan: entity not found",
+            ),
+            (io::Error::from(io::ErrorKind::BrokenPipe).into(), Exit::Ok, "broken pipe"),
+        ] {
+            let failure = failure(error);
+            assert_eq!((Exit::of(&failure), format!("{failure:#}")), (exit, sentence.to_owned()));
+        }
     }
 }

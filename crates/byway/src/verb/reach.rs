@@ -1,6 +1,6 @@
 //! Where senders find a receiver, and what its person has to know of that.
 
-use crate::args::words::Endpoint;
+use crate::address::Endpoint;
 use crate::exit::{Exit, Failure};
 use anyhow::Result;
 use byway_transfer::sockets::is_private;

@@ -245,7 +245,7 @@ mod tests {
 
     fn exit(sent: Sent, stop: Option<Exit>) -> Exit {
         let global = Global { quiet: true, ..Global::default() };
-        let mut output = Output::to(Box::new(io::sink()), Box::new(io::sink()), &global);
+        let mut output = Output::to(Box::new(io::sink()), Box::new(io::sink()), global.style());
         conclude(sent, stop, false, &mut output).unwrap_or_else(|error| Exit::of(&error))
     }
 

@@ -26,6 +26,10 @@ const FLOORS: [(&str, &[&str]); 13] = [
         &["byway-wire", "byway-control", "byway-relay", "byway-net", "byway-engine", "byway-files"],
     ),
     ("byway-emulate", &["byway-wire", "byway-net", "byway-sim"]),
+    (
+        "byway-field",
+        &["byway-wire", "byway-control", "byway-sim", "byway-gateway", "byway-lab", "byway-emulate"],
+    ),
     ("byway-rivals", &["byway-wire", "byway-control", "byway-relay", "byway-net", "byway-engine"]),
     (
         "byway",
@@ -41,6 +45,7 @@ const FLOORS: [(&str, &[&str]); 13] = [
             "byway-transfer",
             "byway-lab",
             "byway-emulate",
+            "byway-field",
         ],
     ),
 ];

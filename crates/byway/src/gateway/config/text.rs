@@ -1,6 +1,6 @@
 //! The file as it is written: its tables and keys, and where in it something stands.
 
-use crate::args::words::Endpoint;
+use crate::address::Endpoint;
 use crate::units::{parse_duration, parse_size};
 use byway_gateway::Prefix;
 use byway_gateway::rules::Rule;

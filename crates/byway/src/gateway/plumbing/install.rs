@@ -1,6 +1,7 @@
 //! Putting a plan into the kernel by the programs `nft` and `ip`, and taking it out again.
 
-use super::{Family, MARK_MASK, PROTOCOL, Plan, selector};
+use super::marks::{Family, MARK_MASK, PROTOCOL, selector};
+use super::plan::Plan;
 use crate::exit::{Exit, Failure};
 use anyhow::{Context as _, Result};
 use serde_json::Value;

@@ -5,7 +5,7 @@
 //! packets after it, so it does not narrow what is taken; neither do rules that let flows pass, since from one packet nobody can tell
 //! which of its ends opened the flow. Whatever is taken and not carried comes back out of the TUN device as it went in.
 
-use super::{Family, MARK_MASK, table};
+use super::marks::{Family, MARK_MASK, table};
 use crate::gateway::config::GatewayConfig;
 use byway_gateway::rules::{Action, Direction, Rule, explain};
 use byway_gateway::{Ports, Prefix};

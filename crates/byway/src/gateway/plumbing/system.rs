@@ -1,6 +1,7 @@
 //! What this host says to a gateway: privileges, the device's name, forwarding, filters that would drop its packets.
 
-use super::{Family, Plan};
+use super::marks::Family;
+use super::plan::Plan;
 use crate::exit::{Exit, Failure};
 use anyhow::{Context as _, Result};
 use std::fs;

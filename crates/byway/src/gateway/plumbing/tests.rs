@@ -1,4 +1,5 @@
 use super::*;
+use crate::gateway::config::GatewayConfig;
 use std::fs;
 use std::path::Path;
 

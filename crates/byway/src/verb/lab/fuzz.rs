@@ -2,48 +2,48 @@
 
 use crate::args::lab::LabFuzz;
 use crate::exit::Exit;
-use crate::output::{Event, Outcome, Output};
+use crate::output::{Event, Fields, Outcome, Output};
 use crate::signals::{Hangup, Signals};
 use anyhow::Result;
-use byway_lab::fuzz;
-use rayon::prelude::*;
-use std::time::Instant;
+use byway_field::fuzz::{self, News, Tally};
+use serde::Serialize;
 
-/// How many worlds run between two lines of progress.
-const BATCH: u64 = 50;
+#[derive(Serialize)]
+struct Finding {
+    seed: u64,
+    what: String,
+}
+
+/// What was run and found, for programs.
+#[derive(Serialize)]
+struct Told {
+    worlds: u64,
+    packets: u64,
+    found: u64,
+}
 
 /// Runs worlds by seed, and prints every seed that breaks a law.
 pub(super) fn run(arguments: &LabFuzz, output: &mut Output) -> Result<Exit> {
     let signals = Signals::install(Hangup::Stop, || {})?;
     output.heed(&signals);
-    // A law that breaks is told once, by its seed, and not by each thread that meets it.
-    std::panic::set_hook(Box::new(|_| {}));
-    let begun = Instant::now();
-    let end = arguments.first.saturating_add(arguments.seeds);
-    let (mut from, mut found, mut packets) = (arguments.first, 0_u64, 0_u64);
-    while from < end && signals.stop().is_none() {
-        let until = end.min(from.saturating_add(BATCH));
-        let seeds: Vec<u64> = (from..until).collect();
-        let judged: Vec<_> = seeds.into_par_iter().with_max_len(1).map(fuzz::judge).collect();
-        for result in judged {
-            match result {
-                Ok(record) => packets += record.packets,
-                Err(finding) => {
-                    found += 1;
+    let stop = || signals.stop().is_some();
+    let Tally { worlds, packets, found, seconds } =
+        fuzz::run(arguments.first, arguments.seeds, stop, |news| {
+            match news {
+                News::Found(finding) => {
                     output.answer_lines(&format!("seed {}: {}", finding.seed, finding.what))?;
-                    output.emit(&Event::Finding { seed: finding.seed, what: finding.what });
+                    let finding = Finding { seed: finding.seed, what: finding.what };
+                    output.emit(&Event::told("finding", &finding));
                 }
+                News::Progress(tally) => output
+                    .say(&format!("{} of {} worlds, {} found", tally.worlds, arguments.seeds, tally.found)),
             }
-        }
-        from = until;
-        output.say(&format!("{} of {} worlds, {found} found", from - arguments.first, arguments.seeds));
-    }
-    let _ = std::panic::take_hook();
-    let seconds = begun.elapsed().as_secs_f64();
-    let worlds = from - arguments.first;
+            Ok(())
+        })?;
     output
         .answer_lines(&format!("{worlds} worlds, {packets} packets, {seconds:.0} s: {found} broke a law"))?;
     let exit = signals.stop().unwrap_or(if found == 0 { Exit::Ok } else { Exit::Error });
-    output.emit(&Event::result("lab", exit, Outcome::Fuzz { worlds, packets, found }));
+    let told = Told { worlds, packets, found };
+    output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&told))));
     Ok(exit)
 }

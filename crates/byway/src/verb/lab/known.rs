@@ -1,7 +1,7 @@
 //! What a plan can name.
 
 use crate::exit::Exit;
-use crate::output::{Align, Event, Outcome, Output, Table};
+use crate::output::{Align, Event, Fields, Outcome, Output, Table};
 use anyhow::Result;
 use byway_control::catalogue;
 use byway_sim::topology::KNOWN;
@@ -17,17 +17,21 @@ pub(super) fn topologies(output: &mut Output) -> Result<Exit> {
             ))?;
         }
     }
-    let names = KNOWN.iter().map(|known| known.name.to_owned()).collect();
-    output.emit(&Event::result("lab", Exit::Ok, Outcome::Known { names }));
+    tell(KNOWN.iter().map(|known| known.name), output);
     Ok(Exit::Ok)
 }
 
 /// `byway lab controllers`
 pub(super) fn controllers(output: &mut Output) -> Result<Exit> {
     output.answer_table(&table_of(&catalogue::names()))?;
-    let names = catalogue::names().iter().map(|named| named.name.to_owned()).collect();
-    output.emit(&Event::result("lab", Exit::Ok, Outcome::Known { names }));
+    tell(catalogue::names().iter().map(|named| named.name), output);
     Ok(Exit::Ok)
+}
+
+/// What a plan can name, for programs.
+fn tell<'a>(names: impl Iterator<Item = &'a str>, output: &mut Output) {
+    let names: Vec<&str> = names.collect();
+    output.emit(&Event::result("lab", Exit::Ok, Outcome::Told(Fields::one("names", &names))));
 }
 
 fn table_of(all: &[catalogue::Named]) -> Table {

@@ -1,23 +1,35 @@
 //! `byway lab scoreboard`: laws for the background against each other on a grid of lines, beside a grid of others.
 
-mod store;
-mod tables;
-
+use super::stopping::cancellation;
+use super::tables;
 use crate::args::lab::LabScoreboard;
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Outcome, Output};
-use anyhow::{Context as _, Result};
-use byway_lab::scoreboard::{self, Board, Cell, Form, Judged, Law, PRODUCT, Program, Selection, heat, world};
-use rustix::time::{ClockId, clock_gettime};
-use std::process::Command;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use store::Store;
+use crate::output::{Event, Fields, Outcome, Output};
+use anyhow::Result;
+use byway_field::experiments::limit_jobs;
+use byway_field::scoreboard::{self, Filled, News, is_known, seeds};
+use byway_lab::scoreboard::{Form, Law, PRODUCT, Selection, judge, world};
+use serde::Serialize;
 
-/// Time between two lines of progress.
-const PROGRESS: Duration = Duration::from_secs(5);
 /// More rows than this are printed only if that was asked for.
 const ROWS: usize = 40;
+
+/// What came of the board, for programs.
+#[derive(Serialize)]
+struct Told {
+    /// Cells that have a row.
+    cells: usize,
+    /// Of how many seeds figures are the median.
+    seeds: u64,
+    /// Of the cells, the ones that were run now.
+    ran: usize,
+    /// Bounds that hold.
+    held: usize,
+    /// Bounds that are missed for a reason that is known.
+    known: usize,
+    /// Bounds that are missed.
+    missed: usize,
+}
 
 /// Runs the cells that have no row yet, then shows and judges all. Ends with 1 if a bound is missed that is not known to be.
 pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit> {
@@ -34,72 +46,50 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
         return Ok(Exit::Ok);
     }
     if let Some(jobs) = arguments.jobs {
-        rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global().context("--jobs")?;
+        limit_jobs(jobs)?;
     }
-    let (cancel, signals) = super::run::cancellation()?;
-    output.heed(&signals);
-    let program = Program { commit: commit(), program: own_hash()?, cpu };
-    let mut store = Store::open(&arguments.out, &program.program)?;
-    let wanted: Vec<Cell> = cells.iter().filter(|cell| !store.has(&cell.key())).cloned().collect();
-    output.say_lines(&format!(
-        "{} cells, {} of them are there already",
-        cells.len(),
-        cells.len() - wanted.len()
-    ));
-    let begun = Instant::now();
-    let progress = Progress { of: wanted.len(), begun };
-    let teller = Mutex::new(Teller { output, store: &mut store, told: begun, done: 0, failed: None });
-    let ran = scoreboard::run(&wanted, &program, cancel, &|row| {
-        teller.lock().unwrap_or_else(PoisonError::into_inner).take(row, &progress);
-    });
-    let Teller { done, failed, .. } = teller.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(error) = failed {
-        return Err(error).context(store.file().display().to_string());
-    }
-    ran?;
-    let rows = store.rows(&cells);
-    let scenes = selection.scenes();
-    let board = Board::new(&scenes, &rows);
+    let (cancel, signals) = cancellation(output)?;
+    let filled = scoreboard::fill(&selection, &arguments.out, cancel, |news| tell(news, output))?;
+    let Filled { rows, board, ran, seconds, file } = filled;
     let laws: Vec<&str> = selection.laws().map(|law| law.name.as_str()).collect();
-    store.write_table(&rows)?;
-    store.write_picture(&heat::draw(&board, &laws, &below(arguments, &program)))?;
-    if arguments.rows || scenes.len() * laws.len() <= ROWS {
+    if arguments.rows || selection.scenes().len() * laws.len() <= ROWS {
         for table in tables::cells(&board, &laws) {
             output.answer_table(&table)?;
         }
     }
     output.answer_table(&tables::laws(&board, &laws, &rows))?;
     let law = arguments.judged.as_deref().unwrap_or(PRODUCT);
-    let judged = scoreboard::judge(&board, law);
+    let judged = judge(&board, law);
     if !judged.is_empty() {
         output.answer_table(&tables::bounds(law, &judged))?;
     }
     let held = judged.iter().filter(|judged| judged.missed.is_empty()).count();
     let missed = judged.iter().filter(|judged| !judged.holds()).count();
+    let known = judged.iter().filter(|judged| is_known(judged)).count();
     let processor: f64 = rows.iter().map(|row| row.cpu_seconds).sum();
     output.answer_lines(&format!(
-        "{} cells, {done} of them run in {:.0} s (all took {processor:.0} s of a processor), {}: {held} bounds hold, {} are known misses, {missed} are missed; rows are in {}",
+        "{} cells, {ran} of them run in {seconds:.0} s (all took {processor:.0} s of a processor), {}: {held} bounds hold, {} are known misses, {missed} are missed; rows are in {}",
         rows.len(),
-        begun.elapsed().as_secs_f64(),
-        seeds(arguments),
+        seeds(&selection),
         judged.len() - held - missed,
-        store.file().display(),
+        file.display(),
     ))?;
     let exit = signals.stop().unwrap_or(if missed == 0 { Exit::Ok } else { Exit::Error });
-    let outcome = Outcome::Scoreboard {
-        cells: rows.len(),
-        seeds: arguments.seeds,
-        ran: done,
-        held,
-        known: judged.iter().filter(|judged| is_known(judged)).count(),
-        missed,
-    };
-    output.emit(&Event::result("lab", exit, outcome));
+    let told = Told { cells: rows.len(), seeds: arguments.seeds, ran, held, known, missed };
+    output.emit(&Event::result("lab", exit, Outcome::Told(Fields::of(&told))));
     Ok(exit)
 }
 
-fn is_known(judged: &Judged) -> bool {
-    judged.holds() && !judged.missed.is_empty()
+fn tell(news: News, output: &mut Output) {
+    match news {
+        News::Begins { cells, there } => {
+            output.say_lines(&format!("{cells} cells, {there} of them are there already"));
+        }
+        News::Row(row) => output.emit(&Event::told("cell", &*row)),
+        News::Progress { done, of, seconds } => {
+            output.say(&format!("{done} of {of} cells, {seconds:.0} s"));
+        }
+    }
 }
 
 fn selection(arguments: &LabScoreboard) -> Result<Selection> {
@@ -115,69 +105,4 @@ fn selection(arguments: &LabScoreboard) -> Result<Selection> {
         half: arguments.half,
         only: arguments.only.clone(),
     })
-}
-
-/// What stands below the picture.
-fn below(arguments: &LabScoreboard, program: &Program) -> String {
-    let form = if arguments.quick { "quick form" } else { "full form" };
-    let (seeds, today) = (seeds(arguments), super::place::today());
-    format!("byway lab scoreboard, {form}, {seeds}, {}, {today}", program.commit)
-}
-
-/// What figures are of.
-fn seeds(arguments: &LabScoreboard) -> String {
-    match arguments.seeds {
-        1 => "seed 1".to_owned(),
-        seeds => format!("medians of seeds 1 to {seeds}"),
-    }
-}
-
-/// How far it is.
-struct Progress {
-    of: usize,
-    begun: Instant,
-}
-
-/// Takes rows from whoever ran their cells.
-struct Teller<'a, 'b> {
-    output: &'a mut Output,
-    store: &'b mut Store,
-    told: Instant,
-    done: usize,
-    failed: Option<anyhow::Error>,
-}
-
-impl Teller<'_, '_> {
-    fn take(&mut self, row: scoreboard::Row, progress: &Progress) {
-        self.done += 1;
-        self.output.emit(&Event::Cell(row.clone()));
-        if let Err(error) = self.store.add(row) {
-            self.failed.get_or_insert(error);
-        }
-        if self.told.elapsed() >= PROGRESS {
-            self.told = Instant::now();
-            let seconds = progress.begun.elapsed().as_secs_f64();
-            self.output.say(&format!("{} of {} cells, {seconds:.0} s", self.done, progress.of));
-        }
-    }
-}
-
-/// Seconds of a processor that this thread has taken.
-fn cpu() -> f64 {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default().as_secs_f64()
-}
-
-/// The commit that is checked out where this was started, with a `+` if more was changed; the version where there is none.
-fn commit() -> String {
-    let asked = Command::new("git").args(["describe", "--always", "--exclude", "*", "--dirty=+"]).output();
-    match asked {
-        Ok(answer) if answer.status.success() => String::from_utf8_lossy(&answer.stdout).trim().to_owned(),
-        _ => format!("byway {}", env!("CARGO_PKG_VERSION")),
-    }
-}
-
-/// What tells this program from any other.
-fn own_hash() -> Result<String> {
-    let own = std::env::current_exe().and_then(std::fs::read).context("the program itself cannot be read")?;
-    Ok(blake3::hash(&own).to_hex().chars().take(16).collect())
 }

@@ -1,81 +1,36 @@
 //! `byway lab list`, `show` and `report`: what was asked, and what came of it the last time.
 
-use super::place;
-use crate::args::lab::{LabList, LabReport, LabShow, Where};
+use crate::args::lab::{LabList, LabReport, LabShow};
 use crate::exit::{Exit, Failure};
-use crate::output::{Align, Event, Outcome, Output, Table};
-use anyhow::{Context as _, Result};
-use byway_lab::expect::{self, Verdict};
+use crate::output::{Align, Event, Fields, Outcome, Output, Table};
+use anyhow::Result;
+use byway_field::listing::{Tally, Told, entries, write_page};
 use byway_lab::report::{self, Entry};
-use std::fs;
 
-fn entries(place: &Where, tags: &[String]) -> Result<Vec<Entry>> {
-    let mut entries = Vec::new();
-    for experiment in place::experiments(place)? {
-        let expectation = place::expectation(&experiment)?;
-        if place::tagged(&expectation, tags) {
-            entries.push(Entry {
-                paper: expectation.paper.clone().unwrap_or_default(),
-                outcome: place::last(place, &experiment),
-                not_run: expectation.not_run.clone(),
-                figures: place::figures(place, &experiment.id),
-                experiment,
-            });
-        }
-    }
-    Ok(entries)
+/// Claims that hold of those that were judged, known misses, and others.
+fn cells(tally: Tally) -> [String; 3] {
+    let count = |number: usize| if number == 0 { "-".to_owned() } else { number.to_string() };
+    let judged = tally.passed + tally.known + tally.failed;
+    [format!("{} of {judged}", tally.passed), count(tally.known), count(tally.failed)]
 }
 
-/// How many claims hold, are missed for a reason that is known, and fail.
-#[derive(Clone, Copy, Default)]
-struct Tally {
-    passed: usize,
-    known: usize,
-    failed: usize,
-}
-
-impl Tally {
-    fn of<'a>(outcomes: impl IntoIterator<Item = &'a expect::Outcome>) -> Self {
-        let mut tally = Self::default();
-        for claim in outcomes.into_iter().flat_map(|outcome| &outcome.claims) {
-            match claim.verdict {
-                Verdict::Pass => tally.passed += 1,
-                Verdict::KnownMiss => tally.known += 1,
-                Verdict::Fail => tally.failed += 1,
-                Verdict::Report | Verdict::NotRun => {}
-            }
-        }
-        tally
-    }
-
-    /// Claims that hold of those that were judged, known misses, and others.
-    fn cells(self) -> [String; 3] {
-        let count = |number: usize| if number == 0 { "-".to_owned() } else { number.to_string() };
-        let judged = self.passed + self.known + self.failed;
-        [format!("{} of {judged}", self.passed), count(self.known), count(self.failed)]
-    }
-}
-
+/// What the entries came to, for programs.
 fn result(entries: &[Entry]) -> Outcome {
-    let Tally { passed, known, failed } =
-        Tally::of(entries.iter().filter_map(|entry| entry.outcome.as_ref()));
-    Outcome::Lab { experiments: entries.len(), passed, known, failed }
+    let tally = Tally::of(entries.iter().filter_map(|entry| entry.outcome.as_ref()));
+    Outcome::Told(Fields::of(&Tally { experiments: entries.len(), ..tally }))
 }
 
 /// A line for each experiment.
 pub(super) fn list(arguments: &LabList, output: &mut Output) -> Result<Exit> {
-    let entries = entries(&arguments.place, &arguments.tag)?;
+    let entries = entries(&arguments.place.directories(), &arguments.tag)?;
     output.answer_table(&listed(&entries))?;
     output.answer_lines(
         "hold: claims that held in the last run. known: misses whose reason is written down. fail: other misses. \
          `byway lab show ID --expect` prints an experiment's claims and these reasons, `byway lab show ID` its plan.",
     )?;
     for entry in &entries {
-        output.emit(&Event::Experiment(super::run::event(
-            &entry.experiment.id,
-            entry.outcome.as_ref(),
-            entry.not_run.as_deref(),
-        )));
+        let told = Told::of(&entry.experiment.id, entry.outcome.as_ref(), entry.not_run.as_deref());
+        output.emit(&Event::told("experiment", &told));
     }
     output.emit(&Event::result("lab", Exit::Ok, result(&entries)));
     Ok(Exit::Ok)
@@ -92,7 +47,7 @@ fn listed(entries: &[Entry]) -> Table {
     ]);
     for entry in entries {
         let [hold, known, fail] = match &entry.outcome {
-            Some(outcome) => Tally::of([outcome]).cells(),
+            Some(outcome) => cells(Tally::of([outcome])),
             None => ["", "", ""].map(str::to_owned),
         };
         let title = report::title(&entry.experiment).to_owned();
@@ -109,7 +64,7 @@ fn listed(entries: &[Entry]) -> Table {
 
 /// `byway lab show`: a file of an experiment, as it stands.
 pub(super) fn show(arguments: &LabShow, output: &mut Output) -> Result<Exit> {
-    let experiment = place::experiment(&arguments.place, &arguments.experiment)?;
+    let experiment = arguments.place.directories().experiment(&arguments.experiment)?;
     let text = if arguments.expect {
         experiment.expect
     } else if arguments.readme {
@@ -119,19 +74,16 @@ pub(super) fn show(arguments: &LabShow, output: &mut Output) -> Result<Exit> {
         experiment.plan.ok_or_else(|| Failure::new(Exit::NotFound, not_run()))?
     };
     output.answer(text.trim_end())?;
-    let outcome = Outcome::Shown { text };
+    let outcome = Outcome::Told(Fields::one("text", &text));
     output.emit(&Event::result("lab", Exit::Ok, outcome));
     Ok(Exit::Ok)
 }
 
 /// The page.
 pub(super) fn report(arguments: &LabReport, output: &mut Output) -> Result<Exit> {
-    let entries = entries(&arguments.place, &[])?;
+    let entries = entries(&arguments.place.directories(), &[])?;
     let file = arguments.html.clone().unwrap_or_else(|| arguments.place.out.join("report.html"));
-    if let Some(directory) = file.parent() {
-        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-    }
-    fs::write(&file, report::html(&entries)).with_context(|| file.display().to_string())?;
+    write_page(&entries, &file)?;
     output.answer(&file.display().to_string())?;
     output.emit(&Event::result("lab", Exit::Ok, result(&entries)));
     Ok(Exit::Ok)
@@ -140,12 +92,13 @@ pub(super) fn report(arguments: &LabReport, output: &mut Output) -> Result<Exit>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use byway_lab::expect::ClaimResult;
+    use byway_field::directories::Directories;
+    use byway_lab::expect::{ClaimResult, Verdict};
 
     #[test]
     fn a_list_counts_claims_and_fits_a_page() {
-        let place = Where { out: "nowhere".into(), ..Where::default() };
-        let mut entries = entries(&place, &[]).unwrap();
+        let directories = Directories { out: "nowhere".into(), ..Directories::default() };
+        let mut entries = entries(&directories, &[]).unwrap();
         let text = listed(&entries).fit(100);
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= 100, "{widest} columns:\n{text}");

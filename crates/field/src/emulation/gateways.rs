@@ -1,11 +1,11 @@
 //! `byway gateway` at two nodes of an emulated network, relays where its paths go through, and what the gateways say while they
 //! carry what hosts send.
 
-use super::Site;
-use super::carriers::{Helper, PORT, ready, text};
-use crate::gateway::report::{GatewayReport, PathReport};
-use crate::gateway::run::ask;
-use anyhow::{Context as _, Result, bail};
+use super::moving::PORT;
+use super::process::{Helper, ready, text};
+use super::site::Site;
+use super::status::{Path as PathStatus, Status, ask};
+use crate::error::{About as _, Error, Result};
 use byway_gateway::pick::Policy;
 use byway_gateway::reorder::Timer;
 use byway_gateway::site::{Bundle, Settings};
@@ -82,9 +82,9 @@ pub(super) struct Running {
     /// What its paths are called, and by which address they go first.
     paths: Vec<(String, String)>,
     /// What the entry said, and when.
-    notes: Vec<(f64, GatewayReport)>,
+    notes: Vec<(f64, Status)>,
     /// The exit when the run began.
-    before: GatewayReport,
+    before: Status,
 }
 
 /// Starts all gateways of a variant, and waits until they carry.
@@ -115,7 +115,9 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
     let (mut hosts, mut ports) = ([Vec::new(), Vec::new()], Vec::new());
     for (place, transfer) in behind(setup, gateways) {
         for (end, hosts) in [&transfer.from, &transfer.to].into_iter().zip(&mut hosts) {
-            let End::Node(node) = end else { bail!("{name}: who sends is chosen by chance") };
+            let End::Node(node) = end else {
+                return Err(Error::Failed(format!("{name}: who sends is chosen by chance")));
+            };
             let address = format!("\"{}/32\"", site.address(node)?);
             if !hosts.contains(&address) {
                 hosts.push(address);
@@ -169,11 +171,11 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
                 fs::read_to_string(site.directory.path().join(format!("{name}-{host}.log")))
                     .unwrap_or_default()
             };
-            bail!(
+            return Err(Error::Failed(format!(
                 "gateways {name}: not all their paths are there after {PATIENCE:?}; {} {}",
                 said(a),
                 said(b)
-            );
+            )));
         }
         std::thread::sleep(PAUSE);
     }
@@ -224,7 +226,7 @@ impl Running {
                 let all = report.peers.iter().filter(|_| own.is_none()).flat_map(|peer| &peer.paths);
                 let bundles = report.peers.iter().flat_map(|peer| &peer.bundles);
                 let own = bundles.filter(|bundle| own.is_some_and(|port| bundle.is_to(port)));
-                let same = |path: &&PathReport| path.route.split(' ').next() == Some(address.as_str());
+                let same = |path: &&PathStatus| path.route.split(' ').next() == Some(address.as_str());
                 // A program may have opened a second flow, to talk of the first.
                 all.chain(own.flat_map(|bundle| &bundle.paths))
                     .filter(same)
@@ -252,7 +254,7 @@ impl Running {
 
     /// What came of the gateways; adds to the transfers that went through them by which paths they went.
     pub(super) fn finish(self, setup: &Setup, transfers: &mut [TransferRecord]) -> Result<GatewayRecord> {
-        let exit = ask(&self.exit).with_context(|| format!("the gateways {}", self.name))?;
+        let exit = ask(&self.exit).about(|| format!("the gateways {}", self.name))?;
         let each = setup
             .gateways
             .iter()
@@ -265,7 +267,7 @@ impl Running {
             }
         }
         let counter = |name: &str| {
-            let of = |report: &GatewayReport| report.counters.get(name).copied().unwrap_or_default();
+            let of = |report: &Status| report.counters.get(name).copied().unwrap_or_default();
             of(&exit).saturating_sub(of(&self.before))
         };
         let released = counter("delivered");

@@ -2,8 +2,9 @@
 //! who receives.
 
 use super::detours::{TABLE, through};
-use super::{Site, utp};
-use anyhow::{Result, bail};
+use super::site::{Site, set_routes};
+use super::utp;
+use crate::error::{Error, Result};
 use byway_lab::Setup;
 use byway_lab::setup::{Carrier, End};
 use std::collections::BTreeMap;
@@ -44,20 +45,14 @@ pub(super) fn of(setup: &Setup) -> Result<Beginnings<'_>, String> {
 /// Tells the routes of a variant.
 pub(super) fn set_up(site: &Site, setup: &Setup) -> Result<()> {
     let mut scripts: BTreeMap<&str, String> = BTreeMap::new();
-    for ((from, to, table), packets) in of(setup).map_err(anyhow::Error::msg)? {
+    for ((from, to, table), packets) in of(setup).map_err(Error::Failed)? {
         let to = site.address(to)?;
         let _ = writeln!(
             scripts.entry(from).or_default(),
             "ip route change $(ip route show {to}/32 table {table}) table {table} initcwnd {packets}"
         );
     }
-    for (host, script) in scripts {
-        let output = site.on(host, &["sh", "-ec", &script]).output()?;
-        if !output.status.success() {
-            bail!("routes at {host}: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-    }
-    Ok(())
+    set_routes(site, scripts)
 }
 
 #[cfg(test)]

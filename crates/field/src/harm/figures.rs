@@ -7,20 +7,22 @@ use byway_lab::waiting;
 
 /// What byway's background class owes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bounds {
-    /// Requests' times over their times alone, at most.
-    pub(super) median: f64,
-    pub(super) p90: f64,
+pub struct Bounds {
+    /// Requests' times over their times alone, at most: the median.
+    pub median: f64,
+    /// Their ninetieth percentile.
+    pub p90: f64,
     /// Of what the requests leave, at least.
-    pub(super) share: f64,
+    pub share: f64,
     /// Seconds until the transfers have the link again.
-    pub(super) regain: f64,
+    pub regain: f64,
 }
 
 impl Bounds {
     /// Those on a line of so many Mbit/s beside so many transfers. A request's packets take longer on a thin line, and one packet of
     /// somebody else's delays it more; on a fast one nobody need notice anything.
-    pub(super) const fn of(mbit: u32, bulk: u32) -> Self {
+    #[must_use]
+    pub const fn of(mbit: u32, bulk: u32) -> Self {
         let (median, p90, share) = match (bulk, mbit) {
             (0..=1, 0..=1) => (1.15, 1.45, 0.25),
             (0..=1, 2..=3) => (1.25, 1.45, 0.50),

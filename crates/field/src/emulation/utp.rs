@@ -1,8 +1,10 @@
 //! Transfers by somebody else's LEDBAT: libtorrent's µTP, through its Python binding.
 
-use super::Site;
-use super::carriers::{Helper, Moving, Report, Started, later, noise_file, of_byway, ready};
-use anyhow::{Context as _, Result, bail};
+use super::moving::Moving;
+use super::process::{Helper, Started, later, noise_file, ready};
+use super::report::{Report, of_byway};
+use super::site::Site;
+use crate::error::{Error, OrFailed as _, Result};
 use byway_lab::setup::{Demand, Transfer};
 use serde_json::Value;
 use std::fs;
@@ -35,8 +37,10 @@ pub(super) fn check(transfer: &Transfer) -> Result<(), String> {
 
 /// A seed where the transfer comes from, and one who has nothing yet where it goes.
 pub(super) fn start(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u16) -> Result<Started> {
-    let python = python().context("no python3 that has libtorrent")?;
-    let Demand::Size(bytes) = transfer.demand else { bail!("{}: no size", transfer.name) };
+    let python = python().or_failed(|| "no python3 that has libtorrent")?;
+    let Demand::Size(bytes) = transfer.demand else {
+        return Err(Error::Failed(format!("{}: no size", transfer.name)));
+    };
     let directory = site.directory.path().join(format!("{}-in", transfer.name));
     fs::create_dir_all(&directory)?;
     let torrent = site.directory.path().join(format!("{}.torrent", transfer.name));
@@ -48,10 +52,10 @@ pub(super) fn start(site: &Site, transfer: &Transfer, run: &Moving<'_>, port: u1
     let leech =
         [python, "-c", SCRIPT, "leech", &directory.to_string_lossy(), &to, &port, &torrent, &from, &port];
     let mut child = site.on(run.to, &leech).stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let (mut told, said) = (child.stdin.take().context("no input")?, child.stdout.take());
+    let (mut told, said) = (child.stdin.take().or_failed(|| "no input")?, child.stdout.take());
     let leech = Helper(child);
-    let mut lines = BufReader::new(said.context("no output")?).lines();
-    lines.next().context("it is not ready")??;
+    let mut lines = BufReader::new(said.or_failed(|| "no output")?).lines();
+    lines.next().or_failed(|| "it is not ready")??;
     let (begins, lasts) = (run.begins, run.lasts);
     let reports = later(begins, move || {
         writeln!(told, "begin")?;

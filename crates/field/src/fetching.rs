@@ -1,9 +1,7 @@
 //! `byway lab serve` and `byway lab fetch`: requests as a plan has them, by real programs over the kernel's TCP. A request is
 //! a connection of its own: [`REQUEST`] bytes there, of which the first eight say how many are to come back, and the end.
 
-use crate::args::lab::{LabFetch, LabServe};
-use crate::exit::Exit;
-use anyhow::{Context as _, Result};
+use crate::error::{About as _, Result};
 use byway_sim::tcp::web::REQUEST;
 use rustix::net::sockopt::set_tcp_congestion;
 use serde::{Deserialize, Serialize};
@@ -15,44 +13,46 @@ use std::time::{Duration, Instant};
 
 /// What a fetcher is told first, and then, after a line with [`GO`], it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Errand {
+pub(crate) struct Errand {
     /// Its place in the list.
-    pub(super) index: usize,
+    pub(crate) index: usize,
     /// Who asks; a client's errands follow each other.
-    pub(super) client: u32,
+    pub(crate) client: u32,
     /// Nanoseconds: after the beginning, or after the client's errand before.
-    pub(super) wait: u64,
+    pub(crate) wait: u64,
     /// Whether it waits for nobody.
-    pub(super) open: bool,
+    pub(crate) open: bool,
     /// Bytes of the answer.
-    pub(super) size: u64,
+    pub(crate) size: u64,
 }
 
 /// What a fetcher tells of each errand that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Done {
+pub(crate) struct Done {
     /// Its place in the list.
-    pub(super) index: usize,
+    pub(crate) index: usize,
     /// Seconds after the beginning.
-    pub(super) began: f64,
+    pub(crate) began: f64,
     /// Seconds until the end of the answer.
-    pub(super) took: f64,
+    pub(crate) took: f64,
 }
 
 /// The line after which time counts.
-pub(super) const GO: &str = "go";
+pub(crate) const GO: &str = "go";
 
-/// Serves until it is ended; says `ready` when it can be asked.
-pub(super) fn serve(arguments: &LabServe) -> Result<Exit> {
-    let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], arguments.port)))?;
+/// Serves until it is ended, with answers under the kernel's `congestion`; says `ready` when it can be asked.
+///
+/// # Errors
+/// The port is taken, or the kernel has no such controller.
+pub fn serve(port: u16, congestion: &str) -> Result<()> {
+    let listener = TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port)))?;
     // Connections have it from the socket that accepts them.
-    set_tcp_congestion(&listener, &arguments.congestion)
-        .with_context(|| format!("the kernel has no {}", arguments.congestion))?;
+    set_tcp_congestion(&listener, congestion).about(|| format!("the kernel has no {congestion}"))?;
     writeln!(io::stdout(), "ready")?;
     for asker in listener.incoming().flatten() {
         thread::Builder::new().name("answer".into()).spawn(move || answer(asker))?;
     }
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 /// Bytes written at once, as servers write a file: each smaller piece may end with a short packet, and then an answer of 20 KB takes a
@@ -71,7 +71,10 @@ fn answer(mut asker: TcpStream) -> io::Result<()> {
 }
 
 /// Runs the errands that standard input names, and tells of each when it is done.
-pub(super) fn fetch(arguments: &LabFetch) -> Result<Exit> {
+///
+/// # Errors
+/// Standard input names no errands, or the system gives no thread.
+pub fn fetch(server: SocketAddr) -> Result<()> {
     let mut clients: BTreeMap<u32, Vec<Errand>> = BTreeMap::new();
     let mut open = Vec::new();
     for line in io::stdin().lock().lines() {
@@ -83,7 +86,6 @@ pub(super) fn fetch(arguments: &LabFetch) -> Result<Exit> {
         if errand.open { open.push(errand) } else { clients.entry(errand.client).or_default().push(errand) }
     }
     let begun = Instant::now();
-    let server = arguments.server;
     let run = move |errand: Errand| {
         let at = begun.elapsed();
         if ask(server, errand.size).is_ok() {
@@ -112,7 +114,7 @@ pub(super) fn fetch(arguments: &LabFetch) -> Result<Exit> {
         // One that panicked has told nothing, which is what came of it.
         let _ = thread.join();
     }
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 fn ask(server: SocketAddr, size: u64) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! What is measured, as a plan: a web server and a source of bulk data share one link to those who ask and those who receive.
 
-use anyhow::{Context as _, Result, bail};
+use crate::error::{OrFailed as _, Result};
 use byway_control::Sender;
 use byway_lab::Setup;
 use byway_lab::plan::{Mode, Overrides, Plan};
@@ -21,10 +21,13 @@ const AFTER: u32 = 12;
 
 /// Where requests are made, and what is in their way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
-    pub(super) mbit: u32,
-    pub(super) rtt_ms: u32,
-    pub(super) queue: u32,
+pub struct Link {
+    /// Its rate, Mbit/s.
+    pub mbit: u32,
+    /// Its round-trip time, milliseconds.
+    pub rtt_ms: u32,
+    /// Packets that wait before it.
+    pub queue: u32,
 }
 
 /// Who transfers.
@@ -40,19 +43,22 @@ pub(super) enum Rival {
 
 impl Rival {
     /// Who is meant by a word of the command line.
-    pub(super) fn named(name: &str) -> Result<Self> {
+    pub(super) fn named(name: &str) -> Result<Self, String> {
         // What the class `background` is.
         let (who, controller) = name.split_once(':').unwrap_or((name, "background"));
         let own = match who {
             "cubic" | "bbr" | "reno" | "ledbat" if who == name => return Ok(Self::Tcp(name.to_owned())),
             "byway" => Self::Byway,
             "gateways" => Self::Gateways,
-            _ => bail!(
-                "nobody is called {name}: there are cubic, bbr, reno, ledbat, byway, gateways, byway:CONTROLLER and gateways:CONTROLLER"
-            ),
+            _ => {
+                return Err(format!(
+                    "nobody is called {name}: there are cubic, bbr, reno, ledbat, byway, gateways, byway:CONTROLLER and gateways:CONTROLLER"
+                ));
+            }
         };
-        byway_control::controller(&controller.parse()?, Sender::Session, 1)?;
-        Ok(own(controller.to_owned()))
+        let made =
+            controller.parse().and_then(|choice| byway_control::controller(&choice, Sender::Session, 1));
+        made.map(|_| own(controller.to_owned())).map_err(|error| error.to_string())
     }
 
     /// Whether bounds are held against it: byway's class for the background, in whatever form.
@@ -123,7 +129,7 @@ pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> St
 /// The only variant of such a plan.
 pub(super) fn setup(file: &str, text: &str) -> Result<Setup> {
     let plan = Plan::read(file, text, Mode::All, &Overrides::default())?;
-    plan.and_then(|plan| plan.variants.into_iter().next()).context("a plan without a variant")
+    plan.and_then(|plan| plan.variants.into_iter().next()).or_failed(|| "a plan without a variant")
 }
 
 #[cfg(test)]
@@ -169,7 +175,7 @@ mod tests {
             ("byway:hir:lion=1", "hir has no option lion"),
             ("cubic:lion", "nobody is called cubic:lion"),
         ] {
-            let told = Rival::named(name).unwrap_err().to_string();
+            let told = Rival::named(name).unwrap_err();
             assert!(told.contains(says), "{told}");
         }
     }

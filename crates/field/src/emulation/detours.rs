@@ -1,8 +1,8 @@
 //! The kernel's TCP by another way than routers choose: rules of routing by the port of its server, at each node of the way.
 
-use super::Site;
-use super::carriers::PORT;
-use anyhow::{Result, bail};
+use super::moving::PORT;
+use super::site::{Site, set_routes};
+use crate::error::{Error, Result};
 use byway_lab::Setup;
 use byway_lab::setup::{Carrier, End, Transfer, Way};
 use byway_sim::topology::Graph;
@@ -34,10 +34,10 @@ pub(super) fn set_up(site: &Site, setup: &Setup, graph: &Graph) -> Result<()> {
         let mut met: BTreeSet<&str> = BTreeSet::new();
         if let Some(twice) = way.iter().map(|direction| graph.ends(*direction).0).find(|at| !met.insert(*at))
         {
-            bail!(
+            return Err(Error::Failed(format!(
                 "{}: the way through {node} comes by {twice} twice, which routes cannot say",
                 transfer.name
-            );
+            )));
         }
         for direction in way {
             let (here, next) = graph.ends(direction);
@@ -54,11 +54,5 @@ pub(super) fn set_up(site: &Site, setup: &Setup, graph: &Graph) -> Result<()> {
             }
         }
     }
-    for (host, script) in scripts {
-        let output = site.on(&host, &["sh", "-ec", &script]).output()?;
-        if !output.status.success() {
-            bail!("routes at {host}: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-    }
-    Ok(())
+    set_routes(site, scripts)
 }

@@ -1,6 +1,6 @@
 //! Rows in a file, which grows by one as each cell ends.
 
-use anyhow::{Context as _, Result};
+use crate::error::{About as _, Result};
 use byway_lab::scoreboard::{Cell, Figure, Foreground, Key, Row, rows};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The rows of one program. The file may hold those of others, which stay.
-pub(super) struct Store {
+pub(crate) struct Store {
     directory: PathBuf,
     file: File,
     rows: BTreeMap<Key, Row>,
@@ -17,13 +17,13 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens the file in `directory`, or makes it.
-    pub(super) fn open(directory: &Path, program: &str) -> Result<Self> {
-        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+    pub(crate) fn open(directory: &Path, program: &str) -> Result<Self> {
+        fs::create_dir_all(directory).about(|| directory.display().to_string())?;
         let path = path(directory);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+            Err(error) => return Err(error).about(|| path.display().to_string()),
         };
         let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
         if !text.is_empty() && !text.ends_with('\n') {
@@ -35,17 +35,17 @@ impl Store {
     }
 
     /// Where rows are.
-    pub(super) fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         path(&self.directory)
     }
 
     /// Whether there is a row.
-    pub(super) fn has(&self, key: &Key) -> bool {
+    pub(crate) fn has(&self, key: &Key) -> bool {
         self.rows.contains_key(key)
     }
 
     /// Adds a row, and writes it.
-    pub(super) fn add(&mut self, row: Row) -> Result<()> {
+    pub(crate) fn add(&mut self, row: Row) -> Result<()> {
         let mut line = serde_json::to_vec(&row)?;
         line.push(b'\n');
         self.file.write_all(&line)?;
@@ -54,20 +54,20 @@ impl Store {
     }
 
     /// The rows of `cells`, in their order, as far as they are there.
-    pub(super) fn rows(&self, cells: &[Cell]) -> Vec<Row> {
+    pub(crate) fn rows(&self, cells: &[Cell]) -> Vec<Row> {
         cells.iter().filter_map(|cell| self.rows.get(&cell.key()).cloned()).collect()
     }
 
     /// Writes rows as a table for spreadsheets.
-    pub(super) fn write_table(&self, rows: &[Row]) -> Result<()> {
+    pub(crate) fn write_table(&self, rows: &[Row]) -> Result<()> {
         let file = self.directory.join("rows.csv");
-        fs::write(&file, csv(rows)).with_context(|| file.display().to_string())
+        fs::write(&file, csv(rows)).about(|| file.display().to_string())
     }
 
     /// Writes the picture.
-    pub(super) fn write_picture(&self, svg: &str) -> Result<()> {
+    pub(crate) fn write_picture(&self, svg: &str) -> Result<()> {
         let file = self.directory.join("heat.svg");
-        fs::write(&file, svg).with_context(|| file.display().to_string())
+        fs::write(&file, svg).about(|| file.display().to_string())
     }
 }
 

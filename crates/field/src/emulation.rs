@@ -4,23 +4,27 @@
 
 mod asking;
 mod beginnings;
+mod can;
 mod carriers;
 mod detours;
 mod gateways;
+mod moving;
+mod process;
+mod report;
+mod site;
+mod status;
 mod utp;
 
-use crate::exit::{Exit, Failure};
-use anyhow::{Context as _, Result, bail};
-use byway_emulate::{Lab, Status};
+pub use site::Ground;
+
+use crate::error::{About as _, Error, Result};
+use byway_emulate::Status;
 use byway_lab::plan::Plan;
 use byway_lab::record::LinkRecord;
 use byway_lab::{Record, Setup};
 use byway_sim::topology::Graph;
 use carriers::Carried;
-use std::fs;
-use std::io::{PipeWriter, pipe};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use site::Site;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,11 +33,13 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Time between two looks at whether a run is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs every variant of a plan with every seed, one after the other: they share the machine. `what` is the plan as
-/// `byway lab up` takes it; `tell` hears how far it is, and whom not to trust.
-pub(super) fn run(
-    what: &str,
-    experiments: Option<&Path>,
+/// Runs every variant of a plan with every seed, one after the other: they share the machine. `tell` hears how far it is, and
+/// whom not to trust.
+///
+/// # Errors
+/// The plan cannot be emulated, or a program did not do what it should.
+pub fn run(
+    ground: Ground<'_>,
     plan: &Plan,
     cancel: &AtomicBool,
     mut tell: impl FnMut(&str),
@@ -49,7 +55,7 @@ pub(super) fn run(
             let axes: Vec<_> = setup.axes.iter().map(|(axis, label)| format!("{axis}={label}")).collect();
             let called = format!("{} of {planned}: {} seed {seed}", records.len() + 1, axes.join(" "));
             tell(&called);
-            let run = variant(what, experiments, setup, seed, cancel)?;
+            let run = variant(ground, setup, seed, cancel)?;
             if let Some(warning) = run.warning {
                 tell(&format!("{called}: {warning}"));
             }
@@ -60,30 +66,30 @@ pub(super) fn run(
 }
 
 /// Whether real programs, and those that are here, can do what a variant asks for.
-pub(super) fn possible(setup: &Setup) -> Result<()> {
-    carriers::check(setup)
-        .map_err(|why| Failure::new(Exit::Usage, format!("this plan cannot be emulated: {why}")).into())
+///
+/// # Errors
+/// They cannot, and why.
+pub fn possible(setup: &Setup) -> Result<()> {
+    can::check(setup).map_err(|why| Error::Usage(format!("this plan cannot be emulated: {why}")))
 }
 
 /// What came of one run.
-pub(super) struct Run {
+#[derive(Clone, Debug)]
+pub struct Run {
     /// `None`: it was cancelled.
-    pub(super) record: Option<Record>,
+    pub record: Option<Record>,
     /// Why it is not to be trusted, if it is not.
-    pub(super) warning: Option<String>,
+    pub warning: Option<String>,
 }
 
 /// Runs one variant of a plan with one seed, on a network of its own.
-pub(super) fn variant(
-    what: &str,
-    experiments: Option<&Path>,
-    setup: &Setup,
-    seed: u64,
-    cancel: &AtomicBool,
-) -> Result<Run> {
+///
+/// # Errors
+/// It cannot be emulated, or a program did not do what it should.
+pub fn variant(ground: Ground<'_>, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run> {
     possible(setup)?;
     let axes: Vec<_> = setup.axes.iter().map(|(axis, label)| format!("{axis}={label}")).collect();
-    let site = Site::up(what, experiments, &axes, seed)?;
+    let site = Site::up(ground, &axes, seed)?;
     one(&site, setup, seed, cancel)
 }
 
@@ -115,7 +121,7 @@ fn one(site: &Site, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Run
             }
             std::thread::sleep(left.min(LOOK));
         }
-        links.note(&site.lab.status().context("the lab has ended")?);
+        links.note(&site.lab.status().about(|| "the lab has ended")?);
         gateways.iter_mut().for_each(|pair| pair.note(at.as_secs_f64()));
     }
     let transfers =
@@ -176,72 +182,7 @@ impl Links {
 }
 
 /// Whether there is a LEDBAT that is not byway's own.
-pub(super) fn has_ledbat() -> bool {
+#[must_use]
+pub fn has_ledbat() -> bool {
     utp::python().is_some()
-}
-
-/// A lab for one run, and a directory for what its programs keep; both gone when it is dropped. The lab is gone too if this process is
-/// killed.
-struct Site {
-    program: PathBuf,
-    lab: Lab,
-    _owner: PipeWriter,
-    directory: tempfile::TempDir,
-}
-
-impl Site {
-    fn up(what: &str, experiments: Option<&Path>, axes: &[String], seed: u64) -> Result<Self> {
-        let program = std::env::current_exe().context("where this program is")?;
-        let lab = super::emulated::place().lab(&format!("run-{}", std::process::id()));
-        let mut command = Command::new(&program);
-        let seed = seed.to_string();
-        command.args(["--quiet", "lab", "up", what, "--owned", "--name", &lab.name, "--seed", &seed]);
-        command.args(axes.iter().flat_map(|axis| ["--sweep", axis.as_str()]));
-        if let Some(directory) = experiments {
-            command.arg("--experiments").arg(directory);
-        }
-        let (owned, owner) = pipe()?;
-        let output = command.stdin(owned).output()?;
-        if !output.status.success() {
-            let told = String::from_utf8_lossy(&output.stderr);
-            bail!("{}", told.trim().trim_start_matches("byway: "));
-        }
-        Ok(Self { program, lab, _owner: owner, directory: tempfile::tempdir()? })
-    }
-
-    /// A program on a host.
-    fn on(&self, host: &str, program: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(["lab", "exec", "--lab", &self.lab.name, host, "--"]).args(program);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    /// Where byway keeps keys and journals on a host.
-    fn state(&self, host: &str, role: &str) -> Result<PathBuf> {
-        let state = self.directory.path().join(format!("{role}-{host}"));
-        fs::create_dir_all(&state)?;
-        Ok(state)
-    }
-
-    /// byway itself on a host, with keys and journals of its own there.
-    fn byway(&self, host: &str, role: &str, arguments: &[&str]) -> Result<Command> {
-        let state = self.state(host, role)?;
-        let program = self.program.to_string_lossy();
-        let mut command = self.on(host, &[&[&*program, "--json"], arguments].concat());
-        command.env("BYWAY_STATE_DIR", state);
-        Ok(command)
-    }
-
-    fn address(&self, host: &str) -> Result<String> {
-        let record = self.lab.record()?;
-        let found = record.hosts.iter().find(|known| known.name == host);
-        Ok(found.with_context(|| format!("there is no host {host}"))?.v4.to_string())
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = byway_emulate::end(&self.lab);
-    }
 }

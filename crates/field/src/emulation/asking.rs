@@ -1,9 +1,10 @@
 //! What people wait for, by real programs, and what they report.
 
-use super::super::fetching::{Done, Errand, GO};
-use super::Site;
-use super::carriers::{Helper, kernel, later, said_ready};
-use anyhow::{Context as _, Result};
+use super::can::kernel;
+use super::process::{Helper, later, said_ready};
+use super::site::Site;
+use crate::error::{Error, OrFailed as _, Result};
+use crate::fetching::{Done, Errand, GO};
 use byway_lab::Setup;
 use byway_lab::record::{RequestRecord, RequestsRecord};
 use byway_lab::world;
@@ -38,8 +39,8 @@ pub(super) fn start(site: &Site, setup: &Setup, seed: u64, begun: Instant) -> Re
         let address = format!("{}:{port}", site.address(&requests.server)?);
         let mut fetcher = site.on(&requests.client, &[program.as_str(), "lab", "fetch", &address]);
         let mut child = fetcher.stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let mut told = child.stdin.take().context("no input")?;
-        let said = child.stdout.take().context("no output")?;
+        let mut told = child.stdin.take().or_failed(|| "no input")?;
+        let said = child.stdout.take().or_failed(|| "no output")?;
         let fetcher = Helper(child);
         for (index, request) in list.iter().enumerate() {
             // A client's first errand waits for the beginning of all, the others for each other.
@@ -77,7 +78,8 @@ impl Asked {
 
     /// What came of them, by the end of the run.
     pub(super) fn finish(self) -> Result<RequestsRecord> {
-        let done = self.reports.join().map_err(|_| anyhow::anyhow!("{}: it panicked", self.name))??;
+        let done =
+            self.reports.join().map_err(|_| Error::Failed(format!("{}: it panicked", self.name)))??;
         drop(self.server);
         let unknown = |request: &Request| RequestRecord { size: request.size, began: None, took: None };
         let mut list: Vec<_> = self.list.iter().map(unknown).collect();

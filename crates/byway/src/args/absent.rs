@@ -1,0 +1,13 @@
+//! Verbs that this build does not have.
+
+use clap::Args;
+use std::ffi::OsString;
+
+/// A verb of which this build knows the name alone.
+#[derive(Clone, Debug, Args)]
+#[command(disable_help_flag = true)]
+pub struct Absent {
+    /// Whatever it is asked for.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub words: Vec<OsString>,
+}

@@ -1,0 +1,49 @@
+//! By which numbers and names what is ours is known in the kernel.
+
+use crate::gateway::config::TUN;
+use byway_gateway::Prefix;
+
+/// Who installed a route or a rule of routing ("b"; see `rtnetlink(7)`).
+pub const PROTOCOL: u8 = 98;
+/// The bits of the mark that are ours; the others are left to whoever else marks packets.
+pub const MARK_MASK: u32 = 0xffff;
+
+/// A version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The flag of `ip`.
+    #[must_use]
+    pub const fn flag(self) -> &'static str {
+        match self {
+            Self::V4 => "-4",
+            Self::V6 => "-6",
+        }
+    }
+
+    /// Whether a prefix is of this version.
+    #[must_use]
+    pub const fn has(self, prefix: &Prefix) -> bool {
+        matches!(
+            (self, prefix.address()),
+            (Self::V4, std::net::IpAddr::V4(_)) | (Self::V6, std::net::IpAddr::V6(_))
+        )
+    }
+}
+
+/// The name of the table of nftables of the gateway with this device: several may run on one host.
+#[must_use]
+pub fn table(tun: &str) -> String {
+    if tun == TUN { "byway_gw".to_owned() } else { format!("byway_gw_{tun}") }
+}
+
+/// What tells our rule of routing from all others.
+pub(super) fn selector(mark: u16) -> String {
+    format!("fwmark {mark:#x}/{MARK_MASK:#x} lookup {mark} priority {mark} protocol {PROTOCOL}")
+}

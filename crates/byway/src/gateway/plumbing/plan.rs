@@ -1,0 +1,68 @@
+//! What a configuration puts into the kernel.
+
+use super::marks::{Family, PROTOCOL, selector, table};
+use super::ruleset::ruleset;
+use crate::gateway::config::GatewayConfig;
+use byway_gateway::Prefix;
+use std::fmt::Write as _;
+
+/// The metric of the unreachable route: nothing comes after it.
+const LAST: u32 = 4_278_198_272;
+
+/// The address of the TUN device. Nobody speaks to it; without one, the kernel's check of sources takes none of what comes by the device
+/// (loose or strict, `fib_validate_source`; RFC 3704, section 2.4). Link-local (RFC 3927): it is never looked up elsewhere.
+const ADDRESS: &str = "169.254.98.119/32";
+
+/// What is to be installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The TUN device.
+    pub tun: String,
+    /// The name of the table of nftables, in the family `inet`.
+    pub table: String,
+    /// What `nft -f -` is given: one transaction that replaces what is there.
+    pub ruleset: String,
+    /// The mark, the number of the routing table, and the priority of the rule that leads there.
+    pub mark: u16,
+    /// What `ip -4 -batch -` and `ip -6 -batch -` are given, for the versions of IP that are served.
+    pub routing: Vec<(Family, String)>,
+}
+
+impl Plan {
+    /// What `config` asks for.
+    #[must_use]
+    pub fn new(config: &GatewayConfig) -> Self {
+        let here: Vec<Prefix> = config.serves.iter().map(|served| served.hosts).collect();
+        let there: Vec<Prefix> = config.elsewhere().collect();
+        let families = [Family::V4, Family::V6].into_iter();
+        let used =
+            families.filter(|family| [&here, &there].iter().all(|side| side.iter().any(|p| family.has(p))));
+        let (tun, mark) = (config.tun.as_str(), config.mark);
+        Self {
+            tun: tun.to_owned(),
+            table: table(tun),
+            ruleset: ruleset(config),
+            mark,
+            routing: used
+                .map(|family| (family, routing(family, tun, mark, config.settings.fail_closed)))
+                .collect(),
+        }
+    }
+}
+
+/// The commands of `ip` for one version of IP. The rule comes last, as it is what makes the routes count.
+fn routing(family: Family, tun: &str, mark: u16, fail_closed: bool) -> String {
+    let mut text = String::new();
+    if family == Family::V4 {
+        let _ = writeln!(text, "address replace {ADDRESS} dev {tun} scope link");
+    }
+    let _ = writeln!(text, "route replace default dev {tun} table {mark} protocol {PROTOCOL}");
+    if fail_closed {
+        let _ = writeln!(
+            text,
+            "route replace unreachable default metric {LAST} table {mark} protocol {PROTOCOL}"
+        );
+    }
+    let _ = writeln!(text, "rule add {}", selector(mark));
+    text
+}

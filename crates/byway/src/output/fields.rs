@@ -1,0 +1,81 @@
+//! What a verb tells of its own matters: an object of JSON, of which this room knows no field.
+
+use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// The fields of an object in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl Fields {
+    /// The fields of `value`, which serialises as an object.
+    #[must_use]
+    pub fn of(value: &impl Serialize) -> Self {
+        // Strings and finite numbers under string keys always serialise (floats that are not finite become null).
+        let text = serde_json::to_string(value).unwrap_or_default();
+        serde_json::Deserializer::from_str(&text).deserialize_map(Whole).unwrap_or_default()
+    }
+
+    /// One field of this name.
+    #[must_use]
+    pub fn one(name: &str, value: &impl Serialize) -> Self {
+        let value = serde_json::value::to_raw_value(value);
+        Self(value.into_iter().map(|value| (name.to_owned(), value)).collect())
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// Reads an object and keeps the order of its fields.
+struct Whole;
+
+impl<'de> Visitor<'de> for Whole {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields, M::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            fields.push(field);
+        }
+        Ok(Fields(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Serialize;
+
+    #[derive(Serialize)]
+    struct Told {
+        z: u32,
+        a: Vec<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        none: Option<u32>,
+        text: &'static str,
+    }
+
+    #[test]
+    fn an_object_is_told_as_it_would_be_without_a_detour() {
+        let told = Told { z: 1, a: vec![0.1, f64::INFINITY, 1e300], none: None, text: "\"ü\"\n" };
+        let direct = serde_json::to_string(&told).unwrap();
+        assert_eq!(serde_json::to_string(&Fields::of(&told)).unwrap(), direct);
+        let one = serde_json::to_string(&Fields::one("told", &told)).unwrap();
+        assert_eq!(one, format!("{{\"told\":{direct}}}"));
+        assert_eq!(serde_json::to_string(&Fields::of(&3)).unwrap(), "{}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Where experiments and their results are.
+
+use crate::error::{About as _, Error, Result};
+use byway_lab::expect::{Expectation, Outcome};
+use byway_lab::experiment::{self, Experiment};
+use byway_lab::spelling;
+use std::fs;
+use std::path::PathBuf;
+
+/// Where experiments and their results are.
+#[derive(Clone, Debug, Default)]
+pub struct Directories {
+    /// The directory with a folder for each experiment; `None`: those that came with the program.
+    pub experiments: Option<PathBuf>,
+    /// The directory for results and figures.
+    pub out: PathBuf,
+}
+
+impl Directories {
+    /// The experiments, by name.
+    ///
+    /// # Errors
+    /// Their directory cannot be read.
+    pub fn experiments(&self) -> Result<Vec<Experiment>> {
+        match &self.experiments {
+            None => Ok(experiment::embedded()),
+            Some(directory) => experiment::in_directory(directory).about(|| directory.display().to_string()),
+        }
+    }
+
+    /// The experiment called `id`.
+    ///
+    /// # Errors
+    /// There is none; the sentence names what may have been meant.
+    pub fn experiment(&self, id: &str) -> Result<Experiment> {
+        let mut all = self.experiments()?;
+        if let Some(found) = all.iter().position(|experiment| experiment.id == id) {
+            return Ok(all.swap_remove(found));
+        }
+        let sentence = match spelling::closest(id, all.iter().map(|experiment| experiment.id.as_str())) {
+            Some(close) => format!("there is no experiment {id}: did you mean {close}?"),
+            None => format!("there is no experiment {id}: `byway lab list` names them, a plan ends in .toml"),
+        };
+        Err(Error::NotFound(sentence))
+    }
+
+    /// The directory for what comes of `id`.
+    pub(crate) fn results(&self, id: &str) -> PathBuf {
+        self.out.join(id)
+    }
+
+    /// What came of an experiment the last time: here, or when it was last kept.
+    pub(crate) fn last(&self, experiment: &Experiment) -> Option<Outcome> {
+        let here = fs::read_to_string(self.results(&experiment.id).join("result.json")).ok();
+        let here = here.and_then(|text| Outcome::from_json(&text).ok());
+        here.or_else(|| Outcome::from_json(experiment.result.as_ref()?).ok())
+    }
+
+    /// The figures that were drawn here, in order.
+    pub(crate) fn figures(&self, id: &str) -> Vec<String> {
+        (1..)
+            .map_while(|number| {
+                fs::read_to_string(self.results(id).join(format!("figure-{number}.svg"))).ok()
+            })
+            .collect()
+    }
+}
+
+/// The expectation of an experiment.
+pub(crate) fn expectation(experiment: &Experiment) -> Result<Expectation> {
+    let file = format!("{}/expect.toml", experiment.id);
+    Expectation::read(&file, &experiment.expect).map_err(|error| Error::Usage(error.to_string()))
+}
+
+/// Whether one of `tags` is among those of an expectation; no tags: whether it is any at all.
+pub(crate) fn tagged(expectation: &Expectation, tags: &[String]) -> bool {
+    tags.is_empty() || tags.iter().any(|tag| expectation.tags.contains(tag))
+}

@@ -1,0 +1,95 @@
+//! Programs that run beside a run, and the files that they send.
+
+use super::report::Report;
+use super::site::Site;
+use crate::error::{About as _, Error, OrFailed as _, Result};
+use byway_sim::Random;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+/// A program that serves, ended when it is dropped.
+pub(super) struct Helper(pub(super) Child);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Programs that serve, and who will know what came of the transfer.
+pub(super) type Started = (Vec<Helper>, JoinHandle<Result<Report>>);
+
+/// Something that waits for its time, runs, and reports.
+pub(super) fn later<T: Send + 'static>(
+    begins: Instant,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<JoinHandle<Result<T>>> {
+    let thread = std::thread::Builder::new().name("transfer".into());
+    Ok(thread.spawn(move || {
+        std::thread::sleep(begins.saturating_duration_since(Instant::now()));
+        work()
+    })?)
+}
+
+/// Starts a program that says when it is ready, and what others need.
+pub(super) fn ready(mut command: Command) -> Result<(Helper, Value)> {
+    let mut child = command.stderr(Stdio::null()).spawn()?;
+    let said = child.stdout.take().or_failed(|| "no output")?;
+    let helper = Helper(child);
+    let mut lines: BufReader<ChildStdout> = BufReader::new(said);
+    let mut line = String::new();
+    lines.read_line(&mut line)?;
+    let ready: Value = serde_json::from_str(&line).about(|| format!("it said {line:?}"))?;
+    if ready["event"] != "ready" {
+        return Err(Error::failed(ready["error"].as_str().unwrap_or("it is not ready")));
+    }
+    // Whatever it says later is not waited for, and must not stop it.
+    std::thread::Builder::new()
+        .name("drain".into())
+        .spawn(move || std::io::copy(&mut lines, &mut std::io::sink()))?;
+    Ok((helper, ready))
+}
+
+/// Starts a program that says that it is ready, and no more.
+pub(super) fn said_ready(mut command: Command) -> Result<Helper> {
+    let mut child = command.spawn()?;
+    let said = child.stdout.take().or_failed(|| "no output")?;
+    let helper = Helper(child);
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line)?;
+    if line.trim() == "ready" { Ok(helper) } else { Err(Error::failed("a server is not ready")) }
+}
+
+pub(super) fn text(ready: &Value, key: &str) -> Result<String> {
+    Ok(ready[key].as_str().or_failed(|| format!("it names no {key}"))?.to_owned())
+}
+
+/// A file of this size. Transfers of one size send one file: eight of them need not fill the disk.
+pub(super) fn noise_file(site: &Site, bytes: u64) -> Result<PathBuf> {
+    let file = site.directory.path().join(format!("noise-{bytes}"));
+    if !file.exists() {
+        noise(&file, bytes)?;
+    }
+    Ok(file)
+}
+
+/// A file without holes or repetitions.
+fn noise(file: &Path, bytes: u64) -> Result<()> {
+    let mut random = Random::component(bytes, "noise");
+    let mut to = std::io::BufWriter::new(File::create(file)?);
+    let mut block = [0; 4096];
+    let mut left = bytes;
+    while left > 0 {
+        random.fill(&mut block);
+        let part = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
+        to.write_all(block.get(..part).unwrap_or_default())?;
+        left -= part as u64;
+    }
+    Ok(to.flush()?)
+}

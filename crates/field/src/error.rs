@@ -1,0 +1,97 @@
+//! What goes wrong in the field, and whose fault it is.
+
+use byway_control::ChoiceError;
+use byway_emulate::KeeperError;
+use byway_lab::expect::ExpectError;
+use byway_lab::measure::RecordsError;
+use byway_lab::plan::PlanError;
+use byway_lab::scoreboard::CellError;
+use byway_lab::world::RunError;
+use std::io;
+use std::string::FromUtf8Error;
+use thiserror::Error;
+
+/// Why something could not be done.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// There is nothing of that name.
+    #[error("{0}")]
+    NotFound(String),
+    /// It did not work.
+    #[error("{0}")]
+    Failed(String),
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The lab on this machine cannot be built.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    /// A failure, and what it is about.
+    #[error("{about}")]
+    About {
+        /// What it is about.
+        about: String,
+        /// The failure.
+        source: Box<Error>,
+    },
+}
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn failed(what: impl Into<String>) -> Self {
+        Self::Failed(what.into())
+    }
+}
+
+/// A failure of a crate below that says all in one sentence.
+macro_rules! sentences {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::Failed(error.to_string())
+            }
+        })*
+    };
+}
+
+sentences!(
+    byway_sim::topology::Error,
+    CellError,
+    ChoiceError,
+    ExpectError,
+    FromUtf8Error,
+    PlanError,
+    RecordsError,
+    RunError,
+    rustix::io::Errno,
+    serde_json::Error,
+);
+
+/// Says what a failure is about.
+pub(crate) trait About<T> {
+    /// The failure, with what it is about in front.
+    fn about<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T>;
+}
+
+impl<T, E: Into<Error>> About<T> for Result<T, E> {
+    fn about<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T> {
+        self.map_err(|error| Error::About { about: what().into(), source: Box::new(error.into()) })
+    }
+}
+
+/// What is missing, as a failure.
+pub(crate) trait OrFailed<T> {
+    /// The value, or a failure of this sentence.
+    fn or_failed<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T>;
+}
+
+impl<T> OrFailed<T> for Option<T> {
+    fn or_failed<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T> {
+        self.ok_or_else(|| Error::failed(what()))
+    }
+}

@@ -1,0 +1,328 @@
+//! Plans become runs, in the simulator on all cores or on this machine, and runs become verdicts, figures and files.
+
+use crate::date::today;
+use crate::directories::{Directories, expectation, tagged};
+use crate::emulation::{self, Ground};
+use crate::error::{About as _, Error, Result};
+use byway_lab::expect::{Expectation, Outcome, write};
+use byway_lab::experiment::Experiment;
+use byway_lab::figure::{self, Kind};
+use byway_lab::measure::Records;
+use byway_lab::plan::{Mode, Overrides, Plan};
+use byway_lab::setup::Demand;
+use byway_lab::{Record, runner, trace, world};
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Time between two lines of progress.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// How experiments are run.
+#[derive(Clone, Debug)]
+pub struct How {
+    /// Where experiments are, and where results go.
+    pub directories: Directories,
+    /// In which form.
+    pub mode: Mode,
+    /// Values and seeds instead of the plan's.
+    pub overrides: Overrides,
+    /// On this machine instead of in the simulator.
+    pub emulate: bool,
+    /// A file for a row per variant and seed.
+    pub csv: Option<PathBuf>,
+    /// Whether verdicts are kept in the experiments' own folders.
+    pub keep: bool,
+    /// Whether samples and packets are written.
+    pub trace: bool,
+}
+
+/// Something to run.
+#[derive(Clone, Debug)]
+pub struct Task {
+    experiment: Experiment,
+    /// Where its plan stands, for messages.
+    file: String,
+}
+
+/// What happens while a task runs.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// Its title.
+    Begins(String),
+    /// So many runs are done of so many.
+    Progress(usize, usize),
+    /// A run on this machine begins, or is not to be trusted.
+    Run(String),
+    /// It was stopped after so many runs of so many.
+    Stopped(usize, usize),
+    /// A figure cannot be drawn, and why.
+    NoFigure(String),
+}
+
+/// What came of a task.
+#[derive(Clone, Debug)]
+pub enum Ran {
+    /// It has no form for this mode, or was cancelled before its first run ended.
+    Nothing,
+    /// It cannot be run, and why.
+    NotRun(String),
+    /// It can only be simulated, and why.
+    NotEmulated(String),
+    /// It was run.
+    Done(Box<Done>),
+}
+
+/// What came of runs.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// Measures and verdicts.
+    pub outcome: Outcome,
+    /// Runs.
+    pub runs: usize,
+    /// Packets over links in all of them.
+    pub packets: u64,
+    /// How long that took.
+    pub seconds: f64,
+}
+
+/// From now on so many runs go on at once.
+///
+/// # Errors
+/// Runs have begun already.
+pub fn limit_jobs(jobs: usize) -> Result<()> {
+    let built = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
+    built.map_err(|error| Error::Failed(error.to_string())).about(|| "--jobs")
+}
+
+/// What is to be run: plans (files that end in .toml) as they are given, then experiments by name; all of these if nothing is
+/// given. Of experiments only those with one of the tags, if there are tags.
+///
+/// # Errors
+/// There is no such plan or experiment.
+pub fn tasks(directories: &Directories, what: &[String], tags: &[String]) -> Result<Vec<Task>> {
+    let (plans, names): (Vec<_>, Vec<_>) = what.iter().partition(|what| what.ends_with(".toml"));
+    let mut tasks = Vec::new();
+    for plan in plans {
+        tasks.push(Task::own(Path::new(plan))?);
+    }
+    if !what.is_empty() && names.is_empty() {
+        return Ok(tasks);
+    }
+    for name in &names {
+        directories.experiment(name)?;
+    }
+    for experiment in directories.experiments()? {
+        let wanted = names.is_empty() || names.iter().any(|name| **name == experiment.id);
+        if wanted && tagged(&expectation(&experiment)?, tags) {
+            let file = format!("{}/plan.toml", experiment.id);
+            tasks.push(Task { experiment, file });
+        }
+    }
+    Ok(tasks)
+}
+
+impl Task {
+    /// What it is called.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.experiment.id
+    }
+
+    /// A plan of one's own; an `expect.toml` beside a `plan.toml` belongs to it.
+    fn own(file: &Path) -> Result<Self> {
+        let plan = fs::read_to_string(file).about(|| file.display().to_string())?;
+        let beside = file.with_file_name("expect.toml");
+        let expect = if file.ends_with("plan.toml") { fs::read_to_string(beside).ok() } else { None };
+        let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("plan");
+        let id = match (stem, file.canonicalize()) {
+            ("plan", Ok(path)) => {
+                path.parent().and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_owned)
+            }
+            _ => None,
+        };
+        let experiment = Experiment {
+            id: id.unwrap_or_else(|| stem.to_owned()),
+            plan: Some(plan),
+            expect: expect.unwrap_or_default(),
+            ..Experiment::default()
+        };
+        Ok(Self { experiment, file: file.display().to_string() })
+    }
+
+    /// Runs it, and writes what came of it. `program` is byway itself. Once `cancel` is set it ends soon, and what finished is kept.
+    ///
+    /// # Errors
+    /// Its plan or expectation is none, a program did not do what it should, or a file cannot be written.
+    pub fn run(
+        &self,
+        how: &How,
+        program: &Path,
+        cancel: &AtomicBool,
+        mut tell: impl FnMut(News) + Send,
+    ) -> Result<Ran> {
+        let mut expectation = expectation(&self.experiment)?;
+        let Some(source) = &self.experiment.plan else {
+            return Ok(Ran::NotRun(expectation.not_run.unwrap_or_else(|| "it has no plan".to_owned())));
+        };
+        let plan = Plan::read(&self.file, source, how.mode, &how.overrides);
+        let Some(plan) = plan.map_err(|error| Error::Usage(error.to_string()))? else {
+            return Ok(Ran::Nothing);
+        };
+        if let (Some(why), true) = (&plan.only_simulated, how.emulate) {
+            return Ok(Ran::NotEmulated(why.clone()));
+        }
+        if expectation.shows.is_empty() {
+            expectation.shows = usual_columns(&plan)?.shows;
+        }
+        tell(News::Begins(plan.title.clone()));
+        let begun = Instant::now();
+        let outcome = if how.emulate {
+            self.emulated(&how.directories, program, &plan, cancel, &mut tell)?
+        } else {
+            simulated(&plan, cancel, &mut tell)
+        };
+        if let Some(error) = outcome.error {
+            return Err(Error::Usage(format!("{}: {error}", self.file)));
+        }
+        let records = outcome.records;
+        if records.len() < outcome.planned {
+            tell(News::Stopped(records.len(), outcome.planned));
+        }
+        if records.is_empty() {
+            return Ok(Ran::Nothing);
+        }
+        let indexed = Records::new(&records)?;
+        let judged = expectation.judge(&indexed, how.mode);
+        let outcome =
+            Outcome::new(self.id(), how.mode, &commit(&how.directories), &today(), &records, judged);
+        write_results(how, &expectation, &indexed, &records, &outcome, &mut tell)?;
+        if how.trace {
+            write_traces(&how.directories.results(self.id()), &plan, &records, cancel)?;
+        }
+        Ok(Ran::Done(Box::new(Done {
+            outcome,
+            runs: records.len(),
+            packets: records.iter().map(|record| record.packets).sum(),
+            seconds: begun.elapsed().as_secs_f64(),
+        })))
+    }
+
+    /// Runs a plan on this machine, in real time.
+    fn emulated(
+        &self,
+        directories: &Directories,
+        program: &Path,
+        plan: &Plan,
+        cancel: &AtomicBool,
+        tell: &mut impl FnMut(News),
+    ) -> Result<runner::Outcome> {
+        let what = if Path::new(&self.file).is_file() { self.file.as_str() } else { self.id() };
+        let ground = Ground { program, what, experiments: directories.experiments.as_deref() };
+        let records = emulation::run(ground, plan, cancel, |line| tell(News::Run(line.to_owned())))
+            .about(|| self.id())?;
+        Ok(runner::Outcome { records, planned: plan.variants.len() * plan.seeds as usize, error: None })
+    }
+}
+
+/// Runs a plan on all cores, in the simulator.
+fn simulated(plan: &Plan, cancel: &AtomicBool, tell: &mut (impl FnMut(News) + Send)) -> runner::Outcome {
+    let teller = Mutex::new((tell, Instant::now()));
+    runner::run(plan, cancel, &|done, of| {
+        if let Ok(mut teller) = teller.lock()
+            && teller.1.elapsed() >= PROGRESS
+        {
+            teller.1 = Instant::now();
+            (teller.0)(News::Progress(done, of));
+        }
+    })
+}
+
+/// What is shown where nobody says what (no `[[show]]`): goodput of transfers, times of those that end, times of requests.
+fn usual_columns(plan: &Plan) -> Result<Expectation> {
+    let mut source = String::new();
+    let mut column = |name: &str, measure: String, unit: &str| {
+        let row = format!("[[show]]\nname = \"{name}\"\nmeasure = \"{measure}\"\nunit = \"{unit}\"\n");
+        if !source.contains(&row) {
+            source += &row;
+        }
+    };
+    for setup in &plan.variants {
+        for transfer in &setup.transfers {
+            let group = &transfer.group;
+            column(group, format!("goodput({group})"), "Mbit/s");
+            if matches!(transfer.demand, Demand::Size(_)) {
+                column(&format!("{group} in"), format!("completion({group})"), "s");
+            }
+        }
+        for requests in &setup.requests {
+            let name = &requests.name;
+            column(&format!("{name} p50"), format!("requests({name}, 50)"), "s");
+            column(&format!("{name} p90"), format!("requests({name}, 90)"), "s");
+        }
+    }
+    Ok(Expectation::read("the plan's columns", &source)?)
+}
+
+fn write_results(
+    how: &How,
+    expectation: &Expectation,
+    indexed: &Records<'_>,
+    records: &[Record],
+    outcome: &Outcome,
+    tell: &mut impl FnMut(News),
+) -> Result<()> {
+    let directory = how.directories.results(&outcome.id);
+    fs::create_dir_all(&directory).about(|| directory.display().to_string())?;
+    fs::write(directory.join("result.json"), outcome.to_json()?)?;
+    let mut rows = BufWriter::new(File::create(directory.join("runs.csv"))?);
+    write::csv(&outcome.shows, &mut rows)?;
+    if let Some(file) = &how.csv {
+        let mut rows = BufWriter::new(File::create(file).about(|| file.display().to_string())?);
+        write::csv(&outcome.shows, &mut rows)?;
+    }
+    for (number, spec) in expectation.figures.iter().enumerate() {
+        let drawn = match spec.kind {
+            Kind::Measure | Kind::Bars => figure::measured::draw(spec, indexed),
+            _ => figure::draw(spec, records),
+        };
+        match drawn {
+            Ok(svg) => fs::write(directory.join(format!("figure-{}.svg", number + 1)), svg)?,
+            Err(error) => tell(News::NoFigure(error.to_string())),
+        }
+    }
+    if how.keep
+        && let Some(experiments) = &how.directories.experiments
+    {
+        fs::write(experiments.join(&outcome.id).join("result.json"), outcome.to_json()?)?;
+    }
+    Ok(())
+}
+
+/// Every run by sample, and the packets of the first variant and seed.
+fn write_traces(directory: &Path, plan: &Plan, records: &[Record], cancel: &AtomicBool) -> Result<()> {
+    let mut lines = BufWriter::new(File::create(directory.join("trace.jsonl"))?);
+    for record in records {
+        trace::jsonl::write(record, &mut lines)?;
+    }
+    if let Some(setup) = plan.variants.first() {
+        let packets = BufWriter::new(File::create(directory.join("packets.pcapng"))?);
+        world::run_captured(setup, 1, cancel, Box::new(packets))?;
+    }
+    Ok(())
+}
+
+/// The commit of the experiments where git knows it, else the version of the program.
+fn commit(directories: &Directories) -> String {
+    let version = || format!("byway {}", env!("CARGO_PKG_VERSION"));
+    let Some(directory) = &directories.experiments else { return version() };
+    let asked = Command::new("git").arg("-C").arg(directory).args(["rev-parse", "--short", "HEAD"]).output();
+    match asked {
+        Ok(answer) if answer.status.success() => String::from_utf8_lossy(&answer.stdout).trim().to_owned(),
+        _ => version(),
+    }
+}

@@ -1,0 +1,281 @@
+//! What people's requests wait for beside bulk transfers, byway's and those of the kernel's TCP, over an emulated link or in
+//! the simulator. Requests go the way of the bulk data; the same ones are made alone first.
+
+mod figures;
+mod world;
+
+pub use figures::Bounds;
+pub use world::Link;
+
+use crate::emulation::{self, Ground};
+use crate::error::{About as _, Error, OrFailed as _, Result};
+use byway_lab::Record;
+use figures::{Figures, figures};
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use world::Rival;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Who transfers, by name.
+    pub against: Vec<String>,
+    /// How many transfers at once; each number is a run.
+    pub bulk: Vec<u32>,
+    /// How many requests.
+    pub requests: u32,
+    /// Packets that wait before the link; each number is a series of runs.
+    pub queue: Vec<u32>,
+    /// The link's rate, Mbit/s.
+    pub rate: u32,
+    /// Its round-trip time, milliseconds.
+    pub rtt: u32,
+    /// When requests begin follows from this seed.
+    pub seed: u64,
+    /// In the simulator instead.
+    pub simulated: bool,
+    /// Where samples are written, as JSON lines.
+    pub trace: Option<PathBuf>,
+}
+
+/// What happens meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub enum News<'a> {
+    /// So many runs follow, which take so many minutes.
+    Begins {
+        /// Runs, those alone included.
+        runs: usize,
+        /// Minutes, where time passes.
+        minutes: u32,
+    },
+    /// A run begins, which is called so.
+    Run(&'a str),
+    /// Something is missing, or not to be trusted.
+    Warning(&'a str),
+    /// A run has come to its end.
+    Row(&'a Row),
+    /// All runs of a link are over.
+    Rows(Link, &'a [Row]),
+}
+
+/// What requests waited for beside bulk transfers, and what these got. Ratios are those of each request to itself alone.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Who transferred.
+    pub against: String,
+    /// How many transfers at once.
+    pub bulk: u32,
+    /// Packets of queue before the link.
+    pub queue: u32,
+    /// The link's rate.
+    pub rate_bps: u64,
+    /// The link's round-trip time, milliseconds.
+    pub rtt_ms: u32,
+    /// Requests made.
+    pub requests: usize,
+    /// Requests that finished.
+    pub finished: usize,
+    /// Median completion time alone.
+    pub alone_median_seconds: f64,
+    /// Ninetieth percentile of completion times alone.
+    pub alone_p90_seconds: f64,
+    /// Median completion time beside the transfers; a request that did not finish counts as endless, which is null.
+    pub median_seconds: Option<f64>,
+    /// Ninetieth percentile of these.
+    pub p90_seconds: Option<f64>,
+    /// Median ratio.
+    pub median: Option<f64>,
+    /// Ninetieth percentile of ratios.
+    pub p90: Option<f64>,
+    /// File bytes delivered from the first request to the end of the last, of what the requests left.
+    pub share: Option<f64>,
+    /// Seconds from the end of the last request until the transfers had 90 % of the link for a second; null: they never had.
+    pub regain_seconds: Option<f64>,
+    /// Whether the machine was not too busy, neither now nor for the requests alone.
+    pub accurate: bool,
+    /// Whether byway held its bounds.
+    pub verdict: Verdict,
+    /// The bounds that do not hold.
+    pub missed: Vec<&'static str>,
+}
+
+/// What is said of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Verdict {
+    /// byway, which held every bound.
+    #[serde(rename = "pass")]
+    Pass,
+    /// byway, which did not.
+    #[serde(rename = "fail")]
+    Fail,
+    /// byway, on a machine that was too busy to judge.
+    #[serde(rename = "inaccurate")]
+    Inaccurate,
+    /// Others are measured and not judged.
+    #[serde(rename = "-")]
+    Shown,
+}
+
+/// Runs that can begin.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    asked: Asked,
+    rivals: Vec<(String, Rival)>,
+}
+
+/// A run that came to its end.
+struct Run {
+    record: Record,
+    accurate: bool,
+}
+
+/// Looks whether all that is asked for can be measured here: a program that is missing is told now, not after the runs before the
+/// one that needs it.
+///
+/// # Errors
+/// A name is unknown, or something is missing.
+pub fn prepare(asked: Asked, mut tell: impl FnMut(News<'_>) -> io::Result<()>) -> Result<Prepared> {
+    let mut rivals = Vec::new();
+    for name in &asked.against {
+        let rival = Rival::named(name).map_err(Error::Usage)?;
+        if rival == Rival::Tcp("ledbat".to_owned()) && !asked.simulated && !emulation::has_ledbat() {
+            tell(News::Warning("ledbat is left out: no python3 here has libtorrent (python3-libtorrent)"))?;
+        } else {
+            rivals.push((name.clone(), rival));
+        }
+    }
+    for &queue in asked.queue.iter().filter(|_| !asked.simulated) {
+        for (name, rival) in &rivals {
+            let text = world::plan(asked.link(queue), asked.requests, Some((rival, 1)));
+            emulation::possible(&world::setup(name, &text)?)?;
+        }
+    }
+    Ok(Prepared { asked, rivals })
+}
+
+impl Asked {
+    const fn link(&self, queue: u32) -> Link {
+        Link { mbit: self.rate, rtt_ms: self.rtt, queue }
+    }
+}
+
+impl Prepared {
+    /// Measures one after the other: runs share the machine. `program` is byway itself. Once `cancel` is set it ends soon, with
+    /// the rows that it has.
+    ///
+    /// # Errors
+    /// A program did not do what it should, or nobody could be told.
+    pub fn run(
+        &self,
+        program: &Path,
+        cancel: &AtomicBool,
+        mut tell: impl FnMut(News<'_>) -> io::Result<()>,
+    ) -> Result<Vec<Row>> {
+        let asked = &self.asked;
+        let runs = asked.queue.len() * (1 + self.rivals.len() * asked.bulk.len());
+        let minutes = (runs as u32 * (world::seconds(asked.requests) + 2)).div_ceil(60);
+        tell(News::Begins { runs, minutes })?;
+        let mut all: Vec<Row> = Vec::new();
+        for &queue in &asked.queue {
+            let link = asked.link(queue);
+            let Some(alone) = self.one(link, None, program, cancel, &mut tell)? else { return Ok(all) };
+            let mut rows: Vec<Row> = Vec::new();
+            for (name, rival) in &self.rivals {
+                for &bulk in &asked.bulk {
+                    let beside = Some((name.as_str(), rival, bulk));
+                    let Some(beside) = self.one(link, beside, program, cancel, &mut tell)? else {
+                        return Ok(all);
+                    };
+                    let found = figures(&alone.record, &beside.record)
+                        .or_failed(|| "no request came back, even alone")?;
+                    let row = row((name, rival), bulk, link, alone.accurate && beside.accurate, &found);
+                    tell(News::Row(&row))?;
+                    rows.push(row);
+                }
+            }
+            tell(News::Rows(link, &rows))?;
+            all.extend(rows);
+        }
+        Ok(all)
+    }
+
+    /// One run; `None` if it was cancelled.
+    fn one(
+        &self,
+        link: Link,
+        bulk: Option<(&str, &Rival, u32)>,
+        program: &Path,
+        cancel: &AtomicBool,
+        tell: &mut impl FnMut(News<'_>) -> io::Result<()>,
+    ) -> Result<Option<Run>> {
+        let asked = &self.asked;
+        let called = match bulk {
+            Some((name, _, count)) => format!("queue {}: beside {count} of {name}", link.queue),
+            None => format!("queue {}: alone", link.queue),
+        };
+        tell(News::Run(&called))?;
+        let directory = tempfile::tempdir()?;
+        let file = directory.path().join("harm.toml");
+        let text = world::plan(link, asked.requests, bulk.map(|(_, rival, count)| (rival, count)));
+        fs::write(&file, &text)?;
+        let file = file.to_string_lossy();
+        let setup = world::setup(&file, &text)?;
+        let run = if asked.simulated {
+            let record = byway_lab::world::run(&setup, asked.seed, cancel);
+            emulation::Run { record: Some(record.about(|| called.clone())?), warning: None }
+        } else {
+            let ground = Ground { program, what: &file, experiments: None };
+            emulation::variant(ground, &setup, asked.seed, cancel).about(|| called.clone())?
+        };
+        if let (Some(directory), Some(record)) = (&asked.trace, &run.record) {
+            fs::create_dir_all(directory)?;
+            let name = format!("{}.jsonl", called.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
+            let mut lines = BufWriter::new(File::create(directory.join(name))?);
+            byway_lab::trace::jsonl::write(record, &mut lines)?;
+        }
+        for failed in run.record.iter().flat_map(|record| &record.transfers) {
+            if let Some(why) = &failed.failed {
+                tell(News::Warning(&format!("{called}: {}: {why}", failed.name)))?;
+            }
+        }
+        let accurate = run.warning.is_none();
+        if let Some(warning) = run.warning {
+            tell(News::Warning(&format!("{called}: {warning}")))?;
+        }
+        Ok(run.record.map(|record| Run { record, accurate }))
+    }
+}
+
+fn row((name, rival): (&str, &Rival), bulk: u32, link: Link, accurate: bool, found: &Figures) -> Row {
+    let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+    let missed = found.missed(&Bounds::of(link.mbit, bulk));
+    let verdict = match (rival.is_judged(), accurate, missed.is_empty()) {
+        (false, ..) => Verdict::Shown,
+        (_, false, _) => Verdict::Inaccurate,
+        (_, _, true) => Verdict::Pass,
+        _ => Verdict::Fail,
+    };
+    Row {
+        against: name.to_owned(),
+        bulk,
+        queue: link.queue,
+        rate_bps: u64::from(link.mbit) * 1_000_000,
+        rtt_ms: link.rtt_ms,
+        requests: found.requests,
+        finished: found.finished,
+        alone_median_seconds: found.alone[0],
+        alone_p90_seconds: found.alone[1],
+        median_seconds: finite(found.beside[0]),
+        p90_seconds: finite(found.beside[1]),
+        median: finite(found.ratio[0]),
+        p90: finite(found.ratio[1]),
+        share: found.share,
+        regain_seconds: found.regain,
+        accurate,
+        verdict,
+        missed,
+    }
+}

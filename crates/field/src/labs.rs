@@ -1,0 +1,225 @@
+//! Labs on this machine: `byway lab up`, `exec`, `status` and `down`.
+
+use crate::error::{About as _, Error, Result};
+use crate::network::{Network, Wanted};
+use byway_emulate::{KeeperError, Lab, Place, Record, Status, end, enter, keep as keep_lab, prepare};
+use rustix::process::{Signal, geteuid, getuid, set_parent_process_death_signal};
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGQUIT};
+use signal_hook::flag;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What a keeper says when its lab can be entered.
+const READY: &str = "ready";
+
+/// A lab on this machine, as it is now.
+#[derive(Clone, Debug, Serialize)]
+pub struct Seen {
+    /// Its name.
+    pub lab: String,
+    /// Whether it is up.
+    pub up: bool,
+    /// What was built, if that is still known: the plan, the seed of its links, the keeper's process, the hosts.
+    #[serde(flatten)]
+    pub record: Option<Record>,
+    /// How it is, or was right before it was taken down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+}
+
+/// What [`down`] has done.
+#[derive(Clone, Debug)]
+pub enum Gone {
+    /// What a dead lab of this name left is removed.
+    Left(String),
+    /// A lab is down, which was like this right before.
+    Down(Box<Seen>),
+}
+
+/// Where labs are written down.
+pub(crate) fn place() -> Place {
+    Place::locate(geteuid().is_root(), getuid().as_raw(), |name| std::env::var_os(name))
+}
+
+/// Starts a keeper, and returns when the lab can be entered: its name and what was built. `keeper` is a program that calls
+/// [`keep`] for the same network. With `owned` it has our standard input, and ends when that does.
+///
+/// # Errors
+/// There is no such network, its lab is up, or the keeper says why it cannot be.
+pub fn up(wanted: &Wanted, keeper: Command, owned: bool) -> Result<(String, Record)> {
+    let network = Network::read(wanted)?;
+    let lab = place().lab(&network.name);
+    let lock = lab.take().about(|| lab.directory().display().to_string())?;
+    if lock.is_none() {
+        return Err(alive(&lab));
+    }
+    let log = File::create(lab.file("log"))?;
+    drop(lock);
+    if let Err(error) = start(&lab, keeper, log, owned) {
+        // Nothing runs, so nothing is to stay.
+        let _ = lab.remove();
+        return Err(error);
+    }
+    let record = lab.record()?;
+    Ok((lab.name, record))
+}
+
+fn alive(lab: &Lab) -> Error {
+    Error::failed(format!(
+        "the lab {0} is up already: `byway lab down {0}` ends it, --name makes another",
+        lab.name
+    ))
+}
+
+/// Starts the keeper, and waits for its word.
+fn start(lab: &Lab, mut keeper: Command, log: File, owned: bool) -> Result<()> {
+    prepare()?;
+    let mut keeper = keeper
+        .stdin(if owned { Stdio::inherit() } else { Stdio::null() })
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .about(|| "a keeper cannot be started")?;
+    let mut word = String::new();
+    if let Some(said) = keeper.stdout.take() {
+        BufReader::new(said).read_line(&mut word)?;
+    }
+    if word.trim() == READY {
+        return Ok(());
+    }
+    let _ = keeper.wait();
+    let log = fs::read_to_string(lab.file("log")).unwrap_or_default();
+    let why = log.lines().last().unwrap_or("it ended and said nothing");
+    Err(Error::failed(why.strip_prefix("byway: ").unwrap_or(why)))
+}
+
+/// Is the lab, until it is taken down or, with `owned`, standard input ends. Says `ready` on standard output.
+///
+/// # Errors
+/// There is no such network, its lab is up, or this machine cannot be it.
+pub fn keep(wanted: &Wanted, owned: bool) -> Result<()> {
+    let network = Network::read(wanted)?;
+    let lab = place().lab(&network.name);
+    let ready = || {
+        let _ = writeln!(io::stdout(), "{READY}");
+    };
+    let input = io::stdin();
+    let owner = owned.then(|| input.as_fd());
+    match keep_lab(&lab, &wanted.what, wanted.seed, &network.blueprint, owner, ready) {
+        Err(KeeperError::Alive) => Err(alive(&lab)),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Goes to a host of a lab (of the only one that is up, without a name), runs `words` there, and returns the exit code. `program`
+/// is one that calls [`inside`] for what follows `lab inside --`.
+///
+/// # Errors
+/// There is no such lab or host, or it cannot be entered.
+pub fn exec(lab: Option<&str>, host: &str, program: &Path, words: &[OsString]) -> Result<i32> {
+    let lab = one(lab)?;
+    let record = lab.record().about(|| format!("the lab {} is not ready", lab.name))?;
+    let host = record.hosts.iter().find(|known| known.name == host).ok_or_else(|| {
+        let known: Vec<_> = record.hosts.iter().map(|host| host.name.as_str()).collect();
+        Error::NotFound(format!("{} has no host {host}: there are {}", lab.name, known.join(", ")))
+    })?;
+    enter(&record, host).about(|| format!("the lab {} cannot be entered", lab.name))?;
+    // What the terminal says to all is for the program alone to answer; we wait for it.
+    for signal in [SIGINT, SIGQUIT] {
+        flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    let status = Command::new(program).args(["lab", "inside", "--"]).args(words).status()?;
+    // As a shell does: a program that a signal ended has 128 and the signal's number.
+    Ok(status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1))
+}
+
+/// Becomes the program of these words, which ends when whoever started it does.
+///
+/// # Errors
+/// Always: it returns only if the program cannot be run.
+pub fn inside(words: &[OsString]) -> Result<Infallible> {
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    let (program, rest) =
+        words.split_first().ok_or_else(|| Error::Usage("no program is named".to_owned()))?;
+    let error = Command::new(program).args(rest).exec();
+    let sentence = format!("{} cannot be run: {error}", program.display());
+    Err(if error.kind() == io::ErrorKind::NotFound {
+        Error::NotFound(sentence)
+    } else {
+        Error::Failed(sentence)
+    })
+}
+
+/// How the lab of this name is; without a name, how all are.
+///
+/// # Errors
+/// No lab of this name is up.
+pub fn status(lab: Option<&str>) -> Result<Vec<Seen>> {
+    let labs = match lab {
+        Some(name) => vec![one(Some(name))?],
+        None => place().all()?,
+    };
+    Ok(labs.iter().map(Seen::now).collect())
+}
+
+impl Seen {
+    fn now(lab: &Lab) -> Self {
+        Self { lab: lab.name.clone(), up: lab.alive(), record: lab.record().ok(), status: lab.status().ok() }
+    }
+}
+
+/// Ends the lab of this name, the only one, or all, and removes what dead ones left. `tell` hears of each.
+///
+/// # Errors
+/// No lab of this name is up, several are, or one cannot be ended.
+pub fn down(lab: Option<&str>, all: bool, mut tell: impl FnMut(Gone) -> io::Result<()>) -> Result<()> {
+    let (living, dead): (Vec<_>, Vec<_>) = place().all()?.into_iter().partition(Lab::alive);
+    let chosen = match lab {
+        Some(name) if dead.iter().any(|lab| lab.name == name) => Vec::new(),
+        Some(name) => vec![one(Some(name))?],
+        None if all || living.len() <= 1 => living,
+        None => return Err(which(&living)),
+    };
+    for lab in dead {
+        end(&lab).about(|| format!("what the dead lab {} left", lab.name))?;
+        tell(Gone::Left(lab.name))?;
+    }
+    for lab in chosen {
+        let last = Seen::now(&lab);
+        end(&lab).about(|| format!("the lab {}", lab.name))?;
+        tell(Gone::Down(Box::new(Seen { up: false, ..last })))?;
+    }
+    Ok(())
+}
+
+/// The lab of this name, or the only one, if it is alive.
+fn one(name: Option<&str>) -> Result<Lab> {
+    if let Some(name) = name {
+        let lab = place().lab(name);
+        if Lab::may_be_called(name) && lab.alive() {
+            return Ok(lab);
+        }
+        return Err(Error::NotFound(format!("no lab {name} is up: `byway lab status` names those that are")));
+    }
+    let mut living: Vec<Lab> = place().all()?.into_iter().filter(Lab::alive).collect();
+    match living.len() {
+        0 => Err(Error::NotFound("no lab is up: `byway lab up PLAN` makes one".to_owned())),
+        1 => Ok(living.remove(0)),
+        _ => Err(which(&living)),
+    }
+}
+
+fn which(living: &[Lab]) -> Error {
+    let names: Vec<_> = living.iter().map(|lab| lab.name.as_str()).collect();
+    Error::Usage(format!("several labs are up, say which: {}", names.join(", ")))
+}

@@ -1,0 +1,31 @@
+//! The lab in the field: experiments that are run and kept, networks of plans on this machine, and real programs as their
+//! transfers.
+//!
+//! [`byway_lab`] knows neither clock nor process, and [`byway_emulate`] no plan. Here both meet. A program that offers this
+//! to people brings arguments, words and exit codes; what happens meanwhile it is told by callbacks. Programs that run on
+//! hosts are the kernel's, iperf3, and byway itself, whose path is a parameter.
+//!
+//! * [`experiments`]: experiments and plans run, judged and written down; [`directories`]: where they are.
+//! * [`listing`]: what is claimed, and what came of it the last time.
+//! * [`scoreboard`], [`bench`] and [`fuzz`]: the lab's other questions.
+//! * [`network`]: what is to be built; [`labs`]: the labs on this machine, from `up` to `down`.
+//! * [`emulation`]: the transfers of a plan by real programs; [`fetching`]: the requests beside them.
+//! * [`harm`]: what requests wait for beside bulk transfers, emulated or simulated.
+
+pub mod bench;
+pub mod directories;
+pub mod emulation;
+pub mod error;
+pub mod experiments;
+pub mod fetching;
+pub mod fuzz;
+pub mod harm;
+pub mod labs;
+pub mod listing;
+pub mod network;
+pub mod scoreboard;
+
+mod date;
+mod store;
+
+pub use error::{Error, Result};

@@ -1,0 +1,156 @@
+//! Experiments, what is claimed, and what came of it the last time.
+
+use crate::directories::{Directories, expectation, tagged};
+use crate::error::{About as _, Result};
+use byway_lab::expect::{ClaimResult, Outcome, Verdict};
+use byway_lab::report::{self, Entry};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// How many claims hold, are missed for a reason that is known, and fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Experiments that were run or listed.
+    pub experiments: usize,
+    /// Claims that hold.
+    pub passed: usize,
+    /// Claims that are missed for a reason that is known.
+    pub known: usize,
+    /// Claims that are missed.
+    pub failed: usize,
+}
+
+impl Tally {
+    /// The tally of experiments that came to this.
+    #[must_use]
+    pub fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Self {
+        let mut tally = Self::default();
+        for outcome in outcomes {
+            tally.add(outcome);
+        }
+        tally
+    }
+
+    /// Counts one more.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.experiments += 1;
+        for claim in &outcome.claims {
+            match claim.verdict {
+                Verdict::Pass => self.passed += 1,
+                Verdict::KnownMiss => self.known += 1,
+                Verdict::Fail => self.failed += 1,
+                Verdict::Report | Verdict::NotRun => {}
+            }
+        }
+    }
+}
+
+/// Experiments with one of these tags (all, without a tag), and what came of them the last time.
+///
+/// # Errors
+/// Their directory cannot be read, or an expectation is none.
+pub fn entries(directories: &Directories, tags: &[String]) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for experiment in directories.experiments()? {
+        let expectation = expectation(&experiment)?;
+        if tagged(&expectation, tags) {
+            entries.push(Entry {
+                paper: expectation.paper.clone().unwrap_or_default(),
+                outcome: directories.last(&experiment),
+                not_run: expectation.not_run.clone(),
+                figures: directories.figures(&experiment.id),
+                experiment,
+            });
+        }
+    }
+    Ok(entries)
+}
+
+/// Writes one page of HTML with claims, figures and verdicts.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_page(entries: &[Entry], file: &Path) -> Result<()> {
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory).about(|| directory.display().to_string())?;
+    }
+    fs::write(file, report::html(entries)).about(|| file.display().to_string())
+}
+
+/// What came of an experiment, for programs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Told {
+    /// Its name.
+    pub id: String,
+    /// The worst of its claims: pass, known, fail, not-run.
+    pub verdict: &'static str,
+    /// Of the claim that decides: what was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+    /// Of the claim that decides: the bound.
+    pub bound: String,
+    /// Every claim.
+    pub claims: Vec<ToldClaim>,
+}
+
+/// What came of a claim.
+#[derive(Clone, Debug, Serialize)]
+pub struct ToldClaim {
+    /// Its name.
+    pub id: String,
+    /// pass, known, fail, report or not-run.
+    pub verdict: &'static str,
+    /// The median of what was measured, at the worst value of the axes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<f64>,
+    /// The bound.
+    pub bound: String,
+    /// What the paper says.
+    pub paper: String,
+    /// Why it is missed or not run, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+const fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::KnownMiss => "known",
+        Verdict::Fail => "fail",
+        Verdict::Report => "report",
+        Verdict::NotRun => "not-run",
+    }
+}
+
+impl ToldClaim {
+    fn of(claim: &ClaimResult) -> Self {
+        Self {
+            id: claim.id.clone(),
+            verdict: word(claim.verdict),
+            measured: claim.deciding().and_then(|measured| measured.median),
+            bound: report::bound(claim),
+            paper: claim.paper.clone().unwrap_or_default(),
+            reason: claim.known.clone().or_else(|| claim.note.clone()),
+        }
+    }
+}
+
+impl Told {
+    /// What is told of the experiment `id`: what came of it, or why it was not run.
+    #[must_use]
+    pub fn of(id: &str, outcome: Option<&Outcome>, not_run: Option<&str>) -> Self {
+        let all = outcome.iter().flat_map(|outcome| &outcome.claims);
+        let claims: Vec<ToldClaim> = all.map(ToldClaim::of).collect();
+        let verdict = word(outcome.map_or(Verdict::NotRun, |outcome| outcome.verdict));
+        let decides = claims.iter().find(|claim| claim.verdict == verdict);
+        let bound = decides.map(|claim| claim.bound.clone()).or_else(|| not_run.map(str::to_owned));
+        Self {
+            id: id.to_owned(),
+            verdict,
+            measured: decides.and_then(|claim| claim.measured),
+            bound: bound.unwrap_or_default(),
+            claims,
+        }
+    }
+}

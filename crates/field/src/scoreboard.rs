@@ -1,0 +1,168 @@
+//! Laws for the background against each other: cells that have no row yet are run, and rows are kept.
+
+use crate::date::today;
+use crate::error::{About as _, Error, Result};
+use crate::store::Store;
+use byway_lab::scoreboard::{self, Board, Cell, Form, Judged, Program, Row, Selection, heat};
+use rustix::time::{ClockId, clock_gettime};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time between two lines of progress.
+const PROGRESS: Duration = Duration::from_secs(5);
+/// So many digits of a program's hash tell it from any other.
+const DIGITS: usize = 16;
+
+/// What happens meanwhile.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// So many cells are wanted, and so many of them have a row.
+    Begins {
+        /// Cells.
+        cells: usize,
+        /// Of those, the ones with a row.
+        there: usize,
+    },
+    /// A cell has come to its end.
+    Row(Box<Row>),
+    /// It is this far.
+    Progress {
+        /// Cells that were run.
+        done: usize,
+        /// Cells that are to be run.
+        of: usize,
+        /// Seconds since it began.
+        seconds: f64,
+    },
+}
+
+/// The rows of all cells that are wanted.
+#[derive(Debug)]
+pub struct Filled {
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// The board that they make.
+    pub board: Board,
+    /// How many cells were run now.
+    pub ran: usize,
+    /// How long that took, in seconds.
+    pub seconds: f64,
+    /// Where rows are kept.
+    pub file: PathBuf,
+}
+
+/// Runs the cells of a selection that have no row in `directory` yet, and writes a table and a picture of all. Once `cancel` is set
+/// it ends soon.
+///
+/// # Errors
+/// A cell could not be run, or a row not be kept.
+pub fn fill(
+    selection: &Selection,
+    directory: &Path,
+    cancel: &AtomicBool,
+    mut tell: impl FnMut(News) + Send,
+) -> Result<Filled> {
+    let cells = selection.cells();
+    let program = Program { commit: commit(), program: own_hash()?, cpu };
+    let mut store = Store::open(directory, &program.program)?;
+    let wanted: Vec<Cell> = cells.iter().filter(|cell| !store.has(&cell.key())).cloned().collect();
+    tell(News::Begins { cells: cells.len(), there: cells.len() - wanted.len() });
+    let begun = Instant::now();
+    let taker = Mutex::new(Taker {
+        tell,
+        store: &mut store,
+        begun,
+        told: begun,
+        done: 0,
+        of: wanted.len(),
+        failed: None,
+    });
+    let ran = scoreboard::run(&wanted, &program, cancel, &|row| {
+        taker.lock().unwrap_or_else(PoisonError::into_inner).take(row);
+    });
+    let Taker { done, failed, .. } = taker.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = failed {
+        return Err(error).about(|| store.file().display().to_string());
+    }
+    ran?;
+    let rows = store.rows(&cells);
+    let board = Board::new(&selection.scenes(), &rows);
+    let laws: Vec<&str> = selection.laws().map(|law| law.name.as_str()).collect();
+    store.write_table(&rows)?;
+    store.write_picture(&heat::draw(&board, &laws, &below(selection, &program)))?;
+    Ok(Filled { rows, board, ran: done, seconds: begun.elapsed().as_secs_f64(), file: store.file() })
+}
+
+/// Whether a bound is missed for a reason that is known.
+#[must_use]
+pub fn is_known(judged: &Judged) -> bool {
+    judged.holds() && !judged.missed.is_empty()
+}
+
+/// What figures are of.
+#[must_use]
+pub fn seeds(selection: &Selection) -> String {
+    match selection.seeds {
+        1 => "seed 1".to_owned(),
+        seeds => format!("medians of seeds 1 to {seeds}"),
+    }
+}
+
+/// What stands below the picture.
+fn below(selection: &Selection, program: &Program) -> String {
+    let form = match selection.form {
+        Form::Quick => "quick form",
+        Form::Full => "full form",
+    };
+    format!("byway lab scoreboard, {form}, {}, {}, {}", seeds(selection), program.commit, today())
+}
+
+/// Takes rows from whoever ran their cells.
+struct Taker<'a, T> {
+    tell: T,
+    store: &'a mut Store,
+    begun: Instant,
+    told: Instant,
+    done: usize,
+    of: usize,
+    failed: Option<Error>,
+}
+
+impl<T: FnMut(News)> Taker<'_, T> {
+    fn take(&mut self, row: Row) {
+        self.done += 1;
+        (self.tell)(News::Row(Box::new(row.clone())));
+        if let Err(error) = self.store.add(row) {
+            self.failed.get_or_insert(error);
+        }
+        if self.told.elapsed() >= PROGRESS {
+            self.told = Instant::now();
+            let seconds = self.begun.elapsed().as_secs_f64();
+            (self.tell)(News::Progress { done: self.done, of: self.of, seconds });
+        }
+    }
+}
+
+/// Seconds of a processor that this thread has taken.
+fn cpu() -> f64 {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default().as_secs_f64()
+}
+
+/// The commit that is checked out where this was started, with a `+` if more was changed; the version where there is none.
+fn commit() -> String {
+    let asked = Command::new("git").args(["describe", "--always", "--exclude", "*", "--dirty=+"]).output();
+    match asked {
+        Ok(answer) if answer.status.success() => String::from_utf8_lossy(&answer.stdout).trim().to_owned(),
+        _ => format!("byway {}", env!("CARGO_PKG_VERSION")),
+    }
+}
+
+/// What tells this program from any other.
+fn own_hash() -> Result<String> {
+    let own =
+        std::env::current_exe().and_then(std::fs::read).about(|| "the program itself cannot be read")?;
+    Ok(blake3::hash(&own).to_hex().chars().take(DIGITS).collect())
+}
