@@ -3,7 +3,6 @@
 use super::reach::{self, Direct};
 use super::show::Show;
 use super::toggle::Toggle;
-use crate::address::Endpoint;
 use crate::args::Global;
 use crate::args::verbs::Recv;
 use crate::exit::{Exit, Failure};

@@ -1,6 +1,7 @@
 //! A plan's transfers, requests and cross traffic as nodes of a world.
 
 use super::RunError;
+use super::carriers::{Behind, Ends, Session, Tcp};
 use super::gateways::{self, Draft, Pair};
 use super::layout::{DIRECT, Layout, Placed};
 use super::relays::Relays;
@@ -12,12 +13,11 @@ use crate::setup::{Carrier, Cross, Gateways, Requests, SessionOptions, Setup, Tc
 use byway_engine::Config;
 use byway_engine::config::{AckWay, Pnack, Tau};
 use byway_sim::tcp::web::Clients;
-use byway_sim::tcp::{self as sim, Cbr, Flow, FlowId, Host, Serve, Subflow, newreno};
+use byway_sim::tcp::{self as sim, Cbr, Flow, Host, Serve, Subflow, newreno};
 use byway_sim::topology::Direction;
 use byway_sim::{Handle, Random, World};
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant, Local};
-use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
 
 /// Ports, for who reads a trace.
@@ -47,19 +47,6 @@ pub(super) struct Moving {
     /// The links of each way, there.
     pub(super) ways: Vec<Vec<Direction>>,
     pub(super) ends: Ends,
-}
-
-/// The hosts of a transfer.
-#[derive(Clone, Debug)]
-pub(super) enum Ends {
-    /// byway's session; and which way it is by where its packets go first.
-    Session { sender: Handle<Sender>, receiver: Handle<Receiver>, firsts: BTreeMap<SocketAddr, usize> },
-    /// TCP, with segments of so many bytes.
-    Tcp { sender: Handle<Host>, receiver: Handle<Host>, flow: FlowId, mss: u32 },
-    /// TCP to relays, and on from there.
-    Relayed(Hops),
-    /// TCP through a pair of gateways: the pair's number, and where the sender is.
-    Behind { sender: Handle<Host>, receiver: Handle<Host>, flow: FlowId, pair: usize, from: IpAddr },
 }
 
 /// Requests in a world.
@@ -201,7 +188,7 @@ impl Stage<'_, '_> {
         let sender = Sender::new(&manner, task, &mut self.random("sender", &transfer.name));
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
-        Ok((Ends::Session { sender, receiver, firsts }, ways))
+        Ok((Ends::Session(Session { sender, receiver, firsts }), ways))
     }
 
     fn tcp(
@@ -233,7 +220,7 @@ impl Stage<'_, '_> {
         let flow = sender.open(flow);
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &locals);
-        Ok((Ends::Tcp { sender, receiver, flow, mss: options.mss }, ways))
+        Ok((Ends::Tcp(Tcp { sender, receiver, flow, mss: options.mss }), ways))
     }
 
     fn behind(
@@ -278,7 +265,7 @@ impl Stage<'_, '_> {
         let flow = sender.open(flow);
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
-        Ok((Ends::Behind { sender, receiver, flow, pair, from: here.ip() }, ways))
+        Ok((Ends::Behind(Behind { sender, receiver, flow, pair, from: here.ip() }), ways))
     }
 
     fn relayed(

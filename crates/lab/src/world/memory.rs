@@ -1,6 +1,7 @@
 //! What a world may need, before it runs.
 
-use super::actors::{Actors, Ends};
+use super::actors::Actors;
+use super::carriers::Ends;
 use super::layout::Layout;
 use super::{RunError, network, watch};
 use crate::setup::{Carrier, Setup};
@@ -51,10 +52,10 @@ pub(super) fn estimate(setup: &Setup, graph: &Graph, actors: &Actors, layout: &L
     let hosts = actors.transfers.iter().map(|moving| {
         let ways = moving.ways.len() as u64;
         let host = match moving.ends {
-            Ends::Session { .. } => SESSION + ways * CONNECTION,
-            Ends::Tcp { .. } => ways * CONNECTION,
+            Ends::Session(_) => SESSION + ways * CONNECTION,
+            Ends::Tcp(_) => ways * CONNECTION,
             Ends::Relayed(_) => 3 * ways * CONNECTION,
-            Ends::Behind { .. } => 2 * SESSION + ways * CONNECTION,
+            Ends::Behind(_) => 2 * SESSION + ways * CONNECTION,
         };
         host + samples * (TRANSFER_SAMPLE + ways * WAY_SAMPLE)
     });

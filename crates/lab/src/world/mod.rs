@@ -7,6 +7,7 @@
 //! * `memory`: what a world may need, before it runs; `flow`: what could be pushed through relays at best.
 
 mod actors;
+mod carriers;
 mod flow;
 mod gateways;
 mod layout;

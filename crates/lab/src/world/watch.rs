@@ -1,20 +1,19 @@
 //! What is noted of a world while it runs, and what is told of it in the end.
 
 use super::RunError;
-use super::actors::{Actors, Crossing, Ends, Moving};
+use super::actors::{Actors, Crossing, Moving};
+use super::carriers::{Glance, Look, Seen};
 use super::gateways::Pair;
 use super::layout::Layout;
 use crate::record::{
     CrossRecord, GatewayRecord, LinkRecord, PathRecord, Record, RequestRecord, RequestsRecord, TransferRecord,
 };
 use crate::setup::{Cross, Setup};
-use byway_engine::connection::path::State;
 use byway_gateway::reorder::BOUNDS_MS;
 use byway_sim::pipe::OVERHEAD_IPV4;
-use byway_sim::tcp::SubflowState;
 use byway_sim::topology::{Built, Direction, Graph};
 use byway_sim::{LinkId, World};
-use byway_wire::{Duration, Instant, PathId};
+use byway_wire::{Instant, PathId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Links that are noted whatever they are; of more, only the slowest of each way.
@@ -92,14 +91,6 @@ struct Tally {
     /// Bytes acknowledged, with headers where the path counts them.
     bytes: u64,
     lost: u64,
-}
-
-/// A way at a sample.
-#[derive(Clone, Copy, Debug, Default)]
-struct Glance {
-    window: f64,
-    rtt: Duration,
-    choked: bool,
 }
 
 impl Watch {
@@ -226,94 +217,22 @@ fn gateways(world: &World, actors: &Actors) -> Vec<GatewayRecord> {
 
 impl Notes {
     fn sample(&mut self, world: &World, actors: &Actors, moving: &Moving) {
+        let Look { received, paths, together } = moving.ends.carrier().look(world, &actors.gateways);
+        self.record.received.push(received);
         let mut glances = vec![Glance::default(); moving.ways.len()];
         // Bytes acknowledged on each way since the last sample.
         let mut fresh = vec![0; moving.ways.len()];
-        match &moving.ends {
-            Ends::Session { sender, receiver, firsts } => {
-                let sender = &world[*sender];
-                self.record.received.push(world[*receiver].received);
-                let (paths, over) = sender.paths();
-                for path in paths {
-                    let Some(way) = firsts.get(&path.route.remote).copied() else { continue };
-                    let tally = Tally { way, bytes: path.totals.acked_bytes, lost: path.totals.lost };
-                    self.tally(path.id, tally, path.state != State::Probing, &mut fresh);
-                    if let Some(glance) = glances.get_mut(way)
-                        && !over
-                        && matches!(path.state, State::Active | State::Choked)
-                    {
-                        glance.window += path.window as f64 / path.datagram.max(1) as f64;
-                        glance.rtt = path.srtt;
-                        glance.choked = path.state == State::Choked;
-                    }
-                }
-                // A path counts its packets whole. What is new in them is shared among the paths by that.
-                let new = sender.acked - self.acked;
-                self.acked = sender.acked;
-                share(new, &mut fresh);
+        for seen in paths {
+            if let (Some(glance), Some(now)) = (glances.get_mut(seen.way), seen.glance) {
+                *glance = Glance { window: glance.window + now.window, ..now };
             }
-            Ends::Tcp { sender, receiver, flow, mss } => {
-                let host = &world[*sender];
-                let received = host.tag(*flow).and_then(|tag| world[*receiver].received(tag));
-                let report = host.report(*flow).unwrap_or_default();
-                // What went out twice, over two subflows, is one thing to the application.
-                let bytes = received.map_or(0, |received| received.bytes).min(report.written);
-                self.record.received.push(bytes);
-                let subflows = report.subflows;
-                for (number, path) in subflows.into_iter().enumerate() {
-                    let usable = matches!(path.state, SubflowState::Active | SubflowState::Choked);
-                    let tally = Tally { way: path.place, bytes: path.acked, lost: path.losses };
-                    self.tally(PathId(number as u32), tally, usable, &mut fresh);
-                    if let Some(glance) = glances.get_mut(path.place)
-                        && usable
-                    {
-                        glance.window += path.window as f64 / f64::from(*mss);
-                        glance.rtt = path.srtt;
-                        glance.choked = path.state == SubflowState::Choked;
-                    }
-                }
-            }
-            Ends::Behind { sender, receiver, flow, pair, from } => {
-                let host = &world[*sender];
-                let received = host.tag(*flow).and_then(|tag| world[*receiver].received(tag));
-                let bytes = received.map_or(0, |received| received.bytes);
-                self.record.received.push(bytes);
-                if let Some(pair) = actors.gateways.get(*pair) {
-                    for path in pair.paths(world, *from) {
-                        let Some(way) = pair.firsts.get(&path.route.remote).copied() else { continue };
-                        let tally = Tally { way, bytes: path.totals.acked_bytes, lost: path.totals.lost };
-                        self.tally(path.id, tally, path.state != State::Probing, &mut fresh);
-                        if let Some(glance) = glances.get_mut(way)
-                            && matches!(path.state, State::Active | State::Choked)
-                        {
-                            glance.window += path.window as f64 / path.datagram.max(1) as f64;
-                            glance.rtt = path.srtt;
-                            glance.choked = path.state == State::Choked;
-                        }
-                    }
-                }
-                // Its share of what the paths carry for all.
-                let new = bytes.saturating_sub(self.acked);
-                self.acked = bytes;
-                share(new, &mut fresh);
-            }
-            Ends::Relayed(hops) => {
-                let arrived = hops.arrived(world);
-                self.record.received.push(arrived.iter().sum());
-                for (way, (flow, bytes)) in hops.flows.iter().zip(arrived).enumerate() {
-                    let report = world[hops.sender].report(*flow).unwrap_or_default();
-                    let Some(path) = report.subflows.first() else { continue };
-                    let usable = path.state == SubflowState::Active;
-                    let tally = Tally { way, bytes, lost: path.losses };
-                    self.tally(PathId(way as u32), tally, usable, &mut fresh);
-                    if let Some(glance) = glances.get_mut(way)
-                        && usable
-                    {
-                        glance.window = path.window as f64 / f64::from(hops.mss);
-                        glance.rtt = path.srtt;
-                    }
-                }
-            }
+            self.tally(&seen, &mut fresh);
+        }
+        if let Some(together) = together {
+            // A path counts its packets whole. What is new in them is shared among the paths by that.
+            let new = together.saturating_sub(self.acked);
+            self.acked = together;
+            share(new, &mut fresh);
         }
         let mut lost = vec![0; moving.ways.len()];
         for tally in self.paths.values() {
@@ -335,11 +254,12 @@ impl Notes {
     }
 
     /// Takes note of a path.
-    fn tally(&mut self, path: PathId, tally: Tally, usable: bool, fresh: &mut [u64]) {
-        let before = self.paths.insert(path, tally).unwrap_or_default();
-        if let (Some(course), Some(fresh)) = (self.ways.get_mut(tally.way), fresh.get_mut(tally.way)) {
-            course.usable |= usable;
-            *fresh += tally.bytes.saturating_sub(before.bytes);
+    fn tally(&mut self, seen: &Seen, fresh: &mut [u64]) {
+        let tally = Tally { way: seen.way, bytes: seen.bytes, lost: seen.lost };
+        let before = self.paths.insert(seen.path, tally).unwrap_or_default();
+        if let (Some(course), Some(fresh)) = (self.ways.get_mut(seen.way), fresh.get_mut(seen.way)) {
+            course.usable |= seen.usable;
+            *fresh += seen.bytes.saturating_sub(before.bytes);
         }
     }
 
@@ -347,20 +267,7 @@ impl Notes {
         let mut record = self.record;
         record.opened = self.ways.iter().filter(|way| way.usable).count() as u64;
         record.lost = Some(self.paths.values().map(|path| path.lost).sum());
-        match &moving.ends {
-            Ends::Session { sender, receiver, .. } => {
-                let host = &world[*sender];
-                record.finished = host.finished.map(Instant::as_secs_f64);
-                record.failed = host.failed.clone();
-                record.reorder = world[*receiver].reorder;
-            }
-            Ends::Tcp { sender, flow, .. } | Ends::Behind { sender, flow, .. } => {
-                let report = world[*sender].report(*flow);
-                record.finished = report.and_then(|report| report.finished).map(Instant::as_secs_f64);
-            }
-            // It has a rate, and no end.
-            Ends::Relayed(_) => {}
-        }
+        moving.ends.carrier().finish(world, &mut record);
         record
     }
 }
