@@ -5,8 +5,6 @@
 
 pub mod address;
 pub mod args;
-#[cfg(feature = "lab")]
-pub mod demo;
 pub mod exit;
 #[cfg(feature = "gateway")]
 pub mod gateway;

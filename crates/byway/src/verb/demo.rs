@@ -2,13 +2,13 @@
 
 use super::show::Show;
 use crate::args::verbs::Demo;
-use crate::demo::lines::{DEFAULT_BYTES, Line, lines};
-use crate::demo::{Network, transfer};
 use crate::exit::{Exit, Failure};
 use crate::output::{Align, DemoPath, Event, Outcome, Output, Table};
 use crate::signals::{Hangup, Signals};
 use crate::units::{Bytes, Rate, Span};
 use anyhow::{Context as _, Result};
+use byway_field::demo::lines::{DEFAULT_BYTES, Line, lines};
+use byway_field::demo::{Network, transfer};
 use byway_files::{Totals, compare, generate};
 use byway_transfer::{News, Sent};
 use std::path::{Path, PathBuf};
@@ -31,8 +31,10 @@ pub(super) fn run(arguments: &Demo, output: &mut Output) -> Result<Exit> {
         let mut show = Show::new(output);
         let sent = transfer(&network, &source, &sink, detours, |news| {
             show.news(named(news, &network), output);
-            signals.stop()
+            signals.stop().is_none()
         })?;
+        let stopped = || Failure::new(signals.stop().unwrap_or(Exit::Interrupted), "the demo was stopped");
+        let sent = sent.ok_or_else(stopped)?;
         let arrived = source.file_name().map_or_else(|| sink.clone(), |name| sink.join(name));
         let same = compare(&source, &arrived).context("cannot compare what arrived")?.is_empty();
         anyhow::Ok((sent, same))

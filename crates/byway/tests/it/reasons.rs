@@ -1,8 +1,8 @@
 //! What a person is told whenever a transfer is not as fast as it could be, or does not come about; and what would be sent.
 
 use crate::common::{Ended, Place, Running};
-use byway::demo::lines::Line;
-use byway::demo::network;
+use byway_field::demo::lines::Line;
+use byway_field::demo::network;
 use byway_transfer::ticket::Ticket;
 use byway_wire::relay::Word;
 use serde_json::Value;

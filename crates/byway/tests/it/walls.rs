@@ -28,7 +28,19 @@ const FLOORS: [(&str, &[&str]); 14] = [
     ("byway-emulate", &["byway-wire", "byway-net", "byway-sim"]),
     (
         "byway-field",
-        &["byway-wire", "byway-control", "byway-sim", "byway-gateway", "byway-lab", "byway-emulate"],
+        &[
+            "byway-wire",
+            "byway-control",
+            "byway-relay",
+            "byway-net",
+            "byway-sim",
+            "byway-engine",
+            "byway-files",
+            "byway-gateway",
+            "byway-transfer",
+            "byway-lab",
+            "byway-emulate",
+        ],
     ),
     ("byway-rivals", &["byway-wire", "byway-control", "byway-relay", "byway-net", "byway-engine"]),
     (

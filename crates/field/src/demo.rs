@@ -4,29 +4,55 @@
 pub mod lines;
 pub mod network;
 
-use crate::exit::{Exit, Failure};
-use anyhow::{Context as _, Result};
 use byway_control::Class;
 use byway_engine::Config;
 use byway_files::Modes;
-use byway_net::Socket;
+use byway_net::{BindError, EntropyError, Socket};
 use byway_transfer::identity::Identity;
 use byway_transfer::secret::Secret;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{
     Destination, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent, TicketOwner,
+    TransferError,
 };
 use byway_wire::Duration;
-use byway_wire::relay::Word;
+use byway_wire::relay::{Word, WordError};
 use lines::Line;
 use network::RelayLine;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use thiserror::Error;
 
 /// Time between two looks at progress.
 const TICK: Duration = Duration::from_millis(100);
 /// How long a receiver may take to say goodbye after its sender was told that all is well.
 const GOODBYE: Duration = Duration::from_secs(5);
+
+/// Why a demo could not go on.
+#[derive(Debug, Error)]
+pub enum DemoError {
+    /// The system gives no socket.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The system gives no thread.
+    #[error(transparent)]
+    Thread(#[from] io::Error),
+    /// A relay cannot be named.
+    #[error(transparent)]
+    Word(#[from] WordError),
+    /// Sender or receiver could not be started, or could not go on.
+    #[error(transparent)]
+    Start(#[from] byway_transfer::Error),
+    /// The transfer did not come to its end.
+    #[error("the transfer failed: {0}")]
+    Transfer(TransferError),
+}
+
+type Result<T> = std::result::Result<T, DemoError>;
 
 /// The lines of a demo that are the same for all its rounds.
 pub struct Network {
@@ -58,17 +84,17 @@ impl Network {
 }
 
 /// Sends what is at `source` to a new receiver that writes to `sink`, over the direct line only or over all. `watch` sees what
-/// happens, and says whether to go on.
+/// happens, and says whether to go on. `None`: it was told to stop.
 ///
 /// # Errors
-/// What a transfer can fail with; being told to stop.
+/// What a transfer can fail with.
 pub fn transfer(
     network: &Network,
     source: &Path,
     sink: &Path,
     detours: bool,
-    mut watch: impl FnMut(News) -> Option<Exit>,
-) -> Result<Sent> {
+    mut watch: impl FnMut(News) -> bool,
+) -> Result<Option<Sent>> {
     let (sender, receiver) = (Identity::generate()?, Identity::generate()?);
     let permission = Secret::new(byway_net::seed()?);
     let socket = Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?;
@@ -102,24 +128,21 @@ pub fn transfer(
         follow: None,
         config: Config::default(),
     })?;
-    let mut stop = None;
+    let mut goes_on = true;
     while !sending.is_over() {
         while let Some(news) = sending.next(TICK) {
-            stop = stop.or_else(|| watch(news));
+            goes_on = goes_on && watch(news);
         }
         while receiving.next(Duration::ZERO).is_some() {}
-        if stop.is_some() {
+        if !goes_on {
             sending.cancel();
         }
     }
-    let sent = sending.join()?;
-    if let Some(exit) = stop {
-        return Err(Failure::new(exit, "the demo was stopped").into());
+    let mut sent = sending.join()?;
+    if !goes_on {
+        return Ok(None);
     }
-    sent.outcome
-        .as_ref()
-        .map_err(|failure| anyhow::Error::msg(failure.to_string()))
-        .context("the transfer failed")?;
+    std::mem::replace(&mut sent.outcome, Ok(())).map_err(DemoError::Transfer)?;
     // The receiver hears the goodbye, or has everything and may go without.
     let ticks = GOODBYE.as_millis() / TICK.as_millis();
     for _ in 0..ticks {
@@ -130,5 +153,5 @@ pub fn transfer(
     }
     receiving.cancel();
     receiving.join()?;
-    Ok(sent)
+    Ok(Some(sent))
 }

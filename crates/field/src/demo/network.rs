@@ -6,8 +6,8 @@
 //! sender ──> shaper ──> relay ──> the same shaper ──> receiver  via a relay, which both know by the shaper's address
 //! ```
 
+use super::Result;
 use super::lines::Line;
-use anyhow::{Context, Result};
 use byway_net::{Clock, Flow, Handle, Owner, Socket};
 use byway_relay::{Config, Network as Allowed, Policy, Relay};
 use byway_sim::{Shaper, ShaperConfig};
@@ -49,19 +49,25 @@ pub struct RelayLine {
 }
 
 /// Lays a line before the receiver at `server`.
+///
+/// # Errors
+/// The system gives no sockets or threads.
 pub fn direct(line: &Line, server: SocketAddr) -> Result<DirectLine> {
     let (front, shaper) = shape(line, 1, server)?;
     Ok(DirectLine { front, _shaper: shaper })
 }
 
 /// Sets a relay up behind a line.
+///
+/// # Errors
+/// The system gives no sockets, threads or randomness.
 pub fn relayed(line: &Line, id: u32) -> Result<RelayLine> {
     let clock = Clock::new();
     let key = byway_net::seed::<32>()?;
     let unix = byway_net::unix_seconds();
     let mut config = Config::new(key, unix * 1_000);
-    let loopback = Allowed::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8).context("127.0.0.0/8")?;
-    config.policy = Policy::public().allow(loopback);
+    let loopback = Allowed::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8);
+    config.policy = loopback.into_iter().fold(Policy::public(), Policy::allow);
     let relay = Relay::new(&config, clock.now());
     let socket = loopback_socket()?;
     let (front, shaper) = shape(line, 2, socket.address())?;
@@ -80,8 +86,10 @@ pub fn relayed(line: &Line, id: u32) -> Result<RelayLine> {
 fn shape(line: &Line, pipes: u32, server: SocketAddr) -> Result<(SocketAddr, Handle<Nobody<Shaper>>)> {
     let mut config = ShaperConfig::new(server, line.pipe(pipes), line.pipe(pipes));
     config.idle = Duration::from_secs(2);
-    let sockets: Vec<Socket> = (0..=CLIENTS).map(|_| loopback_socket()).collect::<Result<_>>()?;
-    let front = sockets.first().context("no socket")?.address();
+    let first = loopback_socket()?;
+    let front = first.address();
+    let others = (0..CLIENTS).map(|_| loopback_socket());
+    let sockets: Vec<Socket> = std::iter::once(Ok(first)).chain(others).collect::<Result<_>>()?;
     let shaper = byway_net::spawn("line", Shaper::new(config), Nobody(PhantomData), sockets, Clock::new())?;
     Ok((front, shaper))
 }
