@@ -13,57 +13,42 @@
 //! | [`papers`] | Harp and HIR as published |
 //! | [`newreno`] | NewReno |
 //! | [`bmc`], [`wang`] | a controller of weights, and one of rates |
-//! | [`lia`], [`olia`], [`balia`], [`wvegas`] | coupled controllers of others, to compare with |
-//! | [`bbr`], [`cubic`], [`ledbat`], [`ledbat_pp`], [`nice`], [`tcp_lp`] | single-path ones of others, likewise; [`hystart`], [`hystart_linux`] |
+//! | [`rivals`] | controllers of others, to compare with |
 //! | [`catalogue`] | the controllers by name, with their options, and by class |
 #![no_std]
 
 extern crate alloc;
 
 pub mod background;
-pub mod balia;
-pub mod bbr;
 pub mod bmc;
 pub mod bundle;
 pub mod catalogue;
 pub mod contract;
-pub mod cubic;
 mod curve;
 pub mod detector;
-pub mod hystart;
-pub mod hystart_linux;
-pub mod ledbat;
-pub mod ledbat_pp;
-pub mod lia;
 pub mod mpath;
 pub mod newreno;
-pub mod nice;
-pub mod olia;
 pub mod papers;
 pub mod random;
-pub mod tcp_lp;
+pub mod rivals;
 pub mod wang;
-pub mod wvegas;
 
 pub use background::Background;
-pub use balia::Balia;
-pub use bbr::Bbr;
 pub use bmc::Bmc;
 pub use bundle::{Coupled, Each, Paths, Single};
 pub use catalogue::{Choice, ChoiceError, Class, NAMES, Sender, by_name, controller};
 pub use contract::{
     Acked, Allowance, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, Wants,
 };
-pub use cubic::Cubic;
 pub use curve::Shape;
-pub use ledbat::Ledbat;
-pub use ledbat_pp::LedbatPp;
-pub use lia::Lia;
 pub use mpath::MPath;
 pub use newreno::NewReno;
-pub use nice::Nice;
-pub use olia::Olia;
 pub use papers::harp::Harp;
-pub use tcp_lp::TcpLp;
+pub use rivals::bbr::Bbr;
+pub use rivals::cubic::Cubic;
+pub use rivals::ledbat::Ledbat;
+pub use rivals::ledbat_pp::LedbatPp;
+pub use rivals::lia::Lia;
+pub use rivals::nice::Nice;
+pub use rivals::tcp_lp::TcpLp;
 pub use wang::Wang;
-pub use wvegas::WVegas;

@@ -36,17 +36,6 @@ pub trait Law: Debug + Send {
     /// Packets by which the window of `path` grows for `packets` acknowledged otherwise.
     fn increase(&self, paths: &Paths<Member<Self::Memory>>, path: PathId, packets: f64) -> f64;
 
-    /// What a loss on `path` leaves of its window.
-    fn decrease(&self, paths: &Paths<Member<Self::Memory>>, path: PathId) -> Decrease {
-        let _ = (paths, path);
-        Decrease::HALF
-    }
-
-    /// A loss event has begun on `path`, and its window has been decreased.
-    fn lost(&mut self, paths: &mut Paths<Member<Self::Memory>>, path: PathId) {
-        let _ = (paths, path);
-    }
-
     /// The pacing rate of `path` in bytes per second; `None`: it is paced by window and RTT.
     fn rate(&self, paths: &Paths<Member<Self::Memory>>, path: PathId) -> Option<u64> {
         let _ = (paths, path);
@@ -160,9 +149,8 @@ impl<L: Law> Controller for Coupled<L> {
     }
 
     fn on_congested(&mut self, path: PathId, congested: &Congested) {
-        let decrease = self.law.decrease(&self.paths, path);
-        if self.paths.get_mut(path).is_some_and(|member| member.window.on_congested(congested, decrease)) {
-            self.law.lost(&mut self.paths, path);
+        if let Some(member) = self.paths.get_mut(path) {
+            member.window.on_congested(congested, Decrease::HALF);
         }
     }
 

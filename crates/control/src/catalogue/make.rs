@@ -5,10 +5,8 @@ use super::knobs::Knobs;
 use crate::bundle::{Coupled, Each, Law};
 use crate::mpath::{self, Growth, MPath};
 use crate::papers::harp::{self, Coupling, DelayRule, Harp};
-use crate::{Controller, Opened, Single};
-use crate::{
-    background, balia, bbr, bmc, cubic, ledbat, ledbat_pp, lia, newreno, nice, olia, tcp_lp, wang, wvegas,
-};
+use crate::rivals::{bbr, cubic, ledbat, ledbat_pp, lia, nice, tcp_lp};
+use crate::{Controller, Opened, Single, background, bmc, newreno, wang};
 use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
 use alloc::format;
@@ -36,9 +34,6 @@ pub(super) fn make(
             each("newreno", move |opened| newreno::NewReno::with_options(opened, options))
         }
         "lia" => coupled("lia", lia::Lia, knobs, sender),
-        "olia" => coupled("olia", olia::Olia, knobs, sender),
-        "balia" => coupled("balia", balia::Balia, knobs, sender),
-        "wvegas" => coupled("wvegas", wvegas::WVegas, knobs, sender),
         "wang" => coupled("wang", wang::Wang::new(seed), knobs, sender),
         "bbr" => {
             let (initial, _) = start(knobs, sender, (cubic::Options::BYWAY.initial, 0.0));

@@ -51,7 +51,6 @@ impl Class {
 /// Every name that [`controller`] knows, with a line for the person who chooses.
 pub const NAMES: &[(&str, &str)] = &[
     ("background", "fills what is idle, makes way for others, shares with its own (the class `background`)"),
-    ("balia", "balanced linked adaptation: between LIA and OLIA"),
     ("bbr", "BBR, version 1, on every path: paces by the largest delivery rate"),
     ("bmc", "weighted TCPs, together as one: weight moves to where it yields most"),
     ("bmc-literal", "BMC as published"),
@@ -68,10 +67,8 @@ pub const NAMES: &[(&str, &str)] = &[
     ("mpath-literal", "mPath as published"),
     ("newreno", "NewReno on every path, uncoupled: n paths act as n TCP flows"),
     ("nice", "TCP Nice on every path: yields at a tenth of the queue, below one packet too"),
-    ("olia", "opportunistic linked increases: LIA that leaves paths with more loss"),
     ("tcp-lp", "TCP-LP on every path: yields at 15 % of the queue"),
     ("wang", "a TCP per path, and rates that move to where there is room"),
-    ("wvegas", "weighted Vegas: load moves to where packets wait least"),
 ];
 
 /// Who is to be governed: hosts differ in how large a window they begin with.

@@ -1,9 +1,10 @@
 //! The single-path baselines, each rule by hand with the numbers of its source.
 
 use byway_control::random::Random;
+use byway_control::rivals::{cubic, nice, tcp_lp};
 use byway_control::{
     Acked, Congested, Cubic, Delay, Ledbat, LedbatPp, NewReno, Nice, Opened, Sent, Single, TcpLp, Trigger,
-    Undo, cubic, nice, tcp_lp,
+    Undo,
 };
 use byway_wire::{Duration, Instant};
 

@@ -6,7 +6,7 @@ use byway_control::bmc::{Bmc, Options};
 use byway_control::mpath::{self, Growth, MPath};
 use byway_control::papers::harp::{self, Coupling, DelayRule, Harp};
 use byway_control::random::Random;
-use byway_control::{Balia, Class, Controller, Coupled, Delay, Lia, Olia, ProbeResult, Trigger, by_name};
+use byway_control::{Class, Controller, Coupled, Delay, Lia, ProbeResult, Trigger, by_name};
 use byway_wire::{Duration, Instant, PathId};
 
 const FOREVER: (u64, u64) = (0, u64::MAX / 2_000_000);
@@ -251,23 +251,6 @@ fn o10_lia_shares_by_loss_and_takes_as_much_as_one_tcp_on_the_best() {
     // sqrt(2/p) = 44.7 is of a fluid that loses without pause; a sawtooth has sqrt(1.5/p) = 38.7.
     let tcp = means(&mut Coupled::new("", Lia), &[1e-3], Loss::Regular)[0];
     near(tcp, 38.7, 0.03, "a sawtooth");
-}
-
-#[test]
-fn o10_olia_leaves_the_worse_path_and_balia_stands_between() {
-    let share = |windows: Vec<f64>| windows[1] / (windows[0] + windows[1]);
-    for rates in [[1e-3, 2e-3], [1e-3, 4e-3]] {
-        let lia = share(means(&mut Coupled::new("", Lia), &rates, Loss::Regular));
-        let olia = share(means(&mut Coupled::new("", Olia), &rates, Loss::Regular));
-        let balia = share(means(&mut Coupled::new("", Balia), &rates, Loss::Regular));
-        // Two packets on the worse path are the smallest window there is.
-        assert!(olia < 0.1, "{rates:?}: {olia}");
-        assert!(olia < balia && balia < lia, "{rates:?}: {olia} {balia} {lia}");
-    }
-    // "All on the best path" is missed under loss by chance: .27 of the windows stay on a path with twice the loss. Distances between
-    // losses are then so scattered that the worse path often looks the better one, and alpha feeds it; without alpha it is .12.
-    let chance = share(means(&mut Coupled::new("", Olia), &[1e-3, 2e-3], Loss::Chance(1)));
-    assert!((0.2..0.3).contains(&chance), "{chance}");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 use crate::common::{Ping, address};
 use crate::tcp_common::{MS, at};
-use byway_control::{Controller, Each, Opened, by_name, cubic};
+use byway_control::rivals::cubic;
+use byway_control::{Controller, Each, Opened, by_name};
 use byway_sim::pipe::OVERHEAD_IPV4;
 use byway_sim::queue::{CodelConfig, RedConfig};
 use byway_sim::tcp::{Cbr, Flow, Host, Options, Serve, Subflow, SubflowReport};
@@ -534,16 +535,10 @@ fn o20_two_machines_do_the_same_in_every_build_and_on_every_machine() {
 
 #[test]
 fn o20_two_tcp_hosts_do_the_same_in_every_build_and_on_every_machine() {
-    // They change with what hosts and controllers do. CUBIC works with roots and cubes, wVegas with ratios of times, LEDBAT
-    // with delays.
-    let names = ["newreno", "cubic", "wvegas", "ledbat"];
+    // They change with what hosts and controllers do. CUBIC works with roots and cubes, LEDBAT with delays.
+    let names = ["newreno", "cubic", "ledbat"];
     let found = names.map(|name| tcp_pair(name).trace());
-    let expected = [
-        9_666_955_973_309_057_328,
-        5_491_186_269_820_474_803,
-        3_872_655_374_137_734_113,
-        13_026_327_692_999_311_569,
-    ];
+    let expected = [9_666_955_973_309_057_328, 5_491_186_269_820_474_803, 13_026_327_692_999_311_569];
     assert_eq!(found, expected);
 }
 
@@ -697,9 +692,7 @@ fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {
-    for name in ["lia", "olia", "balia"] {
-        assert!(compare_scaled(name, true, &|_| named(name)) <= 1, "{name}");
-    }
+    assert!(compare_scaled("lia", true, &|_| named("lia")) <= 1);
 }
 
 /// CUBIC grows by the clock: C, in packets per second cubed, has to be scaled as well. (BMC's periods are bounded in

@@ -291,10 +291,7 @@ fn controllers_fill_two_paths() {
         ("cubic", 14.0),
         ("bbr", 14.0),
         ("lia", 14.0),
-        ("olia", 14.0),
-        ("balia", 14.0),
         ("bmc", 14.0),
-        ("wvegas", 12.5),
         ("ledbat", 14.0),
         ("tcp-lp", 12.0),
     ];

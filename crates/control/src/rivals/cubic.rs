@@ -2,10 +2,10 @@
 //!
 //! Source: the last draft of the RFC (draft-ietf-tcpm-rfc8312bis), read in full; its sections are numbered as the RFC's.
 
+use super::hystart::{self, HyStart};
+use super::hystart_linux;
 use crate::bundle::{Decrease, Phase, Single, Window};
 use crate::curve::{Curve, Shape};
-use crate::hystart::{self, HyStart};
-use crate::hystart_linux;
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
 use byway_wire::Instant;
 

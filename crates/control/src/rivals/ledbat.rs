@@ -1,6 +1,6 @@
 //! LEDBAT: steers the queue to a target, from one-way delays. RFC 6817, without changes: the known faults are there too.
 //! A queue that stands as long as the history reaches becomes the base, and a latecomer takes the queue of those before it
-//! for the empty path (shown in the tests; [`ledbat_pp`](crate::ledbat_pp) is the answer to both).
+//! for the empty path (shown in the tests; [`ledbat_pp`](super::ledbat_pp) is the answer to both).
 //!
 //! Source: RFC 6817, 2.4.2 (the pseudocode) and 2.5 (the parameters), read as other implementations quote them; the RFC
 //! itself could be found in part only.

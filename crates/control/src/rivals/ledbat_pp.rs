@@ -5,7 +5,7 @@
 //! of it (a Linux module by version 01, and freenet's) quote, and from knowledge of it.
 
 use crate::bundle::{Decrease, Phase, Single, Window};
-use crate::ledbat::Delays;
+use super::ledbat::Delays;
 use crate::{Acked, Allowance, Congested, Opened, Undo};
 use byway_wire::{Duration, Instant};
 

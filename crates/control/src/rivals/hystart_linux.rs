@@ -1,7 +1,7 @@
 //! HyStart: leaves slow start before the queue is full, when the ACKs of a round make a long train or when the RTT rises.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55 (2011), section 4.
-//! Constants are those of Linux (`tcp_cubic.c`). Linux does not have its successor, RFC 9406 ([`hystart`](crate::hystart)).
+//! Constants are those of Linux (`tcp_cubic.c`). Linux does not have its successor, RFC 9406 ([`hystart`](super::hystart)).
 
 use crate::Acked;
 use byway_wire::{Duration, Instant};

@@ -1,0 +1,11 @@
+//! Controllers of others, to compare byway's own with: plans, the scoreboard of background laws and `lab harm` name them.
+
+pub mod bbr;
+pub mod cubic;
+pub mod hystart;
+pub mod hystart_linux;
+pub mod ledbat;
+pub mod ledbat_pp;
+pub mod lia;
+pub mod nice;
+pub mod tcp_lp;
