@@ -128,13 +128,6 @@ impl Lab {
         flock(&file, FlockOperation::NonBlockingLockShared).is_err()
     }
 
-    /// Waits until no keeper holds its lock.
-    pub fn wait_for_end(&self) {
-        if let Ok(file) = File::open(self.file("lock")) {
-            let _ = flock(&file, FlockOperation::LockShared);
-        }
-    }
-
     /// Removes what is left of it.
     ///
     /// # Errors

@@ -241,13 +241,6 @@ impl Pipe {
         self.simplify();
     }
 
-    /// Changes the loss probability. What the schedule says of it no longer counts.
-    pub fn set_loss(&mut self, probability: f64) {
-        self.config.loss = probability;
-        self.loss.set(probability);
-        self.simplify();
-    }
-
     /// The average queue that RED works by, if it does.
     #[must_use]
     pub fn red_average(&self) -> Option<f64> {

@@ -163,11 +163,6 @@ impl Shaper {
         self.by_remote.iter().map(|(&remote, &back)| (remote, Local(back as u16 + 1)))
     }
 
-    /// Sends the datagrams of clients elsewhere from now on; answers from the former server are foreign.
-    pub fn set_server(&mut self, server: SocketAddr) {
-        self.config.server = server;
-    }
-
     fn link_changed(&mut self, change: LinkChange) {
         let Some(back) = usize::from(change.local.0).checked_sub(1) else { return };
         if self.backs.len() <= back {

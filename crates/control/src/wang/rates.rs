@@ -49,11 +49,6 @@ impl RateController {
         self.raised.map(|(path, _)| path)
     }
 
-    /// Another demand from the next interval on.
-    pub fn set_demand(&mut self, demand: f64) {
-        self.options.demand = demand;
-    }
-
     /// Sets both the constant part of a raise and the slack to `packet` per interval, from the next on.
     pub fn set_packet(&mut self, packet: f64) {
         (self.options.epsilon, self.options.slack) = (packet, packet);

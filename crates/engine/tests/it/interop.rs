@@ -4,8 +4,7 @@
 use crate::common::shared::Shared;
 use crate::common::strangers::{crowd, receiver_address};
 use crate::common::{MS, Parallel, Plan, Receiver, Sender, address, both, identity, parallel};
-use byway_control::Each;
-use byway_control::Cubic;
+use byway_control::{Cubic, Each};
 use byway_engine::seal::{Suite, Suites};
 use byway_sim::{PipeConfig, Verdict, World};
 use byway_wire::packet::{Handshake, Header};

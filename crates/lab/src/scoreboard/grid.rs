@@ -146,12 +146,6 @@ impl Line {
         Self { quick: true, ..self }
     }
 
-    /// What fills the line for a round trip, in packets of 1500 bytes.
-    #[must_use]
-    pub fn bdp(&self) -> f64 {
-        f64::from(self.mbit) * f64::from(self.rtt_ms) / 12.0
-    }
-
     /// Whether nothing but its rate, its delay and its queue matters: a drop-tail queue, no faults, one path.
     #[must_use]
     pub fn is_plain(&self) -> bool {

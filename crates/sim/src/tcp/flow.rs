@@ -57,20 +57,6 @@ impl Demand {
     pub fn paced(bits_per_second: u64) -> Self {
         Self::Rate(vec![(Instant::ZERO, Some(bits_per_second))])
     }
-
-    /// On from `start` for `on`, at a rate or as fast as possible, then off for `off`, again and again until `end`.
-    #[must_use]
-    pub fn on_off(start: Instant, end: Instant, on: Duration, off: Duration, rate: Option<u64>) -> Self {
-        let mut steps = Vec::new();
-        let mut at = start;
-        while at < end && !(on + off).is_zero() {
-            steps.push((at, rate));
-            steps.push((at + on, Some(0)));
-            at = at + on + off;
-        }
-        steps.push((end, Some(0)));
-        Self::Rate(steps)
-    }
 }
 
 /// A flow to be opened: one application, one controller, one or more paths.

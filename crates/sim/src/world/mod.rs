@@ -328,12 +328,6 @@ impl World {
         self.now
     }
 
-    /// What the clock of a node shows now.
-    #[must_use]
-    pub fn local_now(&self, node: impl Into<NodeId>) -> Instant {
-        self.slot(node.into()).clock.local(self.now)
-    }
-
     /// The books of a link.
     #[must_use]
     pub fn counters(&self, link: LinkId) -> Counters {

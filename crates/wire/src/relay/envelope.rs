@@ -205,19 +205,6 @@ impl Hop {
         self.cookie = cookie;
     }
 
-    /// Takes a fresh consent of the same destination.
-    pub fn set_consent(&mut self, consent: Consent) {
-        self.consent = consent;
-        let at = self.length - CONSENT_LEN;
-        self.template[at..self.length].copy_from_slice(&consent.to_bytes());
-    }
-
-    /// When the consent ends, in Unix seconds of the relay's clock. Ask the receiver for another before.
-    #[must_use]
-    pub const fn consent_expires(&self, now: Instant) -> u64 {
-        restore(self.consent.expiry, self.clock.unix(now) / super::EXPIRY_UNIT) * super::EXPIRY_UNIT
-    }
-
     /// What a notice from [`relay`](Self::relay) means for this hop. `None`: it is about another hop, or made up.
     #[must_use]
     pub fn judge(&self, notice: &Notice, now: Instant) -> Option<Verdict> {
@@ -365,19 +352,6 @@ mod tests {
         assert_eq!(judge(&hop, clock), Some(Verdict::Proven));
         hop.set_clock(RelayClock::new((NOW - 3600) * 1000, Instant::ZERO));
         assert_eq!(judge(&hop, old), Some(Verdict::Proven));
-        hop.set_consent(Consent { expiry: 1, tag: 2 });
-        assert_eq!(judge(&hop, old), None);
-    }
-
-    #[test]
-    fn a_fresh_consent_takes_the_place_of_the_old() {
-        let key = RelayKey::new(&[1; 32]);
-        let to = "198.51.100.7:1".parse().unwrap();
-        let mut hop = Hop::new(&word(), relay(), to, CONSENT, clock());
-        let consent = key.consent(1, to, NOW + 86_400);
-        hop.set_consent(consent);
-        assert_eq!(hop.consent_expires(Instant::ZERO), (NOW + 86_400) / 8 * 8);
-        assert_eq!(Forward::read(&sealed(&hop, Instant::ZERO, b"x")).unwrap().consent, consent);
     }
 
     proptest! {
