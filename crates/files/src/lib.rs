@@ -30,7 +30,6 @@ mod expire;
 mod generate;
 mod journal;
 mod journals;
-mod lanes;
 mod name;
 mod open_files;
 pub mod record;

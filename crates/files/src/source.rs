@@ -4,7 +4,6 @@ mod contents;
 
 use crate::error::SourceError;
 use crate::journals::Journals;
-use crate::lanes::LANES;
 use crate::open_files::OpenFiles;
 use crate::record::{Counts, Kept, MODE_MASK, Record, VERSION, Withdrawal};
 use crate::walk::{Entry, Walk, Warning, WarningKind};
@@ -98,15 +97,6 @@ enum Stage {
     Ended,
 }
 
-/// When what is read is hashed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hashed {
-    /// At once.
-    Now,
-    /// With that of others, if it is all of a small file.
-    Later,
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
     Hash([u8; 32]),
@@ -114,9 +104,6 @@ enum Verdict {
 }
 
 impl Source {
-    /// As many small files as are worth being [hashed](Self::hash_read) at once.
-    pub const TOGETHER: usize = LANES;
-
     /// Opens `paths` for sending. A directory `photos` arrives as `photos` with all that is in it; `photos/`,
     /// `photos/.`, `.` and `..` mean what is in the directory, without its name. Anything else arrives under the last
     /// component of its path. Symbolic links are sent as links, save one that is named with a slash at its end.
@@ -255,49 +242,20 @@ impl Source {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, SourceError> {
-        self.read_some(object, offset, buffer, Hashed::Now).map(|(read, _)| read)
-    }
-
-    /// As [`Self::read_into`]; but a small file that is read whole is not hashed yet. Says whether that is so: then the bytes are to be given
-    /// to [`Self::hash_read`], with those of others and before the next wait for anything.
-    ///
-    /// # Errors
-    /// [`SourceError::NoSuchObject`].
-    pub fn read_unhashed(
-        &mut self,
-        object: ObjectId,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> Result<(usize, bool), SourceError> {
-        self.read_some(object, offset, buffer, Hashed::Later)
-    }
-
-    fn read_some(
-        &mut self,
-        object: ObjectId,
-        offset: u64,
-        buffer: &mut [u8],
-        hashed: Hashed,
-    ) -> Result<(usize, bool), SourceError> {
         let outgoing = self.objects.get(&object).ok_or(SourceError::NoSuchObject(object))?;
         let left = outgoing.size().saturating_sub(offset);
         let length = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let buffer = buffer.get_mut(..length).unwrap_or_default();
         if buffer.is_empty() {
-            return Ok((0, false));
+            return Ok(0);
         }
         if outgoing.withdrawn {
             buffer.fill(0);
-            return Ok((length, false));
+        } else if let Err(error) = self.fill(object, offset, buffer) {
+            buffer.fill(0);
+            self.withdraw(object, error);
         }
-        match self.fill(object, offset, buffer, hashed) {
-            Ok(left) => Ok((length, left == Hashed::Later)),
-            Err(error) => {
-                buffer.fill(0);
-                self.withdraw(object, error);
-                Ok((length, false))
-            }
-        }
+        Ok(length)
     }
 
     /// As [`Self::read_into`], into a new buffer of at most `length` bytes.

@@ -111,15 +111,10 @@ impl TreeReader {
         let mut warned = 0;
         let mut quiet = 0;
         let buffers = Buffers::default();
-        // Small files that were read, to be hashed several at once.
-        let mut unhashed: Vec<(ObjectId, Bytes)> = Vec::new();
         loop {
             let ask = match self.inbox.try_recv() {
                 Ok(ask) if quiet < QUIET => ask,
                 taken => {
-                    if taken.is_err() {
-                        self.hash(&mut unhashed);
-                    }
                     // Nothing is left to answer, or much was: the owner is woken once for all of it.
                     if std::mem::take(&mut quiet) > 0 {
                         self.waker.wake();
@@ -140,18 +135,10 @@ impl TreeReader {
                 Ask::Read { object, offset, length } => {
                     let mut bytes = buffers.take(length);
                     // Of an object that was settled meanwhile nothing is read, and nobody looks at its bytes: yet they are no other's.
-                    let (read, later) =
-                        self.source.read_unhashed(object, offset, &mut bytes).unwrap_or_default();
+                    let read = self.source.read_into(object, offset, &mut bytes).unwrap_or_default();
                     bytes.get_mut(read..).unwrap_or_default().fill(0);
                     quiet += length;
-                    let bytes = buffers.lend(bytes);
-                    if later {
-                        unhashed.push((object, bytes.clone()));
-                        if unhashed.len() == Source::TOGETHER {
-                            self.hash(&mut unhashed);
-                        }
-                    }
-                    Answer::Bytes { object, offset, bytes }
+                    Answer::Bytes { object, offset, bytes: buffers.lend(bytes) }
                 }
                 Ask::Records { announce } => {
                     let counted = self.counted.load(Ordering::Acquire);
@@ -160,7 +147,7 @@ impl TreeReader {
                     }
                     let objects = if announce { BATCH_OBJECTS } else { 0 };
                     let batch = self.source.next_records(BATCH_BYTES, objects);
-                    let busy = self.source.is_behind() || !unhashed.is_empty();
+                    let busy = self.source.is_behind();
                     let finished = self.source.is_finished();
                     let (skipped, total) = (self.source.skipped(), self.source.total());
                     Answer::Records { batch, finished, busy, skipped, total }
@@ -195,12 +182,6 @@ impl TreeReader {
                 }
             }
         }
-    }
-
-    /// Hashes what was read and not hashed.
-    fn hash(&mut self, unhashed: &mut Vec<(ObjectId, Bytes)>) {
-        self.source.hash_read(unhashed.iter().map(|(object, bytes)| (*object, bytes.as_ref())));
-        unhashed.clear();
     }
 
     fn settle(

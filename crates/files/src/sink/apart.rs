@@ -1,5 +1,4 @@
-//! Small files that are made several at a time, on any thread: one opens, writes and hashes while another puts others in place. Hashing
-//! several at once takes a third of the time (`lanes.rs`).
+//! Small files that are made several at a time, on any thread: one opens, writes and hashes while another puts others in place.
 //!
 //! Only what has no past and no future of its own: a file that is there as a whole, in one piece, that nobody left anything of, and
 //! whose mode comes with its making. Whatever goes wrong there is done again here, where it is mended or told.
@@ -10,7 +9,6 @@ use super::{Sink, Stage};
 use crate::beneath::times;
 use crate::chunks::Hash;
 use crate::error::SinkError;
-use crate::lanes::{LANES, hash_each};
 use crate::record::Timestamp;
 use byway_wire::ObjectId;
 use rustix::fd::OwnedFd;
@@ -40,8 +38,8 @@ pub struct Made {
 }
 
 impl Small {
-    /// As many as are worth being made at once.
-    pub const TOGETHER: usize = LANES;
+    /// As many as are worth being handed over at once.
+    pub const TOGETHER: usize = 16;
 
     /// Bytes of it.
     #[must_use]
@@ -52,16 +50,11 @@ impl Small {
     /// Makes the files, each under the name of an unfinished one.
     #[must_use]
     pub fn make(together: Vec<Self>) -> Vec<Made> {
-        let written: Vec<io::Result<()>> = together.iter().map(Self::file).collect();
-        let contents: Vec<&[u8]> = together.iter().map(|small| small.bytes.as_slice()).collect();
-        let hashes = hash_each(&contents);
-        let made = together.into_iter().zip(written).zip(hashes);
-        made.map(|((Self { object, bytes, .. }, written), hash)| Made {
-            object,
-            bytes,
-            hash: written.map(|()| hash),
-        })
-        .collect()
+        let made = together.into_iter().map(|small| {
+            let hash = small.file().map(|()| *blake3::hash(&small.bytes).as_bytes());
+            Made { object: small.object, bytes: small.bytes, hash }
+        });
+        made.collect()
     }
 
     fn file(&self) -> io::Result<()> {

@@ -1,8 +1,7 @@
 //! The contents of files on their way out: read, hashed chunk by chunk, noted in the journals.
 
-use super::{Hashed, NewObject, Source, Verdict};
+use super::{NewObject, Source, Verdict};
 use crate::chunks::{Hash, Hashes, Hashing, Layout, hole};
-use crate::lanes::{LARGEST, hash_each};
 use crate::record::{Kept, Record, Withdrawal};
 use crate::resume::Comparison;
 use crate::stretches::Stretches;
@@ -87,23 +86,12 @@ pub(super) fn holes(file: Option<&File>, status: &Status) -> RangeSet {
 }
 
 impl Source {
-    /// Fills `buffer` with the bytes from `offset` of the object on, which it has. Says when they are hashed.
-    pub(super) fn fill(
-        &mut self,
-        object: ObjectId,
-        offset: u64,
-        mut buffer: &mut [u8],
-        hashed: Hashed,
-    ) -> io::Result<Hashed> {
-        let Some(outgoing) = self.objects.get(&object) else { return Ok(Hashed::Now) };
+    /// Fills `buffer` with the bytes from `offset` of the object on, which it has, and hashes them.
+    pub(super) fn fill(&mut self, object: ObjectId, offset: u64, mut buffer: &mut [u8]) -> io::Result<()> {
+        let Some(outgoing) = self.objects.get(&object) else { return Ok(()) };
         let (size, length) = (outgoing.size(), buffer.len() as u64);
         // What is read whole, at once, is looked at after that: once is enough.
         let whole = offset == 0 && length == outgoing.status.size;
-        if whole && buffer.len() <= LARGEST && hashed == Hashed::Later && !outgoing.settled {
-            self.opened(object, false)?.read_exact_at(buffer, 0)?;
-            self.unchanged(object)?;
-            return Ok(Hashed::Later);
-        }
         let pieces: Vec<(u64, u64)> =
             outgoing.travels.iter().flat_map(|travels| travels.pieces(offset, length)).collect();
         for (at, length) in pieces {
@@ -118,18 +106,7 @@ impl Source {
         if offset + length == size && self.objects.get(&object).is_some_and(|outgoing| !outgoing.settled) {
             self.behind.insert(object);
         }
-        Ok(Hashed::Now)
-    }
-
-    /// Hashes small files that were [read whole](Source::read_unhashed): these are the bytes of each.
-    pub fn hash_read<'a>(&mut self, read: impl Iterator<Item = (ObjectId, &'a [u8])>) {
-        let (objects, contents): (Vec<_>, Vec<_>) = read.unzip();
-        for (object, hash) in objects.into_iter().zip(hash_each(&contents)) {
-            // One that was withdrawn or released meanwhile has its verdict.
-            if self.objects.get(&object).is_some_and(|outgoing| !outgoing.settled) {
-                self.give_hash(object, hash);
-            }
-        }
+        Ok(())
     }
 
     /// The file of an object, opened again if it was closed meanwhile. `UnexpectedEof` if it is no longer what was announced,
@@ -361,60 +338,5 @@ impl Source {
             self.settled.push_back((object, Verdict::Withdrawn(why)));
         }
         self.warn(Warning { path, kind });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::SourceOptions;
-    use crate::record::Framer;
-
-    /// What the records of a batch say of objects: a hash, or that it is withdrawn.
-    fn verdicts(source: &mut Source, framer: &mut Framer) -> Vec<(u32, Option<Hash>)> {
-        let mut said = Vec::new();
-        let batch = source.next_records(1 << 20, 100);
-        framer
-            .feed::<DecodeError>(&batch.bytes, |body| {
-                match Record::decode(body)? {
-                    Record::Hash { object, hash } => said.push((object.0, Some(hash))),
-                    Record::Withdrawn { object, .. } => said.push((object.0, None)),
-                    _ => {}
-                }
-                Ok(())
-            })
-            .unwrap();
-        said
-    }
-
-    #[test]
-    fn small_files_that_were_read_whole_are_hashed_together() {
-        let top = tempfile::tempdir().unwrap();
-        let sizes = [10_000, 1, LARGEST, LARGEST + 1, 10_000, 5_000];
-        let contents: Vec<Vec<u8>> =
-            sizes.iter().map(|size| (0..*size).map(|at| ((at * at) >> 3) as u8).collect()).collect();
-        for (name, contents) in contents.iter().enumerate() {
-            std::fs::write(top.path().join(name.to_string()), contents).unwrap();
-        }
-        let mut source = Source::open(&[top.path().join(".")], SourceOptions::default()).unwrap();
-        let mut framer = Framer::default();
-        assert_eq!(verdicts(&mut source, &mut framer), []);
-        std::fs::write(top.path().join("4"), "shorter").unwrap();
-        let mut read: Vec<(u32, Vec<u8>)> = Vec::new();
-        for (object, size) in (0..).zip(sizes) {
-            let mut bytes = vec![7; size];
-            let later = source.read_unhashed(ObjectId(object), 0, &mut bytes).unwrap();
-            assert_eq!(later, (size, size <= LARGEST && object != 4), "{object}");
-            read.extend(later.1.then_some((object, bytes)));
-        }
-        let hash = |object: usize| Some(*blake3::hash(&contents[object]).as_bytes());
-        // The large one was hashed at once, and the one that changed is no more waited for.
-        assert_eq!(verdicts(&mut source, &mut framer), [(3, hash(3)), (4, None)]);
-        assert!(!source.is_finished());
-        // What the receiver refused meanwhile needs no hash.
-        source.release(ObjectId(5));
-        source.hash_read(read.iter().map(|(object, bytes)| (ObjectId(*object), bytes.as_slice())));
-        assert_eq!(verdicts(&mut source, &mut framer), [(5, None), (0, hash(0)), (1, hash(1)), (2, hash(2))]);
-        assert!(source.is_finished());
     }
 }
