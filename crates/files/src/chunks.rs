@@ -11,6 +11,9 @@
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use byway_engine::data::RangeSet;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
 /// A BLAKE3 hash.
@@ -22,6 +25,9 @@ pub(crate) const SMALLEST: u64 = 256 << 10;
 pub(crate) const MOST: u64 = 1 << 16;
 /// Chunks of one file that are hashed at the same time as their bytes come; others are read back.
 const OPEN_MOST: usize = 4;
+
+/// Bytes read at a time for a hash alone.
+pub(crate) const READ: usize = 128 << 10;
 
 /// Where the chunks of a file begin and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +121,20 @@ impl Hashing {
         let mut hasher: Box<blake3::Hasher> = Box::default();
         hasher.set_input_offset(start);
         Self { index, at: start, end, whole: !layout.is_divided(), hasher }
+    }
+
+    /// The hash of a chunk of `file`, which is read for it.
+    pub fn read(file: &File, layout: &Layout, index: u32) -> io::Result<Hash> {
+        let mut hashing = Self::new(layout, index);
+        let mut buffer = vec![0; READ];
+        loop {
+            let length = usize::try_from(hashing.left()).unwrap_or(READ).min(READ);
+            let piece = buffer.get_mut(..length).unwrap_or_default();
+            file.read_exact_at(piece, hashing.at)?;
+            if let Some(hash) = hashing.update(piece) {
+                return Ok(hash);
+            }
+        }
     }
 
     /// How many bytes of the chunk are still to come.

@@ -9,12 +9,8 @@ use crate::report::Reason;
 use crate::stretches::Stretches;
 use byway_engine::data::RangeSet;
 use byway_wire::ObjectId;
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-
-/// Bytes read back at a time.
-pub(super) const READ: usize = 128 << 10;
 
 /// A file that is neither in place nor failed.
 #[derive(Debug)]
@@ -177,7 +173,7 @@ impl Incoming {
                 for index in layout.index(from)..=layout.index(to - 1) {
                     let (first, past) = layout.range(index);
                     if !hashes.knows(index) && received.covers(first, past) {
-                        let hash = read_back(file, &layout, index)?;
+                        let hash = Hashing::read(file, &layout, index)?;
                         hashes.set(index, hash);
                         complete.push((index, hash));
                     }
@@ -201,19 +197,6 @@ pub(super) fn is_zero(bytes: &[u8]) -> bool {
         (words.first().is_none_or(|first| *first == [0; 64]), words, tail)
     };
     head && words.iter().all(|word| *word == [0; 64]) && tail.iter().all(|byte| *byte == 0)
-}
-
-fn read_back(file: &File, layout: &Layout, index: u32) -> io::Result<Hash> {
-    let mut hashing = Hashing::new(layout, index);
-    let mut buffer = vec![0; READ];
-    loop {
-        let length = usize::try_from(hashing.left()).unwrap_or(READ).min(READ);
-        let piece = buffer.get_mut(..length).unwrap_or_default();
-        file.read_exact_at(piece, hashing.at)?;
-        if let Some(hash) = hashing.update(piece) {
-            return Ok(hash);
-        }
-    }
 }
 
 impl Sink {

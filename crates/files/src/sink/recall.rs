@@ -5,8 +5,8 @@
 //! that the sender announced. The disk is what counts: the journal only says which chunks are worth reading.
 
 use super::Sink;
-use super::contents::{Contents, READ, is_zero};
-use crate::chunks::{Hash, Hashing, hole};
+use super::contents::{Contents, is_zero};
+use crate::chunks::{Hash, Hashing, READ, hole};
 use crate::error::SinkError;
 use crate::record::Timestamp;
 use crate::report::{HAVE_MAX, Reason, Report};

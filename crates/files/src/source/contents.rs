@@ -13,9 +13,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes read at a time for a hash alone.
-const READ: usize = 256 << 10;
-
 /// Chunks read by one call of [`Source::next_records`] to bring hashes up to date.
 const CATCH_UP: usize = 16;
 
@@ -220,17 +217,8 @@ impl Source {
         if outgoing.hashes.is_hole(index) {
             return Ok(hole());
         }
-        let mut hashing = Hashing::new(&outgoing.hashes.layout, index);
-        let file = self.opened(object, true)?;
-        let mut buffer = vec![0; READ];
-        loop {
-            let length = usize::try_from(hashing.left()).unwrap_or(READ).min(READ);
-            let piece = buffer.get_mut(..length).unwrap_or_default();
-            file.read_exact_at(piece, hashing.at)?;
-            if let Some(hash) = hashing.update(piece) {
-                return Ok(hash);
-            }
-        }
+        let layout = outgoing.hashes.layout;
+        Hashing::read(self.opened(object, true)?, &layout, index)
     }
 
     /// The hash of a chunk: from the journal if that can be believed, else from the file.

@@ -1,7 +1,7 @@
 //! Datagrams by the million: no memory, few answers, and nothing sent to who did not ask for it.
 
 use crate::common::*;
-use crate::heap;
+use crate::heap::Heap;
 use byway_relay::{Config, Dropped};
 use byway_wire::relay::*;
 use byway_wire::{Datagram, Ecn, Input, Local, Machine, Out};
@@ -24,7 +24,7 @@ struct Left {
 fn flood(world: &mut World, mut make: impl FnMut(u64, &mut [u8]) -> (usize, SocketAddr)) -> Left {
     let (mut payload, mut buffer) = (vec![0; 1_500], vec![0; 65_535]);
     let mut left = Left::default();
-    let before = heap::calls();
+    let heap = Heap::new();
     for number in 0..MANY {
         let (length, remote) = make(number, &mut payload);
         let (local, ecn, payload) = (Local(0), Ecn::NotEct, &mut payload[..length]);
@@ -46,7 +46,7 @@ fn flood(world: &mut World, mut make: impl FnMut(u64, &mut [u8]) -> (usize, Sock
             world.pass(1);
         }
     }
-    left.allocations = heap::calls() - before;
+    left.allocations = heap.calls();
     left
 }
 
