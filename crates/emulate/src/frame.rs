@@ -1,6 +1,7 @@
 //! What has to be known of an Ethernet frame, and what is changed in it: its size on the line and its ECN mark.
 
 use byway_wire::Ecn;
+use byway_wire::checksum::replaced;
 
 /// Bytes of an Ethernet header. The lines of the lab count from the IP header on, as those of the simulator do.
 pub const ETHERNET: usize = 14;
@@ -74,7 +75,7 @@ pub fn mark(frame: &mut [u8]) {
                 *byte |= 3;
             }
             let (after, sum) = (word(frame, ETHERNET), word(frame, ETHERNET + 10));
-            let sum = updated(sum, before, after).to_be_bytes();
+            let sum = replaced(sum, before, after).to_be_bytes();
             if let Some(place) = frame.get_mut(ETHERNET + 10..ETHERNET + 12) {
                 place.copy_from_slice(&sum);
             }
@@ -102,25 +103,17 @@ fn word(frame: &[u8], at: usize) -> u16 {
     frame.get(at..at + 2).and_then(|two| two.try_into().ok()).map_or(0, u16::from_be_bytes)
 }
 
-/// RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
-fn updated(sum: u16, before: u16, after: u16) -> u16 {
-    let mut total = u32::from(!sum) + u32::from(!before) + u32::from(after);
-    while total > 0xffff {
-        total = (total & 0xffff) + (total >> 16);
-    }
-    !(total as u16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use byway_wire::checksum::{fold, sum};
 
     /// An Ethernet frame with an IPv4 header (and its sum) and no more.
     fn v4(tos: u8) -> Vec<u8> {
         let mut frame = vec![0; ETHERNET];
         frame[12..14].copy_from_slice(&IPV4);
         frame.extend([0x45, tos, 0, 20, 0x12, 0x34, 0x40, 0, 64, 17, 0, 0, 10, 66, 0, 1, 10, 66, 0, 2]);
-        let sum = !sum(&frame[ETHERNET..]);
+        let sum = !fold(sum(&frame[ETHERNET..]));
         frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&sum.to_be_bytes());
         frame
     }
@@ -133,11 +126,6 @@ mod tests {
         frame
     }
 
-    fn sum(header: &[u8]) -> u16 {
-        let total: u32 = header.chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
-        ((total & 0xffff) + (total >> 16)) as u16
-    }
-
     #[test]
     fn marks_are_read_and_set_and_sums_stay_right() {
         for (bits, before) in [(0, Ecn::NotEct), (1, Ecn::Ect1), (2, Ecn::Ect0), (3, Ecn::Ce)] {
@@ -147,7 +135,7 @@ mod tests {
                 mark(&mut frame);
                 assert_eq!(ecn(&frame), after, "{kind}");
                 if kind == "IPv4" {
-                    assert_eq!(sum(&frame[ETHERNET..]), 0xffff, "the header's sum");
+                    assert_eq!(fold(sum(&frame[ETHERNET..])), 0xffff, "the header's sum");
                     assert_eq!(frame[ETHERNET + 1] & 0xfc, 0xb8, "DSCP stays");
                 } else {
                     assert_eq!(

@@ -25,9 +25,9 @@ mod teaching;
 
 pub use teaching::{Slots, Teaching, Turn};
 
-use crate::checksum::{fold, sum};
 use crate::ip::TCP;
 use alloc::vec::Vec;
+use byway_wire::checksum::{fold, sum};
 use byway_wire::{DecodeError, Reader, Writer};
 
 /// Bytes of short headers at most: 20, and the options of TCP.

@@ -2,9 +2,9 @@
 //!
 //! It bears the address that the packet was for: hosts look at the packet within, not at who complains.
 
-use crate::checksum::{fold, pseudo_header, sum};
 use crate::ip::Ip;
 use alloc::vec::Vec;
+use byway_wire::checksum::{fold, pseudo_header, sum};
 use core::net::IpAddr;
 
 const ICMP: u8 = 1;

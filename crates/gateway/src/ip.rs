@@ -1,7 +1,7 @@
 //! A checked view of an IP packet's headers (RFC 791, RFC 8200), as far as TCP needs them.
 
-use crate::checksum::{fold, sum};
 use crate::pass::Pass;
+use byway_wire::checksum::{fold, sum};
 use byway_wire::{DecodeError, Reader};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,10 +1,11 @@
 //! A TCP segment in its IP packet: both headers read and checked together, and the changes that a gateway makes to them.
 
-use crate::checksum::{self, State, fold, pseudo_header, replaced_at, sum};
+use crate::checksum::State;
 use crate::ip::{Ip, TCP};
 use crate::key::FlowKey;
 use crate::pass::Pass;
 use crate::tcp::{CHECKSUM, Flags, Tcp};
+use byway_wire::checksum::{self, fold, pseudo_header, replaced_at, sum};
 
 /// A view of a TCP segment. It holds places and values, not the bytes, so that these can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

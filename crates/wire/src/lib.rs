@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+pub mod checksum;
 pub mod codec;
 pub mod frame;
 pub mod id;

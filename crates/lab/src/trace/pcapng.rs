@@ -2,6 +2,7 @@
 //! headers of our making and time stamps in nanoseconds. What is only a length is not written: such packets are
 //! captured in part and say how long they were.
 
+use byway_wire::checksum::{fold, sum};
 use byway_wire::{Ecn, Instant};
 use core::net::{IpAddr, SocketAddr};
 use std::io::{self, Write};
@@ -119,9 +120,9 @@ fn ip_header(out: &mut Vec<u8>, from: IpAddr, to: IpAddr, ecn: Ecn, length: usiz
             out.extend_from_slice(&[0, 0, 0x40, 0, HOPS, UDP, 0, 0]);
             out.extend_from_slice(&from.octets());
             out.extend_from_slice(&to.octets());
-            let sum = checksum(out.get(begin..).unwrap_or_default());
+            let checksum = !fold(sum(out.get(begin..).unwrap_or_default()));
             if let Some(place) = out.get_mut(begin + 10..begin + 12) {
-                place.copy_from_slice(&sum.to_be_bytes());
+                place.copy_from_slice(&checksum.to_be_bytes());
             }
         }
         (from, to) => {
@@ -136,16 +137,6 @@ fn ip_header(out: &mut Vec<u8>, from: IpAddr, to: IpAddr, ecn: Ecn, length: usiz
             out.extend_from_slice(&octets(to));
         }
     }
-}
-
-/// RFC 1071.
-fn checksum(header: &[u8]) -> u16 {
-    let (words, _) = header.as_chunks::<2>();
-    let mut sum: u32 = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 #[cfg(test)]
@@ -179,6 +170,6 @@ mod tests {
         let mut header = Vec::new();
         ip_header(&mut header, [192, 168, 1, 2].into(), [10, 0, 0, 1].into(), Ecn::NotEct, 100);
         assert_eq!(header.len(), 20);
-        assert_eq!(checksum(&header), 0);
+        assert_eq!(fold(sum(&header)), 0xffff);
     }
 }

@@ -5,10 +5,12 @@
 //! stands in an option for experiments (RFC 6994).
 
 use super::segment::{ACK, FIN, LONGEST, MOST_SACKS, Opening, PROBE, REPLY, RST, SKIP, SYN, Segment};
-use core::net::SocketAddrV4;
+use byway_wire::checksum::{fold, pseudo_header, sum};
+use core::net::{IpAddr, SocketAddrV4};
 
 const IP: usize = 20;
 const TCP: usize = 20;
+const TCP_PROTOCOL: u8 = 6;
 /// RFC 6994: kind, length, and a number that says whose experiment it is.
 const EXPERIMENT: u8 = 253;
 const OURS: [u8; 2] = *b"bw";
@@ -50,11 +52,11 @@ impl Packets {
         out.extend([0x45, 0]);
         out.extend(total.to_be_bytes());
         out.extend(self.identification.to_be_bytes());
-        out.extend([0x40, 0, 64, 6, 0, 0]);
+        out.extend([0x40, 0, 64, TCP_PROTOCOL, 0, 0]);
         out.extend(source.iter().chain(&destination));
         self.identification = self.identification.wrapping_add(1);
-        let sum = !fold(words(out.get(begin..).unwrap_or_default()));
-        put(out, begin + 10, sum);
+        let checksum = !fold(sum(out.get(begin..).unwrap_or_default()));
+        put(out, begin + 10, checksum);
         let after = u32::from(!segment.has(SYN));
         out.extend(self.here.port().to_be_bytes());
         out.extend(self.there.port().to_be_bytes());
@@ -67,8 +69,9 @@ impl Packets {
         out.extend([0; 4]);
         out.extend(&options);
         // Zeros add nothing to the sum.
-        let covered = words(out.get(begin + IP..).unwrap_or_default());
-        let pseudo = words(&source) + words(&destination) + 6 + (length - IP) as u64;
+        let covered = sum(out.get(begin + IP..).unwrap_or_default());
+        let ends = [self.here.ip(), self.there.ip()].map(|ip| IpAddr::V4(*ip));
+        let pseudo = pseudo_header(ends[0], ends[1], TCP_PROTOCOL, length - IP);
         put(out, begin + IP + 16, !fold(covered + pseudo));
         out.resize(begin + length, 0);
         true
@@ -189,20 +192,6 @@ fn read(mut options: &[u8], segment: &mut Segment) -> Option<()> {
     Some(())
 }
 
-/// The sum of big-endian words (RFC 1071).
-fn words(bytes: &[u8]) -> u64 {
-    let (pairs, odd) = bytes.as_chunks::<2>();
-    let last = odd.first().map_or(0, |&byte| u64::from(byte) << 8);
-    pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair))).sum::<u64>() + last
-}
-
-const fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum >> 16) + (sum & 0xffff);
-    }
-    sum as u16
-}
-
 fn put(bytes: &mut [u8], at: usize, word: u16) {
     if let Some(place) = bytes.get_mut(at..at + 2) {
         place.copy_from_slice(&word.to_be_bytes());
@@ -264,9 +253,9 @@ mod tests {
             let segment =
                 Segment { flags: ACK, seq: 0xfedc_ba98, window: 77, stamp: 1, ..Segment::default() };
             let (_, _, packet) = through(&mut a, &b, &segment, data);
-            assert_eq!(fold(words(&packet[..IP])), 0xffff);
-            let pseudo = words(&packet[12..20]) + 6 + (packet.len() - IP) as u64;
-            assert_eq!(fold(words(&packet[IP..]) + pseudo), 0xffff);
+            assert_eq!(fold(sum(&packet[..IP])), 0xffff);
+            let pseudo = sum(&packet[12..20]) + 6 + (packet.len() - IP) as u64;
+            assert_eq!(fold(sum(&packet[IP..]) + pseudo), 0xffff);
         }
     }
 
