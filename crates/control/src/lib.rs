@@ -29,13 +29,13 @@ pub mod detector;
 pub mod mpath;
 pub mod newreno;
 pub mod papers;
-pub mod random;
 pub mod rivals;
 pub mod wang;
 
 pub use background::Background;
 pub use bmc::Bmc;
 pub use bundle::{Coupled, Each, Paths, Single};
+pub use byway_wire::random;
 pub use catalogue::{Choice, ChoiceError, Class, NAMES, Sender, by_name, controller};
 pub use contract::{
     Acked, Allowance, Congested, Controller, Delay, Opened, ProbeResult, Sent, Trigger, Undo, Wants,

@@ -1,10 +1,12 @@
-//! The session's own randomness, from the seed that its owner gives it: SplitMix64 (Steele, Lea, Flood 2014). Not for keys:
+//! The session's own randomness, from the seed that its owner gives it. Not for keys:
 //! for choosing among equals, spreading probes in time, and tokens that only need to be unguessable from outside the seed.
+
+use byway_wire::random;
 
 /// The generator.
 #[derive(Clone, Debug)]
 pub struct Random {
-    state: u64,
+    choices: random::Random,
     key: [u8; 32],
     tokens: u64,
 }
@@ -15,21 +17,17 @@ impl Random {
     pub fn new(seed: [u8; 32]) -> Self {
         let mut state = [0; 8];
         state.copy_from_slice(&blake3::derive_key("byway 2026 session choices", &seed)[..8]);
-        Self { state: u64::from_le_bytes(state), key: seed, tokens: 0 }
+        Self { choices: random::Random::new(u64::from_le_bytes(state)), key: seed, tokens: 0 }
     }
 
     /// 64 bits, to choose with.
     pub const fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.choices.bits()
     }
 
     /// A number below `bound` (zero if `bound` is).
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        self.choices.below(bound)
     }
 
     /// Bytes that nobody can predict without the seed.

@@ -2,6 +2,7 @@
 
 use crate::beneath::times;
 use crate::record::{Counts, Timestamp};
+use byway_wire::random::Random;
 use rustix::fs::{AtFlags, CWD};
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -26,24 +27,6 @@ const PER_DIRECTORY: u64 = 50;
 /// Small files at most, however large the tree: beyond, their bytes go to the medium ones.
 const SMALL_FILES_MAX: u64 = 2_000;
 
-/// SplitMix64: one addition and three mixing steps per number.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Below `bound`, which is small beside 2^64, so that the bias is none to speak of.
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-}
-
 struct Maker {
     top: PathBuf,
     random: Random,
@@ -63,7 +46,7 @@ pub fn generate(directory: &Path, seed: u64, total_bytes: u64) -> io::Result<Gen
     fs::create_dir_all(directory)?;
     let mut maker = Maker {
         top: directory.to_owned(),
-        random: Random(seed),
+        random: Random::new(seed),
         counts: Counts::default(),
         directories: Vec::new(),
     };
@@ -72,14 +55,14 @@ pub fn generate(directory: &Path, seed: u64, total_bytes: u64) -> io::Result<Gen
     let mut small = (total_bytes / 10).min(SMALL_FILES_MAX * SMALL_MAX / 2);
     let mut index = 0;
     while small > 0 && index < SMALL_FILES_MAX {
-        let size = (1 + maker.random.below(SMALL_MAX)).min(small);
+        let size = (1 + maker.below(SMALL_MAX)).min(small);
         maker.numbered("small", index, size)?;
         (small, left, index) = (small - size, left - size, index + 1);
     }
     let mut medium = (total_bytes / 10 * 3).min(left);
     index = 0;
     while medium > 0 {
-        let size = (SMALL_MAX + maker.random.below(MEDIUM_MAX)).min(medium);
+        let size = (SMALL_MAX + maker.below(MEDIUM_MAX)).min(medium);
         maker.numbered("medium", index, size)?;
         (medium, left, index) = (medium - size, left - size, index + 1);
     }
@@ -92,6 +75,11 @@ pub fn generate(directory: &Path, seed: u64, total_bytes: u64) -> io::Result<Gen
 }
 
 impl Maker {
+    /// A number below `bound`, which is small beside 2^64, so that the bias is none to speak of.
+    const fn below(&mut self, bound: u64) -> u64 {
+        self.random.bits() % bound
+    }
+
     fn oddities(&mut self) -> io::Result<()> {
         self.directory("empty-directory", 0o700)?;
         self.file(Path::new("empty-file"), 0, 0o644)?;
@@ -137,7 +125,7 @@ impl Maker {
         let mut writer = BufWriter::with_capacity(1 << 16, &file);
         let mut left = size;
         while left > 0 {
-            let word = self.random.next().to_le_bytes();
+            let word = self.random.bits().to_le_bytes();
             let take = left.min(8);
             writer.write_all(word.get(..take as usize).unwrap_or_default())?;
             left -= take;
@@ -161,8 +149,8 @@ impl Maker {
 
     /// Some time between 1965 and 2022, to the nanosecond.
     fn time(&mut self) -> Timestamp {
-        let seconds = self.random.below(1_800_000_000) as i64 - 150_000_000;
-        Timestamp { seconds, nanoseconds: self.random.below(1_000_000_000) as u32 }
+        let seconds = self.below(1_800_000_000) as i64 - 150_000_000;
+        Timestamp { seconds, nanoseconds: self.below(1_000_000_000) as u32 }
     }
 
     /// Modes and times of directories, those below others first.

@@ -12,6 +12,7 @@ pub mod frame;
 pub mod id;
 pub mod machine;
 pub mod packet;
+pub mod random;
 pub mod relay;
 pub mod time;
 

@@ -2,6 +2,7 @@
 
 use super::codel::{Codel, CodelConfig, Leaving, Queued};
 use byway_wire::Instant;
+use byway_wire::random::mixed;
 use std::collections::VecDeque;
 
 /// The parameters of [`FqCodel`].
@@ -180,13 +181,6 @@ impl FqCodel {
         self.held.remove(place);
         place
     }
-}
-
-/// Spreads a number over all bits (the finalizer of SplitMix64).
-const fn mixed(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

@@ -70,8 +70,8 @@ impl Packets {
         out.extend(&options);
         // Zeros add nothing to the sum.
         let covered = sum(out.get(begin + IP..).unwrap_or_default());
-        let ends = [self.here.ip(), self.there.ip()].map(|ip| IpAddr::V4(*ip));
-        let pseudo = pseudo_header(ends[0], ends[1], TCP_PROTOCOL, length - IP);
+        let [here, there] = [self.here.ip(), self.there.ip()].map(|ip| IpAddr::V4(*ip));
+        let pseudo = pseudo_header(here, there, TCP_PROTOCOL, length - IP);
         put(out, begin + IP + 16, !fold(covered + pseudo));
         out.resize(begin + length, 0);
         true
@@ -113,7 +113,7 @@ impl Packets {
         let (ip, rest) = packet.split_first_chunk::<IP>()?;
         let (tcp, rest) = rest.split_first_chunk::<TCP>()?;
         let (source, destination) = (self.there.ip().octets(), self.here.ip().octets());
-        if ip[0] != 0x45 || ip[9] != 6 || ip[12..16] != source || ip[16..20] != destination {
+        if ip[0] != 0x45 || ip[9] != TCP_PROTOCOL || ip[12..16] != source || ip[16..20] != destination {
             return None;
         }
         let number = |at: usize| {

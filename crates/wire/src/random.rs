@@ -1,4 +1,4 @@
-//! A small seeded generator, so that a controller that draws lots draws the same ones on every machine.
+//! A small seeded generator, so that whoever draws lots draws the same ones on every machine.
 
 /// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): one addition and two
 /// multiplications per draw, any seed is good. Not for secrets.
@@ -15,16 +15,26 @@ impl Random {
     /// 64 random bits.
     pub const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        mixed(self.0)
+    }
+
+    /// A number below `bound`; 0 if `bound` is 0. The bias is at most `bound` / 2^64.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
+}
+
+/// Spreads a number over all bits: what SplitMix64 makes of its counter.
+#[must_use]
+pub const fn mixed(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 #[cfg(test)]
