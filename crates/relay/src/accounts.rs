@@ -8,11 +8,10 @@
 //! something, the newcomer is refused as [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set are
 //! worth more than one more word.
 
-use crate::limit::Meter;
 use crate::recent::Recent;
 use alloc::vec::Vec;
-use byway_wire::Instant;
 use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
+use byway_wire::{Instant, Meter};
 
 /// Accounts in a set. A lookup looks at one set.
 const WAYS: usize = 8;

@@ -1,33 +1,8 @@
-//! A rate limit in one number: the generic cell rate algorithm (ITU-T I.371, virtual scheduling), which is a token
-//! bucket that stores when it would be full again instead of how full it is.
+//! So many things a second.
 
-use byway_wire::Instant;
+use byway_wire::{Instant, Meter};
 
 const SECOND: u64 = 1_000_000_000;
-
-/// When the bucket is full again. It lends up to the burst.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Meter {
-    full_at: Instant,
-}
-
-impl Meter {
-    /// How long until `burst` nanoseconds' worth are not exceeded any more; 0: there is room now.
-    pub(crate) fn wait(&self, now: Instant, burst: u64) -> u64 {
-        self.full_at.as_nanos().saturating_sub(now.as_nanos()).saturating_sub(burst)
-    }
-
-    /// Takes `units` at `rate` units per second. Rounds up, so that the rate is never exceeded.
-    pub(crate) fn take(&mut self, now: Instant, units: u64, rate: u64) {
-        let cost = units.saturating_mul(SECOND).div_ceil(rate.max(1));
-        self.full_at = self.full_at.max(now).offset_nanos(i64::try_from(cost).unwrap_or(i64::MAX));
-    }
-
-    /// Whether nothing is lent: forgetting the meter forgets nothing.
-    pub(crate) fn is_full(&self, now: Instant) -> bool {
-        self.full_at <= now
-    }
-}
 
 /// So many a second, a tenth of a second's worth (and one) at once.
 #[derive(Clone, Copy, Debug)]

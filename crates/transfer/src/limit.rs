@@ -1,28 +1,26 @@
 //! What a receiver takes at most (`--bwlimit`), of all senders together: what is not taken is not credited, and flow control
 //! holds whoever does not heed what he is told.
 
-use byway_wire::{Duration, Instant};
+use byway_wire::{Duration, Instant, Meter};
 
 /// What may be taken at once after a pause: owners get their turn a few times a second.
 const BURST: Duration = Duration::from_millis(250);
 /// The window of a receiver that takes little: what a sender may have on its way before it was told of a limit.
 const WINDOW: std::ops::RangeInclusive<u64> = 256 << 10..=32 << 20;
 
-/// A bucket that fills with time.
+/// A meter of bytes. The last piece may be larger than what there was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
     /// Bytes per second, at least 1.
     rate: u64,
-    /// Nanobytes: bytes times nanoseconds per second. Below zero after a piece that was larger than what there was.
-    level: i128,
-    at: Option<Instant>,
+    meter: Meter,
+    /// When it was asked last.
+    at: Instant,
 }
-
-const SECOND: i128 = 1_000_000_000;
 
 impl Limit {
     pub fn new(bytes_per_second: u64) -> Self {
-        Self { rate: bytes_per_second.max(1), level: 0, at: None }
+        Self { rate: bytes_per_second.max(1), meter: Meter::default(), at: Instant::ZERO }
     }
 
     /// Bytes per second.
@@ -32,17 +30,13 @@ impl Limit {
 
     /// Whether anything may be taken now.
     pub fn allows(&mut self, now: Instant) -> bool {
-        let passed = self.at.map_or(BURST, |at| now.since(at));
-        self.at = Some(now);
-        let rate = i128::from(self.rate);
-        let full = rate * BURST.as_nanos().cast_signed();
-        self.level = (self.level + rate * passed.as_nanos().cast_signed()).min(full);
-        self.level > 0
+        self.at = now;
+        self.meter.debt(now) < BURST
     }
 
     /// So many bytes were taken.
     pub fn spend(&mut self, bytes: usize) {
-        self.level -= bytes as i128 * SECOND;
+        self.meter.take(self.at, bytes as u64, self.rate);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::network::Network;
 use alloc::collections::BTreeMap;
-use byway_wire::{Duration, Instant};
+use byway_wire::{Duration, Instant, Meter};
 
 /// Time that must pass for each HELLO computed on: 200 a second are a few hundredths of a core.
 const PACE: Duration = Duration::from_millis(5);
@@ -29,23 +29,23 @@ pub(super) enum Care {
     Drop,
 }
 
-/// Meters of HELLOs computed on: leaky buckets, each as one point in time.
+/// Meters of HELLOs computed on.
 #[derive(Debug, Default)]
 pub(super) struct Effort {
-    /// When that of all is empty.
-    rested_at: Instant,
-    /// When that of a network is, whose senders showed that they receive there.
-    networks: BTreeMap<Network, Instant>,
+    /// That of all.
+    all: Meter,
+    /// That of a network, whose senders showed that they receive there.
+    networks: BTreeMap<Network, Meter>,
 }
 
 impl Effort {
     /// What there is room for. `shown`: the sender's network, if it shows a cookie.
     pub(super) fn care(&self, now: Instant, shown: Option<Network>) -> Care {
-        let debt = self.rested_at.since(now);
+        let debt = self.all.debt(now);
         if debt < PACE * BURST {
             return Care::None;
         }
-        let own = shown.and_then(|network| self.networks.get(&network)).map(|rested_at| rested_at.since(now));
+        let own = shown.and_then(|network| self.networks.get(&network)).map(|meter| meter.debt(now));
         if debt >= PACE * (BURST + MOST) || own.is_some_and(|own| own >= NETWORK_PACE * NETWORK_BURST) {
             return Care::Drop;
         }
@@ -54,15 +54,14 @@ impl Effort {
 
     /// One was computed on.
     pub(super) fn spend(&mut self, now: Instant, shown: Option<Network>) {
-        self.rested_at = self.rested_at.max(now) + PACE;
+        self.all.lend(now, PACE);
         let Some(network) = shown else { return };
         if self.networks.len() >= MOST_NETWORKS && !self.networks.contains_key(&network) {
-            self.networks.retain(|_, rested_at| *rested_at > now);
+            self.networks.retain(|_, meter| !meter.is_full(now));
         }
         // Where so many come at once, the meter of all has to do.
         if self.networks.len() < MOST_NETWORKS || self.networks.contains_key(&network) {
-            let rested_at = self.networks.entry(network).or_default();
-            *rested_at = (*rested_at).max(now) + NETWORK_PACE;
+            self.networks.entry(network).or_default().lend(now, NETWORK_PACE);
         }
     }
 }

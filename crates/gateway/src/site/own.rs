@@ -18,7 +18,7 @@ use crate::segment::Segment;
 use crate::tcp::Flags;
 use alloc::vec::Vec;
 use byway_engine::{Connection, Handle, Via};
-use byway_wire::{Duration, Instant};
+use byway_wire::{Duration, Instant, Meter};
 use core::net::SocketAddr;
 
 /// A flow of which no packet comes for this long gives its tunnel back; with the next it gets another.
@@ -54,8 +54,8 @@ pub(super) struct Own {
 pub(super) struct Gate {
     opened: usize,
     taken: usize,
-    /// When the next one may be opened without haste: a leaky bucket as one point in time.
-    rested_at: Instant,
+    /// How fast they are opened.
+    pace: Meter,
     shut_until: Instant,
     pause: Duration,
     /// Places of tunnels that are over.
@@ -64,7 +64,7 @@ pub(super) struct Gate {
 
 impl Gate {
     fn is_open(&self, now: Instant, most: usize) -> bool {
-        self.opened < most && now >= self.shut_until && self.rested_at.since(now) < PACE * BURST
+        self.opened < most && now >= self.shut_until && self.pace.debt(now) < PACE * BURST
     }
 
     const fn count(&mut self, opened_here: bool) -> &mut usize {
@@ -168,7 +168,7 @@ impl Gateway {
         let handle = connect.and_then(|connect| self.endpoint.connect(now, connect).ok());
         let Some(peer) = self.peers.get_mut(index) else { return };
         let Some(handle) = handle else { return peer.gate.shut(now) };
-        peer.gate.rested_at = peer.gate.rested_at.max(now) + PACE;
+        peer.gate.pace.lend(now, PACE);
         let own = Own { flow: Some(id), opened_here: true, taken: false, look_at: now + IDLE };
         let place = self.settle_own(index, own);
         if let Some(tunnel) = self.tunnels.get_mut(place) {

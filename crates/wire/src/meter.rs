@@ -1,0 +1,62 @@
+//! A rate limit in one number: the generic cell rate algorithm (ITU-T I.371, virtual scheduling), which is a token
+//! bucket that stores when it would be full again instead of how full it is.
+
+use crate::{Duration, Instant};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// When the bucket is full again. It lends up to a burst that its owner knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meter {
+    full_at: Instant,
+}
+
+impl Meter {
+    /// What is lent, as the time until all of it has come back.
+    #[must_use]
+    pub const fn debt(&self, now: Instant) -> Duration {
+        self.full_at.since(now)
+    }
+
+    /// How long until no more than `burst` nanoseconds' worth is lent; 0: there is room now.
+    #[must_use]
+    pub const fn wait(&self, now: Instant, burst: u64) -> u64 {
+        self.full_at.as_nanos().saturating_sub(now.as_nanos()).saturating_sub(burst)
+    }
+
+    /// Lends what takes `cost` to come back.
+    pub fn lend(&mut self, now: Instant, cost: Duration) {
+        self.full_at = self.full_at.max(now) + cost;
+    }
+
+    /// Lends `units` that come back at `rate` units per second. Rounds up, so that the rate is never exceeded.
+    pub fn take(&mut self, now: Instant, units: u64, rate: u64) {
+        let cost = units.saturating_mul(SECOND).div_ceil(rate.max(1));
+        self.full_at = self.full_at.max(now).offset_nanos(i64::try_from(cost).unwrap_or(i64::MAX));
+    }
+
+    /// Whether nothing is lent: forgetting the meter forgets nothing.
+    #[must_use]
+    pub fn is_full(&self, now: Instant) -> bool {
+        self.full_at <= now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lent_comes_back_with_time_and_no_more_than_that() {
+        let (mut meter, now) = (Meter::default(), Instant::from_millis(1_000));
+        assert!(meter.is_full(now));
+        meter.take(now, 3, 1_000);
+        meter.lend(now, Duration::from_millis(2));
+        assert_eq!(meter.debt(now), Duration::from_millis(5));
+        assert_eq!((meter.wait(now, 5_000_000), meter.wait(now, 4_999_999)), (0, 1));
+        let later = now + Duration::from_secs(60);
+        assert!(meter.is_full(later));
+        meter.take(later, 1, 3);
+        assert_eq!(meter.debt(later), Duration::from_nanos(333_333_334));
+    }
+}
