@@ -6,7 +6,7 @@ use byway::address::{Endpoint, Network};
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway::units::{BandwidthLimit, parse_duration, parse_size};
-use byway_transfer::word;
+use byway_wire::word;
 use byway_wire::relay::Word;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::secret::Secret;
-use crate::word::{self, WordError};
+use byway_wire::word::{self, WordError};
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 use std::fmt;

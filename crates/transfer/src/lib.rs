@@ -43,7 +43,7 @@
 //! | question | place |
 //! |---|---|
 //! | what a HELLO says, and who is let in | `preamble`, `gate` |
-//! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`word`] |
+//! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::word`] |
 //! | what is kept between runs | [`state`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
 //! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
@@ -89,7 +89,6 @@ pub mod ticket;
 mod unreached;
 mod uplinks;
 mod ways;
-pub mod word;
 mod writer;
 
 pub use error::{Error, NotConnected, TransferError};

@@ -1,7 +1,7 @@
 //! What byway keeps between runs, for its owner alone: its keys, what is needed to take up transfers again
 //! ([`byway_files::Journals`]), and what a receiver's ticket says ([`Standing`]).
 //!
-//! A key file holds one line: a word (see [`crate::word`]) with the 32 secret bytes, so that a damaged file is noticed and
+//! A key file holds one line: a word (see [`byway_wire::word`]) with the 32 secret bytes, so that a damaged file is noticed and
 //! an identity is not taken for a relay key.
 
 mod standing;
@@ -10,7 +10,7 @@ pub use standing::Standing;
 
 use crate::identity::Identity;
 use crate::secret::Secret;
-use crate::word::{self, WordError};
+use byway_wire::word::{self, WordError};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};

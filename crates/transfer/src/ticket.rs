@@ -6,14 +6,14 @@
 //! address   4 or 16 (1), IP address, port (2)
 //! ```
 //!
-//! The checksum of [`crate::word`] tells a mistyped ticket from an expired one before anything is sent. A ticket is a
+//! The checksum of [`byway_wire::word`] tells a mistyped ticket from an expired one before anything is sent. A ticket is a
 //! secret: who holds it may send, and may use the relays that it names.
 
 use crate::identity::{KeyError, PublicKey};
 use crate::secret::Secret;
-use crate::word::{self, CHECKSUM_LEN, WordError};
 use byway_wire::frame::{read_address, write_address};
 use byway_wire::relay::{self, CONSENT_LEN};
+use byway_wire::word::{self, CHECKSUM_LEN, WordError};
 use byway_wire::{DecodeError, Reader, Writer};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

@@ -16,6 +16,7 @@ pub mod packet;
 pub mod random;
 pub mod relay;
 pub mod time;
+pub mod word;
 
 pub use codec::{DecodeError, Reader, Writer};
 pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};

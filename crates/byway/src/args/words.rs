@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Failure};
 use anyhow::{Context, Result};
 use byway_transfer::secret::Secret;
-use byway_transfer::word;
+use byway_wire::word;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};

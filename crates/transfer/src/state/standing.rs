@@ -2,7 +2,7 @@
 
 use crate::identity::PublicKey;
 use crate::secret::Secret;
-use crate::word;
+use byway_wire::word;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};

@@ -5,20 +5,18 @@
 //!         address count (1: 1 to 4), addresses (IP length 1, IP, port 2)
 //! text    "byway-relay-", then the bytes and the first 4 bytes of their BLAKE3 hash in base 32 (RFC 4648), lower case
 //! ```
-//!
-//! The text is one word for any shell; it is read in either case, and a slip of the pen is told from a wrong word.
 
 use super::grant::{Caveat, Grant, Terms};
 use super::key::{MacKey, Secret};
 use crate::codec::{DecodeError, Reader, Writer};
 use crate::frame::{read_address, write_address};
+use crate::word;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
 use core::str::FromStr;
-use data_encoding::{BASE32_NOPAD, BASE32_NOPAD_NOCASE};
 use thiserror::Error;
 use zeroize::Zeroize;
 
@@ -29,7 +27,6 @@ pub const MAX_ADDRESSES: usize = 4;
 
 const VERSION: u8 = 1;
 const NARROWED: u8 = 1;
-const CHECKSUM_LEN: usize = 4;
 const MAX_LEN: usize = 2 + 10 + 7 + 16 + 1 + MAX_ADDRESSES * 19;
 
 /// Why something is not a relay word, or cannot become one.
@@ -38,9 +35,14 @@ pub enum WordError {
     /// The text does not begin with [`PREFIX`].
     #[error("a relay word begins with \"byway-relay-\"")]
     Prefix,
-    /// A character that does not belong, or a length that cannot be.
-    #[error("the relay word has a character too many, too few, or one that does not belong")]
-    Alphabet,
+    /// A character that no word contains.
+    #[error("this relay word was mistyped: character {at} is {found:?}, which no relay word contains")]
+    Character {
+        /// The character.
+        found: char,
+        /// Its place, counted from 1.
+        at: usize,
+    },
     /// The checksum is wrong.
     #[error("the relay word was not copied whole: its checksum does not fit")]
     Checksum,
@@ -182,11 +184,7 @@ impl Word {
     #[must_use]
     pub fn reveal(&self) -> String {
         let mut bytes = self.to_bytes();
-        let sum = checksum(&bytes);
-        bytes.extend(sum);
-        let mut text = String::from(PREFIX);
-        BASE32_NOPAD.encode_append(&bytes, &mut text);
-        text.make_ascii_lowercase();
+        let text = word::encode_with(PREFIX, &bytes, word::checksum(&[&bytes]));
         bytes.zeroize();
         text
     }
@@ -196,13 +194,17 @@ impl FromStr for Word {
     type Err = WordError;
 
     fn from_str(text: &str) -> Result<Self, WordError> {
-        let (prefix, rest) = text.split_at_checked(PREFIX.len()).ok_or(WordError::Prefix)?;
-        if !prefix.eq_ignore_ascii_case(PREFIX) {
-            return Err(WordError::Prefix);
-        }
-        let mut bytes = BASE32_NOPAD_NOCASE.decode(rest.as_bytes()).map_err(|_| WordError::Alphabet)?;
-        let (body, sum) = bytes.split_last_chunk::<CHECKSUM_LEN>().ok_or(WordError::Alphabet)?;
-        let word = if checksum(body) == *sum { Self::from_bytes(body) } else { Err(WordError::Checksum) };
+        let payload = word::decode_with(PREFIX, text, |payload| word::checksum(&[payload]));
+        let mut bytes = payload.map_err(|error| match error {
+            word::WordError::Prefix => WordError::Prefix,
+            word::WordError::Character { found, at } => WordError::Character { found, at },
+            word::WordError::TooLong => WordError::Checksum,
+            word::WordError::Checksum(mut bytes) => {
+                bytes.zeroize();
+                WordError::Checksum
+            }
+        })?;
+        let word = Self::from_bytes(&bytes);
         bytes.zeroize();
         word
     }
@@ -223,11 +225,6 @@ impl fmt::Debug for Word {
             .field("caveat", &self.caveat)
             .finish_non_exhaustive()
     }
-}
-
-fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_LEN] {
-    let [a, b, c, d, ..] = *blake3::hash(bytes).as_bytes();
-    [a, b, c, d]
 }
 
 #[cfg(test)]
@@ -283,11 +280,12 @@ mod tests {
         let text = word().reveal();
         assert_eq!("".parse::<Word>(), Err(WordError::Prefix));
         assert_eq!("byway-ticket-aa".parse::<Word>(), Err(WordError::Prefix));
-        assert_eq!("byway-relay-".parse::<Word>(), Err(WordError::Alphabet));
-        assert_eq!(format!("{text}!").parse::<Word>(), Err(WordError::Alphabet));
+        assert_eq!("byway-relay-".parse::<Word>(), Err(WordError::Checksum));
+        let stray = WordError::Character { found: '!', at: text.len() + 1 };
+        assert_eq!(format!("{text}!").parse::<Word>(), Err(stray));
         let slip = if text.ends_with('a') { "b" } else { "a" };
         let slipped = format!("{}{slip}", &text[..text.len() - 1]);
-        assert!(matches!(slipped.parse::<Word>(), Err(WordError::Checksum | WordError::Alphabet)));
+        assert_eq!(slipped.parse::<Word>(), Err(WordError::Checksum));
         let mut later = word().to_bytes();
         later[0] = 2;
         assert_eq!(Word::from_bytes(&later), Err(WordError::Version(2)));

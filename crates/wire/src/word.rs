@@ -1,27 +1,34 @@
 //! Words: bytes as one shell-safe word that a person can copy, and that notices when it was copied badly.
 //!
 //! A word is a prefix that says what it is (`byway1-`, `byway-key-`), then base32 (RFC 4648 section 6,
-//! lower case, unpadded) of the payload and of the first [`CHECKSUM_LEN`] bytes of BLAKE3 over prefix and payload. Letters
-//! of either case are read; only lower case is written. A version, where there is one, is the number in the prefix.
+//! lower case, unpadded) of the payload and of a [`Checksum`]: the first bytes of BLAKE3 over prefix and payload, and in relay words over
+//! the payload alone. Letters of either case are read; only lower case is written. A version, where there is one, is the number in the
+//! prefix.
 
-use data_encoding::{DecodeKind, Encoding, Specification};
-use std::sync::LazyLock;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use data_encoding::{BASE32_NOPAD, DecodeKind, Encoding, Specification};
+use zeroize::Zeroizing;
 
 /// Bytes of the checksum: one bad copy in four billion goes unnoticed here (and then fails at the handshake).
 pub const CHECKSUM_LEN: usize = 4;
+/// What tells a bad copy.
+pub type Checksum = [u8; CHECKSUM_LEN];
 /// The longest word that is looked at, in characters.
 pub const MAX_LEN: usize = 8192;
 
 const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz234567";
 
-static BASE32: LazyLock<Encoding> = LazyLock::new(|| {
+/// Base32 in lower case.
+fn base32() -> Encoding {
     let mut specification = Specification::new();
     specification.symbols.push_str(ALPHABET);
     // A word cut short ends in stray bits; who reads it wants to hear of the cut, not of the bits.
     specification.check_trailing_bits = false;
     // The alphabet above is 32 distinct ASCII letters, which is all that `encoding` asks for.
-    specification.encoding().unwrap_or(data_encoding::BASE32_NOPAD_NOCASE)
-});
+    specification.encoding().unwrap_or(BASE32_NOPAD)
+}
 
 /// Why a text is not the word that was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,15 +49,27 @@ pub enum WordError {
     Checksum(Vec<u8>),
 }
 
-/// `payload` as a word.
+/// `payload` as a word whose checksum covers prefix and payload.
 #[must_use]
 pub fn encode(prefix: &str, payload: &[u8]) -> String {
-    let bytes = [payload, &checksum(prefix, payload)].concat();
-    format!("{prefix}{}", BASE32.encode(&bytes))
+    encode_with(prefix, payload, checksum(&[prefix.as_bytes(), payload]))
 }
 
-/// The payload of a word that begins with `prefix`. White space around the word is ignored.
+/// `payload` as a word with this checksum.
+#[must_use]
+pub fn encode_with(prefix: &str, payload: &[u8], sum: Checksum) -> String {
+    let bytes = Zeroizing::new([payload, &sum].concat());
+    let letters = Zeroizing::new(base32().encode(&bytes));
+    format!("{prefix}{}", *letters)
+}
+
+/// The payload of a word that begins with `prefix` and whose checksum covers both. White space around the word is ignored.
 pub fn decode(prefix: &str, text: &str) -> Result<Vec<u8>, WordError> {
+    decode_with(prefix, text, |payload| checksum(&[prefix.as_bytes(), payload]))
+}
+
+/// The payload of a word that begins with `prefix` and whose checksum is the `sum` of its payload.
+pub fn decode_with(prefix: &str, text: &str, sum: impl Fn(&[u8]) -> Checksum) -> Result<Vec<u8>, WordError> {
     let text = text.trim();
     if text.len() > MAX_LEN {
         return Err(WordError::TooLong);
@@ -64,11 +83,11 @@ pub fn decode(prefix: &str, text: &str) -> Result<Vec<u8>, WordError> {
         return Err(WordError::Character { found, at });
     }
     let bytes = decode_letters(&letters);
-    let Some((payload, sum)) = bytes.split_last_chunk::<CHECKSUM_LEN>() else {
+    let Some((payload, stated)) = bytes.split_last_chunk::<CHECKSUM_LEN>() else {
         return Err(WordError::Checksum(bytes));
     };
     // The second test makes the text unique: stray bits in the last letter are a bad copy too.
-    if *sum == checksum(prefix, payload) && BASE32.encode(&bytes) == letters {
+    if *stated == sum(payload) && base32().encode(&bytes) == letters {
         Ok(payload.to_vec())
     } else {
         Err(WordError::Checksum(bytes))
@@ -84,20 +103,24 @@ pub fn strip_prefix<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
 
 /// Letters of the alphabet as bytes. A last letter that completes no byte is dropped.
 fn decode_letters(letters: &str) -> Vec<u8> {
-    match BASE32.decode(letters.as_bytes()) {
+    let base32 = base32();
+    match base32.decode(letters.as_bytes()) {
         Ok(bytes) => bytes,
         Err(error) if error.kind == DecodeKind::Length => {
             let whole = letters.as_bytes().get(..error.position).unwrap_or_default();
-            BASE32.decode(whole).unwrap_or_default()
+            base32.decode(whole).unwrap_or_default()
         }
         Err(_) => Vec::new(),
     }
 }
 
-fn checksum(prefix: &str, payload: &[u8]) -> [u8; CHECKSUM_LEN] {
+/// The checksum over these bytes, one after the other.
+#[must_use]
+pub fn checksum(parts: &[&[u8]]) -> Checksum {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(prefix.as_bytes());
-    hasher.update(payload);
+    for part in parts {
+        hasher.update(part);
+    }
     let mut sum = [0; CHECKSUM_LEN];
     hasher.finalize_xof().fill(&mut sum);
     sum
@@ -106,6 +129,7 @@ fn checksum(prefix: &str, payload: &[u8]) -> [u8; CHECKSUM_LEN] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
     use proptest::prelude::*;
 
     #[test]
