@@ -1,8 +1,9 @@
 //! Bytes, rates and durations as people write and read them.
 //!
-//! Sizes and limits are binary (`K` = 1024 bytes, as in rsync and rclone); rates on the line are shown in decimal bits per
+//! Sizes and limits are binary (`K` = 1024 bytes, as in rsync and rclone) unless they say otherwise (`KB` = 1000); rates on the line are shown in decimal bits per
 //! second, as lines are sold.
 
+use byway_wire::units;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -27,26 +28,18 @@ pub enum UnitError {
     Timetable(String),
 }
 
-/// Parses bytes with an optional binary suffix K, M, G or T, and a decimal fraction: `500`, `64K`, `1.5G`, `10MiB`.
+/// Parses bytes with an optional [unit](units::bytes) and a decimal fraction: `500`, `64K`, `1.5G`, `10MiB`, `10MB`.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let wrong = || UnitError::Size(text.to_owned());
     let text_trimmed = text.trim();
     let split = text_trimmed.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(text_trimmed.len());
     let (number, suffix) = text_trimmed.split_at(split);
-    let shift = match suffix.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        "t" | "tib" => 40,
-        _ => return Err(wrong()),
-    };
+    let unit = units::bytes(suffix.trim()).ok_or_else(wrong)?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || fraction.len() > 9 || fraction.contains('.') {
         return Err(wrong());
     }
     let whole: u64 = whole.parse().map_err(|_| wrong())?;
-    let unit = 1u64 << shift;
     let part = match fraction {
         "" => 0,
         digits => {
@@ -205,6 +198,7 @@ mod tests {
             ("10M", 10 << 20),
             ("1.5G", 3 << 29),
             ("2 MiB", 2 << 20),
+            ("3MB", 3_000_000),
             ("0.000000001T", 1099),
         ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");

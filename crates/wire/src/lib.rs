@@ -16,6 +16,7 @@ pub mod packet;
 pub mod random;
 pub mod relay;
 pub mod time;
+pub mod units;
 pub mod word;
 
 pub use codec::{DecodeError, Reader, Writer};

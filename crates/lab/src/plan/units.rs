@@ -1,6 +1,6 @@
 //! Quantities as a plan writes them: a number with a unit, perhaps times or divided by plain numbers.
 
-use byway_wire::Duration;
+use byway_wire::{Duration, units};
 
 /// What kind of quantity is wanted, with an example for whoever wrote another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// Units by kind: the name and how many base units it is. KB is 1000 bytes, KiB 1024.
+/// Units by kind: the name and how many base units it is. Those of bytes are in [`byway_wire::units`].
 const UNITS: &[(Kind, &str, f64)] = &[
     (Kind::Rate, "bit/s", 1.0),
     (Kind::Rate, "kbit/s", 1e3),
@@ -49,13 +49,6 @@ const UNITS: &[(Kind, &str, f64)] = &[
     (Kind::Time, "s", 1.0),
     (Kind::Time, "min", 60.0),
     (Kind::Time, "h", 3600.0),
-    (Kind::Size, "B", 1.0),
-    (Kind::Size, "KB", 1e3),
-    (Kind::Size, "MB", 1e6),
-    (Kind::Size, "GB", 1e9),
-    (Kind::Size, "KiB", 1024.0),
-    (Kind::Size, "MiB", 1_048_576.0),
-    (Kind::Size, "GiB", 1_073_741_824.0),
     (Kind::Packets, "packets", 1.0),
     (Kind::Packets, "packet", 1.0),
     (Kind::Share, "%", 0.01),
@@ -75,9 +68,11 @@ pub fn parse(text: &str) -> Option<(Kind, f64)> {
         match unit.trim() {
             "" => {}
             name => {
-                let (found, _, scale) = UNITS.iter().find(|(_, known, _)| *known == name)?;
+                let known = UNITS.iter().find(|(_, known, _)| *known == name);
+                let bytes = || units::bytes(name).map(|bytes| (Kind::Size, bytes as f64));
+                let (found, scale) = known.map(|(kind, _, scale)| (*kind, *scale)).or_else(bytes)?;
                 // A second unit, or a unit below the line, is no quantity.
-                if divide || kind.replace(*found).is_some() {
+                if divide || kind.replace(found).is_some() {
                     return None;
                 }
                 product *= scale;
