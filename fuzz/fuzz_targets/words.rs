@@ -2,12 +2,12 @@
 //! gets past the checksum, as the contents of a ticket.
 #![no_main]
 
-use byway::address::{Endpoint, Network};
+use byway::address::Endpoint;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway::units::{BandwidthLimit, parse_duration, parse_size};
-use byway_wire::word;
 use byway_wire::relay::Word;
+use byway_wire::{Prefix, word};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -25,9 +25,9 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(key) = text.parse::<PublicKey>() {
         assert_eq!(key.to_string().parse(), Ok(key));
     }
-    if let Ok(network) = text.parse::<Network>() {
-        assert!(network.contains(network.address));
-        assert_eq!(network.to_string().parse(), Ok(network));
+    if let Ok(prefix) = text.parse::<Prefix>() {
+        assert!(prefix.contains(prefix.address()));
+        assert_eq!(prefix.to_string().parse(), Ok(prefix));
     }
     let _ = text.parse::<Endpoint>();
     let _ = text.parse::<BandwidthLimit>();

@@ -8,8 +8,8 @@
 //! | a packet's way | module |
 //! |---|---|
 //! | what it is: headers and options, or the reason to leave it alone | [`ip`], [`tcp`], [`segment`], [`pass`] |
-//! | checksums: changed with a field, completed for offload | [`checksum`] |
-//! | whether its flow is background, and what the rules mean | [`rules`], [`prefix`] |
+//! | who makes the checksum right | [`checksum`] |
+//! | whether its flow is background, and what the rules mean | [`rules`], [`ports`] |
 //! | which gateway serves its destination | [`serves`] |
 //! | the flow it is of: SYN to FIN, window scale | [`flow`], [`key`] |
 //! | a SYN's segment size lowered by what the session adds | [`clamp`] |
@@ -44,7 +44,7 @@ mod lists;
 pub mod loss;
 pub mod pass;
 pub mod pick;
-pub mod prefix;
+pub mod ports;
 pub mod reorder;
 pub mod rtt;
 pub mod rules;
@@ -57,12 +57,13 @@ pub mod window;
 #[cfg(test)]
 mod testing;
 
+pub use byway_wire::Prefix;
 pub use checksum::State;
 pub use encap::{Label, Message};
 pub use flow::{FlowId, FlowTable};
 pub use key::FlowKey;
 pub use pass::{Pass, Passed};
-pub use prefix::{Ports, Prefix};
+pub use ports::Ports;
 pub use reorder::Exit;
 pub use rules::{Origin, Rules, Verdict, classify};
 pub use segment::Segment;

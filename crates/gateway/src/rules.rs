@@ -10,9 +10,10 @@ pub use analysis::{Finding, analyse};
 pub use explain::explain;
 
 use crate::key::FlowKey;
-use crate::prefix::{Ports, Prefix};
+use crate::ports::Ports;
 use alloc::string::String;
 use alloc::vec::Vec;
+use byway_wire::Prefix;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 

@@ -15,9 +15,9 @@ mod directory;
 
 pub use directory::{Directory, Given};
 
-use crate::prefix::{Ports, Prefix};
+use crate::ports::Ports;
 use alloc::vec::Vec;
-use byway_wire::{DecodeError, Reader, Writer};
+use byway_wire::{DecodeError, Prefix, Reader, Writer};
 use serde::{Deserialize, Serialize};
 
 /// The version of the announcement that is written.

@@ -23,6 +23,6 @@ mod relay;
 mod report;
 
 pub use config::Config;
-pub use policy::{Network, Policy};
+pub use policy::Policy;
 pub use relay::Relay;
 pub use report::{Counters, Dropped, Event};

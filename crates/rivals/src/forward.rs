@@ -6,11 +6,13 @@
 
 use crate::Error;
 use byway_net::{Clock, Flow, Owner, Socket, spawn, unix_seconds};
-use byway_relay::{Config, Network, Policy, Relay};
+use byway_relay::{Config, Policy, Relay};
 use byway_wire::relay::{
     GREET_LEN, Grant, Greet, Greeted, Hop, Minute, QuotaClass, RateClass, RelayClock, Scope, Terms,
 };
-use byway_wire::{Datagram, Dscp, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{
+    Datagram, Dscp, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Prefix, Transmit, Writer,
+};
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
@@ -218,8 +220,7 @@ pub fn run(forwarder: Forwarder, load: Load, duration: Duration) -> Result<Forwa
     let at = socket.address();
     let unix = unix_seconds();
     let mut config = Config::new([5; 32], unix * 1_000);
-    let loopback = Network::new(Ipv4Addr::LOCALHOST.into(), 8).ok_or("no network")?;
-    config.policy = Policy::public().allow(loopback);
+    config.policy = Policy::public().allow(Prefix::of(Ipv4Addr::LOCALHOST.into(), 8));
     let mut papers = Relay::new(&config, Instant::ZERO);
     papers.handle(Instant::ZERO, Input::Link(LinkChange { local: Local(0), address: at, up: true }));
     let mut destinations = vec![None; 1 << 16];

@@ -1,14 +1,14 @@
 //! The arguments of each verb.
 
 use super::words::Word;
-use crate::address::{Endpoint, Network};
+use crate::address::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
-use byway_wire::relay;
+use byway_wire::{Prefix, relay};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -169,7 +169,7 @@ pub struct Relay {
     pub advertise: Vec<Endpoint>,
     /// Network that may be forwarded to besides the public Internet; repeatable [default: public unicast only]
     #[arg(long, value_name = "CIDR", env = "BYWAY_ALLOW_DESTINATION", value_delimiter = ',')]
-    pub allow_destination: Vec<Network>,
+    pub allow_destination: Vec<Prefix>,
     /// How long the printed word is good for: 90s, 30m, 24h, 7d
     #[arg(long, value_name = "DURATION", env = "BYWAY_EXPIRES", default_value = "7d", value_parser = parse_duration)]
     pub expires: Duration,
@@ -324,6 +324,6 @@ mod tests {
         let text = told(parse::<Recv>(&["d", "--allow", "bob"]).unwrap_err());
         assert!(text.contains("printed by `byway id`"), "{text}");
         let text = told(parse::<Relay>(&["--allow-destination", "10.0.0.1/8"]).unwrap_err());
-        assert!(text.contains("write 10.0.0.0/8"), "{text}");
+        assert!(text.contains("the prefix would be 10.0.0.0/8"), "{text}");
     }
 }

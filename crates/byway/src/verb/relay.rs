@@ -7,7 +7,7 @@ use crate::output::{Event, Outcome, Output, Ready, RelayCounters};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::{Clock, Socket};
-use byway_relay::{Counters, Dropped, Network, Policy};
+use byway_relay::{Counters, Dropped, Policy};
 use byway_transfer::state::StateDir;
 use byway_transfer::{RelayNews, Relaying, RelayingPlan, sockets};
 use byway_wire::Duration;
@@ -109,9 +109,7 @@ fn listen(arguments: &Relay) -> Result<Vec<Socket>> {
 
 /// Public destinations, what the operator allows, and never this host by its other names.
 fn policy(arguments: &Relay) -> Policy {
-    let allowed = arguments.allow_destination.iter();
-    let networks = allowed.filter_map(|network| Network::new(network.address, network.prefix));
-    let policy = networks.fold(Policy::public(), Policy::allow);
+    let policy = arguments.allow_destination.iter().copied().fold(Policy::public(), Policy::allow);
     sockets::own_addresses().into_iter().fold(policy, Policy::own)
 }
 

@@ -9,12 +9,12 @@
 use super::Result;
 use super::lines::Line;
 use byway_net::{Clock, Flow, Handle, Owner, Socket};
-use byway_relay::{Config, Network as Allowed, Policy, Relay};
+use byway_relay::{Config, Policy, Relay};
 use byway_sim::{Shaper, ShaperConfig};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
-use byway_wire::{Instant, Machine};
+use byway_wire::{Instant, Machine, Prefix};
 use std::marker::PhantomData;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// How long the words of the demo's relays are good.
@@ -66,8 +66,7 @@ pub fn relayed(line: &Line, id: u32) -> Result<RelayLine> {
     let key = byway_net::seed::<32>()?;
     let unix = byway_net::unix_seconds();
     let mut config = Config::new(key, unix * 1_000);
-    let loopback = Allowed::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8);
-    config.policy = loopback.into_iter().fold(Policy::public(), Policy::allow);
+    config.policy = Policy::public().allow(Prefix::of(Ipv4Addr::LOCALHOST.into(), 8));
     let relay = Relay::new(&config, clock.now());
     let socket = loopback_socket()?;
     let (front, shaper) = shape(line, 2, socket.address())?;

@@ -4,9 +4,10 @@
 //! computed exactly, by cutting their boxes out of its boxes; if nothing is left, no flow reaches it.
 
 use super::{Direction, Rule, Rules};
-use crate::prefix::{Ports, Prefix};
+use crate::ports::Ports;
 use alloc::vec;
 use alloc::vec::Vec;
+use byway_wire::Prefix;
 use core::fmt;
 
 /// Intervals of the pieces into which a rule may be cut before the question whether anything is left of it is given up.

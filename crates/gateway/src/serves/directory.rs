@@ -1,9 +1,9 @@
 //! What other gateways have announced, and the search for the one that serves a host.
 
 use super::{Part, Served};
-use crate::prefix::Prefix;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use byway_wire::Prefix;
 use core::net::IpAddr;
 
 /// What became of a part.

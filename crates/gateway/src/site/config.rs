@@ -4,7 +4,6 @@ use crate::cache;
 use crate::entry;
 use crate::flow;
 use crate::pick::Policy;
-use crate::prefix::Prefix;
 use crate::reorder::{ExitLimits, Timer};
 use crate::rules::Rules;
 use crate::serves::Served;
@@ -15,8 +14,8 @@ use byway_control::Choice;
 use byway_engine::endpoint::Reach;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
-use byway_wire::Duration;
 use byway_wire::relay::Word;
+use byway_wire::{Duration, Prefix};
 use core::net::SocketAddr;
 
 /// What a gateway is made with.

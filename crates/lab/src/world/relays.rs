@@ -1,10 +1,10 @@
 //! Relays at nodes of the network, one for all sessions that go through there.
 
-use byway_relay::{Config, Network, Policy, Relay};
+use byway_relay::{Config, Policy, Relay};
 use byway_sim::{Handle, Random, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
-use byway_wire::{Instant, time::nanos};
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use byway_wire::{Instant, Prefix, time::nanos};
+use core::net::{Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 
 /// What the relays' clocks show when the world begins, in Unix seconds. Some day; words are good for long after.
@@ -34,8 +34,7 @@ impl Site {
     /// The relay as it is when it starts at `now`: with nothing in memory but its key.
     fn relay(&self, now: Instant) -> Relay {
         let mut config = Config::new(self.key, UNIX * 1_000 + nanos(now.since(Instant::ZERO)) / 1_000_000);
-        let ten = Network::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8);
-        config.policy = ten.map_or(Policy::public(), |ten| Policy::public().allow(ten));
+        config.policy = Policy::public().allow(Prefix::of(Ipv4Addr::new(10, 0, 0, 0).into(), 8));
         config.accounts = (self.grants as usize * 2).next_power_of_two().max(16);
         (config.queue_bytes, config.queue_datagrams) = (QUEUE, QUEUED);
         // In a simulation everybody greets at the same instant.

@@ -29,7 +29,7 @@ impl Family {
 
     /// Whether a prefix is of this version.
     #[must_use]
-    pub const fn has(self, prefix: &Prefix) -> bool {
+    pub fn has(self, prefix: &Prefix) -> bool {
         matches!(
             (self, prefix.address()),
             (Self::V4, std::net::IpAddr::V4(_)) | (Self::V6, std::net::IpAddr::V6(_))

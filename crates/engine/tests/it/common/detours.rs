@@ -1,7 +1,7 @@
 //! Worlds with relays: a sender, a receiver, a direct line, and detours.
 
 use super::{Plan, Receiver, Sender, address, identity, line};
-use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
+use byway_relay::{Config as RelayConfig, Policy, Relay};
 use byway_sim::{PipeConfig, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 use byway_wire::{Duration, Instant};
@@ -29,7 +29,7 @@ pub fn relay_address(index: usize) -> SocketAddr {
 
 pub fn relay(now: Instant) -> Relay {
     let mut config = RelayConfig::new(KEY, UNIX * 1000 + now.as_nanos() / 1_000_000);
-    config.policy = Policy::public().allow(Network::new(address("10.0.0.0:1").ip(), 8).unwrap());
+    config.policy = Policy::public().allow("10.0.0.0/8".parse().unwrap());
     Relay::new(&config, now)
 }
 

@@ -6,7 +6,7 @@ use byway_control::by_name;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, Handle, Payload};
-use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
+use byway_relay::{Config as RelayConfig, Policy, Relay};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
@@ -62,7 +62,7 @@ pub fn connect(
 /// A relay for `clients` that forwards between hosts of 10.0.0.0/8, with room for so many bytes in a queue of so many datagrams.
 pub fn relay(clients: usize, bytes: usize, datagrams: usize) -> Relay {
     let mut config = RelayConfig::new([5; 32], UNIX * 1000);
-    config.policy = Policy::public().allow(Network::new([10, 0, 0, 0].into(), 8).unwrap());
+    config.policy = Policy::public().allow("10.0.0.0/8".parse().unwrap());
     (config.accounts, config.queue_bytes, config.queue_datagrams) = (clients, bytes, datagrams);
     config.greetings_per_second = 1 << 20;
     Relay::new(&config, Instant::ZERO)

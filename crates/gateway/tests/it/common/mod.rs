@@ -9,7 +9,7 @@ use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
 use byway_gateway::site::{Config, Gateway, Parcel, Peer, Settings};
 use byway_gateway::{Prefix, Segment, State};
-use byway_relay::{Config as RelayConfig, Network, Policy, Relay};
+use byway_relay::{Config as RelayConfig, Policy, Relay};
 use byway_sim::{Handle, LinkId, PipeConfig, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 use byway_wire::{Datagram, Dscp, Ecn, Input, Instant, Local, Machine, Out, Transmit};
@@ -131,7 +131,7 @@ fn relay_at(index: usize) -> SocketAddr {
 
 fn relay() -> Relay {
     let mut config = RelayConfig::new([5; 32], UNIX * 1_000);
-    config.policy = Policy::public().allow(Network::new(IpAddr::from([10, 0, 0, 0]), 8).expect("a network"));
+    config.policy = Policy::public().allow(Prefix::of(IpAddr::from([10, 0, 0, 0]), 8));
     Relay::new(&config, Instant::ZERO)
 }
 

@@ -1,7 +1,7 @@
 //! A relay with a sender and a receiver around it.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // each test uses a part
 
-use byway_relay::{Config, Network, Policy, Relay};
+use byway_relay::{Config, Policy, Relay};
 use byway_wire::relay::{
     Caveat, Consent, GREET_LEN, Grant, Greet, Greeted, Hop, Minute, QuotaClass, RateClass, RelayClock, Scope,
     Terms, Word,
@@ -41,7 +41,7 @@ pub fn terms() -> Terms {
 
 pub fn config() -> Config {
     let mut config = Config::new(KEY, UNIX * 1000);
-    config.policy = Policy::public().allow(Network::new(at("10.9.0.0:1").ip(), 16).unwrap());
+    config.policy = Policy::public().allow("10.9.0.0/16".parse().unwrap());
     config.accounts = 64;
     config
 }
