@@ -272,7 +272,7 @@ impl Shaper {
         let full = self.parcels.len() - self.free.len() + 2 > self.config.hold_packets
             || self.held_bytes + 2 * offer.size > self.config.hold_bytes;
         self.decide(now);
-        let Some(place) = self.lanes.get_mut(lane) else { return };
+        let place = &mut self.lanes[lane];
         let fate = if full { Fate::Dropped(DropReason::QueueFull) } else { place.pipe.offer(now, &offer) };
         place.counters.note(now, &offer, &fate);
         if let Fate::Dropped(_) = fate {
@@ -281,8 +281,8 @@ impl Shaper {
         let slot = self.store(lane, local, remote, datagram.ecn, datagram.payload);
         if fate != Fate::Queued {
             self.apply(slot, fate);
-        } else if let Some(place) = self.lanes.get_mut(lane) {
-            place.queued.push_back((now, slot));
+        } else {
+            self.lanes[lane].queued.push_back((now, slot));
         }
     }
 
@@ -293,13 +293,12 @@ impl Shaper {
             self.parcels.push(Parcel { local, remote, ecn, lane, payload });
             self.parcels.len() - 1
         });
-        if let (Some(parcel), Some(place)) = (self.parcels.get_mut(slot), self.lanes.get_mut(lane)) {
-            (parcel.local, parcel.remote, parcel.lane, parcel.ecn) = (local, remote, lane, ecn);
-            parcel.payload.clear();
-            parcel.payload.extend_from_slice(payload);
-            place.held += 1;
-            self.held_bytes += payload.len();
-        }
+        let parcel = &mut self.parcels[slot];
+        (parcel.local, parcel.remote, parcel.lane, parcel.ecn) = (local, remote, lane, ecn);
+        parcel.payload.clear();
+        parcel.payload.extend_from_slice(payload);
+        self.lanes[lane].held += 1;
+        self.held_bytes += payload.len();
         slot
     }
 
@@ -312,13 +311,11 @@ impl Shaper {
             }
             Fate::Delivered(delivery) => self.launch(slot, delivery),
             Fate::Duplicated(first, second) => {
-                let Some(parcel) = self.parcels.get_mut(slot) else { return };
+                let parcel = &mut self.parcels[slot];
                 let payload = core::mem::take(&mut parcel.payload);
                 let (lane, local, remote, ecn) = (parcel.lane, parcel.local, parcel.remote, parcel.ecn);
                 let copy = self.store(lane, local, remote, ecn, &payload);
-                if let Some(parcel) = self.parcels.get_mut(slot) {
-                    parcel.payload = payload;
-                }
+                self.parcels[slot].payload = payload;
                 self.launch(slot, first);
                 self.launch(copy, second);
             }
@@ -326,7 +323,7 @@ impl Shaper {
     }
 
     fn launch(&mut self, slot: usize, delivery: Delivery) {
-        let Some(parcel) = self.parcels.get_mut(slot) else { return };
+        let parcel = &mut self.parcels[slot];
         parcel.ecn = delivery.ecn;
         if let Some(corruption) = delivery.corruption {
             corruption.apply(&mut parcel.payload);
@@ -351,7 +348,7 @@ impl Shaper {
                 && let Some(Decision { place: which, fate }) = place.pipe.decide(now)
                 && let Some((came, slot)) = place.queued.remove(which)
             {
-                let ecn = self.parcels.get(slot).map_or(Ecn::NotEct, |parcel| parcel.ecn);
+                let ecn = self.parcels[slot].ecn;
                 place.counters.note_fate(came, ecn, &fate);
                 self.apply(slot, fate);
             }
@@ -359,14 +356,14 @@ impl Shaper {
     }
 
     /// Frees the slot of a datagram; its lane and size.
-    fn forget(&mut self, slot: usize) -> Option<(&mut Lane, usize)> {
+    fn forget(&mut self, slot: usize) -> (&mut Lane, usize) {
         self.free.push(slot);
-        let parcel = self.parcels.get(slot)?;
+        let parcel = &self.parcels[slot];
         let size = parcel.payload.len();
         self.held_bytes -= size;
-        let lane = self.lanes.get_mut(parcel.lane)?;
+        let lane = &mut self.lanes[parcel.lane];
         lane.held -= 1;
-        Some((lane, size))
+        (lane, size)
     }
 
     /// The slot of the next datagram, if its time has come.
@@ -377,7 +374,7 @@ impl Shaper {
     /// Takes the next datagram off the line, as arrived or, where it fits into no buffer, as dropped.
     fn release(&mut self, slot: usize, arrived: bool) {
         self.line.pop();
-        let Some((lane, size)) = self.forget(slot) else { return };
+        let (lane, size) = self.forget(slot);
         if arrived {
             lane.counters.note_arrival(size);
         } else {

@@ -101,7 +101,7 @@ impl FqCodel {
     /// A packet of `flow` comes.
     pub fn enqueue(&mut self, flow: u64, packet: Queued) {
         let place = (mixed(flow ^ self.salt) % self.queues.len() as u64) as usize;
-        let Some(queue) = self.queues.get_mut(place) else { return };
+        let queue = &mut self.queues[place];
         queue.codel.enqueue(packet);
         queue.numbers.push_back(self.next);
         self.held.push_back(self.next);
@@ -139,7 +139,7 @@ impl FqCodel {
             let is_new = !self.new.is_empty();
             let list = if is_new { &mut self.new } else { &mut self.old };
             let Some(&place) = list.front() else { return };
-            let Some(queue) = self.queues.get_mut(place) else { return };
+            let queue = &mut self.queues[place];
             if queue.deficit <= 0 {
                 queue.deficit += self.quantum;
                 list.pop_front();

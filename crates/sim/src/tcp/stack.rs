@@ -310,9 +310,8 @@ impl Stack {
     fn on_syn(&mut self, now: Instant, datagram: &Datagram<'_>, segment: &Segment) {
         let key = (datagram.remote, segment.opening.port);
         if let Some(&slot) = self.accepted.get(&key) {
-            if let Some(connection) = self.connections.get_mut(slot as usize)
-                && connection.state == State::SynReceived
-            {
+            let connection = &mut self.connections[slot as usize];
+            if connection.state == State::SynReceived {
                 connection.syn_due = true;
                 self.ready(slot);
             }
@@ -335,11 +334,9 @@ impl Stack {
             if inbound as usize == self.inbound.len() {
                 self.inbound.push(Inbound::default());
             }
-            if let Some(inbound) = self.inbound.get_mut(inbound as usize) {
-                inbound.open += 1;
-            }
+            self.inbound[inbound as usize].open += 1;
         }
-        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        let connection = &mut self.connections[slot as usize];
         connection.inbound = inbound;
         connection.state = State::SynReceived;
         connection.opening.answer = answer;
@@ -351,7 +348,7 @@ impl Stack {
 
     /// The peer has ended: this side ends as well, or answers.
     fn on_end(&mut self, now: Instant, slot: u32) {
-        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        let connection = &mut self.connections[slot as usize];
         connection.ended = true;
         let (answer, index) = (connection.opening.answer, connection.bundle);
         if let Some(inbound) = self.inbound.get_mut(connection.inbound as usize) {
@@ -376,19 +373,16 @@ impl Stack {
         let mut flow = Flow::new(Vec::new(), controller).demand(Demand::Size(answer)).start(now);
         flow.options = self.serve.options.clone();
         let index = self.open(flow, 0);
-        if let Some(bundle) = self.bundles.get_mut(index as usize) {
-            bundle.started = Some(now);
-            bundle.connections.push(slot);
-            let rtt = Some(rtt).filter(|rtt| !rtt.is_zero());
-            bundle.open_path(path, &Opened { now, proxied: false, packet_size, rtt });
-        }
-        if let Some(connection) = self.connections.get_mut(slot as usize) {
-            connection.bundle = index;
-        }
+        let bundle = &mut self.bundles[index as usize];
+        bundle.started = Some(now);
+        bundle.connections.push(slot);
+        let rtt = Some(rtt).filter(|rtt| !rtt.is_zero());
+        bundle.open_path(path, &Opened { now, proxied: false, packet_size, rtt });
+        self.connections[slot as usize].bundle = index;
     }
 
     fn on_fate(&mut self, now: Instant, slot: u32, fate: Fate) {
-        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        let connection = &mut self.connections[slot as usize];
         match fate {
             Fate::Lives => {}
             Fate::Over if connection.state == State::Open => {
@@ -403,7 +397,7 @@ impl Stack {
                 connection.linger_at = Instant::FAR_FUTURE;
                 connection.expect_nothing();
                 self.detach(now, slot);
-                let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+                let connection = &mut self.connections[slot as usize];
                 let key = (connection.remote, connection.peer_port);
                 if self.accepted.get(&key) == Some(&slot) {
                     self.accepted.remove(&key);
@@ -415,7 +409,7 @@ impl Stack {
 
     fn connection_due(&mut self, now: Instant, at: Instant, slot: u32) {
         let chance = self.random.unit();
-        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        let connection = &mut self.connections[slot as usize];
         if connection.scheduled != at {
             return;
         }
@@ -440,7 +434,7 @@ impl Stack {
     }
 
     fn bundle_due(&mut self, now: Instant, at: Instant, index: u32) {
-        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        let bundle = &mut self.bundles[index as usize];
         if bundle.scheduled != at {
             return;
         }
@@ -451,16 +445,15 @@ impl Stack {
                 self.connect(now, index, place);
             }
         }
-        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        let bundle = &mut self.bundles[index as usize];
         bundle.on_timer(now);
         self.after(now, index);
         self.settle_bundle(index);
     }
 
     fn ready(&mut self, slot: u32) {
-        if let Some(connection) = self.connections.get_mut(slot as usize)
-            && !connection.queued
-        {
+        let connection = &mut self.connections[slot as usize];
+        if !connection.queued {
             connection.queued = true;
             self.ready.push_back(slot);
         }
@@ -468,17 +461,14 @@ impl Stack {
 
     /// All paths of a bundle see whether they can send.
     fn settle_bundle(&mut self, index: u32) {
-        let Some(bundle) = self.bundles.get(index as usize) else { return };
-        for place in 0..bundle.connections.len() {
-            let slot = self.bundles.get(index as usize).and_then(|bundle| bundle.connections.get(place));
-            if let Some(&slot) = slot {
-                self.ready(slot);
-            }
+        for place in 0..self.bundles[index as usize].connections.len() {
+            self.ready(self.bundles[index as usize].connections[place]);
         }
         self.schedule_bundle(index);
     }
 
     fn schedule_bundle(&mut self, index: u32) {
+        // A connection that only receives has none.
         let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
         let deadline = bundle.deadline();
         if deadline < bundle.scheduled {

@@ -29,9 +29,7 @@ pub(in crate::tcp) struct Pair {
 impl Stack {
     /// Opens the flow that carries on what comes on the connection in `slot`.
     pub(super) fn carry_on(&mut self, now: Instant, slot: u32) {
-        let Some(port) = self.connections.get(slot as usize).map(|connection| connection.port) else {
-            return;
-        };
+        let port = self.connections[slot as usize].port;
         let Some(onward) = &self.onward else { return };
         // It writes what comes, when it comes.
         let written = Demand::Rate(Vec::new());
@@ -49,13 +47,13 @@ impl Stack {
             let pair = self.onward.as_mut().and_then(|onward| onward.pairs.get_mut(number));
             let Some(pair) = pair else { return };
             let Pair { slot, bundle: index, .. } = *pair;
-            let Some(bundle) = self.bundles.get_mut(index as usize) else { continue };
+            let bundle = &mut self.bundles[index as usize];
             let left = bundle.delivered - pair.gone;
             pair.gone = bundle.delivered;
-            let connection = self.connections.get_mut(slot as usize);
-            let Some(connection) = connection.filter(|connection| connection.port == pair.port) else {
+            let connection = &mut self.connections[slot as usize];
+            if connection.port != pair.port {
                 continue;
-            };
+            }
             let fresh = connection.receive.next - pair.came;
             pair.came += fresh;
             bundle.supply.write(fresh);

@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 impl Stack {
     /// Opens a path of a bundle.
     pub(super) fn connect(&mut self, now: Instant, index: u32, place: usize) {
-        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        let bundle = &mut self.bundles[index as usize];
         let Some(candidate) = bundle.candidates.get_mut(place).filter(|candidate| candidate.free) else {
             return;
         };
@@ -22,13 +22,10 @@ impl Stack {
         let Some(slot) = self.claim(now, (subflow.local, subflow.remote), &options, Reading::All) else {
             return;
         };
-        if let Some(connection) = self.connections.get_mut(slot as usize) {
-            (connection.bundle, connection.path, connection.place) = (index, path, place);
-            (connection.opening.tag, connection.opening.answer) = (tag, answer);
-        }
-        if let Some(bundle) = self.bundles.get_mut(index as usize) {
-            bundle.connections.push(slot);
-        }
+        let connection = &mut self.connections[slot as usize];
+        (connection.bundle, connection.path, connection.place) = (index, path, place);
+        (connection.opening.tag, connection.opening.answer) = (tag, answer);
+        self.bundles[index as usize].connections.push(slot);
         self.ready(slot);
     }
 
@@ -42,7 +39,7 @@ impl Stack {
     ) -> Option<u32> {
         let (slot, port) = match self.free.pop_front() {
             Some(slot) => {
-                let port = self.connections.get(slot as usize)?.port;
+                let port = self.connections[slot as usize].port;
                 (slot, port.wrapping_add(SLOTS) & 0xff_ffff)
             }
             None if (self.connections.len() as u32) < SLOTS => {
@@ -66,8 +63,9 @@ impl Stack {
 
     /// Takes a connection off its bundle: its report stays.
     pub(super) fn detach(&mut self, now: Instant, slot: u32) {
-        let Some(connection) = self.connections.get_mut(slot as usize) else { return };
+        let connection = &mut self.connections[slot as usize];
         let index = core::mem::replace(&mut connection.bundle, NONE);
+        // A connection that only receives has none.
         let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
         let mut report = connection.report(bundle);
         (report.state, report.closed) = (SubflowState::Closed, Some(now));
@@ -89,13 +87,11 @@ impl Stack {
 
     /// After something happened to a path of a bundle: the end of its data, the wishes of its controller.
     pub(super) fn after(&mut self, now: Instant, index: u32) {
-        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        let bundle = &mut self.bundles[index as usize];
         if bundle.finished.is_none() && bundle.is_delivered() {
             bundle.finished = Some(now);
             for &slot in &bundle.connections {
-                if let Some(connection) = self.connections.get_mut(slot as usize) {
-                    connection.closing = true;
-                }
+                self.connections[slot as usize].closing = true;
             }
             self.settle_bundle(index);
             return;
@@ -108,7 +104,7 @@ impl Stack {
 
     /// Opens and drops paths as the controller wants.
     fn fulfil(&mut self, now: Instant, index: u32) {
-        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
+        let bundle = &mut self.bundles[index as usize];
         if bundle.candidates.len() < 2 || bundle.finished.is_some() {
             return;
         }
@@ -123,7 +119,7 @@ impl Stack {
         for (path, again) in leave {
             self.leave(path, again, index);
         }
-        let Some(bundle) = self.bundles.get(index as usize) else { return };
+        let bundle = &self.bundles[index as usize];
         let free = bundle.candidates.iter().enumerate().filter(|(_, candidate)| candidate.free);
         let places: Vec<usize> = free.map(|(place, _)| place).take(open).collect();
         for place in places {
@@ -133,20 +129,18 @@ impl Stack {
 
     /// Drops a path: what is on it goes another way.
     fn leave(&mut self, path: PathId, again: bool, index: u32) {
-        let Some(bundle) = self.bundles.get_mut(index as usize) else { return };
-        let found = bundle.connections.iter().copied().find(|&slot| {
-            self.connections.get(slot as usize).is_some_and(|connection| connection.path == path)
-        });
-        let Some(connection) = found.and_then(|slot| self.connections.get_mut(slot as usize)) else { return };
+        let bundle = &mut self.bundles[index as usize];
+        let found =
+            bundle.connections.iter().copied().find(|&slot| self.connections[slot as usize].path == path);
+        let Some(slot) = found else { return };
+        let connection = &mut self.connections[slot as usize];
         if connection.closing {
             return;
         }
         connection.abandon(bundle);
         connection.closing = true;
         bundle.controller.close(path);
-        if let Some(candidate) = bundle.candidates.get_mut(connection.place) {
-            candidate.free = again;
-        }
+        bundle.candidates[connection.place].free = again;
         self.settle_bundle(index);
     }
 }
