@@ -126,6 +126,7 @@ impl Bench {
     /// If its world cannot be built.
     pub fn run_for(&self, seconds: u32) -> Result<Moved, RunError> {
         let plan = Plan::read(self.id, &(self.plan)(seconds), Mode::All, &Overrides::default());
+        debug_assert!(plan.is_ok(), "the plan of {}: {:?}", self.id, plan.as_ref().err());
         let Ok(Some(plan)) = plan else { return Err(RunError::Cancelled) };
         let Some(setup) = plan.variants.first() else { return Err(RunError::Cancelled) };
         let record = world::run(setup, 1, &AtomicBool::new(false))?;

@@ -245,7 +245,7 @@ impl Stage<'_, '_> {
             }
         };
         let (here, there) = (self.layout.address(SENDER), self.layout.address(RECEIVER));
-        let Some(draft) = self.drafts.get_mut(pair) else { return Err(RunError::Cancelled) };
+        let draft = &mut self.drafts[pair];
         let ([near, _], ways) = draft.admit((here, &placed.from), (there, &placed.to), self.layout)?;
         let mut random = self.random("choices", &transfer.name);
         let options = TcpOptions {

@@ -77,7 +77,7 @@ impl Gate {
 
     /// Hands a packet to the host behind a door.
     fn deliver(&mut self, index: usize, packet: &[u8]) {
-        let Some(door) = self.doors.get(index) else { return };
+        let door = &self.doors[index];
         let mut bytes = Vec::new();
         if let Some(data) = door.packets.unpack(packet, &mut bytes) {
             self.out.push_back(Leaving { local: local(index), remote: door.host, bytes, data });
@@ -85,7 +85,7 @@ impl Gate {
     }
 
     fn at_door(&mut self, now: Instant, index: usize, remote: SocketAddr, bytes: &[u8], data: usize) {
-        let Some(door) = self.doors.get_mut(index) else { return };
+        let door = &mut self.doors[index];
         if remote == door.beyond {
             return self.deliver(index, bytes);
         }
@@ -124,6 +124,7 @@ impl Machine for Gate {
     fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         while let Some(Leaving { local, remote, bytes, data }) = self.out.pop_front() {
             let size = bytes.len();
+            debug_assert!(size <= out.buffer.len(), "a host's packet of {size} bytes finds no room");
             let Some(room) = out.buffer.get_mut(..size) else { continue };
             room.copy_from_slice(&bytes);
             return Some(Transmit {

@@ -85,9 +85,10 @@ impl Relays {
         self.at.len()
     }
 
-    /// The relay at `node` crashes, or starts again with nothing in memory but its key.
+    /// The relay at `node`, which [is there](Self::is_at), crashes, or starts again with nothing in memory but its key.
     pub(super) fn set_up(&self, world: &mut World, node: &str, up: bool) {
-        let Some(site) = self.at.get(node) else { return };
+        let site = &self.at[node];
+        debug_assert!(site.handle.is_some(), "the relay at {node} was never put into the world");
         let Some(handle) = site.handle else { return };
         if up {
             let fresh = site.relay(world.now());
