@@ -2,6 +2,16 @@
 //! participant and the world it lives in.
 //!
 //! This crate knows no socket and no clock. Everything above it agrees on these types and nothing else.
+//!
+//! | what | where |
+//! |---|---|
+//! | packets, frames, their codec | [`packet`], [`frame`], [`codec`] |
+//! | relays: envelopes, tokens, words | [`relay`] |
+//! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
+//! | rate limits | [`meter`] |
+//! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
+//! | shell-safe words, units of bytes | [`word`], [`units`] |
+//! | seeded numbers | [`random`] |
 #![no_std]
 
 extern crate alloc;

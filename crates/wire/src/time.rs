@@ -84,6 +84,13 @@ pub const fn nanos(duration: Duration) -> u64 {
     if wide > u64::MAX as u128 { u64::MAX } else { wide as u64 }
 }
 
+/// Nanoseconds of a duration as a number that may be subtracted from, saturating at 292 years.
+#[must_use]
+pub const fn signed_nanos(duration: Duration) -> i64 {
+    let wide = duration.as_nanos();
+    if wide > i64::MAX as u128 { i64::MAX } else { wide as i64 }
+}
+
 impl Add<Duration> for Instant {
     type Output = Self;
     fn add(self, rhs: Duration) -> Self {
@@ -124,5 +131,9 @@ mod tests {
         assert_eq!(early - Duration::from_secs(1), Instant::ZERO);
         assert_eq!(Instant::from_nanos(7).signed_nanos_since(early), 2);
         assert_eq!(early.signed_nanos_since(Instant::from_nanos(7)), -2);
+        assert_eq!(
+            (signed_nanos(Duration::MAX), signed_nanos(Duration::from_secs(1))),
+            (i64::MAX, 1_000_000_000)
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! The delay of a path whose queues are empty.
 
+use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
 /// The smallest delay of a path, kept honest: it falls at once and rises only for a reason.
@@ -46,7 +47,7 @@ impl Base {
     #[must_use]
     pub fn new(tolerance: Duration) -> Self {
         Self {
-            tolerance: i64::try_from(tolerance.as_nanos()).unwrap_or(i64::MAX),
+            tolerance: signed_nanos(tolerance),
             spread: 0,
             floor: None,
             confirmed: Instant::ZERO,

@@ -1,6 +1,6 @@
 //! A route that got longer from one packet to the next.
 
-use byway_wire::time::nanos;
+use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
 /// Tells a longer route from a queue within half a second.
@@ -78,7 +78,7 @@ impl Leap {
         }
         let (sent_before, delay_before) = before?;
         let leap = delay.saturating_sub(delay_before);
-        let gap = i64::try_from(nanos(sent_at.since(sent_before).min(line.pause))).unwrap_or(i64::MAX);
+        let gap = signed_nanos(sent_at.since(sent_before).min(line.pause));
         let steep = leap > margin.saturating_add(line.spread) && leap > gap.saturating_mul(Self::STEEP);
         let near = line.floor.saturating_add((2 * margin).max(leap / 2));
         if steep && delay_before <= near {

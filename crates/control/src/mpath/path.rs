@@ -6,7 +6,7 @@ use crate::bundle::Memento;
 use crate::detector::Run;
 use crate::{Acked, Congested, Opened, Undo};
 use byway_wire::Instant;
-use byway_wire::time::nanos;
+use byway_wire::time::{nanos, signed_nanos};
 
 /// Keeps sums finite whatever is reported.
 const LARGEST_WINDOW: f64 = 1e8;
@@ -144,7 +144,7 @@ impl Path {
     /// Ends slow start when delays have risen clearly above the smallest: eight packets in a row (RFC 9406, with one-way
     /// delays where there are any, so that a queue on the way of the ACKs does not count).
     pub fn sense_rise(&mut self, acked: &Acked<'_>) {
-        let rise = (i64::try_from(nanos(acked.min_rtt)).unwrap_or(i64::MAX) / 8).clamp(RISE.0, RISE.1);
+        let rise = (signed_nanos(acked.min_rtt) / 8).clamp(RISE.0, RISE.1);
         let mut risen = false;
         for delay in acked.delays {
             let least =

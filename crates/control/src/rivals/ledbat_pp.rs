@@ -4,9 +4,10 @@
 //! Source: section 4 of the draft. Its text could not be found; formulas and constants are taken from what implementations
 //! of it (a Linux module by version 01, and freenet's) quote, and from knowledge of it.
 
-use crate::bundle::{Decrease, Phase, Single, Window};
 use super::ledbat::Delays;
+use crate::bundle::{Decrease, Phase, Single, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};
+use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
 /// What the draft names or leaves to choose. It counts windows in packets.
@@ -151,7 +152,7 @@ impl Single for LedbatPp {
     fn on_acked(&mut self, acked: &Acked<'_>) {
         let phase = self.window.on_acked(acked);
         if let Some(rtt) = acked.rtt {
-            self.rtts.sample(i64::try_from(rtt.as_nanos()).unwrap_or(i64::MAX), acked.now);
+            self.rtts.sample(signed_nanos(rtt), acked.now);
         }
         match self.stage {
             Stage::Start => self.first_slow_start(acked, phase),

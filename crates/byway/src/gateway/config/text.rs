@@ -6,7 +6,6 @@ use byway_gateway::Prefix;
 use byway_gateway::rules::Rule;
 use byway_gateway::serves::Served;
 use byway_transfer::identity::PublicKey;
-use byway_wire::word::MAX_LEN;
 use byway_wire::relay::Word;
 use byway_wire::word::MAX_LEN;
 use core::ops::Range;

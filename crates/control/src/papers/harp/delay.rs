@@ -5,7 +5,7 @@ use super::DelayRule;
 use super::hir::{LEAST_AVERAGED, Mean};
 use crate::Acked;
 use crate::detector::{Extremes, Run, Share};
-use byway_wire::time::nanos;
+use byway_wire::time::signed_nanos;
 use byway_wire::{Duration, Instant};
 
 /// A window of which a quarter is two packets: so many RTTs in a row make a signal where there is nothing else.
@@ -47,8 +47,9 @@ impl Delays {
     /// Delta_i; `None` as long as there is nothing to compare with.
     fn limit(&self) -> Option<i64> {
         let Extremes { min, max } = self.extremes?;
-        let range = self.range.map_or(max.saturating_sub(min), as_i64);
-        (range >= as_i64(self.least_range)).then(|| min.saturating_add((range as f64 * self.delta) as i64))
+        let range = self.range.map_or(max.saturating_sub(min), signed_nanos);
+        (range >= signed_nanos(self.least_range))
+            .then(|| min.saturating_add((range as f64 * self.delta) as i64))
     }
 
     /// Delta_i on the scale of one-way delays, for the receiver.
@@ -81,7 +82,7 @@ impl Delays {
     /// There is nothing but an RTT to go by. It stands for a whole ACK, so the rules for packets do not fit: two in a row.
     fn on_round_trip(&mut self, rtt: Duration, sent_at: Instant, window: f64, recover: Instant) -> bool {
         if *self.round_trips.get_or_insert(true) {
-            let above = self.is_above(as_i64(rtt), window);
+            let above = self.is_above(signed_nanos(rtt), window);
             if sent_at >= recover {
                 return self.run.count(above, window.min(TWO_IN_A_ROW));
             }
@@ -121,8 +122,4 @@ impl Delays {
             }
         }
     }
-}
-
-fn as_i64(duration: Duration) -> i64 {
-    i64::try_from(nanos(duration)).unwrap_or(i64::MAX)
 }
