@@ -41,9 +41,6 @@ pub struct Config {
     /// Whether the owner judges losses: the controller hears of none but those that it is
     /// [told](crate::Connection::judge_lost), and of timeouts.
     pub owner_judges_losses: bool,
-    /// State changes and congestion events that are kept until the owner takes them
-    /// ([`Connection::next_fact`](crate::Connection::next_fact)); 0: none.
-    pub facts: usize,
     /// What objects are made of.
     pub payload: Payload,
     /// Bytes per second of data (UDP payload) that are sent at most, over all paths together; `None`: as fast as they carry. See
@@ -126,7 +123,6 @@ impl Default for Config {
             datagrams: 0,
             datagram_fates: false,
             owner_judges_losses: false,
-            facts: 0,
             payload: Payload::default(),
             cap: None,
             dscp: Dscp::BestEffort,

@@ -133,7 +133,6 @@ pub(super) struct Datagrams {
     returned: VecDeque<Parcel>,
     fates: VecDeque<Fate>,
     spare: Vec<Vec<u8>>,
-    overrun: u64,
     /// Whether the endpoint has told that there is something to take, and the owner has not taken all since.
     told: bool,
 }
@@ -148,7 +147,6 @@ impl Datagrams {
             returned: VecDeque::new(),
             fates: VecDeque::new(),
             spare: Vec::new(),
-            overrun: 0,
             told: false,
         }
     }
@@ -161,7 +159,6 @@ impl Datagrams {
         if self.received.len() >= self.most
             && let Some(oldest) = self.received.pop_front()
         {
-            self.overrun += 1;
             self.recycle(oldest.data);
         }
         let mut buffer = self.spare.pop().unwrap_or_default();
@@ -318,12 +315,6 @@ impl Connection {
         self.datagrams.returned.pop_front().map(|parcel| (parcel.mark, parcel.data))
     }
 
-    /// Whether there is one.
-    #[must_use]
-    pub fn has_returned(&self) -> bool {
-        !self.datagrams.returned.is_empty()
-    }
-
     /// What became of a datagram that was sent, if the owner wants to know ([`Config::datagram_fates`]).
     pub fn next_fate(&mut self) -> Option<Fate> {
         self.datagrams.fates.pop_front()
@@ -332,7 +323,7 @@ impl Connection {
     /// The owner holds a packet for lost that was sent on `path` at `sent_at` and had so many `bytes`: where it
     /// [judges](Config::owner_judges_losses), the controller hears of it. Of a path that carries nothing, it does not.
     pub fn judge_lost(&mut self, now: Instant, path: PathId, sent_at: Instant, bytes: u64) {
-        let Self { paths, controller, facts, config, .. } = self;
+        let Self { paths, controller, config, .. } = self;
         let active = |path: &&mut Path| path.state == State::Active;
         let Some(found) = paths.get_mut(path).filter(active).filter(|_| config.owner_judges_losses) else {
             return;
@@ -341,14 +332,7 @@ impl Connection {
         let lost =
             Congested { trigger: Trigger::Loss, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
         controller.on_congested(path, &lost);
-        facts.congested(path, &lost);
         self.refresh_all(now, Some(path));
-    }
-
-    /// Datagrams that arrived and were forgotten because the owner was slow.
-    #[must_use]
-    pub const fn datagrams_overrun(&self) -> u64 {
-        self.datagrams.overrun
     }
 }
 

@@ -1,6 +1,5 @@
 //! Takes packets apart: opens them, reads their frames, and tells path, controller and data layer what they say.
 
-use super::facts::What;
 use super::path::{Address, State};
 use super::{Connection, Event, MOST_PATHS, Phase, Receiving, RelayNews, arrived, close, lost};
 use crate::config::Payload;
@@ -260,7 +259,7 @@ impl Connection {
 
     /// Returns `false` if the entry is a lie.
     fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
-        let Self { paths, out, incoming, farewells, datagrams, controller, facts, delays, config, .. } = self;
+        let Self { paths, out, incoming, farewells, datagrams, controller, delays, config, .. } = self;
         let (id, judged) = (entry.path, config.owner_judges_losses);
         let Some(path) = paths.get_mut(id) else { return id < paths.next_id() };
         delays.clear();
@@ -307,7 +306,6 @@ impl Connection {
         for sent_at in progress.undone {
             if !judged {
                 controller.on_undo(id, &Undo { now, sent_at });
-                facts.note(now, id, What::Undone);
             }
         }
         if progress.ce > 0 {
@@ -317,7 +315,6 @@ impl Connection {
             let marks =
                 Congested { trigger: Trigger::Ce, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
             controller.on_congested(id, &marks);
-            facts.congested(id, &marks);
             others = true;
         }
         if let Some(losses) =
@@ -326,7 +323,6 @@ impl Connection {
         {
             let losses = congested(now, Trigger::Loss, &losses);
             controller.on_congested(id, &losses);
-            facts.congested(id, &losses);
             others = true;
         }
         if progress.packets > 0 && path.state == State::Probing {
@@ -343,7 +339,7 @@ impl Connection {
     }
 
     fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
-        let Self { paths, out, incoming, farewells, datagrams, controller, facts, config, .. } = self;
+        let Self { paths, out, incoming, farewells, datagrams, controller, config, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
         if let Some(losses) = path
             .send
@@ -354,7 +350,6 @@ impl Connection {
             }
             let losses = congested(now, Trigger::Loss, &losses);
             controller.on_congested(id, &losses);
-            facts.congested(id, &losses);
             self.refresh_all(now, Some(id));
         }
     }

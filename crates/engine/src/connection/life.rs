@@ -1,7 +1,6 @@
 //! The life of paths: candidates are probed, what works becomes available, what the controller wants becomes active, what
 //! it chokes is probed until it breathes, and what is of no use is dropped.
 
-use super::facts::What;
 use super::path::{Address, Origin, Path, State};
 use super::probing::Candidate;
 use super::table::after;
@@ -69,7 +68,6 @@ impl Connection {
             path.address = Address::Unproven { token: self.random.token(), credit: 0 };
         }
         self.paths.insert(id, path);
-        self.facts.note(now, id, What::State(state));
         id
     }
 
@@ -81,7 +79,6 @@ impl Connection {
         }
         path.state = State::Available;
         path.probe_at = None;
-        self.facts.note(now, id, What::State(State::Available));
         if let Origin::Candidate(index) = path.origin
             && let Some(candidate) = self.candidates.get_mut(index)
         {
@@ -104,7 +101,6 @@ impl Connection {
             rtt: Some(path.send.rtt.smoothed()),
         };
         self.controller.open(id, &opened);
-        self.facts.note(now, id, What::State(State::Active));
         self.raise(Event::PathUp(id));
         self.refresh(now, id);
         self.make_ready(id);
@@ -185,7 +181,6 @@ impl Connection {
         }
         self.farewells.due.push_back(id);
         self.ack_way_until = Instant::ZERO;
-        self.facts.note(now, id, What::Dropped(reason));
         self.raise(Event::PathDown { path: id, reason });
         self.arm_whole(now);
     }
@@ -234,11 +229,9 @@ impl Connection {
                 path.state = State::Choked;
                 self.datagrams.recall(&mut path.outbox);
                 path.probe_at = Some(now + path.choke_interval(self.random.next()));
-                self.facts.note(now, id, What::State(State::Choked));
             }
             (State::Choked, false) => {
                 path.state = State::Active;
-                self.facts.note(now, id, What::State(State::Active));
                 (path.probe_at, path.probe) = (None, None);
             }
             _ => {}
@@ -268,7 +261,7 @@ impl Connection {
     }
 
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
-        let Self { paths, out, incoming, farewells, datagrams, controller, facts, config, .. } = self;
+        let Self { paths, out, incoming, farewells, datagrams, controller, config, .. } = self;
         let Some(path) = paths.get_mut(id) else { return };
         let (mut trouble, mut asked) = (false, false);
         if let Some(losses) =
@@ -278,7 +271,6 @@ impl Connection {
             if !config.owner_judges_losses {
                 let losses = super::input::congested(now, Trigger::Loss, &losses);
                 controller.on_congested(id, &losses);
-                facts.congested(id, &losses);
             }
             trouble = true;
         }
@@ -307,7 +299,6 @@ impl Connection {
                     let congested = losses
                         .map_or(empty, |losses| super::input::congested(now, Trigger::Timeout, &losses));
                     controller.on_congested(id, &congested);
-                    facts.congested(id, &congested);
                     asked = true;
                     trouble = true;
                 }

@@ -9,7 +9,6 @@
 
 mod cap;
 pub mod datagrams;
-pub mod facts;
 mod fate;
 mod input;
 mod life;
@@ -41,7 +40,6 @@ use byway_wire::{Duration, Instant, PathId};
 use cap::Cap;
 use core::net::SocketAddr;
 use datagrams::Datagrams;
-use facts::Facts;
 use fate::{arrived, lost};
 pub(crate) use input::{Inbound, Rejected};
 use path::Path;
@@ -241,7 +239,6 @@ pub struct Connection {
     events: VecDeque<Event>,
     /// Whether the owner has nothing more to add.
     finishing: bool,
-    facts: Facts,
     /// Whether the endpoint told its owner that this is over.
     pub(crate) farewell: bool,
     /// Whether the owner did not want it, and so was never told of it.
@@ -336,7 +333,6 @@ impl Connection {
             relay_news: VecDeque::new(),
             events: VecDeque::new(),
             finishing: false,
-            facts: Facts::new(config.facts),
             farewell: false,
             rejected: false,
             delays: Vec::new(),

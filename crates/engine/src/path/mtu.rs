@@ -72,31 +72,26 @@ impl Mtu {
         self.probe = Some((size, number));
     }
 
-    /// Packet `number` was acknowledged. Returns whether the size grew.
-    pub fn acked(&mut self, number: u64) -> bool {
-        match self.probe {
-            Some((size, probe)) if probe == number => {
-                (self.probe, self.failures) = (None, 0);
-                let grew = size > self.current;
-                self.current = self.current.max(size);
-                grew
-            }
-            _ => false,
+    /// Packet `number` was acknowledged.
+    pub fn acked(&mut self, number: u64) {
+        if let Some((size, probe)) = self.probe
+            && probe == number
+        {
+            (self.probe, self.failures) = (None, 0);
+            self.current = self.current.max(size);
         }
     }
 
-    /// Packet `number` was lost. Returns whether it was a probe, whose loss says nothing of congestion.
-    pub fn lost(&mut self, now: Instant, number: u64) -> bool {
-        match self.probe {
-            Some((size, probe)) if probe == number => {
-                self.probe = None;
-                self.failures += 1;
-                if self.failures >= MAX_PROBES {
-                    self.refused(now, size);
-                }
-                true
+    /// Packet `number` was lost.
+    pub fn lost(&mut self, now: Instant, number: u64) {
+        if let Some((size, probe)) = self.probe
+            && probe == number
+        {
+            self.probe = None;
+            self.failures += 1;
+            if self.failures >= MAX_PROBES {
+                self.refused(now, size);
             }
-            _ => false,
         }
     }
 
@@ -157,9 +152,10 @@ mod tests {
         while let Some(size) = mtu.wanted(now) {
             mtu.sent(size, number);
             if size <= real {
-                assert!(mtu.acked(number));
+                mtu.acked(number);
+                assert_eq!(mtu.current(), size);
             } else {
-                assert!(mtu.lost(now, number));
+                mtu.lost(now, number);
             }
             number += 1;
             assert!(number < 100, "the search does not end");

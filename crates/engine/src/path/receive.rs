@@ -352,12 +352,6 @@ impl ReceivePath {
         self.ack_at = Some(now);
     }
 
-    /// Whether there is anything to acknowledge, due or not.
-    #[must_use]
-    pub const fn ack_pending(&self) -> bool {
-        self.ack_at.is_some()
-    }
-
     /// Numbers found missing since this was last called: for a PNACK.
     pub fn take_missing(&mut self, missing: &mut Vec<(u64, u64)>) {
         missing.clear();
@@ -508,7 +502,7 @@ mod tests {
         let mut writer = Writer::new(&mut buffer);
         let mut ack = AckWriter::begin(&mut writer);
         assert!(path.write_ack(Instant::from_micros(1100), &mut ack, &mut writer, &mut runs));
-        assert!(!path.ack_pending());
+        assert_eq!(path.ack_at, None);
         path.on_packet(&arrival(4, 2000));
         assert_eq!(path.deadline(), Some(Instant::from_micros(12_000)));
         for number in 5..14 {

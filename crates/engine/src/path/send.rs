@@ -112,8 +112,6 @@ pub struct Progress {
     pub ce: u32,
     /// When packets that were believed lost, and were not, had been sent.
     pub undone: SmallVec<[Instant; 4]>,
-    /// A larger size passed.
-    pub grew: bool,
 }
 
 /// Packets found lost.
@@ -320,7 +318,7 @@ impl SendPath {
                         delays.push(Delay { sent_at, one_way, bytes });
                     }
                 }
-                progress.grew |= self.mtu.acked(number);
+                self.mtu.acked(number);
             }
             stamps.skip(below - start);
         }

@@ -3,9 +3,9 @@
 use crate::common::detours::{
     Detours, MIB, detours, receiver_address, relay_address, seconds, sender_address, through, way,
 };
+use crate::common::spy::{Log, Told};
 use crate::common::{MS, Plan, line};
 use byway_control::Trigger;
-use byway_engine::connection::facts::{Fact, What};
 use byway_engine::connection::path::State;
 use byway_engine::{AckWay, Payload, Pnack, Tau};
 use byway_sim::Verdict;
@@ -17,7 +17,6 @@ const SIZE: u64 = 8 * MIB;
 
 fn run(mut plan: Plan, direct: Duration, relay: Duration) -> Detours {
     plan.config.payload = Payload::Length;
-    plan.config.facts = 10_000;
     let ways = [way(10, relay)].map(|(near, far)| (near.loss(0.002), far));
     detours(1, plan, &line(10, direct).loss(0.002), &ways)
 }
@@ -93,30 +92,40 @@ fn a_gap_is_a_loss_at_once_by_option() {
     let undone = |pnack| {
         let mut plan = through("newreno", SIZE, 0);
         plan.config.pnack = pnack;
-        plan.config.facts = 100_000;
+        let log = Log::default();
+        plan.log = Some(Log::clone(&log));
         let mut world = detours(1, plan, &line(10, 10 * MS).reordering(0.02, 3 * MS), &[]);
         world.finish(60, SIZE);
-        let facts = facts(&mut world);
-        facts.iter().filter(|fact| fact.what == What::Undone).count()
+        let told = log.lock().expect("one thread");
+        told.iter().filter(|told| matches!(told, Told::Undone(_))).count()
     };
     let (patient, at_once) = (undone(Pnack::Patient), undone(Pnack::FirstGap));
     println!("losses that were none: {patient} patient, {at_once} at the first gap");
     assert!(at_once > 50 && at_once > 10 * patient);
 }
 
-fn facts(world: &mut Detours) -> Vec<Fact> {
-    let sender = world.sender;
-    world.world.act(sender, |host, _| {
-        let handle = host.handle.expect("connected");
-        let connection = host.endpoint.connection_mut(handle).expect("a connection");
-        core::iter::from_fn(|| connection.next_fact()).collect()
-    })
-}
-
 #[test]
 fn the_life_of_a_path_can_be_told() {
-    let mut world = run(through("newreno", SIZE, 1), 10 * MS, 5 * MS);
-    world.world.run_for(seconds(3));
+    let log = Log::default();
+    let mut plan = through("newreno", SIZE, 1);
+    plan.log = Some(Log::clone(&log));
+    let mut world = run(plan, 10 * MS, 5 * MS);
+    let mut life = Vec::new();
+    for _ in 0..300 {
+        world.world.run_for(10 * MS);
+        let sender = &world.world[world.sender];
+        let Some(connection) = sender.handle.and_then(|handle| sender.endpoint.connection(handle)) else {
+            continue;
+        };
+        let status = connection.status();
+        let relayed = status.paths.iter().find(|path| path.route.remote == relay_address(0));
+        if let Some(path) = relayed
+            && life.last() != Some(&path.state)
+        {
+            life.push(path.state);
+        }
+    }
+    assert_eq!((life.first(), life.last()), (Some(&State::Probing), Some(&State::Active)));
     let sender = world.sender;
     let handle = world.world[sender].handle.expect("connected");
     let status = world.world[sender].endpoint.connection(handle).expect("a connection").status();
@@ -130,29 +139,14 @@ fn the_life_of_a_path_can_be_told() {
         assert!(queueing < 70 * MS && path.min_rtt + queueing < path.srtt + 40 * MS, "{path:?}");
     }
     assert_eq!((direct.route.remote, relayed.route.remote), (receiver_address(), relay_address(0)));
-    let facts = facts(&mut world);
-    assert!(facts.is_sorted_by_key(|fact| fact.at));
-    let life: Vec<_> = facts.iter().filter(|fact| fact.path == relayed.id).map(|fact| fact.what).collect();
-    let [State::Probing, State::Available, State::Active] = [0, 1, 2].map(|index| match life[index] {
-        What::State(state) => state,
-        other => panic!("{other:?}"),
-    }) else {
-        panic!("{life:?}")
-    };
-    let lost: u64 = life
+    let told = log.lock().expect("one thread");
+    assert!(told.contains(&Told::Opened(relayed.id)));
+    let lost: u64 = told
         .iter()
-        .filter_map(|what| match what {
-            What::Congested { trigger: Trigger::Loss, bytes } => Some(*bytes),
+        .filter_map(|told| match told {
+            Told::Congested { path, trigger: Trigger::Loss, bytes } if *path == relayed.id => Some(*bytes),
             _ => None,
         })
         .sum();
     assert!(lost >= relayed.totals.lost_bytes, "{lost} of {:?}", relayed.totals);
-
-    let mut plan = through("newreno", SIZE, 1);
-    plan.config.facts = 4;
-    let mut few = detours(1, plan, &line(10, 10 * MS).loss(0.01), &[way(10, 5 * MS)]);
-    few.world.run_for(seconds(3));
-    let missed = few.world[few.sender].endpoint.connection(handle).expect("a connection").facts_missed();
-    assert!(missed > 10, "{missed}");
-    assert_eq!(self::facts(&mut few).len(), 4);
 }

@@ -7,9 +7,10 @@ pub mod harm;
 pub mod liar;
 pub mod many;
 pub mod shared;
+pub mod spy;
 pub mod strangers;
 
-use byway_control::by_name;
+use byway_control::{Controller, by_name};
 use byway_engine::connection::Event;
 use byway_engine::data::{InEvent, OutEvent};
 use byway_engine::handshake::{Identity, PublicKey};
@@ -77,6 +78,8 @@ pub struct Plan {
     pub addresses: Vec<SocketAddr>,
     pub config: Config,
     pub suites: Suites,
+    /// What writes down what the sender's controller is told.
+    pub log: Option<spy::Log>,
     /// Relays to send through, each perhaps with what a ticket says about reaching the peer through it.
     pub relays: Vec<(Word, Option<Reach>)>,
 }
@@ -94,12 +97,21 @@ impl Plan {
             addresses: to.to_vec(),
             config: Config::default(),
             suites: Suites::SECURE,
+            log: None,
             relays: Vec::new(),
         }
     }
 }
 
 impl Plan {
+    fn controller(&self) -> Box<dyn Controller> {
+        let controller = by_name(self.congestion, 1).expect("a controller");
+        match &self.log {
+            Some(log) => Box::new(spy::Spy::new(controller, log)),
+            None => controller,
+        }
+    }
+
     /// Headers only, and no cipher: for what takes long.
     pub fn lengths(mut self) -> Self {
         self.config.payload = Payload::Length;
@@ -226,7 +238,7 @@ impl Node for Sender {
                 peer: self.peer,
                 addresses: self.plan.addresses.clone(),
                 application: self.plan.said.to_vec(),
-                controller: by_name(self.plan.congestion, 1).expect("a controller"),
+                controller: self.plan.controller(),
             };
             let handle = self.endpoint.connect(now, connect).expect("an attempt");
             for (word, reach) in &self.plan.relays {
