@@ -1,40 +1,68 @@
 //! The life of paths: candidates are probed, what works becomes available, what the controller wants becomes active, what
 //! it chokes is probed until it breathes, and what is of no use is dropped.
 
+use super::arrivals::{MOST_PATHS, PATH_LOOKAHEAD};
+use super::losses::Evidence;
 use super::path::{Address, Origin, Path, State};
-use super::probing::Candidate;
-use super::table::after;
-use super::{Connection, Event, Phase, lost};
-use crate::path::send::{ACK_DELAY, SendPath};
-use crate::route::{Route, Source, Through, Via};
-use crate::seal::connection_id;
-use byway_control::{Allowance, Congested, Opened, ProbeResult, Trigger};
-use byway_wire::relay::{Notice, Reason, ReturnHop, Verdict};
-use byway_wire::{Duration, Instant, PathId};
+use super::{Connection, Event};
+use crate::path::send::SendPath;
+use crate::route::{Route, Via};
+use byway_control::{Opened, ProbeResult};
+use byway_wire::relay::{Notice, Reason, Verdict};
+use byway_wire::{Duration, Instant, Local, PathId};
 
 /// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive attempts).
 const PROBES: u32 = 2;
-/// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
-const CHOKE_PROBE: Duration = Duration::from_millis(500);
-/// With nothing heard for this long, ask; earlier if the connection would be given up soon.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G), in percent.
 const PREFERRED_PERCENT: u32 = 150;
-/// Pacing goes this much faster than window over RTT, in percent, so that the window and not the pacer is the limit.
-const PACING_PERCENT: u64 = 125;
 
 impl Connection {
     /// Opens the first path: the handshake went over it, and it may carry data at once.
     pub(crate) fn open_first(&mut self, now: Instant, route: Route, rtt: Option<Duration>) {
-        self.candidates.push(Candidate::new(now, route.clone(), Some(self.paths.next_id())));
+        self.candidates.begin(now, route.clone());
         let id = self.add_path(now, route, rtt, State::Available, Origin::Handshake);
-        if let Some(path) = self.paths.get_mut(id) {
+        if let Some(path) = self.paths.edit(id) {
             path.pending.ping = true; // the responder must hear from us before it may speak
         }
-        self.make_urgent(id);
         self.activate(now, id);
-        self.consult(now);
-        self.arm_whole(now);
+        self.agenda.consult();
+        self.agenda.reconsider();
+        self.settle(now);
+    }
+
+    /// A route that may become a path. It is probed in its turn.
+    pub(crate) fn add_candidate(&mut self, now: Instant, route: Route) {
+        self.candidates.add(now, route);
+        self.agenda.reconsider();
+        self.settle(now);
+    }
+
+    /// The same, or fresh papers for a route that is known: a relay's clock, cookie or consent was renewed.
+    pub(crate) fn offer_route(&mut self, now: Instant, route: Route) {
+        self.paths.edit_each(|path| {
+            let same = path.route == route;
+            if same {
+                path.route = route.clone();
+            }
+            same
+        });
+        if self.candidates.renew(now, route) {
+            self.agenda.reconsider();
+        }
+        self.settle(now);
+    }
+
+    /// A local socket is gone, and with it the paths that left by it.
+    pub(crate) fn local_down(&mut self, now: Instant, local: Local) {
+        let mut last = None;
+        while let Some(id) = self.paths.next_after(last) {
+            last = Some(id);
+            if self.paths.get(id).is_some_and(|path| path.route.local == local) {
+                self.drop_path(now, id, "its local address is gone", false);
+            }
+        }
+        self.candidates.local_down(local);
+        self.settle(now);
     }
 
     /// A relay says why it does not forward. Returns whether it was about a path of ours.
@@ -44,13 +72,52 @@ impl Connection {
             _ => None,
         });
         let Some((id, verdict)) = judged else { return false };
-        self.raise(Event::Notice { path: id, reason: notice.reason, proven: verdict == Verdict::Proven });
-        if verdict == Verdict::Proven
-            && !matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy)
-        {
+        let proven = verdict == Verdict::Proven;
+        self.news.raise(Event::Notice { path: id, reason: notice.reason, proven });
+        if proven && !matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
             self.drop_path(now, id, "its relay refuses", false);
         }
+        self.settle(now);
         true
+    }
+
+    /// A datagram to this path could not be sent.
+    pub(crate) fn on_send_error(&mut self, now: Instant, error: &byway_wire::SendError) {
+        let mut last = None;
+        while let Some(id) = self.paths.next_after(last) {
+            last = Some(id);
+            let Some(path) = self.paths.get(id) else { continue };
+            if path.route.local == error.local
+                && path.route.remote == error.remote
+                && let Some(path) = self.paths.judge(id)
+                && error.kind == byway_wire::SendErrorKind::TooLarge
+            {
+                path.send.mtu.refused(now, error.size);
+            }
+        }
+        self.settle(now);
+    }
+
+    /// Whether one more path may live, under an id at most so far `ahead` of those that the peer is known to know.
+    pub(super) fn has_name(&self, ahead: u32) -> bool {
+        let next = self.paths.next_id().0;
+        let expected = self.exchange.known_ids().saturating_add(ahead);
+        next < u32::MAX && next < expected && self.paths.len() < MOST_PATHS
+    }
+
+    /// Probes one candidate, chosen at random among those due.
+    pub(super) fn probe_candidates(&mut self, now: Instant) {
+        if !self.candidates.is_time(now) || !self.session.is_confirmed() {
+            return;
+        }
+        if !self.has_name(PATH_LOOKAHEAD) {
+            return; // the peer does not expect it yet
+        }
+        let Some((route, origin)) = self.candidates.take(now, &mut self.random) else { return };
+        let id = self.add_path(now, route, None, State::Probing, origin);
+        if let Some(path) = self.paths.edit(id) {
+            path.pending.ping = true;
+        }
     }
 
     pub(super) fn add_path(
@@ -62,36 +129,32 @@ impl Connection {
         origin: Origin,
     ) -> PathId {
         let id = self.paths.next_id();
-        let send = SendPath::new(id, now, rtt, self.max_datagram);
-        let mut path = Path::new(send, route, state, origin, connection_id(&self.send_ids, id));
+        let send = SendPath::new(id, now, rtt, self.config.max_datagram);
+        let mut path = Path::new(send, route, state, origin, self.paths.connection_id(id));
         if origin == Origin::Return {
             path.address = Address::Unproven { token: self.random.token(), credit: 0 };
         }
-        self.paths.insert(id, path);
+        self.paths.insert(path);
         id
     }
 
     /// Something sent on this path came through.
-    pub(super) fn proven(&mut self, now: Instant, id: PathId) {
-        let Some(path) = self.paths.get_mut(id) else { return };
+    pub(super) fn proven(&mut self, id: PathId) {
+        let Some(path) = self.paths.get(id) else { return };
         if path.state != State::Probing || path.address != Address::Valid {
             return;
         }
+        let Some(path) = self.paths.edit(id) else { return };
         path.state = State::Available;
         path.probe_at = None;
-        if let Origin::Candidate(index) = path.origin
-            && let Some(candidate) = self.candidates.get_mut(index)
-        {
-            candidate.failures = 0;
-        }
-        (self.ack_way_until, self.may_open) = (Instant::ZERO, true);
-        self.consult(now);
-        self.arm_path(id);
+        self.candidates.on_proven(path.origin);
+        self.paths.ways_changed();
+        self.agenda.consult();
     }
 
     /// The controller takes the path.
     fn activate(&mut self, now: Instant, id: PathId) {
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some(path) = self.paths.judge(id) else { return };
         path.state = State::Active;
         path.told_size = path.send.mtu.current();
         let opened = Opened {
@@ -101,19 +164,15 @@ impl Connection {
             rtt: Some(path.send.rtt.smoothed()),
         };
         self.controller.open(id, &opened);
-        self.raise(Event::PathUp(id));
-        self.refresh(now, id);
-        self.make_ready(id);
-        self.tick_at = self.controller.tick(now);
-        self.arm_whole(now);
+        self.agenda.make_ready(path);
+        self.agenda.set_tick(self.controller.tick(now));
+        self.agenda.reconsider();
+        self.news.raise(Event::PathUp(id));
     }
 
     /// Does what the controller wants done about the bundle.
     pub(super) fn consult(&mut self, now: Instant) {
-        if self.phase != Phase::Open {
-            return;
-        }
-        loop {
+        while self.session.is_open() {
             let wants = self.controller.wants();
             if let Some(id) = wants.forget.first().copied() {
                 self.drop_path(now, id, "its share of the work was too small", true);
@@ -131,7 +190,7 @@ impl Connection {
 
     /// The available path to open next: those near the direct path's RTT first, among them any.
     fn best_available(&mut self) -> Option<PathId> {
-        if !self.may_open {
+        if !self.candidates.may_open() {
             return None;
         }
         let direct =
@@ -146,43 +205,28 @@ impl Connection {
         }
         let nearest =
             self.paths.iter().filter(usable).min_by_key(|path| path.send.rtt.smoothed()).map(Path::id);
-        self.may_open = nearest.is_some();
+        self.candidates.set_may_open(nearest.is_some());
         nearest
     }
 
     /// Gives a path up. Its data goes out again elsewhere; its name is never used again.
     pub(super) fn drop_path(&mut self, now: Instant, id: PathId, reason: &'static str, forget: bool) {
-        let Self { paths, ready, out, incoming, farewells, datagrams, controller, .. } = self;
-        if paths.get(id).is_some_and(|path| matches!(path.state, State::Active | State::Choked)) {
-            controller.close(id);
-        }
+        let Self { paths, agenda, exchange, controller, .. } = self;
         let Some(mut path) = paths.remove(id) else {
             controller.close(id);
             return;
         };
-        if path.ready {
-            ready.retain(|waiting| *waiting != id);
+        if matches!(path.state, State::Active | State::Choked) {
+            controller.close(id);
         }
-        datagrams.recall(&mut path.outbox);
-        path.send.abandon(now, |carried| lost(out, incoming, farewells, datagrams, carried));
-        let index = match path.origin {
-            Origin::Candidate(index) => Some(index),
-            Origin::Handshake => Some(0),
-            Origin::Return => None,
-        };
-        if let Some(candidate) = index.and_then(|index| self.candidates.get_mut(index)) {
-            candidate.on_dropped(now, path.send.is_proven(), forget);
-        }
-        self.routes += 1;
-        for receiving in self.receive.iter_mut() {
-            if receiving.way == Some(id) {
-                receiving.way = None;
-            }
-        }
-        self.farewells.due.push_back(id);
-        self.ack_way_until = Instant::ZERO;
-        self.raise(Event::PathDown { path: id, reason });
-        self.arm_whole(now);
+        agenda.forget(&path);
+        agenda.reconsider();
+        exchange.recall(&mut path.outbox);
+        path.send.abandon(now, |carried| exchange.lost(carried));
+        exchange.farewells().push(id);
+        self.candidates.on_dropped(now, path.origin, path.send.is_proven(), forget);
+        self.arrivals.on_way_gone(id);
+        self.news.raise(Event::PathDown { path: id, reason });
     }
 
     /// Gives a way back up by which no path of the peer's comes any more, once it is silent. Returns whether it did.
@@ -191,7 +235,7 @@ impl Connection {
         let silent = path.send.timeouts() >= PROBES || path.address != Address::Valid;
         if path.origin != Origin::Return
             || !silent
-            || self.receive.iter().any(|receiving| receiving.way == Some(id))
+            || self.arrivals.iter().any(|receiving| receiving.way == Some(id))
         {
             return false;
         }
@@ -200,130 +244,110 @@ impl Connection {
     }
 
     /// Takes over what the controller allows a path now.
-    pub(super) fn refresh(&mut self, now: Instant, id: PathId) {
-        let Some(path) = self.paths.get_mut(id) else { return };
-        if !matches!(path.state, State::Active | State::Choked) {
-            if path.send.is_proven() {
-                path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
+    fn refresh(&mut self, now: Instant, id: PathId) {
+        let Self { paths, controller, exchange, agenda, random, .. } = self;
+        let Some(path) = paths.quietly(id) else { return };
+        if path.is_governed() {
+            let size = path.send.mtu.current();
+            if path.told_size != size {
+                path.told_size = size;
+                controller.on_packet_size(id, size as u32);
             }
-            self.make_urgent(id);
-            self.arm_path(id);
-            return;
-        }
-        let size = path.send.mtu.current();
-        if path.told_size != size {
-            path.told_size = size;
-            self.controller.on_packet_size(id, size as u32);
-        }
-        let allowance = self.controller.allowance(id);
-        path.allowance = allowance;
-        let packet = size as u64;
-        let rate = allowance.rate.unwrap_or_else(|| {
-            let rtt = path.send.rtt.smoothed().as_nanos().max(1_000);
-            let rate = u128::from(allowance.window.max(packet)) * 1_000_000_000 / rtt;
-            u64::try_from(rate * u128::from(PACING_PERCENT) / 100).unwrap_or(u64::MAX)
-        });
-        path.send.pacer.set_rate(now, rate, packet);
-        match (path.state, allowance.choked) {
-            (State::Active, true) => {
-                path.state = State::Choked;
-                self.datagrams.recall(&mut path.outbox);
-                path.probe_at = Some(now + path.choke_interval(self.random.next()));
+            path.set_allowance(now, controller.allowance(id));
+            match (path.state, path.allowance.choked) {
+                (State::Active, true) => {
+                    path.state = State::Choked;
+                    exchange.recall(&mut path.outbox);
+                    path.probe_at = Some(now + path.choke_interval(random.next()));
+                }
+                (State::Choked, false) => {
+                    path.state = State::Active;
+                    (path.probe_at, path.probe) = (None, None);
+                }
+                _ => {}
             }
-            (State::Choked, false) => {
-                path.state = State::Active;
-                (path.probe_at, path.probe) = (None, None);
-            }
-            _ => {}
         }
-        if path.send.timeouts() == 0 && path.send.is_proven() {
+        let answers = !path.is_governed() || path.send.timeouts() == 0;
+        if answers && path.send.is_proven() {
             path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
         }
         if path.state == State::Active && path.has_room() && !path.paced {
-            self.make_ready(id);
+            agenda.make_ready(path);
         }
-        self.make_urgent(id);
-        self.arm_path(id);
+        agenda.place(path);
     }
 
-    /// The same for all paths: one's trouble may be another's gain. `changed` is whose trouble it is. Mostly nobody gains, and of
-    /// hundreds of paths each is looked at for that alone.
-    pub(super) fn refresh_all(&mut self, now: Instant, changed: Option<PathId>) {
-        let mut next = PathId(0);
-        while let Some(id) = self.paths.from(next) {
-            next = after(id);
-            let Self { paths, controller, .. } = self;
-            let Some(path) = paths.get_mut(id) else { continue };
-            if changed == Some(id) || !path.is_fresh(now, || controller.allowance(id)) {
-                self.refresh(now, id);
+    /// Sees to all that was changed in this call: paths first, then what the controller wants, then the connection's own timer.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Instant) {
+        self.settle_paths(now);
+        if self.agenda.take_consult() {
+            self.consult(now);
+            self.settle_paths(now);
+        }
+        if self.agenda.take_reconsider() {
+            let at = self.own_deadline(now);
+            self.agenda.arm_whole(now, at);
+        }
+    }
+
+    /// In the order in which they were changed; or all in the order of their ids, if the controller may allow any something else.
+    /// Mostly nobody gains by another's trouble, and of hundreds of paths each is looked at for that alone.
+    #[inline]
+    fn settle_paths(&mut self, now: Instant) {
+        if self.paths.take_all() {
+            let mut last = None;
+            while let Some(id) = self.paths.next_after(last) {
+                last = Some(id);
+                self.settle_path(now, id, true);
             }
+        }
+        while let Some(id) = self.paths.next_marked() {
+            self.settle_path(now, id, false);
+        }
+    }
+
+    fn settle_path(&mut self, now: Instant, id: PathId, doubted: bool) {
+        let Self { paths, controller, agenda, .. } = self;
+        let Some(path) = paths.quietly(id) else { return };
+        match core::mem::take(&mut path.mark) {
+            super::path::Mark::Judged => return self.refresh(now, id),
+            super::path::Mark::Changed => agenda.place(path),
+            super::path::Mark::Settled => {}
+        }
+        if doubted && !path.is_fresh(now, || controller.allowance(id)) {
+            self.refresh(now, id);
         }
     }
 
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
-        let Self { paths, out, incoming, farewells, datagrams, controller, config, .. } = self;
-        let Some(path) = paths.get_mut(id) else { return };
-        let (mut trouble, mut asked) = (false, false);
-        if let Some(losses) =
-            path.send.detect_losses(now, |carried| lost(out, incoming, farewells, datagrams, carried))
-            && path.state == State::Active
-        {
-            if !config.owner_judges_losses {
-                let losses = super::input::congested(now, Trigger::Loss, &losses);
-                controller.on_congested(id, &losses);
-            }
-            trouble = true;
+        if self.paths.edit(id).is_none() {
+            return;
         }
-        if path.send.timeout_deadline().is_some_and(|at| at <= now) {
-            let losses =
-                path.send.on_timeout(now, |carried| lost(out, incoming, farewells, datagrams, carried));
-            match path.state {
-                State::Probing if path.origin != Origin::Return && path.send.timeouts() >= PROBES => {
-                    self.drop_path(now, id, "two probes in a row were lost", false);
-                    return;
-                }
-                State::Choked => {
-                    if path.probe.take().is_some() {
-                        controller.on_probe(id, &ProbeResult { now, delay: None, rtt: None });
-                    }
-                }
-                State::Active => {
-                    let empty = Congested {
-                        trigger: Trigger::Timeout,
-                        first_sent_at: now,
-                        sent_at: now,
-                        now,
-                        bytes: 0,
-                        in_flight: 0,
-                    };
-                    let congested = losses
-                        .map_or(empty, |losses| super::input::congested(now, Trigger::Timeout, &losses));
-                    controller.on_congested(id, &congested);
-                    asked = true;
-                    trouble = true;
-                }
-                State::Probing | State::Available => path.pending.ping |= path.address == Address::Valid,
-            }
-            self.ack_way_until = Instant::ZERO;
-            if self.drop_orphan(now, id) {
+        let mut trouble = self.judge_losses(now, id, Evidence::Holes);
+        let mut asked = false;
+        if self.paths.get(id).is_some_and(|path| path.send.timeout_deadline().is_some_and(|at| at <= now)) {
+            asked = self.judge_losses(now, id, Evidence::Timeout);
+            trouble |= asked;
+            if !self.on_timeout(now, id) {
                 return;
             }
         }
         // Where data can go nowhere else, it is what asks whether the path lives (RFC 9002 section 6.2.4).
         let other = asked && self.has_other(id);
+        let ping = asked && (other || !self.exchange.has_any());
+        let Self { paths, exchange, agenda, random, .. } = self;
+        let Some(path) = paths.edit(id) else { return };
         if other {
-            self.recall(id);
+            exchange.recall(&mut path.outbox);
         }
-        let wanted = self.out.wants_to_send() || self.datagrams.waiting > 0;
-        let ping = asked && (other || !wanted);
-        let Some(path) = self.paths.get_mut(id) else { return };
         path.pending.ping |= ping;
         if path.probe_at.is_some_and(|at| at <= now) {
             path.probe_at = None;
             match (path.state, path.address) {
                 (State::Choked, _) => {
                     path.pending.ping = true;
-                    path.probe_at = Some(now + path.choke_interval(self.random.next()));
+                    path.probe_at = Some(now + path.choke_interval(random.next()));
                 }
                 (_, Address::Unproven { .. }) => path.pending.challenge = true,
                 _ => {}
@@ -331,98 +355,40 @@ impl Connection {
         }
         if path.paced && path.send.pacer.ready_at(path.send.pacer.burst()) <= now {
             path.paced = false;
-            self.make_ready(id);
+            agenda.make_ready(path);
         }
         if trouble {
-            self.refresh_all(now, Some(id));
-            self.consult(now);
-        }
-        self.make_urgent(id);
-        self.arm_path(id);
-    }
-
-    pub(super) fn keep_alive_at(&self) -> Instant {
-        self.last_heard.max(self.last_keep_alive) + KEEP_ALIVE.min(self.config.idle_timeout / 4)
-    }
-
-    pub(super) fn keep_alive(&mut self, now: Instant) {
-        if self.keep_alive_at() <= now {
-            self.last_keep_alive = now;
-            let mut next = PathId(0);
-            while let Some(id) = self.paths.from(next) {
-                next = after(id);
-                if let Some(path) = self.paths.get_mut(id) {
-                    path.pending.ping = true;
-                }
-                self.make_urgent(id);
-            }
+            paths.judge(id);
+            paths.judge_all();
+            agenda.consult();
         }
     }
 
-    /// A datagram to this path could not be sent.
-    pub(crate) fn on_send_error(&mut self, now: Instant, error: &byway_wire::SendError) {
-        let mut next = PathId(0);
-        while let Some(id) = self.paths.from(next) {
-            next = after(id);
-            let Some(path) = self.paths.get_mut(id) else { continue };
-            if path.route.local == error.local && path.route.remote == error.remote {
-                if error.kind == byway_wire::SendErrorKind::TooLarge {
-                    path.send.mtu.refused(now, error.size);
-                }
-                self.refresh(now, id);
-            }
-        }
-    }
-}
-
-impl Path {
-    /// Whether [`Connection::refresh`] would find all as it was when it was last called for this path, and all that is to be done
-    /// under way.
-    fn is_fresh(&mut self, now: Instant, allowance: impl FnOnce() -> Allowance) -> bool {
-        let unasked = !self.urgent && self.pending.any();
-        if unasked || self.send.mtu.wanted(now).is_some() {
-            return false;
-        }
-        if matches!(self.state, State::Active | State::Choked) {
-            if self.told_size != self.send.mtu.current() || self.allowance != allowance() {
+    /// Nothing was acknowledged on a path for a whole timeout. Returns whether it lives on.
+    fn on_timeout(&mut self, now: Instant, id: PathId) -> bool {
+        let Self { paths, controller, .. } = self;
+        let Some(path) = paths.edit(id) else { return false };
+        match path.state {
+            State::Probing if path.origin != Origin::Return && path.send.timeouts() >= PROBES => {
+                self.drop_path(now, id, "two probes in a row were lost", false);
                 return false;
             }
-            if self.state == State::Active && !self.ready && !self.paced && self.has_room() {
-                return false;
+            State::Choked => {
+                if path.probe.take().is_some() {
+                    controller.on_probe(id, &ProbeResult { now, delay: None, rtt: None });
+                }
             }
-            // As if its rate were set once more: what is rounded off must not depend on who looked.
-            self.send.pacer.fill(now);
+            State::Active => {}
+            State::Probing | State::Available => path.pending.ping |= path.address == Address::Valid,
         }
-        debug_assert!(self.armed.covers(self.deadline()), "what is as it was is waited for");
-        true
+        self.paths.ways_changed();
+        !self.drop_orphan(now, id)
     }
 
-    /// Whether the window has room for a full packet.
-    const fn has_room(&self) -> bool {
-        let (in_flight, packet) = (self.send.in_flight, self.send.mtu.current() as u64);
-        in_flight == 0 || in_flight + packet <= self.allowance.window
-    }
-
-    /// A relay's tickets back expire: takes the one of the newest packet that proved to be the peer's.
-    /// Returns whether it is another than it was.
-    pub(super) fn refresh_ticket(&mut self, source: &Source) -> bool {
-        if let (Via::Return(hop), Through::Delivered(delivered)) = (&mut self.route.via, &source.through)
-            && source.remote == hop.relay()
-        {
-            let newest = ReturnHop::new(source.remote, delivered);
-            return core::mem::replace(&mut **hop, newest) != newest;
-        }
-        false
-    }
-
-    fn choke_interval(&self, random: u64) -> Duration {
-        let interval = (self.send.rtt.smoothed() * 4).max(CHOKE_PROBE);
-        // ±10 %, so that probes of many paths do not meet.
-        interval * 9 / 10 + interval / 5 * (random % 1024) as u32 / 1024
-    }
-
-    /// When a challenge without an answer is repeated.
-    pub(super) fn challenge_interval(&self) -> Duration {
-        self.send.rtt.probe_timeout(ACK_DELAY).max(Duration::from_millis(100))
+    /// Whether a path other than this is active and answers.
+    pub(super) fn has_other(&self, id: PathId) -> bool {
+        self.paths
+            .iter()
+            .any(|path| path.id() != id && path.state == State::Active && path.send.timeouts() == 0)
     }
 }

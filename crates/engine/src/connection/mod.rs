@@ -4,58 +4,62 @@
 //! [events](Connection::next_event), and looks at the [`status`](Connection::status). The endpoint hands packets in
 //! (`on_packet`), wakes, and asks for datagrams (`transmit`).
 //!
-//! Rooms: `datagrams` is for owners who choose each packet's path; `input` takes packets apart, `output` puts them together, `life` leads paths
-//! through theirs, `probing` tries routes, `ways` finds the ways back.
+//! Each part owns its state. [`session`]: whether the peer lives, and the end. [`candidates`] and [`paths`]: routes that may become paths, and
+//! the paths that this side sends on; `life` leads them through theirs. [`arrivals`]: the peer's paths; `ways` finds the ways back to them.
+//! [`exchange`]: what packets carry. [`acks`]: what is acknowledged, when and by which way. [`agenda`]: who sends next, and when all this wakes.
+//! `input` takes packets apart, `losses` tells what follows a loss, `output` puts packets together. `datagrams` is for owners who choose
+//! each packet's path.
 
+mod acks;
+mod agenda;
+mod arrivals;
+mod candidates;
 mod cap;
+mod closed;
 pub mod datagrams;
-mod fate;
+mod exchange;
+mod inbound;
 mod input;
 mod life;
+mod losses;
+mod news;
+mod outbox;
 mod output;
+mod parcels;
 pub mod path;
-mod probing;
-mod settled;
+mod paths;
+mod purpose;
+mod session;
+mod snacks;
 pub mod status;
 mod table;
-mod tau;
 pub mod timers;
 mod ways;
 
 use crate::config::{Config, Params};
 use crate::data::{Incoming, Outgoing};
 use crate::handshake::{Established, PublicKey};
-use crate::path::receive::ReceivePath;
+use crate::path::send::ACK_DELAY;
 use crate::random::Random;
-use crate::route::Source;
-use crate::seal::{Opener, ReplayWindow, Sealer};
+use crate::seal::{Opener, Sealer};
+use acks::Acks;
+use agenda::Agenda;
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
+use arrivals::Arrivals;
+pub use arrivals::PATH_LOOKAHEAD;
 use byway_control::{Controller, Delay};
-use byway_wire::frame::{RelayConsent, RelayOffer};
-use byway_wire::relay::Reason;
-use byway_wire::{Duration, Instant, PathId};
-use cap::Cap;
-use core::net::SocketAddr;
-use datagrams::Datagrams;
-use fate::{arrived, lost};
-pub(crate) use input::{Inbound, Rejected};
-use path::Path;
-use probing::{Candidate, Farewells};
-use settled::Settled;
-use table::Table;
-use timers::{Armed, Owner, Timers};
-
-/// How far above the highest path id that it has seen a receiver expects new ones.
-pub const PATH_LOOKAHEAD: u32 = 64;
-/// The most paths that live at once, of either side.
-const MOST_PATHS: usize = 1024;
-/// A responder keeps a connection this long for a peer that never shows that it has the keys.
-const UNCONFIRMED: Duration = Duration::from_secs(30);
-/// Events that wait for the owner at most; an owner that never looks loses the oldest.
-const MOST_EVENTS: usize = 1024;
+use byway_wire::{ConnectionId, Duration, Instant, PathId};
+use candidates::Candidates;
+use exchange::Exchange;
+pub(crate) use inbound::{Inbound, Rejected};
+pub use news::Event;
+use news::News;
+pub(crate) use news::{Answer, RelayNews};
+use paths::Paths;
+use session::{Session, Silence};
+use timers::Owner;
 
 /// Who began the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,51 +68,6 @@ pub enum Role {
     Initiator,
     /// This side answered it.
     Responder,
-}
-
-/// What the owner should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The peer is there and authentic: what the handshake allowed may be spent.
-    Confirmed,
-    /// A path may carry data.
-    PathUp(PathId),
-    /// A path is given up.
-    PathDown {
-        /// Its id, never used again.
-        path: PathId,
-        /// Why, for people.
-        reason: &'static str,
-    },
-    /// A relay says why it does not forward what is sent on a path.
-    Notice {
-        /// The path.
-        path: PathId,
-        /// What the relay says.
-        reason: Reason,
-        /// Whether it is certain that the relay says so.
-        proven: bool,
-    },
-    /// The connection is over.
-    Closed {
-        /// Zero: all is well.
-        code: u64,
-        /// For people.
-        reason: String,
-        /// Whether the peer closed it.
-        by_peer: bool,
-    },
-}
-
-/// What the peer said about relays: the endpoint's business.
-#[derive(Clone, Debug)]
-pub(crate) enum RelayNews {
-    /// It would like to reach this side through a relay.
-    Offered(RelayOffer),
-    /// Its consent to be reached through a relay that was offered.
-    Consented { offer: u32, address: SocketAddr, consent: Vec<u8> },
-    /// It could not greet a relay that was offered.
-    Refused(u32),
 }
 
 /// Codes of CLOSE that the session itself uses; the application's are below 2^16.
@@ -133,34 +92,6 @@ pub mod close {
     pub const DATA: u64 = 0x1_0100;
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
-    Open,
-    /// CLOSE is told at once, a few times more until `until` since one may be lost, and once per packet that still comes.
-    Closing {
-        code: u64,
-        reason: String,
-        until: Instant,
-        again_at: Instant,
-        tell: bool,
-    },
-    Closed,
-}
-
-/// A path that the peer sends on, as this side keeps it.
-#[derive(Debug)]
-struct Receiving {
-    facts: ReceivePath,
-    replay: ReplayWindow,
-    /// Where its newest packet came from, and the path of ours that leads there.
-    source: Source,
-    way: Option<PathId>,
-    /// What [`Connection::routes`] was when a packet from there last had nothing to change about that path.
-    settled: Option<u64>,
-    queued: bool,
-    armed: Armed,
-}
-
 /// What a connection begins with.
 pub(crate) struct Beginning {
     /// What the handshake yielded.
@@ -175,99 +106,35 @@ pub(crate) struct Beginning {
     pub random: Random,
 }
 
+/// Who talks.
+#[derive(Debug)]
+struct Peer {
+    /// What this side is.
+    role: Role,
+    key: PublicKey,
+    /// What its application said in the handshake.
+    application: Vec<u8>,
+}
+
 /// One session between two peers over many paths.
 #[derive(Debug)]
 pub struct Connection {
-    role: Role,
     config: Config,
-    peer: PublicKey,
-    application: Vec<u8>,
-    max_datagram: usize,
+    peer: Peer,
+    session: Session,
     sealer: Sealer,
     opener: Opener,
-    send_ids: [u8; 32],
-    receive_ids: [u8; 32],
     random: Random,
     controller: Box<dyn Controller>,
-    out: Outgoing,
-    incoming: Incoming,
-    datagrams: Datagrams,
-    paths: Table<Path>,
-    receive: Table<Receiving>,
-    /// How often a route, a way back or a relay's ticket changed: as long as none does, packets that come from where those before
-    /// came from need not be held against the path that leads there.
-    routes: u64,
-    /// Which of the peer's paths are over: their numbers must not begin again.
-    settled: Settled,
-    /// Those of them whose connection ids the endpoint still knows.
-    over: VecDeque<PathId>,
-    /// What the peer knows of our path ids.
-    farewells: Farewells,
-    receive_ids_wanted: u32,
-    candidates: Vec<Candidate>,
-    next_probe_at: Instant,
-    ready: VecDeque<PathId>,
-    urgent: VecDeque<PathId>,
-    ack_queue: VecDeque<PathId>,
-    /// The peer's path by which something came last that is not acknowledged yet, nor due to be.
-    ack_soon: Option<PathId>,
-    ack_way: Option<PathId>,
-    ack_way_until: Instant,
-    snack_due: bool,
-    /// τ, and until when it need not be worked out anew.
-    tau: (Duration, Instant),
-    /// Whether a path may have become available since the controller was last offered one.
-    may_open: bool,
-    /// What may be sent at most.
-    cap: Cap,
-    /// What is left of a run of which datagrams leave one by one.
-    rest: Option<output::Rest>,
-    /// A path of the peer's whose ACK goes by another way as well.
-    echo: Option<PathId>,
-    /// Whether data came since the way of the ACKs was last doubted.
-    data_came: bool,
-    timers: Timers<Owner>,
-    armed: Armed,
-    tick_at: Option<Instant>,
-    last_heard: Instant,
-    last_keep_alive: Instant,
-    born: Instant,
-    confirmed: bool,
-    phase: Phase,
-    answers: VecDeque<Answer>,
-    relay_news: VecDeque<RelayNews>,
-    events: VecDeque<Event>,
-    /// Whether the owner has nothing more to add.
-    finishing: bool,
-    /// Whether the endpoint told its owner that this is over.
-    pub(crate) farewell: bool,
-    /// Whether the owner did not want it, and so was never told of it.
-    pub(crate) rejected: bool,
+    candidates: Candidates,
+    paths: Paths,
+    arrivals: Arrivals,
+    exchange: Exchange,
+    acks: Acks,
+    agenda: Agenda,
+    news: News,
     /// Scratch space, kept so that no packet allocates.
     delays: Vec<Delay>,
-    runs: Vec<(u64, u32)>,
-    missing: Vec<(u64, u64)>,
-}
-
-/// What this side says about relays, until it is sent.
-#[derive(Clone, Debug)]
-pub(crate) enum Answer {
-    Offer(RelayOffer),
-    Consent { offer: u32, address: SocketAddr, consent: Vec<u8> },
-    Refuse(u32),
-}
-
-impl Answer {
-    fn frame(&self) -> byway_wire::frame::Frame<'_> {
-        use byway_wire::frame::Frame;
-        match self {
-            Self::Offer(offer) => Frame::RelayOffer(*offer),
-            Self::Consent { offer, address, consent } => {
-                Frame::RelayConsent(RelayConsent { offer: *offer, address: *address, consent })
-            }
-            Self::Refuse(offer) => Frame::RelayRefused(*offer),
-        }
-    }
 }
 
 impl Connection {
@@ -275,121 +142,114 @@ impl Connection {
     /// the peer's first packet.
     pub(crate) fn new(now: Instant, role: Role, config: &Config, beginning: Beginning) -> Self {
         let Beginning { established, application, params, controller, random } = beginning;
-        let mut out = Outgoing::new(config.outgoing).made_of(config.payload);
-        out.on_max_data(params.max_data);
-        out.set_initial_stream_limit(params.max_stream_data);
-        let mut incoming = Incoming::new(config.incoming).made_of(config.payload);
-        if let Some(least) = config.least_window() {
-            incoming = incoming.sharing(least);
-        }
         let max_datagram =
             config.max_datagram.min(usize::try_from(params.max_datagram).unwrap_or(usize::MAX));
         Self {
-            role,
-            config: config.clone(),
-            peer: established.peer,
-            application,
-            max_datagram,
+            config: Config { max_datagram, ..config.clone() },
+            peer: Peer { role, key: established.peer, application },
+            session: Session::new(now, config, role == Role::Initiator),
             sealer: established.sealer,
             opener: established.opener,
-            send_ids: established.send_ids,
-            receive_ids: established.receive_ids,
             random,
             controller,
-            out,
-            incoming,
-            datagrams: Datagrams::new(config),
-            rest: None,
-            paths: Table::default(),
-            receive: Table::default(),
-            routes: 0,
-            settled: Settled::default(),
-            over: VecDeque::new(),
-            farewells: Farewells::default(),
-            receive_ids_wanted: 0,
-            candidates: Vec::new(),
-            next_probe_at: now,
-            ready: VecDeque::new(),
-            urgent: VecDeque::new(),
-            ack_queue: VecDeque::new(),
-            ack_soon: None,
-            ack_way: None,
-            ack_way_until: Instant::ZERO,
-            snack_due: false,
-            tau: (Duration::ZERO, Instant::ZERO),
-            may_open: true,
-            cap: Cap::new(now, config.cap),
-            echo: None,
-            data_came: false,
-            timers: Timers::default(),
-            armed: Armed::default(),
-            tick_at: None,
-            last_heard: now,
-            last_keep_alive: now,
-            born: now,
-            confirmed: role == Role::Initiator,
-            phase: Phase::Open,
-            answers: VecDeque::new(),
-            relay_news: VecDeque::new(),
-            events: VecDeque::new(),
-            finishing: false,
-            farewell: false,
-            rejected: false,
+            candidates: Candidates::new(now, config.probe_interval),
+            paths: Paths::new(established.send_ids),
+            arrivals: Arrivals::new(established.receive_ids),
+            exchange: Exchange::new(config, &params),
+            acks: Acks::new(config),
+            agenda: Agenda::new(now, config.cap),
+            news: News::default(),
             delays: Vec::new(),
-            runs: Vec::new(),
-            missing: Vec::new(),
         }
     }
 
     /// Who is at the other end.
     #[must_use]
     pub const fn peer(&self) -> PublicKey {
-        self.peer
+        self.peer.key
     }
 
     /// What the peer's application said in the handshake.
     #[must_use]
     pub fn application(&self) -> &[u8] {
-        &self.application
+        &self.peer.application
     }
 
     /// What this side sends.
     pub const fn outgoing(&mut self) -> &mut Outgoing {
-        &mut self.out
+        self.exchange.out()
     }
 
     /// What this side receives.
     pub const fn incoming(&mut self) -> &mut Incoming {
-        &mut self.incoming
+        self.exchange.incoming()
     }
 
     /// The next thing the owner should know.
     pub fn next_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.news.next_event()
     }
 
-    /// Whether the connection is over and everything about it was said.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.phase == Phase::Closed
+    /// What the peer said about relays.
+    pub(crate) fn next_relay_news(&mut self) -> Option<RelayNews> {
+        self.news.next_relay_news()
+    }
+
+    /// Says something about a relay to the peer.
+    pub(crate) fn answer(&mut self, answer: Answer) {
+        self.news.answer(answer);
+    }
+
+    /// Whether there is something to take of which nobody was told: datagrams that arrived or came back, and what became of
+    /// others.
+    pub(crate) fn has_datagram_news(&mut self) -> bool {
+        self.exchange.datagrams().has_news()
+    }
+
+    /// Connection ids by which this side receives that the endpoint does not know yet.
+    pub(crate) fn next_receive_id(&mut self) -> Option<(ConnectionId, PathId)> {
+        self.arrivals.next_id()
+    }
+
+    /// Connection ids by which this side receives no more, so that the endpoint can forget them.
+    pub(crate) fn next_id_over(&mut self) -> Option<ConnectionId> {
+        self.arrivals.next_id_over()
+    }
+
+    /// All connection ids that the endpoint knows, so that it can forget them.
+    pub(crate) fn receive_ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.arrivals.ids()
     }
 
     /// The owner has nothing more to add: what is in flight at the end may be sent twice, so that the last bytes do not
     /// wait for the slowest path.
     pub const fn finishing(&mut self) {
-        self.finishing = true;
+        self.exchange.finish();
+    }
+
+    /// Sends data at no more than so many bytes per second (UDP payload) from now on, over all paths together. `None`: as
+    /// fast as the paths carry. What a path could carry is then not known, and no window grows by it.
+    pub fn set_cap(&mut self, now: Instant, bytes_per_second: Option<u64>) {
+        self.agenda.set_cap(now, bytes_per_second);
+        self.settle(now);
+    }
+
+    /// Whether the connection is over and everything about it was said.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.session.is_closed()
     }
 
     /// Whether the connection is ending or over.
     #[must_use]
-    pub fn is_closing(&self) -> bool {
-        self.phase != Phase::Open
+    pub const fn is_closing(&self) -> bool {
+        !self.session.is_open()
     }
 
     /// Whether the peer proved that it holds the keys.
     #[must_use]
     pub const fn is_confirmed(&self) -> bool {
-        self.confirmed
+        self.session.is_confirmed()
     }
 
     /// Whether the peer has acknowledged anything: it takes part, and did not answer only to say that it does not want to.
@@ -398,191 +258,125 @@ impl Connection {
         self.paths.iter().any(|path| path.send.totals.acked > 0)
     }
 
+    /// Whether the endpoint does not want it, so that its owner is never told of it.
+    pub(crate) const fn is_rejected(&self) -> bool {
+        self.session.is_rejected()
+    }
+
+    /// Whether this is the first time that the owner is told that it is over.
+    pub(crate) const fn tell_over(&mut self) -> bool {
+        self.session.tell_over()
+    }
+
     /// Ends the connection: the peer is told, and what is in flight is forgotten.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str) {
-        if self.phase != Phase::Open {
+        if !self.session.is_open() {
             return;
         }
         let linger = self.slowest_timeout() * 3;
-        let (until, again_at) = (now + linger, now + linger / 3);
-        self.phase = Phase::Closing { code, reason: String::from(reason), until, again_at, tell: true };
-        self.raise(Event::Closed { code, reason: String::from(reason), by_peer: false });
-        self.arm_whole(now);
+        self.session.close(now, code, reason, linger);
+        self.news.raise(Event::Closed { code, reason: String::from(reason), by_peer: false });
+    }
+
+    /// Ends a connection that the owner is never told of: there is no room for it.
+    pub(crate) fn turn_away(&mut self, now: Instant, code: u64, reason: &str) {
+        self.session.set_rejected();
+        self.close(now, code, reason);
     }
 
     /// Refuses a peer that the owner does not want: it is told as soon as it shows that it is no replay.
     pub(crate) fn reject(&mut self, now: Instant, code: u64, reason: &str) {
-        self.rejected = true;
-        let until = now + UNCONFIRMED;
-        self.phase =
-            Phase::Closing { code, reason: String::from(reason), until, again_at: until, tell: false };
+        self.session.reject(now, code, reason);
+    }
+
+    /// It is over at once.
+    fn end(&mut self, code: u64, reason: &str, by_peer: bool) {
+        if self.session.is_open() {
+            self.news.raise(Event::Closed { code, reason: String::from(reason), by_peer });
+        }
+        self.session.end();
     }
 
     fn slowest_timeout(&self) -> Duration {
-        let timeouts =
-            self.paths.iter().map(|path| path.send.rtt.probe_timeout(crate::path::send::ACK_DELAY));
+        let timeouts = self.paths.iter().map(|path| path.send.rtt.probe_timeout(ACK_DELAY));
         timeouts.max().unwrap_or(Duration::from_millis(300)).min(Duration::from_secs(2))
-    }
-
-    fn raise(&mut self, event: Event) {
-        if self.events.len() == MOST_EVENTS {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
-    }
-
-    fn tell(&mut self, news: RelayNews) {
-        if self.relay_news.len() < MOST_EVENTS {
-            self.relay_news.push_back(news);
-        }
-    }
-
-    /// What the peer said about relays.
-    pub(crate) fn next_relay_news(&mut self) -> Option<RelayNews> {
-        self.relay_news.pop_front()
-    }
-
-    fn finish(&mut self, code: u64, reason: &str, by_peer: bool) {
-        if self.phase == Phase::Open {
-            self.raise(Event::Closed { code, reason: String::from(reason), by_peer });
-        }
-        self.phase = Phase::Closed;
-    }
-
-    /// Says something about a relay to the peer.
-    pub(crate) fn answer(&mut self, answer: Answer) {
-        if self.answers.len() < MOST_EVENTS {
-            self.answers.push_back(answer);
-        }
     }
 
     /// When [`wake`](Self::wake) is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        match &self.phase {
-            Phase::Open => self.timers.next(),
-            Phase::Closing { until, again_at, .. } => Some((*until).min(*again_at)),
-            Phase::Closed => None,
-        }
+        if self.session.is_open() { self.agenda.deadline() } else { self.session.closing_deadline() }
     }
 
     /// Runs what is due.
     pub fn wake(&mut self, now: Instant) {
-        if let Phase::Closing { until, again_at, tell, .. } = &mut self.phase {
-            if *until <= now {
-                self.phase = Phase::Closed;
-            } else if *again_at <= now {
-                *again_at = *again_at + (until.since(*again_at) / 2).max(Duration::from_millis(1));
-                *tell = true;
-            }
-            return;
-        }
-        while self.phase == Phase::Open
-            && let Some((at, owner)) = self.timers.pop(now)
+        self.session.wake_closing(now);
+        while self.session.is_open()
+            && let Some((at, owner)) = self.agenda.next_due(now)
         {
             match owner {
-                Owner::Whole if timers::claim(&mut self.armed, at) => self.wake_whole(now),
+                Owner::Whole => {
+                    if self.agenda.claim_whole(at) {
+                        self.wake_whole(now);
+                    }
+                }
                 Owner::Send(id) => {
-                    if self.paths.get_mut(id).is_some_and(|path| timers::claim(&mut path.armed, at)) {
+                    if self.paths.quietly(id).is_some_and(|path| timers::claim(&mut path.armed, at)) {
                         self.wake_path(now, id);
                     }
                 }
                 Owner::Receive(id) => {
-                    if let Some(receiving) = self.receive.get_mut(id)
+                    if let Some(receiving) = self.arrivals.get_mut(id)
                         && timers::claim(&mut receiving.armed, at)
                     {
                         receiving.facts.wake(now);
-                        self.queue_ack(now, id);
+                        self.acks.queue(now, receiving, &mut self.agenda);
                     }
                 }
-                Owner::Whole => {}
             }
+            self.settle(now);
         }
     }
 
+    /// Runs what is due of the connection as a whole.
     fn wake_whole(&mut self, now: Instant) {
-        if !self.confirmed && self.born + UNCONFIRMED <= now {
-            self.phase = Phase::Closed; // a replay, or a peer that went away
-            return;
-        }
-        if self.last_heard + self.config.idle_timeout <= now {
-            self.finish(close::IDLE, "nothing was heard from the peer for too long", false);
-            return;
-        }
-        if self.tick_at.is_some_and(|at| at <= now) {
-            self.tick_at = self.controller.tick(now);
-            self.refresh_all(now, None);
-            self.consult(now);
-        }
-        let tau = self.tau(now);
-        if self.incoming.snack_deadline(tau).is_some_and(|at| at <= now) {
-            self.snack_due = true;
-        }
-        self.keep_alive(now);
-        self.probe_candidates(now);
-        self.cap.wake(now);
-        self.arm_whole(now);
-    }
-
-    pub(crate) fn arm_whole(&mut self, now: Instant) {
-        let idle = self.last_heard + self.config.idle_timeout;
-        let snack = self.snack_at(now);
-        let keep_alive = self.keep_alive_at();
-        let probe = self.next_candidate_at().map(|at| at.max(self.next_probe_at));
-        let unconfirmed = (!self.confirmed).then(|| self.born + UNCONFIRMED);
-        let next = [Some(idle), unconfirmed, snack, Some(keep_alive), probe, self.tick_at, self.cap.until]
-            .into_iter()
-            .flatten()
-            .min();
-        self.arm_whole_at(now, next);
-    }
-
-    /// What is due already is looked at in a moment, never in a loop that cannot end.
-    fn arm_whole_at(&mut self, now: Instant, at: Option<Instant>) {
-        let at = at.map(|at| at.max(now + Duration::from_micros(100)));
-        self.timers.arm(Owner::Whole, &mut self.armed, at);
-    }
-
-    fn arm_path(&mut self, id: PathId) {
-        if let Some(path) = self.paths.get_mut(id) {
-            let at = path.deadline();
-            self.timers.arm(Owner::Send(id), &mut path.armed, at);
-        }
-    }
-
-    /// Puts a path's ACK in the queue if it is due, else wakes for it.
-    fn queue_ack(&mut self, now: Instant, id: PathId) {
-        let Some(receiving) = self.receive.get_mut(id) else { return };
-        if receiving.facts.ack_due(now) {
-            if !receiving.queued {
-                receiving.queued = true;
-                self.ack_queue.push_back(id);
+        let silence = self.session.silence(now);
+        match silence {
+            Silence::Heard | Silence::Ask => {}
+            Silence::NeverConfirmed => return self.session.end(),
+            Silence::Lost => {
+                return self.end(close::IDLE, "nothing was heard from the peer for too long", false);
             }
-        } else {
-            let at = receiving.facts.deadline();
-            self.timers.arm(Owner::Receive(id), &mut receiving.armed, at);
-            self.ack_soon = Some(id);
         }
+        if self.agenda.ticks(now) {
+            self.agenda.set_tick(self.controller.tick(now));
+            self.paths.judge_all();
+            self.agenda.consult();
+            self.settle(now);
+        }
+        self.acks.snacks().wake(now, &self.arrivals, self.exchange.incoming());
+        if silence == Silence::Ask {
+            self.paths.edit_each(|path| {
+                path.pending.ping = true;
+                true
+            });
+        }
+        self.probe_candidates(now);
+        self.agenda.cap().wake(now);
+        self.agenda.reconsider();
     }
 
-    fn make_urgent(&mut self, id: PathId) {
-        if let Some(path) = self.paths.get_mut(id)
-            && !path.urgent
-            && path.pending.any()
-        {
-            path.urgent = true;
-            self.urgent.push_back(id);
-        }
+    /// When the connection as a whole is due.
+    fn own_deadline(&mut self, now: Instant) -> Option<Instant> {
+        let Self { session, acks, arrivals, exchange, candidates, agenda, .. } = self;
+        let snack = acks.snacks().deadline(now, arrivals, exchange.incoming());
+        let others = [snack, candidates.due_at(), agenda.own_deadline()];
+        others.into_iter().flatten().chain([session.deadline()]).min()
     }
 
-    fn make_ready(&mut self, id: PathId) {
-        if let Some(path) = self.paths.get_mut(id)
-            && !path.ready
-            && path.state == path::State::Active
-        {
-            path.ready = true;
-            path.paced = false;
-            self.ready.push_back(id);
-        }
+    /// A session that begins waits for its peer.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.agenda.reconsider();
+        self.settle(now);
     }
 }

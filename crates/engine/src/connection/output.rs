@@ -1,60 +1,23 @@
 //! Puts packets together: what is pending on a path, ACKs, and data in runs of equal size on one path at a time.
 
-use super::datagrams;
-use super::path::{Address, State};
-use super::timers::Owner;
-use super::{Connection, Phase};
-use crate::config::{AckWay, Payload};
+use super::acks::{ENTRY_ROOM, MOST_ECHO};
+use super::path::{Address, Mark, Path, State};
+use super::purpose::{Purpose, Rest};
+use super::{Connection, parcels};
+use crate::config::Payload;
 use crate::data::Carried;
 use crate::path::ledger::Cargo;
 use crate::path::send::Outbound;
-use byway_wire::frame::ack::AckWriter;
-use byway_wire::frame::{self, Frame, PathHint};
+use byway_wire::frame::{Frame, PathHint};
 use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, OVERHEAD, STAMP_LEN, TAG_LEN};
 use byway_wire::{Dscp, Duration, Ecn, Instant, Out, PathId, Transmit, Writer};
 
-/// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
-const MOST_ECHO: usize = 256;
 /// Room for a CLOSE but for its reason: type, code, length.
 const MOST_CLOSE: usize = 1 + 8 + 8;
 /// Room for a PATH_CHALLENGE: envelope, packet and frame.
 const MOST_ASK: usize = 128;
 /// A hint is given at most this often.
 const HINT_EVERY: Duration = Duration::from_millis(40);
-/// An ACK leaves this much room for a path's entry, or what it misses, to be worth beginning.
-const ENTRY_ROOM: usize = 48;
-
-/// What a packet is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
-    /// What is pending on the path.
-    Pending,
-    /// A padded PING.
-    Size,
-    /// A PATH_CHALLENGE to where the path may have moved.
-    Ask,
-    /// ACKs and other control of the whole connection.
-    Control,
-    /// The ACK of this path of the peer's, for the second time.
-    Echo(PathId),
-    /// Data; the last of it once more if nothing else is left.
-    Data,
-    /// Datagrams that the path took on.
-    Datagram,
-    /// Data that was sent before and is not acknowledged yet.
-    Tail,
-    /// The end.
-    Close,
-}
-
-/// What is left of a run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rest {
-    path: PathId,
-    size: usize,
-    most: usize,
-    purpose: Purpose,
-}
 
 /// A packet that was made: what stands in the buffer, and what it has beyond that.
 #[derive(Clone, Copy, Debug)]
@@ -66,24 +29,12 @@ struct Made {
 impl Connection {
     /// Writes the next datagram or run of datagrams.
     pub(crate) fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        match &mut self.phase {
-            Phase::Closed => return None,
-            Phase::Closing { tell, reason, .. } => {
-                if !core::mem::take(tell) {
-                    return None;
-                }
-                let most = OVERHEAD + MOST_CLOSE + reason.len();
-                let way =
-                    self.ack_way(now).or_else(|| self.paths.iter().next().map(super::path::Path::id))?;
-                let path = self.paths.get(way)?;
-                // Not even this goes where more would be sent than came from: the next packet from there asks again.
-                if path.credit() < (path.route.overhead() + most) as u64 {
-                    return None;
-                }
-                return self.single(now, way, out, BASE_DATAGRAM, Purpose::Close);
-            }
-            Phase::Open => {}
-        }
+        let sent = if self.session.is_open() { self.send(now, out) } else { self.send_close(now, out) };
+        self.settle(now);
+        sent
+    }
+
+    fn send(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         let sent = self.send_rest(now, out);
         let sent = if sent.is_some() { sent } else { self.send_pending(now, out) };
         let sent = if sent.is_some() { sent } else { self.send_control(now, out) };
@@ -91,13 +42,28 @@ impl Connection {
         if sent.is_some() { sent } else { self.send_data(now, out) }
     }
 
+    fn send_close(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        if !self.session.take_tell() {
+            return None;
+        }
+        let most = OVERHEAD + MOST_CLOSE + self.session.closing()?.1.len();
+        let way = self.acks.way(now, &self.arrivals, &mut self.paths);
+        let way = way.or_else(|| self.paths.iter().next().map(Path::id))?;
+        let path = self.paths.get(way)?;
+        // Not even this goes where more would be sent than came from: the next packet from there asks again.
+        if path.credit() < (path.route.overhead() + most) as u64 {
+            return None;
+        }
+        self.single(now, way, out, BASE_DATAGRAM, Purpose::Close)
+    }
+
     fn send_pending(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        for _ in 0..self.urgent.len() {
-            let id = self.urgent.pop_front()?;
-            let Some(path) = self.paths.get_mut(id) else { continue };
+        for _ in 0..self.agenda.urgent() {
+            let id = self.agenda.next_urgent()?;
+            let Some(path) = self.paths.quietly(id) else { continue };
             path.urgent = false;
             if core::mem::take(&mut path.pending.ask) {
-                self.make_urgent(id);
+                self.agenda.make_urgent(path);
                 let sent = self.ask(now, id, out);
                 if sent.is_some() {
                     return sent;
@@ -108,7 +74,7 @@ impl Connection {
                 continue; // until more comes from there
             }
             if let Some(size) = path.pending.mtu.take() {
-                self.make_urgent(id);
+                self.agenda.make_urgent(path);
                 if size <= out.buffer.len() {
                     return self.single(now, id, out, size, Purpose::Size);
                 }
@@ -117,7 +83,7 @@ impl Connection {
             if path.pending.any() {
                 let size = path.send.mtu.current().min(usize::try_from(path.credit()).unwrap_or(usize::MAX));
                 let sent = self.single(now, id, out, size, Purpose::Pending);
-                self.arm_path(id);
+                self.paths.edit(id);
                 return sent;
             }
         }
@@ -127,7 +93,7 @@ impl Connection {
     /// Asks where a path may have moved, as soon as enough came from there. It is no packet of the route that the path has now, so
     /// nothing is learnt from its fate.
     fn ask(&mut self, now: Instant, id: PathId, out: &mut Out<'_>) -> Option<Transmit> {
-        let path = self.paths.get_mut(id)?;
+        let path = self.paths.quietly(id)?;
         let moving = path.moving.as_mut()?;
         if moving.credit < MOST_ASK as u64 {
             moving.again_at = now; // with the next packet that comes from there
@@ -135,7 +101,7 @@ impl Connection {
         }
         core::mem::swap(&mut path.route, &mut moving.route);
         let sent = self.single(now, id, out, MOST_ASK, Purpose::Ask);
-        let path = self.paths.get_mut(id)?;
+        let path = self.paths.quietly(id)?;
         let moving = path.moving.as_mut()?;
         core::mem::swap(&mut path.route, &mut moving.route);
         moving.credit -= sent.as_ref().map_or(0, |sent| sent.size as u64);
@@ -144,25 +110,20 @@ impl Connection {
 
     /// Goes on with a run whose datagrams leave one by one.
     fn send_rest(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        let Rest { path, size, most, purpose } = self.rest.take()?;
+        let Rest { path, size, most, purpose } = self.agenda.take_rest()?;
         self.run(now, path, out, size, most, purpose)
     }
 
     /// Whether more of a run follows, which others must not interrupt.
     pub(crate) const fn is_amid_run(&self) -> bool {
-        self.rest.is_some()
+        self.agenda.is_amid_run()
     }
 
     fn send_control(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        let wanted = !self.ack_queue.is_empty()
-            || self.snack_due
-            || self.incoming.wants_to_send()
-            || !self.answers.is_empty()
-            || !self.farewells.due.is_empty();
-        if !wanted {
+        if !(self.acks.is_due() || self.exchange.has_control() || self.news.has_answer()) {
             return None;
         }
-        let way = self.ack_way(now)?;
+        let way = self.acks.way(now, &self.arrivals, &mut self.paths)?;
         let credit = self.paths.get(way)?.credit();
         if credit < 128 {
             return None;
@@ -173,38 +134,35 @@ impl Connection {
 
     /// The ACK of a path whose sender asks, once more by another way: where its packets come from, or else the fastest.
     fn send_echo(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        let id = self.echo.take().filter(|_| self.config.ack_way == AckWay::Fastest)?;
-        let own = self.receive.get(id)?.way;
-        let others = self.paths.iter().filter(|path| Some(path.id()) != self.ack_way);
-        let usable = others.filter(|path| path.credit() >= MOST_ECHO as u64 && path.send.rtt.is_sampled());
-        let way = usable.min_by_key(|path| (Some(path.id()) != own, path.send.rtt.smoothed()))?.id();
+        let (id, way) = self.acks.take_echo(&self.arrivals, &self.paths)?;
         self.single(now, way, out, MOST_ECHO, Purpose::Echo(id))
     }
 
     fn send_data(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        if !self.confirmed {
+        if !self.session.is_confirmed() {
             return None;
         }
         let mut purpose = Purpose::Data;
-        if !self.out.wants_to_send() && self.datagrams.waiting == 0 {
-            if !self.finishing || !self.config.repeat_tail || self.ready.len() < 2 {
+        if !self.exchange.has_any() {
+            if !self.exchange.is_finishing() || !self.config.repeat_tail || self.agenda.ready() < 2 {
                 return None;
             }
             purpose = Purpose::Tail;
         }
-        for _ in 0..self.ready.len() {
-            let id = self.ready.pop_front()?;
-            let beside = self.riding_ack(now, id).map_or(0, |_| ENTRY_ROOM);
-            let Some(path) = self.paths.get_mut(id) else { continue };
+        for _ in 0..self.agenda.ready() {
+            let id = self.agenda.next_ready()?;
+            let Self { paths, exchange, agenda, acks, arrivals, sealer, .. } = self;
+            let beside = acks.riding(now, id, arrivals, paths).map_or(0, |_| ENTRY_ROOM);
+            let Some(path) = paths.quietly(id) else { continue };
             path.ready = false;
-            self.datagrams.return_misfits(path);
-            let parcel = datagrams::packet_size(path, now, beside);
-            if parcel.is_none() && purpose == Purpose::Data && !self.out.wants_to_send() {
-                self.make_ready(id); // for what the owner adds next
+            exchange.datagrams().return_misfits(path);
+            let parcel = parcels::packet_size(path, now, beside);
+            if parcel.is_none() && purpose == Purpose::Data && !exchange.has_data() {
+                agenda.make_ready(path); // for what the owner adds next
                 continue;
             }
             let largest = path.send.mtu.current().min(out.buffer.len());
-            let whole = self.sealer.suite().whole(largest, path.route.overhead() + HEADER_LEN);
+            let whole = sealer.suite().whole(largest, path.route.overhead() + HEADER_LEN);
             let size = parcel.map_or(whole, |(size, _)| size.min(out.buffer.len()));
             if path.state != State::Active || path.credit() < size as u64 {
                 continue;
@@ -212,7 +170,7 @@ impl Connection {
             let (in_flight, window) = (path.send.in_flight, path.allowance.window);
             let room = (window.saturating_sub(in_flight) / size as u64).max(u64::from(in_flight == 0));
             if room == 0 {
-                self.cap.yields();
+                agenda.cap().yields();
                 continue; // an ACK brings it back
             }
             if path.send.timeouts() > 0 && in_flight > 0 {
@@ -220,18 +178,18 @@ impl Connection {
             }
             let tokens = path.send.pacer.available(now) / size as u64;
             if tokens == 0 {
-                self.cap.yields();
+                agenda.cap().yields();
                 path.paced = true;
-                self.arm_path(id);
+                paths.edit(id);
                 continue;
             }
             if path.send.timeouts() > 0 && self.has_other(id) {
                 continue; // silent: its pings will tell; others carry the data
             }
-            let capped = self.cap.allows(now, size as u64);
+            let capped = self.agenda.cap().allows(now, size as u64);
             if capped == 0 {
-                self.make_ready(id);
-                self.arm_whole_at(now, self.cap.until);
+                self.agenda.arm_cap(now);
+                self.stays_ready(id);
                 return None;
             }
             let purpose = if parcel.is_some() { Purpose::Datagram } else { purpose };
@@ -239,20 +197,17 @@ impl Connection {
             let room = if single { 1 } else { room };
             let most = room.min(tokens).min(capped).min(out.max_segments as u64).max(1);
             let sent = self.run(now, id, out, size, usize::try_from(most).unwrap_or(1), purpose);
-            self.make_ready(id);
-            if sent.is_some() {
-                return sent;
-            }
-            return None; // what wanted to be sent did not want to be sent after all
+            self.stays_ready(id);
+            return sent; // if none: what wanted to be sent did not want to be sent after all
         }
         None
     }
 
-    /// Whether a path other than this is active and answers.
-    pub(super) fn has_other(&self, id: PathId) -> bool {
-        self.paths
-            .iter()
-            .any(|path| path.id() != id && path.state == State::Active && path.send.timeouts() == 0)
+    /// A path goes to the end of the queue of those that may send data.
+    fn stays_ready(&mut self, id: PathId) {
+        if let Some(path) = self.paths.quietly(id) {
+            self.agenda.make_ready(path);
+        }
     }
 
     /// A run of full packets on one path; the last may be shorter. Those with phantom bytes leave one by one, for a run is of
@@ -274,10 +229,10 @@ impl Connection {
             written += length;
             let last = length + phantom < size || !self.has_more(id, purpose);
             if self.config.payload == Payload::Length {
-                self.rest =
-                    (!last && made < most).then_some(Rest { path: id, size, most: most - made, purpose });
+                let rest = Rest { path: id, size, most: most - made, purpose };
+                self.agenda.leave((!last && made < most).then_some(rest));
                 if idle {
-                    self.arm_path(id);
+                    self.paths.edit(id);
                 }
                 return self.transmission(id, written, written, phantom);
             }
@@ -286,7 +241,7 @@ impl Connection {
             }
         }
         if idle {
-            self.arm_path(id);
+            self.paths.edit(id);
         }
         self.transmission(id, written, size, 0)
     }
@@ -295,7 +250,7 @@ impl Connection {
     fn has_more(&self, id: PathId, purpose: Purpose) -> bool {
         match purpose {
             Purpose::Datagram => self.paths.get(id).is_some_and(|path| !path.outbox.is_empty()),
-            _ => self.out.wants_to_send(),
+            _ => self.exchange.has_data(),
         }
     }
 
@@ -318,7 +273,7 @@ impl Connection {
         let Made { length, phantom } = self.packet(now, id, buffer, purpose)?;
         // An ACK asks for no timeout, but too many do.
         if idle || self.paths.get(id).is_some_and(|path| path.send.is_crowded()) {
-            self.arm_path(id);
+            self.paths.edit(id);
         }
         self.transmission(id, length, length, phantom)
     }
@@ -327,8 +282,9 @@ impl Connection {
         if size == 0 {
             return None;
         }
-        let path = self.paths.get_mut(id)?;
-        debug_assert!(path.armed.covers(path.send.deadline()), "what was sent is waited for");
+        let path = self.paths.quietly(id)?;
+        let waited_for = path.mark != Mark::Settled || path.armed.covers(path.send.deadline());
+        debug_assert!(waited_for, "what was sent is waited for");
         path.spend((size + phantom) as u64);
         let capable = path.send.timeouts() == 0 && path.send.ecn.is_used();
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
@@ -364,14 +320,14 @@ impl Connection {
         let (sealed, phantom) = (writer.len() + TAG_LEN, writer.phantom());
         debug_assert_eq!(HEADER_LEN + STAMP_LEN, start);
         let bulk = matches!(purpose, Purpose::Data | Purpose::Datagram);
-        let app_limited = !bulk || self.cap.holds() || !self.has_more(id, purpose);
+        let app_limited = !bulk || self.agenda.is_capped() || !self.has_more(id, purpose);
         let packet = buffer.get_mut(envelope..envelope + sealed)?;
         if self.sealer.seal(id, number, packet, HEADER_LEN).is_err() {
-            self.finish(super::close::WORN_OUT, "the keys are worn out", false);
+            self.end(super::close::WORN_OUT, "the keys are worn out", false);
             return None;
         }
         let length = envelope + sealed;
-        let path = self.paths.get_mut(id)?;
+        let path = self.paths.quietly(id)?;
         path.route.enclose(now, buffer.get_mut(..length)?);
         let counted = purpose != Purpose::Size;
         let bytes = (length + phantom) as u32;
@@ -380,7 +336,7 @@ impl Connection {
             Purpose::Size => path.send.mtu.sent(length, number),
             Purpose::Data | Purpose::Datagram | Purpose::Tail => {
                 path.send.pacer.spend(u64::from(bytes));
-                self.cap.spend(u64::from(bytes));
+                self.agenda.cap().spend(u64::from(bytes));
                 let sent = byway_control::Sent { now, bytes, in_flight: path.send.in_flight, app_limited };
                 self.controller.on_sent(id, &sent);
             }
@@ -401,8 +357,8 @@ impl Connection {
     ) -> bool {
         match purpose {
             Purpose::Close => {
-                if let Phase::Closing { code, reason, .. } = &self.phase {
-                    Frame::Close { code: *code, reason }.write(writer);
+                if let Some((code, reason)) = self.session.closing() {
+                    Frame::Close { code, reason }.write(writer);
                 }
                 false
             }
@@ -422,24 +378,24 @@ impl Connection {
             Purpose::Pending => {
                 self.write_pending(now, id, writer);
                 // Probing uses data packets (mPath section 2.1).
-                if self.confirmed && self.paths.get(id).is_some_and(|path| path.state == State::Probing) {
-                    self.out.fill(writer, cargo);
+                if self.session.is_confirmed()
+                    && self.paths.get(id).is_some_and(|path| path.state == State::Probing)
+                {
+                    self.exchange.out().fill(writer, cargo);
                 }
                 true
             }
             Purpose::Control => self.write_control(now, writer, cargo),
             Purpose::Echo(id) => {
-                let mut ack = AckWriter::begin(writer);
-                if let Some(receiving) = self.receive.get_mut(id) {
-                    receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
+                if let Some(receiving) = self.arrivals.get_mut(id) {
+                    self.acks.write_echo(now, receiving, writer);
                 }
-                ack.finish(writer);
                 false
             }
             Purpose::Data => {
                 self.write_beside(now, id, writer);
                 let before = writer.len();
-                self.out.fill(writer, cargo);
+                self.exchange.out().fill(writer, cargo);
                 if writer.len() == before {
                     writer.truncate(HEADER_LEN + STAMP_LEN);
                 }
@@ -448,7 +404,9 @@ impl Connection {
             Purpose::Datagram => {
                 self.write_beside(now, id, writer);
                 let before = writer.len();
-                self.write_datagrams(id, writer, cargo);
+                if let Some(path) = self.paths.quietly(id) {
+                    self.exchange.datagrams().write(path, writer, cargo);
+                }
                 if writer.len() == before {
                     writer.truncate(HEADER_LEN + STAMP_LEN);
                 } else {
@@ -457,14 +415,14 @@ impl Connection {
                 true
             }
             Purpose::Tail => {
-                self.out.repeat_tail(writer, cargo);
+                self.exchange.out().repeat_tail(writer, cargo);
                 true
             }
         }
     }
 
     fn write_pending(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some(path) = self.paths.quietly(id) else { return };
         for token in path.pending.responses.drain(..) {
             Frame::PathResponse(token).write(writer);
         }
@@ -488,7 +446,7 @@ impl Connection {
     }
 
     fn write_hint(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
-        let Some(path) = self.paths.get_mut(id) else { return };
+        let Some(path) = self.paths.quietly(id) else { return };
         let (told, next_at) = path.hint;
         if now < next_at || !path.send.rtt.is_sampled() {
             return;
@@ -514,78 +472,29 @@ impl Connection {
         }
     }
 
-    /// The peer's path whose ACK may ride with datagrams that leave by `id`, where ACKs go anyway: sent alone a little later it
-    /// would cost its headers too, and that on a line which is full.
-    fn riding_ack(&mut self, now: Instant, id: PathId) -> Option<PathId> {
-        let soon = self.ack_soon?;
-        let receiving = self.receive.get(soon)?;
-        let rides = !receiving.queued && receiving.facts.ack_nearly_due(now);
-        (rides && self.ack_way(now) == Some(id)).then_some(soon)
-    }
-
     fn write_riding_ack(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
-        let Some(soon) = self.riding_ack(now, id).filter(|_| writer.room() >= ENTRY_ROOM) else { return };
-        let Some(receiving) = self.receive.get_mut(soon) else { return };
-        let mut ack = AckWriter::begin(writer);
-        if receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs) {
-            self.ack_soon = None;
-            let at = receiving.facts.deadline();
-            self.timers.arm(Owner::Receive(soon), &mut receiving.armed, at);
+        let Self { acks, arrivals, paths, agenda, .. } = self;
+        let riding = acks.riding(now, id, arrivals, paths).filter(|_| writer.room() >= ENTRY_ROOM);
+        if let Some(receiving) = riding.and_then(|soon| arrivals.get_mut(soon)) {
+            acks.write_riding(now, receiving, agenda, writer);
         }
-        ack.finish(writer);
     }
 
     fn write_control(&mut self, now: Instant, writer: &mut Writer<'_>, cargo: &mut Cargo) -> bool {
-        let mut eliciting = false;
-        for _ in 0..self.ack_queue.len() {
-            // What a path misses is told once: not where it does not fit.
-            if writer.room() < ENTRY_ROOM {
-                break;
-            }
-            let Some(receiving) = self.ack_queue.front().and_then(|id| self.receive.get_mut(*id)) else {
-                self.ack_queue.pop_front();
-                continue;
-            };
-            receiving.facts.take_missing(&mut self.missing);
-            if !self.missing.is_empty() {
-                frame::write_pnack(writer, receiving.facts.id, &self.missing);
-            }
-            // One entry per ACK frame costs a byte more than many, and never takes back what was written.
-            let mut ack = AckWriter::begin(writer);
-            let fits = writer.room() >= ENTRY_ROOM
-                && receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
-            ack.finish(writer);
-            if !fits {
-                break;
-            }
-            receiving.queued = false;
-            let id = receiving.facts.id;
-            let at = receiving.facts.deadline();
-            self.timers.arm(Owner::Receive(id), &mut receiving.armed, at);
-            self.ack_queue.pop_front();
-        }
-        if self.incoming.wants_to_send() {
-            let before = writer.len();
-            self.incoming.fill(writer, cargo);
-            eliciting |= writer.len() > before;
-        }
-        while writer.room() >= 128
-            && let Some(answer) = self.answers.pop_front()
-        {
-            answer.frame().write(writer);
-            eliciting = true;
-        }
+        let Self { acks, arrivals, agenda, exchange, news, .. } = self;
+        acks.write(now, arrivals, agenda, writer);
+        let before = writer.len();
+        exchange.incoming().fill(writer, cargo);
+        news.write_answers(writer);
         while writer.room() >= 16
-            && let Some(id) = self.farewells.due.pop_front()
+            && let Some(id) = exchange.farewells().pop()
         {
             Frame::PathDropped(id).write(writer);
             cargo.push(Carried::PathDropped(id));
-            eliciting = true;
         }
-        if core::mem::take(&mut self.snack_due) {
-            let tau = self.tau(now);
-            self.incoming.write_snacks(now, tau, writer);
-            self.arm_whole(now);
+        let eliciting = writer.len() > before;
+        if acks.snacks().write(now, arrivals, exchange.incoming(), writer) {
+            agenda.reconsider();
         }
         eliciting
     }

@@ -1,13 +1,19 @@
 //! A path that this side sends on, with its life: probing, available, active, choked, dropped.
 
-use super::datagrams::Outbox;
+use super::outbox::Outbox;
 use super::timers::Armed;
-use crate::path::send::SendPath;
-use crate::route::Route;
+use crate::path::send::{ACK_DELAY, SendPath};
+use crate::route::{Route, Source, Through, Via};
 use byway_control::Allowance;
 use byway_wire::frame::PathHint;
-use byway_wire::{ConnectionId, Instant, PathId};
+use byway_wire::relay::ReturnHop;
+use byway_wire::{ConnectionId, Duration, Instant, PathId};
 use smallvec::SmallVec;
+
+/// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
+const CHOKE_PROBE: Duration = Duration::from_millis(500);
+/// Pacing goes this much faster than window over RTT, in percent, so that the window and not the pacer is the limit.
+const PACING_PERCENT: u64 = 125;
 
 /// Where a path is in its life. A dropped path is gone from the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +37,18 @@ pub enum Origin {
     Candidate(usize),
     /// The way back to where the peer's packets come from.
     Return,
+}
+
+/// Whether a path was changed since its queues, timer and allowance were last seen to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// It was not.
+    #[default]
+    Settled,
+    /// It was.
+    Changed,
+    /// It was, and the controller was told of it.
+    Judged,
 }
 
 /// What a path should send beside data, soon.
@@ -95,6 +113,8 @@ pub struct Path {
     pub urgent: bool,
     /// Whether it waits for its pacer.
     pub paced: bool,
+    /// Whether it was changed and is not settled yet.
+    pub mark: Mark,
     /// What it should send beside data.
     pub pending: Pending,
     /// Bytes of a full packet, as the controller knows it.
@@ -152,6 +172,7 @@ impl Path {
             ready: false,
             urgent: false,
             paced: false,
+            mark: Mark::Settled,
             armed: Armed::default(),
             probe_at: None,
             probe: None,
@@ -194,5 +215,72 @@ impl Path {
         if let Address::Unproven { credit, .. } = &mut self.address {
             *credit = credit.saturating_sub(bytes);
         }
+    }
+
+    /// Whether the controller governs it.
+    #[must_use]
+    pub const fn is_governed(&self) -> bool {
+        matches!(self.state, State::Active | State::Choked)
+    }
+
+    /// What the controller allows it from now on.
+    pub fn set_allowance(&mut self, now: Instant, allowance: Allowance) {
+        self.allowance = allowance;
+        let packet = self.send.mtu.current() as u64;
+        let rate = allowance.rate.unwrap_or_else(|| {
+            let rtt = self.send.rtt.smoothed().as_nanos().max(1_000);
+            let rate = u128::from(allowance.window.max(packet)) * 1_000_000_000 / rtt;
+            u64::try_from(rate * u128::from(PACING_PERCENT) / 100).unwrap_or(u64::MAX)
+        });
+        self.send.pacer.set_rate(now, rate, packet);
+    }
+
+    /// Whether all is as it was when its allowance was last taken over, and all that is to be done under way.
+    pub(super) fn is_fresh(&mut self, now: Instant, allowance: impl FnOnce() -> Allowance) -> bool {
+        let unasked = !self.urgent && self.pending.any();
+        if unasked || self.send.mtu.wanted(now).is_some() {
+            return false;
+        }
+        if self.is_governed() {
+            if self.told_size != self.send.mtu.current() || self.allowance != allowance() {
+                return false;
+            }
+            if self.state == State::Active && !self.ready && !self.paced && self.has_room() {
+                return false;
+            }
+            // As if its rate were set once more: what is rounded off must not depend on who looked.
+            self.send.pacer.fill(now);
+        }
+        debug_assert!(self.armed.covers(self.deadline()), "what is as it was is waited for");
+        true
+    }
+
+    /// Whether the window has room for a full packet.
+    pub(super) const fn has_room(&self) -> bool {
+        let (in_flight, packet) = (self.send.in_flight, self.send.mtu.current() as u64);
+        in_flight == 0 || in_flight + packet <= self.allowance.window
+    }
+
+    /// A relay's tickets back expire: takes the one of the newest packet that proved to be the peer's.
+    /// Returns whether it is another than it was.
+    pub(super) fn refresh_ticket(&mut self, source: &Source) -> bool {
+        if let (Via::Return(hop), Through::Delivered(delivered)) = (&mut self.route.via, &source.through)
+            && source.remote == hop.relay()
+        {
+            let newest = ReturnHop::new(source.remote, delivered);
+            return core::mem::replace(&mut **hop, newest) != newest;
+        }
+        false
+    }
+
+    /// When a choked path is probed next; spread by ±10 %, so that probes of many paths do not meet.
+    pub(super) fn choke_interval(&self, random: u64) -> Duration {
+        let interval = (self.send.rtt.smoothed() * 4).max(CHOKE_PROBE);
+        interval * 9 / 10 + interval / 5 * (random % 1024) as u32 / 1024
+    }
+
+    /// When a challenge without an answer is repeated.
+    pub(super) fn challenge_interval(&self) -> Duration {
+        self.send.rtt.probe_timeout(ACK_DELAY).max(Duration::from_millis(100))
     }
 }

@@ -67,7 +67,7 @@ impl Connection {
     /// The paths that the peer sends on. Not for the hot path.
     #[must_use]
     pub fn arrivals(&self) -> Vec<ArrivalStatus> {
-        let arrivals = self.receive.iter().filter_map(|receiving| {
+        let arrivals = self.arrivals.iter().filter_map(|receiving| {
             let way = receiving.way.and_then(|way| self.paths.get(way));
             Some(ArrivalStatus {
                 id: receiving.facts.id,
@@ -98,8 +98,8 @@ impl Connection {
         });
         Status {
             paths: paths.collect(),
-            blocked: self.out.blocked_by(),
-            capped: self.cap.holds(),
+            blocked: self.exchange.blocked_by(),
+            capped: self.agenda.is_capped(),
             congestion: self.controller.name(),
         }
     }

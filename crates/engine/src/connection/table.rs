@@ -23,11 +23,15 @@ pub(super) struct Table<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self { elders: Vec::new(), base: 0, slots: Vec::new(), taken: 0 }
+        Self::new()
     }
 }
 
 impl<T> Table<T> {
+    pub const fn new() -> Self {
+        Self { elders: Vec::new(), base: 0, slots: Vec::new(), taken: 0 }
+    }
+
     /// One above the highest id that ever was in it.
     pub const fn next_id(&self) -> PathId {
         PathId(self.base.saturating_add(self.slots.len() as u32))

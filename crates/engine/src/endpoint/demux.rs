@@ -224,7 +224,7 @@ impl Endpoint {
                     controller,
                 };
                 let mut connection = self.new_connection(now, Role::Responder, success);
-                connection.arm_whole(now);
+                connection.begin(now);
                 let rejected = rejected.or_else(|| {
                     let other = params.payload != self.config.payload;
                     other.then(|| (close::PAYLOAD, String::from(close::OTHER_PAYLOAD)))

@@ -407,8 +407,8 @@ impl Endpoint {
                     return self.settle(now, handle);
                 }
                 if connection.is_closed() {
-                    let known = *announced && !connection.rejected;
-                    if known && !core::mem::replace(&mut connection.farewell, true) {
+                    let known = *announced && !connection.is_rejected();
+                    if known && connection.tell_over() {
                         self.events.push_back(EndpointEvent::Closed(handle));
                     } else if !known {
                         self.remove(handle);
@@ -431,8 +431,7 @@ impl Endpoint {
             return;
         };
         if full {
-            connection.rejected = true;
-            connection.close(now, close::BUSY, close::TOO_MANY);
+            connection.turn_away(now, close::BUSY, close::TOO_MANY);
         }
         if !connection.is_closing() {
             self.events.push_back(EndpointEvent::Accepted(handle));

@@ -1,0 +1,320 @@
+//! What is to be acknowledged, when, and by which way.
+
+use super::agenda::Agenda;
+use super::arrivals::{Arrivals, Receiving};
+use super::path::{Address, Path, State};
+use super::paths::Paths;
+use super::snacks::Snacks;
+use crate::config::{AckWay, Config};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use byway_wire::frame::{self, ack::AckWriter};
+use byway_wire::{Duration, Instant, PathId, Writer};
+
+/// An ACK leaves this much room for a path's entry, or what it misses, to be worth beginning.
+pub(super) const ENTRY_ROOM: usize = 48;
+/// Room for an ACK that is told twice: envelope, packet, and the newest ranges.
+pub(super) const MOST_ECHO: usize = 256;
+/// A way that carries only ACKs is measured this often while in use, and this often while it is not.
+const PING_IN_USE: Duration = Duration::from_secs(1);
+const PING_IDLE: Duration = Duration::from_secs(5);
+/// How long a choice of the way for ACKs holds.
+const WAY_HOLDS: Duration = Duration::from_millis(50);
+
+/// What this side owes the peer in acknowledgments.
+#[derive(Debug)]
+pub(super) struct Acks {
+    rule: AckWay,
+    /// The peer's paths whose ACK is due.
+    queue: VecDeque<PathId>,
+    /// The peer's path by which something came last that is not acknowledged yet, nor due to be.
+    soon: Option<PathId>,
+    /// A path of the peer's whose ACK goes by another way as well.
+    echo: Option<PathId>,
+    /// The path that ACKs take, until when the choice holds, and what [`Paths::ways`] was then.
+    way: Option<PathId>,
+    way_until: Instant,
+    ways: u64,
+    /// Whether data came since the way of the ACKs was last doubted.
+    data_came: bool,
+    /// Holes in streams and objects.
+    snacks: Snacks,
+    /// Scratch space, kept so that no packet allocates.
+    runs: Vec<(u64, u32)>,
+    missing: Vec<(u64, u64)>,
+}
+
+impl Acks {
+    pub const fn new(config: &Config) -> Self {
+        Self {
+            rule: config.ack_way,
+            queue: VecDeque::new(),
+            soon: None,
+            echo: None,
+            way: None,
+            way_until: Instant::ZERO,
+            ways: 0,
+            data_came: false,
+            snacks: Snacks::new(config.tau),
+            runs: Vec::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// When holes in streams and objects are named.
+    pub const fn snacks(&mut self) -> &mut Snacks {
+        &mut self.snacks
+    }
+
+    /// Whether an ACK or a SNACK is due.
+    pub fn is_due(&self) -> bool {
+        !self.queue.is_empty() || self.snacks.is_due()
+    }
+
+    /// Data came.
+    #[inline]
+    pub const fn on_data(&mut self) {
+        self.data_came = true;
+    }
+
+    /// A path's ACK is queued if it is due, else waited for.
+    #[inline]
+    pub fn queue(&mut self, now: Instant, receiving: &mut Receiving, agenda: &mut Agenda) {
+        let id = receiving.facts.id;
+        if !receiving.facts.ack_due(now) {
+            agenda.arm_receiving(receiving);
+            self.soon = Some(id);
+        } else if !receiving.queued {
+            receiving.queued = true;
+            self.queue.push_back(id);
+        }
+    }
+
+    /// The sender of a path asks: its ACK goes by another way as well. The sender may do so because the way of the ACKs is dead, so
+    /// that is asked in turn: only once per data that came, or two idle peers would ask each other for ever.
+    pub fn on_asked(&mut self, id: PathId, paths: &mut Paths) {
+        self.echo = Some(id);
+        if !core::mem::take(&mut self.data_came) {
+            return;
+        }
+        if let Some(way) = self.way
+            && paths.get(way).is_some_and(|path| path.send.outstanding() == 0)
+            && let Some(path) = paths.edit(way)
+        {
+            path.pending.ping = true;
+        }
+    }
+
+    /// Writes what is missing and what arrived on each path whose ACK is due, as many as fit.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        arrivals: &mut Arrivals,
+        agenda: &mut Agenda,
+        writer: &mut Writer<'_>,
+    ) {
+        for _ in 0..self.queue.len() {
+            // What a path misses is told once: not where it does not fit.
+            if writer.room() < ENTRY_ROOM {
+                break;
+            }
+            let Some(receiving) = self.queue.front().and_then(|id| arrivals.get_mut(*id)) else {
+                self.queue.pop_front();
+                continue;
+            };
+            receiving.facts.take_missing(&mut self.missing);
+            if !self.missing.is_empty() {
+                frame::write_pnack(writer, receiving.facts.id, &self.missing);
+            }
+            // One entry per ACK frame costs a byte more than many, and never takes back what was written.
+            let mut ack = AckWriter::begin(writer);
+            let fits = writer.room() >= ENTRY_ROOM
+                && receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
+            ack.finish(writer);
+            if !fits {
+                break;
+            }
+            receiving.queued = false;
+            agenda.arm_receiving(receiving);
+            self.queue.pop_front();
+        }
+    }
+
+    /// The peer's path whose ACK may ride with datagrams that leave by `id`, where ACKs go anyway: sent alone a little later it
+    /// would cost its headers too, and that on a line which is full.
+    pub fn riding(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        arrivals: &Arrivals,
+        paths: &mut Paths,
+    ) -> Option<PathId> {
+        let soon = self.soon?;
+        let receiving = arrivals.get(soon)?;
+        let rides = !receiving.queued && receiving.facts.ack_nearly_due(now);
+        (rides && self.way(now, arrivals, paths) == Some(id)).then_some(soon)
+    }
+
+    /// Writes the ACK that [rides](Self::riding) with datagrams.
+    pub fn write_riding(
+        &mut self,
+        now: Instant,
+        receiving: &mut Receiving,
+        agenda: &mut Agenda,
+        writer: &mut Writer<'_>,
+    ) {
+        let mut ack = AckWriter::begin(writer);
+        if receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs) {
+            self.soon = None;
+            agenda.arm_receiving(receiving);
+        }
+        ack.finish(writer);
+    }
+
+    /// The ACK of a path whose sender asks, to go once more by another way: where its packets come from, or else the fastest.
+    pub fn take_echo(&mut self, arrivals: &Arrivals, paths: &Paths) -> Option<(PathId, PathId)> {
+        let id = self.echo.take().filter(|_| self.rule == AckWay::Fastest)?;
+        let own = arrivals.get(id)?.way;
+        let others = paths.iter().filter(|path| Some(path.id()) != self.way);
+        let usable = others.filter(|path| path.credit() >= MOST_ECHO as u64 && path.send.rtt.is_sampled());
+        let way = usable.min_by_key(|path| (Some(path.id()) != own, path.send.rtt.smoothed()))?.id();
+        Some((id, way))
+    }
+
+    /// Writes the ACK of one path, due or not.
+    pub fn write_echo(&mut self, now: Instant, receiving: &mut Receiving, writer: &mut Writer<'_>) {
+        let mut ack = AckWriter::begin(writer);
+        receiving.facts.write_ack(now, &mut ack, writer, &mut self.runs);
+        ack.finish(writer);
+    }
+
+    /// The path over which ACKs go now: the fastest that lives.
+    #[inline]
+    pub fn way(&mut self, now: Instant, arrivals: &Arrivals, paths: &mut Paths) -> Option<PathId> {
+        let holds = now < self.way_until && self.ways == paths.ways();
+        if holds && self.way.is_some_and(|id| paths.get(id).is_some()) {
+            return self.way;
+        }
+        (self.ways, self.way_until) = (paths.ways(), now + WAY_HOLDS);
+        self.choose(now, arrivals, paths)
+    }
+
+    fn choose(&mut self, now: Instant, arrivals: &Arrivals, paths: &mut Paths) -> Option<PathId> {
+        let newest = arrivals.iter().map(|receiving| receiving.facts.last_arrival).max()?;
+        // When a packet last came by each way, in one pass over the peer's paths.
+        paths.edit_each(|path| {
+            path.heard = None;
+            false
+        });
+        for receiving in arrivals.iter() {
+            if let Some(path) = receiving.way.and_then(|way| paths.quietly(way)) {
+                path.heard = path.heard.max(Some(receiving.facts.last_arrival));
+            }
+        }
+        // What no packet came by for long, while packets came by others, may be dead although it was fast.
+        let silence = |path: &Path| {
+            let allowed = path.send.rtt.smoothed() * 2 + Duration::from_millis(200);
+            path.heard.is_none_or(|at| at + allowed < newest)
+        };
+        let best = paths.iter().min_by_key(|path| {
+            let unproven = path.address != Address::Valid;
+            let unmeasured = !path.send.rtt.is_sampled();
+            // Each change costs the peer its RTT estimates: another way must be faster by a quarter.
+            let handicap = if self.way == Some(path.id()) { 3 } else { 4 };
+            let slowness = path.send.rtt.smoothed() * handicap;
+            (path.send.timeouts() > 0, unproven, silence(path), unmeasured, slowness, path.id())
+        });
+        let direct = || paths.iter().find(|path| !path.route.is_proxied());
+        let chosen = match self.rule {
+            AckWay::Fastest => best.map(Path::id),
+            AckWay::Direct => direct().or(best).map(Path::id),
+        };
+        self.way = chosen;
+        paths.edit_each(|path| {
+            let interval = if chosen == Some(path.id()) { PING_IN_USE } else { PING_IDLE };
+            let asks = path.state != State::Choked
+                && path.send.outstanding() == 0
+                && path.send.last_sent_at() + interval <= now;
+            path.pending.ping |= asks;
+            asks
+        });
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Pnack;
+    use crate::connection::path::Origin;
+    use crate::path::receive::{Arrival, ReceivePath};
+    use crate::path::send::SendPath;
+    use crate::route::{Route, Source};
+    use byway_wire::{Ecn, Local};
+
+    /// Two ways, of 40 ms and of this many.
+    fn ways(config: &Config, other: u64) -> (Acks, Arrivals, Paths) {
+        let (acks, mut arrivals, mut paths) =
+            (Acks::new(config), Arrivals::new([1; 32]), Paths::new([2; 32]));
+        for (id, millis) in [(PathId(0), 40), (PathId(1), other)] {
+            let mut send = SendPath::new(id, Instant::ZERO, None, 1200);
+            send.rtt.sample(Instant::ZERO, Duration::from_millis(millis), PathId(0));
+            let route = Route::direct(Local(id.0 as u16), "192.0.2.1:1".parse().unwrap());
+            let source = Source::direct(route.local, route.remote);
+            let name = paths.connection_id(id);
+            paths.insert(Path::new(send, route, State::Active, Origin::Return, name));
+            let mut receiving = Receiving::new(ReceivePath::new(id, Instant::ZERO, Pnack::Patient), source);
+            receiving.way = Some(id);
+            arrivals.begin(id, receiving);
+        }
+        (acks, arrivals, paths)
+    }
+
+    #[test]
+    fn a_way_is_kept_until_another_is_faster_by_a_quarter_or_it_goes() {
+        let config = Config::default();
+        let (mut acks, arrivals, mut paths) = ways(&config, 32);
+        let at = Instant::from_millis;
+        assert_eq!(acks.way(at(1), &arrivals, &mut paths), Some(PathId(1)));
+        paths.quietly(PathId(1)).unwrap().send.rtt.reset();
+        paths.quietly(PathId(1)).unwrap().send.rtt.sample(at(1), Duration::from_millis(50), PathId(0));
+        assert_eq!(acks.way(at(2), &arrivals, &mut paths), Some(PathId(1)), "a choice holds for a while");
+        assert_eq!(acks.way(at(60), &arrivals, &mut paths), Some(PathId(1)), "not by a quarter");
+        paths.remove(PathId(1));
+        assert_eq!(acks.way(at(61), &arrivals, &mut paths), Some(PathId(0)), "at once");
+    }
+
+    #[test]
+    fn acks_take_the_direct_path_by_option() {
+        let config = Config { ack_way: AckWay::Direct, ..Config::default() };
+        let (mut acks, arrivals, mut paths) = ways(&config, 5);
+        assert_eq!(acks.way(Instant::from_millis(1), &arrivals, &mut paths), Some(PathId(0)));
+        acks.on_asked(PathId(0), &mut paths);
+        assert_eq!(acks.take_echo(&arrivals, &paths), None, "no other way");
+    }
+
+    #[test]
+    fn an_ack_is_queued_once_and_written() {
+        let config = Config::default();
+        let (mut acks, mut arrivals, _) = ways(&config, 5);
+        let mut agenda = Agenda::new(Instant::ZERO, None);
+        let now = Instant::from_millis(3);
+        let receiving = arrivals.get_mut(PathId(1)).unwrap();
+        for number in 0..2 {
+            receiving.facts.on_packet(&Arrival {
+                number,
+                at: now,
+                stamp: 0,
+                bytes: 1200,
+                ecn: Ecn::NotEct,
+                eliciting: true,
+            });
+            acks.queue(now, receiving, &mut agenda);
+        }
+        assert!(acks.is_due() && acks.queue.len() == 1);
+        let mut buffer = [0; 200];
+        let mut writer = Writer::new(&mut buffer);
+        acks.write(now, &mut arrivals, &mut agenda, &mut writer);
+        assert!(!acks.is_due() && !writer.written().is_empty());
+    }
+}

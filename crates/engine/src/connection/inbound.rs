@@ -1,0 +1,36 @@
+//! A datagram that carries a packet of a connection.
+
+use crate::route::Source;
+use byway_wire::{Ecn, Instant, PathId};
+
+/// A datagram that carries a packet of a connection.
+#[derive(Debug)]
+pub(crate) struct Inbound<'a> {
+    /// The peer's path, from the connection id.
+    pub path: PathId,
+    /// Where it came from.
+    pub source: Source,
+    /// Its ECN mark.
+    pub ecn: Ecn,
+    /// When it arrived.
+    pub at: Instant,
+    /// UDP payload bytes, envelope and phantom ones included.
+    pub bytes: usize,
+    /// The packet.
+    pub packet: &'a mut [u8],
+    /// Bytes of objects that it has beyond that.
+    pub phantom: usize,
+}
+
+/// Why a packet was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    /// Not a packet.
+    Malformed,
+    /// Seen before.
+    Replayed,
+    /// Not made with the peer's keys.
+    Forged,
+    /// For a path that the peer dropped, or too many paths.
+    Unexpected,
+}

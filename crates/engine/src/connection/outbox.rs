@@ -1,0 +1,50 @@
+//! Datagrams that one path took on and did not send yet.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// A datagram on its way out, with the mark that its owner gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parcel {
+    pub mark: u64,
+    pub data: Vec<u8>,
+}
+
+/// The datagrams of one path, in order.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    parcels: VecDeque<Parcel>,
+    bytes: u64,
+}
+
+impl Outbox {
+    pub fn is_empty(&self) -> bool {
+        self.parcels.is_empty()
+    }
+
+    /// Bytes of all of them.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The next to leave.
+    pub fn first(&self) -> Option<&Parcel> {
+        self.parcels.front()
+    }
+
+    /// The length of the one after the next.
+    pub fn second_length(&self) -> Option<usize> {
+        self.parcels.get(1).map(|parcel| parcel.data.len())
+    }
+
+    pub fn push(&mut self, parcel: Parcel) {
+        self.bytes += parcel.data.len() as u64;
+        self.parcels.push_back(parcel);
+    }
+
+    pub fn pop(&mut self) -> Option<Parcel> {
+        let parcel = self.parcels.pop_front()?;
+        self.bytes -= parcel.data.len() as u64;
+        Some(parcel)
+    }
+}

@@ -1,0 +1,196 @@
+//! The paths that this side sends on. Whoever changes one marks it thereby, and what is marked is settled once the call is over.
+
+use super::path::{Mark, Path};
+use super::table::{Table, after};
+use crate::seal::connection_id;
+use alloc::collections::VecDeque;
+use byway_wire::{ConnectionId, PathId};
+
+/// The paths, by id.
+#[derive(Debug)]
+pub(super) struct Paths {
+    /// What the peer's names for them are made of.
+    secret: [u8; 32],
+    table: Table<Path>,
+    /// Changed and not settled, in the order of the changes.
+    marked: VecDeque<PathId>,
+    /// Whether the controller may allow any path something else than before.
+    all: bool,
+    routes: u64,
+    ways: u64,
+}
+
+impl Paths {
+    pub const fn new(secret: [u8; 32]) -> Self {
+        Self { secret, table: Table::new(), marked: VecDeque::new(), all: false, routes: 0, ways: 0 }
+    }
+
+    /// The id of the next path.
+    pub const fn next_id(&self) -> PathId {
+        self.table.next_id()
+    }
+
+    /// The peer's name for a path.
+    pub fn connection_id(&self, id: PathId) -> ConnectionId {
+        connection_id(&self.secret, id)
+    }
+
+    pub fn insert(&mut self, path: Path) {
+        self.table.insert(path.id(), path);
+    }
+
+    /// Takes a path out for good.
+    pub fn remove(&mut self, id: PathId) -> Option<Path> {
+        let removed = self.table.remove(id);
+        if removed.is_some() {
+            self.routes_changed();
+            self.ways_changed();
+        }
+        removed
+    }
+
+    #[inline]
+    pub fn get(&self, id: PathId) -> Option<&Path> {
+        self.table.get(id)
+    }
+
+    /// All of them, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.table.iter()
+    }
+
+    /// The first path whose id is larger than `last`: for a walk during which paths change.
+    pub fn next_after(&self, last: Option<PathId>) -> Option<PathId> {
+        self.table.from(last.map_or(PathId(0), after))
+    }
+
+    pub const fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// To change a path.
+    #[inline]
+    pub fn edit(&mut self, id: PathId) -> Option<&mut Path> {
+        self.marked(id, Mark::Changed)
+    }
+
+    /// To change a path of which the controller was told something: what it allows is asked anew.
+    #[inline]
+    pub fn judge(&mut self, id: PathId) -> Option<&mut Path> {
+        self.marked(id, Mark::Judged)
+    }
+
+    /// What the controller was told may change what it allows any path: one's trouble may be another's gain.
+    pub const fn judge_all(&mut self) {
+        self.all = true;
+    }
+
+    /// Changes all paths in the order of their ids. `change` returns whether it did.
+    pub fn edit_each(&mut self, mut change: impl FnMut(&mut Path) -> bool) {
+        let Self { table, marked, .. } = self;
+        for path in table.iter_mut() {
+            if change(path) {
+                mark(path, Mark::Changed, marked);
+            }
+        }
+    }
+
+    /// To change what makes nothing due and sends nothing by itself.
+    #[inline]
+    pub fn quietly(&mut self, id: PathId) -> Option<&mut Path> {
+        self.table.get_mut(id)
+    }
+
+    #[inline]
+    fn marked(&mut self, id: PathId, strength: Mark) -> Option<&mut Path> {
+        let Self { table, marked, .. } = self;
+        let path = table.get_mut(id)?;
+        mark(path, strength, marked);
+        Some(path)
+    }
+
+    /// The next path that was changed and may have to be settled.
+    #[inline]
+    pub fn next_marked(&mut self) -> Option<PathId> {
+        self.marked.pop_front()
+    }
+
+    /// Whether all paths are to be looked at; not so from now on.
+    #[inline]
+    pub const fn take_all(&mut self) -> bool {
+        core::mem::replace(&mut self.all, false)
+    }
+
+    /// How often a route, a way back or a relay's ticket changed: as long as none does, packets that come from where those before
+    /// came from need not be held against the path that leads there.
+    pub const fn routes(&self) -> u64 {
+        self.routes
+    }
+
+    /// A route, a way back or a relay's ticket changed.
+    pub const fn routes_changed(&mut self) {
+        self.routes += 1;
+    }
+
+    /// How often something happened that may make another path the best way for ACKs.
+    pub const fn ways(&self) -> u64 {
+        self.ways
+    }
+
+    /// Something happened that may make another path the best way for ACKs.
+    pub const fn ways_changed(&mut self) {
+        self.ways += 1;
+    }
+}
+
+#[inline]
+fn mark(path: &mut Path, strength: Mark, marked: &mut VecDeque<PathId>) {
+    if path.mark == Mark::Settled {
+        marked.push_back(path.id());
+    }
+    path.mark = path.mark.max(strength);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::path::{Origin, State};
+    use crate::path::send::SendPath;
+    use crate::route::Route;
+    use byway_wire::{Instant, Local};
+
+    fn paths(count: u32) -> Paths {
+        let mut paths = Paths::new([7; 32]);
+        for id in (0..count).map(PathId) {
+            let send = SendPath::new(id, Instant::ZERO, None, 1200);
+            let route = Route::direct(Local(0), "192.0.2.1:1".parse().unwrap());
+            let name = paths.connection_id(id);
+            paths.insert(Path::new(send, route, State::Active, Origin::Handshake, name));
+        }
+        paths
+    }
+
+    #[test]
+    fn a_change_marks_its_path_once_and_in_order() {
+        let mut paths = paths(4);
+        assert!(paths.quietly(PathId(1)).is_some());
+        paths.edit(PathId(3));
+        paths.judge(PathId(0));
+        paths.judge(PathId(3));
+        paths.edit(PathId(3));
+        assert_eq!(paths.get(PathId(3)).map(|path| path.mark), Some(Mark::Judged), "the stronger mark stays");
+        assert_eq!(
+            [paths.next_marked(), paths.next_marked(), paths.next_marked()],
+            [Some(PathId(3)), Some(PathId(0)), None]
+        );
+    }
+
+    #[test]
+    fn a_path_that_goes_makes_another_way_the_best() {
+        let mut paths = paths(2);
+        let before = (paths.ways(), paths.routes());
+        assert!(paths.remove(PathId(1)).is_some() && paths.remove(PathId(1)).is_none());
+        assert_eq!((paths.ways(), paths.routes()), (before.0 + 1, before.1 + 1));
+        assert_eq!((paths.len(), paths.next_id(), paths.next_after(Some(PathId(0)))), (1, PathId(2), None));
+    }
+}

@@ -1,0 +1,126 @@
+//! When a hole in a stream or object is named to the sender (SNACK): once τ has passed since it was seen.
+
+use super::arrivals::{Arrivals, Receiving};
+use crate::config::Tau;
+use crate::data::Incoming;
+use crate::route::Through;
+use byway_wire::{Duration, Instant, Writer};
+
+/// What the RTT of the direct path is taken for until its sender tells it (mPath section 2.1: the inter-continental average).
+const UNTOLD: Duration = Duration::from_millis(250);
+/// τ is worked out at most this often: that takes a look at every path.
+const HOLDS: Duration = Duration::from_millis(20);
+/// A path on which nothing came for this long explains no hole.
+const RECENT: Duration = Duration::from_secs(2);
+/// τ at least, unless it follows the direct path alone.
+const LEAST: Duration = Duration::from_millis(60);
+
+/// The holes' timing.
+#[derive(Debug)]
+pub(super) struct Snacks {
+    rule: Tau,
+    due: bool,
+    tau: Duration,
+    /// Until when τ need not be worked out anew.
+    until: Instant,
+}
+
+impl Snacks {
+    pub const fn new(rule: Tau) -> Self {
+        Self { rule, due: false, tau: Duration::ZERO, until: Instant::ZERO }
+    }
+
+    /// Whether a hole is to be named now.
+    pub const fn is_due(&self) -> bool {
+        self.due
+    }
+
+    /// When the next hole is to be named, unless one is due.
+    pub fn deadline(&mut self, now: Instant, arrivals: &Arrivals, incoming: &Incoming) -> Option<Instant> {
+        if self.due {
+            return None;
+        }
+        incoming.snack_deadline(self.tau(now, arrivals))
+    }
+
+    /// Looks whether a hole is due.
+    pub fn wake(&mut self, now: Instant, arrivals: &Arrivals, incoming: &Incoming) {
+        let tau = self.tau(now, arrivals);
+        self.due |= incoming.snack_deadline(tau).is_some_and(|at| at <= now);
+    }
+
+    /// Names the holes that are due. Returns whether it looked for any.
+    pub fn write(
+        &mut self,
+        now: Instant,
+        arrivals: &Arrivals,
+        incoming: &mut Incoming,
+        writer: &mut Writer<'_>,
+    ) -> bool {
+        let due = core::mem::take(&mut self.due);
+        if due {
+            let tau = self.tau(now, arrivals);
+            incoming.write_snacks(now, tau, writer);
+        }
+        due
+    }
+
+    fn tau(&mut self, now: Instant, arrivals: &Arrivals) -> Duration {
+        if self.until <= now {
+            (self.tau, self.until) = (self.reorder_time(now, arrivals), now + HOLDS);
+        }
+        self.tau
+    }
+
+    /// How long a hole in a stream or object may be explained by paths of different length: mPath's τ (section 2.2), twice the RTT of
+    /// the direct path, but at least what the slowest path in use explains.
+    fn reorder_time(&self, now: Instant, arrivals: &Arrivals) -> Duration {
+        let came_direct = |receiving: &&Receiving| matches!(receiving.source.through, Through::Nothing);
+        let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());
+        let direct = direct.and_then(|first| first.facts.round_trip());
+        if let Tau::Direct(percent) = self.rule {
+            return direct.unwrap_or(UNTOLD) * percent / 100;
+        }
+        let recent = arrivals.iter().filter(|receiving| receiving.facts.last_arrival + RECENT > now);
+        let slowest = recent.filter_map(|receiving| receiving.facts.round_trip()).max();
+        (direct.unwrap_or_default() * 2).max(slowest.unwrap_or_default() * 3 / 2).max(LEAST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Pnack;
+    use crate::path::receive::ReceivePath;
+    use crate::route::Source;
+    use byway_wire::frame::PathHint;
+    use byway_wire::{Local, PathId};
+
+    /// A direct path of 10 ms and one through a relay of 90 ms.
+    fn arrivals() -> Arrivals {
+        let mut arrivals = Arrivals::new([0; 32]);
+        let relay = "192.0.2.7:4748".parse().unwrap();
+        let direct = Source::direct(Local(0), "192.0.2.1:1".parse().unwrap());
+        let relayed = Source {
+            through: Through::Back("192.0.2.1:1".parse().unwrap()),
+            ..Source::direct(Local(0), relay)
+        };
+        for (id, source, millis) in [(0, relayed, 90), (1, direct, 10)] {
+            let mut facts = ReceivePath::new(PathId(id), Instant::ZERO, Pnack::Patient);
+            facts.on_hint(PathHint { path: PathId(id), srtt_micros: millis * 1_000, delay_limit: None });
+            arrivals.begin(PathId(id), Receiving::new(facts, source));
+        }
+        arrivals
+    }
+
+    #[test]
+    fn tau_is_what_the_slowest_path_explains_or_follows_the_direct_one() {
+        let arrivals = arrivals();
+        let millis = Duration::from_millis;
+        let tau = |rule, now| Snacks::new(rule).tau(now, &arrivals);
+        assert_eq!(tau(Tau::Adaptive, Instant::from_millis(1)), millis(135));
+        assert_eq!(tau(Tau::Adaptive, Instant::from_millis(2_000)), millis(60), "nothing came for long");
+        assert_eq!(tau(Tau::Direct(200), Instant::from_millis(1)), millis(20));
+        assert_eq!(Snacks::new(Tau::Direct(200)).tau(Instant::ZERO, &Arrivals::new([0; 32])), millis(500));
+    }
+}
