@@ -10,3 +10,4 @@ pub mod passage;
 pub mod receive;
 pub mod rtt;
 pub mod send;
+pub mod tolerance;

@@ -1,6 +1,6 @@
 //! The receiving end of a path: what arrived and when, what is missing, and when to say so.
 
-use super::send::MOST_REORDER_TIME;
+use super::tolerance::Tolerance;
 use crate::config::Pnack;
 use alloc::vec::Vec;
 use byway_wire::frame::PathHint;
@@ -16,9 +16,6 @@ const ACK_EVERY_BEYOND: u32 = 4;
 /// is due after that quarter, but never sooner than `ACK_SOONEST`.
 const ACK_AFTER: Duration = Duration::from_millis(10);
 const ACK_SOONEST: Duration = Duration::from_millis(1);
-/// Later packets that make a hole a loss, at first; grows when a packet comes after all.
-const REORDER_PACKETS: u64 = 3;
-const MOST_REORDER_PACKETS: u64 = 300;
 /// How long a hole may stay before it is a loss while the sender has told no RTT yet.
 const PATIENCE: Duration = Duration::from_millis(25);
 /// Ranges of received numbers kept; older ones are forgotten, they were told many times.
@@ -45,7 +42,6 @@ struct Hole {
 pub struct ReceivePath {
     /// The name that the peer gave it.
     pub id: PathId,
-    pnack: Pnack,
     /// When anything last arrived.
     pub last_arrival: Instant,
     /// Packets and bytes (UDP payload) that arrived.
@@ -66,8 +62,7 @@ pub struct ReceivePath {
     forget_at: Instant,
     lost: u64,
     ce: u64,
-    reorder_packets: u64,
-    reorder_time: Duration,
+    tolerance: Tolerance,
     hint: Option<PathHint>,
     beyond_limit: bool,
     unacked: u32,
@@ -98,7 +93,6 @@ impl ReceivePath {
     pub const fn new(id: PathId, now: Instant, pnack: Pnack) -> Self {
         Self {
             id,
-            pnack,
             last_arrival: now,
             packets: 0,
             bytes: 0,
@@ -111,8 +105,7 @@ impl ReceivePath {
             forget_at: now,
             lost: 0,
             ce: 0,
-            reorder_packets: REORDER_PACKETS,
-            reorder_time: Duration::ZERO,
+            tolerance: Tolerance::new(pnack),
             hint: None,
             beyond_limit: false,
             unacked: 0,
@@ -262,10 +255,8 @@ impl ReceivePath {
             self.lost -= 1;
             let late = at.since(hole.seen_at);
             let round_trip = self.hint.map_or(PATIENCE * 4, |hint| Duration::from_micros(hint.srtt_micros));
-            let most = (round_trip * 2).max(MOST_REORDER_TIME);
-            self.reorder_time = self.reorder_time.max(late + late / 4).min(most);
             let behind = self.expected() - number;
-            self.reorder_packets = self.reorder_packets.max(behind + 1).min(MOST_REORDER_PACKETS);
+            self.tolerance.learn(behind, late, round_trip);
         }
         if number + 1 < hole.end {
             self.holes.insert(index, Hole { start: number + 1, ..hole });
@@ -280,13 +271,11 @@ impl ReceivePath {
         if self.holes.is_empty() {
             return;
         }
-        let (expected, patience, packets) = (self.expected(), self.patience(), self.reorder_packets);
+        let (expected, patience, packets) = (self.expected(), self.patience(), self.tolerance.packets());
         // An older hole is judged no later than a younger one: those that are open stand at the end.
         for index in self.judged..self.holes.len() {
             let Some(hole) = self.holes.get_mut(index) else { break };
-            let due = self.pnack == Pnack::FirstGap
-                || expected >= hole.end + packets
-                || hole.seen_at + patience <= now;
+            let due = expected >= hole.end + packets || hole.seen_at + patience <= now;
             if !due {
                 break;
             }
@@ -315,7 +304,7 @@ impl ReceivePath {
 
     fn patience(&self) -> Duration {
         let quarter = self.hint.map_or(PATIENCE, |hint| Duration::from_micros(hint.srtt_micros / 4));
-        quarter.max(Duration::from_millis(1)).max(self.reorder_time)
+        self.tolerance.patience(quarter.max(Duration::from_millis(1)))
     }
 
     /// Judges holes that have grown old.
@@ -488,7 +477,7 @@ mod tests {
         let mut path = path_after(&[0, 2, 3, 4, 5, 6, 7]);
         assert_eq!(path.lost, 1);
         path.on_packet(&arrival(1, 3000));
-        assert_eq!((path.lost, path.reorder_packets), (0, 8));
+        assert_eq!((path.lost, path.tolerance.packets()), (0, 8));
         for number in [9, 10, 11, 12] {
             path.on_packet(&arrival(number, 3100));
         }

@@ -7,6 +7,7 @@ use super::mtu::Mtu;
 use super::pacer::Pacer;
 use super::passage::Passage;
 use super::rtt::Rtt;
+use super::tolerance::{Lateness, REORDER_PACKETS};
 use crate::data::Carried;
 use alloc::vec::Vec;
 use byway_control::Delay;
@@ -19,12 +20,6 @@ use smallvec::SmallVec;
 pub const ACK_DELAY: Duration = Duration::from_millis(12);
 /// Timeouts back off to this at most while there is something to send: a path that lives again is found soon.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(1500);
-/// A path that was seen to hold packets up is given this much more time before they count as lost, or two RTTs if that
-/// is longer. RFC 8985 section 6.2 stops at one RTT, but what holds packets up (a radio link that repeats, balancing over
-/// several lines) does so for tens of milliseconds however short the path.
-pub const MOST_REORDER_TIME: Duration = Duration::from_millis(60);
-/// Later packets that make a hole a loss when the receiver says that it counts one: its own tolerance is in its count.
-const REORDER_PACKETS: u64 = 3;
 
 /// Facts about the sending end of a path. In the order in which they are asked for: what may be sent, what sending changes, what ACKs do.
 /// Of hundreds of paths, what is asked for together is to come from memory together.
@@ -53,8 +48,7 @@ pub struct SendPath {
     /// Round-trip time.
     pub rtt: Rtt,
     largest_acked: Option<u64>,
-    /// How much later than expected packets came that were believed lost: they are waited for as long from then on.
-    reorder_time: Duration,
+    lateness: Lateness,
     /// Packets the receiver says were lost; CE marks it says it saw.
     reported: (u64, u64),
     rate: Option<u64>,
@@ -149,7 +143,7 @@ impl SendPath {
             largest_acked: None,
             reported: (0, 0),
             last_sent_at: now,
-            reorder_time: Duration::ZERO,
+            lateness: Lateness::default(),
             timeouts: 0,
             delivered: (0, now),
             rate: None,
@@ -248,7 +242,7 @@ impl SendPath {
         }
         let mut progress = Progress::default();
         let held = Duration::from_micros(entry.held_micros);
-        let (expected, most_late) = (self.expected(), self.most_reorder_time());
+        let (expected, smoothed) = (self.expected(), self.rtt.smoothed());
         let first_delay = delays.len();
         let mut stamps = Stamps { run: None, rest: entry.stamps() };
         let mut sampled = None;
@@ -274,8 +268,8 @@ impl SendPath {
                         self.totals.lost_bytes =
                             self.totals.lost_bytes.saturating_sub(u64::from(packet.bytes));
                         let late = now.since(packet.sent_at).saturating_sub(expected);
-                        if late <= most_late {
-                            self.reorder_time = self.reorder_time.max(late + late / 4).min(most_late);
+                        if late <= Lateness::most(smoothed) {
+                            self.lateness.learn(late, smoothed);
                         }
                     }
                     Fate::Lost => {}
@@ -365,7 +359,7 @@ impl SendPath {
     }
 
     /// Holes below the largest number acknowledged that have waited too long to be mere reordering, even if no PNACK
-    /// came: older than a conservative RTT and a quarter, or counted as lost by the receiver.
+    /// came: older than a conservative RTT and a quarter, or counted as lost by the receiver, whose own tolerance is in its count.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<Losses> {
         let largest = self.largest_acked?;
         let patience = self.patience();
@@ -400,11 +394,7 @@ impl SendPath {
     }
 
     fn patience(&self) -> Duration {
-        self.expected() + self.reorder_time
-    }
-
-    fn most_reorder_time(&self) -> Duration {
-        (self.rtt.smoothed() * 2).max(MOST_REORDER_TIME)
+        self.expected() + self.lateness.wait()
     }
 
     fn lose(
@@ -510,7 +500,7 @@ impl SendPath {
         self.rtt.reset();
         self.delay = DelayClock::default();
         self.one_way = None;
-        self.reorder_time = Duration::ZERO;
+        self.lateness = Lateness::default();
         self.ecn = Validation::default();
         self.passage = Passage::default();
         self.timeouts = 0;

@@ -15,6 +15,7 @@ mod pool;
 mod receive;
 mod streams;
 mod tell;
+mod window;
 
 use super::{OBJECT_COST, RangeSet};
 use crate::config::Payload;

@@ -91,11 +91,7 @@ impl Incoming {
             self.close_stream(id);
             return Some(StreamRead { length, finished });
         }
-        let window = self.limits.stream_window as u64;
-        stream.pressed &= stream.held > window / 2;
-        let grown = (stream.read + window).saturating_sub(stream.limit);
-        if grown >= window.div_ceil(4) && stream.size.is_none() && !stream.limit_due {
-            stream.limit_due = true;
+        if stream.window.on_read(stream.read, stream.held, stream.size.is_some()) {
             self.stream_limits.push_back(id);
         }
         Some(StreamRead { length, finished })

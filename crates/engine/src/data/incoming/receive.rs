@@ -68,7 +68,7 @@ impl Incoming {
         let Some(stream) = self.stream(id)? else { return Ok(()) };
         let highest = stream.received.end();
         check_end(&mut stream.size, highest, end, frame.fin)?;
-        if end > stream.limit {
+        if !stream.window.allows(end) {
             return Err(ProtocolError::new(ProtocolError::FLOW_CONTROL, "more data than the stream's limit"));
         }
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
@@ -78,14 +78,12 @@ impl Incoming {
             for run in &runs {
                 stream.keep(run.0, bytes_of(frame.data, start, *run));
             }
-            let pressed = stream.held > self.limits.stream_window as u64 / 2
-                && stream.received.prefix() < stream.received.end();
-            if pressed && !stream.pressed {
+            let hole = stream.received.prefix() < stream.received.end();
+            if stream.window.press(stream.held, hole) {
                 self.holes.hurry(DataId::Stream(id));
             }
-            stream.pressed = pressed;
             if start > highest && end > start {
-                self.holes.born(now, DataId::Stream(id), highest, start, pressed);
+                self.holes.born(now, DataId::Stream(id), highest, start, stream.window.is_pressed());
             }
             if !stream.told && stream.is_readable() {
                 stream.told = true;
@@ -179,8 +177,7 @@ impl Incoming {
             if self.closed_streams.iter().any(|closed| closed.count() > CLOSED) {
                 return Err(ProtocolError::new(ProtocolError::SCATTERED, "stream ids too scattered"));
             }
-            let limit = self.limits.stream_window as u64;
-            self.streams.insert(id, InStream::new(limit));
+            self.streams.insert(id, InStream::new(self.limits.stream_window as u64));
             self.events.push_back(InEvent::StreamOpened(id));
         }
         Ok(self.streams.get_mut(&id))

@@ -1,5 +1,6 @@
 //! A stream on its way in: kept until everything before it has arrived and the owner has read it.
 
+use super::window::StreamWindow;
 use crate::data::RangeSet;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -34,23 +35,19 @@ pub(super) struct InStream {
     pub read: u64,
     /// Bytes that wait to be read.
     pub held: u64,
-    /// The limit that the peer was told.
-    pub limit: u64,
+    /// How far the peer may send.
+    pub window: StreamWindow,
     /// Its size, once its end was seen.
     pub size: Option<u64>,
     pub interest: Interest,
     /// Whether the owner was told that there is something to read, and has not come to the end of it.
     pub told: bool,
-    /// Whether the peer will be told a new limit.
-    pub limit_due: bool,
-    /// Whether more than half of its window waits for a hole.
-    pub pressed: bool,
 }
 
 impl InStream {
-    /// A stream of which the peer was allowed `limit` bytes.
-    pub fn new(limit: u64) -> Self {
-        Self { limit, ..Self::default() }
+    /// A stream with a window of so many bytes.
+    pub fn new(window: u64) -> Self {
+        Self { window: StreamWindow::new(window), ..Self::default() }
     }
 
     /// Bytes that can be read now.

@@ -49,17 +49,16 @@ impl Incoming {
             self.stops.pop_front();
         }
         while let Some(&id) = self.stream_limits.front() {
-            let window = self.limits.stream_window as u64;
             if let Some(stream) = self.streams.get_mut(&id) {
                 if stream.may_grow() {
                     if writer.room() < 1 + varint_len(id.0.into()) + 8 {
                         return;
                     }
-                    stream.limit = stream.read + window;
-                    Frame::MaxStreamData { id, limit: stream.limit }.write(writer);
+                    let limit = stream.window.tell(stream.read);
+                    Frame::MaxStreamData { id, limit }.write(writer);
                     carried.push(Carried::MaxStreamData(id));
                 }
-                stream.limit_due = false;
+                stream.window.told();
             }
             self.stream_limits.pop_front();
         }
@@ -71,9 +70,8 @@ impl Incoming {
             Carried::MaxData => self.account.tell_again(),
             Carried::MaxStreamData(id) => {
                 if let Some(stream) = self.streams.get_mut(&id)
-                    && !stream.limit_due
+                    && stream.window.tell_again()
                 {
-                    stream.limit_due = true;
                     self.stream_limits.push_back(id);
                 }
             }

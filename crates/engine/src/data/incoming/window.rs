@@ -1,0 +1,96 @@
+//! The receive window of a stream: how far its sender may send, when it is told more, and when what it misses cannot wait.
+//!
+//! The limit is what the owner has read and a window ahead of it. A quarter of the window is worth a frame (MAX_STREAM_DATA). Who calls:
+//! frames of data ask whether they [fit](StreamWindow::allows) and tell what is [held](StreamWindow::press), the owner's reading makes
+//! [room](StreamWindow::on_read), and what is due is told when a packet leaves ([`StreamWindow::tell`]), again if that is lost.
+
+/// The window of one stream.
+#[derive(Debug, Default)]
+pub(super) struct StreamWindow {
+    size: u64,
+    /// The limit that the peer was told.
+    limit: u64,
+    /// Whether it is to be told a new one.
+    due: bool,
+    /// Whether more than half of the window waits for a hole.
+    pressed: bool,
+}
+
+impl StreamWindow {
+    /// A window of `size` bytes, of which the peer knows.
+    pub const fn new(size: u64) -> Self {
+        Self { size, limit: size, due: false, pressed: false }
+    }
+
+    /// Whether the peer may have sent data up to `end`.
+    pub const fn allows(&self, end: u64) -> bool {
+        end <= self.limit
+    }
+
+    /// So many bytes are held now, and there is a hole before some of them or not. Returns whether the window is pressed only now.
+    pub const fn press(&mut self, held: u64, hole: bool) -> bool {
+        let pressed = held > self.size / 2 && hole;
+        let before = core::mem::replace(&mut self.pressed, pressed);
+        pressed && !before
+    }
+
+    /// Whether more than half of the window waits for a hole.
+    pub const fn is_pressed(&self) -> bool {
+        self.pressed
+    }
+
+    /// The owner has read up to `read`, and so many bytes are still held. Returns whether the peer is to be told more only now; it has no
+    /// use for that if the stream's end `is_known`.
+    pub const fn on_read(&mut self, read: u64, held: u64, is_known: bool) -> bool {
+        self.pressed &= held > self.size / 2;
+        let grown = (read + self.size).saturating_sub(self.limit);
+        grown >= self.size.div_ceil(4) && !is_known && self.make_due()
+    }
+
+    /// The packet that told the limit was lost. Returns whether the peer is to be told again only now.
+    pub const fn tell_again(&mut self) -> bool {
+        self.make_due()
+    }
+
+    const fn make_due(&mut self) -> bool {
+        !core::mem::replace(&mut self.due, true)
+    }
+
+    /// The limit to tell a peer who has a use for it, now that the owner has read up to `read`.
+    pub const fn tell(&mut self, read: u64) -> u64 {
+        self.limit = read + self.size;
+        self.limit
+    }
+
+    /// The peer was told, or has no use for a limit any more.
+    pub const fn told(&mut self) {
+        self.due = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_of_the_window_is_worth_a_frame() {
+        let mut window = StreamWindow::new(100);
+        assert!(window.allows(100) && !window.allows(101));
+        assert!(
+            !window.on_read(24, 0, false) && window.on_read(25, 0, false) && !window.on_read(60, 0, false)
+        );
+        assert_eq!(window.tell(60), 160);
+        window.told();
+        assert!(window.allows(160) && !window.on_read(84, 0, false) && !window.on_read(99, 0, true));
+        assert!(window.tell_again() && !window.tell_again(), "the frame was lost");
+    }
+
+    #[test]
+    fn a_window_half_full_behind_a_hole_is_pressed_once() {
+        let mut window = StreamWindow::new(100);
+        assert!(!window.press(50, true) && !window.press(80, false) && window.press(51, true));
+        assert!(!window.press(60, true) && window.is_pressed());
+        window.on_read(10, 50, false);
+        assert!(!window.is_pressed() && window.press(51, true));
+    }
+}
