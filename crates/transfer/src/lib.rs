@@ -53,6 +53,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod buffers;
+mod cap;
 mod channel;
 pub mod close;
 mod endpoint;
@@ -71,6 +72,7 @@ mod names;
 mod news;
 mod no_answer;
 mod outbound;
+mod path_news;
 mod pause_reason;
 mod ping;
 mod preamble;

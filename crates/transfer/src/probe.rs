@@ -2,8 +2,9 @@
 //! A second connection, which moves no data, finds out.
 
 use byway_control::Class;
+use byway_engine::connection::close;
 use byway_engine::handshake::PublicKey;
-use byway_engine::{Connect, Endpoint, Handle, Reach};
+use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, Reach};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
 
@@ -14,7 +15,7 @@ const GRACE: Duration = Duration::from_secs(3);
 
 /// What to do about a silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Move {
+enum Move {
     /// Nothing now.
     Wait,
     /// Try a second connection.
@@ -34,7 +35,7 @@ pub(crate) struct Question {
 
 impl Question {
     /// Asks in a connection of its own, over all ways that lead there. Without any, it is asked again later.
-    pub fn ask(&self, endpoint: &mut Endpoint, now: Instant) -> Option<Handle> {
+    fn ask(&self, endpoint: &mut Endpoint, now: Instant) -> Option<Handle> {
         let connect = Connect {
             peer: self.peer,
             addresses: self.addresses.clone(),
@@ -49,16 +50,54 @@ impl Question {
     }
 }
 
+/// Finds out whether the receiver of a connection was started anew.
+pub(crate) struct RestartCheck {
+    question: Question,
+    probe: Probe,
+    /// The second connection, while there is one.
+    asking: Option<Handle>,
+}
+
+impl RestartCheck {
+    pub fn new(question: Question) -> Self {
+        Self { question, probe: Probe::default(), asking: None }
+    }
+
+    /// Takes in an event of the second connection; whether it is one.
+    pub fn on_event(&mut self, event: &EndpointEvent, now: Instant) -> bool {
+        match event {
+            EndpointEvent::Connected(handle) if Some(*handle) == self.asking => self.probe.answered(now),
+            EndpointEvent::Failed(handle, _) if Some(*handle) == self.asking => self.asking = None,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Looks after a silence so long; whether the receiver is another one by now.
+    pub fn look(&mut self, endpoint: &mut Endpoint, now: Instant, silence: Duration) -> bool {
+        let next = self.probe.judge(now, silence);
+        if (next == Move::Ask || silence.is_zero())
+            && let Some(handle) = self.asking.take()
+        {
+            endpoint.close(now, handle, close::DONE, "done");
+        }
+        if next == Move::Ask {
+            self.asking = self.question.ask(endpoint, now);
+        }
+        next == Move::Renew
+    }
+}
+
 /// What is known of a silence.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Probe {
+struct Probe {
     asked: Option<Instant>,
     answered: Option<Instant>,
 }
 
 impl Probe {
     /// What to do after so long a silence.
-    pub fn judge(&mut self, now: Instant, silence: Duration) -> Move {
+    fn judge(&mut self, now: Instant, silence: Duration) -> Move {
         if silence.is_zero() {
             *self = Self::default();
             return Move::Wait;
@@ -75,7 +114,7 @@ impl Probe {
     }
 
     /// The receiver answered the question.
-    pub fn answered(&mut self, now: Instant) {
+    fn answered(&mut self, now: Instant) {
         // An answer to what was asked in a silence that is over tells nothing.
         self.answered = self.asked.map(|_| now);
     }

@@ -1,21 +1,22 @@
 //! The sending end: an owner on the thread of the event loop, and the handle by which a program runs it.
 
+use crate::cap::Cap;
 use crate::close::{code_of, error_of};
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests};
 use crate::identity::Identity;
 use crate::marking::default_dscp;
-use crate::names::route_name;
 use crate::news::News;
 use crate::outbound::Outbound;
+use crate::path_news::PathNews;
 use crate::pause_reason::Circumstances;
 use crate::preamble::{Kind, Preamble};
-use crate::probe::{Move, Probe, Question};
+use crate::probe::{Question, RestartCheck};
 use crate::reader::TreeDone;
 use crate::sockets;
 use crate::start::{Payload, start_outbound};
-use crate::tally::{Counter, PathTally, state_name};
+use crate::tally::{Counter, PathTally};
 use crate::ticket::{GreetedRelay, Ticket};
 use crate::unreached::not_connected;
 use crate::uplinks::Uplinks;
@@ -25,9 +26,8 @@ use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Reach};
 use byway_net::{Clock, Control, Flow, Owner, Socket};
-use byway_wire::relay::{Reason, Word};
-use byway_wire::{Duration, Input, Instant, Machine as _, PathId};
-use std::collections::{BTreeMap, BTreeSet};
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Input, Instant, Machine as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -105,10 +105,16 @@ pub struct Sent {
     pub seconds: f64,
     /// Every path that there was.
     pub paths: Vec<PathTally>,
-    /// The receiver was started anew meanwhile: the same again goes on from there.
-    pub renewed: bool,
     /// If the receiver did not answer: what came back on each way.
     pub tried: Vec<Tried>,
+}
+
+impl Sent {
+    /// Whether the receiver of a tree was started anew meanwhile: the same again goes on from there.
+    #[must_use]
+    pub const fn can_go_on(&self) -> bool {
+        matches!(self.outcome, Err(TransferError::ReceiverRestarted))
+    }
 }
 
 /// A transfer that runs.
@@ -127,7 +133,7 @@ impl Sending {
             start_outbound(plan.payload, &plan.identity, journals, &control, &news)?;
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
-        let cap = plan.config.cap;
+        let cap = Cap::new(plan.config.cap);
         let endpoint = endpoint(&plan.identity, plan.config, None)?;
         let permission = plan.ticket.permission.clone();
         let preamble = Preamble { kind, permission: permission.clone(), transfer };
@@ -155,31 +161,20 @@ impl Sending {
         let ways = Ways::new(&question.addresses, met, &locals);
         let requests = Arc::new(Requests::default());
         let owner = Sender {
-            connect: Some(connect),
-            relays,
+            beginning: Some(Beginning { connect, relays }),
             handle: None,
             connected: false,
             outbound,
             news,
             requests: Arc::clone(&requests),
-            lifted: false,
-            wanted: 0,
+            cap,
             counter: Counter::default(),
-            names: BTreeMap::new(),
-            relays_known: BTreeSet::new(),
-            notices: BTreeSet::new(),
-            used_up: BTreeSet::new(),
+            paths: PathNews::default(),
             locals,
             uplinks,
             ending: None,
-            leave_at: None,
-            cap,
-            question,
-            probe: Probe::default(),
-            probing: None,
-            renewed: false,
+            restart: RestartCheck::new(question),
             ways,
-            tried: Vec::new(),
             reader,
         };
         let driver =
@@ -206,57 +201,51 @@ impl Sending {
             outcome: Err(TransferError::Unfinished),
             done: TreeDone::default(),
             seconds: 0.0,
+            tried: Vec::new(),
+            leave_at: None,
         });
         let TreeDone { bytes, kept, entries, failed, unsent, damaged } = ending.done;
-        let (outcome, seconds, paths) = (ending.outcome, ending.seconds, owner.counter.paths());
-        let (renewed, tried) = (owner.renewed, owner.tried);
-        Ok(Sent { outcome, bytes, kept, entries, failed, unsent, damaged, seconds, paths, renewed, tried })
+        let Ending { outcome, seconds, tried, .. } = ending;
+        let paths = owner.counter.paths();
+        Ok(Sent { outcome, bytes, kept, entries, failed, unsent, damaged, seconds, paths, tried })
     }
 }
 
+/// What begins a transfer at its first turn.
+struct Beginning {
+    connect: Connect,
+    /// Relays, and how those of the ticket lead to the receiver.
+    relays: Vec<(Word, Option<Reach>)>,
+}
+
+/// How a transfer ends.
 struct Ending {
     outcome: Result<(), TransferError>,
     done: TreeDone,
     seconds: f64,
+    /// If the receiver did not answer: what came back on each way.
+    tried: Vec<Tried>,
+    /// When to leave, once the receiver was told.
+    leave_at: Option<Instant>,
 }
 
 /// The owner of a sending endpoint.
 pub struct Sender {
-    connect: Option<Connect>,
-    relays: Vec<(Word, Option<Reach>)>,
+    beginning: Option<Beginning>,
     handle: Option<Handle>,
     connected: bool,
     outbound: Outbound,
     news: SyncSender<News>,
     requests: Arc<Requests>,
-    /// Whether this side's limit does not hold for now.
-    lifted: bool,
-    /// Bytes per second that the receiver wants at most; 0: as many as there are.
-    wanted: u64,
+    cap: Cap,
     counter: Counter,
-    /// What to call the paths that are up, and where they go first.
-    names: BTreeMap<PathId, (String, SocketAddr)>,
-    /// Relays that work, or of which it was said that they do not.
-    relays_known: BTreeSet<SocketAddr>,
-    /// What which relays said, by name: once is enough, though each is asked again now and then.
-    notices: BTreeSet<(String, u8)>,
-    /// Relays that say that their quota is used up; `None`: one on a path that was never of use.
-    used_up: BTreeSet<Option<SocketAddr>>,
+    paths: PathNews,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
     ending: Option<Ending>,
-    leave_at: Option<Instant>,
-    /// What this side sends at most, in bytes per second.
-    cap: Option<u64>,
-    /// Whether the receiver is there.
-    question: Question,
-    probe: Probe,
-    probing: Option<Handle>,
-    /// The receiver is there, but not the one that the connection is with.
-    renewed: bool,
-    /// While it has not answered yet.
+    restart: RestartCheck,
+    /// While the receiver has not answered yet.
     ways: Ways,
-    tried: Vec<Tried>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -264,13 +253,13 @@ impl Owner for Sender {
     type Machine = Endpoint;
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
-        if let Some(connect) = self.connect.take() {
-            self.begin(endpoint, now, connect);
+        if let Some(beginning) = self.beginning.take() {
+            self.begin(endpoint, now, beginning);
         }
         while let Some(event) = endpoint.next_event() {
             self.on_event(event, now);
         }
-        self.ask(endpoint, now);
+        self.look_for_restart(endpoint, now);
         if !self.connected && self.ending.is_none() {
             self.ways.look(now);
             if self.ways.are_hopeless(now) {
@@ -286,8 +275,8 @@ impl Owner for Sender {
         if self.ending.is_none() && self.requests.is_cancelled() {
             self.fail(TransferError::Cancelled, now);
         }
-        let Some(ending) = &self.ending else { return Flow::Continue };
-        let leave_at = *self.leave_at.get_or_insert_with(|| {
+        let Some(ending) = &mut self.ending else { return Flow::Continue };
+        let leave_at = *ending.leave_at.get_or_insert_with(|| {
             let (code, reason) = match &ending.outcome {
                 Ok(()) => (close::DONE, String::from("done")),
                 Err(error) => (code_of(error).number(), error.to_string()),
@@ -309,11 +298,11 @@ impl Owner for Sender {
 }
 
 impl Sender {
-    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant, connect: Connect) {
-        match endpoint.connect(now, connect) {
+    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant, beginning: Beginning) {
+        match endpoint.connect(now, beginning.connect) {
             Ok(handle) => {
                 self.handle = Some(handle);
-                for (word, reach) in std::mem::take(&mut self.relays) {
+                for (word, reach) in beginning.relays {
                     endpoint.add_relay(now, handle, &word, reach.as_ref());
                 }
             }
@@ -322,38 +311,23 @@ impl Sender {
     }
 
     /// Finds out whether a receiver that fell silent was started anew.
-    fn ask(&mut self, endpoint: &mut Endpoint, now: Instant) {
-        if !self.connected || self.ending.is_some() {
-            return;
-        }
-        match self.probe.judge(now, self.counter.silence(now)) {
-            Move::Wait => {}
-            Move::Ask => {
-                if let Some(before) = self.probing.take() {
-                    endpoint.close(now, before, close::DONE, "done");
-                }
-                self.probing = self.question.ask(endpoint, now);
-            }
-            Move::Renew => {
-                // What standard input gave is gone: who made it must begin again.
-                self.renewed = matches!(self.outbound, Outbound::Tree(_));
-                let error = match self.renewed {
-                    true => TransferError::ReceiverRestarted,
-                    false => TransferError::StreamReceiverRestarted,
-                };
-                self.fail(error, now);
-            }
-        }
-        if let Some(handle) = self.probing.filter(|_| self.counter.silence(now).is_zero()) {
-            self.probing = None;
-            endpoint.close(now, handle, close::DONE, "done");
+    fn look_for_restart(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let is_running = self.connected && self.ending.is_none();
+        if is_running && self.restart.look(endpoint, now, self.counter.silence(now)) {
+            // What standard input gave is gone: who made it must begin again.
+            let error = match self.outbound {
+                Outbound::Tree(_) => TransferError::ReceiverRestarted,
+                Outbound::Pipe(_) => TransferError::StreamReceiverRestarted,
+            };
+            self.fail(error, now);
         }
     }
 
     fn on_event(&mut self, event: EndpointEvent, now: Instant) {
+        if self.restart.on_event(&event, now) {
+            return;
+        }
         match event {
-            EndpointEvent::Connected(handle) if Some(handle) == self.probing => self.probe.answered(now),
-            EndpointEvent::Failed(handle, _) if Some(handle) == self.probing => self.probing = None,
             EndpointEvent::Connected(handle)
             | EndpointEvent::Failed(handle, _)
             | EndpointEvent::RelayTrouble(handle, ..)
@@ -383,46 +357,10 @@ impl Sender {
     fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(connection) = endpoint.connection_mut(handle) else { return };
         while let Some(event) = connection.next_event() {
-            let find = |path: PathId| connection.status().paths.into_iter().find(|it| it.id == path);
-            let name = |path: PathId| find(path).map(|it| route_name(&it.route, &self.locals));
-            match event {
-                Event::Closed { code, reason, by_peer } => {
-                    self.fail(error_of(code, &reason, by_peer), now);
-                }
-                Event::PathUp(path) => {
-                    if let Some(status) = find(path) {
-                        let name = route_name(&status.route, &self.locals);
-                        let remote = status.route.remote;
-                        if status.route.is_proxied() {
-                            self.relays_known.insert(remote);
-                            self.used_up.retain(|relay| relay.is_some_and(|relay| relay != remote));
-                        }
-                        self.names.insert(path, (name.clone(), remote));
-                        let state = state_name(status.state);
-                        self.tell(News::Path { path: path.0, name, state, reason: None });
-                    }
-                }
-                // Of a path that never worked, a notice told why.
-                Event::PathDown { path, reason } => {
-                    if let Some((name, _)) = self.names.remove(&path) {
-                        let reason = Some(reason.to_owned());
-                        self.tell(News::Path { path: path.0, name, state: "closed", reason });
-                    }
-                }
-                Event::Notice { path, reason, proven } => {
-                    // A path that was refused at once is gone by now.
-                    let name = self.names.get(&path).map(|(name, _)| name.clone()).or_else(|| name(path));
-                    let said = name.is_none() && self.notices.iter().any(|(_, other)| *other == reason as u8);
-                    let name = name.unwrap_or_else(|| String::from("a relay"));
-                    if proven && reason == Reason::OverQuota {
-                        self.used_up.insert(self.names.get(&path).map(|(_, relay)| *relay));
-                    }
-                    if !said && self.notices.insert((name.clone(), reason as u8)) {
-                        let says = if proven { "says" } else { "seems to say" };
-                        self.tell(News::Warning(format!("{name} {says}: {reason}")));
-                    }
-                }
-                Event::Confirmed => {}
+            if let Event::Closed { code, reason, by_peer } = event {
+                self.fail(error_of(code, &reason, by_peer), now);
+            } else if let Some(news) = self.paths.on_event(event, connection, &self.locals) {
+                self.tell(news);
             }
         }
         if self.ending.is_some() || connection.is_closing() {
@@ -430,10 +368,8 @@ impl Sender {
         }
         self.outbound.drive(connection.outgoing(), now);
         self.outbound.take(connection.incoming());
-        let (wanted, lifted) = (self.outbound.take_limit().unwrap_or(self.wanted), self.requests.is_lifted());
-        if (wanted, lifted) != (self.wanted, self.lifted) {
-            (self.wanted, self.lifted) = (wanted, lifted);
-            connection.set_cap(now, least(self.own_cap(), wanted));
+        if self.cap.update(self.outbound.take_limit(), self.requests.is_lifted()) {
+            connection.set_cap(now, self.cap.bytes_per_second());
         }
         if self.outbound.is_sent() {
             connection.finishing();
@@ -442,8 +378,8 @@ impl Sender {
         if ending.is_some() || self.counter.is_due(now) {
             let amount = self.outbound.progress(connection.outgoing());
             let circumstances = Circumstances {
-                used_up: !self.used_up.is_empty(),
-                receivers_limit: self.wanted > 0 && least(self.own_cap(), self.wanted) == Some(self.wanted),
+                used_up: self.paths.is_quota_used_up(),
+                receivers_limit: self.cap.is_receivers(),
                 sent: self.outbound.is_sent() && amount.total == Some(amount.bytes),
                 ..Circumstances::default()
             };
@@ -451,10 +387,7 @@ impl Sender {
             self.tell(News::Progress(tally));
         }
         match ending {
-            Some(Ok(done)) => {
-                let seconds = self.counter.seconds(now);
-                self.ending = Some(Ending { outcome: Ok(()), done, seconds });
-            }
+            Some(Ok(done)) => self.end(Ok(()), done, Vec::new(), now),
             Some(Err(error)) => self.fail(error, now),
             None => {}
         }
@@ -462,41 +395,27 @@ impl Sender {
 
     /// The receiver does not answer.
     fn give_up(&mut self, error: ConnectError, now: Instant) {
-        self.tried = self.ways.tried();
-        self.fail(not_connected(error, &self.tried).into(), now);
-    }
-
-    /// What this side sends at most for now, in bytes per second.
-    fn own_cap(&self) -> Option<u64> {
-        self.cap.filter(|_| !self.lifted)
+        let tried = self.ways.tried();
+        let error = not_connected(error, &tried).into();
+        self.end(Err(error), self.done_so_far(), tried, now);
     }
 
     fn fail(&mut self, error: TransferError, now: Instant) {
-        if self.ending.is_none() {
-            let done = TreeDone { bytes: self.counter.bytes(), ..TreeDone::default() };
-            self.ending = Some(Ending { outcome: Err(error), done, seconds: self.counter.seconds(now) });
-        }
+        self.end(Err(error), self.done_so_far(), Vec::new(), now);
+    }
+
+    fn done_so_far(&self) -> TreeDone {
+        TreeDone { bytes: self.counter.bytes(), ..TreeDone::default() }
+    }
+
+    /// Ends, unless it has ended before.
+    fn end(&mut self, outcome: Result<(), TransferError>, done: TreeDone, tried: Vec<Tried>, now: Instant) {
+        let seconds = self.counter.seconds(now);
+        self.ending.get_or_insert(Ending { outcome, done, seconds, tried, leave_at: None });
     }
 
     /// Progress that nobody takes is not worth waiting for, and warnings neither.
     fn tell(&self, news: News) {
         let _ = self.news.try_send(news);
-    }
-}
-
-/// The lower of what this side sends at most and what the receiver `wanted`, where 0 is no limit.
-fn least(own: Option<u64>, wanted: u64) -> Option<u64> {
-    let wanted = Some(wanted).filter(|wanted| *wanted > 0);
-    own.into_iter().chain(wanted).min()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lower_limit_counts() {
-        assert_eq!((least(None, 0), least(Some(5), 0)), (None, Some(5)));
-        assert_eq!((least(None, 7), least(Some(5), 7), least(Some(9), 7)), (Some(7), Some(5), Some(7)));
     }
 }

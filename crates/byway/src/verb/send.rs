@@ -80,7 +80,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
         let sending = Sending::start(plan()?)?;
         toggle.begin(&sending);
         let (sent, stop) = watch(sending, &signals, &mut show, &mut toggle, output)?;
-        if !sent.renewed || stop.is_some() {
+        if !sent.can_go_on() || stop.is_some() {
             return conclude(sent, stop, piped, output);
         }
         let message = "the receiver was started anew: going on with what it does not have".into();
@@ -238,7 +238,6 @@ mod tests {
             damaged: false,
             seconds,
             paths: Vec::new(),
-            renewed: false,
             tried: Vec::new(),
         }
     }
