@@ -35,37 +35,6 @@ impl Epochs {
     }
 }
 
-/// Loss reports by where the missing bytes begin: "suppressing loss indication if loss indication of beginning of the sequence
-/// number is identical" (HIR, 4.3). `K` names a flow.
-#[derive(Clone, Debug)]
-pub struct Reports<K> {
-    first: BTreeMap<K, u32>,
-}
-
-impl<K> Default for Reports<K> {
-    fn default() -> Self {
-        Self { first: BTreeMap::new() }
-    }
-}
-
-impl<K: Ord> Reports<K> {
-    /// None came yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Whether a report of missing packets from `first` on says something new about the flow.
-    pub fn is_new(&mut self, flow: K, first: u32) -> bool {
-        self.first.insert(flow, first) != Some(first)
-    }
-
-    /// Forgets a flow that is no more.
-    pub fn close(&mut self, flow: &K) {
-        self.first.remove(flow);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,14 +50,5 @@ mod tests {
         assert!(epochs.admit(one, at(50), at(96)));
         epochs.close(one);
         assert!(epochs.admit(one, at(0), at(97)));
-    }
-
-    #[test]
-    fn a_report_that_begins_where_the_last_did_is_the_same() {
-        let mut reports = Reports::new();
-        let asked = [(1, 2), (1, 2), (2, 2), (1, 5), (1, 2)].map(|(flow, first)| reports.is_new(flow, first));
-        assert_eq!(asked, [true, false, true, true, true]);
-        reports.close(&1);
-        assert!(reports.is_new(1, 2));
     }
 }

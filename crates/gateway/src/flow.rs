@@ -214,11 +214,6 @@ impl<T> FlowTable<T> {
         self.counters
     }
 
-    /// Changes the limits. What is too much now leaves as others come.
-    pub const fn set_limits(&mut self, limits: Limits) {
-        self.limits = limits;
-    }
-
     /// The flow with this name, if it is still there.
     #[must_use]
     pub fn get(&self, id: FlowId) -> Option<&Flow<T>> {

@@ -13,7 +13,7 @@
 //! | which gateway serves its destination | [`serves`] |
 //! | the flow it is of: SYN to FIN, window scale | [`flow`], [`key`] |
 //! | a SYN's segment size lowered by what the session adds | [`clamp`] |
-//! | an ACK's receive window lowered to what the paths can carry in a round trip | [`window`], [`rtt`] |
+//! | an ACK's receive window lowered to what the paths can carry in a round trip | [`window`] |
 //! | waiting at the entry, fair among flows | [`entry`] |
 //! | which path takes it | [`pick`] |
 //! | what is the same in all packets of a flow is told once, and left out | [`compact`] |
@@ -46,7 +46,6 @@ pub mod pass;
 pub mod pick;
 pub mod ports;
 pub mod reorder;
-pub mod rtt;
 pub mod rules;
 pub mod segment;
 pub mod serves;

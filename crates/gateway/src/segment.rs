@@ -66,12 +66,6 @@ impl Segment {
         self.tcp.sequence.wrapping_add(self.sequence_len())
     }
 
-    /// Whether it only acknowledges.
-    #[must_use]
-    pub const fn is_pure_ack(&self) -> bool {
-        self.sequence_len() == 0 && self.tcp.flags.any(Flags::ACK) && !self.tcp.flags.any(Flags::RST)
-    }
-
     /// Writes `value` over the two bytes at `at` (from the start of the IP packet, within the TCP header) and keeps the checksum
     /// right (RFC 1624). Whether there was such a place.
     pub fn set_word(&self, packet: &mut [u8], at: usize, value: u16) -> bool {
@@ -140,10 +134,10 @@ mod tests {
     fn syn_and_fin_take_a_number_each() {
         let mut packet = tcp_v4(b"12345");
         let read = |packet: &[u8]| Segment::read(packet, State::Checked).unwrap();
-        assert_eq!((read(&packet).sequence_len(), read(&packet).is_pure_ack()), (5, false));
+        assert_eq!(read(&packet).sequence_len(), 5);
         packet[33] |= 1;
         assert_eq!(read(&packet).sequence_len(), 6);
-        assert!(read(&tcp_v4(b"")).is_pure_ack());
+        assert_eq!(read(&tcp_v4(b"")).sequence_len(), 0);
     }
 
     proptest! {

@@ -64,12 +64,8 @@ pub struct Options {
     pub mss: Option<u16>,
     /// Window scale (SYN only): windows are to be shifted left by so much, at most [`MOST_SCALE`].
     pub scale: Option<u8>,
-    /// Selective acknowledgments are welcome (SYN only).
-    pub sack_permitted: bool,
     /// Timestamps: value and echo reply.
     pub timestamps: Option<(u32, u32)>,
-    /// Whether there are SACK blocks.
-    pub sacks: bool,
 }
 
 /// The largest window scale; larger ones mean this one (RFC 7323, section 2.3).
@@ -142,16 +138,6 @@ impl Tcp {
         let bytes = packet.get(self.at + 20..self.payload).unwrap_or_default();
         Walk { all: bytes, reader: Reader::new(bytes), base: self.at + 20 }
     }
-
-    /// The SACK blocks of this header in `packet`: first and one past the last sequence number of each.
-    pub fn sack_blocks<'a>(&self, packet: &'a [u8]) -> impl Iterator<Item = (u32, u32)> + use<'a> {
-        let options = self.walk(packet).filter_map(Result::ok).filter(|option| option.kind == SACK);
-        options.flat_map(|option| option.data.as_chunks::<8>().0).map(|block| {
-            let half =
-                |at: usize| u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
-            (half(0), half(4))
-        })
-    }
 }
 
 const END: u8 = 0;
@@ -159,9 +145,6 @@ const NOTHING: u8 = 1;
 /// The option that names a maximum segment size.
 pub(crate) const MSS: u8 = 2;
 const SCALE: u8 = 3;
-const SACK_PERMITTED: u8 = 4;
-/// The option that holds SACK blocks.
-pub(crate) const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
 /// One option of a TCP header.
@@ -225,8 +208,6 @@ impl Options {
             match (option.kind, option.data) {
                 (MSS, &[high, low]) => options.mss = Some(u16::from_be_bytes([high, low])),
                 (SCALE, &[scale]) => options.scale = Some(scale.min(MOST_SCALE)),
-                (SACK_PERMITTED, []) => options.sack_permitted = true,
-                (SACK, blocks) => options.sacks |= blocks.len() >= 8,
                 (TIMESTAMPS, &[a, b, c, d, e, f, g, h]) => {
                     options.timestamps =
                         Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
@@ -309,7 +290,7 @@ mod tests {
         fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..100), at in 0usize..110) {
             if let Ok(tcp) = Tcp::read(&bytes, at) {
                 prop_assert!(tcp.payload <= bytes.len() && tcp.payload >= at + 20);
-                tcp.sack_blocks(&bytes).for_each(drop);
+                tcp.walk(&bytes).for_each(drop);
             }
         }
 
@@ -338,12 +319,8 @@ mod tests {
             prop_assert_eq!(tcp.flags, Flags::ACK.or(Flags::PSH).or(Flags::URG).or(Flags::ECE));
             let read = tcp.options;
             prop_assert_eq!((read.mss, read.scale), (mss, scale.map(|scale| scale.min(14))));
-            prop_assert_eq!((read.sack_permitted, read.timestamps), (permitted, stamps));
+            prop_assert_eq!(read.timestamps, stamps);
             prop_assert_eq!(&packet[tcp.payload..], b"payload");
-            let blocks: Vec<_> = tcp.sack_blocks(&packet).collect();
-            let expected: Vec<_> = sack.into_iter().flat_map(|(first, second)| [Some(first), second]).flatten().collect();
-            prop_assert_eq!(read.sacks, !expected.is_empty());
-            prop_assert_eq!(blocks, expected);
         }
     }
 }

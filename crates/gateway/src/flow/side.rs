@@ -30,10 +30,6 @@ pub struct Side {
     pub isn: Option<u32>,
     /// The window scale that its SYN offered.
     pub scale: Option<u8>,
-    /// The maximum segment size that its SYN named: what it can receive.
-    pub mss: Option<u16>,
-    /// Whether its SYN allowed SACK.
-    pub sack_permitted: bool,
     /// One past the last sequence number that it used.
     pub end: u32,
     /// The last byte that it expects next, by its acknowledgments; only those count that acknowledge what was sent.
@@ -64,8 +60,6 @@ impl Side {
             self.isn = Some(tcp.sequence);
             self.end = end;
             self.scale = tcp.options.scale;
-            self.mss = tcp.options.mss;
-            self.sack_permitted = tcp.options.sack_permitted;
         }
         if self.isn.is_none() {
             return false;
