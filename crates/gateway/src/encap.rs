@@ -6,20 +6,14 @@
 //! SERVES     0x12, part of an announcement (see `serves`)
 //! BATCHED    0x13, flow label (3), sequence (4), map (4), IP packet
 //! LOSS       0x14, flow label (3), first missing sequence (4), one past the last (4)
-//! LABELLED   0x15, flow label (3), IP packet
-//! KNOWN      0x16, flow label (3), generation (1), proof (2)
-//! UNKNOWN    0x17, flow label (3), generation (1)
-//! SPEAKS     0x18, what the sender understands: bits in bytes, of which there is at least one and may be more in time
 //! ```
 //!
-//! Where there is a label, an IP packet may be an example, or have [short headers](crate::compact), if its receiver has said that it
-//! understands that. KNOWN and UNKNOWN are about examples.
+//! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These are not given again.
 //!
 //! The upper half of the first byte is the version. Labels are given by the entry gateway, to one direction of a flow each, and
 //! not again soon. The sequence counts the packets of a label from 0; it is the gateway's own, so that the exit orders what the
 //! entry sent, and retransmissions of the host are new packets. The session's sealing and replay protection stand around all of it.
 
-use crate::compact::Generation;
 use crate::loss::Rule;
 use byway_wire::{DecodeError, Reader, Writer};
 
@@ -31,20 +25,12 @@ pub const ORDERED_LEN: usize = 8;
 pub const BATCHED_LEN: usize = 12;
 /// Bytes before the IP packet in [`Message::Unordered`].
 pub const UNORDERED_LEN: usize = 1;
-/// Bytes before the IP packet in [`Message::Labelled`].
-pub const LABELLED_LEN: usize = 4;
-/// The first byte of [`Message::Speaks`]: short headers and examples.
-pub const COMPACT: u8 = 1;
 
 const ORDERED: u8 = VERSION << 4;
 const UNORDERED: u8 = VERSION << 4 | 1;
 const SERVES: u8 = VERSION << 4 | 2;
 const BATCHED: u8 = VERSION << 4 | 3;
 const LOSS: u8 = VERSION << 4 | 4;
-const LABELLED: u8 = VERSION << 4 | 5;
-const KNOWN: u8 = VERSION << 4 | 6;
-const UNKNOWN: u8 = VERSION << 4 | 7;
-const SPEAKS: u8 = VERSION << 4 | 8;
 
 /// Bytes before an IP packet that is to be put in order, by the rule that finds losses.
 #[must_use]
@@ -118,34 +104,6 @@ pub enum Message<'a> {
         /// One past the last that is missing.
         end: u32,
     },
-    /// As [`Unordered`](Self::Unordered), where the label is needed.
-    Labelled {
-        /// Its flow and direction.
-        label: Label,
-        /// The packet.
-        packet: &'a [u8],
-    },
-    /// An example came and is remembered.
-    Known {
-        /// Flow and direction.
-        label: Label,
-        /// Of which generation it is.
-        generation: Generation,
-        /// See [`Template::proof`](crate::compact::Template::proof).
-        proof: u16,
-    },
-    /// Short headers came without an example before them.
-    Unknown {
-        /// Flow and direction.
-        label: Label,
-        /// Of which generation they are.
-        generation: Generation,
-    },
-    /// What the sender understands.
-    Speaks {
-        /// Of the first byte see [`COMPACT`]; there is at least one, and more mean nothing yet.
-        features: &'a [u8],
-    },
 }
 
 impl<'a> Message<'a> {
@@ -159,17 +117,11 @@ impl<'a> Message<'a> {
         match kind {
             UNORDERED => return packet(&mut reader).map(|packet| Self::Unordered { packet }),
             SERVES => return Ok(Self::Serves { part: reader.take_rest() }),
-            SPEAKS => return packet(&mut reader).map(|features| Self::Speaks { features }),
-            ORDERED..SPEAKS => {}
+            ORDERED | BATCHED | LOSS => {}
             _ => return Err(DecodeError::UnknownType(kind)),
         }
         let [high, middle, low] = reader.array()?;
         let label = Label(u32::from_be_bytes([0, high, middle, low]));
-        match kind {
-            LABELLED => return Ok(Self::Labelled { label, packet: packet(&mut reader)? }),
-            KNOWN | UNKNOWN => return about_example(kind, label, &mut reader),
-            _ => {}
-        }
         let sequence = reader.u32()?;
         match kind {
             ORDERED => Ok(Self::Ordered { label, sequence, packet: packet(&mut reader)? }),
@@ -192,12 +144,11 @@ impl<'a> Message<'a> {
     pub fn write(&self, writer: &mut Writer<'_>) {
         self.write_header(writer);
         match *self {
-            Self::Ordered { packet, .. }
-            | Self::Unordered { packet }
-            | Self::Batched { packet, .. }
-            | Self::Labelled { packet, .. } => writer.bytes(packet),
-            Self::Serves { part: bytes } | Self::Speaks { features: bytes } => writer.bytes(bytes),
-            Self::Loss { .. } | Self::Known { .. } | Self::Unknown { .. } => {}
+            Self::Ordered { packet: bytes, .. }
+            | Self::Unordered { packet: bytes }
+            | Self::Batched { packet: bytes, .. }
+            | Self::Serves { part: bytes } => writer.bytes(bytes),
+            Self::Loss { .. } => {}
         }
     }
 
@@ -220,17 +171,6 @@ impl<'a> Message<'a> {
                 writer.u32(first);
                 writer.u32(end);
             }
-            Self::Labelled { label, .. } => writer.u32(u32::from(LABELLED) << 24 | label.0),
-            Self::Known { label, generation, proof } => {
-                writer.u32(u32::from(KNOWN) << 24 | label.0);
-                writer.u8(generation.number());
-                writer.u16(proof);
-            }
-            Self::Unknown { label, generation } => {
-                writer.u32(u32::from(UNKNOWN) << 24 | label.0);
-                writer.u8(generation.number());
-            }
-            Self::Speaks { .. } => writer.u8(SPEAKS),
         }
     }
 
@@ -238,19 +178,8 @@ impl<'a> Message<'a> {
     /// does not matter.
     #[must_use]
     pub fn is_urgent(datagram: &[u8]) -> bool {
-        matches!(datagram.first(), Some(&(UNORDERED | LOSS..=UNKNOWN)))
+        matches!(datagram.first(), Some(&(UNORDERED | LOSS)))
     }
-}
-
-fn about_example<'a>(kind: u8, label: Label, reader: &mut Reader<'a>) -> Result<Message<'a>, DecodeError> {
-    let number = reader.u8()?;
-    let generation = Generation::new(number);
-    let message = match kind {
-        KNOWN => Message::Known { label, generation, proof: reader.u16()? },
-        _ => Message::Unknown { label, generation },
-    };
-    let whole = generation.number() == number && reader.is_empty();
-    if whole { Ok(message) } else { Err(DecodeError::Range("generation of an example")) }
 }
 
 /// A packet, which has at least a byte.
@@ -275,8 +204,7 @@ mod tests {
     #[test]
     fn in_hex() {
         let (label, sequence, packet) = (Label::new(0xff0a_0b0c), 0x0102_0304, &b"IP"[..]);
-        let generation = Generation::new(5);
-        let frozen: [(Message<'_>, &[u8]); 9] = [
+        let frozen: [(Message<'_>, &[u8]); 5] = [
             (Message::Ordered { label, sequence, packet }, &[0x10, 10, 11, 12, 1, 2, 3, 4, b'I', b'P']),
             (Message::Unordered { packet }, &[0x11, b'I', b'P']),
             (Message::Serves { part: &[1, 2] }, &[0x12, 1, 2]),
@@ -288,23 +216,19 @@ mod tests {
                 Message::Loss { label, first: u32::MAX, end: 1 },
                 &[0x14, 10, 11, 12, 255, 255, 255, 255, 0, 0, 0, 1],
             ),
-            (Message::Labelled { label, packet }, &[0x15, 10, 11, 12, b'I', b'P']),
-            (Message::Known { label, generation, proof: 0x0102 }, &[0x16, 10, 11, 12, 5, 1, 2]),
-            (Message::Unknown { label, generation }, &[0x17, 10, 11, 12, 5]),
-            (Message::Speaks { features: &[COMPACT, 9] }, &[0x18, 1, 9]),
         ];
         for (message, bytes) in frozen {
             assert_eq!(written(&message), bytes);
             assert_eq!(Message::read(bytes), Ok(message));
         }
-        assert_eq!((ORDERED_LEN, UNORDERED_LEN, BATCHED_LEN, LABELLED_LEN), (8, 1, 12, 4));
+        assert_eq!((ORDERED_LEN, UNORDERED_LEN, BATCHED_LEN), (8, 1, 12));
         let urgent: Vec<bool> = frozen.iter().map(|(_, bytes)| Message::is_urgent(bytes)).collect();
-        assert_eq!(urgent, [false, true, false, false, true, true, true, true, false]);
+        assert_eq!(urgent, [false, true, false, false, true]);
     }
 
     #[test]
     fn what_is_none_of_these_is_refused() {
-        for first in [0x00, 0x0f, 0x19, 0x1f, 0x20, 0xff] {
+        for first in [0x00, 0x0f, 0x15, 0x18, 0x1f, 0x20, 0xff] {
             assert_eq!(Message::read(&[first; 20]), Err(DecodeError::UnknownType(first)));
         }
         for cut in [
@@ -313,10 +237,6 @@ mod tests {
             &[0x11],
             &[0x13, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             &[0x14, 0, 0],
-            &[0x15, 0, 0, 0],
-            &[0x16, 0, 0, 0, 1, 0],
-            &[0x17, 0, 0, 0],
-            &[0x18],
         ] {
             assert_eq!(Message::read(cut), Err(DecodeError::Truncated), "{cut:?}");
         }
@@ -326,15 +246,12 @@ mod tests {
             Message::read(&[0x14, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6, 0]),
             Err(DecodeError::Range("missing packets"))
         );
-        for odd in [&[0x16, 0, 0, 0, 8, 0, 0][..], &[0x16, 0, 0, 0, 1, 0, 0, 0], &[0x17, 0, 0, 0, 0, 0]] {
-            assert_eq!(Message::read(odd), Err(DecodeError::Range("generation of an example")));
-        }
         assert_eq!(Label::new(0x00ff_ffff).next(), Label::new(0));
     }
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..64), kind in 0x10u8..0x19) {
+        fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..64), kind in 0x10u8..0x15) {
             let bytes: Vec<u8> = [kind].into_iter().chain(bytes).collect();
             if let Ok(message) = Message::read(&bytes) {
                 prop_assert_eq!(written(&message), bytes);

@@ -16,7 +16,6 @@
 //! | an ACK's receive window lowered to what the paths can carry in a round trip | [`window`] |
 //! | waiting at the entry, fair among flows | [`entry`] |
 //! | which path takes it | [`pick`] |
-//! | what is the same in all packets of a flow is told once, and left out | [`compact`] |
 //! | what stands before it in a datagram | [`encap`] |
 //! | a host told that no path carries its large packets | [`icmp`] |
 //! | put in order at the exit, and for how long that may take | [`reorder`] |
@@ -32,7 +31,6 @@ extern crate alloc;
 pub mod cache;
 pub mod checksum;
 pub mod clamp;
-pub mod compact;
 pub mod encap;
 pub mod entry;
 pub mod epoch;

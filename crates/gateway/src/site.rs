@@ -10,7 +10,6 @@
 mod carry;
 mod config;
 mod deliver;
-mod headers;
 mod holes;
 mod judge;
 mod mend;
@@ -28,7 +27,6 @@ pub use status::{BundleStatus, Counters, PathStatus, PeerStatus, RuleStatus, Sta
 pub use tally::{FlowStatus, Tally};
 
 use crate::cache::Cache;
-use crate::compact::Slots;
 use crate::encap::Label;
 use crate::flow::FlowTable;
 use crate::loss::{Found, Rule};
@@ -52,12 +50,11 @@ const SPARE: usize = 256;
 /// The name of one direction of a flow that comes in: the peer by its place, and its label.
 type Incoming = (usize, Label);
 
-/// How a datagram came: the peer and the tunnel, by their places, and the session.
+/// How a datagram came: the peer and the tunnel, by their places.
 #[derive(Clone, Copy, Debug)]
 struct By {
     peer: usize,
     tunnel: usize,
-    session: Handle,
 }
 
 /// A gateway.
@@ -80,8 +77,6 @@ pub struct Gateway {
     directory: Directory<usize>,
     flows: FlowTable<Carriage>,
     exit: Exit<Incoming, Parcel>,
-    /// Templates of what comes in, of flows in the table.
-    learned: BTreeMap<Incoming, Slots>,
     cache: Option<Cache<mend::Kept>>,
     out: VecDeque<Parcel>,
     passed: Passed,
@@ -162,7 +157,6 @@ impl Gateway {
             directory: Directory::new(),
             flows: FlowTable::new(flows),
             exit: Exit::new(exit),
-            learned: BTreeMap::new(),
             cache: cache.map(Cache::new),
             out: VecDeque::new(),
             passed: Passed::default(),
@@ -281,7 +275,6 @@ impl Gateway {
         if lost {
             self.counters.lost_sessions += 1;
             self.directory.forget(index);
-            self.learned.retain(|(peer, _), _| *peer != index);
             let out = &mut self.out;
             self.exit.forget(now, |(peer, _)| *peer == index, &mut |_, parcel| out.push_back(parcel));
             self.trim_out();

@@ -145,11 +145,6 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
         ),
         Timer::Peak { .. } => {}
     }
-    if !config.settings.compact {
-        lines.push(
-            "Headers of TCP/IP travel whole, also to peers that would understand short ones.".to_owned(),
-        );
-    }
     if config.settings.bundle == Bundle::Flow {
         lines.push(format!(
             "Each flow that it takes in has a bundle of paths of its own (Harp), at most {} at once for each peer; others share one.",
@@ -304,10 +299,9 @@ mod tests {
             Report::of(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()).to_string()
         };
         let usual = text("");
-        for part in ["Losses are found", "Hosts are told", "It keeps", "Headers", "Relays", "Packets wait"] {
+        for part in ["Losses are found", "Hosts are told", "It keeps", "Relays", "Packets wait"] {
             assert!(!usual.contains(part), "{usual}");
         }
-        assert!(text("compact = false").contains("Headers of TCP/IP travel whole"));
         assert!(text("loss = \"all-passed\"").contains("later has arrived on every path (Harp)"));
         assert!(text("loss = \"batched\"").contains("maps in the packets that it sends (HIR)"));
         assert!(text("window = \"literal\"").contains("sum of the paths' windows (Harp)"));

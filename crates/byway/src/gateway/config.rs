@@ -287,7 +287,6 @@ fn settings(place: &Place<'_>, gateway: &GatewayText, limits: &LimitsText) -> Re
         loss: loss(place, gateway.loss.as_ref())?,
         window: window(place, gateway.window.as_ref(), default.window)?,
         cache,
-        compact: gateway.compact.unwrap_or(default.compact),
         bundle: bundle(place, gateway.bundle.as_ref())?,
         timer: timer(place, gateway.timer.as_ref())?,
         policy: Policy { relays: relays(place, gateway.relays.as_ref())?, ..default.policy },

@@ -107,9 +107,6 @@ pub struct PeerReport {
     /// Why there is none, or was none until a moment ago, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// Whether headers of TCP/IP travel short to it.
-    #[serde(default)]
-    pub compact: bool,
     /// The paths to it, of the session for all flows.
     pub paths: Vec<PathReport>,
     /// Flows with a bundle of paths of their own.
@@ -191,10 +188,6 @@ impl GatewayReport {
             ("delivered_bytes", c.delivered_bytes),
             ("forbidden", c.forbidden),
             ("malformed", c.malformed),
-            ("short", c.short),
-            ("short_saved", c.short_saved),
-            ("examples", c.examples),
-            ("unknown", c.unknown),
             ("overrun", c.overrun),
             ("lost_sessions", c.lost_sessions),
             ("bundles", c.bundles),
@@ -281,7 +274,6 @@ impl PeerReport {
         Self {
             name: peer.name.clone(),
             up: peer.up,
-            compact: peer.compact,
             trouble: peer.trouble.clone(),
             paths: peer.paths.iter().map(PathReport::of).collect(),
             bundles: peer.bundles.iter().map(BundleReport::of).collect(),
@@ -411,7 +403,6 @@ impl fmt::Display for GatewayReport {
         writeln!(f, "up for {:.0} s, {} flows{observing}", self.uptime, self.flows)?;
         for peer in &self.peers {
             let state = if peer.up { "up" } else { "down: flows take the plain route" };
-            let whole = if peer.up && !peer.compact { ", headers whole" } else { "" };
             let trouble = peer.trouble.as_ref().map(|trouble| format!(" ({trouble})")).unwrap_or_default();
             let own = match peer.bundles.len() {
                 0 => String::new(),
@@ -419,7 +410,7 @@ impl fmt::Display for GatewayReport {
             };
             writeln!(
                 f,
-                "{}: {state}{trouble}{whole}; serves {}; {} flows{own}, {} carried, {} waiting, {} dropped",
+                "{}: {state}{trouble}; serves {}; {} flows{own}, {} carried, {} waiting, {} dropped",
                 peer.name,
                 peer.served(),
                 peer.flows,

@@ -32,13 +32,13 @@ const PACKET: f32 = 1_400.0;
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for gateways in used(setup) {
         let refused = |why: &str| Err(format!("[[gateways]] {}: {why}", gateways.name));
-        let Settings { loss, cache, compact, bundle, window, policy, timer, .. } = gateways.settings;
+        let Settings { loss, cache, bundle, window, policy, timer, .. } = gateways.settings;
         let policy = Policy { relays: policy.relays, ..Policy::default() };
         let timer = Timer::named(timer.name()).unwrap_or_default();
-        let told = Settings { loss, cache, compact, bundle, window, policy, timer, ..Settings::default() };
+        let told = Settings { loss, cache, bundle, window, policy, timer, ..Settings::default() };
         if gateways.settings != told {
             return refused(
-                "gateways that differ from byway's own in more than controller, loss, cache, compact, bundle, window, relays and rule of the timer are only simulated",
+                "gateways that differ from byway's own in more than controller, loss, cache, bundle, window, relays and rule of the timer are only simulated",
             );
         }
         if timer.needs_clocks() {
@@ -136,7 +136,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         let mut config = String::new();
         let _ = write!(
             config,
-            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\ncompact = {}\nbundle = \"{}\"\nrelays = \"{}\"\ntimer = \"{}\"\n{}\
+            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\nbundle = \"{}\"\nrelays = \"{}\"\ntimer = \"{}\"\n{}\
              [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
              [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
             serves.map_or("", String::as_str),
@@ -146,7 +146,6 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
             25_207 + u32::from(port - OURS),
             gateways.settings.loss.name(),
             window::name(gateways.settings.window),
-            gateways.settings.compact,
             gateways.settings.bundle.name(),
             gateways.settings.policy.relays.name(),
             gateways.settings.timer.name(),

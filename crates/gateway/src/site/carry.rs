@@ -1,6 +1,5 @@
 //! From the hosts to the session: which packets are carried, and by which path each goes.
 
-use super::headers::recover;
 use super::mend::Kept;
 use super::peers::behind;
 use super::tunnel::Waiting;
@@ -8,11 +7,11 @@ use super::{Gateway, Parcel};
 use crate::cache::{Cache, Sent};
 use crate::checksum::State;
 use crate::clamp::{clamp, mss_for};
-use crate::compact::Teaching;
-use crate::encap::{COMPACT, Label, Message, header_len};
+use crate::encap::{Label, Message, header_len};
 use crate::flow::{End, FlowId, Seen, Why};
 use crate::icmp::too_big;
 use crate::ip::Ip;
+use crate::loss::Rule;
 use crate::pick::{self, Want, pick};
 use crate::rules::{Action, Origin, classify};
 use crate::segment::Segment;
@@ -39,13 +38,9 @@ pub(super) struct Carriage {
     pub label: Label,
     /// The place of its next packet.
     pub sequence: u32,
-    /// What the peer knows of its headers.
-    pub teaching: Teaching,
     /// The tunnel by which packets of the other direction come, and since when it is not the one before.
     pub came_by: usize,
     pub changed_at: Option<Instant>,
-    /// The peer's name for the other direction, if an example of its headers is kept.
-    pub incoming: Option<Label>,
     /// What was advertised to the host on this side.
     pub advertised: Advertised,
     /// When its host last sent data, if that was of late: then the peer has it among those that are sending.
@@ -70,10 +65,8 @@ impl Carriage {
             received: 0,
             label,
             sequence: 0,
-            teaching: Teaching::default(),
             came_by: peer,
             changed_at: None,
-            incoming: None,
             advertised: Advertised::default(),
             sent_at: None,
             receiver: u64::MAX,
@@ -251,12 +244,11 @@ impl Gateway {
 
     /// Hands paths what they take now.
     pub(super) fn pump(&mut self, now: Instant) {
-        let Self { endpoint, peers, tunnels, waiting, flows, views, settings, counters, cache, .. } = self;
+        let Self { endpoint, tunnels, waiting, flows, views, settings, cache, .. } = self;
         let header = header_len(settings.loss);
         let mut large = Vec::new();
         waiting.retain(|index| {
             let Some(tunnel) = tunnels.get_mut(*index) else { return false };
-            let Some(peer) = peers.get_mut(tunnel.peer) else { return false };
             tunnel.waits = tunnel.next_want(header).is_some();
             // Without a session it waits for the next, which is announced to and so looked at.
             let Some(connection) = tunnel.session().filter(|_| tunnel.waits) else {
@@ -279,9 +271,7 @@ impl Gateway {
                     if let Some(cache) = cache {
                         next.keep(cache);
                     }
-                    let short = path.is_some();
-                    let to = (&mut *peer, tunnel.way.rtt);
-                    Some(next.into_datagram(now, settings.loss, to, flows, short, counters))
+                    Some(next.into_datagram(settings.loss))
                 });
                 let Some(mut datagram) = next else { break };
                 let judge = &mut tunnel.judge;
@@ -304,7 +294,7 @@ impl Gateway {
                     (Ok(()), None) => {}
                     (Err((Refused::TooLarge(_), datagram)), _) => {
                         let most = views.iter().map(|view| view.largest.saturating_sub(header)).max();
-                        large.extend(recover(datagram, peer, flows).zip(most));
+                        large.extend(recover(&datagram).zip(most));
                     }
                     (Err((Refused::NoRoom | Refused::NotActive, datagram)), view) => {
                         tunnel.returned.push_front(datagram);
@@ -321,14 +311,9 @@ impl Gateway {
         }
     }
 
-    /// Tells a peer which hosts are served here, and what is understood.
+    /// Tells a peer which hosts are served here.
     pub(super) fn announce(&mut self, index: usize) {
         let Some(tunnel) = self.tunnels.get_mut(index) else { return };
-        if self.settings.compact {
-            let mut datagram = alloc::vec![0; 2];
-            Message::Speaks { features: &[COMPACT] }.write(&mut Writer::new(&mut datagram));
-            tunnel.returned.push_back(datagram);
-        }
         for part in &self.announcement {
             let mut datagram = alloc::vec![0; part.len() + 1];
             Message::Serves { part }.write(&mut Writer::new(&mut datagram));
@@ -339,10 +324,9 @@ impl Gateway {
 
     /// The session is gone: what waits for it goes by the plain route.
     pub(super) fn release(&mut self, index: usize) {
-        let (Some(peer), Some(tunnel)) = (self.peers.get(index), self.tunnels.get_mut(index)) else { return };
+        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
         let returned = core::mem::take(&mut tunnel.returned);
-        let mut released: Vec<Parcel> =
-            returned.into_iter().filter_map(|datagram| recover(datagram, peer, &self.flows)).collect();
+        let mut released: Vec<Parcel> = returned.iter().filter_map(|datagram| recover(datagram)).collect();
         while let Some((_, waiting)) = tunnel.entry.pop() {
             released.push(waiting.parcel);
         }
@@ -353,9 +337,6 @@ impl Gateway {
     /// Forgets what waits of flows that left the table.
     pub(super) fn clear_gone(&mut self, now: Instant) {
         while let Some((id, data)) = self.flows.next_gone() {
-            if let Some(peer) = self.peers.get_mut(data.peer) {
-                peer.labels.remove(&data.label);
-            }
             if let Some(tunnel) = self.tunnels.get_mut(data.tunnel) {
                 tunnel.entry.clear(tunnel.slot(id));
             }
@@ -367,9 +348,6 @@ impl Gateway {
             if let Some(own) = data.own {
                 self.leave_own(now, own);
             }
-            if let Some(label) = data.incoming {
-                self.learned.remove(&(data.peer, label));
-            }
             if let Some(cache) = &mut self.cache {
                 cache.clear(id.slot());
             }
@@ -378,10 +356,10 @@ impl Gateway {
 }
 
 /// A packet whose turn it is, and its place in the order; what only acknowledges has none.
-pub(super) struct Next {
-    pub waiting: Waiting,
-    pub label: Label,
-    pub sequence: Option<u32>,
+struct Next {
+    waiting: Waiting,
+    label: Label,
+    sequence: Option<u32>,
 }
 
 /// The next packet whose turn it is.
@@ -401,6 +379,14 @@ fn next_packet(
 }
 
 impl Next {
+    /// The datagram of the packet.
+    fn into_datagram(self, rule: Rule) -> Vec<u8> {
+        match self.sequence {
+            Some(sequence) => self.waiting.parcel.in_place(rule, self.label, sequence),
+            None => self.waiting.parcel.unordered(),
+        }
+    }
+
     /// Keeps a copy of data until it is acknowledged.
     fn keep(&self, cache: &mut Cache<Kept>) {
         let (Some(number), (sequence, end)) = (self.sequence, self.waiting.range) else { return };
@@ -409,6 +395,16 @@ impl Next {
             let kept = Sent { number, sequence, end, bytes: packet.len(), packet: packet.to_vec() };
             cache.on_sent(self.waiting.flow.slot(), kept);
         }
+    }
+}
+
+/// The packet that a datagram to a peer carries; `None` if it carries none.
+fn recover(datagram: &[u8]) -> Option<Parcel> {
+    match Message::read(datagram).ok()? {
+        Message::Ordered { packet, .. } | Message::Batched { packet, .. } | Message::Unordered { packet } => {
+            Some(Parcel::copy(Vec::new(), packet))
+        }
+        Message::Serves { .. } | Message::Loss { .. } => None,
     }
 }
 

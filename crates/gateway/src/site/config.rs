@@ -124,8 +124,6 @@ pub struct Settings {
     /// Flows with a bundle of their own at once, for each peer, of those that are taken in here; the others go by the site's. Twice as
     /// many are taken from a peer.
     pub bundles: usize,
-    /// Headers of TCP/IP travel short to peers that understand that, and are understood from them.
-    pub compact: bool,
     /// Packets that wait for the hosts' side at most.
     pub outbox: usize,
 }
@@ -147,7 +145,6 @@ impl Default for Settings {
             cache: None,
             bundle: Bundle::Site,
             bundles: 256,
-            compact: true,
             outbox: 4_096,
         }
     }

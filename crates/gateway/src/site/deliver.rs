@@ -2,10 +2,10 @@
 
 use super::carry::Carriage;
 use super::tunnel::Way;
-use super::{By, Gateway};
+use super::{By, Gateway, HEADROOM, Parcel};
 use crate::checksum::State;
 use crate::clamp::{best_packet, clamp, mss_for};
-use crate::encap::{BATCHED_LEN, LABELLED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN, header_len};
+use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN, header_len};
 use crate::flow::Seen;
 use crate::reorder::{Arrived, Timer};
 use crate::rules::{Action, Origin, classify};
@@ -62,20 +62,17 @@ impl Gateway {
         self.look_at_way(now, index);
         let Some(tunnel) = self.tunnels.get_mut(index) else { return };
         tunnel.on_delay(now, session, path, delay);
-        let (by, site) = (By { peer: tunnel.peer, tunnel: index, session }, tunnel.own.is_none());
+        let (by, site) = (By { peer: tunnel.peer, tunnel: index }, tunnel.own.is_none());
         match Message::read(&data) {
             Ok(Message::Ordered { label, sequence, .. }) => {
-                self.on_packet(now, by, (Some(label), Some(sequence)), ORDERED_LEN, data);
+                self.on_packet(now, by, Some((label, sequence)), ORDERED_LEN, data);
             }
             Ok(Message::Batched { label, sequence, map, .. }) => {
                 self.on_map(index, label, sequence, map);
-                self.on_packet(now, by, (Some(label), Some(sequence)), BATCHED_LEN, data);
+                self.on_packet(now, by, Some((label, sequence)), BATCHED_LEN, data);
             }
             Ok(Message::Unordered { .. }) => {
-                self.on_packet(now, by, (None, None), UNORDERED_LEN, data);
-            }
-            Ok(Message::Labelled { label, .. }) => {
-                self.on_packet(now, by, (Some(label), None), LABELLED_LEN, data);
+                self.on_packet(now, by, None, UNORDERED_LEN, data);
             }
             Ok(Message::Serves { part }) if site => {
                 if let (Ok(part), Some(peer)) = (Part::read(part), self.peers.get_mut(by.peer)) {
@@ -93,16 +90,8 @@ impl Gateway {
                 self.on_reported(now, index, (label, first, end));
                 self.give_back(session, data);
             }
-            // Whom it serves, and what it understands, a peer says in the session for all flows.
-            Ok(Message::Serves { .. } | Message::Speaks { .. }) if !site => {
-                self.counters.malformed += 1;
-                self.give_back(session, data);
-            }
-            Ok(told) => {
-                self.on_told(by.peer, &told);
-                self.give_back(session, data);
-            }
-            Err(_) => {
+            // Whom it serves a peer says in the session for all flows.
+            Ok(Message::Serves { .. }) | Err(_) => {
                 self.counters.malformed += 1;
                 self.give_back(session, data);
             }
@@ -115,18 +104,25 @@ impl Gateway {
         }
     }
 
+    /// The packet that stands `header` bytes into a datagram.
+    fn unpack(&mut self, header: usize, mut data: alloc::vec::Vec<u8>) -> Parcel {
+        if header != HEADROOM {
+            let copy = Parcel::copy(self.buffer(), data.get(header..).unwrap_or_default()).into_buffer();
+            self.recycle(core::mem::replace(&mut data, copy));
+        }
+        Parcel::new(data)
+    }
+
     /// A packet for a host of this site.
     fn on_packet(
         &mut self,
         now: Instant,
         by: By,
-        (label, sequence): (Option<Label>, Option<u32>),
+        place: Option<(Label, u32)>,
         header: usize,
         data: alloc::vec::Vec<u8>,
     ) {
-        let Some((mut parcel, example)) = self.unpack(now, by, label, header, data) else {
-            return;
-        };
+        let mut parcel = self.unpack(header, data);
         // The session vouches for the bytes; that the host's checksum is right the other host will see for itself.
         let Ok(segment) = Segment::read(parcel.packet(), State::Checked) else {
             self.counters.malformed += 1;
@@ -149,17 +145,14 @@ impl Gateway {
         self.clear_gone(now);
         let mut changed_at = None;
         if let Seen::Carried { flow: id, from, .. } = seen {
-            if let Some(example) = label.zip(example) {
-                self.learn(by, example, id, parcel.packet());
-            }
-            if !self.on_ack(now, id, &segment, sequence.is_some()) {
+            if !self.on_ack(now, id, &segment, place.is_some()) {
                 return self.recycle(parcel.into_buffer());
             }
             if by.tunnel != by.peer && self.flows.get(id).is_some_and(|flow| flow.data.own.is_none()) {
                 self.adopt(by.tunnel, id);
             }
             let wanted = self.settings.window.is_some();
-            let (mut best, ordered) = (usize::MAX, sequence.is_some());
+            let (mut best, ordered) = (usize::MAX, place.is_some());
             if let Some(flow) = self.flows.get_mut(id) {
                 let way = self.tunnels.get(flow.data.tunnel).map(|tunnel| tunnel.way).unwrap_or_default();
                 best = way.best;
@@ -188,7 +181,7 @@ impl Gateway {
         }
         self.counters.delivered += 1;
         self.counters.delivered_bytes += parcel.len() as u64;
-        let Some((label, sequence)) = label.zip(sequence) else { return self.put_out(parcel) };
+        let Some((label, sequence)) = place else { return self.put_out(parcel) };
         let changing = changed_at.is_some_and(|at| now.since(at) < CHANGING);
         let wait = self.reorder_wait(by, changing);
         let arrived = Arrived { sequence, bytes: parcel.len(), wait, packet: parcel };

@@ -2,8 +2,8 @@
 //! the default.
 //!
 //! A flow begins by the site's tunnel while its own is dialled, and goes by its own once that carries packets as large. So nothing
-//! waits for a handshake, and a flow that gets no tunnel, or loses it, goes on by the site's. Labels, places in the order and examples
-//! are known to a peer and not to a tunnel, so that the exit puts in order what came by both.
+//! waits for a handshake, and a flow that gets no tunnel, or loses it, goes on by the site's. Labels and places
+//! in the order are known to a peer and not to a tunnel, so that the exit puts in order what came by both.
 //!
 //! Who takes a flow in opens its tunnel. The other side learns from the packets that come by it whose it is, and sends that flow's
 //! other direction back by it.

@@ -1,7 +1,6 @@
-//! An IP packet with room before it for what the session's datagram begins with, so that no packet is moved in memory but one whose
-//! headers become short.
+//! An IP packet with room before it for what the session's datagram begins with, so that no packet is moved in memory.
 
-use crate::encap::{BATCHED_LEN, LABELLED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN};
+use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN};
 use crate::loss::Rule;
 use alloc::vec::Vec;
 use byway_wire::Writer;
@@ -89,42 +88,6 @@ impl Parcel {
         }
         self.0
     }
-
-    /// As [`unordered`](Self::unordered), with its label.
-    pub(super) fn labelled(mut self, label: Label) -> Vec<u8> {
-        self.0.drain(..HEADROOM.saturating_sub(LABELLED_LEN));
-        if let Some(room) = self.0.get_mut(..LABELLED_LEN) {
-            Message::Labelled { label, packet: &[] }.write_header(&mut Writer::new(room));
-        }
-        self.0
-    }
-
-    /// The datagram that carries these headers, which are shorter than the packet's by twenty bytes at least, and the packet from
-    /// `payload` on; in order, if there is a sequence.
-    pub(super) fn short(
-        mut self,
-        rule: Rule,
-        label: Label,
-        sequence: Option<u32>,
-        headers: &[u8],
-        payload: usize,
-    ) -> Vec<u8> {
-        let packet: &[u8] = &[];
-        let (message, length) = match sequence {
-            None => (Message::Labelled { label, packet }, LABELLED_LEN),
-            Some(sequence) if rule == Rule::Batched => {
-                (Message::Batched { label, sequence, map: 0, packet }, BATCHED_LEN)
-            }
-            Some(sequence) => (Message::Ordered { label, sequence, packet }, ORDERED_LEN),
-        };
-        let begin = (HEADROOM + payload).saturating_sub(length + headers.len());
-        let mut writer = Writer::new(self.0.get_mut(begin..HEADROOM + payload).unwrap_or_default());
-        message.write_header(&mut writer);
-        writer.bytes(headers);
-        // A move of a packet in memory is a tenth of what sealing it costs.
-        self.0.drain(..begin);
-        self.0
-    }
 }
 
 #[cfg(test)]
@@ -147,28 +110,9 @@ mod tests {
     #[test]
     fn datagrams_of_each_kind() {
         let parcel = || Parcel::copy(Vec::new(), b"packet");
-        let label = Label::new(7);
-        assert_eq!(Message::read(&parcel().unordered()), Ok(Message::Unordered { packet: b"packet" }));
-        let labelled = parcel().labelled(label);
-        assert_eq!(Message::read(&labelled), Ok(Message::Labelled { label, packet: b"packet" }));
-    }
-
-    #[test]
-    fn short_headers_take_the_place_of_the_packet_s() {
-        let whole = [[b'h'; 40], [b'p'; 40]].concat();
-        let short = |rule, sequence| {
-            Parcel::copy(Vec::new(), &whole).short(rule, Label::new(7), sequence, &[b's'; 20], 40)
-        };
-        let packet = [&[b's'; 20][..], &[b'p'; 40]].concat();
-        let (label, packet) = (Label::new(7), packet.as_slice());
-        assert_eq!(
-            Message::read(&short(Rule::PathNumbers, Some(5))),
-            Ok(Message::Ordered { label, sequence: 5, packet })
-        );
-        assert_eq!(
-            Message::read(&short(Rule::Batched, Some(5))),
-            Ok(Message::Batched { label, sequence: 5, map: 0, packet })
-        );
-        assert_eq!(Message::read(&short(Rule::Batched, None)), Ok(Message::Labelled { label, packet }));
+        let (label, packet) = (Label::new(7), &b"packet"[..]);
+        assert_eq!(Message::read(&parcel().unordered()), Ok(Message::Unordered { packet }));
+        let batched = parcel().in_place(Rule::Batched, label, 5);
+        assert_eq!(Message::read(&batched), Ok(Message::Batched { label, sequence: 5, map: 0, packet }));
     }
 }

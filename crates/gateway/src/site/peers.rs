@@ -3,9 +3,7 @@
 use super::config;
 use super::own::Gate;
 use crate::encap::Label;
-use crate::flow::FlowId;
 use crate::serves::Directory;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::{Choice, Sender, controller};
@@ -48,16 +46,8 @@ pub(super) struct Peer {
     pub label: Label,
     pub carried: u64,
     pub carried_bytes: u64,
-    /// Whether it understands short headers, as far as this side does.
-    pub speaks: bool,
-    /// Sessions for all flows that began: who is at the other end may have forgotten what was told in one before.
-    pub begun: u32,
-    /// The flows of which examples were sent to it.
-    pub labels: BTreeMap<Label, FlowId>,
     /// Prefixes of what it announced last that it may not speak for.
     pub refused: usize,
-    /// When it was last told of a template that is not known here.
-    pub complained: Option<Instant>,
     /// Which of its flows get tunnels of their own.
     pub gate: Gate,
 }
@@ -73,11 +63,7 @@ impl Peer {
             label: first,
             carried: 0,
             carried_bytes: 0,
-            speaks: false,
-            begun: 0,
-            labels: BTreeMap::new(),
             refused: 0,
-            complained: None,
             gate: Gate::default(),
         }
     }
@@ -127,7 +113,6 @@ impl Peer {
 
     /// A session for all flows is there.
     pub fn on_session(&mut self, now: Instant) {
-        (self.speaks, self.begun) = (false, self.begun.wrapping_add(1));
         self.retry_at = None;
         self.announcing = Some(Announcing { at: now, told: 0 });
     }

@@ -48,14 +48,6 @@ pub struct Counters {
     pub forbidden: u64,
     /// Datagrams of peers that say nothing, dropped.
     pub malformed: u64,
-    /// Packets that went with short headers.
-    pub short: u64,
-    /// The bytes that these saved.
-    pub short_saved: u64,
-    /// Packets by which peers were told what short headers mean.
-    pub examples: u64,
-    /// Packets of peers with short headers of which there was no example here, dropped.
-    pub unknown: u64,
     /// Packets that the hosts' side took too late, dropped.
     pub overrun: u64,
     /// Times that the last session with a peer was lost.
@@ -85,8 +77,6 @@ pub struct PeerStatus {
     pub up: bool,
     /// Why there is none, or was none until a moment ago.
     pub trouble: Option<String>,
-    /// Whether headers travel short to it.
-    pub compact: bool,
     /// The paths to it of the session for all flows.
     pub paths: Vec<PathStatus>,
     /// The bundles of single flows.
@@ -172,7 +162,6 @@ impl Gateway {
             PeerStatus {
                 name: peer.config.name.clone(),
                 up: connection.is_some(),
-                compact: connection.is_some() && peer.speaks,
                 trouble: peer.trouble.clone(),
                 paths: self.paths(site),
                 bundles: tunnels().filter_map(|tunnel| self.own_bundle(tunnel)).collect(),

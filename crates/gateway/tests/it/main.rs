@@ -4,6 +4,5 @@
 mod bad;
 mod bundles;
 mod common;
-mod headers;
 mod losses;
 mod site;

@@ -78,7 +78,6 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
         };
         settings.loss = rule;
     }
-    settings.compact = reader.truth("compact")?.unwrap_or(settings.compact);
     settings.cache = reader.truth("cache")?.unwrap_or(false).then(cache::Limits::default);
     if let Some(bytes) = reader.size("entry")? {
         settings.entry.flow_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);

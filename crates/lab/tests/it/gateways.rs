@@ -84,7 +84,7 @@ fn goodput(record: &Record) -> f64 {
 #[test]
 fn what_a_plan_says_of_gateways_is_read() {
     let more = "congestion = \"harp-joint\"\nbundle = \"flow\"\nwindow = \"literal\"\nheadroom = \"20 %\"\nentry = \"65 KB\"\n\
-                timer = { rule = \"harp\", rho = 2 }\nloss = \"batched\"\ncache = true\ncompact = false\n";
+                timer = { rule = \"harp\", rho = 2 }\nloss = \"batched\"\ncache = true\n";
     let plan = read(&gateways(more));
     let setup = &plan.variants[0];
     let [sites] = setup.gateways.as_slice() else { panic!("{:?}", setup.gateways) };
@@ -96,7 +96,6 @@ fn what_a_plan_says_of_gateways_is_read() {
         (settings.loss, settings.cache),
         (Loss::Batched, Some(byway_gateway::cache::Limits::default()))
     );
-    assert!(!settings.compact);
     let transfer = &setup.transfers[0];
     assert!(matches!(&transfer.carrier, Carrier::Gateways(_, by) if by == "sites"), "{transfer:?}");
     assert_eq!(transfer.paths, [Way::Direct, Way::Through("X".into())], "those of its gateways");

@@ -63,7 +63,6 @@ pub(super) struct GatewayText {
     pub dead_after: Option<Spanned<Time>>,
     pub loss: Option<Spanned<String>>,
     pub window: Option<Spanned<String>>,
-    pub compact: Option<bool>,
     pub bundle: Option<Spanned<String>>,
     pub relays: Option<Spanned<String>>,
     pub timer: Option<Spanned<String>>,
