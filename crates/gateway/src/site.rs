@@ -16,6 +16,7 @@ mod mend;
 mod own;
 mod parcel;
 mod peers;
+mod places;
 mod status;
 mod tally;
 mod tunnel;
@@ -43,18 +44,19 @@ use byway_engine::connection::Event;
 use byway_engine::{Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_wire::{Input, Instant, Machine, Out, Transmit};
 use carry::Carriage;
+use places::{PeerIdx, Places, TunnelIdx};
 
 /// Buffers that are kept for packets to come.
 const SPARE: usize = 256;
 
-/// The name of one direction of a flow that comes in: the peer by its place, and its label.
-type Incoming = (usize, Label);
+/// The name of one direction of a flow that comes in: the peer, and its label.
+type Incoming = (PeerIdx, Label);
 
-/// How a datagram came: the peer and the tunnel, by their places.
+/// How a datagram came.
 #[derive(Clone, Copy, Debug)]
 struct By {
-    peer: usize,
-    tunnel: usize,
+    peer: PeerIdx,
+    tunnel: TunnelIdx,
 }
 
 /// A gateway.
@@ -65,16 +67,16 @@ pub struct Gateway {
     rules: Rules,
     serves: Vec<Served>,
     announcement: Vec<Vec<u8>>,
-    peers: Vec<peers::Peer>,
-    /// The ways to peers: first one to each, for all flows, in the place of the peer; then those of single flows.
-    tunnels: Vec<tunnel::Tunnel>,
-    /// Which tunnel a session is of, by its place.
-    sessions: BTreeMap<Handle, usize>,
+    peers: Places<PeerIdx, peers::Peer>,
+    /// The ways to peers: one to each for all flows, and those of single flows.
+    tunnels: Places<TunnelIdx, tunnel::Tunnel>,
+    /// Which tunnel a session is of.
+    sessions: BTreeMap<Handle, TunnelIdx>,
     /// Tunnels for whose paths something waits.
-    waiting: Vec<usize>,
+    waiting: Vec<TunnelIdx>,
     /// When the next peer is to be dialled, or told something, or a tunnel looked at.
     due: Option<Instant>,
-    directory: Directory<usize>,
+    directory: Directory<PeerIdx>,
     flows: FlowTable<Carriage>,
     exit: Exit<Incoming, Parcel>,
     cache: Option<Cache<mend::Kept>>,
@@ -137,8 +139,13 @@ impl Gateway {
         // A gateway that begins anew gives other labels than before it did.
         let first = Label::new(config.serial.wrapping_mul(0x9e37_79b1) >> 8);
         let judge = || watches.then(|| judge::Judge::new(loss));
-        let tunnels = (0..config.peers.len()).map(|peer| tunnel::Tunnel::new(peer, entry, judge())).collect();
-        let peers: Vec<_> = config.peers.into_iter().map(|peer| peers::Peer::new(peer, first)).collect();
+        let (mut peers, mut tunnels) = (Places::new(), Places::new());
+        for peer in config.peers {
+            // Each has a tunnel for all flows.
+            let site = tunnels.next();
+            let index = peers.push(peers::Peer::new(peer, first, site));
+            tunnels.push(tunnel::Tunnel::new(index, entry, judge()));
+        }
         Ok(Self {
             endpoint,
             settings: config.settings,
@@ -149,7 +156,7 @@ impl Gateway {
             rules: config.rules,
             serves: config.serves,
             announcement,
-            due: peers.iter().filter_map(peers::Peer::deadline).min(),
+            due: peers.iter().filter_map(|(_, peer)| peer.deadline()).min(),
             peers,
             tunnels,
             sessions: BTreeMap::new(),
@@ -240,15 +247,15 @@ impl Gateway {
         }
         let Some(connection) = self.endpoint.connection(handle) else { return };
         let (key, single) = (connection.peer(), connection.application() == peers::FOR_FLOW);
-        let known = self.peers.iter_mut().enumerate().find(|(_, peer)| peer.config.key == key);
-        let Some((index, peer)) = known else { return self.endpoint.close(now, handle, 6, "not a peer") };
+        let known = self.peers.iter().find(|(_, peer)| peer.config.key == key);
+        let Some((index, _)) = known else { return self.endpoint.close(now, handle, 6, "not a peer") };
         if single {
             return self.on_own_accepted(now, handle, index);
         }
-        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+        let peer = &mut self.peers[index];
         peer.on_session(now);
-        tunnel.on_session(now, handle, &peer.config, &mut self.endpoint);
-        self.sessions.insert(handle, index);
+        self.tunnels[peer.site].on_session(now, handle, &peer.config, &mut self.endpoint);
+        self.sessions.insert(handle, peer.site);
         // Who makes another may have begun anew, and knows nothing of what stood beside the one before.
         self.close_all_own(now, index);
         // What came before it was known whose it is.
@@ -258,19 +265,19 @@ impl Gateway {
     fn session_gone(&mut self, now: Instant, handle: Handle, why: String) {
         // Of attempts only those at tunnels of single flows are among the sessions.
         let known = self.sessions.remove(&handle);
-        let sites = self.tunnels.get(..self.peers.len()).unwrap_or_default();
-        let place = known.or_else(|| sites.iter().position(|tunnel| tunnel.dialling == Some(handle)));
-        let tunnel = place.and_then(|index| Some((index, self.tunnels.get_mut(index)?)));
-        let Some((index, tunnel)) = tunnel.filter(|(_, tunnel)| tunnel.has(handle)) else { return };
-        if tunnel.own.is_some() {
-            self.on_own_gone(now, index);
+        let place = known.or_else(|| {
+            let mut sites = self.peers.iter().map(|(_, peer)| peer.site);
+            sites.find(|site| self.tunnels[*site].dialling == Some(handle))
+        });
+        let Some(place) = place.filter(|place| self.tunnels[*place].has(handle)) else { return };
+        let tunnel = &mut self.tunnels[place];
+        if tunnel.is_dedicated() {
+            self.on_own_gone(now, place);
             return self.note_due();
         }
-        let lost = tunnel.on_gone(handle);
-        if tunnel.sessions.is_empty()
-            && let Some(peer) = self.peers.get_mut(index)
-        {
-            peer.on_gone(now, why);
+        let (lost, index) = (tunnel.on_gone(handle), tunnel.peer);
+        if tunnel.sessions.is_empty() {
+            self.peers[index].on_gone(now, why);
         }
         if lost {
             self.counters.lost_sessions += 1;
@@ -280,15 +287,15 @@ impl Gateway {
             self.trim_out();
             self.close_all_own(now, index);
             if !self.settings.fail_closed {
-                self.release(index);
+                self.release(place);
             }
         }
         self.note_due();
     }
 
     fn note_due(&mut self) {
-        let peers = self.peers.iter().filter_map(peers::Peer::deadline);
-        self.due = peers.chain(self.tunnels.iter().filter_map(tunnel::Tunnel::deadline)).min();
+        let peers = self.peers.iter().filter_map(|(_, peer)| peer.deadline());
+        self.due = peers.chain(self.tunnels.iter().filter_map(|(_, tunnel)| tunnel.deadline())).min();
     }
 
     /// What is due at peers: dialling, announcing.
@@ -296,10 +303,10 @@ impl Gateway {
         if self.due.is_none_or(|due| due > now) {
             return;
         }
-        for index in 0..self.peers.len() {
-            let (Some(peer), Some(tunnel)) = (self.peers.get_mut(index), self.tunnels.get_mut(index)) else {
-                return;
-            };
+        for index in self.peers.numbers() {
+            let peer = &mut self.peers[index];
+            let site = peer.site;
+            let tunnel = &mut self.tunnels[site];
             self.dials += 1;
             let busy = tunnel.dialling.is_some() || !tunnel.sessions.is_empty();
             let dialled = peer.dial(now, busy, &mut self.endpoint, (&self.congestion, self.dials));
@@ -307,7 +314,7 @@ impl Gateway {
             if peer.announcing.is_some_and(|announcing| announcing.at <= now) {
                 peer.on_announced(now);
                 tunnel.forget_delays(now);
-                self.announce(index);
+                self.announce(site);
             }
         }
         self.tend_own(now);

@@ -2,6 +2,7 @@
 
 use super::mend::Kept;
 use super::peers::behind;
+use super::places::{PeerIdx, TunnelIdx};
 use super::tunnel::Waiting;
 use super::{Gateway, Parcel};
 use crate::cache::{Cache, Sent};
@@ -24,11 +25,11 @@ use byway_wire::{Duration, Instant, Writer};
 /// What is kept with a flow that is carried.
 #[derive(Clone, Debug)]
 pub(super) struct Carriage {
-    /// The gateway of its other end, by its place.
-    pub peer: usize,
+    /// The gateway of its other end.
+    pub peer: PeerIdx,
     /// The tunnel that its packets take, and the one that is its own, if it has one or is to have one.
-    pub tunnel: usize,
-    pub own: Option<usize>,
+    pub tunnel: TunnelIdx,
+    pub own: Option<TunnelIdx>,
     /// The rule that decided, by its place; `None`: the peer did.
     pub rule: Option<usize>,
     /// Bytes of its packets from the host here, and to it.
@@ -39,7 +40,7 @@ pub(super) struct Carriage {
     /// The place of its next packet.
     pub sequence: u32,
     /// The tunnel by which packets of the other direction come, and since when it is not the one before.
-    pub came_by: usize,
+    pub came_by: TunnelIdx,
     pub changed_at: Option<Instant>,
     /// What was advertised to the host on this side.
     pub advertised: Advertised,
@@ -55,17 +56,17 @@ pub(super) struct Carriage {
 }
 
 impl Carriage {
-    pub fn new(peer: usize, rule: Option<usize>, label: Label) -> Self {
+    pub fn new(peer: PeerIdx, site: TunnelIdx, rule: Option<usize>, label: Label) -> Self {
         Self {
             peer,
-            tunnel: peer,
+            tunnel: site,
             own: None,
             rule,
             sent: 0,
             received: 0,
             label,
             sequence: 0,
-            came_by: peer,
+            came_by: site,
             changed_at: None,
             advertised: Advertised::default(),
             sent_at: None,
@@ -122,7 +123,8 @@ impl Gateway {
             let far = (key.destination, key.destination_port);
             let announced = directory.find(far.0, far.1);
             let index = announced.or_else(|| behind(directory, peers, far))?;
-            let (peer, tunnel) = (peers.get_mut(index)?, tunnels.get(index)?);
+            let peer = &mut peers[index];
+            let tunnel = &tunnels[peer.site];
             // Behind whom it would be if the peer said so is good enough to keep it off the plain route, but not to carry it.
             held = settings.fail_closed
                 && !settings.observe
@@ -137,7 +139,7 @@ impl Gateway {
             }
             tallies.on_flow(verdict.rule);
             peer.label = peer.label.next();
-            Some(Carriage::new(index, verdict.rule, peer.label))
+            Some(Carriage::new(index, peer.site, verdict.rule, peer.label))
         });
         self.clear_gone(now);
         match seen {
@@ -173,9 +175,7 @@ impl Gateway {
         let Some(flow) = self.flows.get_mut(id) else { return Taken::Dropped };
         let data = &mut flow.data;
         data.on_opening(now, segment.tcp.flags);
-        let (Some(peer), Some(tunnel)) = (self.peers.get_mut(data.peer), self.tunnels.get_mut(index)) else {
-            return Taken::Dropped;
-        };
+        let (peer, tunnel) = (&mut self.peers[data.peer], &mut self.tunnels[index]);
         if segment.payload_len() > 0 && data.sent_at.replace(now).is_none() {
             tunnel.sending.push(id);
         }
@@ -234,10 +234,8 @@ impl Gateway {
     }
 
     /// Notes that something waits for the paths of a tunnel.
-    pub(super) fn note_waiting(&mut self, index: usize) {
-        if let Some(tunnel) = self.tunnels.get_mut(index)
-            && !core::mem::replace(&mut tunnel.waits, true)
-        {
+    pub(super) fn note_waiting(&mut self, index: TunnelIdx) {
+        if !core::mem::replace(&mut self.tunnels[index].waits, true) {
             self.waiting.push(index);
         }
     }
@@ -248,7 +246,7 @@ impl Gateway {
         let header = header_len(settings.loss);
         let mut large = Vec::new();
         waiting.retain(|index| {
-            let Some(tunnel) = tunnels.get_mut(*index) else { return false };
+            let tunnel = &mut tunnels[*index];
             tunnel.waits = tunnel.next_want(header).is_some();
             // Without a session it waits for the next, which is announced to and so looked at.
             let Some(connection) = tunnel.session().filter(|_| tunnel.waits) else {
@@ -312,8 +310,8 @@ impl Gateway {
     }
 
     /// Tells a peer which hosts are served here.
-    pub(super) fn announce(&mut self, index: usize) {
-        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+    pub(super) fn announce(&mut self, index: TunnelIdx) {
+        let tunnel = &mut self.tunnels[index];
         for part in &self.announcement {
             let mut datagram = alloc::vec![0; part.len() + 1];
             Message::Serves { part }.write(&mut Writer::new(&mut datagram));
@@ -323,8 +321,8 @@ impl Gateway {
     }
 
     /// The session is gone: what waits for it goes by the plain route.
-    pub(super) fn release(&mut self, index: usize) {
-        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+    pub(super) fn release(&mut self, index: TunnelIdx) {
+        let tunnel = &mut self.tunnels[index];
         let returned = core::mem::take(&mut tunnel.returned);
         let mut released: Vec<Parcel> = returned.iter().filter_map(|datagram| recover(datagram)).collect();
         while let Some((_, waiting)) = tunnel.entry.pop() {
@@ -337,11 +335,10 @@ impl Gateway {
     /// Forgets what waits of flows that left the table.
     pub(super) fn clear_gone(&mut self, now: Instant) {
         while let Some((id, data)) = self.flows.next_gone() {
-            if let Some(tunnel) = self.tunnels.get_mut(data.tunnel) {
-                tunnel.entry.clear(tunnel.slot(id));
-            }
-            for tunnel in [Some(data.peer), data.own].into_iter().flatten() {
-                if let Some(judge) = self.tunnels.get_mut(tunnel).and_then(|tunnel| tunnel.judge.as_mut()) {
+            let tunnel = &mut self.tunnels[data.tunnel];
+            tunnel.entry.clear(tunnel.slot(id));
+            for tunnel in [Some(self.peers[data.peer].site), data.own].into_iter().flatten() {
+                if let Some(judge) = &mut self.tunnels[tunnel].judge {
                     judge.forget(data.label);
                 }
             }

@@ -1,6 +1,7 @@
 //! From the session to the hosts: packets are put in order, and the windows in them say what the way back to their host can carry.
 
 use super::carry::Carriage;
+use super::places::{PeerIdx, TunnelIdx};
 use super::tunnel::Way;
 use super::{By, Gateway, HEADROOM, Parcel};
 use crate::checksum::State;
@@ -42,7 +43,7 @@ impl Gateway {
             self.on_datagram(now, index, session, received);
         }
         let Some(connection) = self.endpoint.connection_mut(session) else { return };
-        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+        let tunnel = &mut self.tunnels[index];
         while let Some((mark, datagram)) = connection.next_returned() {
             if let Some(judge) = &mut tunnel.judge {
                 judge.withdraw(mark);
@@ -56,13 +57,13 @@ impl Gateway {
         self.judge(now, index, session);
     }
 
-    fn on_datagram(&mut self, now: Instant, index: usize, session: Handle, received: Received) {
+    fn on_datagram(&mut self, now: Instant, index: TunnelIdx, session: Handle, received: Received) {
         let Received { path, at, stamp, data } = received;
         let delay = i64::from((at.as_micros() as u32).wrapping_sub(stamp) as i32) * 1_000;
         self.look_at_way(now, index);
-        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+        let tunnel = &mut self.tunnels[index];
         tunnel.on_delay(now, session, path, delay);
-        let (by, site) = (By { peer: tunnel.peer, tunnel: index }, tunnel.own.is_none());
+        let (by, site) = (By { peer: tunnel.peer, tunnel: index }, !tunnel.is_dedicated());
         match Message::read(&data) {
             Ok(Message::Ordered { label, sequence, .. }) => {
                 self.on_packet(now, by, Some((label, sequence)), ORDERED_LEN, data);
@@ -75,7 +76,8 @@ impl Gateway {
                 self.on_packet(now, by, None, UNORDERED_LEN, data);
             }
             Ok(Message::Serves { part }) if site => {
-                if let (Ok(part), Some(peer)) = (Part::read(part), self.peers.get_mut(by.peer)) {
+                if let Ok(part) = Part::read(part) {
+                    let peer = &mut self.peers[by.peer];
                     if let Given::Complete { refused } =
                         self.directory.on_part(by.peer, part, &peer.config.allowed)
                     {
@@ -134,13 +136,13 @@ impl Gateway {
         }
         let Self { flows, peers, rules, tallies, .. } = self;
         let seen = flows.on_segment(now, &segment, |key| {
-            let peer = peers.get_mut(by.peer)?;
+            let peer = &mut peers[by.peer];
             peer.label = peer.label.next();
             // The peer has decided. What this side would have said only names the flow.
             let verdict = classify(rules, key, Origin::There, segment.ip.dscp);
             let rule = verdict.rule.filter(|_| verdict.action == Action::Background);
             tallies.on_flow(rule);
-            Some(Carriage::new(by.peer, rule, peer.label))
+            Some(Carriage::new(by.peer, peer.site, rule, peer.label))
         });
         self.clear_gone(now);
         let mut changed_at = None;
@@ -148,13 +150,15 @@ impl Gateway {
             if !self.on_ack(now, id, &segment, place.is_some()) {
                 return self.recycle(parcel.into_buffer());
             }
-            if by.tunnel != by.peer && self.flows.get(id).is_some_and(|flow| flow.data.own.is_none()) {
+            if self.tunnels[by.tunnel].is_dedicated()
+                && self.flows.get(id).is_some_and(|flow| flow.data.own.is_none())
+            {
                 self.adopt(by.tunnel, id);
             }
             let wanted = self.settings.window.is_some();
             let (mut best, ordered) = (usize::MAX, place.is_some());
             if let Some(flow) = self.flows.get_mut(id) {
-                let way = self.tunnels.get(flow.data.tunnel).map(|tunnel| tunnel.way).unwrap_or_default();
+                let way = self.tunnels[flow.data.tunnel].way;
                 best = way.best;
                 let scale = flow.scale(from);
                 let receiver = u64::from(flow.side(from).window);
@@ -188,54 +192,49 @@ impl Gateway {
         let out = &mut self.out;
         let late =
             self.exit.on_packet(now, (by.peer, label), arrived, &mut |_, parcel| out.push_back(parcel));
-        if let Some(tunnel) = self.tunnels.get_mut(by.tunnel) {
-            tunnel.lateness.on_packet(now, late, tunnel.way.longest);
-        }
+        let tunnel = &mut self.tunnels[by.tunnel];
+        tunnel.lateness.on_packet(now, late, tunnel.way.longest);
         self.trim_out();
     }
 
     /// How long a packet may wait for those before it, `changing`: which may come by another tunnel.
     fn reorder_wait(&self, by: By, changing: bool) -> Duration {
-        let timer = self.settings.timer;
-        let wait = self.tunnels.get(by.tunnel).map_or(Duration::ZERO, |tunnel| match timer {
+        let tunnel = &self.tunnels[by.tunnel];
+        let wait = match self.settings.timer {
             Timer::Peak { cap } => tunnel.way.reorder_wait.max(tunnel.lateness.wait()).min(cap),
             _ => tunnel.way.reorder_wait,
-        });
+        };
         if !changing {
             return wait;
         }
         // What a path took on may wait there for an acknowledgment, a round trip at most.
-        let ways = [by.peer, by.tunnel].map(|tunnel| self.tunnels.get(tunnel).map(|tunnel| tunnel.way));
-        ways.into_iter().flatten().map(|way| way.rtt.max(way.longest)).fold(wait, Duration::max)
+        let ways = [self.peers[by.peer].site, by.tunnel].map(|tunnel| self.tunnels[tunnel].way);
+        ways.into_iter().map(|way| way.rtt.max(way.longest)).fold(wait, Duration::max)
     }
 
     /// Whether a peer may send this to a host of this site: from hosts that it speaks for, to hosts that are served here.
-    fn may_deliver(&self, index: usize, segment: &Segment) -> bool {
+    fn may_deliver(&self, index: PeerIdx, segment: &Segment) -> bool {
         let (source, destination) = (segment.ip.source, segment.ip.destination);
-        let speaks = self
-            .peers
-            .get(index)
-            .is_some_and(|peer| peer.config.allowed.iter().any(|prefix| prefix.contains(source)));
+        let speaks = self.peers[index].config.allowed.iter().any(|prefix| prefix.contains(source));
         speaks && self.serves.iter().any(|served| served.hosts.contains(destination))
     }
 
     /// Works out anew what is known of the way by a tunnel, if that is due.
-    pub(super) fn look_at_way(&mut self, now: Instant, index: usize) {
-        if self.tunnels.get(index).is_none_or(|tunnel| now < tunnel.way.until) {
+    pub(super) fn look_at_way(&mut self, now: Instant, index: TunnelIdx) {
+        if now < self.tunnels[index].way.until {
             return;
         }
         let way = self.way(now, index);
-        if let Some(tunnel) = self.tunnels.get_mut(index) {
-            // While no path is usable, what was known holds: packets wait for one, and need not be smaller.
-            let way = way.unwrap_or(tunnel.way);
-            let flows = u32::try_from(tunnel.sending.len()).unwrap_or(u32::MAX);
-            tunnel.way = Way { until: now + WAY_HOLDS + WAY_HOLDS_PER_FLOW * flows, ..way };
-        }
+        let tunnel = &mut self.tunnels[index];
+        // While no path is usable, what was known holds: packets wait for one, and need not be smaller.
+        let way = way.unwrap_or(tunnel.way);
+        let flows = u32::try_from(tunnel.sending.len()).unwrap_or(u32::MAX);
+        tunnel.way = Way { until: now + WAY_HOLDS + WAY_HOLDS_PER_FLOW * flows, ..way };
     }
 
-    fn way(&mut self, now: Instant, index: usize) -> Option<Way> {
+    fn way(&mut self, now: Instant, index: TunnelIdx) -> Option<Way> {
         let Self { tunnels, endpoint, flows, windows, receivers, settings, .. } = self;
-        let tunnel = tunnels.get_mut(index)?;
+        let tunnel = &mut tunnels[index];
         let connection = endpoint.connection(tunnel.session()?)?;
         let usable = || connection.path_views().filter(|view| view.usable);
         let rtt = usable().map(|view| view.srtt).min()?;

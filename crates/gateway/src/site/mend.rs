@@ -1,6 +1,7 @@
 //! What is done about losses that are found here: the controller hears of them, and what is kept is sent again.
 
 use super::carry::is_acknowledgment;
+use super::places::TunnelIdx;
 use super::{Gateway, Parcel};
 use crate::cache::{Ack, Fate};
 use crate::encap::{Label, Message};
@@ -17,9 +18,9 @@ const MOST_REPORTS: usize = 1_024;
 
 impl Gateway {
     /// What a session of a tunnel tells of the packets that were sent.
-    pub(super) fn judge(&mut self, now: Instant, index: usize, session: Handle) {
+    pub(super) fn judge(&mut self, now: Instant, index: TunnelIdx, session: Handle) {
         let Self { endpoint, tunnels, lost, counters, .. } = self;
-        let Some(tunnel) = tunnels.get_mut(index) else { return };
+        let tunnel = &mut tunnels[index];
         let newest = tunnel.session() == Some(session);
         let (Some(judge), Some(connection)) = (&mut tunnel.judge, endpoint.connection_mut(session)) else {
             return;
@@ -38,8 +39,8 @@ impl Gateway {
     }
 
     /// The peer misses packets of ours, by what it says in a tunnel.
-    pub(super) fn on_reported(&mut self, now: Instant, index: usize, missing: (Label, u32, u32)) {
-        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+    pub(super) fn on_reported(&mut self, now: Instant, index: TunnelIdx, missing: (Label, u32, u32)) {
+        let tunnel = &mut self.tunnels[index];
         let least = tunnel.way.rtt;
         if let Some(judge) = &mut tunnel.judge {
             judge.on_reported(now, missing, least, &mut self.lost);
@@ -48,8 +49,8 @@ impl Gateway {
     }
 
     /// A packet of a peer's came with its map: what is missing by it is reported.
-    pub(super) fn on_map(&mut self, index: usize, label: Label, sequence: u32, map: u32) {
-        let Some(tunnel) = self.tunnels.get_mut(index) else { return };
+    pub(super) fn on_map(&mut self, index: TunnelIdx, label: Label, sequence: u32, map: u32) {
+        let tunnel = &mut self.tunnels[index];
         let returned = &mut tunnel.returned;
         let before = returned.len();
         tunnel.holes.on_arrived(label, sequence, map, |first, end| {
@@ -86,12 +87,12 @@ impl Gateway {
     }
 
     /// Deals with what was found.
-    fn settle(&mut self, now: Instant, index: usize) {
+    fn settle(&mut self, now: Instant, index: TunnelIdx) {
         let mut lost = core::mem::take(&mut self.lost);
         for lost in lost.drain(..) {
             self.counters.lost += 1;
             self.found.note(now.since(lost.sent_at));
-            let Some(tunnel) = self.tunnels.get_mut(index) else { continue };
+            let tunnel = &mut self.tunnels[index];
             if lost.tell
                 && tunnel.epochs.admit(lost.path, lost.sent_at, now)
                 && let Some(connection) =
@@ -109,7 +110,7 @@ impl Gateway {
     fn send_again(&mut self, now: Instant, (flow, label, sequence): (FlowId, Label, u32)) {
         let Some(index) = self.flows.get(flow).map(|flow| flow.data.tunnel) else { return };
         let buffer = self.spare.pop().unwrap_or_default();
-        let (Some(cache), Some(tunnel)) = (&mut self.cache, self.tunnels.get_mut(index)) else { return };
+        let (Some(cache), tunnel) = (&mut self.cache, &mut self.tunnels[index]) else { return };
         // Until it can have arrived and been acknowledged.
         let patience = tunnel.way.rtt * 2 + tunnel.way.reorder_wait + Duration::from_millis(20);
         let Some(packet) = cache.resend(now, flow.slot(), sequence, sequence, patience) else { return };

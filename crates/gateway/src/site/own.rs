@@ -10,6 +10,7 @@
 
 use super::config::Bundle;
 use super::peers::FOR_FLOW;
+use super::places::{PeerIdx, TunnelIdx};
 use super::tunnel::Tunnel;
 use super::{Gateway, judge};
 use crate::entry;
@@ -59,7 +60,7 @@ pub(super) struct Gate {
     shut_until: Instant,
     pause: Duration,
     /// Places of tunnels that are over.
-    vacant: Vec<usize>,
+    vacant: Vec<TunnelIdx>,
 }
 
 impl Gate {
@@ -95,7 +96,7 @@ impl Gateway {
         id: FlowId,
         from: End,
         segment: &Segment,
-    ) -> Option<usize> {
+    ) -> Option<TunnelIdx> {
         let flow = self.flows.get(id)?;
         let (peer, tunnel, told) = (flow.data.peer, flow.data.tunnel, flow.data.told);
         let Some(own) = flow.data.own else {
@@ -109,9 +110,10 @@ impl Gateway {
         self.look_at_way(now, own);
         // The host here was told a size that the site's paths carried then. New paths carry less until they were probed, those of the
         // site's session as well.
-        let wanted = told.unwrap_or(self.tunnels.get(peer)?.way.best);
-        let ready = self.tunnels.get(own)?.way.largest >= wanted && self.is_taken(own);
-        let right = if ready { own } else { peer };
+        let site = self.peers[peer].site;
+        let wanted = told.unwrap_or(self.tunnels[site].way.best);
+        let ready = self.tunnels[own].way.largest >= wanted && self.is_taken(own);
+        let right = if ready { own } else { site };
         if right != tunnel {
             self.switch(id, right);
         }
@@ -119,9 +121,9 @@ impl Gateway {
     }
 
     /// Whether a tunnel of a single flow has a session, and the peer wants it.
-    fn is_taken(&mut self, place: usize) -> bool {
+    fn is_taken(&mut self, place: TunnelIdx) -> bool {
         let Self { tunnels, endpoint, counters, .. } = self;
-        let Some(tunnel) = tunnels.get_mut(place) else { return false };
+        let tunnel = &mut tunnels[place];
         let session = tunnel.session();
         let Some(own) = &mut tunnel.own else { return false };
         let connection = || endpoint.connection(session?);
@@ -133,13 +135,13 @@ impl Gateway {
     }
 
     /// Sends what comes of a flow by another tunnel from now on; what waits goes with it.
-    fn switch(&mut self, id: FlowId, to: usize) {
+    fn switch(&mut self, id: FlowId, to: TunnelIdx) {
         let Self { flows, tunnels, spare, .. } = self;
         let Some(data) = flows.get_mut(id).map(|flow| &mut flow.data) else { return };
         let from = core::mem::replace(&mut data.tunnel, to);
         // It is not yet among those that send by the other.
         data.sent_at = None;
-        let Ok([old, new]) = tunnels.get_disjoint_mut([from, to]) else { return };
+        let Some([old, new]) = tunnels.pair_mut(from, to) else { return };
         while let Some(waiting) = old.entry.withdraw(old.slot(id)) {
             new.entry.push(new.slot(id), waiting.parcel.len(), waiting, |_, dropped| {
                 if spare.len() < super::SPARE {
@@ -151,8 +153,9 @@ impl Gateway {
     }
 
     /// Opens a tunnel for a flow, if there may be one now.
-    fn open_own(&mut self, now: Instant, id: FlowId, index: usize) {
-        let (Some(peer), Some(site)) = (self.peers.get(index), self.tunnels.get(index)) else { return };
+    fn open_own(&mut self, now: Instant, id: FlowId, index: PeerIdx) {
+        let peer = &self.peers[index];
+        let site = &self.tunnels[peer.site];
         if !peer.gate.is_open(now, self.settings.bundles) {
             return;
         }
@@ -166,14 +169,12 @@ impl Gateway {
         self.dials += 1;
         let connect = peer.connect(addresses, FOR_FLOW, (&self.congestion, self.dials));
         let handle = connect.and_then(|connect| self.endpoint.connect(now, connect).ok());
-        let Some(peer) = self.peers.get_mut(index) else { return };
+        let peer = &mut self.peers[index];
         let Some(handle) = handle else { return peer.gate.shut(now) };
         peer.gate.pace.lend(now, PACE);
         let own = Own { flow: Some(id), opened_here: true, taken: false, look_at: now + IDLE };
         let place = self.settle_own(index, own);
-        if let Some(tunnel) = self.tunnels.get_mut(place) {
-            tunnel.dialling = Some(handle);
-        }
+        self.tunnels[place].dialling = Some(handle);
         self.sessions.insert(handle, place);
         if let Some(flow) = self.flows.get_mut(id) {
             flow.data.own = Some(place);
@@ -182,28 +183,23 @@ impl Gateway {
     }
 
     /// A place for a tunnel of a single flow.
-    fn settle_own(&mut self, peer: usize, own: Own) -> usize {
-        let vacant = self.peers.get_mut(peer).and_then(|peer| {
-            *peer.gate.count(own.opened_here) += 1;
-            peer.gate.vacant.pop()
-        });
-        let place = vacant.unwrap_or_else(|| {
+    fn settle_own(&mut self, peer: PeerIdx, own: Own) -> TunnelIdx {
+        let gate = &mut self.peers[peer].gate;
+        *gate.count(own.opened_here) += 1;
+        let place = gate.vacant.pop().unwrap_or_else(|| {
             let entry = entry::Limits { bytes: self.settings.entry.flow_bytes, ..self.settings.entry };
-            self.tunnels.push(Tunnel::new(peer, entry, None));
-            self.tunnels.len() - 1
+            self.tunnels.push(Tunnel::new(peer, entry, None))
         });
-        let watches = Self::watches(&self.settings);
-        if let Some(tunnel) = self.tunnels.get_mut(place) {
-            tunnel.own = Some(own);
-            tunnel.judge = watches.then(|| judge::Judge::new(self.settings.loss));
-        }
+        let tunnel = &mut self.tunnels[place];
+        tunnel.own = Some(own);
+        tunnel.judge = Self::watches(&self.settings).then(|| judge::Judge::new(self.settings.loss));
         place
     }
 
     /// A peer opened a tunnel for a single flow.
-    pub(super) fn on_own_accepted(&mut self, now: Instant, handle: Handle, index: usize) {
+    pub(super) fn on_own_accepted(&mut self, now: Instant, handle: Handle, index: PeerIdx) {
         let most = self.settings.bundles.saturating_mul(TAKEN);
-        if self.peers.get(index).is_none_or(|peer| peer.gate.taken >= most) {
+        if self.peers[index].gate.taken >= most {
             self.endpoint.close(now, handle, 8, "no more bundles for single flows");
             return;
         }
@@ -217,18 +213,17 @@ impl Gateway {
     }
 
     /// A tunnel of a single flow has its session.
-    pub(super) fn begin_own(&mut self, now: Instant, handle: Handle, place: usize) {
-        let Some(tunnel) = self.tunnels.get_mut(place) else { return };
-        let Some(peer) = self.peers.get(tunnel.peer) else { return };
-        tunnel.on_session(now, handle, &peer.config, &mut self.endpoint);
+    pub(super) fn begin_own(&mut self, now: Instant, handle: Handle, place: TunnelIdx) {
+        let tunnel = &mut self.tunnels[place];
+        tunnel.on_session(now, handle, &self.peers[tunnel.peer].config, &mut self.endpoint);
         if tunnel.own.is_some_and(|own| own.opened_here && own.flow.is_none()) {
             self.close_own(now, place, NEEDLESS);
         }
     }
 
     /// A packet of a flow came by a tunnel that a peer opened: that is whose it is, unless it is another's.
-    pub(super) fn adopt(&mut self, place: usize, id: FlowId) {
-        let Some(tunnel) = self.tunnels.get_mut(place) else { return };
+    pub(super) fn adopt(&mut self, place: TunnelIdx, id: FlowId) {
+        let tunnel = &mut self.tunnels[place];
         let Some(own) = &mut tunnel.own else { return };
         let taken = own.opened_here || own.flow.is_some_and(|other| self.flows.get(other).is_some());
         let peer = tunnel.peer;
@@ -240,25 +235,21 @@ impl Gateway {
     }
 
     /// The session of a single flow is over, or could not be made, and not because it is not needed any more.
-    pub(super) fn on_own_gone(&mut self, now: Instant, place: usize) {
-        let Some(tunnel) = self.tunnels.get(place) else { return };
-        if tunnel.own.is_some_and(|own| own.opened_here)
-            && let Some(peer) = self.peers.get_mut(tunnel.peer)
-        {
-            peer.gate.shut(now);
+    pub(super) fn on_own_gone(&mut self, now: Instant, place: TunnelIdx) {
+        let tunnel = &self.tunnels[place];
+        if tunnel.own.is_some_and(|own| own.opened_here) {
+            self.peers[tunnel.peer].gate.shut(now);
             self.counters.lost_bundles += 1;
         }
         self.end_own(place);
     }
 
     /// The flow of a tunnel is no more, or is idle.
-    pub(super) fn leave_own(&mut self, now: Instant, place: usize) {
-        let Some(tunnel) = self.tunnels.get_mut(place) else { return };
+    pub(super) fn leave_own(&mut self, now: Instant, place: TunnelIdx) {
+        let tunnel = &mut self.tunnels[place];
         match &mut tunnel.own {
             Some(own) if own.opened_here && tunnel.dialling.is_none() => {
-                if let Some(peer) = self.peers.get_mut(tunnel.peer) {
-                    peer.gate.pause = Duration::ZERO;
-                }
+                self.peers[tunnel.peer].gate.pause = Duration::ZERO;
                 self.close_own(now, place, NEEDLESS);
             }
             // An attempt that nobody waits for is closed once it is a session: given up now, it would be half of one over there for long.
@@ -267,8 +258,8 @@ impl Gateway {
         }
     }
 
-    fn close_own(&mut self, now: Instant, place: usize, why: &str) {
-        let Some(tunnel) = self.tunnels.get_mut(place) else { return };
+    fn close_own(&mut self, now: Instant, place: TunnelIdx, why: &str) {
+        let tunnel = &mut self.tunnels[place];
         for handle in core::mem::take(&mut tunnel.sessions).into_iter().chain(tunnel.dialling.take()) {
             self.sessions.remove(&handle);
             self.endpoint.close(now, handle, 0, why);
@@ -277,33 +268,31 @@ impl Gateway {
     }
 
     /// A tunnel of a single flow is no more. The flow goes on by the site's.
-    fn end_own(&mut self, place: usize) {
-        let Some(tunnel) = self.tunnels.get(place) else { return };
+    fn end_own(&mut self, place: TunnelIdx) {
+        let tunnel = &self.tunnels[place];
         let (Some(own), index) = (tunnel.own, tunnel.peer) else { return };
+        let site = self.peers[index].site;
         let flow = own.flow.and_then(|id| Some((id, self.flows.get_mut(id)?)));
         if let Some((id, flow)) = flow.filter(|(_, flow)| flow.data.own == Some(place)) {
             flow.data.own = None;
             if flow.data.tunnel == place {
-                self.switch(id, index);
+                self.switch(id, site);
             }
         }
-        if let Some(tunnel) = self.tunnels.get_mut(place) {
-            tunnel.vacate();
-        }
-        if let Some(peer) = self.peers.get_mut(index) {
-            *peer.gate.count(own.opened_here) -= 1;
-            peer.gate.vacant.push(place);
-        }
-        if self.tunnels.get(index).is_some_and(|site| site.session().is_none()) && !self.settings.fail_closed
-        {
-            self.release(index);
+        self.tunnels[place].vacate();
+        let gate = &mut self.peers[index].gate;
+        *gate.count(own.opened_here) -= 1;
+        gate.vacant.push(place);
+        if self.tunnels[site].session().is_none() && !self.settings.fail_closed {
+            self.release(site);
         }
     }
 
     /// The session for all flows is no more, or another: with it all is over that stood beside it.
-    pub(super) fn close_all_own(&mut self, now: Instant, index: usize) {
-        for place in self.peers.len()..self.tunnels.len() {
-            if self.tunnels.get(place).is_some_and(|tunnel| tunnel.peer == index) {
+    pub(super) fn close_all_own(&mut self, now: Instant, index: PeerIdx) {
+        for place in self.tunnels.numbers() {
+            let tunnel = &self.tunnels[place];
+            if tunnel.is_dedicated() && tunnel.peer == index {
                 self.close_own(now, place, "the session beside it is over");
             }
         }
@@ -311,8 +300,8 @@ impl Gateway {
 
     /// Closes tunnels of flows that are idle.
     pub(super) fn tend_own(&mut self, now: Instant) {
-        for place in self.peers.len()..self.tunnels.len() {
-            let Some(tunnel) = self.tunnels.get_mut(place) else { return };
+        for place in self.tunnels.numbers() {
+            let tunnel = &mut self.tunnels[place];
             if tunnel.deadline().is_none_or(|at| at > now) {
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use super::config;
 use super::own::Gate;
+use super::places::{PeerIdx, Places, TunnelIdx};
 use crate::encap::Label;
 use crate::serves::Directory;
 use alloc::string::String;
@@ -37,6 +38,8 @@ pub(super) struct Announcing {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub config: config::Peer,
+    /// The tunnel to it that is for all flows.
+    pub site: TunnelIdx,
     retry_at: Option<Instant>,
     pause: Duration,
     pub announcing: Option<Announcing>,
@@ -53,10 +56,11 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub fn new(config: config::Peer, first: Label) -> Self {
+    pub fn new(config: config::Peer, first: Label, site: TunnelIdx) -> Self {
         Self {
             retry_at: (!config.addresses.is_empty()).then_some(Instant::ZERO),
             config,
+            site,
             pause: SHORTEST_PAUSE,
             announcing: None,
             trouble: None,
@@ -141,17 +145,21 @@ impl Peer {
 /// Behind which peer a host is: the one that has announced it, or else, among those that have announced nothing (since when they are
 /// down nobody knows what they serve), the one that may speak for it.
 pub(super) fn behind(
-    directory: &Directory<usize>,
-    peers: &[Peer],
+    directory: &Directory<PeerIdx>,
+    peers: &Places<PeerIdx, Peer>,
     (host, port): (IpAddr, u16),
-) -> Option<usize> {
-    let silent = |index: usize| directory.served_by(index).next().is_none();
+) -> Option<PeerIdx> {
+    let silent = |index: PeerIdx| directory.served_by(index).next().is_none();
     directory.find(host, port).or_else(|| speaker(peers, host, silent))
 }
 
 /// Which of some peers may speak for a host: the one with the longest prefix, and of several the first.
-pub(super) fn speaker(peers: &[Peer], host: IpAddr, some: impl Fn(usize) -> bool) -> Option<usize> {
-    let may = peers.iter().enumerate().filter(|(index, _)| some(*index)).flat_map(|(index, peer)| {
+pub(super) fn speaker(
+    peers: &Places<PeerIdx, Peer>,
+    host: IpAddr,
+    some: impl Fn(PeerIdx) -> bool,
+) -> Option<PeerIdx> {
+    let may = peers.iter().filter(|(index, _)| some(*index)).flat_map(|(index, peer)| {
         let covers = peer.config.allowed.iter().filter(|prefix| prefix.contains(host));
         covers.map(move |prefix| (prefix.length(), Reverse(index)))
     });

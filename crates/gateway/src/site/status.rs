@@ -1,6 +1,7 @@
 //! What a gateway is doing, for people and their programs.
 
 use super::Gateway;
+use super::places::PeerIdx;
 use super::tally::{FlowStatus, Tally};
 use super::tunnel::Tunnel;
 use crate::cache;
@@ -156,9 +157,11 @@ impl Gateway {
     /// What it is doing.
     #[must_use]
     pub fn status(&self) -> Status {
-        let peer = |((index, peer), site): ((usize, &super::peers::Peer), &Tunnel)| {
+        let peer = |(index, peer): (PeerIdx, &super::peers::Peer)| {
+            let site = &self.tunnels[peer.site];
             let connection = site.session().and_then(|session| self.endpoint.connection(session));
-            let tunnels = || self.tunnels.iter().filter(move |tunnel| tunnel.peer == index);
+            let tunnels =
+                || self.tunnels.iter().map(|(_, tunnel)| tunnel).filter(move |tunnel| tunnel.peer == index);
             PeerStatus {
                 name: peer.config.name.clone(),
                 up: connection.is_some(),
@@ -186,7 +189,7 @@ impl Gateway {
             rules: self.rules.rules.iter().zip(tallies).map(rule).collect(),
             others,
             largest: self.largest_flows(),
-            peers: self.peers.iter().enumerate().zip(&self.tunnels).map(peer).collect(),
+            peers: self.peers.iter().map(peer).collect(),
             flows: self.flows.len(),
             table: self.flows.counters(),
             counters: self.counters,

@@ -3,6 +3,7 @@
 
 use super::Gateway;
 use super::peers::{behind, speaker};
+use super::places::Place as _;
 use crate::key::FlowKey;
 use crate::lists::Lists;
 use crate::rules::{Action, Origin, Rules, classify};
@@ -211,7 +212,7 @@ impl Gateway {
                 // Whoever opened it has any port, and not one that is served.
                 Origin::There => speaker(peers, key.source, |_| true)?,
             };
-            Some((verdict.rule, peer))
+            Some((verdict.rule, peer.index()))
         };
         watch.on_segment(segment, want, tallies);
     }
@@ -223,7 +224,7 @@ impl Gateway {
             FlowStatus {
                 key: flow.key,
                 rule: data.rule,
-                peer: data.peer,
+                peer: data.peer.index(),
                 sent: data.sent,
                 received: data.received,
             }

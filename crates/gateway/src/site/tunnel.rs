@@ -8,6 +8,7 @@ use super::holes::Holes;
 use super::judge::Judge;
 use super::own::Own;
 use super::parcel::Parcel;
+use super::places::PeerIdx;
 use crate::encap::Message;
 use crate::entry::{EntryQueue, Limits};
 use crate::epoch::Epochs;
@@ -73,8 +74,8 @@ impl Default for Way {
 /// A bundle of paths, under one controller.
 #[derive(Debug)]
 pub(super) struct Tunnel {
-    /// Who is at its other end, by the place among the peers.
-    pub peer: usize,
+    /// Who is at its other end.
+    pub peer: PeerIdx,
     /// If it is for one flow alone: which, and who opened it.
     pub own: Option<Own>,
     /// Live sessions, the newest last.
@@ -103,7 +104,7 @@ pub(super) struct Tunnel {
 }
 
 impl Tunnel {
-    pub fn new(peer: usize, limits: Limits, judge: Option<Judge>) -> Self {
+    pub fn new(peer: PeerIdx, limits: Limits, judge: Option<Judge>) -> Self {
         Self {
             peer,
             own: None,
@@ -122,6 +123,11 @@ impl Tunnel {
         }
     }
 
+    /// Whether it is for one flow alone.
+    pub const fn is_dedicated(&self) -> bool {
+        self.own.is_some()
+    }
+
     /// The session that packets go by.
     pub fn session(&self) -> Option<Handle> {
         self.sessions.last().copied()
@@ -129,7 +135,7 @@ impl Tunnel {
 
     /// The number by which a flow's packets wait. One that is alone needs no table of others.
     pub fn slot(&self, flow: FlowId) -> u32 {
-        if self.own.is_some() { 0 } else { flow.slot() }
+        if self.is_dedicated() { 0 } else { flow.slot() }
     }
 
     /// What the next datagram for its paths asks of them, and its bytes, if `header` stands before a packet; `None`: nothing waits.
