@@ -4,7 +4,7 @@
 use byway::gateway::check::Report;
 use byway::gateway::config::GatewayConfig;
 use byway_gateway::loss::Rule;
-use byway_gateway::site::Bundle;
+use byway_gateway::machine::Bundle;
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 

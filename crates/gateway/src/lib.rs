@@ -21,7 +21,7 @@
 //! | put in order at the exit, and for how long that may take | [`reorder`] |
 //! | what is lost, by three rules; one penalty per path and epoch | [`loss`], [`epoch`] |
 //! | kept at the entry to mend losses there, if asked for | [`cache`] |
-//! | all of it together: entry and exit at once, sessions with many peers | [`site`] |
+//! | all of it together: entry and exit at once, sessions with many peers | [`machine`] |
 //!
 //! Delay as a sign of congestion is not here: paths and controllers have it (`byway_control::detector`).
 #![no_std]
@@ -40,6 +40,7 @@ pub mod ip;
 pub mod key;
 mod lists;
 pub mod loss;
+pub mod machine;
 pub mod pass;
 pub mod pick;
 pub mod ports;
@@ -47,7 +48,6 @@ pub mod reorder;
 pub mod rules;
 pub mod segment;
 pub mod serves;
-pub mod site;
 pub mod tcp;
 pub mod window;
 

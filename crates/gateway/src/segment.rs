@@ -66,6 +66,14 @@ impl Segment {
         self.tcp.sequence.wrapping_add(self.sequence_len())
     }
 
+    /// Whether it only acknowledges: it carries no data and changes nothing of the flow's life.
+    #[must_use]
+    pub const fn only_acknowledges(&self) -> bool {
+        let flags = self.tcp.flags;
+        let life = Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0;
+        self.payload_len() == 0 && flags.any(Flags::ACK) && flags.0 & life == 0
+    }
+
     /// Writes `value` over the two bytes at `at` (from the start of the IP packet, within the TCP header) and keeps the checksum
     /// right (RFC 1624). Whether there was such a place.
     pub fn set_word(&self, packet: &mut [u8], at: usize, value: u16) -> bool {
@@ -138,6 +146,15 @@ mod tests {
         packet[33] |= 1;
         assert_eq!(read(&packet).sequence_len(), 6);
         assert_eq!(read(&tcp_v4(b"")).sequence_len(), 0);
+    }
+
+    #[test]
+    fn what_only_acknowledges_has_neither_data_nor_a_say_in_the_flow_s_life() {
+        let only = |packet: &[u8]| Segment::read(packet, State::Checked).unwrap().only_acknowledges();
+        assert!(only(&tcp_v4(b"")) && !only(&tcp_v4(b"12345")));
+        let mut fin = tcp_v4(b"");
+        fin[33] |= 1;
+        assert!(!only(&fin));
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use byway_gateway::loss::Rule as Losses;
 use byway_gateway::pick::Relays;
 use byway_gateway::reorder::Timer;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
-use byway_gateway::site::Bundle;
+use byway_gateway::machine::Bundle;
 use byway_gateway::window::Rule as Windows;
 use byway_transfer::state::StateDir;
 use serde::Serialize;

@@ -16,7 +16,7 @@ use byway_gateway::pick::{Policy, Relays};
 use byway_gateway::reorder::Timer;
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
-use byway_gateway::site::{self, Bundle, Settings};
+use byway_gateway::machine::{self, Bundle, Settings};
 use byway_gateway::{Prefix, cache, entry, flow, reorder, window};
 use byway_transfer::identity::{Identity, PublicKey};
 use byway_transfer::state::StateDir;
@@ -197,16 +197,16 @@ impl GatewayConfig {
     ///
     /// # Errors
     /// A peer has this gateway's own key.
-    pub fn site(&self, identity: &Identity, seed: [u8; 32], serial: u32) -> Result<site::Config> {
+    pub fn site(&self, identity: &Identity, seed: [u8; 32], serial: u32) -> Result<machine::Config> {
         self.own_key(identity)?;
-        let peer = |peer: &Peer| site::Peer {
+        let peer = |peer: &Peer| machine::Peer {
             name: peer.name.clone(),
             key: handshake::PublicKey(peer.key.0),
             addresses: peer.addresses.clone(),
             allowed: peer.allowed.clone(),
             relays: peer.relays.iter().map(|word| (word.clone(), None)).collect(),
         };
-        Ok(site::Config {
+        Ok(machine::Config {
             identity: handshake::Identity::from_secret(*identity.secret().expose()),
             suites: Suites::SECURE,
             seed,

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use byway_gateway::State;
 use byway_gateway::rules::Rules;
-use byway_gateway::site::{Gateway, Parcel, Status};
+use byway_gateway::machine::{Gateway, Parcel, Status};
 use byway_net::{Clock, Control, DeviceSource, Flow, Owner, Socket, Tun};
 use byway_wire::Instant;
 use std::sync::atomic::{AtomicBool, Ordering};

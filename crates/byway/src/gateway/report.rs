@@ -6,7 +6,7 @@ use byway_engine::route::Via;
 use byway_gateway::FlowKey;
 use byway_gateway::loss::Rule;
 use byway_gateway::rules::Action;
-use byway_gateway::site::{BundleStatus, FlowStatus, PathStatus, PeerStatus, RuleStatus, Status};
+use byway_gateway::machine::{BundleStatus, FlowStatus, PathStatus, PeerStatus, RuleStatus, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct GatewayReport {
     /// The largest flows that are carried, or would be.
     #[serde(default)]
     pub largest: Vec<FlowReport>,
-    /// What happened so far, by name; see `byway_gateway::site::Counters` and `byway_gateway::flow::Counters`.
+    /// What happened so far, by name; see `byway_gateway::machine::Counters` and `byway_gateway::flow::Counters`.
     pub counters: BTreeMap<String, u64>,
     /// Why packets were left alone, by reason.
     pub passed: BTreeMap<String, u64>,

@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
-use byway_gateway::site::Gateway;
+use byway_gateway::machine::Gateway;
 use byway_net::{Socket, Tun, unix_seconds};
 use byway_transfer::state::StateDir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

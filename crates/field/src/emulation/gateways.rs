@@ -8,7 +8,7 @@ use super::status::{Path as PathStatus, Status, ask};
 use crate::error::{About as _, Error, Result};
 use byway_gateway::pick::Policy;
 use byway_gateway::reorder::Timer;
-use byway_gateway::site::{Bundle, Settings};
+use byway_gateway::machine::{Bundle, Settings};
 use byway_gateway::window;
 use byway_lab::Setup;
 use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};

@@ -3,7 +3,7 @@
 use crate::common::{Plan, Sites};
 #[allow(dead_code, reason = "each test program uses its part")]
 use byway_engine::handshake::Identity;
-use byway_gateway::site::{Gateway, Parcel, Taken};
+use byway_gateway::machine::{Gateway, Parcel, Taken};
 use byway_gateway::{Pass, State};
 use byway_sim::{PipeConfig, Verdict};
 use byway_wire::{Duration, Input, Instant, LinkChange, Local};

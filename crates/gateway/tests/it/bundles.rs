@@ -7,8 +7,8 @@ use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Connect, Endpoint, EndpointConfig, EndpointEvent, handshake};
 use byway_gateway::cache;
 use byway_gateway::loss::Rule;
+use byway_gateway::machine::{Bundle, Gateway, Parcel, Settings, Status};
 use byway_gateway::serves::{Served, announce};
-use byway_gateway::site::{Bundle, Gateway, Parcel, Settings, Status};
 use byway_gateway::{Message, Prefix, State};
 use byway_sim::{Handle, PipeConfig, Verdict, World};
 use byway_wire::packet::Handshake;
@@ -98,8 +98,9 @@ fn two_flows_have_two_sessions_and_each_its_windows() {
     let [a, b] = status(&sites);
     assert_eq!((bundles(&a), bundles(&b)), (vec![80, 81], vec![80, 81]));
     // Bob's host sends.
-    let sent =
-        |paths: &[byway_gateway::site::PathStatus]| paths.iter().map(|path| path.totals.bytes).sum::<u64>();
+    let sent = |paths: &[byway_gateway::machine::PathStatus]| {
+        paths.iter().map(|path| path.totals.bytes).sum::<u64>()
+    };
     for bundle in &b.peers[0].bundles {
         assert_eq!(bundle.paths.len(), 2, "{bundle:?}");
         let window: u64 = bundle.paths.iter().map(|path| path.window).sum();

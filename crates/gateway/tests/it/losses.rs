@@ -4,7 +4,7 @@ use crate::common::{Plan, Sites};
 #[allow(dead_code, reason = "each test program uses its part")]
 use byway_gateway::cache;
 use byway_gateway::loss::Rule;
-use byway_gateway::site::{Counters, Settings};
+use byway_gateway::machine::{Counters, Settings};
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
 

@@ -4,7 +4,7 @@
 //! measured here is what the gateways carry; goodput is the business of tests with the kernel's TCP.
 
 use crate::common::{Plan, Sites, carried_all};
-use byway_gateway::site::Settings;
+use byway_gateway::machine::Settings;
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
 
@@ -179,7 +179,7 @@ fn an_exit_that_restarts_loses_no_flow() {
     sites.run(5_000);
     sites.world.act(sites.alice, |site, _| {
         // A new process: it knows its sockets, and nothing of flows.
-        let mut fresh = byway_gateway::site::Gateway::new(config).unwrap();
+        let mut fresh = byway_gateway::machine::Gateway::new(config).unwrap();
         let change = byway_wire::LinkChange {
             local: byway_wire::Local(1),
             address: "10.1.0.1:4000".parse().unwrap(),
@@ -208,7 +208,7 @@ fn what_a_peer_may_not_speak_for_is_told_and_not_carried_to() {
     // Wider than Alice's gateway allows.
     config.serves[0].hosts = byway_gateway::Prefix::of(sites.plan.host(1), 16);
     sites.world.act(sites.bob, |site, now| {
-        site.gateway = byway_gateway::site::Gateway::new(config).unwrap();
+        site.gateway = byway_gateway::machine::Gateway::new(config).unwrap();
         let address = "10.2.0.1:4000".parse().unwrap();
         let change = byway_wire::LinkChange { local: byway_wire::Local(1), address, up: true };
         byway_wire::Machine::handle(&mut site.gateway, now, byway_wire::Input::Link(change));

@@ -6,7 +6,7 @@ use crate::setup::{Gateways, Way};
 use byway_control::Sender;
 use byway_gateway::pick::{Policy, Relays};
 use byway_gateway::reorder::Timer;
-use byway_gateway::site::{Bundle, Settings};
+use byway_gateway::machine::{Bundle, Settings};
 use byway_gateway::{cache, window};
 
 pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, Wrong> {

@@ -2,7 +2,7 @@
 
 use super::Way;
 use byway_control::Choice;
-use byway_gateway::site::Settings;
+use byway_gateway::machine::Settings;
 
 /// A gateway at each of two nodes, and sessions between them.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
-use byway_gateway::site::{Bundle, Config, Gateway, HEADROOM, Parcel, PathStatus, Peer};
+use byway_gateway::machine::{Bundle, Config, Gateway, HEADROOM, Parcel, PathStatus, Peer};
 use byway_gateway::{Prefix, State};
 use byway_sim::tcp::Packets;
 use byway_sim::topology::Direction;

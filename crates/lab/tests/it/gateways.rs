@@ -2,7 +2,7 @@
 
 use byway_gateway::loss::Rule as Loss;
 use byway_gateway::reorder::Timer;
-use byway_gateway::site::Bundle;
+use byway_gateway::machine::Bundle;
 use byway_gateway::window::Rule;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::record::Record;
@@ -101,7 +101,7 @@ fn what_a_plan_says_of_gateways_is_read() {
     assert_eq!(transfer.paths, [Way::Direct, Way::Through("X".into())], "those of its gateways");
     // Nothing said: byway's own.
     let usual = &read(&gateways("")).variants[0].gateways[0].settings.clone();
-    assert_eq!(*usual, byway_gateway::site::Settings::default());
+    assert_eq!(*usual, byway_gateway::machine::Settings::default());
     assert_eq!(usual.timer, Timer::Peak { cap: Duration::from_millis(200) });
 }
 

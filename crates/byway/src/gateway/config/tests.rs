@@ -186,7 +186,7 @@ fn a_file_becomes_a_gateway() {
         ("hir:packets=20", 7, 1)
     );
     assert_eq!(site.connection.dscp, byway_wire::Dscp::BestEffort);
-    assert!(byway_gateway::site::Gateway::new(site).is_ok());
+    assert!(byway_gateway::machine::Gateway::new(site).is_ok());
     for (told, expected) in [
         ("", byway_wire::Dscp::LowerEffort),
         ("dscp = \"none\"\n", byway_wire::Dscp::BestEffort),

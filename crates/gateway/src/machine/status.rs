@@ -1,9 +1,6 @@
 //! What a gateway is doing, for people and their programs.
 
-use super::Gateway;
-use super::places::PeerIdx;
 use super::tally::{FlowStatus, Tally};
-use super::tunnel::Tunnel;
 use crate::cache;
 use crate::entry;
 use crate::flow;
@@ -11,7 +8,7 @@ use crate::key::FlowKey;
 use crate::loss::{Found, Rule as Losses};
 use crate::pass::Passed;
 use crate::reorder::WaitStats;
-use crate::rules::{Action, Rule};
+use crate::rules::Action;
 use crate::serves::Served;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -64,6 +61,35 @@ pub struct Counters {
     pub spurious: u64,
     /// Losses of which the controller was told from here: one per path and epoch.
     pub penalties: u64,
+}
+
+/// Each part of a gateway counts what it does.
+impl core::iter::Sum for Counters {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |sum, part| Self {
+            flows: sum.flows + part.flows,
+            flows_left: sum.flows_left + part.flows_left,
+            passed: sum.passed + part.passed,
+            mid_life: sum.mid_life + part.mid_life,
+            full: sum.full + part.full,
+            failed_open: sum.failed_open + part.failed_open,
+            held: sum.held + part.held,
+            too_large: sum.too_large + part.too_large,
+            clamped: sum.clamped + part.clamped,
+            rewritten: sum.rewritten + part.rewritten,
+            delivered: sum.delivered + part.delivered,
+            delivered_bytes: sum.delivered_bytes + part.delivered_bytes,
+            forbidden: sum.forbidden + part.forbidden,
+            malformed: sum.malformed + part.malformed,
+            overrun: sum.overrun + part.overrun,
+            lost_sessions: sum.lost_sessions + part.lost_sessions,
+            bundles: sum.bundles + part.bundles,
+            lost_bundles: sum.lost_bundles + part.lost_bundles,
+            lost: sum.lost + part.lost,
+            spurious: sum.spurious + part.spurious,
+            penalties: sum.penalties + part.penalties,
+        })
+    }
 }
 
 /// A path to a peer.
@@ -151,71 +177,4 @@ pub struct Status {
     pub found: Found,
     /// What the cache did, and the bytes that it holds, if there is one.
     pub cache: Option<(cache::Counters, usize)>,
-}
-
-impl Gateway {
-    /// What it is doing.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        let peer = |(index, peer): (PeerIdx, &super::peers::Peer)| {
-            let site = &self.tunnels[peer.site];
-            let connection = site.session().and_then(|session| self.endpoint.connection(session));
-            let tunnels =
-                || self.tunnels.iter().map(|(_, tunnel)| tunnel).filter(move |tunnel| tunnel.peer == index);
-            PeerStatus {
-                name: peer.config.name.clone(),
-                up: connection.is_some(),
-                trouble: peer.trouble.clone(),
-                paths: self.paths(site),
-                bundles: tunnels().filter_map(|tunnel| self.own_bundle(tunnel)).collect(),
-                flows: self.flows.iter().filter(|flow| flow.data.peer == index).count(),
-                flow_limit: site.way.flow_limit,
-                waiting: tunnels().map(|tunnel| tunnel.entry.bytes()).sum(),
-                entry: tunnels().map(|tunnel| tunnel.entry.counters()).sum(),
-                reorder_wait: site.way.reorder_wait,
-                carried: peer.carried,
-                carried_bytes: peer.carried_bytes,
-                serves: self.directory.served_by(index).cloned().collect(),
-                refused: peer.refused,
-            }
-        };
-        let (tallies, others) = self.tallies.all();
-        let rule = |(rule, tally): (&Rule, Tally)| RuleStatus {
-            name: rule.name.clone(),
-            action: rule.action,
-            tally,
-        };
-        Status {
-            rules: self.rules.rules.iter().zip(tallies).map(rule).collect(),
-            others,
-            largest: self.largest_flows(),
-            peers: self.peers.iter().map(peer).collect(),
-            flows: self.flows.len(),
-            table: self.flows.counters(),
-            counters: self.counters,
-            passed: self.passed,
-            waits: *self.exit.stats(),
-            reordering: self.exit.bytes(),
-            loss: self.settings.loss,
-            found: self.found.clone(),
-            cache: self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes())),
-        }
-    }
-
-    fn paths(&self, tunnel: &Tunnel) -> Vec<PathStatus> {
-        let connection = tunnel.session().and_then(|session| self.endpoint.connection(session));
-        connection.map(|connection| connection.status().paths).unwrap_or_default()
-    }
-
-    /// The bundle of a single flow that is known.
-    fn own_bundle(&self, tunnel: &Tunnel) -> Option<BundleStatus> {
-        let key = self.flows.get(tunnel.own?.flow?)?.key;
-        Some(BundleStatus { key, paths: self.paths(tunnel) })
-    }
-
-    /// What happened so far.
-    #[must_use]
-    pub const fn counters(&self) -> Counters {
-        self.counters
-    }
 }

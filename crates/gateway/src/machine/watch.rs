@@ -1,92 +1,13 @@
-//! Which flows there are, by the rule that decided, and how much each of them is: counted where they are carried, and watched where
-//! the gateway only observes.
+//! Flows that would be carried, where the gateway only observes.
 
-use super::Gateway;
-use super::peers::{behind, speaker};
-use super::places::Place as _;
+use super::tally::{FlowStatus, Tallies};
 use crate::key::FlowKey;
 use crate::lists::Lists;
-use crate::rules::{Action, Origin, Rules, classify};
+use crate::rules::Origin;
 use crate::segment::Segment;
 use crate::tcp::{Flags, before};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-
-/// Flows that are named one by one: the largest.
-const NAMED: usize = 20;
-
-/// What one rule has decided.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Flows that it was the first to match; of those that pass, only what the kernel shows to the gateway.
-    pub flows: u64,
-    /// Of background flows the bytes of their packets in both directions; where the gateway only observes, the bytes that hosts gave
-    /// their TCP, since it sees the packets of one direction, and of the other what they acknowledge.
-    pub bytes: u64,
-}
-
-/// A flow, with what was counted of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowStatus {
-    /// The direction in which it was opened.
-    pub key: FlowKey,
-    /// The rule that decided, by its place; `None`: the gateway of its other end did.
-    pub rule: Option<usize>,
-    /// The gateway of its other end, by its place.
-    pub peer: usize,
-    /// Bytes from the host here, and to it.
-    pub sent: u64,
-    /// See above.
-    pub received: u64,
-}
-
-/// The count of all rules.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tallies {
-    rules: Vec<Tally>,
-    /// Flows that a peer carries, and no rule here calls background.
-    others: Tally,
-}
-
-impl Tallies {
-    pub fn new(rules: &Rules) -> Self {
-        Self { rules: alloc::vec![Tally::default(); rules.rules.len()], others: Tally::default() }
-    }
-
-    /// What the rules decided, in their order, and then others.
-    pub fn all(&self) -> (Vec<Tally>, Tally) {
-        (self.rules.clone(), self.others)
-    }
-
-    fn of(&mut self, rule: Option<usize>) -> &mut Tally {
-        rule.and_then(|rule| self.rules.get_mut(rule)).unwrap_or(&mut self.others)
-    }
-
-    pub fn on_flow(&mut self, rule: Option<usize>) {
-        self.of(rule).flows += 1;
-    }
-
-    pub fn on_bytes(&mut self, rule: Option<usize>, bytes: usize) {
-        self.of(rule).bytes += bytes as u64;
-    }
-
-    /// Other rules from now on. Those that were there before keep what they counted; where each is now.
-    fn replace(&mut self, old: &Rules, new: &Rules) -> Vec<Option<usize>> {
-        let mut after = Self::new(new);
-        let mut moved = Vec::new();
-        for (rule, tally) in old.rules.iter().zip(&self.rules) {
-            let free = |(place, other): &(usize, &_)| *other == rule && !moved.contains(&Some(*place));
-            let place = new.rules.iter().enumerate().find(free).map(|(place, _)| place);
-            if let Some(kept) = place.and_then(|place| after.rules.get_mut(place)) {
-                *kept = *tally;
-            }
-            moved.push(place);
-        }
-        after.others = self.others;
-        *self = after;
-        moved
-    }
-}
 
 /// A flow that would be carried.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +33,7 @@ impl Watch {
     }
 
     /// Enters a segment of a host here; `want` says which rule and which peer a flow that opens would be carried by.
-    fn on_segment(
+    pub fn on_segment(
         &mut self,
         segment: &Segment,
         want: impl FnOnce(&FlowKey, Origin) -> Option<(Option<usize>, usize)>,
@@ -136,6 +57,16 @@ impl Watch {
         let Some(watched) = self.slots.get_mut(index as usize) else { return };
         let (sent, received) = watched.on_segment(segment);
         tallies.on_bytes(watched.flow.rule, sent + received);
+    }
+
+    /// All flows, with what was counted of them.
+    pub fn flows(&self) -> impl Iterator<Item = FlowStatus> + '_ {
+        self.slots.iter().map(|watched| watched.flow)
+    }
+
+    /// The rules have other places from now on: `moved` changes that of each flow's.
+    pub fn replace(&mut self, moved: impl Fn(&mut Option<usize>)) {
+        self.slots.iter_mut().for_each(|watched| moved(&mut watched.flow.rule));
     }
 
     fn insert(&mut self, flow: FlowStatus) -> u32 {
@@ -187,60 +118,12 @@ const fn advance(from: &mut u32, to: u32) -> usize {
     bytes as usize
 }
 
-impl Gateway {
-    /// Other rules from now on. Flows that are carried stay so.
-    pub fn set_rules(&mut self, rules: Rules) {
-        let moved = self.tallies.replace(&self.rules, &rules);
-        let place = |rule: &mut Option<usize>| {
-            *rule = rule.and_then(|rule| moved.get(rule).copied().flatten());
-        };
-        self.flows.iter_mut().for_each(|flow| place(&mut flow.data.rule));
-        self.watch.slots.iter_mut().for_each(|watched| place(&mut watched.flow.rule));
-        self.rules = rules;
-    }
-
-    /// Counts what a flow would be that is not carried, since the gateway only observes.
-    pub(super) fn watch(&mut self, segment: &Segment) {
-        let Self { watch, rules, tallies, directory, peers, .. } = self;
-        let want = |key: &FlowKey, origin| {
-            let verdict = classify(rules, key, origin, segment.ip.dscp);
-            if verdict.action == Action::Pass {
-                return None;
-            }
-            let peer = match origin {
-                Origin::Here => behind(directory, peers, (key.destination, key.destination_port))?,
-                // Whoever opened it has any port, and not one that is served.
-                Origin::There => speaker(peers, key.source, |_| true)?,
-            };
-            Some((verdict.rule, peer.index()))
-        };
-        watch.on_segment(segment, want, tallies);
-    }
-
-    /// The largest flows that are carried, or would be.
-    pub(super) fn largest_flows(&self) -> Vec<FlowStatus> {
-        let carried = self.flows.iter().map(|flow| {
-            let data = &flow.data;
-            FlowStatus {
-                key: flow.key,
-                rule: data.rule,
-                peer: data.peer.index(),
-                sent: data.sent,
-                received: data.received,
-            }
-        });
-        let mut all: Vec<FlowStatus> =
-            carried.chain(self.watch.slots.iter().map(|watched| watched.flow)).collect();
-        all.sort_by_key(|flow| core::cmp::Reverse(flow.sent.saturating_add(flow.received)));
-        all.truncate(NAMED);
-        all
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::tally::Tally;
     use super::*;
     use crate::checksum::State;
+    use crate::rules::Rules;
     use crate::testing::build;
     use etherparse::TcpHeader;
 
@@ -313,23 +196,5 @@ mod tests {
         let busy = watch.slots.iter().find(|watched| watched.flow.key.source_port == 7);
         assert_eq!(busy.unwrap().flow.sent, 3, "its SYN's number was 1, too");
         assert_eq!(tallies.all().0[0].flows, 1_001);
-    }
-
-    #[test]
-    fn rules_that_stay_keep_what_they_counted() {
-        let rule = |port| crate::rules::Rule {
-            to_ports: alloc::vec![crate::Ports::new(port, port).unwrap()],
-            ..crate::rules::Rule::default()
-        };
-        let rules = |ports: &[u16]| Rules { rules: ports.iter().map(|port| rule(*port)).collect() };
-        let old = rules(&[1, 2, 2, 3]);
-        let mut tallies = Tallies::new(&old);
-        for (place, flows) in [(0, 5), (1, 6), (2, 7), (3, 8)] {
-            (0..flows).for_each(|_| tallies.on_flow(Some(place)));
-        }
-        let moved = tallies.replace(&old, &rules(&[3, 4, 2, 2]));
-        assert_eq!(moved, [None, Some(2), Some(3), Some(0)]);
-        let counted: Vec<u64> = tallies.all().0.iter().map(|tally| tally.flows).collect();
-        assert_eq!(counted, [8, 0, 6, 7]);
     }
 }

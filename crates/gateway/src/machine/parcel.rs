@@ -31,6 +31,16 @@ impl Parcel {
         Self(buffer)
     }
 
+    /// The packet that a datagram to a peer carries; `None` if it carries none.
+    pub(super) fn of_datagram(datagram: &[u8]) -> Option<Self> {
+        match Message::read(datagram).ok()? {
+            Message::Ordered { packet, .. }
+            | Message::Batched { packet, .. }
+            | Message::Unordered { packet } => Some(Self::copy(Vec::new(), packet)),
+            Message::Serves { .. } | Message::Loss { .. } => None,
+        }
+    }
+
     /// The packet.
     #[must_use]
     pub fn packet(&self) -> &[u8] {
@@ -114,5 +124,9 @@ mod tests {
         assert_eq!(Message::read(&parcel().unordered()), Ok(Message::Unordered { packet }));
         let batched = parcel().in_place(Rule::Batched, label, 5);
         assert_eq!(Message::read(&batched), Ok(Message::Batched { label, sequence: 5, map: 0, packet }));
+        for datagram in [parcel().unordered(), batched, parcel().ordered(label, 5)] {
+            assert_eq!(Parcel::of_datagram(&datagram), Some(parcel()));
+        }
+        assert_eq!(Parcel::of_datagram(&[0x12, 1, 2]), None);
     }
 }

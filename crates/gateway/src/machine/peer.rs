@@ -1,7 +1,7 @@
 //! Other gateways: dialled, told whom we serve, lost and dialled again.
 
 use super::config;
-use super::own::Gate;
+use super::gate::Gate;
 use super::places::{PeerIdx, Places, TunnelIdx};
 use crate::encap::Label;
 use crate::serves::Directory;
@@ -106,6 +106,17 @@ impl Peer {
     ) -> Option<Connect> {
         let controller = controller(congestion, Sender::Session, seed).ok()?;
         Some(Connect { peer: self.config.key, addresses, application: said.to_vec(), controller })
+    }
+
+    /// A packet is to be carried to it.
+    pub const fn on_carried(&mut self, bytes: usize) {
+        self.carried += 1;
+        self.carried_bytes += bytes as u64;
+    }
+
+    /// Whether it may speak for a host.
+    pub fn speaks_for(&self, host: IpAddr) -> bool {
+        self.config.allowed.iter().any(|prefix| prefix.contains(host))
     }
 
     fn retry(&mut self, now: Instant) {

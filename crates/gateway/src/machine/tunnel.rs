@@ -6,10 +6,10 @@
 use super::config;
 use super::holes::Holes;
 use super::judge::Judge;
-use super::own::Own;
 use super::parcel::Parcel;
 use super::places::PeerIdx;
-use crate::encap::Message;
+use super::way::Way;
+use crate::encap::{Label, Message};
 use crate::entry::{EntryQueue, Limits};
 use crate::epoch::Epochs;
 use crate::flow::FlowId;
@@ -18,12 +18,12 @@ use crate::reorder::{Lateness, PathDelay, PathDelays};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_engine::{Endpoint, Handle};
-use byway_wire::{Duration, Instant, PathId};
+use byway_wire::{Duration, Instant, PathId, Writer};
 
 /// A path of which nothing came for this long delays nobody.
 const DELAY_COUNTS: Duration = Duration::from_secs(2);
-/// The largest packet that is carried before paths are known to take more.
-const LEAST_PACKET: usize = 1_000;
+/// Reports of losses that wait for a path at most.
+const MOST_REPORTS: usize = 1_024;
 /// Sessions with one peer.
 const MOST_SESSIONS: usize = 2;
 
@@ -38,37 +38,17 @@ pub(super) struct Waiting {
     pub range: (u32, u32),
 }
 
-/// What is known of the way there and back, all paths together.
+/// What a tunnel of a single flow is beside a tunnel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    /// Until when this holds.
-    pub until: Instant,
-    /// Bytes that each flow may have in flight.
-    pub flow_limit: u64,
-    /// The largest IP packet that a path carries.
-    pub largest: usize,
-    /// The IP packets that hosts had better send.
-    pub best: usize,
-    /// Round trip of the fastest path.
-    pub rtt: Duration,
-    /// Round trip of the slowest path.
-    pub longest: Duration,
-    /// How long a packet that comes may wait for those before it.
-    pub reorder_wait: Duration,
-}
-
-impl Default for Way {
-    fn default() -> Self {
-        Self {
-            until: Instant::ZERO,
-            flow_limit: u64::MAX,
-            largest: LEAST_PACKET,
-            best: LEAST_PACKET,
-            rtt: Duration::ZERO,
-            longest: Duration::ZERO,
-            reorder_wait: Duration::ZERO,
-        }
-    }
+pub(super) struct Dedicated {
+    /// The flow, once it is known.
+    pub flow: Option<FlowId>,
+    /// Whether it was opened here; then it is closed here.
+    pub opened_here: bool,
+    /// Whether the peer takes it: it may close the session at once.
+    pub taken: bool,
+    /// When to see whether it is still needed.
+    pub look_at: Instant,
 }
 
 /// A bundle of paths, under one controller.
@@ -77,7 +57,7 @@ pub(super) struct Tunnel {
     /// Who is at its other end.
     pub peer: PeerIdx,
     /// If it is for one flow alone: which, and who opened it.
-    pub own: Option<Own>,
+    pub dedicated: Option<Dedicated>,
     /// Live sessions, the newest last.
     pub sessions: Vec<Handle>,
     pub dialling: Option<Handle>,
@@ -107,7 +87,7 @@ impl Tunnel {
     pub fn new(peer: PeerIdx, limits: Limits, judge: Option<Judge>) -> Self {
         Self {
             peer,
-            own: None,
+            dedicated: None,
             sessions: Vec::new(),
             dialling: None,
             entry: EntryQueue::new(limits),
@@ -125,7 +105,12 @@ impl Tunnel {
 
     /// Whether it is for one flow alone.
     pub const fn is_dedicated(&self) -> bool {
-        self.own.is_some()
+        self.dedicated.is_some()
+    }
+
+    /// When to see whether it is still needed, if that is decided here.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.dedicated.filter(|dedicated| dedicated.opened_here).map(|dedicated| dedicated.look_at)
     }
 
     /// The session that packets go by.
@@ -183,6 +168,38 @@ impl Tunnel {
         }
         self.delays.retain(|(session, _), _| *session != handle);
         lost && self.sessions.is_empty()
+    }
+
+    /// A packet of a flow waits for its paths from now on. Buffers of those that must go for it are given to `spare`.
+    pub fn push(&mut self, waiting: Waiting, mut spare: impl FnMut(Vec<u8>)) {
+        let slot = self.slot(waiting.flow);
+        self.entry
+            .push(slot, waiting.parcel.len(), waiting, |_, dropped| spare(dropped.parcel.into_buffer()));
+    }
+
+    /// A packet of the peer's came with its map: what is missing by it is to be reported. Whether something is.
+    pub fn on_map(&mut self, label: Label, sequence: u32, map: u32) -> bool {
+        let returned = &mut self.returned;
+        let before = returned.len();
+        self.holes.on_arrived(label, sequence, map, |first, end| {
+            if returned.len() < MOST_REPORTS {
+                let mut datagram = alloc::vec![0; 12];
+                Message::Loss { label, first, end }.write(&mut Writer::new(&mut datagram));
+                returned.push_back(datagram);
+            }
+        });
+        returned.len() > before
+    }
+
+    /// All packets that wait leave it.
+    pub fn release(&mut self) -> Vec<Parcel> {
+        let returned = core::mem::take(&mut self.returned);
+        let mut released: Vec<Parcel> =
+            returned.iter().filter_map(|datagram| Parcel::of_datagram(datagram)).collect();
+        while let Some((_, waiting)) = self.entry.pop() {
+            released.push(waiting.parcel);
+        }
+        released
     }
 
     /// It is over, and its place is for another.

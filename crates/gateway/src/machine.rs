@@ -1,0 +1,404 @@
+//! A gateway: an entry for what leaves its site and an exit for what comes, at once, with as many peers as there are.
+//!
+//! It is a [`Machine`]: its datagrams are those of the sessions with other gateways. IP packets of the hosts of its own site go in by
+//! [`packet`](Gateway::packet), and what is for them comes out by [`next_packet`](Gateway::next_packet), also packets that are left to
+//! the plain route. Whoever drives it does both before asking for datagrams to send.
+//!
+//! Fail-open: a flow is taken in only while there is a session with the gateway of its other end; when there is none any more, its
+//! packets go by the plain route, unharmed.
+//!
+//! Each part owns its state. This file says in which order they see a packet.
+//!
+//! | part | what it owns |
+//! |---|---|
+//! | `links` | sessions, tunnels and peers; `survey` works out what is known of the way by a tunnel |
+//! | `flows` | the flows that are carried, the rules, and what is counted of each |
+//! | `ingress` | from hosts to sessions: what waits takes a path |
+//! | `egress` | from sessions to hosts: packets are put in order, windows rewritten |
+//! | `losses` | what is found lost here, and sent again from the cache |
+//! | `hosts` | what waits to be put out on the hosts' side, and buffers |
+
+mod carriage;
+mod config;
+mod egress;
+mod flows;
+mod gate;
+mod holes;
+mod hosts;
+mod ingress;
+mod judge;
+mod links;
+mod losses;
+mod parcel;
+mod peer;
+mod places;
+mod status;
+mod survey;
+mod tally;
+mod tunnel;
+mod watch;
+mod way;
+
+pub use config::{Bundle, Config, Peer, Settings};
+pub use ingress::Taken;
+pub use parcel::{HEADROOM, Parcel};
+pub use status::{BundleStatus, Counters, PathStatus, PeerStatus, RuleStatus, Status};
+pub use tally::{FlowStatus, Tally};
+
+use crate::cache::Fate;
+use crate::checksum::State;
+use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN};
+use crate::flow::{End, FlowId, Seen, Why};
+use crate::loss::Rule;
+use crate::pass::Passed;
+use crate::rules::Rules;
+use crate::segment::Segment;
+use crate::serves::announce;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use byway_control::{ChoiceError, Sender, controller};
+use byway_engine::connection::Event;
+use byway_engine::connection::datagrams::Received;
+use byway_engine::{Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_wire::{Input, Instant, Machine, Out, Transmit};
+use egress::{Came, Egress};
+use flows::{Entered, Flows};
+use hosts::Hosts;
+use ingress::Ingress;
+use links::{Links, watches};
+use losses::Losses;
+use places::TunnelIdx;
+
+/// A gateway.
+pub struct Gateway {
+    settings: Settings,
+    links: Links,
+    flows: Flows,
+    ingress: Ingress,
+    egress: Egress,
+    losses: Losses,
+    hosts: Hosts,
+    /// Why packets were left alone.
+    passed: Passed,
+}
+
+/// Why a gateway cannot be made of its configuration.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Impossible {
+    /// There is no such controller, or it has no such options.
+    #[error(transparent)]
+    Congestion(#[from] ChoiceError),
+    /// What it serves cannot be announced.
+    #[error("more hosts and ports are served than can be announced; use wider prefixes")]
+    Serves,
+}
+
+impl Gateway {
+    /// A gateway without sessions yet.
+    ///
+    /// # Errors
+    /// See [`Impossible`].
+    pub fn new(config: Config) -> Result<Self, Impossible> {
+        controller(&config.congestion, Sender::Session, 0)?;
+        let announcement = announce(config.serial, &config.serves).ok_or(Impossible::Serves)?;
+        let settings = config.settings;
+        let connection = byway_engine::Config {
+            idle_timeout: settings.dead_after,
+            datagrams: settings.outbox,
+            datagram_fates: watches(&settings),
+            owner_judges_losses: settings.loss != Rule::PathNumbers,
+            ..config.connection
+        };
+        let known = peer::Known {
+            keys: config.peers.iter().map(|peer| peer.key).collect(),
+            congestion: config.congestion.clone(),
+        };
+        let endpoint = Endpoint::new(EndpointConfig {
+            identity: config.identity,
+            suites: config.suites,
+            seed: config.seed,
+            connection,
+            admission: Some(alloc::boxed::Box::new(known)),
+            greeting: peer::FOR_SITE.to_vec(),
+        });
+        // A gateway that begins anew gives other labels than before it did.
+        let label = Label::new(config.serial.wrapping_mul(0x9e37_79b1) >> 8);
+        Ok(Self {
+            settings,
+            links: Links::new(endpoint, config.congestion, (announcement, label), config.peers, settings),
+            flows: Flows::new(config.rules, settings.flows),
+            ingress: Ingress::new(settings),
+            egress: Egress::new(&settings, config.serves),
+            losses: Losses::new(&settings),
+            hosts: Hosts::new(settings.outbox),
+            passed: Passed::default(),
+        })
+    }
+
+    /// What its bundles of paths are for.
+    #[must_use]
+    pub const fn bundle(&self) -> Bundle {
+        self.settings.bundle
+    }
+
+    /// The sessions, for relays at which this side [stands](Endpoint::stand_at).
+    pub const fn endpoint(&mut self) -> &mut Endpoint {
+        &mut self.links.endpoint
+    }
+
+    /// Other rules from now on. Flows that are carried stay so.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.flows.set_rules(rules);
+    }
+
+    /// The next packet for the hosts' side: that of a flow from elsewhere, or one that is left to the plain route.
+    pub fn next_packet(&mut self) -> Option<Parcel> {
+        self.hosts.next_packet()
+    }
+
+    /// A buffer for a packet, perhaps one that was used before.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.hosts.buffer()
+    }
+
+    /// Gives back the buffer of a packet.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        self.hosts.recycle(buffer);
+    }
+
+    /// Takes a packet of a host of this site. What is not carried is [put out again](Gateway::next_packet) as it came.
+    pub fn packet(&mut self, now: Instant, parcel: Parcel, checksum: State) -> Taken {
+        let segment = match Segment::read(parcel.packet(), checksum) {
+            Ok(segment) => segment,
+            Err(reason) => {
+                self.passed.count(reason);
+                self.hosts.put_out(parcel);
+                return Taken::Plain;
+            }
+        };
+        let entered = self.flows.on_sent(now, &segment, &mut self.links, &self.settings);
+        self.clear_gone(now);
+        match entered {
+            Entered::Seen(Seen::Carried { flow, from, .. }) => self.carry(now, (flow, from), parcel, segment),
+            Entered::Held => self.ingress.hold(parcel, &mut self.hosts),
+            Entered::Seen(Seen::PassThrough(why)) => {
+                if self.settings.observe {
+                    self.flows.observe(&segment, &self.links);
+                }
+                self.ingress.pass(parcel, why, &mut self.hosts)
+            }
+        }
+    }
+
+    fn carry(&mut self, now: Instant, (id, from): (FlowId, End), parcel: Parcel, segment: Segment) -> Taken {
+        let Self { links, flows, ingress, hosts, .. } = self;
+        let Some(place) = links.tunnel_for(now, (id, from), &segment, &mut flows.table, hosts) else {
+            debug_assert!(false, "a packet of a flow that left while it was looked at");
+            return ingress.pass(parcel, Why::MidLife, hosts);
+        };
+        links.look_at_way(now, place, &mut flows.table);
+        ingress.carry(now, (id, place), (parcel, segment), links, flows, hosts)
+    }
+
+    /// What sessions say: who came, who went.
+    fn attend(&mut self, now: Instant) {
+        while let Some(event) = self.links.endpoint.next_event() {
+            match event {
+                EndpointEvent::Connected(handle) | EndpointEvent::Accepted(handle) => {
+                    let Self { links, flows, hosts, .. } = self;
+                    if links.on_session(now, handle, &mut flows.table, hosts) {
+                        self.collect_from(now, handle);
+                    }
+                    self.links.note_due();
+                }
+                EndpointEvent::Failed(handle, error) => self.session_gone(now, handle, error.to_string()),
+                EndpointEvent::Closed(handle) => {
+                    let why = self.links.endpoint.connection_mut(handle).and_then(why_closed);
+                    self.session_gone(now, handle, why.unwrap_or_default());
+                    self.links.endpoint.forget(handle);
+                }
+                EndpointEvent::RelayTrouble(..)
+                | EndpointEvent::Reachable { .. }
+                | EndpointEvent::StandingTrouble(..) => {}
+            }
+        }
+    }
+
+    fn session_gone(&mut self, now: Instant, handle: Handle, why: String) {
+        let Self { links, flows, egress, hosts, .. } = self;
+        if let Some(peer) = links.on_gone(now, handle, why, &mut flows.table, hosts) {
+            egress.forget(now, peer, hosts);
+            links.on_lost(now, peer, &mut flows.table, hosts);
+        }
+    }
+
+    /// Takes what the sessions have received, and what their paths gave back.
+    fn collect(&mut self, now: Instant) {
+        while let Some(session) = self.links.endpoint.next_with_datagrams() {
+            self.collect_from(now, session);
+        }
+    }
+
+    fn collect_from(&mut self, now: Instant, session: Handle) {
+        let Some(place) = self.links.tunnel_of(session) else { return };
+        let next = |links: &mut Links| links.endpoint.connection_mut(session)?.next_datagram();
+        while let Some(received) = next(&mut self.links) {
+            self.on_datagram(now, place, session, received);
+        }
+        let Self { links, flows, losses, hosts, .. } = self;
+        if links.take_returned(place, session) {
+            losses.judge(now, place, session, links, &flows.table, hosts);
+        }
+    }
+
+    fn on_datagram(&mut self, now: Instant, place: TunnelIdx, session: Handle, received: Received) {
+        let Received { path, at, stamp, data } = received;
+        let delay = i64::from((at.as_micros() as u32).wrapping_sub(stamp) as i32) * 1_000;
+        let Self { links, flows, losses, hosts, .. } = self;
+        links.look_at_way(now, place, &mut flows.table);
+        let tunnel = &mut links.tunnels[place];
+        tunnel.on_delay(now, session, path, delay);
+        let came = Came { peer: tunnel.peer, tunnel: place, place: None };
+        let is_understood = match Message::read(&data) {
+            Ok(Message::Ordered { label, sequence, .. }) => {
+                let came = Came { place: Some((label, sequence)), ..came };
+                return self.on_packet(now, came, ORDERED_LEN, data);
+            }
+            Ok(Message::Batched { label, sequence, map, .. }) => {
+                if tunnel.on_map(label, sequence, map) {
+                    links.note_waiting(place);
+                }
+                let came = Came { place: Some((label, sequence)), ..came };
+                return self.on_packet(now, came, BATCHED_LEN, data);
+            }
+            Ok(Message::Unordered { .. }) => return self.on_packet(now, came, UNORDERED_LEN, data),
+            // Whom it serves a peer says in the session for all flows.
+            Ok(Message::Serves { part }) => !tunnel.is_dedicated() && links.on_serves(came.peer, part),
+            Ok(Message::Loss { label, first, end }) => {
+                losses.on_reported(now, place, (label, first, end), links, &flows.table, hosts);
+                true
+            }
+            Err(_) => false,
+        };
+        if !is_understood {
+            self.egress.on_malformed();
+        }
+        if let Some(connection) = self.links.endpoint.connection_mut(session) {
+            connection.recycle(data);
+        }
+    }
+
+    /// A packet for a host of this site, `header` bytes into a datagram.
+    fn on_packet(&mut self, now: Instant, came: Came, header: usize, data: Vec<u8>) {
+        let mut parcel = self.hosts.unpack(header, data);
+        // The session vouches for the bytes; that the host's checksum is right the other host will see for itself.
+        let Ok(segment) = Segment::read(parcel.packet(), State::Checked) else {
+            self.egress.on_malformed();
+            return self.hosts.recycle(parcel.into_buffer());
+        };
+        if !self.egress.may_deliver(&self.links.peers[came.peer], &segment) {
+            return self.hosts.recycle(parcel.into_buffer());
+        }
+        let seen = self.flows.on_received(now, &segment, came.peer, &mut self.links);
+        self.clear_gone(now);
+        let Self { links, flows, egress, losses, hosts, .. } = self;
+        let mut changing = false;
+        if let Seen::Carried { flow: id, from, .. } = seen {
+            match losses.on_ack(now, id, &segment, came.place.is_some()) {
+                Fate::Pass => {}
+                Fate::Suppress => return hosts.recycle(parcel.into_buffer()),
+                Fate::Mend(number) => {
+                    losses.send_again(now, (id, number), links, &flows.table, hosts);
+                    return hosts.recycle(parcel.into_buffer());
+                }
+            }
+            links.adopt(came.tunnel, id, &mut flows.table);
+            changing = egress.rewrite(now, came, (id, from), (&mut parcel, &segment), links, flows);
+        }
+        egress.deliver(now, came, parcel, changing, links, hosts);
+    }
+
+    /// Forgets what is kept of flows that left the table.
+    fn clear_gone(&mut self, now: Instant) {
+        let Self { links, flows, losses, hosts, .. } = self;
+        while let Some((id, data)) = flows.table.next_gone() {
+            links.on_flow_gone(now, id, &data, &mut flows.table, hosts);
+            losses.forget(id);
+        }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.egress.expire(now, &mut self.hosts);
+        self.flows.table.expire(now);
+        self.clear_gone(now);
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let Self { links, flows, ingress, egress, losses, hosts, .. } = self;
+        let hosts = Counters { overrun: hosts.overrun(), ..Counters::default() };
+        let parts =
+            [links.counters(), flows.counters(), ingress.counters(), egress.counters(), losses.counters()];
+        parts.into_iter().chain([hosts]).sum()
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let Self { settings, links, flows, egress, losses, passed, .. } = self;
+        let (rules, others) = flows.decided();
+        Status {
+            peers: links.status(&flows.table),
+            flows: flows.table.len(),
+            table: flows.table.counters(),
+            counters: self.counters(),
+            rules,
+            others,
+            largest: flows.largest(),
+            passed: *passed,
+            waits: *egress.stats(),
+            reordering: egress.bytes(),
+            loss: settings.loss,
+            found: losses.found().clone(),
+            cache: losses.cache(),
+        }
+    }
+}
+
+/// Why a session is over, in its own words.
+fn why_closed(connection: &mut Connection) -> Option<String> {
+    core::iter::from_fn(|| connection.next_event()).find_map(|event| match event {
+        Event::Closed { reason, .. } => Some(reason),
+        _ => None,
+    })
+}
+
+impl Machine for Gateway {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        self.links.endpoint.handle(now, input);
+        self.attend(now);
+        self.collect(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.links.endpoint.wake(now);
+        self.attend(now);
+        self.collect(now);
+        self.links.tend(now, &mut self.flows.table, &mut self.hosts);
+        self.expire(now);
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        self.collect(now);
+        let Self { links, flows, ingress, losses, hosts, .. } = self;
+        ingress.pump(now, links, &mut flows.table, losses, hosts);
+        links.endpoint.transmit(now, out)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let Self { links, flows, egress, .. } = self;
+        let own = [links.endpoint.deadline(), egress.deadline(), flows.table.deadline(), links.due()];
+        own.into_iter().flatten().min()
+    }
+}

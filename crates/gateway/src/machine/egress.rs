@@ -1,0 +1,170 @@
+//! From the sessions to the hosts: packets are put in order, and the windows in them say what the way back to their host can carry.
+
+use super::config::Settings;
+use super::flows::Flows;
+use super::hosts::Hosts;
+use super::links::Links;
+use super::parcel::Parcel;
+use super::peer::Peer;
+use super::places::{PeerIdx, TunnelIdx};
+use super::status::Counters;
+use crate::clamp::{clamp, mss_for};
+use crate::encap::Label;
+use crate::flow::{End, FlowId};
+use crate::reorder::{Arrived, Exit, Timer, WaitStats};
+use crate::segment::Segment;
+use crate::serves::Served;
+use crate::tcp::Flags;
+use alloc::vec::Vec;
+use byway_wire::{Duration, Instant};
+
+/// After a flow changed over to another tunnel what it sent by the one before is waited for so long.
+const CHANGING: Duration = Duration::from_secs(1);
+
+/// How a packet came, and which place it has in the order of its flow, if it has one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Came {
+    pub peer: PeerIdx,
+    pub tunnel: TunnelIdx,
+    pub place: Option<(Label, u32)>,
+}
+
+/// The way out.
+#[derive(Debug)]
+pub(super) struct Egress {
+    /// What waits to be put in order, by the peer that sent it and its label.
+    queues: Exit<(PeerIdx, Label), Parcel>,
+    serves: Vec<Served>,
+    timer: Timer,
+    /// Whether windows are rewritten.
+    windows: bool,
+    counters: Counters,
+}
+
+impl Egress {
+    /// Nothing came yet; the hosts of `serves` are here.
+    pub fn new(settings: &Settings, serves: Vec<Served>) -> Self {
+        Self {
+            queues: Exit::new(settings.exit),
+            serves,
+            timer: settings.timer,
+            windows: settings.window.is_some(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What is counted here.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// How long packets waited.
+    pub const fn stats(&self) -> &WaitStats {
+        self.queues.stats()
+    }
+
+    /// Bytes that wait.
+    pub const fn bytes(&self) -> usize {
+        self.queues.bytes()
+    }
+
+    /// A datagram said nothing.
+    pub const fn on_malformed(&mut self) {
+        self.counters.malformed += 1;
+    }
+
+    /// Whether a peer may send this to a host of this site: from hosts that it speaks for, to hosts that are served here.
+    pub fn may_deliver(&mut self, peer: &Peer, segment: &Segment) -> bool {
+        let (source, destination) = (segment.ip.source, segment.ip.destination);
+        let may =
+            peer.speaks_for(source) && self.serves.iter().any(|served| served.hosts.contains(destination));
+        self.counters.forbidden += u64::from(!may);
+        may
+    }
+
+    /// Changes a packet of a flow that is carried, and notes what it says. Whether the flow changed over to another tunnel of late.
+    pub fn rewrite(
+        &mut self,
+        now: Instant,
+        came: Came,
+        (id, from): (FlowId, End),
+        (parcel, segment): (&mut Parcel, &Segment),
+        links: &Links,
+        flows: &mut Flows,
+    ) -> bool {
+        let Some(flow) = flows.table.get_mut(id) else {
+            debug_assert!(false, "a packet of a flow that left while it was looked at");
+            return false;
+        };
+        let way = &links.tunnels[flow.data.tunnel].way;
+        let (scale, receiver) = (flow.scale(from), u64::from(flow.side(from).window));
+        let data = &mut flow.data;
+        if came.place.is_some() && core::mem::replace(&mut data.came_by, came.tunnel) != came.tunnel {
+            data.changed_at = Some(now);
+        }
+        data.received += parcel.len() as u64;
+        flows.tallies.on_bytes(data.rule, parcel.len());
+        data.on_opening(now, segment.tcp.flags);
+        data.receiver = receiver;
+        if self.windows && data.advertised.rewrite(parcel.packet_mut(), segment, scale, way.flow_limit) {
+            self.counters.rewritten += 1;
+        }
+        if segment.tcp.flags.any(Flags::SYN) {
+            // What the host here sends back must fit as well.
+            data.told = data.told.max(Some(way.best));
+            clamp(parcel.packet_mut(), segment, mss_for(way.best, segment.ip.is_v6()));
+        }
+        data.changed_at.is_some_and(|at| now.since(at) < CHANGING)
+    }
+
+    /// Puts a packet out on the hosts' side, once it is its turn. `changing`: those before it may come by another tunnel.
+    pub fn deliver(
+        &mut self,
+        now: Instant,
+        came: Came,
+        parcel: Parcel,
+        changing: bool,
+        links: &mut Links,
+        hosts: &mut Hosts,
+    ) {
+        self.counters.delivered += 1;
+        self.counters.delivered_bytes += parcel.len() as u64;
+        let Some((label, sequence)) = came.place else { return hosts.put_out(parcel) };
+        let wait = self.wait(came, changing, links);
+        let arrived = Arrived { sequence, bytes: parcel.len(), wait, packet: parcel };
+        let key = (came.peer, label);
+        let late = self.queues.on_packet(now, key, arrived, &mut |_, parcel| hosts.put_out(parcel));
+        let tunnel = &mut links.tunnels[came.tunnel];
+        tunnel.lateness.on_packet(now, late, tunnel.way.longest);
+    }
+
+    /// How long a packet may wait for those before it.
+    fn wait(&self, came: Came, changing: bool, links: &Links) -> Duration {
+        let tunnel = &links.tunnels[came.tunnel];
+        let wait = match self.timer {
+            Timer::Peak { cap } => tunnel.way.reorder_wait.max(tunnel.lateness.wait()).min(cap),
+            _ => tunnel.way.reorder_wait,
+        };
+        if !changing {
+            return wait;
+        }
+        // What a path took on may wait there for an acknowledgment, a round trip at most.
+        let ways = [links.peers[came.peer].site, came.tunnel].map(|tunnel| links.tunnels[tunnel].way);
+        ways.into_iter().map(|way| way.rtt.max(way.longest)).fold(wait, Duration::max)
+    }
+
+    /// The last session with a peer is over: nothing that it sent is waited for any more.
+    pub fn forget(&mut self, now: Instant, gone: PeerIdx, hosts: &mut Hosts) {
+        self.queues.forget(now, |(peer, _)| *peer == gone, &mut |_, parcel| hosts.put_out(parcel));
+    }
+
+    /// Lets go what has waited long enough.
+    pub fn expire(&mut self, now: Instant, hosts: &mut Hosts) {
+        self.queues.expire(now, &mut |_, parcel| hosts.put_out(parcel));
+    }
+
+    /// When that is.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.queues.deadline()
+    }
+}

@@ -1,0 +1,174 @@
+//! The flows of this site: which of them are carried, by the rules, and what is counted of each rule.
+
+use super::carriage::{Carriage, Table};
+use super::config::Settings;
+use super::links::Links;
+use super::peer::{behind, speaker};
+use super::places::{PeerIdx, Place as _};
+use super::status::{Counters, RuleStatus};
+use super::tally::{FlowStatus, Tallies, Tally};
+use super::watch::Watch;
+use crate::flow::{FlowTable, Limits, Seen};
+use crate::key::FlowKey;
+use crate::rules::{Action, Origin, Rule, Rules, classify};
+use crate::segment::Segment;
+use alloc::vec::Vec;
+use byway_wire::Instant;
+
+/// Flows that are named one by one: the largest.
+const NAMED: usize = 20;
+
+/// What becomes of a segment of a host here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entered {
+    /// Its flow is carried, or takes the plain route.
+    Seen(Seen),
+    /// Its flow would be carried, and waits for the session.
+    Held,
+}
+
+/// The flows.
+#[derive(Debug)]
+pub(super) struct Flows {
+    pub table: Table,
+    pub tallies: Tallies,
+    rules: Rules,
+    /// Flows that would be carried, where the gateway only observes.
+    watch: Watch,
+    counters: Counters,
+}
+
+impl Flows {
+    /// None yet.
+    pub fn new(rules: Rules, limits: Limits) -> Self {
+        Self {
+            table: FlowTable::new(limits),
+            tallies: Tallies::new(&rules),
+            rules,
+            watch: Watch::new(limits.flows),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What is counted here.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Other rules from now on. Flows that are carried stay so.
+    pub fn set_rules(&mut self, rules: Rules) {
+        let moved = self.tallies.replace(&self.rules, &rules);
+        let place = |rule: &mut Option<usize>| {
+            *rule = rule.and_then(|rule| moved.get(rule).copied().flatten());
+        };
+        self.table.iter_mut().for_each(|flow| place(&mut flow.data.rule));
+        self.watch.replace(place);
+        self.rules = rules;
+    }
+
+    /// Enters a segment of a host here. Whoever opens a flow is asked about by the rules.
+    pub fn on_sent(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        links: &mut Links,
+        settings: &Settings,
+    ) -> Entered {
+        let Self { table, tallies, rules, counters, .. } = self;
+        let mut held = false;
+        let seen = table.on_segment(now, segment, |key| {
+            let verdict = classify(rules, key, Origin::Here, segment.ip.dscp);
+            if verdict.action == Action::Pass {
+                if verdict.rule.is_some() {
+                    tallies.on_flow(verdict.rule);
+                }
+                return None;
+            }
+            let far = (key.destination, key.destination_port);
+            let announced = links.directory.find(far.0, far.1);
+            let index = announced.or_else(|| behind(&links.directory, &links.peers, far))?;
+            let peer = &mut links.peers[index];
+            let reached = announced.is_some() && links.tunnels[peer.site].session().is_some();
+            // Behind whom it would be if the peer said so is good enough to keep it off the plain route, but not to carry it.
+            held = settings.fail_closed && !settings.observe && !reached;
+            if held {
+                return None;
+            }
+            counters.flows += 1;
+            if settings.observe || !reached {
+                counters.flows_left += 1;
+                return None;
+            }
+            tallies.on_flow(verdict.rule);
+            peer.label = peer.label.next();
+            Some(Carriage::new(index, peer.site, verdict.rule, peer.label))
+        });
+        match seen {
+            Seen::PassThrough(_) if held => Entered::Held,
+            seen => Entered::Seen(seen),
+        }
+    }
+
+    /// Enters a segment that came from a peer. The peer has decided that its flow is carried; what this side would have said only
+    /// names the flow.
+    pub fn on_received(&mut self, now: Instant, segment: &Segment, from: PeerIdx, links: &mut Links) -> Seen {
+        let Self { table, tallies, rules, .. } = self;
+        table.on_segment(now, segment, |key| {
+            let peer = &mut links.peers[from];
+            peer.label = peer.label.next();
+            let verdict = classify(rules, key, Origin::There, segment.ip.dscp);
+            let rule = verdict.rule.filter(|_| verdict.action == Action::Background);
+            tallies.on_flow(rule);
+            Some(Carriage::new(from, peer.site, rule, peer.label))
+        })
+    }
+
+    /// Counts what a flow would be that is not carried, since the gateway only observes.
+    pub fn observe(&mut self, segment: &Segment, links: &Links) {
+        let Self { watch, rules, tallies, .. } = self;
+        let want = |key: &FlowKey, origin| {
+            let verdict = classify(rules, key, origin, segment.ip.dscp);
+            if verdict.action == Action::Pass {
+                return None;
+            }
+            let peer = match origin {
+                Origin::Here => {
+                    behind(&links.directory, &links.peers, (key.destination, key.destination_port))?
+                }
+                // Whoever opened it has any port, and not one that is served.
+                Origin::There => speaker(&links.peers, key.source, |_| true)?,
+            };
+            Some((verdict.rule, peer.index()))
+        };
+        watch.on_segment(segment, want, tallies);
+    }
+
+    /// The largest flows that are carried, or would be.
+    pub fn largest(&self) -> Vec<FlowStatus> {
+        let carried = self.table.iter().map(|flow| {
+            let data = &flow.data;
+            FlowStatus {
+                key: flow.key,
+                rule: data.rule,
+                peer: data.peer.index(),
+                sent: data.sent,
+                received: data.received,
+            }
+        });
+        let mut all: Vec<FlowStatus> = carried.chain(self.watch.flows()).collect();
+        all.sort_by_key(|flow| core::cmp::Reverse(flow.sent.saturating_add(flow.received)));
+        all.truncate(NAMED);
+        all
+    }
+
+    /// What the rules decided, in their order, and what peers carry that no rule here calls background.
+    pub fn decided(&self) -> (Vec<RuleStatus>, Tally) {
+        let (tallies, others) = self.tallies.all();
+        let rule = |(rule, tally): (&Rule, Tally)| RuleStatus {
+            name: rule.name.clone(),
+            action: rule.action,
+            tally,
+        };
+        (self.rules.rules.iter().zip(tallies).map(rule).collect(), others)
+    }
+}

@@ -1,0 +1,100 @@
+//! The hosts' side: packets that wait to be put out there, and buffers for those to come.
+
+use super::parcel::{HEADROOM, Parcel};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// Buffers that are kept for packets to come.
+const SPARE: usize = 256;
+
+/// What waits for the hosts' side.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    out: VecDeque<Parcel>,
+    /// Packets that wait at most.
+    most: usize,
+    spare: Vec<Vec<u8>>,
+    overrun: u64,
+}
+
+impl Hosts {
+    /// Nothing waits, and at most `most` packets will.
+    pub fn new(most: usize) -> Self {
+        Self { out: VecDeque::new(), most: most.max(1), spare: Vec::new(), overrun: 0 }
+    }
+
+    /// The next packet for the hosts' side.
+    pub fn next_packet(&mut self) -> Option<Parcel> {
+        self.out.pop_front()
+    }
+
+    /// Puts a packet out. If the hosts' side does not take what there is, the oldest goes, as on any link.
+    pub fn put_out(&mut self, parcel: Parcel) {
+        self.out.push_back(parcel);
+        while self.out.len() > self.most
+            && let Some(oldest) = self.out.pop_front()
+        {
+            self.overrun += 1;
+            self.recycle(oldest.into_buffer());
+        }
+    }
+
+    /// Packets that the hosts' side took too late, dropped.
+    pub const fn overrun(&self) -> u64 {
+        self.overrun
+    }
+
+    /// A buffer for a packet, perhaps one that was used before.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Gives back the buffer of a packet.
+    pub fn recycle(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// The packet that stands `header` bytes into a datagram. Only one with another header than the usual is moved.
+    pub fn unpack(&mut self, header: usize, mut datagram: Vec<u8>) -> Parcel {
+        if header != HEADROOM {
+            let copy = Parcel::copy(self.buffer(), datagram.get(header..).unwrap_or_default()).into_buffer();
+            self.recycle(core::mem::replace(&mut datagram, copy));
+        }
+        Parcel::new(datagram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(byte: u8) -> Parcel {
+        Parcel::copy(Vec::new(), &[byte])
+    }
+
+    #[test]
+    fn the_oldest_goes_and_its_buffer_is_used_again() {
+        let mut hosts = Hosts::new(2);
+        (0..3).for_each(|byte| hosts.put_out(packet(byte)));
+        assert_eq!(hosts.overrun(), 1);
+        assert!(hosts.buffer().capacity() > 0, "that of the first");
+        assert_eq!(hosts.buffer().capacity(), 0);
+        assert_eq!([hosts.next_packet(), hosts.next_packet()], [Some(packet(1)), Some(packet(2))]);
+        assert_eq!(hosts.next_packet(), None);
+    }
+
+    #[test]
+    fn a_packet_behind_the_usual_header_stays_where_it_is() {
+        let mut hosts = Hosts::new(2);
+        let datagram = [&[7; HEADROOM][..], b"packet"].concat();
+        let place = datagram.as_ptr();
+        let parcel = hosts.unpack(HEADROOM, datagram);
+        assert_eq!(parcel.packet(), b"packet");
+        let buffer = parcel.into_buffer();
+        assert_eq!(buffer.as_ptr(), place);
+        assert_eq!(hosts.unpack(1, b"7packet".to_vec()).packet(), b"packet");
+        assert!(hosts.unpack(9, b"7".to_vec()).is_empty());
+    }
+}

@@ -1,0 +1,259 @@
+//! From the hosts to the sessions: packets wait for their paths, and each goes by the path that suits it.
+
+use super::carriage::Table;
+use super::config::Settings;
+use super::flows::Flows;
+use super::hosts::Hosts;
+use super::links::Links;
+use super::losses::Losses;
+use super::parcel::Parcel;
+use super::places::TunnelIdx;
+use super::status::Counters;
+use super::tunnel::Waiting;
+use crate::clamp::{clamp, mss_for};
+use crate::encap::{Label, header_len};
+use crate::entry::EntryQueue;
+use crate::flow::{FlowId, Why};
+use crate::icmp::too_big;
+use crate::ip::Ip;
+use crate::loss::Rule;
+use crate::pick::{self, Want, pick};
+use crate::segment::Segment;
+use crate::tcp::Flags;
+use alloc::vec::Vec;
+use byway_engine::connection::datagrams::{PathView, Refused};
+use byway_wire::Instant;
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The session carries it.
+    Carried,
+    /// It goes by the plain route.
+    Plain,
+    /// It was dropped: its flow waits for the session ([`Settings::fail_closed`](super::Settings::fail_closed)).
+    Dropped,
+}
+
+/// The way in.
+#[derive(Debug)]
+pub(super) struct Ingress {
+    settings: Settings,
+    counters: Counters,
+    /// Scratch space.
+    views: Vec<pick::PathView>,
+}
+
+impl Ingress {
+    /// Nothing came yet.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, counters: Counters::default(), views: Vec::new() }
+    }
+
+    /// What is counted here.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Drops a packet whose flow waits for the session. Its host will try again.
+    pub fn hold(&mut self, parcel: Parcel, hosts: &mut Hosts) -> Taken {
+        self.counters.held += 1;
+        hosts.recycle(parcel.into_buffer());
+        Taken::Dropped
+    }
+
+    /// Leaves a packet to the plain route, for this reason.
+    pub fn pass(&mut self, parcel: Parcel, why: Why, hosts: &mut Hosts) -> Taken {
+        self.counters.passed += 1;
+        self.counters.mid_life += u64::from(why == Why::MidLife);
+        self.counters.full += u64::from(why == Why::Full);
+        hosts.put_out(parcel);
+        Taken::Plain
+    }
+
+    /// Takes a packet of a flow that is carried, by the tunnel that it is to take.
+    pub fn carry(
+        &mut self,
+        now: Instant,
+        (id, place): (FlowId, TunnelIdx),
+        (mut parcel, mut segment): (Parcel, Segment),
+        links: &mut Links,
+        flows: &mut Flows,
+        hosts: &mut Hosts,
+    ) -> Taken {
+        let Some(flow) = flows.table.get_mut(id) else {
+            debug_assert!(false, "a packet of a flow that left while it was looked at");
+            return self.pass(parcel, Why::MidLife, hosts);
+        };
+        let data = &mut flow.data;
+        data.on_opening(now, segment.tcp.flags);
+        let tunnel = &mut links.tunnels[place];
+        if segment.payload_len() > 0 && data.sent_at.replace(now).is_none() {
+            tunnel.sending.push(id);
+        }
+        if tunnel.session().is_none() {
+            if self.settings.fail_closed {
+                return self.hold(parcel, hosts);
+            }
+            self.counters.failed_open += 1;
+            hosts.put_out(parcel);
+            return Taken::Plain;
+        }
+        let (most, best) = (tunnel.way.largest, tunnel.way.best);
+        if segment.tcp.flags.any(Flags::SYN) {
+            let clamped = clamp(parcel.packet_mut(), &segment, mss_for(best, segment.ip.is_v6()));
+            self.counters.clamped += u64::from(clamped.is_some());
+        }
+        if parcel.len() > most {
+            // Paths became smaller than when the flow began. The plain route takes it.
+            return self.leave_large(parcel, most, hosts);
+        }
+        segment.complete(parcel.packet_mut());
+        links.peers[data.peer].on_carried(parcel.len());
+        data.sent += parcel.len() as u64;
+        flows.tallies.on_bytes(data.rule, parcel.len());
+        let want = if segment.only_acknowledges() { Want::Soon } else { Want::Room };
+        let range = (segment.tcp.sequence, segment.sequence_end());
+        tunnel.push(Waiting { flow: id, parcel, want, range }, |buffer| hosts.recycle(buffer));
+        links.note_waiting(place);
+        Taken::Carried
+    }
+
+    /// Leaves a packet that no path carries: none takes more than `most` bytes. The plain route does, unless it is not to be taken; then
+    /// its host is told to send smaller ones, or else it would send the same again and again.
+    fn leave_large(&mut self, parcel: Parcel, most: usize, hosts: &mut Hosts) -> Taken {
+        self.counters.too_large += 1;
+        if !self.settings.fail_closed {
+            hosts.put_out(parcel);
+            return Taken::Plain;
+        }
+        let told = Ip::read(parcel.packet()).ok().and_then(|ip| too_big(parcel.packet(), &ip, most));
+        hosts.recycle(parcel.into_buffer());
+        if let Some(told) = told {
+            let buffer = hosts.buffer();
+            hosts.put_out(Parcel::copy(buffer, &told));
+        }
+        Taken::Dropped
+    }
+
+    /// Hands paths what they take now.
+    pub fn pump(
+        &mut self,
+        now: Instant,
+        links: &mut Links,
+        flows: &mut Table,
+        losses: &mut Losses,
+        hosts: &mut Hosts,
+    ) {
+        let (views, policy, rule) = (&mut self.views, self.settings.policy, self.settings.loss);
+        let header = header_len(rule);
+        let mut large = Vec::new();
+        links.for_waiting(|tunnel, endpoint| {
+            tunnel.waits = tunnel.next_want(header).is_some();
+            // Without a session it waits for the next, which is announced to and so looked at.
+            let Some(connection) = tunnel.session().filter(|_| tunnel.waits) else {
+                tunnel.waits = false;
+                return false;
+            };
+            let Some(connection) = endpoint.connection_mut(connection) else { return true };
+            views.clear();
+            views.extend(connection.path_views().map(|view| for_choice(&view)));
+            while let Some((want, bytes)) = tunnel.next_want(header) {
+                let path = pick(views, policy, want, bytes);
+                if path.is_none() && pick::carries(views, bytes) {
+                    break;
+                }
+                let next = tunnel.returned.pop_front().or_else(|| {
+                    let next = next_packet(&mut tunnel.entry, flows)?;
+                    if let Some(judge) = &mut tunnel.judge {
+                        judge.begin(next.label, next.waiting.flow);
+                    }
+                    if let Some(number) = next.sequence {
+                        let Waiting { flow, range, ref parcel, .. } = next.waiting;
+                        losses.keep(flow, number, range, parcel.packet());
+                    }
+                    Some(next.into_datagram(rule))
+                });
+                let Some(mut datagram) = next else { break };
+                let judge = &mut tunnel.judge;
+                let sent_bytes = datagram.len() as u64;
+                let sent = match path {
+                    Some(path) => {
+                        let mark = judge.as_mut().map_or(0, |judge| judge.on_sent(now, path, &mut datagram));
+                        connection.send_datagram(path, mark, datagram).map_err(|(refused, datagram)| {
+                            if let Some(judge) = judge {
+                                judge.withdraw(mark);
+                            }
+                            (refused, datagram)
+                        })
+                    }
+                    None => Err((Refused::TooLarge(0), datagram)),
+                };
+                let view = views.iter_mut().find(|view| Some(view.id) == path);
+                match (sent, view) {
+                    (Ok(()), Some(view)) => view.in_flight += sent_bytes,
+                    (Ok(()), None) => {}
+                    (Err((Refused::TooLarge(_), datagram)), _) => {
+                        let most = views.iter().map(|view| view.largest.saturating_sub(header)).max();
+                        large.extend(Parcel::of_datagram(&datagram).zip(most));
+                    }
+                    (Err((Refused::NoRoom | Refused::NotActive, datagram)), view) => {
+                        tunnel.returned.push_front(datagram);
+                        let Some(view) = view else { break };
+                        view.paced = false;
+                    }
+                }
+            }
+            tunnel.waits = tunnel.next_want(header).is_some();
+            tunnel.waits
+        });
+        for (parcel, most) in large {
+            self.leave_large(parcel, most, hosts);
+        }
+    }
+}
+
+/// A packet whose turn it is, and its place in the order; what only acknowledges has none.
+struct Next {
+    waiting: Waiting,
+    label: Label,
+    sequence: Option<u32>,
+}
+
+/// The next packet whose turn it is.
+fn next_packet(entry: &mut EntryQueue<Waiting>, flows: &mut Table) -> Option<Next> {
+    loop {
+        let (_, waiting) = entry.pop()?;
+        if let Some(flow) = flows.get_mut(waiting.flow) {
+            let ordered = waiting.want == Want::Room;
+            let sequence = ordered.then_some(flow.data.sequence);
+            flow.data.sequence = flow.data.sequence.wrapping_add(u32::from(ordered));
+            return Some(Next { waiting, label: flow.data.label, sequence });
+        }
+    }
+}
+
+impl Next {
+    /// The datagram of the packet.
+    fn into_datagram(self, rule: Rule) -> Vec<u8> {
+        match self.sequence {
+            Some(sequence) => self.waiting.parcel.in_place(rule, self.label, sequence),
+            None => self.waiting.parcel.unordered(),
+        }
+    }
+}
+
+/// A path as the choice sees it: what it takes beyond its window, so that acknowledgments find something to send, counts as window.
+fn for_choice(view: &PathView) -> pick::PathView {
+    pick::PathView {
+        id: view.id,
+        in_flight: view.in_flight,
+        window: view.in_flight + view.room,
+        delay: i64::try_from(view.min_rtt.as_nanos() / 2).unwrap_or(i64::MAX),
+        rtt: view.min_rtt,
+        relayed: view.proxied,
+        choked: !view.usable,
+        paced: true,
+        largest: view.largest,
+    }
+}

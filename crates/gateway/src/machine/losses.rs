@@ -1,0 +1,180 @@
+//! What is done about losses that are found here: the controller hears of them, and what is kept is sent again.
+
+use super::carriage::Table;
+use super::config::Settings;
+use super::hosts::Hosts;
+use super::judge::Lost;
+use super::links::Links;
+use super::parcel::Parcel;
+use super::places::TunnelIdx;
+use super::status::Counters;
+use crate::cache::{self, Ack, Cache, Fate, Sent};
+use crate::encap::Label;
+use crate::flow::FlowId;
+use crate::loss::{Found, Rule};
+use crate::segment::Segment;
+use crate::tcp::Flags;
+use alloc::vec::Vec;
+use byway_engine::Handle;
+use byway_wire::{Duration, Instant};
+
+/// Losses that are found here.
+#[derive(Debug)]
+pub(super) struct Losses {
+    rule: Rule,
+    /// What is kept of packets: their bytes.
+    cache: Option<Cache<Vec<u8>>>,
+    found: Found,
+    counters: Counters,
+    /// Scratch space.
+    lost: Vec<Lost>,
+}
+
+impl Losses {
+    /// Nothing is lost yet.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            rule: settings.loss,
+            cache: settings.cache.map(Cache::new),
+            found: Found::new(),
+            counters: Counters::default(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// What is counted here.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// How long after they were sent packets were held for lost.
+    pub const fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// What the cache did, and the bytes that it holds, if there is one.
+    pub fn cache(&self) -> Option<(cache::Counters, usize)> {
+        self.cache.as_ref().map(|cache| (cache.counters(), cache.bytes()))
+    }
+
+    /// A packet of a flow gets its place in the order. A copy of data is kept until it is acknowledged; `range` are the sequence
+    /// numbers of TCP that it fills.
+    pub fn keep(&mut self, flow: FlowId, number: u32, (sequence, end): (u32, u32), packet: &[u8]) {
+        if let Some(cache) = self.cache.as_mut().filter(|_| sequence != end) {
+            let kept = Sent { number, sequence, end, bytes: packet.len(), packet: packet.to_vec() };
+            cache.on_sent(flow.slot(), kept);
+        }
+    }
+
+    /// A flow is no more.
+    pub fn forget(&mut self, flow: FlowId) {
+        if let Some(cache) = &mut self.cache {
+            cache.clear(flow.slot());
+        }
+    }
+
+    /// What a session of a tunnel tells of the packets that were sent.
+    pub fn judge(
+        &mut self,
+        now: Instant,
+        place: TunnelIdx,
+        session: Handle,
+        links: &mut Links,
+        flows: &Table,
+        hosts: &mut Hosts,
+    ) {
+        let Links { endpoint, tunnels, .. } = links;
+        let tunnel = &mut tunnels[place];
+        let newest = tunnel.session() == Some(session);
+        let (Some(judge), Some(connection)) = (&mut tunnel.judge, endpoint.connection_mut(session)) else {
+            return;
+        };
+        let before = judge.spurious();
+        // An ACK tells the latest first, which would look like packets that are overtaken.
+        let mut fates: Vec<_> = core::iter::from_fn(|| connection.next_fate()).collect();
+        fates.sort_by_key(|fate| fate.mark);
+        fates.into_iter().for_each(|fate| judge.on_fate(fate, &mut self.lost));
+        if newest {
+            let silent = |id| connection.path_views().find(|view| view.id == id).map(|view| view.silent);
+            judge.on_paths(silent, &mut self.lost);
+        }
+        self.counters.spurious += judge.spurious() - before;
+        self.settle(now, place, links, flows, hosts);
+    }
+
+    /// The peer misses packets of ours, by what it says in a tunnel.
+    pub fn on_reported(
+        &mut self,
+        now: Instant,
+        place: TunnelIdx,
+        missing: (Label, u32, u32),
+        links: &mut Links,
+        flows: &Table,
+        hosts: &mut Hosts,
+    ) {
+        let tunnel = &mut links.tunnels[place];
+        if let Some(judge) = &mut tunnel.judge {
+            judge.on_reported(now, missing, tunnel.way.rtt, &mut self.lost);
+        }
+        self.settle(now, place, links, flows, hosts);
+    }
+
+    /// What becomes of an ACK of the receiver's on its way to the sender, whose flow is `flow`. `in_order`: it has a place in the order,
+    /// and would be waited for.
+    pub fn on_ack(&mut self, now: Instant, flow: FlowId, segment: &Segment, in_order: bool) -> Fate {
+        let Some(cache) = self.cache.as_mut().filter(|_| segment.tcp.flags.any(Flags::ACK)) else {
+            return Fate::Pass;
+        };
+        let pure = !in_order && segment.only_acknowledges();
+        let ack = Ack { acknowledgment: segment.tcp.acknowledgment, window: segment.tcp.window, pure };
+        cache.on_ack(now, flow.slot(), ack)
+    }
+
+    /// Deals with what was found.
+    fn settle(
+        &mut self,
+        now: Instant,
+        place: TunnelIdx,
+        links: &mut Links,
+        flows: &Table,
+        hosts: &mut Hosts,
+    ) {
+        let mut all = core::mem::take(&mut self.lost);
+        for lost in all.drain(..) {
+            self.counters.lost += 1;
+            self.found.note(now.since(lost.sent_at));
+            let Links { endpoint, tunnels, .. } = &mut *links;
+            let tunnel = &mut tunnels[place];
+            if lost.tell
+                && tunnel.epochs.admit(lost.path, lost.sent_at, now)
+                && let Some(connection) =
+                    tunnel.session().and_then(|session| endpoint.connection_mut(session))
+            {
+                self.counters.penalties += 1;
+                connection.judge_lost(now, lost.path, lost.sent_at, lost.bytes);
+            }
+            self.send_again(now, (lost.flow, lost.sequence), links, flows, hosts);
+        }
+        self.lost = all;
+    }
+    /// Sends once more what is kept of a packet, in its old place in the order, so that it mends the gap if the exit still waits.
+    pub fn send_again(
+        &mut self,
+        now: Instant,
+        (flow, number): (FlowId, u32),
+        links: &mut Links,
+        flows: &Table,
+        hosts: &mut Hosts,
+    ) {
+        let (Some(cache), Some(data)) = (&mut self.cache, flows.get(flow).map(|flow| &flow.data)) else {
+            return;
+        };
+        let tunnel = &mut links.tunnels[data.tunnel];
+        // Until it can have arrived and been acknowledged.
+        let patience = tunnel.way.rtt * 2 + tunnel.way.reorder_wait + Duration::from_millis(20);
+        let Some(packet) = cache.resend(now, flow.slot(), number, number, patience) else { return };
+        let parcel = Parcel::copy(hosts.buffer(), packet);
+        tunnel.returned.push_back(parcel.in_place(self.rule, data.label, number));
+        links.note_waiting(data.tunnel);
+    }
+}
