@@ -21,6 +21,7 @@
 //! | put in order at the exit, and for how long that may take | [`reorder`] |
 //! | what is lost, by three rules; one penalty per path and epoch | [`loss`], [`epoch`] |
 //! | kept at the entry to mend losses there, if asked for | [`cache`] |
+//! | what a gateway may be told, and what that means | [`options`] |
 //! | all of it together: entry and exit at once, sessions with many peers | [`machine`] |
 //!
 //! Delay as a sign of congestion is not here: paths and controllers have it (`byway_control::detector`).
@@ -41,6 +42,7 @@ pub mod key;
 mod lists;
 pub mod loss;
 pub mod machine;
+pub mod options;
 pub mod pass;
 pub mod pick;
 pub mod ports;

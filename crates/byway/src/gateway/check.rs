@@ -4,12 +4,8 @@ use super::config::{GatewayConfig, PORT};
 use super::plumbing::{self, Plan, system};
 use crate::units::Bytes;
 use byway_gateway::Prefix;
-use byway_gateway::loss::Rule as Losses;
-use byway_gateway::pick::Relays;
-use byway_gateway::reorder::Timer;
+use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::{Action, Direction, Rule, analyse, explain};
-use byway_gateway::machine::Bundle;
-use byway_gateway::window::Rule as Windows;
 use byway_transfer::state::StateDir;
 use serde::Serialize;
 use std::fmt;
@@ -106,51 +102,7 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
         let ports = if ports.is_empty() { String::new() } else { format!(", ports {}", ports.join(", ")) };
         lines.push(format!("It serves {}{ports}.", served.hosts));
     }
-    lines.extend(
-        match config.settings.loss {
-            Losses::PathNumbers => None,
-            Losses::Batched => Some(
-                "Losses are found by maps in the packets that it sends (HIR): peers report what is missing, and reordering costs more \
-                 than by the packet numbers of paths.",
-            ),
-            Losses::AllPassed => Some(
-                "Losses are found once something later has arrived on every path (Harp): later than by the packet numbers of paths.",
-            ),
-        }
-        .map(str::to_owned),
-    );
-    lines.extend(
-        match config.settings.window {
-            Some(Windows::Delivered) => None,
-            Some(Windows::Literal) => Some("Hosts are told windows of the sum of the paths' windows (Harp)."),
-            None => Some(
-                "Hosts are told the windows of their peers as they are, however much waits in the gateways.",
-            ),
-        }
-        .map(str::to_owned),
-    );
-    match config.settings.policy.relays {
-        Relays::Prefer(_) => {}
-        Relays::Exclude(_) => lines.push("Relays far off the direct path are never used (Harp).".to_owned()),
-        Relays::Any => lines.push(
-            "Relays are used however far off the direct path they are: packets wait to be put in order for those on the longest.".to_owned(),
-        ),
-    }
-    match config.settings.timer {
-        Timer::Harp { .. } | Timer::HarpRelative { .. } => lines.push(
-            "Packets wait for those before them 1.5 times what the least delays of the paths differ (Harp).".to_owned(),
-        ),
-        Timer::Hir { .. } | Timer::HirRelative { .. } => lines.push(
-            "Packets wait for those before them as long as the path with the largest mean delay says, at most 200 ms (HIR).".to_owned(),
-        ),
-        Timer::Peak { .. } => {}
-    }
-    if config.settings.bundle == Bundle::Flow {
-        lines.push(format!(
-            "Each flow that it takes in has a bundle of paths of its own (Harp), at most {} at once for each peer; others share one.",
-            config.settings.bundles
-        ));
-    }
+    lines.extend(OPTIONS.iter().filter_map(|option| option.meaning(&config.settings)).map(str::to_owned));
     if let Some(cache) = config.settings.cache {
         lines.push(format!(
             "It keeps what it sends until hosts acknowledge it, at most {} and {} of a flow, and sends what paths lose again by itself.",

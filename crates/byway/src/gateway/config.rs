@@ -11,23 +11,20 @@ use anyhow::{Context as _, Result};
 use byway_control::{Choice, ChoiceError, Class, Sender, controller};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
-use byway_gateway::loss::Rule;
-use byway_gateway::pick::{Policy, Relays};
-use byway_gateway::reorder::Timer;
+use byway_gateway::Prefix;
+use byway_gateway::machine::{self, Settings};
+use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
-use byway_gateway::machine::{self, Bundle, Settings};
-use byway_gateway::{Prefix, cache, entry, flow, reorder, window};
 use byway_transfer::identity::{Identity, PublicKey};
 use byway_transfer::state::StateDir;
-use byway_wire::Duration;
 use byway_wire::relay::Word;
 use clap::ValueEnum as _;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use text::{File, GatewayText, LimitsText, PeerText, Place};
+use text::{File, GatewayText, OptionsText, PeerText, Place};
 use toml::Spanned;
 
 /// The UDP port of a gateway unless told otherwise.
@@ -40,11 +37,6 @@ pub const MARK: u16 = 0x6277;
 
 /// Longest name of a device (Linux, `IFNAMSIZ` without the last zero).
 const DEVICE_NAME: usize = 15;
-/// Bundles of single flows to one peer that may be asked for: each keeps its paths alive.
-const MOST_BUNDLES: u64 = 4_096;
-/// A peer of which nothing is heard for less than this could be a short disturbance; for longer than that, hosts give up.
-const DEAD_AFTER: [std::time::Duration; 2] =
-    [std::time::Duration::from_secs(1), std::time::Duration::from_secs(60)];
 
 /// What a gateway is told.
 #[derive(Clone, Debug)]
@@ -116,13 +108,13 @@ impl GatewayConfig {
     pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let directory = file.parent().unwrap_or(Path::new(""));
         let place = Place { file, text };
-        let File { gateway, limits, peer, rule } = place.read()?;
+        let (File { gateway, peer, rule, .. }, options) = place.read()?;
         let Some(gateway) = gateway else {
             return Err(place.whole("there is no [gateway] table: say there what this gateway serves"));
         };
         let exposed =
             peer.iter().flat_map(|peer| &peer.as_ref().relays).any(|word| !word.as_ref().starts_with('@'));
-        let settings = settings(&place, &gateway, &limits)?;
+        let settings = settings(&place, &options)?;
         let serves = serves(&place, &gateway)?;
         let congestion = congestion(&place, gateway.congestion.as_ref())?;
         let dscp = marking(&place, gateway.dscp.as_ref())?;
@@ -241,79 +233,15 @@ pub fn status_socket(tun: &str) -> PathBuf {
     Path::new("/run").join(format!("byway-gateway-{tun}.sock"))
 }
 
-fn settings(place: &Place<'_>, gateway: &GatewayText, limits: &LimitsText) -> Result<Settings, ConfigError> {
-    let default = Settings::default();
-    let dead_after = match &gateway.dead_after {
-        None => default.dead_after,
-        Some(told) => {
-            let time = told.as_ref().0;
-            if time < DEAD_AFTER[0] || time > DEAD_AFTER[1] {
-                return Err(place.at(told.span(), "expected between 1s and 60s"));
-            }
-            Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-        }
-    };
-    let count = |told: &Option<Spanned<u64>>, default: usize, most: u64| match told {
-        None => Ok(default),
-        Some(told) => match *told.as_ref() {
-            0 => Err(place.at(told.span(), "expected at least 1")),
-            number if number > most => Err(place.at(told.span(), &format!("expected at most {most}"))),
-            number => Ok(usize::try_from(number).unwrap_or(usize::MAX)),
-        },
-    };
-    let bytes = |told: &Option<Spanned<text::Size>>, default: usize| match told {
-        None => Ok(default),
-        // Less than this would not hold one packet that the kernel puts together (GRO, 64 KiB).
-        Some(told) if told.as_ref().0 < 128 << 10 => Err(place.at(told.span(), "expected at least 128K")),
-        Some(told) => Ok(usize::try_from(told.as_ref().0).unwrap_or(usize::MAX)),
-    };
-    let flows = count(&limits.flows, default.flows.flows, 1_000_000)?;
-    let entry = bytes(&limits.entry, default.entry.bytes)?;
-    let exit = bytes(&limits.reorder, default.exit.bytes)?;
-    let cache = match (&limits.cache, &limits.cache_of_flow) {
-        (None, None) => None,
-        (None, Some(told)) => {
-            let what = "without `cache`, the bytes of all flows, nothing is kept of a flow";
-            return Err(place.at(told.span(), what));
-        }
-        (all, of_flow) => {
-            let default = cache::Limits::default();
-            let all = bytes(all, default.bytes)?;
-            let flow_bytes = bytes(of_flow, default.flow_bytes)?.min(all);
-            Some(cache::Limits { bytes: all, flow_bytes, ..default })
-        }
-    };
-    Ok(Settings {
-        loss: loss(place, gateway.loss.as_ref())?,
-        window: window(place, gateway.window.as_ref(), default.window)?,
-        cache,
-        bundle: bundle(place, gateway.bundle.as_ref())?,
-        timer: timer(place, gateway.timer.as_ref())?,
-        policy: Policy { relays: relays(place, gateway.relays.as_ref())?, ..default.policy },
-        bundles: count(&limits.bundles, default.bundles, MOST_BUNDLES)?,
-        observe: gateway.observe,
-        fail_closed: gateway.fail_closed,
-        dead_after,
-        flows: flow::Limits {
-            flows,
-            opening: count(&limits.opening, default.flows.opening.min(flows), flows as u64)?,
-            ..default.flows
-        },
-        entry: entry::Limits {
-            bytes: entry,
-            flow_bytes: bytes(&limits.entry_of_flow, default.entry.flow_bytes)?.min(entry),
-            ..default.entry
-        },
-        exit: reorder::ExitLimits {
-            bytes: exit,
-            flow: reorder::FlowLimits {
-                bytes: bytes(&limits.reorder_of_flow, default.exit.flow.bytes)?.min(exit),
-                ..default.exit.flow
-            },
-            ..default.exit
-        },
-        ..default
-    })
+/// What the tables say of options. They are set in the order of the table of options, since some depend on others.
+fn settings(place: &Place<'_>, told: &OptionsText) -> Result<Settings, ConfigError> {
+    let mut settings = Settings::default();
+    for option in OPTIONS {
+        let Some(value) = told.of(option) else { continue };
+        let wrong = |what: String| place.at(value.span(), &what);
+        option.set(&mut settings, text::value(option, value.as_ref()).map_err(wrong)?).map_err(wrong)?;
+    }
+    Ok(settings)
 }
 
 fn serves(place: &Place<'_>, gateway: &GatewayText) -> Result<Vec<Served>, ConfigError> {
@@ -330,57 +258,6 @@ fn serves(place: &Place<'_>, gateway: &GatewayText) -> Result<Vec<Served>, Confi
     }
     announce(0, &serves).map(|_| serves).ok_or_else(|| {
         place.at(gateway.serves.span(), "that is more than can be announced to peers: use wider prefixes")
-    })
-}
-
-fn loss(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Rule, ConfigError> {
-    let Some(told) = told else { return Ok(Rule::default()) };
-    Rule::named(told.as_ref()).ok_or_else(|| {
-        let known: Vec<&str> = Rule::NAMES.iter().map(|(name, _)| *name).collect();
-        let what = format!("no rule finds losses as `{}`: choose one of {}", told.as_ref(), known.join(", "));
-        place.at(told.span(), &what)
-    })
-}
-
-fn window(
-    place: &Place<'_>,
-    told: Option<&Spanned<String>>,
-    default: Option<window::Rule>,
-) -> Result<Option<window::Rule>, ConfigError> {
-    let Some(told) = told else { return Ok(default) };
-    window::named(told.as_ref()).ok_or_else(|| {
-        let known = window::NAMES.map(|(name, _)| name).join(", ");
-        let what = format!("windows are not treated as `{}`: choose one of {known}", told.as_ref());
-        place.at(told.span(), &what)
-    })
-}
-
-fn bundle(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Bundle, ConfigError> {
-    let Some(told) = told else { return Ok(Bundle::default()) };
-    Bundle::named(told.as_ref()).ok_or_else(|| {
-        let known = Bundle::NAMES.map(|(name, _)| name).join(", ");
-        let what = format!("paths are not bundled for a `{}`: choose one of {known}", told.as_ref());
-        place.at(told.span(), &what)
-    })
-}
-
-fn relays(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Relays, ConfigError> {
-    let Some(told) = told else { return Ok(Policy::default().relays) };
-    Relays::named(told.as_ref()).ok_or_else(|| {
-        let known = Relays::NAMES.map(|(name, _)| name).join(", ");
-        let what = format!("relays are not used as `{}`: choose one of {known}", told.as_ref());
-        place.at(told.span(), &what)
-    })
-}
-
-fn timer(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Timer, ConfigError> {
-    let Some(told) = told else { return Ok(Timer::default()) };
-    Timer::named(told.as_ref()).filter(|timer| !timer.needs_clocks()).ok_or_else(|| {
-        let known = Timer::NAMES.iter().filter(|(_, timer)| !timer.needs_clocks());
-        let known: Vec<&str> = known.map(|(name, _)| *name).collect();
-        let what =
-            format!("packets do not wait by a timer `{}`: choose one of {}", told.as_ref(), known.join(", "));
-        place.at(told.span(), &what)
     })
 }
 

@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 use byway_gateway::State;
-use byway_gateway::rules::Rules;
 use byway_gateway::machine::{Gateway, Parcel, Status};
+use byway_gateway::rules::Rules;
 use byway_net::{Clock, Control, DeviceSource, Flow, Owner, Socket, Tun};
 use byway_wire::Instant;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,7 @@
 //! What a gateway takes over of its file while it runs: the rules. All else takes a start, and is told.
 
 use super::config::GatewayConfig;
+use byway_gateway::options::OPTIONS;
 
 /// What stands in the fresh file otherwise than the gateway was started with, besides its rules: names of keys and tables.
 #[must_use]
@@ -21,22 +22,13 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
         ("dscp", running.dscp != fresh.dscp),
         ("serves", running.serves != fresh.serves),
         ("[[peer]]", running.peers != fresh.peers),
-        ("observe", running.settings.observe != settings.observe),
-        ("fail-closed", running.settings.fail_closed != settings.fail_closed),
-        ("dead-after", running.settings.dead_after != settings.dead_after),
-        ("loss", running.settings.loss != settings.loss),
-        ("window", running.settings.window != settings.window),
-        ("bundle", running.settings.bundle != settings.bundle),
-        ("relays", running.settings.policy != settings.policy),
-        ("timer", running.settings.timer != settings.timer),
-        ("[limits]", limits(running) != limits(fresh)),
     ];
-    differs.into_iter().filter_map(|(what, differs)| differs.then_some(what)).collect()
-}
-
-fn limits(config: &GatewayConfig) -> impl PartialEq {
-    let settings = &config.settings;
-    (settings.flows, settings.bundles, settings.entry, settings.exit, settings.cache)
+    let differs = differs.into_iter().filter_map(|(what, differs)| differs.then_some(what));
+    let options = OPTIONS.iter().filter(|option| option.differs(&running.settings, &settings));
+    let mut all: Vec<_> =
+        differs.chain(options.map(|option| if option.limit { "[limits]" } else { option.name })).collect();
+    all.dedup();
+    all
 }
 
 /// The configuration that a running gateway has after its file was read again: its own, but for the rules. Whatever is put into the

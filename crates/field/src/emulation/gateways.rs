@@ -6,10 +6,9 @@ use super::process::{Helper, ready, text};
 use super::site::Site;
 use super::status::{Path as PathStatus, Status, ask};
 use crate::error::{About as _, Error, Result};
-use byway_gateway::pick::Policy;
-use byway_gateway::reorder::Timer;
 use byway_gateway::machine::{Bundle, Settings};
-use byway_gateway::window;
+use byway_gateway::options::{GatewayOption, Kind, OPTIONS, Value};
+use byway_gateway::reorder::Timer;
 use byway_lab::Setup;
 use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};
 use byway_lab::setup::{Carrier, End, Gateways, Transfer, Way};
@@ -32,10 +31,12 @@ const PACKET: f32 = 1_400.0;
 pub(super) fn check(setup: &Setup) -> Result<(), String> {
     for gateways in used(setup) {
         let refused = |why: &str| Err(format!("[[gateways]] {}: {why}", gateways.name));
-        let Settings { loss, cache, bundle, window, policy, timer, .. } = gateways.settings;
-        let policy = Policy { relays: policy.relays, ..Policy::default() };
-        let timer = Timer::named(timer.name()).unwrap_or_default();
-        let told = Settings { loss, cache, bundle, window, policy, timer, ..Settings::default() };
+        let timer = gateways.settings.timer;
+        let mut told =
+            Settings { timer: Timer::named(timer.name()).unwrap_or_default(), ..Settings::default() };
+        for (option, value) in told_to(&gateways.settings).filter(|(option, _)| option.name != "timer") {
+            option.set(&mut told, value)?;
+        }
         if gateways.settings != told {
             return refused(
                 "gateways that differ from byway's own in more than controller, loss, cache, bundle, window, relays and rule of the timer are only simulated",
@@ -52,6 +53,12 @@ pub(super) fn check(setup: &Setup) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What the file of a real gateway says of a plan's: its choices by name, and its cache.
+fn told_to(settings: &Settings) -> impl Iterator<Item = (&'static GatewayOption, Value<'static>)> {
+    let told = OPTIONS.iter().filter(|option| option.kind == Kind::Name || option.name.starts_with("cache"));
+    told.filter_map(|option| Some((option, option.get(settings)?)))
 }
 
 fn there(program: &str) -> bool {
@@ -136,7 +143,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         let mut config = String::new();
         let _ = write!(
             config,
-            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\nloss = \"{}\"\nwindow = \"{}\"\nbundle = \"{}\"\nrelays = \"{}\"\ntimer = \"{}\"\n{}\
+            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\n{}[limits]\n{}\
              [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
              [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
             serves.map_or("", String::as_str),
@@ -144,12 +151,8 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
             socket.display(),
             gateways.congestion,
             25_207 + u32::from(port - OURS),
-            gateways.settings.loss.name(),
-            window::name(gateways.settings.window),
-            gateways.settings.bundle.name(),
-            gateways.settings.policy.relays.name(),
-            gateways.settings.timer.name(),
-            gateways.settings.cache.map(|cache| limits(&cache)).unwrap_or_default(),
+            options(&gateways.settings, false),
+            options(&gateways.settings, true),
             key(site, peer, &name)?,
             site.address(peer)?,
             allowed.map_or("", String::as_str),
@@ -182,9 +185,10 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
     Ok(Running { name, _helpers: helpers, entry, exit, paths, notes: Vec::new(), before })
 }
 
-/// What a configuration says of a cache.
-fn limits(cache: &byway_gateway::cache::Limits) -> String {
-    format!("[limits]\ncache = \"{}\"\ncache-of-flow = \"{}\"\n", cache.bytes, cache.flow_bytes)
+/// What a configuration says of options, those among the limits or the others.
+fn options(settings: &Settings, limits: bool) -> String {
+    let told = told_to(settings).filter(|(option, _)| option.limit == limits);
+    told.map(|(option, value)| format!("{} = {value}\n", option.name)).collect()
 }
 
 /// The key of the gateway at a host.

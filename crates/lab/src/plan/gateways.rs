@@ -4,10 +4,11 @@ use super::reader::{Reader, Wrong};
 use super::sections::{congestion, name, pair, ways, when};
 use crate::setup::{Gateways, Way};
 use byway_control::Sender;
-use byway_gateway::pick::{Policy, Relays};
+use byway_gateway::cache;
+use byway_gateway::machine::Settings;
+use byway_gateway::options::{Kind, OPTIONS, Value};
+use byway_gateway::pick::Policy;
 use byway_gateway::reorder::Timer;
-use byway_gateway::machine::{Bundle, Settings};
-use byway_gateway::{cache, window};
 
 pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, Wrong> {
     let all = reader.each("gateways", |reader| Ok(when(reader)?.then_some(gateways(reader)?)))?;
@@ -40,18 +41,6 @@ fn gateways(reader: &Reader<'_>) -> Result<Gateways, Wrong> {
 
 fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
     let mut settings = Settings::default();
-    if let Some(told) = reader.text("bundle")? {
-        let Some(bundle) = Bundle::named(&told) else {
-            return reader.wrong("bundle", format!("expected site or flow, found {told:?}"));
-        };
-        settings.bundle = bundle;
-    }
-    if let Some(told) = reader.text("window")? {
-        let Some(rule) = window::named(&told) else {
-            return reader.wrong("window", format!("expected delivered, literal or off, found {told:?}"));
-        };
-        settings.window = rule;
-    }
     if let Some(headroom) = reader.share("headroom")? {
         settings.headroom_percent = libm::round(headroom * 100.0) as u32;
     }
@@ -62,21 +51,19 @@ fn settings(reader: &Reader<'_>) -> Result<Settings, Wrong> {
             return reader.wrong("choice", format!("expected waiting or literal, found {other:?}"));
         }
     }
-    if let Some(told) = reader.text("relays")? {
-        let Some(relays) = Relays::named(&told) else {
-            return reader.wrong("relays", format!("expected prefer, exclude or any, found {told:?}"));
-        };
-        settings.policy.relays = relays;
+    // Of a timer a plan says more than its name.
+    for option in OPTIONS.iter().filter(|option| option.kind == Kind::Name && option.name != "timer") {
+        if let Some(told) = reader.text(option.name)?
+            && option.set(&mut settings, Value::Name(&told)).is_err()
+        {
+            let names: Vec<&str> = option.names.iter().map(|(name, _)| *name).collect();
+            let [most @ .., last] = names.as_slice() else { continue };
+            let expected = format!("expected {} or {last}, found {told:?}", most.join(", "));
+            return reader.wrong(option.name, expected);
+        }
     }
     if let Some(timer) = reader.table("timer", timer)? {
         settings.timer = timer;
-    }
-    if let Some(named) = reader.text("loss")? {
-        let Some(rule) = byway_gateway::loss::Rule::named(&named) else {
-            let what = format!("expected all-passed, batched or path-numbers, found {named:?}");
-            return reader.wrong("loss", what);
-        };
-        settings.loss = rule;
     }
     settings.cache = reader.truth("cache")?.unwrap_or(false).then(cache::Limits::default);
     if let Some(bytes) = reader.size("entry")? {

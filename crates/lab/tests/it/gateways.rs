@@ -1,8 +1,8 @@
 //! Plans that name gateways: what they may say, and what comes of it in the simulator.
 
 use byway_gateway::loss::Rule as Loss;
-use byway_gateway::reorder::Timer;
 use byway_gateway::machine::Bundle;
+use byway_gateway::reorder::Timer;
 use byway_gateway::window::Rule;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::record::Record;

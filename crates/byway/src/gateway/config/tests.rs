@@ -1,5 +1,8 @@
 use super::*;
+use byway_gateway::loss::Rule;
+use byway_gateway::machine::Bundle;
 use byway_gateway::rules::Direction;
+use byway_wire::Duration;
 
 const PEER: &str = "byway-key-mfrggzdfmztwq2lknnwg23tpobyxe43uov3ho6dzpiydcmrtgq2qpgjcuu";
 
@@ -208,6 +211,11 @@ fn the_example_of_the_manual_means_what_it_says() {
     let example = manual.split("```toml gw.toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let config = read(example).unwrap();
     assert_eq!(config.settings, Settings::default(), "what is written as a default is one");
+    for option in OPTIONS {
+        let key = format!("{} = ", option.name);
+        let told = example.lines().any(|line| line.trim_start_matches("# ").starts_with(&key));
+        assert!(told, "{} is not in the example", option.name);
+    }
     assert_eq!(
         (config.tun.as_str(), config.mark, config.congestion.name.as_str()),
         (TUN, MARK, "background")

@@ -3,6 +3,7 @@
 use crate::address::Endpoint;
 use crate::units::{parse_duration, parse_size};
 use byway_gateway::Prefix;
+use byway_gateway::options::{GatewayOption, Kind, OPTIONS, Value as OptionValue};
 use byway_gateway::rules::Rule;
 use byway_gateway::serves::Served;
 use byway_transfer::identity::PublicKey;
@@ -10,15 +11,15 @@ use byway_wire::relay::Word;
 use byway_wire::word::MAX_LEN;
 use core::ops::Range;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 use thiserror::Error as ThisError;
-use toml::Spanned;
+use toml::{Spanned, Value};
 
 /// What is wrong in a file, and where.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
@@ -36,16 +37,18 @@ pub struct ConfigError {
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     pub gateway: Option<GatewayText>,
+    /// See [`OptionsText`].
     #[serde(default)]
-    pub limits: LimitsText,
+    #[allow(dead_code, reason = "it may stand there")]
+    limits: IgnoredAny,
     #[serde(default)]
     pub peer: Vec<Spanned<PeerText>>,
     #[serde(default)]
     pub rule: Vec<Rule>,
 }
 
+/// What `[gateway]` says beside options.
 #[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct GatewayText {
     pub key: Option<PathBuf>,
     #[serde(default)]
@@ -56,30 +59,63 @@ pub(super) struct GatewayText {
     pub serves: Spanned<Vec<ServedText>>,
     pub congestion: Option<Spanned<String>>,
     pub dscp: Option<Spanned<String>>,
-    #[serde(default)]
-    pub fail_closed: bool,
-    #[serde(default)]
-    pub observe: bool,
-    pub dead_after: Option<Spanned<Time>>,
-    pub loss: Option<Spanned<String>>,
-    pub window: Option<Spanned<String>>,
-    pub bundle: Option<Spanned<String>>,
-    pub relays: Option<Spanned<String>>,
-    pub timer: Option<Spanned<String>>,
 }
 
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct LimitsText {
-    pub flows: Option<Spanned<u64>>,
-    pub opening: Option<Spanned<u64>>,
-    pub bundles: Option<Spanned<u64>>,
-    pub entry: Option<Spanned<Size>>,
-    pub entry_of_flow: Option<Spanned<Size>>,
-    pub reorder: Option<Spanned<Size>>,
-    pub reorder_of_flow: Option<Spanned<Size>>,
-    pub cache: Option<Spanned<Size>>,
-    pub cache_of_flow: Option<Spanned<Size>>,
+/// The keys of [`GatewayText`].
+const BESIDE: [&str; 8] = ["key", "listen", "tun", "mark", "status", "serves", "congestion", "dscp"];
+
+/// What the tables of options say, by the names of their keys.
+#[derive(Debug, serde::Deserialize)]
+pub(super) struct OptionsText {
+    #[serde(default)]
+    gateway: BTreeMap<String, Spanned<Value>>,
+    #[serde(default)]
+    limits: BTreeMap<String, Spanned<Value>>,
+}
+
+impl OptionsText {
+    /// What they say of an option.
+    pub fn of(&self, option: &GatewayOption) -> Option<&Spanned<Value>> {
+        let table = if option.limit { &self.limits } else { &self.gateway };
+        table.get(option.name)
+    }
+
+    /// A key that is no option, and nothing else that may stand there; and what may.
+    fn unknown(&self) -> Option<(&str, &Spanned<Value>, Vec<&'static str>)> {
+        [(&self.gateway, false), (&self.limits, true)].into_iter().find_map(|(table, limit)| {
+            let beside = if limit { &[][..] } else { &BESIDE };
+            let options = OPTIONS.iter().filter(|option| option.limit == limit).map(|option| option.name);
+            let known: Vec<&str> = beside.iter().copied().chain(options).collect();
+            let (key, value) = table.iter().find(|(key, _)| !known.contains(&key.as_str()))?;
+            Some((key.as_str(), value, known))
+        })
+    }
+}
+
+/// What is written for an option, as what it must be.
+pub(super) fn value<'a>(option: &GatewayOption, written: &'a Value) -> Result<OptionValue<'a>, String> {
+    let wrong =
+        |expected: &str| format!("`{}`: expected {expected}, found {}", option.name, written.type_str());
+    match (option.kind, written) {
+        (Kind::Name, Value::String(name)) => Ok(OptionValue::Name(name)),
+        (Kind::Flag, Value::Boolean(flag)) => Ok(OptionValue::Flag(*flag)),
+        (Kind::Count, Value::Integer(count)) => {
+            u64::try_from(*count).map(OptionValue::Count).map_err(|_| "expected at least 1".to_owned())
+        }
+        (Kind::Bytes, Value::String(text)) => {
+            parse_size(text).map(OptionValue::Bytes).map_err(|error| error.to_string())
+        }
+        (Kind::Time, Value::String(text)) => {
+            let time = parse_duration(text).map_err(|error| error.to_string())?;
+            let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            Ok(OptionValue::Time(byway_wire::Duration::from_nanos(nanos)))
+        }
+        (Kind::Name, _) => Err(wrong("a name")),
+        (Kind::Flag, _) => Err(wrong("true or false")),
+        (Kind::Count, _) => Err(wrong("a whole number")),
+        (Kind::Bytes, _) => Err(wrong("bytes, such as \"64M\"")),
+        (Kind::Time, _) => Err(wrong("a duration, such as \"3s\"")),
+    }
 }
 
 #[derive(Debug, serde::Deserialize)]
@@ -98,14 +134,6 @@ pub(super) struct PeerText {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct As<T>(pub T);
 
-/// Bytes: `"64M"`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Size(pub u64);
-
-/// A duration: `"3s"`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Time(pub Duration);
-
 /// Hosts, as a prefix or as a table with ports.
 #[derive(Clone, Debug)]
 pub(super) struct ServedText(pub Served);
@@ -114,18 +142,6 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for As<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map(As).map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
-    }
-}
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        parse_size(&String::deserialize(deserializer)?).map(Size).map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        parse_duration(&String::deserialize(deserializer)?).map(Time).map_err(D::Error::custom)
     }
 }
 
@@ -161,11 +177,18 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    pub fn read(&self) -> Result<File, ConfigError> {
-        toml::from_str(self.text).map_err(|error| {
+    /// The file, and what it says of options.
+    pub fn read(&self) -> Result<(File, OptionsText), ConfigError> {
+        let wrong = |error: toml::de::Error| {
             let what = error.message().trim().replace('\n', ", ");
             self.at(error.span().unwrap_or_default(), &what)
-        })
+        };
+        let options: OptionsText = toml::from_str(self.text).map_err(wrong)?;
+        if let Some((key, value, known)) = options.unknown() {
+            let what = format!("unknown field `{key}`, expected one of `{}`", known.join("`, `"));
+            return Err(self.at(value.span(), &what));
+        }
+        Ok((toml::from_str(self.text).map_err(wrong)?, options))
     }
 
     pub fn at(&self, span: Range<usize>, what: &str) -> ConfigError {

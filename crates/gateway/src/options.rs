@@ -1,0 +1,453 @@
+//! The options of a gateway, each of them a row: what it is called, what may be written, where it stands in [`Settings`].
+//!
+//! Whoever reads options, writes them or compares them goes by this table: files, plans, `byway gateway check`, reloading.
+
+use crate::loss;
+use crate::machine::{Bundle, Settings};
+use crate::pick::Relays;
+use crate::reorder::Timer;
+use crate::{cache, window};
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use byway_wire::Duration;
+use core::fmt;
+
+/// A peer of which nothing is heard for less than this could be a short disturbance; for longer than that, hosts give up.
+const DEAD_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+/// Bundles of single flows to one peer that may be asked for: each keeps its paths alive.
+const MOST_BUNDLES: u64 = 4_096;
+const MOST_FLOWS: u64 = 1_000_000;
+/// Less than this would not hold one packet that the kernel puts together (GRO, 64 KiB).
+const LEAST_BYTES: u64 = 128 << 10;
+
+/// What may be written for an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One of some names.
+    Name,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// A duration.
+    Time,
+}
+
+/// What is written for an option.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// A name.
+    Name(&'a str),
+    /// `true` or `false`.
+    Flag(bool),
+    /// A whole number.
+    Count(u64),
+    /// Bytes.
+    Bytes(u64),
+    /// A duration.
+    Time(Duration),
+}
+
+/// As it stands in a file.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "\"{name}\""),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Bytes(bytes) => write!(f, "\"{bytes}\""),
+            Self::Time(time) => write!(f, "\"{}s\"", time.as_secs_f64()),
+        }
+    }
+}
+
+/// An option.
+pub struct GatewayOption {
+    /// What it is called.
+    pub name: &'static str,
+    /// Whether it is about how much a gateway keeps; those stand in a table of their own.
+    pub limit: bool,
+    /// What may be written.
+    pub kind: Kind,
+    /// The names that may be written, and what each of them means beside the default.
+    pub names: &'static [(&'static str, &'static str)],
+    /// How a sentence about another name begins.
+    wrong: &'static str,
+    set: fn(&mut Settings, Value<'_>) -> Result<(), String>,
+    get: fn(&Settings) -> Option<Value<'static>>,
+}
+
+impl GatewayOption {
+    /// The one of this name, among limits or the others.
+    #[must_use]
+    pub fn named(name: &str, limit: bool) -> Option<&'static Self> {
+        OPTIONS.iter().find(|option| option.name == name && option.limit == limit)
+    }
+
+    /// Sets it. Options that depend on others come behind these in [`OPTIONS`].
+    ///
+    /// # Errors
+    /// What was expected.
+    pub fn set(&self, settings: &mut Settings, value: Value<'_>) -> Result<(), String> {
+        match value {
+            Value::Name(told)
+                if self.kind == Kind::Name && !self.names.iter().any(|(name, _)| *name == told) =>
+            {
+                let known: Vec<&str> = self.names.iter().map(|(name, _)| *name).collect();
+                Err(format!("{} `{told}`: choose one of {}", self.wrong, known.join(", ")))
+            }
+            value => (self.set)(settings, value),
+        }
+    }
+
+    /// What would be written for it; `None`: it is off.
+    #[must_use]
+    pub fn get(&self, settings: &Settings) -> Option<Value<'static>> {
+        (self.get)(settings)
+    }
+
+    /// Whether it differs.
+    #[must_use]
+    pub fn differs(&self, one: &Settings, other: &Settings) -> bool {
+        self.get(one) != self.get(other)
+    }
+
+    /// What its value means, if that is a name and not the default.
+    #[must_use]
+    pub fn meaning(&self, settings: &Settings) -> Option<&'static str> {
+        let Some(Value::Name(value)) = self.get(settings) else { return None };
+        let (_, meaning) = self.names.iter().find(|(name, _)| *name == value)?;
+        Some(*meaning).filter(|meaning| !meaning.is_empty())
+    }
+}
+
+/// All options.
+pub const OPTIONS: &[GatewayOption] = &[
+    flag(
+        "observe",
+        |settings, value| set_flag(&mut settings.observe, value),
+        |settings| Some(Value::Flag(settings.observe)),
+    ),
+    flag(
+        "fail-closed",
+        |settings, value| set_flag(&mut settings.fail_closed, value),
+        |settings| Some(Value::Flag(settings.fail_closed)),
+    ),
+    GatewayOption {
+        name: "dead-after",
+        limit: false,
+        kind: Kind::Time,
+        names: &[],
+        wrong: "",
+        set: |settings, value| match value {
+            Value::Time(time) if (DEAD_AFTER[0]..=DEAD_AFTER[1]).contains(&time) => {
+                settings.dead_after = time;
+                Ok(())
+            }
+            _ => Err("expected between 1s and 60s".to_string()),
+        },
+        get: |settings| Some(Value::Time(settings.dead_after)),
+    },
+    choice(
+        "loss",
+        "no rule finds losses as",
+        &[
+            (
+                "all-passed",
+                "Losses are found once something later has arrived on every path (Harp): later than by the packet numbers of paths.",
+            ),
+            (
+                "batched",
+                "Losses are found by maps in the packets that it sends (HIR): peers report what is missing, and reordering costs more \
+                 than by the packet numbers of paths.",
+            ),
+            ("path-numbers", ""),
+        ],
+        |settings, value| set_name(&mut settings.loss, loss::Rule::named, value),
+        |settings| Some(Value::Name(settings.loss.name())),
+    ),
+    choice(
+        "window",
+        "windows are not treated as",
+        &[
+            ("delivered", ""),
+            ("literal", "Hosts are told windows of the sum of the paths' windows (Harp)."),
+            (
+                "off",
+                "Hosts are told the windows of their peers as they are, however much waits in the gateways.",
+            ),
+        ],
+        |settings, value| set_name(&mut settings.window, window::named, value),
+        |settings| Some(Value::Name(window::name(settings.window))),
+    ),
+    choice(
+        "relays",
+        "relays are not used as",
+        &[
+            ("prefer", ""),
+            ("exclude", "Relays far off the direct path are never used (Harp)."),
+            (
+                "any",
+                "Relays are used however far off the direct path they are: packets wait to be put in order for those on the longest.",
+            ),
+        ],
+        |settings, value| set_name(&mut settings.policy.relays, Relays::named, value),
+        |settings| Some(Value::Name(settings.policy.relays.name())),
+    ),
+    // Those that need clocks that agree are for simulated hosts.
+    choice(
+        "timer",
+        "packets do not wait by a timer",
+        &[
+            (
+                "harp-relative",
+                "Packets wait for those before them 1.5 times what the least delays of the paths differ (Harp).",
+            ),
+            (
+                "hir-relative",
+                "Packets wait for those before them as long as the path with the largest mean delay says, at most 200 ms (HIR).",
+            ),
+            ("peak", ""),
+        ],
+        |settings, value| set_name(&mut settings.timer, Timer::named, value),
+        |settings| Some(Value::Name(settings.timer.name())),
+    ),
+    choice(
+        "bundle",
+        "paths are not bundled for a",
+        &[
+            ("site", ""),
+            (
+                "flow",
+                "Each flow that it takes in has a bundle of paths of its own (Harp), as long as there are fewer than `bundles` for its peer.",
+            ),
+        ],
+        |settings, value| set_name(&mut settings.bundle, Bundle::named, value),
+        |settings| Some(Value::Name(settings.bundle.name())),
+    ),
+    limit(
+        "flows",
+        Kind::Count,
+        |settings, value| {
+            let flows = count(value, MOST_FLOWS)?;
+            settings.flows.opening = settings.flows.opening.min(flows);
+            settings.flows.flows = flows;
+            Ok(())
+        },
+        |settings| Some(Value::Count(settings.flows.flows as u64)),
+    ),
+    limit(
+        "opening",
+        Kind::Count,
+        |settings, value| {
+            settings.flows.opening = count(value, settings.flows.flows as u64)?;
+            Ok(())
+        },
+        |settings| Some(Value::Count(settings.flows.opening as u64)),
+    ),
+    limit(
+        "bundles",
+        Kind::Count,
+        |settings, value| {
+            settings.bundles = count(value, MOST_BUNDLES)?;
+            Ok(())
+        },
+        |settings| Some(Value::Count(settings.bundles as u64)),
+    ),
+    limit(
+        "entry",
+        Kind::Bytes,
+        |settings, value| {
+            settings.entry.bytes = bytes(value)?;
+            settings.entry.flow_bytes = settings.entry.flow_bytes.min(settings.entry.bytes);
+            Ok(())
+        },
+        |settings| Some(Value::Bytes(settings.entry.bytes as u64)),
+    ),
+    limit(
+        "entry-of-flow",
+        Kind::Bytes,
+        |settings, value| {
+            settings.entry.flow_bytes = bytes(value)?.min(settings.entry.bytes);
+            Ok(())
+        },
+        |settings| Some(Value::Bytes(settings.entry.flow_bytes as u64)),
+    ),
+    limit(
+        "reorder",
+        Kind::Bytes,
+        |settings, value| {
+            settings.exit.bytes = bytes(value)?;
+            settings.exit.flow.bytes = settings.exit.flow.bytes.min(settings.exit.bytes);
+            Ok(())
+        },
+        |settings| Some(Value::Bytes(settings.exit.bytes as u64)),
+    ),
+    limit(
+        "reorder-of-flow",
+        Kind::Bytes,
+        |settings, value| {
+            settings.exit.flow.bytes = bytes(value)?.min(settings.exit.bytes);
+            Ok(())
+        },
+        |settings| Some(Value::Bytes(settings.exit.flow.bytes as u64)),
+    ),
+    limit(
+        "cache",
+        Kind::Bytes,
+        |settings, value| {
+            let (bytes, usual) = (bytes(value)?, cache::Limits::default());
+            settings.cache = Some(cache::Limits { bytes, flow_bytes: usual.flow_bytes.min(bytes), ..usual });
+            Ok(())
+        },
+        |settings| settings.cache.map(|cache| Value::Bytes(cache.bytes as u64)),
+    ),
+    limit(
+        "cache-of-flow",
+        Kind::Bytes,
+        |settings, value| {
+            let Some(cache) = &mut settings.cache else {
+                return Err("without `cache`, the bytes of all flows, nothing is kept of a flow".to_string());
+            };
+            cache.flow_bytes = bytes(value)?.min(cache.bytes);
+            Ok(())
+        },
+        |settings| settings.cache.map(|cache| Value::Bytes(cache.flow_bytes as u64)),
+    ),
+];
+
+type Set = fn(&mut Settings, Value<'_>) -> Result<(), String>;
+type Get = fn(&Settings) -> Option<Value<'static>>;
+
+const fn flag(name: &'static str, set: Set, get: Get) -> GatewayOption {
+    GatewayOption { name, limit: false, kind: Kind::Flag, names: &[], wrong: "", set, get }
+}
+
+const fn choice(
+    name: &'static str,
+    wrong: &'static str,
+    names: &'static [(&'static str, &'static str)],
+    set: Set,
+    get: Get,
+) -> GatewayOption {
+    GatewayOption { name, limit: false, kind: Kind::Name, names, wrong, set, get }
+}
+
+const fn limit(name: &'static str, kind: Kind, set: Set, get: Get) -> GatewayOption {
+    GatewayOption { name, limit: true, kind, names: &[], wrong: "", set, get }
+}
+
+fn set_flag(place: &mut bool, value: Value<'_>) -> Result<(), String> {
+    let Value::Flag(flag) = value else { return Err("expected true or false".to_string()) };
+    *place = flag;
+    Ok(())
+}
+
+fn set_name<T>(place: &mut T, named: impl Fn(&str) -> Option<T>, value: Value<'_>) -> Result<(), String> {
+    let Value::Name(told) = value else { return Err("expected a name".to_string()) };
+    *place = named(told).ok_or("expected another name")?;
+    Ok(())
+}
+
+fn count(value: Value<'_>, most: u64) -> Result<usize, String> {
+    match value {
+        Value::Count(0) => Err("expected at least 1".to_string()),
+        Value::Count(count) if count > most => Err(format!("expected at most {most}")),
+        Value::Count(count) => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+        _ => Err("expected a whole number".to_string()),
+    }
+}
+
+fn bytes(value: Value<'_>) -> Result<usize, String> {
+    match value {
+        Value::Bytes(bytes) if bytes < LEAST_BYTES => Err("expected at least 128K".to_string()),
+        Value::Bytes(bytes) => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
+        _ => Err("expected bytes".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, settings: &mut Settings, value: Value<'_>) -> Result<(), String> {
+        OPTIONS.iter().find(|option| option.name == name).unwrap().set(settings, value)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut settings = Settings { cache: Some(cache::Limits::default()), ..Settings::default() };
+        set("flows", &mut settings, Value::Count(500)).unwrap();
+        assert_eq!(settings.flows.opening, 500, "no more than all");
+        set("loss", &mut settings, Value::Name("batched")).unwrap();
+        set("cache-of-flow", &mut settings, Value::Bytes(200_000)).unwrap();
+        let mut again = Settings::default();
+        for option in OPTIONS {
+            option.set(&mut again, option.get(&settings).unwrap()).unwrap();
+            assert!(!option.differs(&settings, &again), "{}", option.name);
+        }
+        assert_eq!(again, settings);
+    }
+
+    #[test]
+    fn every_name_is_known_and_the_default_needs_no_words() {
+        let usual = Settings::default();
+        for option in OPTIONS.iter().filter(|option| option.kind == Kind::Name) {
+            assert_eq!(option.meaning(&usual), None, "{}", option.name);
+            for (name, meaning) in option.names {
+                let mut settings = usual;
+                option.set(&mut settings, Value::Name(name)).unwrap();
+                assert_eq!(option.get(&settings), Some(Value::Name(name)));
+                assert_eq!(option.differs(&settings, &usual), !meaning.is_empty());
+                assert_eq!(option.meaning(&settings).unwrap_or_default(), *meaning);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_and_changes_nothing() {
+        let mut settings = Settings::default();
+        for (name, value, what) in [
+            (
+                "loss",
+                Value::Name("luck"),
+                "no rule finds losses as `luck`: choose one of all-passed, batched, path-numbers",
+            ),
+            (
+                "timer",
+                Value::Name("hir"),
+                "by a timer `hir`: choose one of harp-relative, hir-relative, peak",
+            ),
+            ("timer", Value::Flag(true), "expected a name"),
+            ("observe", Value::Count(1), "expected true or false"),
+            ("flows", Value::Count(0), "at least 1"),
+            ("opening", Value::Count(16_385), "at most 16384"),
+            ("bundles", Value::Count(4_097), "at most 4096"),
+            ("entry", Value::Bytes(1_000), "at least 128K"),
+            ("cache-of-flow", Value::Bytes(1 << 20), "without `cache`"),
+            ("dead-after", Value::Time(Duration::from_secs(61)), "between 1s and 60s"),
+        ] {
+            let told = set(name, &mut settings, value).unwrap_err();
+            assert!(told.contains(what), "{told}");
+            assert_eq!(settings, Settings::default());
+        }
+    }
+
+    #[test]
+    fn as_in_a_file() {
+        let shown: Vec<String> = [
+            Value::Name("peak"),
+            Value::Flag(true),
+            Value::Count(7),
+            Value::Bytes(131_072),
+            Value::Time(Duration::from_millis(2_500)),
+        ]
+        .iter()
+        .map(alloc::string::ToString::to_string)
+        .collect();
+        assert_eq!(shown, ["\"peak\"", "true", "7", "\"131072\"", "\"2.5s\""]);
+    }
+}
