@@ -70,6 +70,7 @@ sentences!(
     RunError,
     rustix::io::Errno,
     serde_json::Error,
+    toml::ser::Error,
 );
 
 /// Says what a failure is about.

@@ -11,6 +11,7 @@ use byway_lab::measure::Records;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_lab::setup::Demand;
 use byway_lab::{Record, runner, trace, world};
+use serde_json::json;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -244,11 +245,11 @@ fn simulated(plan: &Plan, cancel: &AtomicBool, tell: &mut (impl FnMut(News) + Se
 
 /// What is shown where nobody says what (no `[[show]]`): goodput of transfers, times of those that end, times of requests.
 fn usual_columns(plan: &Plan) -> Result<Expectation> {
-    let mut source = String::new();
+    let mut shows = Vec::new();
     let mut column = |name: &str, measure: String, unit: &str| {
-        let row = format!("[[show]]\nname = \"{name}\"\nmeasure = \"{measure}\"\nunit = \"{unit}\"\n");
-        if !source.contains(&row) {
-            source += &row;
+        let row = json!({ "name": name, "measure": measure, "unit": unit });
+        if !shows.contains(&row) {
+            shows.push(row);
         }
     };
     for setup in &plan.variants {
@@ -265,6 +266,8 @@ fn usual_columns(plan: &Plan) -> Result<Expectation> {
             column(&format!("{name} p90"), format!("requests({name}, 90)"), "s");
         }
     }
+    // Nothing to show is no table at all.
+    let source = if shows.is_empty() { String::new() } else { toml::to_string(&json!({ "show": shows }))? };
     Ok(Expectation::read("the plan's columns", &source)?)
 }
 

@@ -149,7 +149,7 @@ pub fn prepare(asked: Asked, mut tell: impl FnMut(News<'_>) -> io::Result<()>) -
     }
     for &queue in asked.queue.iter().filter(|_| !asked.simulated) {
         for (name, rival) in &rivals {
-            let text = world::plan(asked.link(queue), asked.requests, Some((rival, 1)));
+            let text = world::plan(asked.link(queue), asked.requests, Some((rival, 1)))?;
             emulation::possible(&world::setup(name, &text)?)?;
         }
     }
@@ -219,7 +219,7 @@ impl Prepared {
         tell(News::Run(&called))?;
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("harm.toml");
-        let text = world::plan(link, asked.requests, bulk.map(|(_, rival, count)| (rival, count)));
+        let text = world::plan(link, asked.requests, bulk.map(|(_, rival, count)| (rival, count)))?;
         fs::write(&file, &text)?;
         let file = file.to_string_lossy();
         let setup = world::setup(&file, &text)?;

@@ -4,12 +4,10 @@ use crate::error::{OrFailed as _, Result};
 use byway_control::Sender;
 use byway_lab::Setup;
 use byway_lab::plan::{Mode, Overrides, Plan};
-use std::fmt::Write as _;
+use serde_json::json;
 
 /// Bytes of a request's answer.
 const SIZE: &str = "20 KB";
-/// In the simulator, hosts that do as the kernel does.
-const KERNEL: &str = "{ host = \"linux\" }";
 /// Milliseconds between two requests, on average.
 pub(super) const EVERY_MS: u32 = 200;
 /// Seconds until the transfers begin: whoever prepares them is ready by then.
@@ -76,21 +74,44 @@ pub(super) fn seconds(requests: u32) -> u32 {
 }
 
 /// The plan of a run: `requests` of them beside `bulk`, or alone.
-pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> String {
+///
+/// # Errors
+/// If it cannot be written as TOML.
+pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> Result<String> {
     let seconds = seconds(requests);
     let Link { mbit, rtt_ms, queue } = link;
-    let mut text = format!(
-        "title = \"harm\"\nduration = \"{seconds} s\"\nsample = \"100 ms\"\nseeds = 1\n
-         [[link]]\nbetween = [\"web\", \"near\"]\n
-         [[link]]\nbetween = [\"source\", \"{beside}\"]\n
-         [[link]]\nbetween = [\"near\", \"far\"]\nrate = \"{mbit} Mbit/s\"\ndelay = \"{} us\"\nqueue = \"{queue} packets\"\n
-         [[requests]]\nname = \"requests\"\nclient = \"far\"\nserver = \"web\"\nsize = \"{SIZE}\"\ncongestion = \"cubic\"
-         tcp = {KERNEL}\ncount = {requests}\nevery = \"{EVERY_MS} ms\"\npoisson = true\nstart = \"{} s\"\n",
-        rtt_ms * 500,
-        PREPARED + ALONE,
-        // Behind a gateway of its own, if there is one.
-        beside = if matches!(bulk, Some((Rival::Gateways(_), _))) { "left" } else { "near" },
-    );
+    // Behind a gateway of its own, if there is one.
+    let beside = if matches!(bulk, Some((Rival::Gateways(_), _))) { "left" } else { "near" };
+    let mut links = vec![
+        json!({ "between": ["web", "near"] }),
+        json!({ "between": ["source", beside] }),
+        json!({
+            "between": ["near", "far"],
+            "rate": format!("{mbit} Mbit/s"),
+            "delay": format!("{} us", rtt_ms * 500),
+            "queue": format!("{queue} packets"),
+        }),
+    ];
+    // In the simulator, hosts that do as the kernel does.
+    let kernel = json!({ "host": "linux" });
+    let mut plan = json!({
+        "title": "harm",
+        "duration": format!("{seconds} s"),
+        "sample": "100 ms",
+        "seeds": 1,
+        "requests": [{
+            "name": "requests",
+            "client": "far",
+            "server": "web",
+            "size": SIZE,
+            "congestion": "cubic",
+            "tcp": kernel,
+            "count": requests,
+            "every": format!("{EVERY_MS} ms"),
+            "poisson": true,
+            "start": format!("{} s", PREPARED + ALONE),
+        }],
+    });
     if let Some((rival, count)) = bulk {
         let (carrier, congestion, to) = match rival {
             // As plans call it.
@@ -98,32 +119,40 @@ pub(super) fn plan(link: Link, requests: u32, bulk: Option<(&Rival, u32)>) -> St
             Rival::Tcp(congestion) => ("tcp", congestion.as_str(), "far"),
             Rival::Byway(congestion) => ("session", congestion.as_str(), "far"),
             Rival::Gateways(congestion) => {
-                let _ = write!(
-                    text,
-                    "[[link]]\nbetween = [\"near\", \"left\"]\n
-                     [[link]]\nbetween = [\"far\", \"right\"]\n
-                     [[link]]\nbetween = [\"right\", \"sink\"]\n
-                     [[gateways]]\nname = \"sites\"\nbetween = [\"left\", \"right\"]\ncongestion = \"{congestion}\"\n"
-                );
+                for between in [["near", "left"], ["far", "right"], ["right", "sink"]] {
+                    links.push(json!({ "between": between }));
+                }
+                let between = ["left", "right"];
+                plan["gateways"] = json!([{ "name": "sites", "between": between, "congestion": congestion }]);
                 ("gateways", "cubic", "sink")
             }
         };
-        let paths = if carrier == "gateways" { "" } else { "paths = [\"direct\"]\n" };
-        let _ = write!(
-            text,
-            "[[transfer]]\nname = \"bulk\"\nfrom = \"source\"\nto = \"{to}\"\n{paths}start = \"{PREPARED} s\"
-             count = {count}\ncarrier = \"{carrier}\"\ncongestion = \"{congestion}\"\n"
-        );
-        // Datagrams are as large as the link takes them, as they would be.
-        let as_it_is =
-            if carrier == "session" { "session = { datagram = 1472 }" } else { &format!("tcp = {KERNEL}") };
-        let _ = writeln!(text, "{as_it_is}");
+        let mut transfer = json!({
+            "name": "bulk",
+            "from": "source",
+            "to": to,
+            "start": format!("{PREPARED} s"),
+            "count": count,
+            "carrier": carrier,
+            "congestion": congestion,
+        });
+        if carrier != "gateways" {
+            transfer["paths"] = json!(["direct"]);
+        }
+        if carrier == "session" {
+            // Datagrams are as large as the link takes them, as they would be.
+            transfer["session"] = json!({ "datagram": 1472 });
+        } else {
+            transfer["tcp"] = kernel;
+        }
         if matches!(rival, Rival::Byway(_)) || congestion == "ledbat" {
             // Files and torrents have an end. More than the link can carry in that time: none ends before the others.
-            let _ = writeln!(text, "size = \"{} KB\"", mbit * 125 * seconds);
+            transfer["size"] = json!(format!("{} KB", mbit * 125 * seconds));
         }
+        plan["transfer"] = json!([transfer]);
     }
-    text
+    plan["link"] = json!(links);
+    Ok(toml::to_string(&plan)?)
 }
 
 /// The only variant of such a plan.
@@ -142,13 +171,13 @@ mod tests {
 
     #[test]
     fn the_same_requests_are_made_alone_and_beside_whom_it_may_be() {
-        let alone = setup("alone", &plan(LINK, 300, None)).unwrap();
+        let alone = setup("alone", &plan(LINK, 300, None).unwrap()).unwrap();
         assert_eq!((alone.duration, alone.transfers.len()), (Duration::from_secs(86), 0));
         let list = byway_lab::world::requests(&alone.requests[0], 1, alone.duration);
         assert_eq!(list.len(), 300);
         for name in ["cubic", "bbr", "reno", "ledbat", "byway", "byway:mpath", "gateways", "gateways:mpath"] {
             let rival = Rival::named(name).unwrap();
-            let beside = setup(name, &plan(LINK, 300, Some((&rival, 8)))).unwrap();
+            let beside = setup(name, &plan(LINK, 300, Some((&rival, 8))).unwrap()).unwrap();
             assert_eq!(beside.transfers.len(), 8, "{name}");
             assert_eq!(byway_lab::world::requests(&beside.requests[0], 1, beside.duration), list, "{name}");
             // Whoever can be emulated can be simulated.
