@@ -9,6 +9,7 @@ use crate::news::News;
 use crate::pause_reason::PauseReason;
 use crate::received::{BrokenOff, Destination, Received};
 use crate::tally::{Amount, Counter, Origin, Tally};
+use crate::warnings::Warnings;
 use crate::writer::{DiskEnds, FromDisk, PipeTotal, Seen, TASKS, Task, write_pipe, write_tree};
 use byway_engine::Connection;
 use byway_engine::data::{InEvent, Incoming, Outgoing, WriteRequest};
@@ -86,7 +87,7 @@ impl Inbound {
         let (give, back) = sync_channel(2 * TASKS);
         let (rest, left) = channel();
         let (end, writer) = sync_channel(1);
-        let (news, waker, seen) = (news.clone(), waker.clone(), Seen::default());
+        let (waker, seen) = (waker.clone(), Seen::default());
         let ends = DiskEnds {
             tasks: inbox,
             rest: left,
@@ -94,7 +95,7 @@ impl Inbound {
             ended: end,
             back: give,
             seen: seen.clone(),
-            news,
+            warnings: Warnings::new(news.clone()),
             waker,
         };
         let thread = Builder::new().name("byway write".into());

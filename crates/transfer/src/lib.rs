@@ -90,6 +90,7 @@ mod tally;
 pub mod ticket;
 mod unreached;
 mod uplinks;
+mod warnings;
 mod ways;
 mod writer;
 

@@ -1,5 +1,5 @@
-//! What a receiver takes at most (`--bwlimit`), of all senders together: what is not taken is not credited, and flow control
-//! holds whoever does not heed what he is told.
+//! What a receiver takes at most (`--bwlimit`), of all senders together. It tells each sender its share. What it does not take is
+//! not credited, so flow control holds a sender that does not listen.
 
 use byway_wire::{Duration, Instant, Meter};
 

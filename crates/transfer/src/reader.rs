@@ -5,6 +5,7 @@ use crate::channel::BatchReceiver;
 use crate::error::TransferError;
 use crate::expire::expire_sent;
 use crate::news::News;
+use crate::warnings::Warnings;
 use bytes::Bytes;
 use byway_files::{Batch, Reason, Report, Reports, Shown, Source, Totals};
 use byway_net::Waker;
@@ -16,13 +17,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TryRecvError, TrySendError};
 use std::time::Duration;
 
-/// Bytes of the manifest, and objects, made at once: a millisecond's worth, since nothing is read meanwhile.
+/// Bytes of the manifest, and objects, made at once. They take about a millisecond, in which nothing is read.
 const BATCH_BYTES: usize = 64 << 10;
 const BATCH_OBJECTS: usize = 256;
 /// Bytes of standard input taken at once.
 const PIPE_BYTES: usize = 64 << 10;
-/// Warnings about single entries that a person gets to read; the rest is counted.
-const WARNINGS: u64 = 100;
 /// Bytes given before the owner is woken for them, if there is more to give, and what an answer counts for beside its bytes.
 const QUIET: usize = 256 << 10;
 const ANSWER: usize = 4 << 10;
@@ -91,96 +90,129 @@ pub(crate) struct TreeDone {
     pub damaged: bool,
 }
 
+/// The thread that reads a tree.
 pub(crate) struct TreeReader {
-    pub source: Source,
-    pub inbox: BatchReceiver<Ask>,
-    pub answers: SyncSender<Answer>,
-    pub news: SyncSender<News>,
-    pub waker: Waker,
+    source: Source,
+    asks: BatchReceiver<Ask>,
+    answers: SyncSender<Answer>,
+    waker: Waker,
+    /// What was answered since the owner was woken, in bytes.
+    unwoken: usize,
+    buffers: Buffers,
+    reports: Reports,
+    warnings: Warnings,
     /// What the receiver said last of how much it wants.
-    pub limit: Option<u64>,
+    limit: Option<u64>,
     /// Bytes in all, as they were counted beside.
-    pub counted: Arc<AtomicU64>,
+    counted: Arc<AtomicU64>,
+    /// Whether a hash disagreed.
+    damaged: bool,
 }
 
+/// The owner has gone.
+struct Gone;
+
 impl TreeReader {
+    pub fn new(
+        source: Source,
+        (asks, answers): (BatchReceiver<Ask>, SyncSender<Answer>),
+        news: SyncSender<News>,
+        waker: Waker,
+        counted: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            source,
+            asks,
+            answers,
+            waker,
+            unwoken: 0,
+            buffers: Buffers::default(),
+            reports: Reports::new(),
+            warnings: Warnings::new(news),
+            limit: None,
+            counted,
+            damaged: false,
+        }
+    }
+
     /// Answers until nobody asks any more.
     pub fn run(mut self) {
-        let mut reports = Reports::new();
-        let mut damaged = false;
-        let mut warned = 0;
-        let mut quiet = 0;
-        let buffers = Buffers::default();
-        loop {
-            let ask = match self.inbox.try_recv() {
-                Ok(ask) if quiet < QUIET => ask,
-                taken => {
-                    // Nothing is left to answer, or much was: the owner is woken once for all of it.
-                    if std::mem::take(&mut quiet) > 0 {
-                        self.waker.wake();
-                    }
-                    match taken {
-                        Ok(ask) => ask,
-                        Err(TryRecvError::Empty) => match self.inbox.recv() {
-                            Ok(ask) => ask,
-                            Err(_) => return,
-                        },
-                        Err(TryRecvError::Disconnected) => return,
-                    }
-                }
-            };
-            quiet += ANSWER;
-            let mut done = None;
-            let answer = match ask {
-                Ask::Read { object, offset, length } => {
-                    let mut bytes = buffers.take(length);
-                    // Of an object that was settled meanwhile nothing is read, and nobody looks at its bytes: yet they are no other's.
-                    let read = self.source.read_into(object, offset, &mut bytes).unwrap_or_default();
-                    bytes.get_mut(read..).unwrap_or_default().fill(0);
-                    quiet += length;
-                    Answer::Bytes { object, offset, bytes: buffers.lend(bytes) }
-                }
-                Ask::Records { announce } => {
-                    let counted = self.counted.load(Ordering::Acquire);
-                    if counted != UNKNOWN {
-                        self.source.tell_total(counted);
-                    }
-                    let objects = if announce { BATCH_OBJECTS } else { 0 };
-                    let batch = self.source.next_records(BATCH_BYTES, objects);
-                    let busy = self.source.is_behind();
-                    let finished = self.source.is_finished();
-                    let (skipped, total) = (self.source.skipped(), self.source.total());
-                    Answer::Records { batch, finished, busy, skipped, total }
-                }
-                Ask::Reports(bytes) => {
-                    let mut failed = Vec::new();
-                    let taken = reports.feed(&bytes).and_then(|reports| {
-                        reports.into_iter().try_for_each(|report| {
-                            self.settle(report, &mut failed, &mut damaged, &mut warned, &mut done)
-                        })
-                    });
-                    match taken {
-                        Ok(()) => Answer::Reports { failed, limit: self.limit.take() },
-                        Err(error) => Answer::Failed(TransferError::Reports(error)),
-                    }
-                }
-            };
-            for warning in self.source.warnings() {
-                self.warn(&mut warned, || warning.to_string());
+        while self.answer_next().is_ok() {}
+    }
+
+    fn answer_next(&mut self) -> Result<(), Gone> {
+        let ask = self.next_ask()?;
+        self.unwoken += ANSWER;
+        let mut done = None;
+        let answer = match ask {
+            Ask::Read { object, offset, length } => self.read(object, offset, length),
+            Ask::Records { announce } => self.records(announce),
+            Ask::Reports(bytes) => self.take_reports(&bytes, &mut done),
+        };
+        for warning in self.source.warnings() {
+            self.warnings.give(|| warning.to_string());
+        }
+        self.give(answer)?;
+        done.map_or(Ok(()), |done| self.give(Answer::Done(done)))
+    }
+
+    /// What is asked for next: waits for it.
+    fn next_ask(&mut self) -> Result<Ask, Gone> {
+        let asked = self.asks.try_recv();
+        if asked.is_ok() && self.unwoken < QUIET {
+            return asked.map_err(|_| Gone);
+        }
+        // Nothing is left to answer, or much was: the owner is woken once for all of it.
+        if std::mem::take(&mut self.unwoken) > 0 {
+            self.waker.wake();
+        }
+        match asked {
+            Err(TryRecvError::Empty) => self.asks.recv().map_err(|_| Gone),
+            asked => asked.map_err(|_| Gone),
+        }
+    }
+
+    fn give(&mut self, answer: Answer) -> Result<(), Gone> {
+        match self.answers.try_send(answer) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(answer)) => {
+                self.waker.wake();
+                self.answers.send(answer).map_err(|_| Gone)
             }
-            let answers = [Some(answer), done.map(Answer::Done)];
-            for answer in answers.into_iter().flatten() {
-                match self.answers.try_send(answer) {
-                    Ok(()) => {}
-                    Err(TrySendError::Full(answer)) => {
-                        self.waker.wake();
-                        if self.answers.send(answer).is_err() {
-                            return;
-                        }
-                    }
-                    Err(TrySendError::Disconnected(_)) => return,
-                }
-            }
+            Err(TrySendError::Disconnected(_)) => Err(Gone),
+        }
+    }
+
+    fn read(&mut self, object: ObjectId, offset: u64, length: usize) -> Answer {
+        let mut bytes = self.buffers.take(length);
+        // Of an object that was settled meanwhile nothing is read, and nobody looks at its bytes: yet they are no other's.
+        let read = self.source.read_into(object, offset, &mut bytes).unwrap_or_default();
+        bytes.get_mut(read..).unwrap_or_default().fill(0);
+        self.unwoken += length;
+        Answer::Bytes { object, offset, bytes: self.buffers.lend(bytes) }
+    }
+
+    fn records(&mut self, announce: bool) -> Answer {
+        let counted = self.counted.load(Ordering::Acquire);
+        if counted != UNKNOWN {
+            self.source.tell_total(counted);
+        }
+        let objects = if announce { BATCH_OBJECTS } else { 0 };
+        let batch = self.source.next_records(BATCH_BYTES, objects);
+        let (finished, busy) = (self.source.is_finished(), self.source.is_behind());
+        let (skipped, total) = (self.source.skipped(), self.source.total());
+        Answer::Records { batch, finished, busy, skipped, total }
+    }
+
+    /// Takes in what the receiver says, at the end of which it may be `done`.
+    fn take_reports(&mut self, bytes: &[u8], done: &mut Option<TreeDone>) -> Answer {
+        let mut failed = Vec::new();
+        let taken = self.reports.feed(bytes).and_then(|reports| {
+            reports.into_iter().try_for_each(|report| self.settle(report, &mut failed, done))
+        });
+        match taken {
+            Ok(()) => Answer::Reports { failed, limit: self.limit.take() },
+            Err(error) => Answer::Failed(TransferError::Reports(error)),
         }
     }
 
@@ -188,8 +220,6 @@ impl TreeReader {
         &mut self,
         report: Report,
         lost: &mut Vec<ObjectId>,
-        damaged: &mut bool,
-        warned: &mut u64,
         done: &mut Option<TreeDone>,
     ) -> Result<(), DecodeError> {
         match report {
@@ -199,16 +229,18 @@ impl TreeReader {
             Report::Verified { object } => self.source.release(object),
             Report::Limit { bytes_per_second } => self.limit = Some(bytes_per_second),
             Report::Failed { object, reason, detail } => {
-                *damaged |= reason == Reason::Integrity;
+                self.damaged |= reason == Reason::Integrity;
                 // Of what this side took back there was a warning.
                 if reason != Reason::Withdrawn {
                     let path = self.source.path(object).unwrap_or_default().to_vec();
-                    self.warn(warned, || refused(&path, reason, &detail));
+                    self.warnings.give(|| refused(&path, reason, &detail));
                 }
                 self.source.release(object);
                 lost.push(object);
             }
-            Report::Refused { path, reason, detail } => self.warn(warned, || refused(&path, reason, &detail)),
+            Report::Refused { path, reason, detail } => {
+                self.warnings.give(|| refused(&path, reason, &detail))
+            }
             Report::Done { files: _, bytes, failed } => {
                 let counts = self.source.counts();
                 let announced = counts.files + counts.directories + counts.symlinks;
@@ -218,7 +250,7 @@ impl TreeReader {
                     entries: announced.saturating_sub(failed),
                     failed,
                     unsent: self.source.unsent(),
-                    damaged: *damaged,
+                    damaged: self.damaged,
                 });
                 if failed == 0 && self.source.unsent() == 0 {
                     self.source.forget_journals();
@@ -226,16 +258,6 @@ impl TreeReader {
             }
         }
         Ok(())
-    }
-
-    fn warn(&self, warned: &mut u64, text: impl FnOnce() -> String) {
-        *warned += 1;
-        if *warned <= WARNINGS {
-            // Nobody reads: nobody needs to know.
-            let _ = self.news.try_send(News::Warning(text()));
-        } else if *warned == WARNINGS + 1 {
-            let _ = self.news.try_send(News::Warning("there are more such entries".into()));
-        }
     }
 }
 

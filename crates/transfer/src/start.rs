@@ -68,8 +68,7 @@ pub(crate) fn start_outbound(
             let (answers, answered) = sync_channel(MESSAGES + 1);
             let total = Arc::new(AtomicU64::new(UNKNOWN));
             let counted = Arc::clone(&total);
-            let reader =
-                TreeReader { source, inbox, answers, news: news.clone(), waker, limit: None, counted };
+            let reader = TreeReader::new(source, (inbox, answers), news.clone(), waker, counted);
             let thread = Builder::new()
                 .name("byway read".into())
                 .spawn(move || reader.run())

@@ -1,8 +1,8 @@
-//! What byway keeps between runs, for its owner alone: its keys, what is needed to take up transfers again
+//! What byway keeps between runs, for its owner alone: its keys, notes for transfers that may be taken up again
 //! ([`byway_files::Journals`]), and what a receiver's ticket says ([`Standing`]).
 //!
-//! A key file holds one line: a word (see [`byway_wire::word`]) with the 32 secret bytes, so that a damaged file is noticed and
-//! an identity is not taken for a relay key.
+//! A key file holds one line: a word ([`byway_wire::word`]) with the 32 secret bytes. So a damaged file is noticed, and an
+//! identity is not taken for a relay key.
 
 mod standing;
 

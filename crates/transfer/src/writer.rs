@@ -3,7 +3,7 @@
 use crate::channel::BatchReceiver;
 use crate::error::TransferError;
 use crate::file_thread::FileThread;
-use crate::news::News;
+use crate::warnings::Warnings;
 use byway_engine::data::WriteRequest;
 use byway_files::{
     Finish, Made, Modes, Report, Reports, Shown, Sink, SinkError, SinkOptions, Small, Summary, Top, Written,
@@ -26,8 +26,6 @@ const QUIET: (usize, usize) = (TASKS / 4, 2 << 20);
 const TELL: usize = TASKS / 2;
 /// Bytes of small files that are made at once at most.
 const TOGETHER: usize = 512 << 10;
-/// Problems with single entries that a person gets to read; the rest is counted.
-const WARNINGS: u64 = 100;
 
 /// What the owner hands over.
 pub(crate) enum Task {
@@ -66,7 +64,7 @@ pub(crate) struct DiskEnds {
     pub ended: SyncSender<PipeTotal>,
     pub back: SyncSender<FromDisk>,
     pub seen: Seen,
-    pub news: SyncSender<News>,
+    pub warnings: Warnings,
     pub waker: Waker,
 }
 
@@ -164,7 +162,6 @@ pub(crate) fn write_tree(directory: &Path, modes: Modes, transfer: [u8; 16], end
                 pending: Vec::new(),
                 finishing: Vec::new(),
                 own: Reports::new(),
-                warned: 0,
                 quiet: (0, 0),
             };
             if let Err(Gone) = writer.run() {
@@ -195,7 +192,6 @@ struct TreeWriter {
     finishing: Vec<ObjectId>,
     /// Reads this side's own reports: which objects failed.
     own: Reports,
-    warned: u64,
     /// Buffers given back since the owner was woken, and their bytes.
     quiet: (usize, usize),
 }
@@ -378,14 +374,7 @@ impl TreeWriter {
             }
         }
         for problem in self.sink.problems() {
-            self.warned += 1;
-            let text = match self.warned {
-                ..=WARNINGS => format!("{}: {}", shown(&problem.path), problem.reason),
-                more if more == WARNINGS + 1 => "there are more such entries".into(),
-                _ => continue,
-            };
-            // Nobody reads: nobody needs to know.
-            let _ = self.ends.news.try_send(News::Warning(text));
+            self.ends.warnings.give(|| format!("{}: {}", shown(&problem.path), problem.reason));
         }
         Ok(reports)
     }

@@ -1,0 +1,48 @@
+//! Warnings about single entries of a tree: a person gets to read the first ones, and that there are more.
+
+use crate::news::News;
+use std::sync::mpsc::SyncSender;
+
+/// Warnings of one transfer that a person gets to read.
+const MOST: u64 = 100;
+
+/// Where the warnings of one transfer go.
+pub(crate) struct Warnings {
+    news: SyncSender<News>,
+    given: u64,
+}
+
+impl Warnings {
+    pub const fn new(news: SyncSender<News>) -> Self {
+        Self { news, given: 0 }
+    }
+
+    /// Gives another one, whose text is made only if somebody gets to read it.
+    pub fn give(&mut self, text: impl FnOnce() -> String) {
+        self.given += 1;
+        let text = match self.given {
+            ..=MOST => text(),
+            given if given == MOST + 1 => "there are more such entries".into(),
+            _ => return,
+        };
+        // Nobody reads: nobody needs to know.
+        let _ = self.news.try_send(News::Warning(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    #[test]
+    fn a_person_reads_so_many_and_that_there_are_more() {
+        let (news, read) = sync_channel(1_000);
+        let mut warnings = Warnings::new(news);
+        (0..MOST + 5).for_each(|number| warnings.give(|| number.to_string()));
+        drop(warnings);
+        let read: Vec<News> = read.iter().collect();
+        assert_eq!(read.len() as u64, MOST + 1);
+        assert!(matches!(read.last(), Some(News::Warning(text)) if text == "there are more such entries"));
+    }
+}
