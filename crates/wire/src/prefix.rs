@@ -62,7 +62,7 @@ impl Prefix {
         (bits(self.0.network()), bits(self.0.broadcast()))
     }
 
-    /// Writes the length, with [`V6_LENGTHS`] added for IPv6, and as many bytes as it needs.
+    /// Writes the length, with `V6_LENGTHS` added for IPv6, and as many bytes as it needs.
     pub fn write(&self, writer: &mut Writer<'_>) {
         let length = self.length();
         match self.address() {

@@ -79,7 +79,7 @@ impl Connection {
         })
     }
 
-    /// Sends a datagram by `path`. With [`Config::datagram_fates`], what became of it is told under `mark`.
+    /// Sends a datagram by `path`. With [`Config::datagram_fates`](crate::Config::datagram_fates), what became of it is told under `mark`.
     pub fn send_datagram(
         &mut self,
         path: PathId,
@@ -119,13 +119,13 @@ impl Connection {
         self.exchange.datagrams().next_returned()
     }
 
-    /// What became of a datagram that was sent, if the owner wants to know ([`Config::datagram_fates`]).
+    /// What became of a datagram that was sent, if the owner wants to know ([`Config::datagram_fates`](crate::Config::datagram_fates)).
     pub fn next_fate(&mut self) -> Option<Fate> {
         self.exchange.datagrams().next_fate()
     }
 
     /// The owner holds a packet for lost that was sent on `path` at `sent_at` and had so many `bytes`: where it
-    /// [judges](Config::owner_judges_losses), the controller hears of it. Of a path that carries nothing, it does not.
+    /// [judges](crate::Config::owner_judges_losses), the controller hears of it. Of a path that carries nothing, it does not.
     pub fn judge_lost(&mut self, now: Instant, path: PathId, sent_at: Instant, bytes: u64) {
         let Self { paths, controller, config, .. } = self;
         let active = paths.get(path).is_some_and(|path| path.state == State::Active);
