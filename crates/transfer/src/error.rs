@@ -20,9 +20,6 @@ pub enum Error {
     /// The system gives no randomness.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
-    /// The cryptography that byway was built with lacks the curve of its keys.
-    #[error("this build of byway lacks Curve25519")]
-    NoCurve,
     /// No socket to send from or to listen on.
     #[error(transparent)]
     Bind(#[from] BindError),

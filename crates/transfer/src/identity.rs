@@ -2,9 +2,8 @@
 
 use crate::error::Error;
 use crate::secret::Secret;
+use byway_engine::handshake;
 use byway_wire::word::{self, WordError};
-use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
 use std::fmt;
 use std::str::FromStr;
 
@@ -57,14 +56,11 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The pair of a secret key. `None` if this build has no Curve25519, which cannot happen with the features byway
-    /// asks of its dependency.
+    /// The pair of a secret key.
     #[must_use]
-    pub fn new(secret: Secret<[u8; 32]>) -> Option<Self> {
-        let mut pair = DefaultResolver.resolve_dh(&DHChoice::Curve25519)?;
-        pair.set(secret.expose());
-        let public = PublicKey(pair.pubkey().try_into().ok()?);
-        Some(Self { secret, public })
+    pub fn new(secret: Secret<[u8; 32]>) -> Self {
+        let public = PublicKey(handshake::Identity::from_secret(*secret.expose()).public().0);
+        Self { secret, public }
     }
 
     /// A new pair, which nothing keeps.
@@ -72,7 +68,7 @@ impl Identity {
     /// # Errors
     /// The system gives no randomness.
     pub fn generate() -> Result<Self, Error> {
-        Self::new(Secret::new(byway_net::seed()?)).ok_or(Error::NoCurve)
+        Ok(Self::new(Secret::new(byway_net::seed()?)))
     }
 
     /// The secret key, for the handshake.
@@ -96,7 +92,7 @@ mod tests {
     fn public_keys_match_rfc_7748_section_6_1() {
         let alice = *b"\x77\x07\x6d\x0a\x73\x18\xa5\x7d\x3c\x16\xc1\x72\x51\xb2\x66\x45\xdf\x4c\x2f\x87\xeb\xc0\x99\x2a\xb1\x77\xfb\xa5\x1d\xb9\x2c\x2a";
         let public = *b"\x85\x20\xf0\x09\x89\x30\xa7\x54\x74\x8b\x7d\xdc\xb4\x3e\xf7\x5a\x0d\xbf\x3a\x0d\x26\x38\x1a\xf4\xeb\xa4\xa9\x8e\xaa\x9b\x4e\x6a";
-        let identity = Identity::new(Secret::new(alice)).unwrap();
+        let identity = Identity::new(Secret::new(alice));
         assert_eq!(identity.public(), PublicKey(public));
         assert!(!format!("{identity:?}").contains("77076d"), "the secret half is not shown");
     }

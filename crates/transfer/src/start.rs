@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_second_try_of_a_transfer_has_the_name_of_the_first() {
-        let identity = |byte| Identity::new(crate::secret::Secret::new([byte; 32])).unwrap();
+        let identity = |byte| Identity::new(crate::secret::Secret::new([byte; 32]));
         let name = |byte, paths: &[&str]| {
             transfer_of(&identity(byte), &paths.iter().map(PathBuf::from).collect::<Vec<_>>())
         };

@@ -29,9 +29,6 @@ pub enum StateError {
     /// No directory was given, and the environment names none.
     #[error("neither HOME nor XDG_DATA_HOME says where keys are kept: give --state-dir DIR")]
     NoHome,
-    /// The cryptography that byway was built with lacks the curve of its keys.
-    #[error("this build of byway lacks Curve25519")]
-    NoCurve,
     /// The system gives no randomness.
     #[error("the system gives no randomness: {0}")]
     NoRandomness(getrandom::Error),
@@ -110,7 +107,7 @@ impl StateDir {
 
     /// The key pair in a file, made on first use.
     pub fn identity_in(path: &Path) -> Result<Identity> {
-        Identity::new(IDENTITY.open(path)?).ok_or(StateError::NoCurve)
+        Ok(Identity::new(IDENTITY.open(path)?))
     }
 
     /// Where a sender keeps what it needs in order to go on with transfers that are not complete.

@@ -2,6 +2,7 @@
 //! or programs of the system is in `tests/machine`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where it fails")]
 
+mod circles;
 #[path = "../common/mod.rs"]
 mod common;
 mod lab;

@@ -76,6 +76,9 @@ const CONTROLLER_LINES: usize = 400;
 /// Files that are longer, and their length when they were let in. An entry leaves when its file shrinks; none is added.
 const LONGER: [(&str, usize); 0] = [];
 
+/// Crates of the program without its features, itself and ours included.
+const SMALL: usize = 70;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -102,7 +105,7 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
         .collect()
 }
 
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+pub(super) fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -133,6 +136,22 @@ fn every_crate_stands_on_its_floor() {
     }
     for name in floors.keys() {
         assert!(crates.contains_key(*name), "{name} has a floor and does not exist");
+    }
+}
+
+#[test]
+fn a_small_build_has_few_crates() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["tree", "--offline", "--package", "byway", "--no-default-features", "--edges", "normal"]);
+    cargo.args(["--prefix", "none", "--format", "{p}"]).current_dir(root());
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let crates: BTreeSet<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(crates.contains("byway-engine"), "{crates:?}");
+    assert!(crates.len() <= SMALL, "{} crates, at most {SMALL}: {crates:?}", crates.len());
+    for name in ["byway-field", "byway-gateway", "byway-lab", "byway-sim", "clap_mangen", "tun-rs"] {
+        assert!(!crates.contains(name), "{name} belongs to a feature");
     }
 }
 

@@ -23,7 +23,9 @@
 //! The Noise prologue binds version and reply id; padding and cookie are not authenticated, and nothing depends on them
 //! but whether a RETRY is needed.
 
+mod cipher;
 mod cookie;
+mod hash;
 mod identity;
 mod initiator;
 mod noise;

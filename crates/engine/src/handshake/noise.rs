@@ -8,11 +8,13 @@ use byway_wire::ConnectionId;
 use byway_wire::packet::VERSION;
 use curve25519_dalek::montgomery::MontgomeryPoint;
 use snow::params::{CipherChoice, DHChoice, HashChoice};
-use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::resolvers::CryptoResolver;
 use snow::types::{Cipher, Dh, Hash, Random};
 use snow::{Builder, HandshakeState};
 use zeroize::{Zeroize, Zeroizing};
 
+use super::cipher::ChaChaPoly;
+use super::hash::Blake2s;
 use super::{HandshakeError, Identity, PublicKey};
 use crate::seal::Secret;
 
@@ -112,11 +114,17 @@ impl CryptoResolver for Primitives {
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
-        DefaultResolver.resolve_hash(choice)
+        match choice {
+            HashChoice::Blake2s => Some(Box::new(Blake2s::default())),
+            _ => None,
+        }
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
-        DefaultResolver.resolve_cipher(choice)
+        match choice {
+            CipherChoice::ChaChaPoly => Some(Box::new(ChaChaPoly::default())),
+            _ => None,
+        }
     }
 }
 

@@ -182,7 +182,7 @@ fn a_relays_word_is_kept_secret() {
 #[test]
 fn a_file_becomes_a_gateway() {
     let config = read(&whole()).unwrap();
-    let identity = |secret| Identity::new(byway_transfer::secret::Secret::new(secret)).unwrap();
+    let identity = |secret| Identity::new(byway_transfer::secret::Secret::new(secret));
     let site = config.site(&identity([5; 32]), [6; 32], 7).unwrap();
     assert_eq!(
         (site.congestion.to_string().as_str(), site.serial, site.peers.len()),
