@@ -1,58 +1,34 @@
 //! The main job on one machine: a receiver, two relays and a sender that share nothing but sockets on loopback, with the
 //! simulator's links between them, driven by the real clock.
 
+mod error;
 pub mod lines;
 pub mod network;
+
+pub use error::DemoError;
 
 use byway_control::Class;
 use byway_engine::Config;
 use byway_files::Modes;
-use byway_net::{BindError, EntropyError, Socket};
+use byway_net::Socket;
 use byway_transfer::identity::Identity;
 use byway_transfer::secret::Secret;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{
     Destination, News, Payload, Receiving, ReceivingPlan, Sending, SendingPlan, Sent, TicketOwner,
-    TransferError,
 };
 use byway_wire::Duration;
-use byway_wire::relay::{Word, WordError};
+use byway_wire::relay::Word;
+use error::Result;
 use lines::Line;
 use network::RelayLine;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use thiserror::Error;
 
 /// Time between two looks at progress.
 const TICK: Duration = Duration::from_millis(100);
 /// How long a receiver may take to say goodbye after its sender was told that all is well.
 const GOODBYE: Duration = Duration::from_secs(5);
-
-/// Why a demo could not go on.
-#[derive(Debug, Error)]
-pub enum DemoError {
-    /// The system gives no socket.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// The system gives no randomness.
-    #[error(transparent)]
-    Entropy(#[from] EntropyError),
-    /// The system gives no thread.
-    #[error(transparent)]
-    Thread(#[from] io::Error),
-    /// A relay cannot be named.
-    #[error(transparent)]
-    Word(#[from] WordError),
-    /// Sender or receiver could not be started, or could not go on.
-    #[error(transparent)]
-    Start(#[from] byway_transfer::Error),
-    /// The transfer did not come to its end.
-    #[error("the transfer failed: {0}")]
-    Transfer(TransferError),
-}
-
-type Result<T> = std::result::Result<T, DemoError>;
 
 /// The lines of a demo that are the same for all its rounds.
 pub struct Network {

@@ -6,7 +6,7 @@
 //! sender ──> shaper ──> relay ──> the same shaper ──> receiver  via a relay, which both know by the shaper's address
 //! ```
 
-use super::Result;
+use super::error::Result;
 use super::lines::Line;
 use byway_net::{Clock, Flow, Handle, Owner, Socket};
 use byway_relay::{Config, Policy, Relay};

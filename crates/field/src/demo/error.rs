@@ -1,0 +1,32 @@
+//! What can keep a demo from going on.
+
+use byway_net::{BindError, EntropyError};
+use byway_transfer::TransferError;
+use byway_wire::relay::WordError;
+use std::io;
+use thiserror::Error;
+
+/// Why a demo could not go on.
+#[derive(Debug, Error)]
+pub enum DemoError {
+    /// The system gives no socket.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The system gives no thread.
+    #[error(transparent)]
+    Thread(#[from] io::Error),
+    /// A relay cannot be named.
+    #[error(transparent)]
+    Word(#[from] WordError),
+    /// Sender or receiver could not be started, or could not go on.
+    #[error(transparent)]
+    Start(#[from] byway_transfer::Error),
+    /// The transfer did not come to its end.
+    #[error("the transfer failed: {0}")]
+    Transfer(TransferError),
+}
+
+pub(super) type Result<T> = std::result::Result<T, DemoError>;
