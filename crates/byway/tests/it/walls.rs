@@ -79,6 +79,22 @@ const LONGER: [(&str, usize); 0] = [];
 /// Crates of the program without its features, itself and ours included.
 const SMALL: usize = 70;
 
+/// How far the types of each crate are spread over its files: `impl` blocks that stand in another file than their type, and fields that
+/// are `pub(super)` or `pub(crate)`. Both may only fall. A crate that is not here has none.
+const SPREAD: [(&str, usize, usize); 11] = [
+    ("control", 5, 0),
+    ("emulate", 0, 3),
+    ("engine", 14, 1),
+    ("field", 0, 45),
+    ("files", 5, 0),
+    ("lab", 6, 87),
+    ("net", 1, 5),
+    ("relay", 0, 18),
+    ("sim", 15, 50),
+    ("transfer", 3, 0),
+    ("wire", 2, 2),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -116,9 +132,21 @@ pub(super) fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Lines up to the first test.
-fn lines_without_tests(text: &str) -> usize {
-    text.lines().take_while(|line| !line.trim_start().starts_with("#[cfg(test)]")).count()
+/// Whether a file of sources holds tests and nothing else.
+fn is_test(name: &str) -> bool {
+    name.ends_with("/tests.rs") || name.contains("/tests/")
+}
+
+/// The lines before the module of tests.
+fn lines_without_tests(text: &str) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().collect();
+    let begins_tests = |at: usize| {
+        let mut after = lines.get(at + 1..).unwrap_or_default().iter().map(|line| line.trim());
+        let item = after.find(|line| !line.starts_with("#["));
+        lines[at].trim() == "#[cfg(test)]" && item.is_some_and(|item| item.contains("mod tests"))
+    };
+    let end = (0..lines.len()).find(|at| begins_tests(*at)).unwrap_or(lines.len());
+    lines[..end].to_vec()
 }
 
 #[test]
@@ -198,11 +226,10 @@ fn no_file_outgrows_its_reader() {
     let mut seen = BTreeSet::new();
     for file in files {
         let name = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
-        let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
-        if is_test {
+        if is_test(&name) {
             continue;
         }
-        let lines = lines_without_tests(&fs::read_to_string(&file).unwrap());
+        let lines = lines_without_tests(&fs::read_to_string(&file).unwrap()).len();
         // In `control` a file is a controller, or a part of one.
         let limit = if name.starts_with("crates/control/") { CONTROLLER_LINES } else { FILE_LINES };
         match longer.get(name.as_str()) {
@@ -219,6 +246,122 @@ fn no_file_outgrows_its_reader() {
     for name in longer.keys() {
         assert!(seen.contains(*name), "{name} is on the list of long files and does not exist");
     }
+}
+
+/// The name of the type that an `impl` line is for; `None` if the line is none.
+fn implemented(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let mut rest = line.strip_prefix("unsafe ").unwrap_or(line).strip_prefix("impl")?;
+    if let Some(generics) = rest.strip_prefix('<') {
+        let (mut depth, mut before) = (1, ' ');
+        let end = generics.find(|letter| {
+            // The `>` of `->` and `=>` closes nothing.
+            match letter {
+                '<' => depth += 1,
+                '>' if !matches!(before, '-' | '=') => depth -= 1,
+                _ => {}
+            }
+            before = letter;
+            depth == 0
+        })?;
+        rest = &generics[end + 1..];
+    }
+    let rest = rest.strip_prefix(' ')?;
+    let of = rest.split_once(" for ").map_or(rest, |(_, of)| of).trim_start_matches('&');
+    let path = of.split(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '_' | ':')).next()?;
+    path.rsplit("::").next()
+}
+
+/// The name of the type that a line defines.
+fn defined(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let visible = line.strip_prefix("pub").map_or(line, |rest| match rest.split_once(") ") {
+        Some((_, rest)) if line.starts_with("pub(") => rest,
+        _ => rest.trim_start(),
+    });
+    let name = ["struct ", "enum ", "union "].iter().find_map(|word| visible.strip_prefix(word))?;
+    name.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
+}
+
+/// Whether a line has a field that other files of its crate may reach into.
+fn opens_a_field(line: &str) -> bool {
+    let is_field = |rest: &str| {
+        let name = rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next();
+        name.is_some_and(|name| !name.is_empty() && rest[name.len()..].trim_start().starts_with(':'))
+    };
+    let open = ["pub(super) ", "pub(crate) "];
+    let named = open.iter().any(|word| line.trim_start().strip_prefix(word).is_some_and(is_field));
+    let in_tuple = open.iter().any(|word| {
+        [format!("({word}"), format!(", {word}")].iter().any(|place| line.contains(place.as_str()))
+    });
+    named || (in_tuple && defined(line).is_some())
+}
+
+#[test]
+fn types_do_not_spread_over_more_files() {
+    let (root, allowed) = (root(), SPREAD.map(|(name, impls, fields)| (name, (impls, fields))));
+    let allowed = BTreeMap::from(allowed);
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut files = Vec::new();
+        sources(&path.join("src"), &mut files);
+        files.retain(|file| !is_test(file.strip_prefix(&root).unwrap().to_str().unwrap()));
+        let texts: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+        let texts: Vec<Vec<&str>> = texts.iter().map(|text| lines_without_tests(text)).collect();
+        let mut homes: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for (file, lines) in texts.iter().enumerate() {
+            for name in lines.iter().filter_map(|line| defined(line)) {
+                homes.entry(name).or_default().insert(file);
+            }
+        }
+        let away = |file: usize, line: &str| {
+            implemented(line).and_then(|name| homes.get(name)).is_some_and(|homes| !homes.contains(&file))
+        };
+        let (mut impls, mut fields) = (0, 0);
+        for (file, lines) in texts.iter().enumerate() {
+            impls += lines.iter().filter(|line| away(file, line)).count();
+            fields += lines.iter().filter(|line| opens_a_field(line)).count();
+        }
+        if impls + fields > 0 {
+            found.insert(path.file_name().unwrap().to_str().unwrap().to_owned(), (impls, fields));
+        }
+    }
+    let table: String = found.iter().map(|(name, (a, b))| format!("    (\"{name}\", {a}, {b}),\n")).collect();
+    let names: BTreeSet<&str> = found.keys().map(String::as_str).chain(allowed.keys().copied()).collect();
+    for name in names {
+        let (impls, fields) = found.get(name).copied().unwrap_or_default();
+        let (most_impls, most_fields) = allowed.get(name).copied().unwrap_or_default();
+        assert!(
+            impls <= most_impls && fields <= most_fields,
+            "{name} has {impls} `impl` blocks away from their type ({most_impls} before) and {fields} fields that are \
+             open to other files ({most_fields} before): give the part its own state, or, if code moved here from \
+             another crate, move the number with it:\n{table}"
+        );
+        assert!(
+            impls == most_impls && fields == most_fields,
+            "{name} has only {impls} `impl` blocks away from their type and {fields} open fields now: write that down, \
+             so that it stays so:\n{table}"
+        );
+    }
+}
+
+#[test]
+fn lines_are_read_as_they_are_meant() {
+    let types =
+        ["impl<T: Fn() -> u8> Display for Pair<T> {", "impl Pair {", "    impl a::Pair<'_> {", "fn f() {"];
+    assert_eq!(types.map(implemented), [Some("Pair"), Some("Pair"), Some("Pair"), None]);
+    let names = ["pub struct A<T> {", "pub(super) enum B {", "struct C;", "use D;"];
+    assert_eq!(names.map(defined), [Some("A"), Some("B"), Some("C"), None]);
+    let fields = [
+        "    pub(super) a: u8,",
+        "pub(crate) struct B(pub(crate) u8);",
+        "pub(crate) fn c() {",
+        "    pub d: u8,",
+    ];
+    assert_eq!(fields.map(opens_a_field), [true, true, false, false]);
+    let text = "a\n#[cfg(test)]\nuse b;\nc\n#[cfg(test)]\n#[path = \"d\"]\nmod tests;\n";
+    assert_eq!(lines_without_tests(text).len(), 4);
 }
 
 #[test]
