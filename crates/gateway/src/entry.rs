@@ -156,7 +156,7 @@ impl<T> EntryQueue<T> {
                 self.nodes.len() as u32 - 1
             }
         };
-        let Some(waiting) = self.flows.get_mut(flow as usize) else { return };
+        let waiting = &mut self.flows[flow as usize];
         let last = core::mem::replace(&mut waiting.last, index);
         if last == NONE {
             waiting.first = index;

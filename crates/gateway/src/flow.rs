@@ -382,7 +382,10 @@ impl<T> FlowTable<T> {
     }
 
     fn advance(&mut self, now: Instant, id: FlowId, from: End, segment: &Segment) {
-        let Some(flow) = self.get_mut(id) else { return };
+        let Some(flow) = self.get_mut(id) else {
+            debug_assert!(false, "a flow that was found or made just now");
+            return;
+        };
         let before = flow.phase;
         flow.last = flow.last.max(now);
         let scale = flow.scale(from).unwrap_or(0);

@@ -47,7 +47,7 @@ impl<const N: usize> Lists<N> {
         if self.nodes.len() <= place {
             self.nodes.resize(place + 1, Node { before: NONE, after: NONE, list: None });
         }
-        let Some(ends) = self.ends.get_mut(usize::from(list)) else { return };
+        let ends = &mut self.ends[usize::from(list)];
         let last = core::mem::replace(&mut ends.1, index);
         if last == NONE {
             ends.0 = index;

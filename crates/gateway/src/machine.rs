@@ -35,6 +35,8 @@ mod places;
 mod status;
 mod survey;
 mod tally;
+#[cfg(test)]
+mod testing;
 mod tunnel;
 mod watch;
 mod way;

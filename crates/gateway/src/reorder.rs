@@ -4,13 +4,17 @@
 //! the packets before them arrive (and thus complete the sequence) or a timer expires" (Harp, III.C). The timer runs from a
 //! packet's arrival. When it expires, that packet goes and everything before it, and nothing before it is waited for any more.
 
+mod delays;
 mod exit;
+mod lateness;
 mod stats;
 mod timer;
 
+pub use delays::{PathDelay, PathDelays};
 pub use exit::{Exit, ExitLimits};
+pub use lateness::Lateness;
 pub use stats::{BOUNDS_MS, Release, WaitStats};
-pub use timer::{Lateness, PathDelay, PathDelays, Timer};
+pub use timer::Timer;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use byway_wire::{Duration, Instant};

@@ -141,10 +141,7 @@ impl Egress {
     /// How long a packet may wait for those before it.
     fn wait(&self, came: Came, changing: bool, links: &Links) -> Duration {
         let tunnel = &links.tunnels[came.tunnel];
-        let wait = match self.timer {
-            Timer::Peak { cap } => tunnel.way.reorder_wait.max(tunnel.lateness.wait()).min(cap),
-            _ => tunnel.way.reorder_wait,
-        };
+        let wait = self.timer.at_arrival(tunnel.way.reorder_wait, &tunnel.lateness);
         if !changing {
             return wait;
         }
@@ -166,5 +163,54 @@ impl Egress {
     /// When that is.
     pub fn deadline(&self) -> Option<Instant> {
         self.queues.deadline()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Parts, parts, segment};
+    use super::*;
+
+    const AT: fn(u64) -> Instant = Instant::from_millis;
+
+    #[test]
+    fn packets_leave_in_order_or_when_they_waited_long_enough() {
+        let settings = Settings { timer: Timer::Hir { cap: Duration::ZERO }, ..Settings::default() };
+        let Parts { mut links, mut hosts, peer, site, .. } = parts(settings);
+        links.tunnels[site].way.reorder_wait = Duration::from_millis(30);
+        let mut egress = Egress::new(&settings, Vec::new());
+        let mut give = |at, place: Option<u32>, egress: &mut Egress| {
+            let came = Came { peer, tunnel: site, place: place.map(|place| (Label::new(1), place)) };
+            let parcel = Parcel::copy(Vec::new(), &[place.unwrap_or(99) as u8]);
+            egress.deliver(AT(at), came, parcel, false, &mut links, &mut hosts);
+            core::iter::from_fn(|| hosts.next_packet()).map(|out| out.packet()[0]).collect::<Vec<_>>()
+        };
+        assert_eq!(give(0, Some(0), &mut egress), [0]);
+        assert_eq!(give(1, Some(2), &mut egress), []);
+        assert_eq!(give(2, None, &mut egress), [99], "it has no place");
+        assert_eq!(give(3, Some(1), &mut egress), [1, 2]);
+        assert_eq!(give(4, Some(5), &mut egress), []);
+        assert_eq!((egress.deadline(), egress.bytes()), (Some(AT(34)), 1));
+        let mut hosts = Hosts::new(10);
+        egress.expire(AT(34), &mut hosts);
+        assert_eq!(hosts.next_packet().unwrap().packet(), [5]);
+        assert_eq!((egress.counters().delivered, egress.stats().timed_out), (5, 1));
+    }
+
+    #[test]
+    fn a_peer_speaks_for_its_hosts_and_to_those_that_are_served() {
+        let Parts { links, peer, .. } = parts(Settings::default());
+        let (_, from_here) = segment("A", 1, b"");
+        let peer = &links.peers[peer];
+        let served = |hosts| Served { hosts: byway_wire::Prefix::of(hosts, 24), ports: Vec::new() };
+        let (near, far) = (from_here.ip.source, from_here.ip.destination);
+        let mut egress = Egress::new(&Settings::default(), alloc::vec![served(near)]);
+        assert!(!egress.may_deliver(peer, &from_here), "from a host of this site");
+        let mut back = from_here;
+        (back.ip.source, back.ip.destination) = (far, near);
+        assert!(egress.may_deliver(peer, &back));
+        back.ip.destination = far;
+        assert!(!egress.may_deliver(peer, &back), "not served here");
+        assert_eq!(egress.counters().forbidden, 2);
     }
 }

@@ -172,3 +172,50 @@ impl Flows {
         (self.rules.rules.iter().zip(tallies).map(rule).collect(), others)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Parts, parts, segment};
+    use super::*;
+    use crate::flow::Why;
+
+    const NOW: Instant = Instant::from_millis(5);
+
+    #[test]
+    fn a_flow_that_no_peer_can_carry_takes_the_plain_route_or_waits() {
+        let (_, syn) = segment("S", 1, b"");
+        let plain = Entered::Seen(Seen::PassThrough(Why::Unwanted));
+        for (fail_closed, observe, expected, counted) in
+            [(false, false, plain, 1), (true, false, Entered::Held, 0), (true, true, plain, 1)]
+        {
+            let settings = Settings { fail_closed, observe, ..Settings::default() };
+            let Parts { mut flows, mut links, .. } = parts(settings);
+            assert_eq!(flows.on_sent(NOW, &syn, &mut links, &settings), expected);
+            let counters = flows.counters();
+            assert_eq!((counters.flows, counters.flows_left), (counted, counted));
+            assert_eq!(flows.decided().0[0].tally, Tally::default(), "what is left alone is not the rule's");
+        }
+    }
+
+    #[test]
+    fn a_flow_from_a_peer_is_carried_whatever_the_rules_say() {
+        let Parts { mut flows, mut links, peer, site, .. } = parts(Settings::default());
+        flows.set_rules(Rules::default());
+        let (_, syn) = segment("S", 1, b"");
+        let Seen::Carried { flow, new: true, .. } = flows.on_received(NOW, &syn, peer, &mut links) else {
+            panic!("not taken")
+        };
+        let data = &flows.table.get(flow).unwrap().data;
+        assert_eq!((data.peer, data.tunnel, data.label.number()), (peer, site, 8));
+        assert_eq!((flows.decided().1.flows, flows.largest().len()), (1, 1));
+    }
+
+    #[test]
+    fn what_would_be_carried_is_counted() {
+        let Parts { mut flows, links, .. } = parts(Settings::default());
+        flows.observe(&segment("S", 1, b"").1, &links);
+        flows.observe(&segment("A", 2, b"data").1, &links);
+        assert_eq!(flows.decided().0[0].tally, Tally { flows: 1, bytes: 4 });
+        assert_eq!(flows.largest()[0].sent, 4);
+    }
+}

@@ -257,3 +257,49 @@ fn for_choice(view: &PathView) -> pick::PathView {
         largest: view.largest,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Parts, parts, segment};
+    use super::*;
+    use crate::flow::Seen;
+
+    const NOW: Instant = Instant::from_millis(5);
+
+    #[test]
+    fn without_a_session_a_packet_takes_the_plain_route_or_waits() {
+        for fail_closed in [false, true] {
+            let settings = Settings { fail_closed, ..Settings::default() };
+            let Parts { mut links, mut flows, mut hosts, peer, site, .. } = parts(settings);
+            let mut ingress = Ingress::new(settings);
+            let (parcel, syn) = segment("S", 1, b"");
+            let Seen::Carried { flow, .. } = flows.on_received(NOW, &syn, peer, &mut links) else {
+                panic!("not taken")
+            };
+            let given = (parcel.clone(), syn);
+            let taken = ingress.carry(NOW, (flow, site), given, &mut links, &mut flows, &mut hosts);
+            let counters = ingress.counters();
+            if fail_closed {
+                assert_eq!((taken, counters.held, hosts.next_packet()), (Taken::Dropped, 1, None));
+                assert!(hosts.buffer().capacity() > 0, "its buffer is there again");
+            } else {
+                let out = hosts.next_packet();
+                assert_eq!((taken, counters.failed_open, out), (Taken::Plain, 1, Some(parcel)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_host_whose_packet_no_path_takes_is_told_if_there_is_no_plain_route() {
+        let mut hosts = parts(Settings::default()).hosts;
+        let (parcel, _) = segment("A", 1, &[7; 1_200]);
+        let mut ingress = Ingress::new(Settings::default());
+        assert_eq!(ingress.leave_large(parcel.clone(), 1_000, &mut hosts), Taken::Plain);
+        assert_eq!(hosts.next_packet(), Some(parcel.clone()));
+        let mut ingress = Ingress::new(Settings { fail_closed: true, ..Settings::default() });
+        assert_eq!(ingress.leave_large(parcel, 1_000, &mut hosts), Taken::Dropped);
+        let told = hosts.next_packet().unwrap();
+        assert_eq!(Ip::read(told.packet()).unwrap().protocol, 1, "ICMP");
+        assert_eq!(ingress.counters().too_large, 1);
+    }
+}

@@ -588,3 +588,72 @@ fn addresses(session: &Connection) -> Vec<SocketAddr> {
     addresses.dedup();
     addresses
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Parts, parts, segment};
+    use super::*;
+    use crate::flow::Seen;
+    use crate::serves::announce;
+
+    const NOW: Instant = Instant::from_millis(5);
+
+    #[test]
+    fn a_tunnel_waits_once_and_as_long_as_it_says_so() {
+        let Parts { mut links, site, .. } = parts(Settings::default());
+        links.note_waiting(site);
+        links.note_waiting(site);
+        let mut seen = 0;
+        links.for_waiting(|tunnel, _| {
+            seen += 1;
+            tunnel.waits = false;
+            false
+        });
+        links.for_waiting(|_, _| panic!("nothing waits"));
+        assert_eq!(seen, 1);
+    }
+
+    #[test]
+    fn a_peer_serves_what_it_may_announce() {
+        let Parts { mut links, peer, .. } = parts(Settings::default());
+        let served = |hosts: [u8; 4]| crate::serves::Served {
+            hosts: byway_wire::Prefix::of(hosts.into(), 24),
+            ports: Vec::new(),
+        };
+        let [told] =
+            announce(1, &[served([10, 0, 1, 0]), served([10, 9, 9, 0])]).unwrap().try_into().unwrap();
+        assert!(links.on_serves(peer, &told) && !links.on_serves(peer, &told[..2]));
+        assert_eq!(links.directory.find([10, 0, 1, 9].into(), 80), Some(peer));
+        assert_eq!((links.directory.find([10, 9, 9, 9].into(), 80), links.peers[peer].refused), (None, 1));
+    }
+
+    #[test]
+    fn a_flow_goes_by_the_site_s_tunnel_while_it_has_none_of_its_own() {
+        let settings = Settings { bundle: Bundle::Flow, ..Settings::default() };
+        let Parts { mut links, mut flows, mut hosts, peer, site, .. } = parts(settings);
+        let (_, syn) = segment("S", 1, b"");
+        let Seen::Carried { flow, from, .. } = flows.on_received(NOW, &syn, peer, &mut links) else {
+            panic!("not taken")
+        };
+        // Without a session of the site none is opened beside it.
+        let place = links.tunnel_for(NOW, (flow, from), &syn, &mut flows.table, &mut hosts);
+        assert_eq!((place, links.tunnels.numbers().count()), (Some(site), 1));
+        // A peer opened one, and the flow's packet came by it.
+        let own = Dedicated { flow: None, opened_here: false, taken: true, look_at: NOW };
+        let place = links.settle_own(peer, own);
+        links.adopt(place, flow, &mut flows.table);
+        assert_eq!(flows.table.get(flow).unwrap().data.own, Some(place));
+        links.tunnels[site].way.best = 1_138;
+        for (told, largest, expected) in [(1_373, 1_138, site), (1_373, 1_373, place), (1_138, 1_138, place)]
+        {
+            flows.table.get_mut(flow).unwrap().data.told = Some(told);
+            links.tunnels[place].way.largest = largest;
+            let chosen = links.tunnel_for(NOW, (flow, from), &syn, &mut flows.table, &mut hosts);
+            assert_eq!(chosen, Some(expected), "{told} {largest}");
+        }
+        links.end_own(place, &mut flows.table, &mut hosts);
+        let data = &flows.table.get(flow).unwrap().data;
+        assert_eq!((data.own, data.tunnel, links.tunnels[place].is_dedicated()), (None, site, false));
+        assert_eq!(links.settle_own(peer, own), place, "the place is used again");
+    }
+}

@@ -178,3 +178,32 @@ impl Losses {
         links.note_waiting(data.tunnel);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Parts, parts, segment};
+    use super::*;
+    use crate::encap::Message;
+    use crate::flow::Seen;
+
+    #[test]
+    fn what_is_kept_goes_once_more_in_its_place_until_its_flow_is_gone() {
+        let now = Instant::from_millis(5);
+        let settings = Settings { cache: Some(cache::Limits::default()), ..Settings::default() };
+        let Parts { mut links, mut flows, mut losses, mut hosts, peer, site } = parts(settings);
+        let (_, syn) = segment("S", 1, b"");
+        let Seen::Carried { flow, .. } = flows.on_received(now, &syn, peer, &mut links) else {
+            panic!("not taken")
+        };
+        losses.keep(flow, 3, (2, 6), b"data");
+        losses.keep(flow, 4, (6, 6), b"");
+        assert_eq!(losses.cache().unwrap().0.kept, 1, "no data, nothing to keep");
+        losses.send_again(now, (flow, 3), &mut links, &flows.table, &mut hosts);
+        let sent = links.tunnels[site].returned.pop_front().unwrap();
+        let label = flows.table.get(flow).unwrap().data.label;
+        assert_eq!(Message::read(&sent), Ok(Message::Ordered { label, sequence: 3, packet: b"data" }));
+        losses.forget(flow);
+        losses.send_again(now, (flow, 3), &mut links, &flows.table, &mut hosts);
+        assert!(links.tunnels[site].returned.is_empty());
+    }
+}

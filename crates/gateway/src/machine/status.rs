@@ -178,3 +178,15 @@ pub struct Status {
     /// What the cache did, and the bytes that it holds, if there is one.
     pub cache: Option<(cache::Counters, usize)>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up() {
+        let part = Counters { flows: 1, overrun: 2, penalties: 3, ..Counters::default() };
+        let sum: Counters = [part, Counters { flows: 4, ..Counters::default() }].into_iter().sum();
+        assert_eq!(sum, Counters { flows: 5, overrun: 2, penalties: 3, ..Counters::default() });
+    }
+}

@@ -7,7 +7,6 @@ use super::tunnel::Tunnel;
 use super::way::Way;
 use crate::clamp::best_packet;
 use crate::encap::header_len;
-use crate::reorder::Timer;
 use crate::window::{PathWindow, View, share, total};
 use alloc::vec::Vec;
 use byway_engine::Connection;
@@ -70,12 +69,7 @@ impl Survey {
         let apart = longest.saturating_sub(rtt);
         // On a single path nothing waits where it cannot be seen.
         let longest = if usable().nth(1).is_some() { longest } else { Duration::ZERO };
-        let heard = settings.timer.wait(tunnel.delays(now));
-        let reorder_wait = match settings.timer {
-            // Of a path of the peer's by which nothing came of late, ours beside it tells what there may be to wait for.
-            Timer::Peak { cap } => heard.max(apart.min(cap)),
-            _ => heard,
-        };
+        let reorder_wait = settings.timer.by_way(tunnel.delays(now), apart);
         receivers.clear();
         let mut inner_rtt = rtt;
         tunnel.sending.retain(|id| {

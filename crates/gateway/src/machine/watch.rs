@@ -54,7 +54,7 @@ impl Watch {
             None => return,
         };
         self.ages.put(index, 0);
-        let Some(watched) = self.slots.get_mut(index as usize) else { return };
+        let watched = &mut self.slots[index as usize];
         let (sent, received) = watched.on_segment(segment);
         tallies.on_bytes(watched.flow.rule, sent + received);
     }

@@ -1,134 +1,8 @@
-//! How long a packet may wait at the exit for those before it.
+//! How long a packet may wait at the exit for those before it: the papers' rules, and the one that is used.
 
-use byway_control::detector::{Average, Base, Extremes, Smoothed};
-use byway_wire::time::nanos;
-use byway_wire::{Duration, Instant};
-
-/// Packets whose delays are averaged: "take average delay observed over the recent 50 packets" (HIR, 7.1).
-const RECENT: u32 = 50;
-/// A peak falls by this part of what it rises above the least with each packet.
-const PEAK_LASTS: i64 = 256;
-/// Delays this near the smallest are as good as it.
-const TOLERANCE: Duration = Duration::from_millis(1);
-
-/// What is known of the delays of a path, by clocks that may differ by anything, the same on all paths. ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathDelay {
-    /// The smallest ever: `dmin_i` of Harp.
-    pub least: i64,
-    /// That of the route as it is now.
-    pub base: i64,
-    /// The average of the latest.
-    pub average: i64,
-    /// The largest of late.
-    pub peak: i64,
-    /// The smoothed difference from one packet to the next.
-    pub jitter: i64,
-}
-
-/// The delays of a path as packets arrive.
-#[derive(Clone, Debug)]
-pub struct PathDelays {
-    extremes: Option<Extremes>,
-    base: Base,
-    average: Average,
-    seen: usize,
-    jitter: Smoothed,
-    latest: i64,
-    peak: i64,
-}
-
-impl Default for PathDelays {
-    fn default() -> Self {
-        Self {
-            extremes: None,
-            base: Base::new(TOLERANCE),
-            average: Average::new(RECENT),
-            seen: 0,
-            jitter: Smoothed::default(),
-            latest: 0,
-            peak: i64::MIN,
-        }
-    }
-}
-
-impl PathDelays {
-    /// Nothing known yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Takes in the one-way delay of a packet, ns; `rtt` is the path's round trip, as far as it is known.
-    pub fn on_packet(&mut self, now: Instant, delay: i64, rtt: Duration) {
-        if self.extremes.is_some() {
-            let leap = delay.saturating_sub(self.latest);
-            self.jitter.sample(leap.saturating_abs());
-        }
-        Extremes::sample(&mut self.extremes, delay);
-        self.base.sample(delay, now, rtt);
-        self.average.sample(delay);
-        self.seen = self.seen.saturating_add(1).min(RECENT as usize);
-        self.latest = delay;
-        let least = self.extremes.map_or(delay, |extremes| extremes.min);
-        let fallen = self.peak.saturating_sub(self.peak.saturating_sub(least) / PEAK_LASTS);
-        self.peak = delay.max(fallen);
-    }
-
-    /// What is known. `None` before the first packet.
-    #[must_use]
-    pub fn view(&self) -> Option<PathDelay> {
-        let least = self.extremes?.min;
-        Some(PathDelay {
-            least,
-            base: self.base.floor().unwrap_or(least),
-            average: self.average.mean(self.seen).unwrap_or(least),
-            peak: self.peak,
-            jitter: self.jitter.value(),
-        })
-    }
-}
-
-/// How much later than those behind them packets come, whatever the reason. One that a path took on may wait there until the pacer or
-/// an acknowledgment lets it go, which no delay on the way shows: most when windows are small, as in the beginning.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Lateness {
-    peak: Duration,
-    last: Option<Instant>,
-}
-
-/// Lateness falls to a third of itself in this time. Not with each packet: the more there are the sooner it would be forgotten, and the
-/// latest of a hundred thousand would come too late several times a second.
-const LATENESS_LASTS: Duration = Duration::from_secs(4);
-/// After such a pause nothing is known of what is late.
-const PAUSE: Duration = Duration::from_secs(1);
-
-impl Lateness {
-    /// A packet came, so much `late` if others had to wait for it. Until that is known of some, they may be late by a round trip of the
-    /// longest path.
-    pub fn on_packet(&mut self, now: Instant, late: Option<Duration>, longest: Duration) {
-        let since = self.last.map(|last| now.since(last)).filter(|since| *since <= PAUSE);
-        if since.is_none() {
-            self.peak = self.peak.max(longest);
-        }
-        self.last = Some(now);
-        let part = nanos(since.unwrap_or_default()) as f64 / nanos(LATENESS_LASTS) as f64;
-        let fallen = self.peak.saturating_sub(self.peak.mul_f64(part));
-        self.peak = late.map_or(fallen, |late| fallen.max(late));
-    }
-
-    /// The most of late.
-    #[must_use]
-    pub const fn peak(&self) -> Duration {
-        self.peak
-    }
-
-    /// How long a packet may wait for others: half as long again, for windows grow.
-    #[must_use]
-    pub fn wait(&self) -> Duration {
-        self.peak + self.peak / 2
-    }
-}
+use super::delays::PathDelay;
+use super::lateness::Lateness;
+use byway_wire::Duration;
 
 /// The rule for the time that a packet may wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -206,7 +80,27 @@ impl Timer {
         matches!(self, Self::Harp { .. } | Self::Hir { .. })
     }
 
-    /// How long a packet that arrives now may wait, given the paths that carry data. Zero if nothing is known, and never negative.
+    /// How long a packet may wait by the delays of the paths by which packets come, and by how far `apart` our own are: of a path of the
+    /// peer's by which nothing came of late, ours beside it tells what there may be to wait for.
+    #[must_use]
+    pub fn by_way(&self, paths: impl IntoIterator<Item = PathDelay> + Clone, apart: Duration) -> Duration {
+        let heard = self.wait(paths);
+        match *self {
+            Self::Peak { cap } => heard.max(apart.min(cap)),
+            _ => heard,
+        }
+    }
+
+    /// How long a packet that arrives may wait, if the [way](Self::by_way) says so, and packets were so late.
+    #[must_use]
+    pub fn at_arrival(&self, by_way: Duration, lateness: &Lateness) -> Duration {
+        match *self {
+            Self::Peak { cap } => by_way.max(lateness.wait()).min(cap),
+            _ => by_way,
+        }
+    }
+
+    /// How long a packet that arrives now may wait by delays alone. Zero if nothing is known, and never negative.
     #[must_use]
     pub fn wait(&self, paths: impl IntoIterator<Item = PathDelay> + Clone) -> Duration {
         let all = || paths.clone().into_iter();
@@ -237,20 +131,13 @@ fn scaled(nanos: i64, factor: f64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use super::super::delays::fed;
     use super::*;
     use alloc::vec::Vec;
+    use byway_wire::Instant;
     use proptest::prelude::*;
 
     const MS: i64 = 1_000_000;
-
-    fn fed(delays: impl IntoIterator<Item = i64>) -> PathDelay {
-        let mut path = PathDelays::new();
-        assert_eq!(path.view(), None);
-        for (at, delay) in (1..).zip(delays) {
-            path.on_packet(Instant::from_millis(at), delay, Duration::from_millis(20));
-        }
-        path.view().unwrap()
-    }
 
     const fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)
@@ -277,9 +164,17 @@ mod tests {
     }
 
     #[test]
-    fn with_few_packets_the_average_is_of_those() {
-        assert_eq!(fed([10 * MS, 20 * MS]).average, 15 * MS);
-        assert_eq!(fed((0..100).map(|at| at * MS)).average, 74 * MS + MS / 2);
+    fn the_latest_packets_and_our_own_paths_make_the_default_wait_longer() {
+        let mut lateness = Lateness::default();
+        lateness.on_packet(Instant::from_millis(0), Some(ms(40)), Duration::ZERO);
+        let peak = Timer::default();
+        assert_eq!((peak.by_way([], ms(9)), peak.by_way([], ms(900))), (ms(9), CAP));
+        assert_eq!((peak.at_arrival(ms(9), &lateness), peak.at_arrival(ms(90), &lateness)), (ms(60), ms(90)));
+        let literal = Timer::Harp { rho: RHO };
+        assert_eq!(
+            (literal.by_way([], ms(9)), literal.at_arrival(ms(9), &lateness)),
+            (Duration::ZERO, ms(9))
+        );
     }
 
     proptest! {

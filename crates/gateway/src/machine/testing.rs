@@ -1,0 +1,69 @@
+//! A gateway's parts, with one peer and without a session.
+
+use super::config::{self, Settings};
+use super::flows::Flows;
+use super::hosts::Hosts;
+use super::links::Links;
+use super::losses::Losses;
+use super::parcel::Parcel;
+use super::places::{PeerIdx, TunnelIdx};
+use crate::Prefix;
+use crate::checksum::State;
+use crate::encap::Label;
+use crate::rules::{Rule, Rules};
+use crate::segment::Segment;
+use crate::testing::{V4, build};
+use alloc::vec::Vec;
+use byway_engine::handshake::Identity;
+use byway_engine::seal::Suites;
+use byway_engine::{Endpoint, EndpointConfig};
+use etherparse::TcpHeader;
+
+/// The parts that others work on.
+pub(super) struct Parts {
+    pub links: Links,
+    pub flows: Flows,
+    pub losses: Losses,
+    pub hosts: Hosts,
+    pub peer: PeerIdx,
+    pub site: TunnelIdx,
+}
+
+/// The peer may speak for the hosts to which [`build`] sends.
+pub(super) fn parts(settings: Settings) -> Parts {
+    let endpoint = Endpoint::new(EndpointConfig {
+        identity: Identity::from_secret([1; 32]),
+        suites: Suites::SECURE,
+        seed: [2; 32],
+        connection: byway_engine::Config::default(),
+        admission: None,
+        greeting: Vec::new(),
+    });
+    let peer = config::Peer {
+        name: "the other".into(),
+        key: Identity::from_secret([3; 32]).public(),
+        addresses: Vec::new(),
+        allowed: alloc::vec![Prefix::of(V4.1.into(), 24)],
+        relays: Vec::new(),
+    };
+    let told = (Vec::new(), Label::new(7));
+    let links = Links::new(endpoint, "background".parse().unwrap(), told, alloc::vec![peer], settings);
+    let (peer, site) = links.peers.iter().map(|(index, peer)| (index, peer.site)).next().unwrap();
+    Parts {
+        links,
+        flows: Flows::new(Rules { rules: alloc::vec![Rule::default()] }, settings.flows),
+        losses: Losses::new(&settings),
+        hosts: Hosts::new(100),
+        peer,
+        site,
+    }
+}
+
+/// A packet of [`build`]'s hosts with these flags, and its view.
+pub(super) fn segment(flags: &str, sequence: u32, payload: &[u8]) -> (Parcel, Segment) {
+    let mut header = TcpHeader::new(40_000, 873, sequence, 500);
+    (header.syn, header.ack) = (flags.contains('S'), flags.contains('A'));
+    let packet = build(&header, payload);
+    let segment = Segment::read(&packet, State::Full).unwrap();
+    (Parcel::copy(Vec::new(), &packet), segment)
+}

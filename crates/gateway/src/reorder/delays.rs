@@ -1,0 +1,113 @@
+//! The one-way delays of a path, as packets arrive by it.
+
+use byway_control::detector::{Average, Base, Extremes, Smoothed};
+use byway_wire::{Duration, Instant};
+
+/// Packets whose delays are averaged: "take average delay observed over the recent 50 packets" (HIR, 7.1).
+const RECENT: u32 = 50;
+/// A peak falls by this part of what it rises above the least with each packet.
+const PEAK_LASTS: i64 = 256;
+/// Delays this near the smallest are as good as it.
+const TOLERANCE: Duration = Duration::from_millis(1);
+
+/// What is known of the delays of a path, by clocks that may differ by anything, the same on all paths. ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathDelay {
+    /// The smallest ever: `dmin_i` of Harp.
+    pub least: i64,
+    /// That of the route as it is now.
+    pub base: i64,
+    /// The average of the latest.
+    pub average: i64,
+    /// The largest of late.
+    pub peak: i64,
+    /// The smoothed difference from one packet to the next.
+    pub jitter: i64,
+}
+
+/// The delays of a path as packets arrive.
+#[derive(Clone, Debug)]
+pub struct PathDelays {
+    extremes: Option<Extremes>,
+    base: Base,
+    average: Average,
+    seen: usize,
+    jitter: Smoothed,
+    latest: i64,
+    peak: i64,
+}
+
+impl Default for PathDelays {
+    fn default() -> Self {
+        Self {
+            extremes: None,
+            base: Base::new(TOLERANCE),
+            average: Average::new(RECENT),
+            seen: 0,
+            jitter: Smoothed::default(),
+            latest: 0,
+            peak: i64::MIN,
+        }
+    }
+}
+
+impl PathDelays {
+    /// Nothing known yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in the one-way delay of a packet, ns; `rtt` is the path's round trip, as far as it is known.
+    pub fn on_packet(&mut self, now: Instant, delay: i64, rtt: Duration) {
+        if self.extremes.is_some() {
+            let leap = delay.saturating_sub(self.latest);
+            self.jitter.sample(leap.saturating_abs());
+        }
+        Extremes::sample(&mut self.extremes, delay);
+        self.base.sample(delay, now, rtt);
+        self.average.sample(delay);
+        self.seen = self.seen.saturating_add(1).min(RECENT as usize);
+        self.latest = delay;
+        let least = self.extremes.map_or(delay, |extremes| extremes.min);
+        let fallen = self.peak.saturating_sub(self.peak.saturating_sub(least) / PEAK_LASTS);
+        self.peak = delay.max(fallen);
+    }
+
+    /// What is known. `None` before the first packet.
+    #[must_use]
+    pub fn view(&self) -> Option<PathDelay> {
+        let least = self.extremes?.min;
+        Some(PathDelay {
+            least,
+            base: self.base.floor().unwrap_or(least),
+            average: self.average.mean(self.seen).unwrap_or(least),
+            peak: self.peak,
+            jitter: self.jitter.value(),
+        })
+    }
+}
+
+/// What is known after these delays, one a millisecond.
+#[cfg(test)]
+pub(super) fn fed(delays: impl IntoIterator<Item = i64>) -> PathDelay {
+    let mut path = PathDelays::new();
+    assert_eq!(path.view(), None);
+    for (at, delay) in (1..).zip(delays) {
+        path.on_packet(Instant::from_millis(at), delay, Duration::from_millis(20));
+    }
+    path.view().unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn with_few_packets_the_average_is_of_those() {
+        assert_eq!(fed([10 * MS, 20 * MS]).average, 15 * MS);
+        assert_eq!(fed((0..100).map(|at| at * MS)).average, 74 * MS + MS / 2);
+    }
+}
