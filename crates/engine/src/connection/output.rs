@@ -283,8 +283,10 @@ impl Connection {
             return None;
         }
         let path = self.paths.quietly(id)?;
-        let waited_for = path.mark != Mark::Settled || path.armed.covers(path.send.deadline());
-        debug_assert!(waited_for, "what was sent is waited for");
+        debug_assert!(
+            path.mark != Mark::Settled || path.armed.covers(path.send.deadline()),
+            "what was sent is waited for"
+        );
         path.spend((size + phantom) as u64);
         let capable = path.send.timeouts() == 0 && path.send.ecn.is_used();
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
