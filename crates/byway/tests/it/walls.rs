@@ -84,7 +84,7 @@ const SMALL: usize = 70;
 const SPREAD: [(&str, usize, usize); 11] = [
     ("control", 5, 0),
     ("emulate", 0, 3),
-    ("engine", 14, 1),
+    ("engine", 13, 1),
     ("field", 0, 45),
     ("files", 5, 0),
     ("lab", 6, 87),

@@ -263,9 +263,8 @@ mod tests {
             let source = Source::direct(route.local, route.remote);
             let name = paths.connection_id(id);
             paths.insert(Path::new(send, route, State::Active, Origin::Return, name));
-            let mut receiving = Receiving::new(ReceivePath::new(id, Instant::ZERO, Pnack::Patient), source);
-            receiving.way = Some(id);
-            arrivals.begin(id, receiving);
+            let facts = ReceivePath::new(id, Instant::ZERO, Pnack::Patient);
+            arrivals.begin(id, Receiving::new(facts, source, Some(id)));
         }
         (acks, arrivals, paths)
     }

@@ -149,6 +149,12 @@ impl Agenda {
     #[inline]
     pub fn place(&mut self, path: &mut Path) {
         self.make_urgent(path);
+        self.arm(path);
+    }
+
+    /// Wakes for a path's deadline.
+    #[inline]
+    pub fn arm(&mut self, path: &mut Path) {
         let at = path.deadline();
         self.timers.arm(Owner::Send(path.id()), &mut path.armed, at);
     }
@@ -174,6 +180,12 @@ impl Agenda {
     /// A deadline of the connection as a whole may have become earlier.
     pub const fn reconsider(&mut self) {
         self.whole = true;
+    }
+
+    /// Whether neither the connection's own timer nor the controller has to be seen to.
+    #[inline]
+    pub const fn is_settled(&self) -> bool {
+        !(self.whole || self.consult)
     }
 
     /// Whether one may; not so from now on.

@@ -31,12 +31,12 @@ pub(super) struct Receiving {
 }
 
 impl Receiving {
-    pub fn new(facts: ReceivePath, source: Source) -> Self {
+    pub fn new(facts: ReceivePath, source: Source, way: Option<PathId>) -> Self {
         Self {
             facts,
             replay: ReplayWindow::new(),
             source,
-            way: None,
+            way,
             settled: None,
             queued: false,
             armed: Armed::default(),

@@ -1,14 +1,14 @@
 //! Takes packets apart: opens them, reads their frames, and tells path, controller and data layer what they say.
 
-use super::losses::Evidence;
-use super::path::State;
+use super::losses::{Evidence, Outcome, judge};
+use super::path::{Path, State};
 use super::{Connection, Event, Inbound, Rejected, RelayNews, close};
 use crate::config::Payload;
 use crate::data::{DataId, ProtocolError};
 use crate::path::receive::Arrival;
 use crate::path::send::Progress;
 use crate::seal::OpenError;
-use byway_control::{Acked, Congested, ProbeResult, Trigger, Undo};
+use byway_control::{Acked, Congested, Controller, Delay, ProbeResult, Trigger, Undo};
 use byway_wire::frame::ack::{AckEntries, AckEntry};
 use byway_wire::frame::{Frame, Frames, Ranges};
 use byway_wire::packet::{HEADER_LEN, Header, STAMP_LEN, restore_number};
@@ -33,15 +33,15 @@ struct Came {
 
 impl Connection {
     /// Takes a packet.
-    pub(crate) fn on_packet(&mut self, now: Instant, inbound: Inbound<'_>) -> Result<(), Rejected> {
-        let taken = self.take(now, inbound);
+    pub(crate) fn on_packet(&mut self, now: Instant, mut inbound: Inbound<'_>) -> Result<(), Rejected> {
+        let taken = self.take(now, &mut inbound);
         self.settle(now);
         taken
     }
 
     #[inline]
-    fn take(&mut self, now: Instant, inbound: Inbound<'_>) -> Result<(), Rejected> {
-        let Inbound { path: id, source, ecn, at, bytes, packet, phantom } = inbound;
+    fn take(&mut self, now: Instant, inbound: &mut Inbound<'_>) -> Result<(), Rejected> {
+        let Inbound { path: id, source, ecn, at, bytes, ref mut packet, phantom } = *inbound;
         let header = Header::read(packet).map_err(|_| Rejected::Malformed)?;
         let known = self.arrivals.get(id);
         if known.is_none() && !self.arrivals.may_begin(id) {
@@ -179,8 +179,8 @@ impl Connection {
 
     /// Returns `false` if the entry is a lie.
     fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
-        let Self { paths, exchange, delays, .. } = self;
-        let id = entry.path;
+        let Self { paths, exchange, controller, delays, config, .. } = self;
+        let (id, controller) = (entry.path, controller.as_mut());
         let Some(path) = paths.judge(id) else { return id < paths.next_id() };
         delays.clear();
         let (probe, silent) = (path.probe, path.send.timeouts() > 0);
@@ -188,87 +188,48 @@ impl Connection {
         else {
             return false;
         };
-        if progress.packets > 0 {
+        if let Some(latest) = progress.latest {
             exchange.farewells().on_known(id);
-            self.tell_progress(now, id, &progress);
-            if probe.is_some_and(|number| number <= entry.largest) {
-                self.tell_probe(now, id, progress.rtt);
+            if path.state == State::Active {
+                tell_progress(now, path, &progress, latest, delays, controller);
+            }
+            if probe.is_some_and(|number| number <= entry.largest) && path.state == State::Choked {
+                path.probe = None;
+                let delay = delays.last().copied();
+                controller.on_probe(id, &ProbeResult { now, delay, rtt: progress.rtt });
             }
         }
-        self.tell_signals(now, id, &progress);
-        self.judge_losses(now, id, Evidence::Holes);
-        let probing = self.paths.get(id).is_some_and(|path| path.state == State::Probing);
-        if progress.packets > 0 && probing {
+        // Each by itself: a controller takes a decrease back when all that it was told of has turned up.
+        for sent_at in progress.undone.iter().copied().filter(|_| !config.owner_judges_losses) {
+            controller.on_undo(id, &Undo { now, sent_at });
+        }
+        let marked = progress.ce > 0;
+        if marked {
+            tell_marks(now, path, &progress, controller);
+        }
+        let outcome = judge(now, path, Evidence::Holes, exchange, controller, config);
+        let works = progress.packets > 0 && path.state == State::Probing;
+        if marked || outcome == Outcome::Told {
+            paths.judge_all();
+        }
+        if works {
             self.proven(id);
         } else if silent {
-            self.paths.ways_changed();
+            paths.ways_changed();
         }
         true
     }
 
-    /// The controller hears what was acknowledged.
-    #[inline]
-    fn tell_progress(&mut self, now: Instant, id: PathId, progress: &Progress) {
-        let Self { paths, controller, delays, .. } = self;
-        let Some(path) = paths.get(id).filter(|path| path.state == State::Active) else { return };
-        let Some((sent_at, app_limited)) = progress.latest else { return };
-        let rtt = &path.send.rtt;
-        // A window that is hardly used limits nothing (RFC 9002 section 7.8): what does is the processor, say.
-        let flight = path.send.in_flight + progress.bytes;
-        let app_limited = app_limited || flight.saturating_mul(USED_SHARE) < path.allowance.window;
-        controller.on_acked(
-            id,
-            &Acked {
-                now,
-                bytes: progress.bytes,
-                packets: progress.packets,
-                sent_at,
-                rtt: progress.rtt,
-                srtt: rtt.smoothed(),
-                min_rtt: rtt.minimum(),
-                delays,
-                in_flight: path.send.in_flight,
-                app_limited,
-                delivery_rate: path.send.delivery_rate(),
-                ce: progress.ce,
-            },
-        );
-    }
-
-    /// The controller hears that a choked path's probe came back.
-    fn tell_probe(&mut self, now: Instant, id: PathId, rtt: Option<Duration>) {
-        let Self { paths, controller, delays, .. } = self;
-        let Some(path) = paths.quietly(id).filter(|path| path.state == State::Choked) else { return };
-        path.probe = None;
-        controller.on_probe(id, &ProbeResult { now, delay: delays.last().copied(), rtt });
-    }
-
-    /// The controller hears of losses that were none, each by itself: it takes a decrease back when all that it was told of has
-    /// turned up; and of CE marks.
-    fn tell_signals(&mut self, now: Instant, id: PathId, progress: &Progress) {
-        let Self { paths, controller, config, .. } = self;
-        if !config.owner_judges_losses {
-            for sent_at in progress.undone.iter().copied() {
-                controller.on_undo(id, &Undo { now, sent_at });
-            }
+    fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
+        let Self { paths, exchange, controller, config, .. } = self;
+        let Some(path) = paths.quietly(id) else { return };
+        let outcome = judge(now, path, Evidence::Missing(missing), exchange, controller.as_mut(), config);
+        if outcome != Outcome::Nothing {
+            paths.judge(id);
         }
-        if progress.ce > 0
-            && let Some(path) = paths.get(id)
-        {
-            let in_flight = path.send.in_flight;
-            let sent_at = progress.latest.map_or(now, |(sent_at, _)| sent_at);
-            let bytes = u64::from(progress.ce) * path.send.mtu.current() as u64;
-            let trigger = Trigger::Ce;
-            controller.on_congested(
-                id,
-                &Congested { trigger, first_sent_at: sent_at, sent_at, now, bytes, in_flight },
-            );
+        if outcome == Outcome::Told {
             paths.judge_all();
         }
-    }
-
-    fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
-        self.judge_losses(now, id, Evidence::Missing(missing));
         self.settle(now);
     }
 
@@ -277,4 +238,46 @@ impl Connection {
             self.exchange.out().missing(what, start, end);
         }
     }
+}
+
+/// The controller hears what was acknowledged, the latest of which was sent then, limited by the application or not.
+#[inline]
+fn tell_progress(
+    now: Instant,
+    path: &Path,
+    progress: &Progress,
+    (sent_at, app_limited): (Instant, bool),
+    delays: &[Delay],
+    controller: &mut dyn Controller,
+) {
+    let (send, rtt) = (&path.send, &path.send.rtt);
+    // A window that is hardly used limits nothing (RFC 9002 section 7.8): what does is the processor, say.
+    let flight = send.in_flight + progress.bytes;
+    let app_limited = app_limited || flight.saturating_mul(USED_SHARE) < path.allowance.window;
+    controller.on_acked(
+        path.id(),
+        &Acked {
+            now,
+            bytes: progress.bytes,
+            packets: progress.packets,
+            sent_at,
+            rtt: progress.rtt,
+            srtt: rtt.smoothed(),
+            min_rtt: rtt.minimum(),
+            delays,
+            in_flight: send.in_flight,
+            app_limited,
+            delivery_rate: send.delivery_rate(),
+            ce: progress.ce,
+        },
+    );
+}
+
+/// The controller hears of CE marks.
+fn tell_marks(now: Instant, path: &Path, progress: &Progress, controller: &mut dyn Controller) {
+    let in_flight = path.send.in_flight;
+    let sent_at = progress.latest.map_or(now, |(sent_at, _)| sent_at);
+    let bytes = u64::from(progress.ce) * path.send.mtu.current() as u64;
+    let marks = Congested { trigger: Trigger::Ce, first_sent_at: sent_at, sent_at, now, bytes, in_flight };
+    controller.on_congested(path.id(), &marks);
 }

@@ -1,13 +1,16 @@
 //! The life of paths: candidates are probed, what works becomes available, what the controller wants becomes active, what
 //! it chokes is probed until it breathes, and what is of no use is dropped.
 
+use super::agenda::Agenda;
 use super::arrivals::{MOST_PATHS, PATH_LOOKAHEAD};
-use super::losses::Evidence;
-use super::path::{Address, Origin, Path, State};
+use super::exchange::Exchange;
+use super::losses::{Evidence, Outcome, judge};
+use super::path::{Address, Mark, Origin, Path, State};
 use super::{Connection, Event};
 use crate::path::send::SendPath;
+use crate::random::Random;
 use crate::route::{Route, Via};
-use byway_control::{Opened, ProbeResult};
+use byway_control::{Controller, Opened, ProbeResult};
 use byway_wire::relay::{Notice, Reason, Verdict};
 use byway_wire::{Duration, Instant, Local, PathId};
 
@@ -20,10 +23,9 @@ impl Connection {
     /// Opens the first path: the handshake went over it, and it may carry data at once.
     pub(crate) fn open_first(&mut self, now: Instant, route: Route, rtt: Option<Duration>) {
         self.candidates.begin(now, route.clone());
-        let id = self.add_path(now, route, rtt, State::Available, Origin::Handshake);
-        if let Some(path) = self.paths.edit(id) {
-            path.pending.ping = true; // the responder must hear from us before it may speak
-        }
+        let mut path = self.new_path(now, route, rtt, State::Available, Origin::Handshake);
+        path.pending.ping = true; // the responder must hear from us before it may speak
+        let id = self.paths.insert(path);
         self.activate(now, id);
         self.agenda.consult();
         self.agenda.reconsider();
@@ -114,37 +116,35 @@ impl Connection {
             return; // the peer does not expect it yet
         }
         let Some((route, origin)) = self.candidates.take(now, &mut self.random) else { return };
-        let id = self.add_path(now, route, None, State::Probing, origin);
-        if let Some(path) = self.paths.edit(id) {
-            path.pending.ping = true;
-        }
+        let mut path = self.new_path(now, route, None, State::Probing, origin);
+        path.pending.ping = true;
+        self.paths.insert(path);
     }
 
-    pub(super) fn add_path(
+    /// A path that is to be inserted next.
+    pub(super) fn new_path(
         &mut self,
         now: Instant,
         route: Route,
         rtt: Option<Duration>,
         state: State,
         origin: Origin,
-    ) -> PathId {
+    ) -> Path {
         let id = self.paths.next_id();
         let send = SendPath::new(id, now, rtt, self.config.max_datagram);
         let mut path = Path::new(send, route, state, origin, self.paths.connection_id(id));
         if origin == Origin::Return {
             path.address = Address::Unproven { token: self.random.token(), credit: 0 };
         }
-        self.paths.insert(path);
-        id
+        path
     }
 
     /// Something sent on this path came through.
     pub(super) fn proven(&mut self, id: PathId) {
-        let Some(path) = self.paths.get(id) else { return };
+        let Some(path) = self.paths.edit(id) else { return };
         if path.state != State::Probing || path.address != Address::Valid {
             return;
         }
-        let Some(path) = self.paths.edit(id) else { return };
         path.state = State::Available;
         path.probe_at = None;
         self.candidates.on_proven(path.origin);
@@ -243,43 +243,15 @@ impl Connection {
         true
     }
 
-    /// Takes over what the controller allows a path now.
-    fn refresh(&mut self, now: Instant, id: PathId) {
-        let Self { paths, controller, exchange, agenda, random, .. } = self;
-        let Some(path) = paths.quietly(id) else { return };
-        if path.is_governed() {
-            let size = path.send.mtu.current();
-            if path.told_size != size {
-                path.told_size = size;
-                controller.on_packet_size(id, size as u32);
-            }
-            path.set_allowance(now, controller.allowance(id));
-            match (path.state, path.allowance.choked) {
-                (State::Active, true) => {
-                    path.state = State::Choked;
-                    exchange.recall(&mut path.outbox);
-                    path.probe_at = Some(now + path.choke_interval(random.next()));
-                }
-                (State::Choked, false) => {
-                    path.state = State::Active;
-                    (path.probe_at, path.probe) = (None, None);
-                }
-                _ => {}
-            }
-        }
-        let answers = !path.is_governed() || path.send.timeouts() == 0;
-        if answers && path.send.is_proven() {
-            path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
-        }
-        if path.state == State::Active && path.has_room() && !path.paced {
-            agenda.make_ready(path);
-        }
-        agenda.place(path);
-    }
-
     /// Sees to all that was changed in this call: paths first, then what the controller wants, then the connection's own timer.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant) {
+        if !(self.paths.is_settled() && self.agenda.is_settled()) {
+            self.settle_changes(now);
+        }
+    }
+
+    fn settle_changes(&mut self, now: Instant) {
         self.settle_paths(now);
         if self.agenda.take_consult() {
             self.consult(now);
@@ -307,27 +279,27 @@ impl Connection {
         }
     }
 
+    #[inline]
     fn settle_path(&mut self, now: Instant, id: PathId, doubted: bool) {
-        let Self { paths, controller, agenda, .. } = self;
+        let Self { paths, controller, exchange, agenda, random, .. } = self;
         let Some(path) = paths.quietly(id) else { return };
-        match core::mem::take(&mut path.mark) {
-            super::path::Mark::Judged => return self.refresh(now, id),
-            super::path::Mark::Changed => agenda.place(path),
-            super::path::Mark::Settled => {}
+        let mark = core::mem::take(&mut path.mark);
+        if mark == Mark::Changed {
+            agenda.place(path);
         }
-        if doubted && !path.is_fresh(now, || controller.allowance(id)) {
-            self.refresh(now, id);
+        if mark == Mark::Judged || doubted && !path.is_fresh(now, || controller.allowance(id)) {
+            refresh(now, path, controller.as_mut(), exchange, agenda, random);
         }
     }
 
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
-        if self.paths.edit(id).is_none() {
-            return;
-        }
-        let mut trouble = self.judge_losses(now, id, Evidence::Holes);
+        let Self { paths, exchange, controller, config, .. } = self;
+        let Some(path) = paths.edit(id) else { return };
+        let controller = controller.as_mut();
+        let mut trouble = judge(now, path, Evidence::Holes, exchange, controller, config) != Outcome::Nothing;
         let mut asked = false;
-        if self.paths.get(id).is_some_and(|path| path.send.timeout_deadline().is_some_and(|at| at <= now)) {
-            asked = self.judge_losses(now, id, Evidence::Timeout);
+        if path.send.timeout_deadline().is_some_and(|at| at <= now) {
+            asked = judge(now, path, Evidence::Timeout, exchange, controller, config) != Outcome::Nothing;
             trouble |= asked;
             if !self.on_timeout(now, id) {
                 return;
@@ -391,4 +363,43 @@ impl Connection {
             .iter()
             .any(|path| path.id() != id && path.state == State::Active && path.send.timeouts() == 0)
     }
+}
+
+/// Takes over what the controller allows a path now.
+fn refresh(
+    now: Instant,
+    path: &mut Path,
+    controller: &mut dyn Controller,
+    exchange: &mut Exchange,
+    agenda: &mut Agenda,
+    random: &mut Random,
+) {
+    if path.is_governed() {
+        let size = path.send.mtu.current();
+        if path.told_size != size {
+            path.told_size = size;
+            controller.on_packet_size(path.id(), size as u32);
+        }
+        path.set_allowance(now, controller.allowance(path.id()));
+        match (path.state, path.allowance.choked) {
+            (State::Active, true) => {
+                path.state = State::Choked;
+                exchange.recall(&mut path.outbox);
+                path.probe_at = Some(now + path.choke_interval(random.next()));
+            }
+            (State::Choked, false) => {
+                path.state = State::Active;
+                (path.probe_at, path.probe) = (None, None);
+            }
+            _ => {}
+        }
+    }
+    let answers = !path.is_governed() || path.send.timeouts() == 0;
+    if answers && path.send.is_proven() {
+        path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
+    }
+    if path.state == State::Active && path.has_room() && !path.paced {
+        agenda.make_ready(path);
+    }
+    agenda.place(path);
 }

@@ -4,10 +4,10 @@
 //! [events](Connection::next_event), and looks at the [`status`](Connection::status). The endpoint hands packets in
 //! (`on_packet`), wakes, and asks for datagrams (`transmit`).
 //!
-//! Each part owns its state. `session`: whether the peer lives, and the end. `candidates` and `paths`: routes that may become paths, and
-//! the paths that this side sends on; `life` leads them through theirs. `arrivals`: the peer's paths; `ways` finds the ways back to them.
+//! Each part owns its state. `session`: whether the peer lives, and the end. `candidates` and `paths`: routes that may become paths, and the
+//! paths that this side sends on; `life` leads them through theirs. `arrivals`: the peer's paths; `ways` finds the ways back to them.
 //! `exchange`: what packets carry. `acks`: what is acknowledged, when and by which way. `agenda`: who sends next, and when all this wakes.
-//! `input` takes packets apart, `losses` tells what follows a loss, `output` puts packets together. `datagrams` is for owners who choose
+//! `input` takes packets apart, `losses` tells what follows a loss, `output` puts packets together. [`datagrams`] is for owners who choose
 //! each packet's path.
 
 mod acks;

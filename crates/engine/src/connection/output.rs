@@ -1,7 +1,7 @@
 //! Puts packets together: what is pending on a path, ACKs, and data in runs of equal size on one path at a time.
 
 use super::acks::{ENTRY_ROOM, MOST_ECHO};
-use super::path::{Address, Mark, Path, State};
+use super::path::{Address, Path, State};
 use super::purpose::{Purpose, Rest};
 use super::{Connection, parcels};
 use crate::config::Payload;
@@ -83,7 +83,7 @@ impl Connection {
             if path.pending.any() {
                 let size = path.send.mtu.current().min(usize::try_from(path.credit()).unwrap_or(usize::MAX));
                 let sent = self.single(now, id, out, size, Purpose::Pending);
-                self.paths.edit(id);
+                self.arm(id);
                 return sent;
             }
         }
@@ -180,7 +180,7 @@ impl Connection {
             if tokens == 0 {
                 agenda.cap().yields();
                 path.paced = true;
-                paths.edit(id);
+                agenda.arm(path);
                 continue;
             }
             if path.send.timeouts() > 0 && self.has_other(id) {
@@ -201,6 +201,13 @@ impl Connection {
             return sent; // if none: what wanted to be sent did not want to be sent after all
         }
         None
+    }
+
+    /// What was sent on a path is waited for.
+    fn arm(&mut self, id: PathId) {
+        if let Some(path) = self.paths.quietly(id) {
+            self.agenda.arm(path);
+        }
     }
 
     /// A path goes to the end of the queue of those that may send data.
@@ -232,7 +239,7 @@ impl Connection {
                 let rest = Rest { path: id, size, most: most - made, purpose };
                 self.agenda.leave((!last && made < most).then_some(rest));
                 if idle {
-                    self.paths.edit(id);
+                    self.arm(id);
                 }
                 return self.transmission(id, written, written, phantom);
             }
@@ -241,7 +248,7 @@ impl Connection {
             }
         }
         if idle {
-            self.paths.edit(id);
+            self.arm(id);
         }
         self.transmission(id, written, size, 0)
     }
@@ -273,7 +280,7 @@ impl Connection {
         let Made { length, phantom } = self.packet(now, id, buffer, purpose)?;
         // An ACK asks for no timeout, but too many do.
         if idle || self.paths.get(id).is_some_and(|path| path.send.is_crowded()) {
-            self.paths.edit(id);
+            self.arm(id);
         }
         self.transmission(id, length, length, phantom)
     }
@@ -283,10 +290,7 @@ impl Connection {
             return None;
         }
         let path = self.paths.quietly(id)?;
-        debug_assert!(
-            path.mark != Mark::Settled || path.armed.covers(path.send.deadline()),
-            "what was sent is waited for"
-        );
+        debug_assert!(path.armed.covers(path.send.deadline()), "what was sent is waited for");
         path.spend((size + phantom) as u64);
         let capable = path.send.timeouts() == 0 && path.send.ecn.is_used();
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };

@@ -35,16 +35,20 @@ impl Paths {
         connection_id(&self.secret, id)
     }
 
-    pub fn insert(&mut self, path: Path) {
-        self.table.insert(path.id(), path);
+    /// A path begins, under the [next id](Self::next_id).
+    pub fn insert(&mut self, mut path: Path) -> PathId {
+        let id = path.id();
+        debug_assert!(id == self.next_id(), "an id is used once");
+        mark(&mut path, Mark::Changed, &mut self.marked);
+        self.table.insert(id, path);
+        id
     }
 
     /// Takes a path out for good.
     pub fn remove(&mut self, id: PathId) -> Option<Path> {
         let removed = self.table.remove(id);
         if removed.is_some() {
-            self.routes_changed();
-            self.ways_changed();
+            self.moved();
         }
         removed
     }
@@ -95,6 +99,14 @@ impl Paths {
         }
     }
 
+    /// To change the first path that is `wanted`.
+    pub fn edit_first(&mut self, wanted: impl Fn(&Path) -> bool) -> Option<&mut Path> {
+        let Self { table, marked, .. } = self;
+        let path = table.iter_mut().find(|path| wanted(path))?;
+        mark(path, Mark::Changed, marked);
+        Some(path)
+    }
+
     /// To change what makes nothing due and sends nothing by itself.
     #[inline]
     pub fn quietly(&mut self, id: PathId) -> Option<&mut Path> {
@@ -115,6 +127,12 @@ impl Paths {
         self.marked.pop_front()
     }
 
+    /// Whether no path was changed since the last was settled.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.marked.is_empty() && !self.all
+    }
+
     /// Whether all paths are to be looked at; not so from now on.
     #[inline]
     pub const fn take_all(&mut self) -> bool {
@@ -130,6 +148,12 @@ impl Paths {
     /// A route, a way back or a relay's ticket changed.
     pub const fn routes_changed(&mut self) {
         self.routes += 1;
+    }
+
+    /// A path leads elsewhere.
+    pub const fn moved(&mut self) {
+        self.routes_changed();
+        self.ways_changed();
     }
 
     /// How often something happened that may make another path the best way for ACKs.
@@ -173,6 +197,9 @@ mod tests {
     #[test]
     fn a_change_marks_its_path_once_and_in_order() {
         let mut paths = paths(4);
+        while let Some(id) = paths.next_marked() {
+            paths.quietly(id).unwrap().mark = Mark::Settled;
+        }
         assert!(paths.quietly(PathId(1)).is_some());
         paths.edit(PathId(3));
         paths.judge(PathId(0));

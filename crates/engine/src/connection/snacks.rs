@@ -108,7 +108,7 @@ mod tests {
         for (id, source, millis) in [(0, relayed, 90), (1, direct, 10)] {
             let mut facts = ReceivePath::new(PathId(id), Instant::ZERO, Pnack::Patient);
             facts.on_hint(PathHint { path: PathId(id), srtt_micros: millis * 1_000, delay_limit: None });
-            arrivals.begin(PathId(id), Receiving::new(facts, source));
+            arrivals.begin(PathId(id), Receiving::new(facts, source, None));
         }
         arrivals
     }

@@ -6,6 +6,7 @@ use super::{Connection, Role};
 use crate::path::receive::ReceivePath;
 use crate::route::{Route, Source};
 use alloc::boxed::Box;
+use byway_control::Controller;
 use byway_wire::{Instant, PathId};
 
 impl Connection {
@@ -15,11 +16,8 @@ impl Connection {
             return;
         }
         let facts = ReceivePath::new(id, now, self.config.pnack);
-        self.arrivals.begin(id, Receiving::new(facts, *source));
         let way = self.way_to(now, source);
-        if let Some(receiving) = self.arrivals.get_mut(id) {
-            receiving.way = way;
-        }
+        self.arrivals.begin(id, Receiving::new(facts, *source, way));
         self.paths.ways_changed();
     }
 
@@ -36,14 +34,11 @@ impl Connection {
     /// A challenge was answered.
     pub(super) fn on_path_response(&mut self, now: Instant, token: [u8; 8]) {
         let asked =
-            |path: &&Path| matches!(path.address, Address::Unproven { token: ours, .. } if ours == token);
-        let Some(id) = self.paths.iter().find(asked).map(Path::id) else {
-            return self.move_proven(now, token);
-        };
-        if let Some(path) = self.paths.edit(id) {
-            path.address = Address::Valid;
-            path.probe_at = None;
-        }
+            |path: &Path| matches!(path.address, Address::Unproven { token: ours, .. } if ours == token);
+        let Some(path) = self.paths.edit_first(asked) else { return self.move_proven(now, token) };
+        path.address = Address::Valid;
+        path.probe_at = None;
+        let id = path.id();
         self.paths.ways_changed();
         self.candidates.set_may_open(true);
         self.proven(id);
@@ -77,18 +72,15 @@ impl Connection {
         if known.is_some() || self.peer.role == Role::Initiator || !self.has_name(2 * PATH_LOOKAHEAD) {
             return known;
         }
-        let first = self.paths.next_id() == PathId(0);
-        let id = self.add_path(now, source.route()?, None, State::Probing, Origin::Return);
-        if let Some(path) = self.paths.edit(id) {
-            if first {
-                // The peer's packet shows that it received our handshake message at this address.
-                path.address = Address::Valid;
-                path.pending.ping = true;
-            } else {
-                path.pending.challenge = true;
-            }
+        let mut path = self.new_path(now, source.route()?, None, State::Probing, Origin::Return);
+        if path.id() == PathId(0) {
+            // The peer's packet shows that it received our handshake message at this address.
+            path.address = Address::Valid;
+            path.pending.ping = true;
+        } else {
+            path.pending.challenge = true;
         }
-        Some(id)
+        Some(self.paths.insert(path))
     }
 
     /// The newest packet of a peer's path came from somewhere else than the one before.
@@ -120,12 +112,14 @@ impl Connection {
     fn maybe_moved(&mut self, now: Instant, id: PathId, route: Route) {
         let token = self.random.token();
         self.paths.routes_changed();
-        let Some(path) = self.paths.edit(id) else { return };
+        let Self { paths, controller, .. } = self;
+        let Some(path) = paths.edit(id) else { return };
         if path.address != Address::Valid {
             path.route = route;
             path.address = Address::Unproven { token, credit: 0 };
             path.pending.challenge = true;
-            self.settle_in(now, id);
+            settle_in(path, controller.as_mut(), now);
+            paths.moved();
         } else if path.moving.as_ref().is_none_or(|moving| moving.again_at <= now) {
             let again_at = now + path.challenge_interval();
             path.moving = Some(Box::new(Moving { route, token, credit: 0, again_at }));
@@ -150,9 +144,9 @@ impl Connection {
     /// A challenge was answered from where a path may lead. It leads there from now on, unless newer packets of the peer's came
     /// from elsewhere meanwhile.
     pub(super) fn move_proven(&mut self, now: Instant, token: [u8; 8]) {
-        let asked = |path: &&Path| path.moving.as_ref().is_some_and(|moving| moving.token == token);
-        let Some(id) = self.paths.iter().find(asked).map(Path::id) else { return };
-        let Some(path) = self.paths.edit(id) else { return };
+        let asked = |path: &Path| path.moving.as_ref().is_some_and(|moving| moving.token == token);
+        let Some(path) = self.paths.edit_first(asked) else { return };
+        let id = path.id();
         let Some(moving) = path.moving.take() else { return };
         let newest =
             |receiving: &Receiving| receiving.way == Some(id) && receiving.source.is_end_of(&moving.route);
@@ -160,19 +154,17 @@ impl Connection {
             path.route = moving.route;
             path.pending.ask = false;
             path.pending.ping = true;
-            self.settle_in(now, id);
+            settle_in(path, self.controller.as_mut(), now);
+            self.paths.moved();
         }
     }
+}
 
-    /// A path leads elsewhere: it keeps its name, but what it learnt is void.
-    fn settle_in(&mut self, now: Instant, id: PathId) {
-        self.paths.routes_changed();
-        self.paths.ways_changed();
-        let Some(path) = self.paths.edit(id) else { return }; // what is under way is waited for as on a new route
-        path.moving = None;
-        path.send.route_changed();
-        if path.state == State::Active {
-            self.controller.on_route_change(id, now);
-        }
+/// A path leads elsewhere: it keeps its name, but what it learnt is void. What is under way is waited for as on a new route.
+fn settle_in(path: &mut Path, controller: &mut dyn Controller, now: Instant) {
+    path.moving = None;
+    path.send.route_changed();
+    if path.state == State::Active {
+        controller.on_route_change(path.id(), now);
     }
 }

@@ -5,6 +5,7 @@ mod attempt;
 mod demux;
 mod effort;
 mod fit;
+mod handle;
 mod memory;
 mod network;
 mod recent;
@@ -32,6 +33,7 @@ use attempt::Attempt;
 pub use attempt::ConnectError;
 use effort::Effort;
 pub use fit::Unfit;
+pub use handle::Handle;
 use recent::Recent;
 pub use relays::{Reach, RelayTrouble};
 use steady::Steady;
@@ -45,10 +47,6 @@ const MOST_ANSWERS: usize = 256;
 const AT_ONCE: Duration = Duration::from_micros(100);
 /// Direct routes tried to one peer at most.
 const MOST_DIRECT: usize = 16;
-
-/// A connection, or an attempt at one. Never reused by an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Handle(u32);
 
 /// Who may connect: asked once per HELLO that was made for this host. The HELLO may be a replay, so nothing is to be spent
 /// or written before [`EndpointEvent::Accepted`].
@@ -309,7 +307,7 @@ impl Endpoint {
     }
 
     const fn new_handle(&mut self) -> Handle {
-        let handle = Handle(self.next);
+        let handle = Handle::new(self.next);
         self.next += 1;
         handle
     }

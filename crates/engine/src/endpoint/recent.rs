@@ -1,6 +1,6 @@
 //! Which connection and path a packet belongs to, for the ids that were seen of late: found at one place, however many there are.
 
-use super::Handle;
+use super::handle::Handle;
 use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::{ConnectionId, PathId};
@@ -58,13 +58,13 @@ mod tests {
         let (one, other) = (ConnectionId([1; 8]), ConnectionId([1, 1, 1, 1, 1, 1, 1, 2]));
         assert_eq!(place(one), place(other));
         let mut recent = Recent::new();
-        recent.put(one, (Handle(1), PathId(1)));
-        assert_eq!(recent.get(one), Some((Handle(1), PathId(1))));
+        recent.put(one, (Handle::new(1), PathId(1)));
+        assert_eq!(recent.get(one), Some((Handle::new(1), PathId(1))));
         assert_eq!(recent.get(other), None);
-        recent.put(other, (Handle(2), PathId(2)));
-        assert_eq!((recent.get(one), recent.get(other)), (None, Some((Handle(2), PathId(2)))));
+        recent.put(other, (Handle::new(2), PathId(2)));
+        assert_eq!((recent.get(one), recent.get(other)), (None, Some((Handle::new(2), PathId(2)))));
         recent.forget(one);
-        assert_eq!(recent.get(other), Some((Handle(2), PathId(2))));
+        assert_eq!(recent.get(other), Some((Handle::new(2), PathId(2))));
         recent.forget(other);
         assert_eq!(recent.get(other), None);
     }

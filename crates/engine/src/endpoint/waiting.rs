@@ -1,6 +1,6 @@
 //! Connections whose peer has yet to show that it is no replay: who gets a place, and whose, where there are too many.
 
-use super::Handle;
+use super::handle::Handle;
 use super::network::Network;
 use alloc::vec::Vec;
 
@@ -104,7 +104,7 @@ mod tests {
 
         fn enter(&mut self, network: Network, standing: Standing) -> (Handle, Verdict) {
             let verdict = self.waiting.judge(network, standing, |most| self.random.below(most));
-            let handle = Handle(self.next);
+            let handle = Handle::new(self.next);
             self.next += 1;
             if let Verdict::Instead(handle) = verdict {
                 self.waiting.remove(handle);
