@@ -3,9 +3,9 @@
 #![no_main]
 
 use byway::address::Endpoint;
+use byway::units::{BandwidthLimit, parse_duration, parse_size};
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
-use byway::units::{BandwidthLimit, parse_duration, parse_size};
 use byway_wire::relay::Word;
 use byway_wire::{Prefix, word};
 use libfuzzer_sys::fuzz_target;
