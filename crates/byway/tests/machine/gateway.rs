@@ -89,8 +89,8 @@ fn three_ways() -> Measured {
         for (_, _, soon) in found {
             assert!(soon > 0.9, "{soon} of packets wait less than 20 ms to be put in order");
         }
-        // Where the kernel's slow start ends is a matter of luck, and ten seconds are few to make up for it.
-        short = found.iter().find(|(_, carried, _)| *carried < 23.0).copied();
+        // Two ways carry 19 at most. Where the kernel's slow start ends is a matter of luck, and ten seconds are few to make up for it.
+        short = found.iter().find(|(_, carried, _)| *carried < 21.5).copied();
         if short.is_none() {
             return Ok(Some(()));
         }
