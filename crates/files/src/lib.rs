@@ -15,9 +15,9 @@
 //! [`Sink`] calls [`Sink::records`], [`Sink::write`] and, when an object has all its bytes, [`Sink::finish`]; then
 //! [`Sink::work`] while it returns true, and sends what [`Sink::reports`] gives.
 //!
-//! A transfer that broke off is taken up again: the sender keeps [`Journals`], and says so at the start; the receiver
-//! offers the hashes of the chunks that it has ([`Report::Have`], [`Source::have`]), and only what differs travels. The module
-//! `resume` has the rule, step by step.
+//! A transfer that broke off is resumed. The sender keeps [`Journals`], and says so at the start. The receiver offers the hashes of
+//! the chunks that it has ([`Report::Have`], [`Source::have`]). Only what differs travels. The module `resume` has the rule, step by
+//! step.
 //!
 //! What the receiver promises: no name, link or order of records makes it write outside its directory or through a
 //! symbolic link; nothing stands under its final name before its BLAKE3 hash was found right.

@@ -1,8 +1,8 @@
 //! Words: bytes as one shell-safe word that a person can copy, and that notices when it was copied badly.
 //!
-//! A word is a prefix that says what it is (`byway1-`, `byway-key-`), then base32 (RFC 4648 section 6,
-//! lower case, unpadded) of the payload and of a [`Checksum`]: the first bytes of BLAKE3 over prefix and payload, and in relay words over
-//! the payload alone. Letters of either case are read; only lower case is written. A version, where there is one, is the number in the
+//! A word begins with a prefix that says what it is (`byway1-`, `byway-key-`). Then come the payload and a [`Checksum`] in base32
+//! (RFC 4648 section 6, lower case, unpadded). The checksum is the first bytes of BLAKE3 over prefix and payload; in relay words it
+//! is over the payload alone. Letters of either case are read; only lower case is written. A version, where there is one, is the number in the
 //! prefix.
 
 use alloc::format;

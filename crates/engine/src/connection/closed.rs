@@ -43,8 +43,9 @@ impl Farewells {
 /// within seconds, and makes so many ids in minutes at least.
 pub(super) const WINDOW: u32 = 1024;
 
-/// The peer's ids that are over. A packet number of a path must never begin again, so an id that is over is refused for ever; and yet no
-/// list of such ids may grow with every path that ever was: they are all those of a low-water mark that do not live, and some above it.
+/// The peer's ids that are over. The packet numbers of a path must never begin again, so an id that is over is refused for ever. The list
+/// of such ids must not grow with every path that ever was. So below a low-water mark all ids that do not live are over, and above it
+/// each is noted.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     floor: u32,

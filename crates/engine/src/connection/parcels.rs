@@ -188,8 +188,8 @@ fn overhead(path: &Path) -> usize {
     path.route.overhead() + OVERHEAD + 1
 }
 
-/// The size of the packet to begin now, and whether more than a datagram may stand in it: one that alone fills it makes runs of
-/// equal packets, which leave in one call; small ones travel together, and with what wants `beside` bytes beside them.
+/// The size of the packet to begin now, and whether more than one datagram may stand in it. A datagram that fills a packet travels alone:
+/// runs of equal packets leave in one call. Small datagrams travel together, with room for `beside` bytes of other frames.
 pub(super) fn packet_size(path: &Path, now: Instant, beside: usize) -> Option<(usize, bool)> {
     let mtu = path.send.mtu.current();
     let first = path.outbox.first()?.data.len();

@@ -106,9 +106,9 @@ impl Connection {
         self.paths.ways_changed();
     }
 
-    /// The peer may have moved, and somebody who copies its packets faster than the network carries them looks the same. So a
-    /// path whose address is proven goes on to lead there until the new one is proven too (RFC 9000 section 9.3.3 has a
-    /// sender ask both, and return to the old one if that still works; to move only then costs one RTT and needs no return).
+    /// The peer may have moved. Somebody who copies its packets faster than the network carries them looks the same. So a path keeps its
+    /// proven address until the new one is proven too, which costs one RTT. In RFC 9000, section 9.3.3, a sender asks both addresses
+    /// instead, and returns to the old one if that still works.
     fn maybe_moved(&mut self, now: Instant, id: PathId, route: Route) {
         let token = self.random.token();
         self.paths.routes_changed();

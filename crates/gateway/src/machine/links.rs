@@ -1,5 +1,5 @@
-//! The sessions with other gateways: dialled, lost and dialled again, one for all flows of a peer, and with `bundle = "flow"` one for each
-//! flow beside it, as Harp has it (section III), where one for all flows of two sites (HIR) is the default.
+//! The sessions with other gateways, which are dialled, lost and dialled again. One session carries all flows of a peer, as in HIR: this is
+//! the default. With `bundle = "flow"` each flow has one of its own beside it, as in Harp (section III).
 //!
 //! A flow begins by the site's tunnel while its own is dialled, and goes by its own once that carries packets as large. So nothing
 //! waits for a handshake, and a flow that gets no tunnel, or loses it, goes on by the site's. Labels and places in the order are known to
