@@ -53,7 +53,7 @@ pub struct Internet {
     pub hosts: usize,
     /// The share of lines between networks that are tight.
     pub tight: f64,
-    /// All rates are multiplied by this: a slower world has fewer packets to simulate.
+    /// All rates are multiplied by this, and queues with them: a slower world has fewer packets to simulate.
     pub scale: f64,
 }
 
@@ -69,7 +69,7 @@ pub(super) const INTERNET: &[Parameter] = &[
     parameter("relays", 450.0, [0.0, 5_000.0], "number of relays (mPath, section 4.2: about 450)"),
     parameter("hosts", 200.0, [0.0, 5_000.0], "number of hosts"),
     parameter("tight", 0.12, [0.0, 1.0], "share of lines between networks that are congested"),
-    parameter("scale", 1.0, [0.001, 10.0], "factor on all rates"),
+    parameter("scale", 1.0, [0.001, 10.0], "factor on all rates, and on queues with them"),
 ];
 
 pub(super) fn internet_of(values: &Values) -> Result<Graph, Error> {
@@ -93,6 +93,10 @@ const PEER: u64 = NETWORK * 8 / 5;
 /// For crossing between an edge network and its provider. Every way between edge networks does it twice; what would cross an
 /// edge network on its way does it four times.
 const EDGE: u64 = NETWORK * 1_000;
+
+/// Packets that a queue holds at least, however slow its line is, and bytes of one.
+const QUEUE: usize = 20;
+const PACKET: u32 = 1_500;
 
 /// Makes a synthetic Internet. It has a globe, a hierarchy of backbones, regional and edge networks, relays
 /// p1, p2, ... and hosts h1, h2, ...
@@ -322,7 +326,7 @@ impl Net<'_> {
     /// A core line, whose queue holds what it sends in 50 ms.
     fn line(&self, mbit: f64, ms: f64) -> PipeConfig {
         let rate = bits(mbit * self.shape.scale);
-        let queue = bdp_packets(rate, millis(50.0), 1_500).max(20);
+        let queue = bdp_packets(rate, millis(50.0), PACKET).max(QUEUE);
         PipeConfig::new(rate, millis(ms)).queue(queue)
     }
 
@@ -355,18 +359,56 @@ impl Net<'_> {
     }
 
     fn leaf(&mut self, name: &str, edge: usize, up: PipeConfig, down: PipeConfig) -> Result<(), Error> {
-        let scaled = |mut pipe: PipeConfig| {
-            pipe.rate = pipe.rate.map(|rate| libm::round(rate as f64 * self.shape.scale) as u64);
-            pipe
-        };
         self.graph.add_node(name)?;
-        self.graph.add_edge(name, &format!("e{edge}"), scaled(up), scaled(down))
+        self.graph.add_edge(name, &format!("e{edge}"), self.scaled(up), self.scaled(down))
+    }
+
+    /// A line of an end at the rates of this world. Its queue shrinks and grows with the rate, so what a packet waits in it at
+    /// most is the same at any scale.
+    fn scaled(&self, mut pipe: PipeConfig) -> PipeConfig {
+        let scaled = |value: u64| libm::round(value as f64 * self.shape.scale) as u64;
+        pipe.rate = pipe.rate.map(scaled);
+        let packets = usize::try_from(scaled(pipe.queue_packets as u64)).unwrap_or(usize::MAX);
+        pipe.queue_packets = packets.max(QUEUE);
+        pipe.queue_bytes = scaled(pipe.queue_bytes).max(QUEUE as u64 * u64::from(PACKET));
+        pipe
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_queue_of_an_end_holds_as_much_time_at_a_tenth_of_the_rate() {
+        let of = |scale| Internet {
+            routers: 500,
+            regional: 10,
+            relays: 3,
+            hosts: 30,
+            scale,
+            ..Internet::default()
+        };
+        let (whole, tenth) = (internet(1, &of(1.0)).unwrap(), internet(1, &of(0.1)).unwrap());
+        // Seconds of the line that its queue holds, and packets.
+        let queue = |pipe: &PipeConfig| {
+            let packet = u64::from(PACKET);
+            let bytes = pipe.queue_bytes.min((pipe.queue_packets as u64).saturating_mul(packet));
+            (bytes as f64 * 8.0 / pipe.rate.unwrap() as f64, bytes / packet)
+        };
+        let mut compared = 0;
+        for direction in whole.directions() {
+            let (from, to) = whole.ends(direction);
+            if from.starts_with(['h', 'p']) || to.starts_with(['h', 'p']) {
+                let (a, b) = (whole.config(direction), tenth.config(direction));
+                let ((long, _), (short, packets)) = (queue(a), queue(b));
+                assert_eq!(b.rate.unwrap() * 10, a.rate.unwrap());
+                assert!(packets >= QUEUE as u64 && (short / long - 1.0).abs() < 0.01, "{long}, then {short}");
+                compared += 1;
+            }
+        }
+        assert_eq!(compared, 66);
+    }
 
     #[test]
     fn round_trips_take_about_twice_what_a_straight_fibre_would() {
