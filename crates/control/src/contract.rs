@@ -190,6 +190,8 @@ pub struct Wants<'a> {
     pub open: usize,
     /// Paths to drop. Temporarily: they may be opened again, as new paths.
     pub drop: &'a [PathId],
+    /// Paths to drop because they share the direct path's bottleneck: they add nothing to it.
+    pub shares: &'a [PathId],
     /// Paths to drop for good.
     pub forget: &'a [PathId],
 }

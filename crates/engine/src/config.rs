@@ -116,7 +116,7 @@ impl Default for Config {
             idle_timeout: Duration::from_secs(60),
             probe_interval: Duration::from_millis(250),
             repeat_tail: true,
-            relays_per_peer: 64,
+            relays_per_peer: 256,
             pnack: Pnack::default(),
             ack_way: AckWay::default(),
             tau: Tau::default(),

@@ -20,7 +20,7 @@ pub mod route;
 pub mod seal;
 
 pub use config::{AckWay, Config, Payload, Pnack, Tau};
-pub use connection::Connection;
+pub use connection::{Connection, Standing};
 pub use endpoint::{
     Admission, Admit, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach,
     RelayTrouble, Unfit,

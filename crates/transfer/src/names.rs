@@ -1,29 +1,42 @@
 //! What a person calls a path.
 
-use byway_engine::{Route, Via};
-use std::net::SocketAddr;
+use byway_engine::Route;
+use byway_wire::Local;
+use std::net::{IpAddr, SocketAddr};
 
 /// `direct` or `relay ADDRESS`, and where several local addresses are in use, from which one, or of which family.
 #[must_use]
 pub fn route_name(route: &Route, locals: &[SocketAddr]) -> String {
-    let name = match &route.via {
-        Via::Direct => String::from("direct"),
-        Via::Relay(_) | Via::Return(_) => format!("relay {}", route.remote),
-    };
-    let v4 = route.remote.is_ipv4();
-    let (same, other) =
-        (locals.iter().filter(|it| it.is_ipv4() == v4).count(), locals.iter().any(|it| it.is_ipv4() != v4));
-    match locals.get(usize::from(route.local.0)) {
-        Some(local) if same > 1 => format!("{name} from {}", local.ip()),
-        Some(_) if other && !v4 && matches!(route.via, Via::Direct) => format!("{name} IPv6"),
-        _ => name,
+    if route.is_proxied() {
+        return relay_name(route.remote, route.local, locals);
     }
+    let v4 = route.remote.is_ipv4();
+    let both = locals.iter().any(|it| it.is_ipv4() != v4);
+    match source(v4, route.local, locals) {
+        Some(source) => format!("direct from {source}"),
+        None if both && !v4 => String::from("direct IPv6"),
+        None => String::from("direct"),
+    }
+}
+
+/// `relay ADDRESS`, and where several local addresses are in use, from which one.
+#[must_use]
+pub fn relay_name(relay: SocketAddr, local: Local, locals: &[SocketAddr]) -> String {
+    match source(relay.is_ipv4(), local, locals) {
+        Some(source) => format!("relay {relay} from {source}"),
+        None => format!("relay {relay}"),
+    }
+}
+
+/// The local address, where it is not the only one of its family.
+fn source(v4: bool, local: Local, locals: &[SocketAddr]) -> Option<IpAddr> {
+    let several = locals.iter().filter(|it| it.is_ipv4() == v4).count() > 1;
+    locals.get(usize::from(local.0)).filter(|_| several).map(SocketAddr::ip)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use byway_wire::Local;
 
     #[test]
     fn local_addresses_are_named_where_there_are_several() {

@@ -53,7 +53,7 @@ impl PathNews {
                 let is_new = !said && self.notices.insert((name.clone(), reason as u8));
                 is_new.then(|| News::Warning(format!("{name} {says}: {reason}")))
             }
-            Event::Closed { .. } | Event::Confirmed => None,
+            Event::Closed { .. } | Event::Confirmed | Event::RelaysUsedUp => None,
         }
     }
 

@@ -4,7 +4,7 @@ use crate::close::error_of;
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::identity::Identity;
-use crate::names::route_name;
+use crate::names::{relay_name, route_name};
 use crate::preamble::{Kind, Preamble};
 use crate::ticket::Ticket;
 use crate::unreached::not_connected;
@@ -13,14 +13,18 @@ use byway_control::Class;
 use byway_engine::connection::path::State;
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
-use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Reach, RelayTrouble};
+use byway_engine::{
+    Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Reach, RelayTrouble, Standing,
+};
 use byway_net::{Clock, Flow, Owner, Socket};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// How long the first round waits for more paths: relays must be greeted, and the receiver must greet them too.
+/// Between the probes of two relays: nothing else is sent, and a person waits.
+const PROBE: Duration = Duration::from_millis(50);
+/// How long the first round waits for more paths, once all relays are probed: each must be greeted, and the receiver must greet it too.
 const FIRST: Duration = Duration::from_millis(2500);
 /// The same, where no relay is in play.
 const FIRST_DIRECT: Duration = Duration::from_millis(1000);
@@ -67,7 +71,8 @@ pub struct Pings {
 /// # Errors
 /// The receiver does not let this host in, or cannot be asked.
 pub fn ping(plan: PingPlan) -> Result<Pings, Error> {
-    let endpoint = endpoint(&plan.identity, Config::default(), None)?;
+    let config = Config { probe_interval: PROBE, ..Config::default() };
+    let endpoint = endpoint(&plan.identity, config, None)?;
     let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
     let met = plan.ticket.relays.iter().map(|relay| relay.word.clone());
     let ways = Ways::new(&plan.ticket.addresses, met, &locals);
@@ -190,11 +195,12 @@ impl Pinger {
     fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
         match event {
             EndpointEvent::Connected(handle) if self.handle == Some(handle) => {
-                let relays = !self.relays.is_empty() || !self.ticket.relays.is_empty();
+                let relays = self.relays.len() + self.ticket.relays.len();
+                let probes = PROBE * u32::try_from(relays).unwrap_or(u32::MAX);
                 let patience = match (self.round, relays) {
-                    (0, true) => FIRST,
-                    (0, false) => FIRST_DIRECT,
-                    _ => LATER,
+                    (0, 0) => FIRST_DIRECT,
+                    (0, _) => FIRST + probes,
+                    _ => LATER + probes,
                 };
                 self.until = Some(now + patience);
             }
@@ -228,17 +234,34 @@ impl Pinger {
                 return;
             }
         }
-        let paths = connection.status().paths;
-        let answered: Vec<_> = paths.iter().filter(|path| path.state != State::Probing).collect();
-        let complete = self.round > 0 && answered.len() >= self.found.len();
+        let paths = connection.status().paths.into_iter();
+        let mut answered: Vec<(String, Duration)> = paths
+            .filter(|path| path.state != State::Probing)
+            .map(|path| {
+                if path.route.is_proxied() {
+                    self.relays_up.insert(path.route.remote);
+                }
+                (route_name(&path.route, &self.locals), path.srtt)
+            })
+            .collect();
+        // The path through a relay may be closed again once it is probed, so what its probe took is asked for here.
+        let relays = endpoint.relays(now, handle);
+        let tried = !relays.iter().any(|it| matches!(it.standing, Standing::Untried | Standing::Trying));
+        for relay in relays {
+            let name = relay_name(relay.relay, relay.local, &self.locals);
+            if let Some(rtt) = relay.rtt
+                && !answered.iter().any(|(known, _)| *known == name)
+            {
+                answered.push((name, rtt));
+                self.relays_up.insert(relay.relay);
+            }
+        }
+        let complete = self.round > 0 && tried && answered.len() >= self.found.len();
         if now < until && !complete {
             return;
         }
-        for path in answered {
-            if path.route.is_proxied() {
-                self.relays_up.insert(path.route.remote);
-            }
-            self.found.entry(route_name(&path.route, &self.locals)).or_default().push(path.srtt);
+        for (name, rtt) in answered {
+            self.found.entry(name).or_default().push(rtt);
         }
         endpoint.close(now, handle, close::DONE, "pinged");
         (self.handle, self.until) = (None, None);

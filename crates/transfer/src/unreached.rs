@@ -69,6 +69,7 @@ impl Heard {
                 RelayTrouble::Silent => "relay_silent",
                 RelayTrouble::Refused(_) => "relay_refuses",
                 RelayTrouble::PeerCannot => "relay_out_of_the_receivers_reach",
+                RelayTrouble::TooMany | RelayTrouble::Busy => "too_many_relays",
                 RelayTrouble::NoRoute | RelayTrouble::Unfit(_) => "relay_unreachable",
             },
         }

@@ -23,6 +23,17 @@ const LEAST: f64 = 0.5;
 /// A path whose lifetime rate is below this share of the proxied paths' mean is dropped for good when it times out.
 const SIGNIFICANT: f64 = 0.25;
 
+/// Why a proxied path is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drop {
+    /// It timed out, or met too many losses. It may be used again.
+    ForNow,
+    /// Load aggregation emptied it: it shares the direct path's bottleneck.
+    Shares,
+    /// It carried too little in its whole life.
+    ForGood,
+}
+
 /// mPath: the growth of one TCP over all paths together, part of a path's window at its loss, and load that moves to the direct path
 /// when both lose at the same time.
 ///
@@ -51,6 +62,7 @@ pub struct MPath {
     /// Proxied paths wished for.
     open: usize,
     drop: Vec<PathId>,
+    shares: Vec<PathId>,
     forget: Vec<PathId>,
     random: Random,
 }
@@ -76,6 +88,7 @@ impl MPath {
             earned: 0.0,
             open: options.open_at_start,
             drop: Vec::new(),
+            shares: Vec::new(),
             forget: Vec::new(),
             random: Random::new(seed),
         }
@@ -179,11 +192,13 @@ impl MPath {
         let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < LEAST;
         let small: Vec<PathId> = self.alive().filter(smallest).map(|(id, _)| id).collect();
         for id in small {
-            self.drop_path(id, false);
+            let evidence = self.options.evidence;
+            let shares = self.paths.get(id).is_some_and(|path| path.coincident >= evidence);
+            self.drop_path(id, if shares { Drop::Shares } else { Drop::ForNow });
         }
     }
 
-    fn drop_path(&mut self, id: PathId, for_good: bool) -> bool {
+    fn drop_path(&mut self, id: PathId, why: Drop) -> bool {
         if self.alive().count() <= 1 {
             if let Some(path) = self.paths.get_mut(id) {
                 path.window = path.window.max(1.0);
@@ -192,7 +207,11 @@ impl MPath {
         }
         if let Some(path) = self.paths.get_mut(id) {
             path.dropped = true;
-            if for_good { self.forget.push(id) } else { self.drop.push(id) }
+            match why {
+                Drop::ForNow => self.drop.push(id),
+                Drop::Shares => self.shares.push(id),
+                Drop::ForGood => self.forget.push(id),
+            }
         }
         true
     }
@@ -221,8 +240,8 @@ impl MPath {
         path.time_out(congested, keep, flow, losses);
         path.lossy = true;
         if path.proxied && path.timeouts >= self.options.patience {
-            let for_good = self.is_insignificant(id, congested.now);
-            if self.drop_path(id, for_good) && self.options.open_at_start > 0 {
+            let why = if self.is_insignificant(id, congested.now) { Drop::ForGood } else { Drop::ForNow };
+            if self.drop_path(id, why) && self.options.open_at_start > 0 {
                 self.open = self.open.saturating_add(1).min(self.options.open_at_start);
             }
         }
@@ -245,6 +264,7 @@ impl Controller for MPath {
     fn close(&mut self, id: PathId) {
         self.paths.remove(id);
         self.drop.retain(|dropped| *dropped != id);
+        self.shares.retain(|shares| *shares != id);
         self.forget.retain(|forgotten| *forgotten != id);
         if self.alive().next().is_none() {
             // What was about to be dropped is all that is left: it is kept.
@@ -253,6 +273,7 @@ impl Controller for MPath {
                 path.window = path.window.max(1.0);
             }
             self.drop.clear();
+            self.shares.clear();
             self.forget.clear();
         }
         self.sum_up();
@@ -342,6 +363,6 @@ impl Controller for MPath {
     }
 
     fn wants(&self) -> Wants<'_> {
-        Wants { open: self.open, drop: &self.drop, forget: &self.forget }
+        Wants { open: self.open, drop: &self.drop, shares: &self.shares, forget: &self.forget }
     }
 }

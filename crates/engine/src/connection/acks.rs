@@ -262,7 +262,7 @@ mod tests {
             let route = Route::direct(Local(id.0 as u16), "192.0.2.1:1".parse().unwrap());
             let source = Source::direct(route.local, route.remote);
             let name = paths.connection_id(id);
-            paths.insert(Path::new(send, route, State::Active, Origin::Return, name));
+            paths.insert(Path::new(Instant::ZERO, send, route, State::Active, Origin::Return, name));
             let facts = ReceivePath::new(id, Instant::ZERO, Pnack::Patient);
             arrivals.begin(id, Receiving::new(facts, source, Some(id)));
         }

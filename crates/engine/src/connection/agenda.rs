@@ -234,7 +234,7 @@ mod tests {
     fn path(id: u32, state: State) -> Path {
         let send = SendPath::new(PathId(id), Instant::ZERO, None, 1200);
         let route = Route::direct(Local(0), "192.0.2.1:1".parse().unwrap());
-        Path::new(send, route, state, Origin::Handshake, ConnectionId::default())
+        Path::new(Instant::ZERO, send, route, state, Origin::Handshake, ConnectionId::default())
     }
 
     #[test]

@@ -1,147 +1,481 @@
-//! Routes that may become paths: which is tried when.
+//! Routes and relays that may become paths (mPath, section 2.1): which is tried when, what became of it, and which is chosen next.
+//!
+//! A relay that is not used costs no packet. It waits until the endpoint is asked to greet it, just before its probe. If it
+//! answers and no path is wanted, it is forgotten by both ends until it is chosen, but for a few that are kept.
 
+use super::acceptance::{Least, limit};
 use super::path::Origin;
+use crate::config::Tau;
 use crate::random::Random;
 use crate::route::Route;
 use alloc::vec::Vec;
+use byway_wire::relay::Reason;
 use byway_wire::{Duration, Instant, Local};
 
-/// When an unusable candidate is tried again; doubles with every failure, up to `RETRY_AT_MOST`.
-const RETRY: Duration = Duration::from_secs(10);
+/// Relays that are being tried, or kept for the next wish, beside those in use.
+const MOST_SPARE: usize = 16;
+/// Of these, those that have answered and are kept.
+const MOST_KEPT: usize = 6;
+/// When what failed is tried again, if it is tried again; doubles with every failure, up to `REST_AT_MOST`.
+const REST: Duration = Duration::from_secs(10);
 /// The same for one that has worked: an outage may be short.
-const RETRY_WORKED: Duration = Duration::from_secs(2);
-const RETRY_AT_MOST: Duration = Duration::from_secs(160);
+const REST_WORKED: Duration = Duration::from_secs(2);
+const REST_AT_MOST: Duration = Duration::from_secs(160);
+/// A relay that shares the direct path's bottleneck rests longer: bottlenecks stay where they are for minutes.
+const REST_SHARED: Duration = Duration::from_secs(120);
 
-/// A route that may become a path.
+/// How far a relay has come, and what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The relay.
+    pub relay: RelayId,
+    /// How far it has come.
+    pub standing: Standing,
+    /// RTT of its latest probe that was answered.
+    pub rtt: Option<Duration>,
+    /// Bytes per second that it carried at best while it was in use; zero if it never was.
+    pub goodput: u64,
+}
+
+/// The endpoint's number for a relay by which one local socket may reach the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RelayId(pub u32);
+
+/// How far a relay has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing was sent to it yet.
+    Untried,
+    /// It is greeted, offered to the peer or probed.
+    Trying,
+    /// Its probe was answered in time.
+    Available,
+    /// Its probe was answered late: it is used if no other is left.
+    Reserve,
+    /// It carries data, or did until it was choked.
+    InUse,
+    /// It did not answer, or refuses: it is not tried again in this session, unless its uplink comes back.
+    Unusable,
+    /// It was dropped for good: it carried little.
+    CarriedLittle,
+    /// It was dropped because it shares the direct path's bottleneck.
+    Shares,
+}
+
+/// Why a path ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The local socket is gone.
+    LocalGone,
+    /// The relay refuses.
+    Refused(Reason),
+    /// Two probes in a row had no answer.
+    Unanswered,
+    /// The controller gave it up.
+    GivenUp,
+    /// It carried too little in its whole life.
+    CarriedLittle,
+    /// It shares the direct path's bottleneck.
+    Shares,
+    /// No path of the peer's comes by it any more.
+    Orphan,
+    /// It works, and is not needed now.
+    NotNeeded,
+}
+
+impl End {
+    /// For people.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::LocalGone => "its local address is gone",
+            Self::Refused(_) => "its relay refuses",
+            Self::Unanswered => "two probes in a row were lost",
+            Self::GivenUp => "it timed out",
+            Self::CarriedLittle => "its share of the work was too small",
+            Self::Shares => "it shares the direct path's bottleneck",
+            Self::Orphan => "no path of the peer's comes by it any more",
+            Self::NotNeeded => "it is not needed now",
+        }
+    }
+}
+
+/// What a path did that ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lived {
+    /// Whether anything sent on it was acknowledged.
+    pub worked: bool,
+    /// Bytes per second that it carried while it was in use; zero if it never was.
+    pub goodput: u64,
+    /// Whether the peer was heard by any path since this one began.
+    pub heard: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It waits for its turn, not before then.
+    Waits(Instant),
+    /// The endpoint was asked to greet it and to offer it to the peer.
+    Asked,
+    /// It is a path that nothing came back on yet.
+    Probing,
+    /// It is a path that works and is not used.
+    Kept,
+    /// It is a path in use.
+    InUse,
+    /// It is not tried again.
+    Over,
+}
+
+/// A route or relay that may become a path.
 #[derive(Clone, Debug)]
 struct Candidate {
-    route: Route,
-    /// Whether it is a path now.
-    used: bool,
+    local: Local,
+    relay: Option<RelayId>,
+    /// How to get there. Of a relay only while the endpoint keeps it greeted.
+    route: Option<Route>,
+    phase: Phase,
+    /// RTT of its latest probe.
+    rtt: Option<Duration>,
     failures: u32,
     worked: bool,
-    retry_at: Instant,
-    forgotten: bool,
+    /// Whether it was ever in use, and the best that it carried, in bytes per second.
+    used: bool,
+    goodput: u64,
+    end: Option<End>,
 }
 
 impl Candidate {
-    const fn new(now: Instant, route: Route, used: bool) -> Self {
-        Self { route, used, failures: 0, worked: false, retry_at: now, forgotten: false }
+    const fn new(now: Instant, local: Local, relay: Option<RelayId>, route: Option<Route>) -> Self {
+        Self {
+            local,
+            relay,
+            route,
+            phase: Phase::Waits(now),
+            rtt: None,
+            failures: 0,
+            worked: false,
+            used: false,
+            goodput: 0,
+            end: None,
+        }
     }
 
-    const fn waits(&self) -> bool {
-        !self.used && !self.forgotten
+    const fn waits_until(&self) -> Option<Instant> {
+        if let Phase::Waits(from) = self.phase { Some(from) } else { None }
     }
 
-    /// Its path was dropped: when it is tried again.
-    fn on_dropped(&mut self, now: Instant, worked: bool, forget: bool) {
-        self.used = false;
-        self.forgotten |= forget;
-        self.worked |= worked;
-        let first = if self.worked { RETRY_WORKED } else { RETRY };
-        let wait = first.saturating_mul(1 << self.failures.min(4)).min(RETRY_AT_MOST);
+    /// Whether it is still to be found out what it is worth: a direct route always is.
+    const fn is_to_probe(&self) -> bool {
+        matches!(self.phase, Phase::Waits(_)) && (self.relay.is_none() || self.rtt.is_none())
+    }
+
+    /// Whether it is a relay that answered and has no path.
+    const fn is_at_rest(&self) -> bool {
+        matches!(self.phase, Phase::Waits(_)) && self.relay.is_some() && self.rtt.is_some()
+    }
+
+    const fn is_spare(&self) -> bool {
+        matches!(self.phase, Phase::Asked | Phase::Probing | Phase::Kept)
+    }
+
+    fn rest(&mut self, now: Instant, first: Duration) {
+        let wait = first.saturating_mul(1 << self.failures.min(4)).min(REST_AT_MOST.max(first));
         self.failures = self.failures.saturating_add(1);
-        self.retry_at = now + wait;
+        self.phase = Phase::Waits(now + wait);
     }
 }
 
-/// The routes that may become paths. The first is the one that the handshake went over.
+/// What is to be done next.
+#[derive(Clone, Debug)]
+pub(super) enum Next {
+    /// Probe this route.
+    Probe(Route, Origin),
+    /// Ask the endpoint to greet this relay.
+    Greet(RelayId),
+}
+
+/// How a path that works and is not used compares with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// Its probe came back late.
+    Reserve,
+    /// It was in use before, and carried so many bytes per second at best.
+    Used(u64),
+    /// It was never in use.
+    Fresh,
+}
+
+/// The routes and relays that may become paths. The first is the one that the handshake went over.
 #[derive(Debug)]
 pub(super) struct Candidates {
     all: Vec<Candidate>,
     /// Time between two that are tried, and when the next may be.
     interval: Duration,
     next_at: Instant,
+    /// What decides who answers in time: the rule, and the direct path's RTT.
+    rule: Tau,
+    direct: Least,
     /// Whether a path may have become available since the controller was last offered one.
     may_open: bool,
+    /// Paths that the controller wishes for while none is available.
+    wanted: usize,
+    /// When one may be tried next, as of the last change.
+    due: Option<Instant>,
+    /// Whether the owner was asked for more since the last was added.
+    asked: bool,
 }
 
 impl Candidates {
-    pub const fn new(now: Instant, interval: Duration) -> Self {
-        Self { all: Vec::new(), interval, next_at: now, may_open: true }
+    pub const fn new(now: Instant, interval: Duration, rule: Tau) -> Self {
+        Self {
+            all: Vec::new(),
+            interval,
+            next_at: now,
+            rule,
+            direct: Least::NONE,
+            may_open: true,
+            wanted: 0,
+            due: None,
+            asked: false,
+        }
     }
 
-    /// The handshake went over this route, which is a path already.
-    pub fn begin(&mut self, now: Instant, route: Route) {
-        self.all.push(Candidate::new(now, route, true));
+    /// The handshake went over this route, which is a path in use already.
+    pub fn begin(&mut self, now: Instant, route: Route, relay: Option<RelayId>) {
+        let mut first = Candidate::new(now, route.local, relay, Some(route));
+        (first.phase, first.used, first.worked) = (Phase::InUse, true, true);
+        self.all.push(first);
     }
 
-    /// One more route; one that is known is tried again now.
+    /// One more direct route; one that is known is tried again now.
     pub fn add(&mut self, now: Instant, route: Route) {
-        match self.all.iter_mut().find(|known| known.route == route) {
-            Some(known) => known.retry_at = known.retry_at.min(now),
-            None => self.all.push(Candidate::new(now, route, false)),
+        match self.all.iter_mut().find(|known| known.route.as_ref() == Some(&route)) {
+            Some(known) => {
+                if let Phase::Waits(from) = known.phase {
+                    known.phase = Phase::Waits(from.min(now));
+                }
+            }
+            None => self.all.push(Candidate::new(now, route.local, None, Some(route))),
         }
+        self.changed();
     }
 
-    /// One more route, or fresh papers for one that is known. Returns whether it may be tried sooner than before.
-    pub fn renew(&mut self, now: Instant, route: Route) -> bool {
-        let Some(known) = self.all.iter_mut().find(|known| known.route == route) else {
-            self.add(now, route);
-            return true;
-        };
-        known.route = route;
-        let back = known.retry_at == Instant::FAR_FUTURE;
-        if back {
-            known.retry_at = now; // its local address is back
+    /// One more relay; one that is known has its uplink back.
+    pub fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
+        match self.all.iter_mut().find(|known| known.relay == Some(relay)) {
+            Some(known) => {
+                if known.phase == Phase::Waits(Instant::FAR_FUTURE) || known.end == Some(End::Unanswered) {
+                    (known.phase, known.failures) = (Phase::Waits(now), 0);
+                }
+            }
+            None => self.all.push(Candidate::new(now, local, Some(relay), None)),
         }
-        back
+        self.asked = false;
+        self.changed();
+    }
+
+    /// The endpoint knows how to get to a relay, or knows it afresh. How to probe it, if that was waited for.
+    pub fn on_route(&mut self, relay: RelayId, route: &Route) -> Option<Origin> {
+        let (index, known) = self.find(relay)?;
+        known.route = Some(route.clone());
+        let asked = known.phase == Phase::Asked;
+        if asked {
+            known.phase = Phase::Probing;
+            self.changed();
+        }
+        asked.then_some(if index == 0 { Origin::Handshake } else { Origin::Candidate(index) })
+    }
+
+    /// The endpoint has no way to a relay: it does not answer, refuses, or the peer cannot reach it. Whether it is not tried again.
+    /// If `heard` is false, nothing was heard of the peer either, so it says nothing about the relay.
+    pub fn on_no_route(&mut self, now: Instant, relay: RelayId, heard: bool) -> bool {
+        let Some((_, known)) = self.find(relay) else { return false };
+        known.route = None;
+        let over = heard && !known.worked;
+        if over {
+            (known.phase, known.end) = (Phase::Over, Some(End::Unanswered));
+        } else {
+            known.rest(now, REST_WORKED);
+        }
+        self.changed();
+        over
+    }
+
+    /// The direct path's least RTT of late.
+    pub fn note_direct(&mut self, now: Instant, rtt: Duration) {
+        self.direct.note(now, rtt);
     }
 
     /// When one may be tried next.
-    pub fn due_at(&self) -> Option<Instant> {
-        let waiting = self.all.iter().filter(|candidate| candidate.waits());
-        waiting.map(|candidate| candidate.retry_at).min().map(|at| at.max(self.next_at))
+    pub const fn due_at(&self) -> Option<Instant> {
+        self.due
     }
 
-    /// Whether any may be tried at `now`, as far as time is concerned.
+    /// Whether one may be tried at `now`, as far as time is concerned.
     pub fn is_time(&self, now: Instant) -> bool {
-        now >= self.next_at
+        self.due.is_some_and(|at| at <= now)
     }
 
-    /// Takes one, chosen at random among those due, to be tried.
-    pub fn take(&mut self, now: Instant, random: &mut Random) -> Option<(Route, Origin)> {
-        let due = |candidate: &Candidate| candidate.waits() && candidate.retry_at <= now;
-        let count = self.all.iter().filter(|candidate| due(candidate)).count();
-        if count == 0 {
+    /// What is to be tried now. A wish comes first: one that is known to work is faster had than one that is not.
+    pub fn next(&mut self, now: Instant, random: &mut Random) -> Option<Next> {
+        self.next_at = now + self.interval;
+        let chosen = self.chosen_for_wish(now, random).or_else(|| self.untried(now, random));
+        let next = chosen.and_then(|index| {
+            let origin = if index == 0 { Origin::Handshake } else { Origin::Candidate(index) };
+            let chosen = self.all.get_mut(index)?;
+            let (phase, next) = match (chosen.relay, &chosen.route) {
+                (Some(relay), _) => (Phase::Asked, Next::Greet(relay)),
+                (None, Some(route)) => (Phase::Probing, Next::Probe(route.clone(), origin)),
+                (None, None) => return None,
+            };
+            chosen.phase = phase;
+            Some(next)
+        });
+        self.changed();
+        next
+    }
+
+    /// At random among those of which it is not known what they are worth.
+    fn untried(&self, now: Instant, random: &mut Random) -> Option<usize> {
+        self.any(random, |it| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now))
+    }
+
+    /// A relay at rest that the controller's wish is met with: at random among those never used; when all were used, the best by
+    /// goodput; if no relay answers in time, the nearest.
+    fn chosen_for_wish(&self, now: Instant, random: &mut Random) -> Option<usize> {
+        let under_way =
+            |it: &&Candidate| matches!(it.phase, Phase::Asked | Phase::Probing) && it.rtt.is_some();
+        if self.wanted <= self.all.iter().filter(under_way).count() {
             return None;
         }
-        let chosen = random.below(count as u64) as usize;
-        let (index, candidate) =
-            self.all.iter_mut().enumerate().filter(|(_, candidate)| due(candidate)).nth(chosen)?;
-        self.next_at = now + self.interval;
-        candidate.used = true;
-        let origin = if index == 0 { Origin::Handshake } else { Origin::Candidate(index) };
-        Some((candidate.route.clone(), origin))
+        let limit = self.limit(now);
+        let rests = |it: &Candidate| it.is_at_rest() && it.waits_until().is_some_and(|from| from <= now);
+        let fresh = self.any(random, |it| rests(it) && !it.used && in_time(it, limit));
+        fresh
+            .or_else(|| {
+                let used = self.all.iter().enumerate().filter(|(_, it)| rests(it) && in_time(it, limit));
+                used.max_by_key(|(index, it)| (it.goodput, core::cmp::Reverse(*index)))
+                    .map(|(index, _)| index)
+            })
+            .or_else(|| {
+                let late = self.all.iter().enumerate().filter(|(_, it)| rests(it));
+                late.min_by_key(|(_, it)| it.rtt).map(|(index, _)| index).filter(|_| self.needs_reserve(now))
+            })
     }
 
-    /// The path that one became works.
-    pub fn on_proven(&mut self, origin: Origin) {
-        self.may_open = true;
-        if let Origin::Candidate(index) = origin
-            && let Some(candidate) = self.all.get_mut(index)
-        {
-            candidate.failures = 0;
-        }
+    fn any(&self, random: &mut Random, will_do: impl Fn(&Candidate) -> bool) -> Option<usize> {
+        let count = self.all.iter().filter(|it| will_do(it)).count();
+        let chosen = if count == 0 { return None } else { random.below(count as u64) as usize };
+        self.all.iter().enumerate().filter(|(_, it)| will_do(it)).nth(chosen).map(|(index, _)| index)
     }
 
-    /// The path that one became is gone.
-    pub fn on_dropped(&mut self, now: Instant, origin: Origin, worked: bool, forget: bool) {
-        let index = match origin {
-            Origin::Candidate(index) => index,
-            Origin::Handshake => 0,
-            Origin::Return => return,
+    /// Within what RTT a relay must answer: RTT₀ is the direct path's, or else the fastest relay's.
+    fn limit(&self, now: Instant) -> Option<Duration> {
+        let fastest = || self.all.iter().filter(|it| it.relay.is_some()).filter_map(|it| it.rtt).min();
+        self.direct.get(now).or_else(fastest).map(|rtt| limit(self.rule, rtt))
+    }
+
+    /// Whether relays that answer late are used: all were tried, and none that answers in time is left.
+    fn needs_reserve(&self, now: Instant) -> bool {
+        let limit = self.limit(now);
+        !self.all.iter().filter(|it| it.relay.is_some()).any(|it| match it.phase {
+            Phase::Over => false,
+            Phase::Waits(from) if it.rtt.is_some() => from <= now && in_time(it, limit),
+            Phase::Waits(from) => from <= now,
+            Phase::Asked | Phase::Probing => true,
+            Phase::Kept | Phase::InUse => in_time(it, limit),
+        })
+    }
+
+    /// The path that one became works, with this RTT. Whether it is kept.
+    pub fn on_proven(&mut self, now: Instant, origin: Origin, rtt: Duration) -> bool {
+        let limit = self.limit(now);
+        let kept = self.all.iter().filter(|it| it.phase == Phase::Kept && it.relay.is_some()).count();
+        let wanted = self.wanted > 0;
+        let Some(it) = self.of(origin) else {
+            self.may_open = true;
+            return true;
         };
-        if let Some(candidate) = self.all.get_mut(index) {
-            candidate.on_dropped(now, worked, forget);
+        let (relay, local, came_back) = (it.relay, it.local, it.failures > 0);
+        (it.phase, it.rtt, it.worked, it.failures, it.end) = (Phase::Kept, Some(rtt), true, 0, None);
+        let timely = in_time(it, limit);
+        let keep = relay.is_none() || timely && (wanted || kept < MOST_KEPT) || kept < MOST_KEPT / 2;
+        if relay.is_none() && came_back {
+            self.revive(now, local);
+        }
+        self.changed();
+        keep
+    }
+
+    /// The path that one became is in use.
+    pub fn on_used(&mut self, origin: Origin) {
+        if let Some(it) = self.of(origin) {
+            (it.phase, it.used) = (Phase::InUse, true);
+            self.changed();
         }
     }
 
-    /// A local socket is gone: what leaves by it waits until it is back.
-    pub fn local_down(&mut self, local: Local) {
-        self.all.iter_mut().filter(|candidate| candidate.route.local == local).for_each(|gone| {
-            gone.retry_at = Instant::FAR_FUTURE;
-        });
+    /// The path that one became is gone. The relay that the endpoint need not know for now.
+    pub fn on_dropped(&mut self, now: Instant, origin: Origin, end: End, lived: Lived) -> Option<RelayId> {
+        let Some(it) = self.of(origin) else {
+            self.may_open = true;
+            return None;
+        };
+        it.worked |= lived.worked;
+        it.goodput = it.goodput.max(lived.goodput);
+        it.end = Some(end);
+        match end {
+            End::LocalGone => it.phase = Phase::Waits(Instant::FAR_FUTURE),
+            End::CarriedLittle => it.phase = Phase::Over,
+            End::Shares => it.rest(now, REST_SHARED),
+            End::NotNeeded | End::Orphan => it.phase = Phase::Waits(now),
+            End::Refused(_) if it.relay.is_some() && it.failures > 0 => it.phase = Phase::Over,
+            End::Unanswered if it.relay.is_some() && !it.worked && lived.heard => it.phase = Phase::Over,
+            End::Refused(_) | End::Unanswered | End::GivenUp => {
+                it.rest(now, if it.worked { REST_WORKED } else { REST });
+            }
+        }
+        if it.relay.is_some() {
+            it.route = None;
+        }
+        let relay = it.relay;
+        self.changed();
+        relay
+    }
+
+    /// A local socket is gone: what leaves by it waits until it is back. Relays that the endpoint need not know for now.
+    pub fn local_down(&mut self, local: Local) -> Vec<RelayId> {
+        let mut asked = Vec::new();
+        for gone in self.all.iter_mut().filter(|it| it.local == local && it.phase != Phase::Over) {
+            asked.extend(gone.relay.filter(|_| gone.phase == Phase::Asked));
+            gone.phase = Phase::Waits(Instant::FAR_FUTURE);
+        }
+        self.changed();
+        asked
+    }
+
+    /// An uplink leads somewhere again: relays that did not answer by it are tried once more.
+    fn revive(&mut self, now: Instant, local: Local) {
+        let silent = |it: &&mut Candidate| it.local == local && it.end == Some(End::Unanswered);
+        for it in self.all.iter_mut().filter(silent).filter(|it| it.phase == Phase::Over) {
+            (it.phase, it.failures) = (Phase::Waits(now), 0);
+        }
+    }
+
+    /// How a path that is not used compares with others.
+    pub fn rank(&self, now: Instant, origin: Origin) -> Rank {
+        let Some(it) = index_of(origin).and_then(|index| self.all.get(index)) else { return Rank::Fresh };
+        match it.relay {
+            Some(_) if !in_time(it, self.limit(now)) => Rank::Reserve,
+            Some(_) if it.used => Rank::Used(it.goodput),
+            _ => Rank::Fresh,
+        }
+    }
+
+    /// Whether a path of this rank may be used now.
+    pub fn allows(&self, now: Instant, rank: Rank) -> bool {
+        rank != Rank::Reserve || self.needs_reserve(now)
     }
 
     /// Whether a path may have become available since the controller was last offered one.
@@ -149,9 +483,92 @@ impl Candidates {
         self.may_open
     }
 
-    /// A path may have become available, or none is.
-    pub const fn set_may_open(&mut self, may_open: bool) {
-        self.may_open = may_open;
+    /// A path may have become available.
+    pub const fn set_may_open(&mut self) {
+        self.may_open = true;
+    }
+
+    /// The controller wishes for so many more paths than are available. Whether that is another wish than before.
+    pub fn wish(&mut self, paths: usize) -> bool {
+        self.may_open &= paths == 0;
+        let changed = self.wanted != paths;
+        if changed {
+            self.wanted = paths;
+            self.find_due();
+        }
+        changed
+    }
+
+    /// Whether the owner should be asked for more relays: every one was tried, and the controller wishes for more paths. Once.
+    pub fn is_used_up(&mut self, now: Instant) -> bool {
+        let relays = || self.all.iter().filter(|it| it.relay.is_some());
+        let used_up = !self.asked
+            && self.wanted > 0
+            && relays().next().is_some()
+            && !relays().any(|it| match it.phase {
+                Phase::Waits(from) => from <= now,
+                Phase::Asked | Phase::Probing | Phase::Kept => true,
+                Phase::InUse | Phase::Over => false,
+            });
+        self.asked |= used_up;
+        used_up
+    }
+
+    /// How far each relay has come.
+    pub fn relays(&self, now: Instant) -> impl Iterator<Item = Tried> + '_ {
+        let limit = self.limit(now);
+        self.all.iter().filter_map(move |it| {
+            let standing = match (it.phase, it.end) {
+                (Phase::InUse, _) => Standing::InUse,
+                (Phase::Asked | Phase::Probing, _) => Standing::Trying,
+                (Phase::Over, Some(End::CarriedLittle)) => Standing::CarriedLittle,
+                (Phase::Over, _) => Standing::Unusable,
+                (_, Some(End::Shares)) => Standing::Shares,
+                _ if it.rtt.is_none() => Standing::Untried,
+                _ if in_time(it, limit) => Standing::Available,
+                _ => Standing::Reserve,
+            };
+            Some(Tried { relay: it.relay?, standing, rtt: it.rtt, goodput: it.goodput })
+        })
+    }
+
+    fn find(&mut self, relay: RelayId) -> Option<(usize, &mut Candidate)> {
+        self.all.iter_mut().enumerate().find(|(_, it)| it.relay == Some(relay))
+    }
+
+    fn of(&mut self, origin: Origin) -> Option<&mut Candidate> {
+        index_of(origin).and_then(|index| self.all.get_mut(index))
+    }
+
+    fn changed(&mut self) {
+        self.may_open = true;
+        self.find_due();
+    }
+
+    fn find_due(&mut self) {
+        let spare = self.all.iter().filter(|it| it.is_spare() && it.relay.is_some()).count();
+        let will_do = |it: &&Candidate| {
+            it.is_to_probe() && (it.relay.is_none() || spare < MOST_SPARE)
+                || self.wanted > 0 && it.is_at_rest() && spare < MOST_SPARE
+        };
+        let first = self.all.iter().filter(will_do).filter_map(Candidate::waits_until).min();
+        self.due = first.filter(|at| *at != Instant::FAR_FUTURE).map(|at| at.max(self.next_at));
+    }
+}
+
+/// Whether a relay answered within the limit.
+fn in_time(candidate: &Candidate, limit: Option<Duration>) -> bool {
+    match (candidate.rtt, limit) {
+        (Some(rtt), Some(limit)) => candidate.relay.is_none() || rtt <= limit,
+        _ => true,
+    }
+}
+
+const fn index_of(origin: Origin) -> Option<usize> {
+    match origin {
+        Origin::Candidate(index) => Some(index),
+        Origin::Handshake => Some(0),
+        Origin::Return => None,
     }
 }
 
@@ -159,33 +576,167 @@ impl Candidates {
 mod tests {
     use super::*;
 
+    const AGO: Lived = Lived { worked: false, goodput: 0, heard: true };
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
     fn route(port: u16) -> Route {
         Route::direct(Local(0), ([192, 0, 2, 1], port).into())
     }
 
+    /// A connection over a direct path whose RTT is 50 ms, and so many relays.
+    fn candidates(relays: u32) -> (Candidates, Random) {
+        let mut candidates = Candidates::new(at(0), ms(250), Tau::Adaptive);
+        candidates.begin(at(0), route(1), None);
+        candidates.note_direct(at(0), ms(50));
+        for relay in 0..relays {
+            candidates.add_relay(at(0), RelayId(relay), Local(0));
+        }
+        (candidates, Random::new([1; 32]))
+    }
+
+    fn standing(candidates: &Candidates, now: Instant, relay: RelayId) -> Standing {
+        candidates.relays(now).find(|it| it.relay == relay).unwrap().standing
+    }
+
+    /// Tries the next relay, which answers its probe after so long, and is kept or not.
+    fn probe(
+        candidates: &mut Candidates,
+        random: &mut Random,
+        now: Instant,
+        rtt: Duration,
+    ) -> (RelayId, Origin, bool) {
+        let Some(Next::Greet(relay)) = candidates.next(now, random) else { panic!("a relay is due") };
+        let origin = candidates.on_route(relay, &route(1_000 + relay.0 as u16)).unwrap();
+        let keep = candidates.on_proven(now, origin, rtt);
+        if !keep {
+            assert_eq!(
+                candidates.on_dropped(now, origin, End::NotNeeded, Lived { worked: true, ..AGO }),
+                Some(relay)
+            );
+        }
+        (relay, origin, keep)
+    }
+
     #[test]
-    fn what_failed_is_tried_later_and_what_worked_sooner() {
-        let mut random = Random::new([1; 32]);
-        let at = Instant::from_millis;
-        let mut candidates = Candidates::new(at(0), Duration::from_millis(250));
-        candidates.begin(at(0), route(1));
+    fn a_direct_route_that_failed_is_tried_later_and_one_that_worked_sooner() {
+        let (mut candidates, mut random) = candidates(0);
         assert_eq!(candidates.due_at(), None);
         candidates.add(at(0), route(2));
-        let (taken, origin) = candidates.take(at(0), &mut random).unwrap();
+        let Some(Next::Probe(taken, origin)) = candidates.next(at(0), &mut random) else { panic!() };
         assert_eq!((taken, origin), (route(2), Origin::Candidate(1)));
-        assert!(!candidates.is_time(at(249)) && candidates.is_time(at(250)));
-        candidates.on_dropped(at(1_000), origin, false, false);
+        candidates.on_dropped(at(1_000), origin, End::Unanswered, AGO);
         assert_eq!(candidates.due_at(), Some(at(11_000)));
-        assert!(candidates.take(at(10_999), &mut random).is_none());
-        assert!(candidates.take(at(11_000), &mut random).is_some());
-        candidates.on_proven(origin);
-        candidates.on_dropped(at(20_000), origin, true, false);
+        assert!(candidates.next(at(10_900), &mut random).is_none());
+        assert!(candidates.next(at(11_200), &mut random).is_some());
+        assert!(candidates.on_proven(at(11_300), origin, ms(20)));
+        candidates.on_dropped(at(20_000), origin, End::GivenUp, Lived { worked: true, ..AGO });
         assert_eq!(candidates.due_at(), Some(at(22_000)));
         candidates.local_down(Local(0));
-        assert!(candidates.renew(at(21_000), route(2)) && !candidates.renew(at(21_000), route(2)));
+        assert_eq!(candidates.due_at(), None, "its socket is gone");
+        candidates.add(at(21_000), route(2));
         assert_eq!(candidates.due_at(), Some(at(21_000)));
-        candidates.take(at(30_000), &mut random).unwrap();
-        candidates.on_dropped(at(30_000), origin, true, true);
-        assert_eq!(candidates.due_at(), None, "forgotten");
+        candidates.next(at(30_000), &mut random).unwrap();
+        candidates.on_dropped(at(30_000), origin, End::CarriedLittle, AGO);
+        assert_eq!(candidates.due_at(), None, "dropped for good");
+    }
+
+    #[test]
+    fn relays_are_tried_one_per_interval_and_few_are_kept() {
+        let (mut candidates, mut random) = candidates(40);
+        let mut kept = 0;
+        for turn in 0..40 {
+            let now = candidates.due_at().unwrap();
+            assert_eq!(now, at(turn * 250));
+            kept += usize::from(probe(&mut candidates, &mut random, now, ms(60)).2);
+        }
+        assert_eq!((kept, candidates.due_at()), (MOST_KEPT, None), "nothing more is sent to the others");
+        assert!(candidates.relays(at(10_000)).all(|it| it.standing == Standing::Available));
+    }
+
+    #[test]
+    fn no_more_are_tried_at_once_than_the_limit() {
+        let (mut candidates, mut random) = candidates(1_000);
+        let mut asked = 0;
+        while let Some(now) = candidates.due_at() {
+            assert!(matches!(candidates.next(now, &mut random), Some(Next::Greet(_))));
+            asked += 1;
+        }
+        assert_eq!(asked, MOST_SPARE);
+    }
+
+    #[test]
+    fn who_answers_late_is_used_only_if_nobody_answers_in_time() {
+        let (mut candidates, mut random) = candidates(2);
+        let (late, origin, _) = probe(&mut candidates, &mut random, at(0), ms(101));
+        assert_eq!(standing(&candidates, at(0), late), Standing::Reserve, "twice the direct RTT is 100 ms");
+        let rank = candidates.rank(at(0), origin);
+        assert!(rank == Rank::Reserve && !candidates.allows(at(0), rank), "another may answer in time");
+        let (other, second, _) = probe(&mut candidates, &mut random, at(250), ms(100));
+        assert_eq!(standing(&candidates, at(250), other), Standing::Available);
+        assert_eq!(candidates.rank(at(250), second), Rank::Fresh);
+        candidates.on_used(second);
+        candidates.on_dropped(at(9_000), second, End::CarriedLittle, AGO);
+        assert!(candidates.allows(at(9_000), rank), "no other is left");
+    }
+
+    #[test]
+    fn who_does_not_answer_is_not_tried_again_unless_nothing_was_heard_at_all() {
+        let (mut candidates, mut random) = candidates(1);
+        let Some(Next::Greet(relay)) = candidates.next(at(0), &mut random) else { panic!() };
+        assert!(!candidates.on_no_route(at(5_000), relay, false), "perhaps this host was cut off");
+        let now = candidates.due_at().unwrap();
+        candidates.next(now, &mut random).unwrap();
+        let origin = candidates.on_route(relay, &route(9)).unwrap();
+        candidates.on_dropped(now + ms(3_000), origin, End::Unanswered, AGO);
+        assert_eq!(standing(&candidates, now, relay), Standing::Unusable);
+        assert_eq!(candidates.due_at(), None);
+        candidates.add_relay(now + ms(9_000), relay, Local(0));
+        assert!(candidates.due_at().is_some(), "its uplink was away and is back");
+    }
+
+    #[test]
+    fn a_wish_is_met_by_relays_never_used_then_by_the_best() {
+        let (mut candidates, mut random) = candidates(12);
+        let mut kept = Vec::new();
+        for _ in 0..12 {
+            let now = candidates.due_at().unwrap();
+            let (_, origin, keep) = probe(&mut candidates, &mut random, now, ms(60));
+            kept.extend(keep.then_some(origin));
+        }
+        for (origin, goodput) in kept.iter().zip([5, 9, 7, 1, 2, 3]) {
+            candidates.on_used(*origin);
+            let lived = Lived { worked: true, goodput, heard: true };
+            candidates.on_dropped(at(10_000), *origin, End::GivenUp, lived);
+        }
+        assert!(candidates.wish(8));
+        let mut goodput = Vec::new();
+        while let Some(now) = candidates.due_at() {
+            let Some(Next::Greet(relay)) = candidates.next(now, &mut random) else { panic!() };
+            goodput.push(candidates.relays(now).find(|it| it.relay == relay).unwrap().goodput);
+            if goodput.len() == 8 {
+                break;
+            }
+        }
+        assert_eq!(goodput, [0, 0, 0, 0, 0, 0, 9, 7]);
+        assert!(candidates.next(at(60_000), &mut random).is_none(), "the wish is for eight");
+    }
+
+    #[test]
+    fn the_owner_is_asked_once_for_more_relays() {
+        let (mut candidates, mut random) = candidates(1);
+        candidates.wish(3);
+        assert!(!candidates.is_used_up(at(0)), "one is untried");
+        let (relay, origin, _) = probe(&mut candidates, &mut random, at(0), ms(60));
+        candidates.on_used(origin);
+        assert!(candidates.is_used_up(at(0)) && !candidates.is_used_up(at(1)));
+        candidates.add_relay(at(2), RelayId(relay.0 + 1), Local(0));
+        assert!(!candidates.is_used_up(at(2)));
     }
 }

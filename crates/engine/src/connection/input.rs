@@ -213,7 +213,7 @@ impl Connection {
             paths.judge_all();
         }
         if works {
-            self.proven(id);
+            self.proven(now, id);
         } else if silent {
             paths.ways_changed();
         }

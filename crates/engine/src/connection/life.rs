@@ -3,10 +3,12 @@
 
 use super::agenda::Agenda;
 use super::arrivals::{MOST_PATHS, PATH_LOOKAHEAD};
+use super::candidates::{End, Lived, Next, RelayId};
 use super::exchange::Exchange;
 use super::losses::{Evidence, Outcome, judge};
+use super::news::RelayNews;
 use super::path::{Address, Mark, Origin, Path, State};
-use super::{Connection, Event};
+use super::{Connection, Event, Role};
 use crate::path::send::SendPath;
 use crate::random::Random;
 use crate::route::{Route, Via};
@@ -21,8 +23,14 @@ const PREFERRED_PERCENT: u32 = 150;
 
 impl Connection {
     /// Opens the first path: the handshake went over it, and it may carry data at once.
-    pub(crate) fn open_first(&mut self, now: Instant, route: Route, rtt: Option<Duration>) {
-        self.candidates.begin(now, route.clone());
+    pub(crate) fn open_first(
+        &mut self,
+        now: Instant,
+        route: Route,
+        relay: Option<RelayId>,
+        rtt: Option<Duration>,
+    ) {
+        self.candidates.begin(now, route.clone(), relay);
         let mut path = self.new_path(now, route, rtt, State::Available, Origin::Handshake);
         path.pending.ping = true; // the responder must hear from us before it may speak
         let id = self.paths.insert(path);
@@ -32,15 +40,22 @@ impl Connection {
         self.settle(now);
     }
 
-    /// A route that may become a path. It is probed in its turn.
+    /// A direct route that may become a path. It is probed in its turn.
     pub(crate) fn add_candidate(&mut self, now: Instant, route: Route) {
         self.candidates.add(now, route);
         self.agenda.reconsider();
         self.settle(now);
     }
 
-    /// The same, or fresh papers for a route that is known: a relay's clock, cookie or consent was renewed.
-    pub(crate) fn offer_route(&mut self, now: Instant, route: Route) {
+    /// A relay that may become a path by this local socket, or does so again. In its turn the endpoint is asked to greet it.
+    pub(crate) fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
+        self.candidates.add_relay(now, relay, local);
+        self.agenda.reconsider();
+        self.settle(now);
+    }
+
+    /// The way through a relay is known, or known afresh: its clock, cookie or consent was renewed.
+    pub(crate) fn offer_route(&mut self, now: Instant, relay: RelayId, route: Route) {
         self.paths.edit_each(|path| {
             let same = path.route == route;
             if same {
@@ -48,10 +63,26 @@ impl Connection {
             }
             same
         });
-        if self.candidates.renew(now, route) {
+        if let Some(origin) = self.candidates.on_route(relay, &route) {
+            if self.has_name(PATH_LOOKAHEAD) {
+                self.probe(now, route, origin);
+            } else if let Some(relay) =
+                self.candidates.on_dropped(now, origin, End::NotNeeded, Lived::default())
+            {
+                self.news.want(RelayNews::Release(relay)); // another time
+            }
             self.agenda.reconsider();
         }
         self.settle(now);
+    }
+
+    /// There is no way through a relay, which was asked for then. Whether it is not tried again.
+    pub(crate) fn relay_failed(&mut self, now: Instant, relay: RelayId, asked_at: Instant) -> bool {
+        let over = self.candidates.on_no_route(now, relay, self.session.heard_since(asked_at));
+        self.agenda.consult();
+        self.agenda.reconsider();
+        self.settle(now);
+        over
     }
 
     /// A local socket is gone, and with it the paths that left by it.
@@ -60,10 +91,13 @@ impl Connection {
         while let Some(id) = self.paths.next_after(last) {
             last = Some(id);
             if self.paths.get(id).is_some_and(|path| path.route.local == local) {
-                self.drop_path(now, id, "its local address is gone", false);
+                self.drop_path(now, id, End::LocalGone);
             }
         }
-        self.candidates.local_down(local);
+        for relay in self.candidates.local_down(local) {
+            self.news.want(RelayNews::Release(relay));
+        }
+        self.agenda.reconsider();
         self.settle(now);
     }
 
@@ -77,7 +111,7 @@ impl Connection {
         let proven = verdict == Verdict::Proven;
         self.news.raise(Event::Notice { path: id, reason: notice.reason, proven });
         if proven && !matches!(notice.reason, Reason::Clock | Reason::OverRate | Reason::Busy) {
-            self.drop_path(now, id, "its relay refuses", false);
+            self.drop_path(now, id, End::Refused(notice.reason));
         }
         self.settle(now);
         true
@@ -107,15 +141,26 @@ impl Connection {
         next < u32::MAX && next < expected && self.paths.len() < MOST_PATHS
     }
 
-    /// Probes one candidate, chosen at random among those due.
-    pub(super) fn probe_candidates(&mut self, now: Instant) {
-        if !self.candidates.is_time(now) || !self.session.is_confirmed() {
+    /// Tries one candidate: a direct route is probed, and a relay greeted.
+    pub(super) fn try_candidate(&mut self, now: Instant) {
+        if !self.session.is_confirmed() || !self.candidates.is_time(now) || !self.has_name(PATH_LOOKAHEAD) {
             return;
         }
-        if !self.has_name(PATH_LOOKAHEAD) {
-            return; // the peer does not expect it yet
+        if let Some(path) = self.paths.iter().find(|path| !path.route.is_proxied() && path.send.is_proven()) {
+            self.candidates.note_direct(now, path.send.rtt.minimum());
         }
-        let Some((route, origin)) = self.candidates.take(now, &mut self.random) else { return };
+        match self.candidates.next(now, &mut self.random) {
+            Some(Next::Probe(route, origin)) => self.probe(now, route, origin),
+            Some(Next::Greet(relay)) => self.news.want(RelayNews::Greet(relay)),
+            None => {}
+        }
+        if self.candidates.is_used_up(now) {
+            self.news.raise(Event::RelaysUsedUp);
+        }
+    }
+
+    /// A probe: a PING, with data if there are any (mPath, section 2.1).
+    fn probe(&mut self, now: Instant, route: Route, origin: Origin) {
         let mut path = self.new_path(now, route, None, State::Probing, origin);
         path.pending.ping = true;
         self.paths.insert(path);
@@ -132,7 +177,7 @@ impl Connection {
     ) -> Path {
         let id = self.paths.next_id();
         let send = SendPath::new(id, now, rtt, self.config.max_datagram);
-        let mut path = Path::new(send, route, state, origin, self.paths.connection_id(id));
+        let mut path = Path::new(now, send, route, state, origin, self.paths.connection_id(id));
         if origin == Origin::Return {
             path.address = Address::Unproven { token: self.random.token(), credit: 0 };
         }
@@ -140,22 +185,28 @@ impl Connection {
     }
 
     /// Something sent on this path came through.
-    pub(super) fn proven(&mut self, id: PathId) {
+    pub(super) fn proven(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.edit(id) else { return };
         if path.state != State::Probing || path.address != Address::Valid {
             return;
         }
         path.state = State::Available;
         path.probe_at = None;
-        self.candidates.on_proven(path.origin);
+        let (origin, rtt) = (path.origin, path.send.rtt.smoothed());
         self.paths.ways_changed();
         self.agenda.consult();
+        self.agenda.reconsider();
+        if !self.candidates.on_proven(now, origin, rtt) {
+            self.drop_path(now, id, End::NotNeeded);
+        }
     }
 
     /// The controller takes the path.
     fn activate(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.judge(id) else { return };
         path.state = State::Active;
+        path.used = Some(now);
+        self.candidates.on_used(path.origin);
         path.told_size = path.send.mtu.current();
         let opened = Opened {
             now,
@@ -174,49 +225,66 @@ impl Connection {
     pub(super) fn consult(&mut self, now: Instant) {
         while self.session.is_open() {
             let wants = self.controller.wants();
+            let open = wants.open;
             if let Some(id) = wants.forget.first().copied() {
-                self.drop_path(now, id, "its share of the work was too small", true);
+                self.drop_path(now, id, End::CarriedLittle);
+            } else if let Some(id) = wants.shares.first().copied() {
+                self.drop_path(now, id, End::Shares);
             } else if let Some(id) = wants.drop.first().copied() {
-                self.drop_path(now, id, "it timed out", false);
-            } else if wants.open > 0
-                && let Some(id) = self.best_available()
+                self.drop_path(now, id, End::GivenUp);
+            } else if open > 0
+                && self.candidates.may_open()
+                && self.needs_paths()
+                && let Some(id) = self.best_available(now)
             {
                 self.activate(now, id);
             } else {
+                if self.candidates.wish(open) {
+                    self.agenda.reconsider();
+                }
                 return;
             }
         }
     }
 
-    /// The available path to open next: those near the direct path's RTT first, among them any.
-    fn best_available(&mut self) -> Option<PathId> {
-        if !self.candidates.may_open() {
-            return None;
-        }
+    /// Whether more paths would be of use. Who only answers needs one.
+    fn needs_paths(&self) -> bool {
+        self.peer.role == Role::Initiator
+            || self.config.datagrams > 0
+            || self.exchange.has_any()
+            || !self.paths.iter().any(Path::is_governed)
+    }
+
+    /// The available path to open next. Of those never used, any that is near the direct path's RTT, or else the nearest; when all
+    /// were used, the one that carried most; if none answers in time, the nearest of the others.
+    fn best_available(&mut self, now: Instant) -> Option<PathId> {
         let direct =
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
         let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
         let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
-        let usable = |path: &&Path| path.state == State::Available && path.address == Address::Valid;
+        let available = |path: &&Path| path.state == State::Available && path.address == Address::Valid;
+        let rank = |path: &Path| self.candidates.rank(now, path.origin);
+        let best = self.paths.iter().filter(available).map(rank).max()?;
+        if !self.candidates.allows(now, best) {
+            return None;
+        }
+        let usable = |path: &&Path| available(path) && rank(path) == best;
         let count = self.paths.iter().filter(usable).filter(|path| near(path)).count();
         if count > 0 {
             let chosen = self.random.below(count as u64) as usize;
             return self.paths.iter().filter(usable).filter(|path| near(path)).nth(chosen).map(Path::id);
         }
-        let nearest =
-            self.paths.iter().filter(usable).min_by_key(|path| path.send.rtt.smoothed()).map(Path::id);
-        self.candidates.set_may_open(nearest.is_some());
-        nearest
+        self.paths.iter().filter(usable).min_by_key(|path| path.send.rtt.smoothed()).map(Path::id)
     }
 
     /// Gives a path up. Its data goes out again elsewhere; its name is never used again.
-    pub(super) fn drop_path(&mut self, now: Instant, id: PathId, reason: &'static str, forget: bool) {
+    pub(super) fn drop_path(&mut self, now: Instant, id: PathId, end: End) {
         let Self { paths, agenda, exchange, controller, .. } = self;
         let Some(mut path) = paths.remove(id) else {
             controller.close(id);
             return;
         };
-        if matches!(path.state, State::Active | State::Choked) {
+        if path.is_governed() {
             controller.close(id);
         }
         agenda.forget(&path);
@@ -224,22 +292,33 @@ impl Connection {
         exchange.recall(&mut path.outbox);
         path.send.abandon(now, |carried| exchange.lost(carried));
         exchange.farewells().push(id);
-        self.candidates.on_dropped(now, path.origin, path.send.is_proven(), forget);
+        let lived = Lived {
+            worked: path.send.is_proven(),
+            goodput: path.goodput(now),
+            heard: self.session.heard_since(path.began),
+        };
+        if let Some(relay) = self.candidates.on_dropped(now, path.origin, end, lived) {
+            self.news.want(RelayNews::Release(relay));
+        }
         self.arrivals.on_way_gone(id);
-        self.news.raise(Event::PathDown { path: id, reason });
+        if end != End::NotNeeded {
+            self.news.raise(Event::PathDown { path: id, reason: end.text() });
+        }
     }
 
     /// Gives a way back up by which no path of the peer's comes any more, once it is silent. Returns whether it did.
     pub(super) fn drop_orphan(&mut self, now: Instant, id: PathId) -> bool {
         let Some(path) = self.paths.get(id) else { return false };
-        let silent = path.send.timeouts() >= PROBES || path.address != Address::Valid;
+        let silent = path.send.outstanding() == 0 && path.route.is_proxied()
+            || path.send.timeouts() >= PROBES
+            || path.address != Address::Valid;
         if path.origin != Origin::Return
             || !silent
             || self.arrivals.iter().any(|receiving| receiving.way == Some(id))
         {
             return false;
         }
-        self.drop_path(now, id, "no path of the peer's comes by it any more", false);
+        self.drop_path(now, id, End::Orphan);
         true
     }
 
@@ -342,7 +421,7 @@ impl Connection {
         let Some(path) = paths.edit(id) else { return false };
         match path.state {
             State::Probing if path.origin != Origin::Return && path.send.timeouts() >= PROBES => {
-                self.drop_path(now, id, "two probes in a row were lost", false);
+                self.drop_path(now, id, End::Unanswered);
                 return false;
             }
             State::Choked => {
@@ -394,8 +473,8 @@ fn refresh(
             _ => {}
         }
     }
-    let answers = !path.is_governed() || path.send.timeouts() == 0;
-    if answers && path.send.is_proven() {
+    // The search for the packet size costs packets: it waits until the path is used.
+    if path.is_governed() && path.send.timeouts() == 0 && path.send.is_proven() {
         path.pending.mtu = path.pending.mtu.or_else(|| path.send.mtu.wanted(now));
     }
     if path.state == State::Active && path.has_room() && !path.paced {

@@ -10,6 +10,7 @@
 //! `input` takes packets apart, `losses` tells what follows a loss, `output` puts packets together. [`datagrams`] is for owners who choose
 //! each packet's path.
 
+mod acceptance;
 mod acks;
 mod agenda;
 mod arrivals;
@@ -50,8 +51,11 @@ use alloc::vec::Vec;
 use arrivals::Arrivals;
 pub use arrivals::PATH_LOOKAHEAD;
 use byway_control::{Controller, Delay};
-use byway_wire::{ConnectionId, Duration, Instant, PathId};
+use byway_wire::{ConnectionId, Duration, Instant, Local, PathId};
 use candidates::Candidates;
+pub use candidates::Standing;
+pub(crate) use candidates::{RelayId, Tried};
+use core::net::SocketAddr;
 use exchange::Exchange;
 pub(crate) use inbound::{Inbound, Rejected};
 pub use news::Event;
@@ -152,7 +156,7 @@ impl Connection {
             opener: established.opener,
             random,
             controller,
-            candidates: Candidates::new(now, config.probe_interval),
+            candidates: Candidates::new(now, config.probe_interval, config.tau),
             paths: Paths::new(established.send_ids),
             arrivals: Arrivals::new(established.receive_ids),
             exchange: Exchange::new(config, &params),
@@ -232,6 +236,16 @@ impl Connection {
     pub fn set_cap(&mut self, now: Instant, bytes_per_second: Option<u64>) {
         self.agenda.set_cap(now, bytes_per_second);
         self.settle(now);
+    }
+
+    /// How far each relay has come that may lead to the peer. Not for the hot path.
+    pub(crate) fn relays(&self, now: Instant) -> impl Iterator<Item = Tried> + '_ {
+        self.candidates.relays(now)
+    }
+
+    /// Whether a packet of the peer's came by this relay and local socket of late: it sends by it.
+    pub(crate) fn is_reached_by(&self, local: Local, relay: SocketAddr) -> bool {
+        self.arrivals.iter().any(|it| it.source.local == local && it.source.remote == relay)
     }
 
     /// Whether the connection is over and everything about it was said.
@@ -361,7 +375,7 @@ impl Connection {
                 true
             });
         }
-        self.probe_candidates(now);
+        self.try_candidate(now);
         self.agenda.cap().wake(now);
         self.agenda.reconsider();
     }

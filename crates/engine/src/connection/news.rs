@@ -1,5 +1,6 @@
 //! What waits to be told: to the owner, to the endpoint about relays, and to the peer about relays.
 
+use super::candidates::RelayId;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -36,6 +37,9 @@ pub enum Event {
         /// Whether it is certain that the relay says so.
         proven: bool,
     },
+    /// Every relay was tried, and the controller wishes for more paths: what else there is may be
+    /// [added](crate::Endpoint::add_relay).
+    RelaysUsedUp,
     /// The connection is over.
     Closed {
         /// Zero: all is well.
@@ -47,7 +51,7 @@ pub enum Event {
     },
 }
 
-/// What the peer said about relays: the endpoint's business.
+/// What the peer said about relays, and what this side wants of them: the endpoint's business.
 #[derive(Clone, Debug)]
 pub(crate) enum RelayNews {
     /// It would like to reach this side through a relay.
@@ -56,6 +60,10 @@ pub(crate) enum RelayNews {
     Consented { offer: u32, address: SocketAddr, consent: Vec<u8> },
     /// It could not greet a relay that was offered.
     Refused(u32),
+    /// A relay is to be greeted and offered to the peer.
+    Greet(RelayId),
+    /// A relay need not be known for now.
+    Release(RelayId),
 }
 
 /// What this side says about relays, until it is sent.
@@ -99,7 +107,12 @@ impl News {
         self.events.pop_front()
     }
 
-    /// The peer said this about relays.
+    /// This side wants this of a relay. There is no more of it than there are relays that are tried at once.
+    pub fn want(&mut self, news: RelayNews) {
+        self.relays.push_back(news);
+    }
+
+    /// The peer said this about relays. What a peer says beyond reason is not heard.
     pub fn tell(&mut self, news: RelayNews) {
         if self.relays.len() < MOST_EVENTS {
             self.relays.push_back(news);

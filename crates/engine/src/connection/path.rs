@@ -143,6 +143,10 @@ pub struct Path {
     pub moving: Option<alloc::boxed::Box<Moving>>,
     /// Where it comes from.
     pub origin: Origin,
+    /// When it began.
+    pub began: Instant,
+    /// When the controller took it, if it did.
+    pub used: Option<Instant>,
     /// When a packet of the peer's last came by it, as of the last choice of the way for ACKs.
     pub heard: Option<Instant>,
 }
@@ -151,6 +155,7 @@ impl Path {
     /// A path in `state`.
     #[must_use]
     pub fn new(
+        now: Instant,
         send: SendPath,
         route: Route,
         state: State,
@@ -162,6 +167,8 @@ impl Path {
             route,
             state,
             origin,
+            began: now,
+            used: None,
             allowance: Allowance::default(),
             told_size: 0,
             connection_id,
@@ -185,6 +192,14 @@ impl Path {
     #[must_use]
     pub const fn id(&self) -> PathId {
         self.send.id
+    }
+
+    /// Bytes per second that it has carried since the controller took it; zero if it never did.
+    #[must_use]
+    pub fn goodput(&self, now: Instant) -> u64 {
+        let Some(used) = self.used else { return 0 };
+        let millis = u64::try_from(now.since(used).as_millis()).unwrap_or(u64::MAX).max(1);
+        self.send.totals.acked_bytes.saturating_mul(1_000) / millis
     }
 
     /// When it must be looked at.
@@ -238,7 +253,7 @@ impl Path {
     /// Whether all is as it was when its allowance was last taken over, and all that is to be done under way.
     pub(super) fn is_fresh(&mut self, now: Instant, allowance: impl FnOnce() -> Allowance) -> bool {
         let unasked = !self.urgent && self.pending.any();
-        if unasked || self.send.mtu.wanted(now).is_some() {
+        if unasked || self.is_governed() && self.send.mtu.wanted(now).is_some() {
             return false;
         }
         if self.is_governed() {

@@ -189,7 +189,7 @@ mod tests {
             let send = SendPath::new(id, Instant::ZERO, None, 1200);
             let route = Route::direct(Local(0), "192.0.2.1:1".parse().unwrap());
             let name = paths.connection_id(id);
-            paths.insert(Path::new(send, route, State::Active, Origin::Handshake, name));
+            paths.insert(Path::new(Instant::ZERO, send, route, State::Active, Origin::Handshake, name));
         }
         paths
     }

@@ -103,6 +103,11 @@ impl Session {
 
     /// An authentic packet came, perhaps too late: one that comes to a session that ends is answered with CLOSE.
     #[inline]
+    /// Whether anything was heard of the peer since then.
+    pub fn heard_since(&self, at: Instant) -> bool {
+        self.last_heard > at
+    }
+
     pub const fn answer_close(&mut self) {
         if let Phase::Closing { tell, .. } = &mut self.phase {
             *tell = true;

@@ -40,8 +40,8 @@ impl Connection {
         path.probe_at = None;
         let id = path.id();
         self.paths.ways_changed();
-        self.candidates.set_may_open(true);
-        self.proven(id);
+        self.candidates.set_may_open();
+        self.proven(now, id);
     }
 
     /// What came from an address may be answered there: as many bytes, until it is proven.

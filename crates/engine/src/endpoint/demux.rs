@@ -136,21 +136,25 @@ impl Endpoint {
     fn connected(&mut self, now: Instant, handle: Handle, mut success: Success) {
         let route = success.route.clone();
         let (rtt, others) = (success.rtt, core::mem::take(&mut success.others));
+        let relay = self.entries.get(&handle).and_then(|entry| entry.pool.of(&route));
         let theirs = success.params.payload;
         let mut connection = self.new_connection(now, Role::Initiator, success);
-        connection.open_first(now, route, rtt);
-        for other in others {
+        connection.open_first(now, route, relay, rtt);
+        for other in others.into_iter().filter(|route| !route.is_proxied()) {
             connection.add_candidate(now, other);
         }
         if theirs != self.config.payload {
             connection.close(now, close::PAYLOAD, close::OTHER_PAYLOAD);
         }
         if let Some(entry) = self.entries.get_mut(&handle) {
+            for (relay, local) in entry.pool.numbers() {
+                connection.add_relay(now, relay, local);
+            }
             entry.slot = Slot::Connection { connection, announced: true, digest: None };
         }
         self.confirmed += 1;
         self.share_memory();
-        self.offer_relays(now);
+        self.greetings.hurry(now);
         self.events.push_back(EndpointEvent::Connected(handle));
     }
 

@@ -5,9 +5,11 @@ mod attempt;
 mod demux;
 mod effort;
 mod fit;
+mod greetings;
 mod handle;
 mod memory;
 mod network;
+mod pool;
 mod recent;
 mod relays;
 mod steady;
@@ -26,14 +28,16 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::relay::Consent;
-use byway_wire::{ConnectionId, Duration, Input, Instant, Local, Machine, Out, PathId, Transmit};
+use byway_wire::{ConnectionId, Duration, Input, Instant, Local, Machine, Meter, Out, PathId, Transmit};
 use core::net::SocketAddr;
 
 use attempt::Attempt;
 pub use attempt::ConnectError;
 use effort::Effort;
 pub use fit::Unfit;
+use greetings::Greetings;
 pub use handle::Handle;
+pub use pool::{MOST_RELAYS, RelayStatus};
 use recent::Recent;
 pub use relays::{Reach, RelayTrouble};
 use steady::Steady;
@@ -143,14 +147,11 @@ enum Slot {
     Connection { connection: Box<Connection>, announced: bool, digest: Option<HelloDigest> },
 }
 
-impl Slot {
-    const fn is_connection(&self) -> bool {
-        matches!(self, Self::Connection { .. })
-    }
-}
-
 struct Entry {
     slot: Slot,
+    pool: pool::Pool,
+    /// How often its peer may offer a relay.
+    offers: Meter,
     addresses: Vec<SocketAddr>,
     dirty: bool,
     /// Whether it is among those with datagrams for their owner.
@@ -179,9 +180,7 @@ pub struct Endpoint {
     /// Connections whose peer has shown that it is no replay.
     confirmed: usize,
     effort: Effort,
-    relays: Vec<relays::Relay>,
-    next_relay: u32,
-    relays_at: Option<Instant>,
+    greetings: Greetings,
     answers: VecDeque<(Route, Vec<u8>)>,
     /// Those that may have something to send, in turn.
     dirty: VecDeque<Handle>,
@@ -217,9 +216,7 @@ impl Endpoint {
             waiting: Waiting::default(),
             confirmed: 0,
             effort: Effort::default(),
-            relays: Vec::new(),
-            next_relay: 0,
-            relays_at: None,
+            greetings: Greetings::default(),
             answers: VecDeque::new(),
             dirty: VecDeque::new(),
             timers: Timers::default(),
@@ -313,7 +310,15 @@ impl Endpoint {
     }
 
     fn insert(&mut self, handle: Handle, slot: Slot, addresses: Vec<SocketAddr>) {
-        let entry = Entry { slot, addresses, dirty: false, listed: false, armed: Armed::default() };
+        let entry = Entry {
+            slot,
+            pool: pool::Pool::default(),
+            offers: Meter::default(),
+            addresses,
+            dirty: false,
+            listed: false,
+            armed: Armed::default(),
+        };
         self.entries.insert(handle, entry);
     }
 
@@ -342,7 +347,7 @@ impl Endpoint {
 
     fn remove(&mut self, handle: Handle) {
         let Some(entry) = self.entries.remove(&handle) else { return };
-        self.forget_relays(handle);
+        self.greetings.forget(handle);
         match entry.slot {
             Slot::Attempt(_) => self.attempts.retain(|_, attempt| *attempt != handle),
             Slot::Connection { connection, digest, announced } => {
@@ -373,7 +378,7 @@ impl Endpoint {
         let Some(entry) = self.entries.get_mut(&handle) else { return };
         match &mut entry.slot {
             Slot::Attempt(attempt) => {
-                let relays = relays::awaited_by(&self.relays, handle);
+                let relays = self.greetings.awaited_by(handle);
                 if let Some(error) = attempt.failure(now, relays) {
                     self.remove(handle);
                     self.events.push_back(EndpointEvent::Failed(handle, error));
@@ -457,7 +462,7 @@ impl Endpoint {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        match (self.timers.next(), self.relays_at) {
+        match (self.timers.next(), self.greetings.due()) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -487,9 +492,7 @@ impl Machine for Endpoint {
                     true
                 }
                 // A HELLO that is due leaves in `transmit`; armed here again, it would be due for ever.
-                Slot::Attempt(attempt) => {
-                    attempt.failure(now, relays::awaited_by(&self.relays, handle)).is_some()
-                }
+                Slot::Attempt(attempt) => attempt.failure(now, self.greetings.awaited_by(handle)).is_some(),
             };
             if settles {
                 self.settle(now, handle);
@@ -530,7 +533,7 @@ impl Machine for Endpoint {
             entry.dirty = false;
             self.dirty.pop_front();
             if let Slot::Attempt(attempt) = &entry.slot
-                && attempt.failure(now, relays::awaited_by(&self.relays, handle)).is_some()
+                && attempt.failure(now, self.greetings.awaited_by(handle)).is_some()
             {
                 // Told by a wake, after which owners look for news; after a datagram they need not.
                 self.timers.arm(handle, &mut entry.armed, Some(now + AT_ONCE));

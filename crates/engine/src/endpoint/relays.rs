@@ -4,83 +4,23 @@
 //! opens its NAT, and passes the consent that it gets on to the sender; then the relay is a candidate for a path.
 
 use super::fit::{Unfit, unfit};
+use super::greetings::{Failure, Greeting, Known, Purpose};
+use super::pool::RelayStatus;
 use super::{Endpoint, EndpointEvent, Handle, Slot};
-use crate::connection::{Answer, RelayNews};
+use crate::connection::{Answer, RelayId, RelayNews};
 use crate::route::Route;
-use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::frame::RelayOffer;
-use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Hop, Notice, Reason, RelayClock, Word};
-use byway_wire::{Dscp, Duration, Ecn, Instant, Local, Out, Transmit, Writer};
+use byway_wire::relay::{Consent, Greeted, Hop, Notice, Reason, Word};
+use byway_wire::{Instant, Local, Out, Transmit};
 use core::net::SocketAddr;
 
-/// A greeting that is not answered is repeated after this, doubling, and given up after `TRIES`.
-const REPEAT: Duration = Duration::from_millis(250);
-const TRIES: u32 = 6;
-/// A relay through which this side may be reached is greeted again this often, which keeps a NAT open (RFC 4787
-/// requirement 5: mappings last two minutes or more, in practice as little as thirty seconds).
-const KEEP_OPEN: Duration = Duration::from_secs(20);
-/// An offer without an answer is repeated after this.
-const REPEAT_OFFER: Duration = Duration::from_millis(1000);
-const OFFERS: u32 = 8;
-/// How long a relay that seems to refuse is given to answer after all: nothing proves that the refusal is its own.
-const SECOND_THOUGHTS: Duration = Duration::from_millis(1000);
-/// A consent is passed on again after this, long before it runs out ([`byway_wire::relay::CONSENT_LIFE`]).
-const RENEW_CONSENT: Duration = Duration::from_secs(3600);
-/// Relays in use at once, for all purposes.
-const MOST: usize = 1024;
-
-/// What an endpoint knows of a relay that answered.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    clock: RelayClock,
-    cookie: u64,
-    /// This side's address as the relay saw it, and its consent.
-    address: SocketAddr,
-    consent: Consent,
-    /// When the consent was last passed on.
-    told_at: Instant,
-}
-
-/// Why a relay is greeted.
-#[derive(Clone, Debug)]
-enum Purpose {
-    /// To send through it; where to, once the peer consented.
-    Send { handle: Handle, word: Word, reach: Option<(SocketAddr, Consent)>, offered: u32, offer_at: Instant },
-    /// To be reached through it, as a peer asked.
-    Receive { handle: Handle, offer: u32 },
-    /// To be reached through it by whoever is told.
-    Standing,
-}
-
-/// A relay in use.
-#[derive(Clone, Debug)]
-pub(super) struct Relay {
-    number: u32,
-    address: SocketAddr,
-    grant: u32,
-    local: Local,
-    purpose: Purpose,
-    nonce: [u8; 8],
-    sent_at: Instant,
-    next_at: Instant,
-    tries: u32,
-    /// What it seems to say against the greeting.
-    refused: Option<Reason>,
-    known: Option<Known>,
-}
-
-impl Relay {
-    /// Whether it is greeted because this peer offered it under this number.
-    fn is_offer(&self, handle: Handle, offer: u32) -> bool {
-        matches!(self.purpose, Purpose::Receive { handle: by, offer: number } if by == handle && number == offer)
-    }
-
-    /// Whether it is greeted in order to send to the same peer.
-    fn is_for(&self, purpose: &Purpose) -> bool {
-        matches!((&self.purpose, purpose), (Purpose::Send { handle: a, .. }, Purpose::Send { handle: b, .. }) if a == b)
-    }
-}
+/// Relays that are greeted for an attempt to connect: it may find its peer through them.
+const MOST_AWAITED: usize = 16;
+/// A peer may offer relays so much faster than this side would probe them, and so many at once: each is greeted from here, and whoever is
+/// greeted did not ask for it.
+const OFFERS_PACE: u32 = 4;
+const OFFERS_AT_ONCE: u32 = 32;
 
 /// A way for a peer to be reached through a relay, from a ticket.
 #[derive(Clone, Debug)]
@@ -108,29 +48,18 @@ pub enum RelayTrouble {
     /// No local socket can reach it.
     #[error("no local socket can reach it")]
     NoRoute,
+    /// There are as many relays as there is room for.
+    #[error("there are as many relays as there is room for")]
+    TooMany,
+    /// This host greets as many relays at once as it can.
+    #[error("too many relays are greeted at once")]
+    Busy,
     /// No relay can be at the address.
     #[error("no relay can be there: {0}")]
     Unfit(Unfit),
 }
 
 impl Endpoint {
-    /// Sends to this peer through this relay too, as soon as relay and peer agree.
-    pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&Reach>) {
-        let now = self.own_time(now);
-        let reach = reach.map(|reach| (reach.destination, reach.consent));
-        let ways = self.ways_to_relay(word.relays());
-        if ways.is_empty()
-            && let Some(relay) = word.relays().first()
-        {
-            let trouble = why_no_way(word.relays());
-            self.events.push_back(EndpointEvent::RelayTrouble(handle, *relay, trouble));
-        }
-        for (local, relay) in ways {
-            let purpose = Purpose::Send { handle, word: word.clone(), reach, offered: 0, offer_at: now };
-            self.greet(now, local, relay, word.grant().id, purpose);
-        }
-    }
-
     /// Lets this side be reached through a relay by whoever is told. [`EndpointEvent::Reachable`] follows, or
     /// [`EndpointEvent::StandingTrouble`], for each local socket that fits an address of the relay.
     pub fn stand_at(&mut self, now: Instant, word: &Word) -> Result<(), RelayTrouble> {
@@ -139,8 +68,8 @@ impl Endpoint {
         if ways.is_empty() {
             return Err(why_no_way(word.relays()));
         }
-        for (local, relay) in ways {
-            self.greet(now, local, relay, word.grant().id, Purpose::Standing);
+        for way in ways {
+            self.greet(now, way, word.grant().id, Purpose::Standing);
         }
         Ok(())
     }
@@ -151,139 +80,72 @@ impl Endpoint {
         self.locals.iter().filter_map(|(local, bound)| Some((*local, *reachable(bound)?))).collect()
     }
 
-    /// A local socket is there, perhaps again and at another address: relays are greeted by it too.
+    /// A local socket is there, perhaps again and at another address: what was greeted by it is greeted anew, and every connection may
+    /// reach its relays by it.
     pub(super) fn greet_by(&mut self, now: Instant, local: Local, bound: SocketAddr) {
-        let mut missing: Vec<(SocketAddr, u32, Purpose)> = Vec::new();
-        for relay in &mut self.relays {
-            if relay.local == local {
-                (relay.tries, relay.next_at) = (0, now);
-                self.relays_at = Some(now);
-            } else if let Purpose::Send { handle, word, reach, .. } = &relay.purpose
-                && let Some(address) = fit(word.relays()).find(|relay| relay.is_ipv4() == bound.is_ipv4())
-            {
-                let (handle, word, reach) = (*handle, word.clone(), *reach);
-                let purpose = Purpose::Send { handle, word, reach, offered: 0, offer_at: now };
-                missing.push((*address, relay.grant, purpose));
+        self.greetings.again_by(now, local);
+        let mut reached: Vec<(Handle, SocketAddr, Word, Option<Reach>)> = Vec::new();
+        for (handle, entry) in &self.entries {
+            for (word, reach) in entry.pool.words() {
+                let address = fit(word.relays()).find(|relay| relay.is_ipv4() == bound.is_ipv4());
+                reached.extend(address.map(|address| (*handle, *address, word.clone(), reach)));
             }
         }
-        for (address, grant, purpose) in missing {
-            let known = self.relays.iter().any(|relay| {
-                relay.local == local
-                    && relay.address == address
-                    && relay.grant == grant
-                    && relay.is_for(&purpose)
-            });
-            if !known {
-                self.greet(now, local, address, grant, purpose);
-            }
+        for (handle, address, word, reach) in reached {
+            self.enter_relay(now, handle, (local, address), &word, reach.as_ref());
         }
     }
 
-    fn greet(&mut self, now: Instant, local: Local, address: SocketAddr, grant: u32, purpose: Purpose) {
-        if self.relays.len() >= MOST {
-            return;
-        }
-        let number = self.next_relay;
-        self.next_relay += 1;
+    /// Greets a relay. Returns whether there is room for one more.
+    fn greet(&mut self, now: Instant, way: (Local, SocketAddr), grant: u32, purpose: Purpose) -> bool {
         let nonce = self.random.token();
-        let relay = Relay {
-            number,
-            address,
-            grant,
-            local,
-            purpose,
-            nonce,
-            sent_at: now,
-            next_at: now,
-            tries: 0,
-            refused: None,
-            known: None,
-        };
-        self.relays.push(relay);
-        self.relays_at = Some(now);
+        self.greetings.begin(now, way, grant, purpose, nonce)
     }
 
     /// Sends the next greeting that is due.
     pub(super) fn send_greeting(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        if self.relays_at.is_none_or(|at| at > now) {
+        if self.greetings.due().is_none_or(|at| at > now) {
             return None;
         }
-        let mut sent = None;
-        let mut troubles: Vec<(Relay, RelayTrouble)> = Vec::new();
-        let mut offers = Vec::new();
-        let mut next: Option<Instant> = None;
         let entries = &self.entries;
-        let connected = |handle: &Handle| entries.get(handle).is_some_and(|entry| entry.slot.is_connection());
-        self.relays.retain_mut(|relay| {
-            if let (Some(_), Purpose::Send { handle, reach: None, offered, offer_at, .. }) =
-                (&relay.known, &mut relay.purpose)
-                && connected(handle)
-            {
-                if *offer_at <= now {
-                    if *offered == OFFERS {
-                        troubles.push((relay.clone(), RelayTrouble::PeerCannot));
-                        return false;
-                    }
-                    *offered += 1;
-                    *offer_at = now + REPEAT_OFFER;
-                    offers.push((*handle, relay.number, relay.address, relay.grant));
-                }
-                next = Some(next.map_or(*offer_at, |at| at.min(*offer_at)));
+        let connection = |handle: Handle| match entries.get(&handle).map(|entry| &entry.slot) {
+            Some(Slot::Connection { connection, .. }) => Some(connection),
+            _ => None,
+        };
+        // One that a peer offered is needed while a path of the peer's comes by it.
+        let needed = |greeting: &Greeting| match greeting.purpose {
+            Purpose::Receive { handle, .. } => {
+                connection(handle).is_some_and(|it| it.is_reached_by(greeting.local, greeting.address))
             }
-            if relay.next_at <= now && sent.is_none() {
-                if relay.tries == TRIES {
-                    if relay.known.is_none() {
-                        let trouble =
-                            relay.refused.take().map_or(RelayTrouble::Silent, RelayTrouble::Refused);
-                        troubles.push((relay.clone(), trouble));
-                        if !matches!(relay.purpose, Purpose::Standing) {
-                            return false;
-                        }
-                    }
-                    relay.tries = 0;
-                    relay.next_at = now + KEEP_OPEN;
-                } else {
-                    sent = write_greeting(relay, out);
-                    relay.sent_at = now;
-                    relay.next_at = now + REPEAT * (1 << relay.tries);
-                    relay.tries += 1;
-                }
-            }
-            next = Some(next.map_or(relay.next_at, |at| at.min(relay.next_at)));
-            true
-        });
-        self.relays_at = next;
-        for (handle, offer, relay, grant) in offers {
-            if let Some(connection) = self.connection_mut(handle) {
-                connection.answer(Answer::Offer(RelayOffer { offer, relay, grant }));
+            Purpose::Send { .. } | Purpose::Standing => true,
+        };
+        let turn = self.greetings.turn(now, out, |handle| connection(handle).is_some(), needed);
+        for Greeting { number, address, grant, purpose, .. } in turn.offers {
+            if let Purpose::Send { handle, .. } = purpose {
+                self.tell_peer(handle, Answer::Offer(RelayOffer { offer: number, relay: address, grant }));
             }
         }
-        for (relay, trouble) in troubles {
-            self.relay_failed(&relay, trouble);
+        for (greeting, failure) in turn.failed {
+            let trouble = match failure {
+                Failure::Silent => RelayTrouble::Silent,
+                Failure::Refused(reason) => RelayTrouble::Refused(reason),
+                Failure::NotTaken => RelayTrouble::PeerCannot,
+            };
+            self.relay_failed(now, &greeting, trouble);
         }
-        sent
+        turn.sent
     }
 
-    /// There is a peer to offer relays to now.
-    pub(super) fn offer_relays(&mut self, now: Instant) {
-        if !self.relays.is_empty() {
-            self.relays_at = Some(now);
-        }
-    }
-
-    fn relay_failed(&mut self, relay: &Relay, trouble: RelayTrouble) {
-        match relay.purpose {
-            Purpose::Send { handle, .. } => {
-                self.events.push_back(EndpointEvent::RelayTrouble(handle, relay.address, trouble));
-                self.touch(handle); // an attempt may have waited for it
-            }
+    fn relay_failed(&mut self, now: Instant, greeting: &Greeting, trouble: RelayTrouble) {
+        match greeting.purpose {
+            Purpose::Send { handle, id, .. } => self.pooled_failed(now, handle, id, trouble),
             Purpose::Receive { handle, offer } => {
-                if !self.relays.iter().any(|other| other.is_offer(handle, offer)) {
+                if self.greetings.of_offer(handle, offer).next().is_none() {
                     self.tell_peer(handle, Answer::Refuse(offer));
                 }
             }
             Purpose::Standing => {
-                self.events.push_back(EndpointEvent::StandingTrouble(relay.address, trouble))
+                self.events.push_back(EndpointEvent::StandingTrouble(greeting.address, trouble))
             }
         }
     }
@@ -293,37 +155,19 @@ impl Endpoint {
             self.dropped.unknown += 1;
             return;
         };
-        let found = self.relays.iter_mut().find(|relay| {
-            relay.local == local && relay.address == remote && relay.nonce == greeted.nonce && relay.tries > 0
-        });
-        let Some(relay) = found else {
+        let nonce = self.random.token();
+        let Some((greeting, told)) = self.greetings.on_greeted(now, (local, remote), &greeted, nonce) else {
             self.dropped.stray += 1;
             return;
         };
-        let clock = RelayClock::learn(&greeted, relay.sent_at, now);
-        let told = relay.known.filter(|before| before.address == greeted.address);
-        let told_at = told.map(|before| before.told_at).filter(|at| *at + RENEW_CONSENT > now);
-        let known = Known {
-            clock,
-            cookie: greeted.cookie,
-            address: greeted.address,
-            consent: greeted.consent,
-            told_at: told_at.unwrap_or(now),
-        };
-        relay.known = Some(known);
-        relay.tries = 0;
-        relay.nonce = self.random.token();
-        relay.next_at = now + KEEP_OPEN;
-        self.relays_at = Some(now);
-        let relay = relay.clone();
-        match &relay.purpose {
-            Purpose::Send { .. } => self.use_relay(now, &relay),
-            Purpose::Receive { handle, offer } if told_at.is_none() => {
-                let (handle, offer) = (*handle, *offer);
-                self.relays.retain(|other| other.known.is_some() || !other.is_offer(handle, offer));
+        let Some(known) = greeting.known else { return };
+        match greeting.purpose {
+            Purpose::Send { .. } => self.use_relay(now, &greeting),
+            Purpose::Receive { handle, offer } if told => {
+                self.greetings.settle(handle, offer);
                 self.consent(handle, offer, &known);
             }
-            Purpose::Standing if told_at.is_none() => {
+            Purpose::Standing if told => {
                 let event = EndpointEvent::Reachable {
                     relay: remote,
                     address: known.address,
@@ -336,45 +180,38 @@ impl Endpoint {
     }
 
     /// Relay and peer agree: the relay is a way to the peer.
-    fn use_relay(&mut self, now: Instant, relay: &Relay) {
-        let (Some(known), Purpose::Send { handle, word, reach: Some((destination, consent)), .. }) =
-            (&relay.known, &relay.purpose)
-        else {
+    fn use_relay(&mut self, now: Instant, greeting: &Greeting) {
+        let Greeting { address, local, known: Some(known), .. } = greeting else { return };
+        let Purpose::Send { handle, id, reach: Some((destination, consent)) } = greeting.purpose else {
             return;
         };
-        let mut hop = Hop::new(word, relay.address, *destination, *consent, known.clock);
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        let Some(word) = entry.pool.word(id) else { return };
+        let mut hop = Hop::new(word, *address, destination, consent, known.clock);
         hop.set_cookie(known.cookie);
-        let route = Route::relayed(relay.local, hop);
-        match self.entries.get_mut(handle).map(|entry| &mut entry.slot) {
-            Some(Slot::Attempt(attempt)) => attempt.add_route(now, route),
-            Some(Slot::Connection { connection, .. }) => connection.offer_route(now, route),
-            None => {}
+        let route = Route::relayed(*local, hop);
+        match &mut entry.slot {
+            Slot::Attempt(attempt) => attempt.add_route(now, route),
+            Slot::Connection { connection, .. } => connection.offer_route(now, id, route),
         }
-        self.touch(*handle);
+        self.touch(handle);
     }
 
-    /// Does what a connection's peer said about relays.
+    /// Does what a connection wants of relays, or its peer said about them.
     pub(super) fn on_relay_news(&mut self, now: Instant, handle: Handle, news: RelayNews) {
         match news {
+            RelayNews::Greet(id) => self.greet_pooled(now, handle, id),
+            RelayNews::Release(id) => self.greetings.release(handle, id),
             RelayNews::Offered(offer) => self.on_offer(now, handle, &offer),
             RelayNews::Consented { offer, address, consent } => {
                 let Ok(consented) = Consent::from_bytes(&consent) else { return };
-                let found = self.relays.iter_mut().find(|relay| relay.number == offer);
-                let Some(relay) = found else { return };
-                if let Purpose::Send { handle: by, reach, .. } = &mut relay.purpose
-                    && *by == handle
-                {
-                    *reach = Some((address, consented));
-                    let relay = relay.clone();
-                    self.use_relay(now, &relay);
+                if let Some(greeting) = self.greetings.on_consent(handle, offer, (address, consented)) {
+                    self.use_relay(now, &greeting);
                 }
             }
             RelayNews::Refused(offer) => {
-                let Some(index) = self.relays.iter().position(|relay| relay.number == offer) else { return };
-                if matches!(self.relays.get(index).map(|relay| &relay.purpose), Some(Purpose::Send { handle: by, reach: None, .. }) if *by == handle)
-                {
-                    let relay = self.relays.remove(index);
-                    self.relay_failed(&relay, RelayTrouble::PeerCannot);
+                if let Some(greeting) = self.greetings.on_refused(handle, offer) {
+                    self.relay_failed(now, &greeting, RelayTrouble::PeerCannot);
                 }
             }
         }
@@ -383,11 +220,10 @@ impl Endpoint {
     /// A peer would like to reach this side through a relay: it is greeted by every local socket that fits, since only one of
     /// them may lead there, and the first that it answers counts.
     fn on_offer(&mut self, now: Instant, handle: Handle, offer: &RelayOffer) {
-        let by_peer =
-            |relay: &&Relay| matches!(relay.purpose, Purpose::Receive { handle: by, .. } if by == handle);
-        let mut greeted = self.relays.iter().filter(|relay| relay.is_offer(handle, offer.offer)).peekable();
-        if greeted.peek().is_some() {
-            if let Some(known) = greeted.find_map(|relay| relay.known) {
+        let greeted: Vec<Option<Known>> =
+            self.greetings.of_offer(handle, offer.offer).map(|greeting| greeting.known).collect();
+        if !greeted.is_empty() {
+            if let Some(known) = greeted.into_iter().flatten().next() {
                 self.consent(handle, offer.offer, &known);
             }
             return;
@@ -398,14 +234,20 @@ impl Endpoint {
             self.tell_peer(handle, Answer::Refuse(offer.offer));
             return;
         }
-        let room = self.config.relays_per_peer.saturating_sub(self.relays.iter().filter(by_peer).count());
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        let pace = self.config.probe_interval / OFFERS_PACE;
+        if entry.offers.debt(now) > pace * OFFERS_AT_ONCE {
+            return; // it is offered again
+        }
+        entry.offers.lend(now, pace);
+        let room = self.config.relays_per_peer.saturating_sub(self.greetings.count(handle).1);
         let ways = self.ways_to_relay(&[offer.relay]);
         if ways.is_empty() || room == 0 {
             self.tell_peer(handle, Answer::Refuse(offer.offer));
             return;
         }
-        for (local, relay) in ways.into_iter().take(room) {
-            self.greet(now, local, relay, offer.grant, Purpose::Receive { handle, offer: offer.offer });
+        for way in ways.into_iter().take(room) {
+            self.greet(now, way, offer.grant, Purpose::Receive { handle, offer: offer.offer });
         }
     }
 
@@ -433,7 +275,7 @@ impl Endpoint {
             return;
         };
         let handles: Vec<Handle> = self.entries.keys().copied().collect();
-        let mut ours = self.on_greeting_refused(now, &notice);
+        let mut ours = self.greetings.on_notice(now, &notice);
         for handle in handles {
             let told = match self.entries.get_mut(&handle).map(|entry| &mut entry.slot) {
                 Some(Slot::Connection { connection, .. }) => connection.on_notice(now, &notice),
@@ -452,57 +294,85 @@ impl Endpoint {
         self.dropped.stray += u64::from(!ours);
     }
 
-    /// Whether a notice answers a greeting. It is proven by nothing but the greeting's nonce, so an answer that comes soon counts
-    /// more.
-    fn on_greeting_refused(&mut self, now: Instant, notice: &Notice) -> bool {
-        let asked = self.relays.iter_mut().find(|relay| {
-            relay.nonce == notice.echo
-                && relay.grant == notice.grant
-                && relay.known.is_none()
-                && relay.tries > 0
-        });
-        let Some(relay) = asked else { return false };
-        if relay.refused.replace(notice.reason).is_none() {
-            relay.tries = TRIES;
-            relay.next_at = now + SECOND_THOUGHTS;
-            self.relays_at = Some(self.relays_at.map_or(relay.next_at, |at| at.min(relay.next_at)));
+    /// Sends to this peer through this relay too, when its turn comes and if it proves of use. `reach`: where the peer is behind it, if a
+    /// ticket tells.
+    pub fn add_relay(&mut self, now: Instant, handle: Handle, word: &Word, reach: Option<&Reach>) {
+        let now = self.own_time(now);
+        let ways = self.ways_to_relay(word.relays());
+        let Some(first) = word.relays().first() else { return };
+        if ways.is_empty() {
+            let trouble = why_no_way(word.relays());
+            self.events.push_back(EndpointEvent::RelayTrouble(handle, *first, trouble));
         }
-        true
+        for way in ways {
+            self.enter_relay(now, handle, way, word, reach);
+        }
     }
 
-    /// A connection is gone, and with it the reason to know its relays.
-    pub(super) fn forget_relays(&mut self, handle: Handle) {
-        self.relays.retain(|relay| match relay.purpose {
-            Purpose::Send { handle: by, .. } | Purpose::Receive { handle: by, .. } => by != handle,
-            Purpose::Standing => true,
-        });
+    fn enter_relay(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        way: (Local, SocketAddr),
+        word: &Word,
+        reach: Option<&Reach>,
+    ) {
+        let awaited = self.greetings.count(handle).0;
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        let Some(id) = entry.pool.enter(now, way, word, reach) else {
+            self.events.push_back(EndpointEvent::RelayTrouble(handle, way.1, RelayTrouble::TooMany));
+            return;
+        };
+        match &mut entry.slot {
+            Slot::Connection { connection, .. } => {
+                connection.add_relay(now, id, way.0);
+                self.touch(handle);
+            }
+            Slot::Attempt(_) if reach.is_some() && awaited < MOST_AWAITED => {
+                self.greet_pooled(now, handle, id)
+            }
+            Slot::Attempt(_) => {}
+        }
     }
-}
 
-/// Whether a relay is still being greeted through which an attempt may reach its peer: one that a ticket speaks of, since
-/// another could only be offered to the peer once there is a connection.
-pub(super) fn awaited_by(relays: &[Relay], handle: Handle) -> bool {
-    relays.iter().any(|relay| {
-        relay.known.is_none()
-            && matches!(&relay.purpose, Purpose::Send { handle: by, reach: Some(_), .. } if *by == handle)
-    })
-}
+    /// Greets a relay in order to send by it. If it is greeted already and known, it is used at once.
+    fn greet_pooled(&mut self, now: Instant, handle: Handle, id: RelayId) {
+        let Some(wanted) = self.entries.get_mut(&handle).and_then(|entry| entry.pool.ask(now, id)) else {
+            return;
+        };
+        if let Some(greeting) = self.greetings.to_send(handle, id).copied() {
+            self.use_relay(now, &greeting);
+        } else if !self.greet(
+            now,
+            wanted.way,
+            wanted.grant,
+            Purpose::Send { handle, id, reach: wanted.reach },
+        ) {
+            self.pooled_failed(now, handle, id, RelayTrouble::Busy);
+        }
+    }
 
-fn write_greeting(relay: &Relay, out: &mut Out<'_>) -> Option<Transmit> {
-    let mut greeting = vec![0; GREET_LEN];
-    let mut writer = Writer::new(&mut greeting);
-    Greet { nonce: relay.nonce, grant: relay.grant }.write(&mut writer);
-    out.buffer.get_mut(..GREET_LEN)?.copy_from_slice(&greeting);
-    let (local, remote) = (relay.local, relay.address);
-    Some(Transmit {
-        local,
-        remote,
-        ecn: Ecn::NotEct,
-        dscp: Dscp::BestEffort,
-        size: GREET_LEN,
-        segment: GREET_LEN,
-        phantom: 0,
-    })
+    /// A relay by which a peer was to be reached is no way there.
+    fn pooled_failed(&mut self, now: Instant, handle: Handle, id: RelayId, trouble: RelayTrouble) {
+        let Some(entry) = self.entries.get_mut(&handle) else { return };
+        let Some((address, asked_at)) = entry.pool.on_trouble(id, trouble) else { return };
+        let over = match &mut entry.slot {
+            Slot::Connection { connection, .. } => connection.relay_failed(now, id, asked_at),
+            Slot::Attempt(_) => true,
+        };
+        if over {
+            self.events.push_back(EndpointEvent::RelayTrouble(handle, address, trouble));
+        }
+        self.touch(handle); // an attempt may have waited for it
+    }
+
+    /// How far each relay has come by which a connection's peer may be reached. Not for the hot path.
+    #[must_use]
+    pub fn relays(&self, now: Instant, handle: Handle) -> Vec<RelayStatus> {
+        let Some(entry) = self.entries.get(&handle) else { return Vec::new() };
+        let Slot::Connection { connection, .. } = &entry.slot else { return Vec::new() };
+        connection.relays(self.steady.own(now)).filter_map(|tried| entry.pool.status(tried)).collect()
+    }
 }
 
 /// Addresses of a relay that can be one's. Who names a relay on loopback to this side means this host.

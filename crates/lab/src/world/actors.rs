@@ -172,7 +172,8 @@ impl Stage<'_, '_> {
                 .map_err(|error| RunError::Congestion { of: transfer.name.clone(), error })?;
         let manner = Manner { config: config(options), real_bytes: options.real_bytes };
         let ticket = Ticket::default();
-        let standing = words.values().cloned().collect();
+        // Where there is a direct way relays are offered over it. Without one, the receiver has to be met at them.
+        let standing = if direct.is_some() { Vec::new() } else { words.values().cloned().collect() };
         let mut random = self.random("receiver", &transfer.name);
         let receiver = Receiver::new(&manner, standing, ticket.clone(), &mut random);
         let task = Task {

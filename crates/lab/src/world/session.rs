@@ -147,7 +147,12 @@ impl Sender {
             let addresses = self.direct.into_iter().collect();
             let connect = Connect { peer: self.peer, addresses, application: Vec::new(), controller };
             match self.endpoint.connect(now, connect) {
-                Ok(handle) => self.handle = Some(handle),
+                Ok(handle) => {
+                    self.handle = Some(handle);
+                    if self.direct.is_some() {
+                        self.offer_all(now, handle);
+                    }
+                }
                 Err(error) => self.fail(error.to_string()),
             }
         }
@@ -157,13 +162,21 @@ impl Sender {
                 let reach = Reach { word: word.clone(), destination: *destination, consent: *consent };
                 self.endpoint.add_relay(now, handle, word, Some(&reach));
             }
-            self.met = known;
+            self.met = self.met.max(known);
         }
         let waits = !self.over && self.met < self.words.len() && now < self.start + LOOK_FOR;
         self.look_at = waits.then_some(now + LOOK);
         if !waits && self.handle.is_none() {
             self.fail("no relay answers the receiver".to_owned());
         }
+    }
+
+    /// The peer is reached directly, and offered every relay over that way.
+    fn offer_all(&mut self, now: Instant, handle: Handle) {
+        for word in self.words.values() {
+            self.endpoint.add_relay(now, handle, word, None);
+        }
+        self.met = self.words.len();
     }
 
     fn fail(&mut self, why: String) {

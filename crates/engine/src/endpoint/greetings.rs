@@ -1,0 +1,346 @@
+//! Relays that are greeted: for what, how far that is, and when each is greeted again.
+
+use super::Handle;
+use crate::connection::RelayId;
+use alloc::vec::Vec;
+use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Notice, Reason, RelayClock};
+use byway_wire::{Dscp, Duration, Ecn, Instant, Local, Out, Transmit, Writer};
+use core::net::SocketAddr;
+
+/// A greeting that is not answered is repeated after this, doubling up to `REPEAT_AT_MOST`, and given up after `TRIES`.
+const REPEAT: Duration = Duration::from_millis(250);
+const REPEAT_AT_MOST: Duration = Duration::from_secs(1);
+const TRIES: u32 = 6;
+/// A relay through which this side may be reached is greeted again this often, which keeps a NAT open (RFC 4787
+/// requirement 5: mappings last two minutes or more, in practice as little as thirty seconds).
+const KEEP_OPEN: Duration = Duration::from_secs(20);
+/// An offer without an answer is repeated after this.
+const REPEAT_OFFER: Duration = Duration::from_millis(1000);
+const OFFERS: u32 = 8;
+/// How long a relay that seems to refuse is given to answer after all: nothing proves that the refusal is its own.
+const SECOND_THOUGHTS: Duration = Duration::from_millis(1000);
+/// A consent is passed on again after this, long before it runs out ([`byway_wire::relay::CONSENT_LIFE`]).
+const RENEW_CONSENT: Duration = Duration::from_secs(3600);
+/// Relays greeted at once, for all purposes.
+const MOST: usize = 4096;
+
+/// What is known of a relay that answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub clock: RelayClock,
+    pub cookie: u64,
+    /// This side's address as the relay saw it, and its consent.
+    pub address: SocketAddr,
+    pub consent: Consent,
+    /// When the consent was last passed on.
+    told_at: Instant,
+}
+
+/// Why a relay is greeted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// To send through it; where to, once the peer consented.
+    Send { handle: Handle, id: RelayId, reach: Option<(SocketAddr, Consent)> },
+    /// To be reached through it, as a peer asked.
+    Receive { handle: Handle, offer: u32 },
+    /// To be reached through it by whoever is told.
+    Standing,
+}
+
+impl Purpose {
+    /// The connection or attempt that it is for.
+    const fn handle(&self) -> Option<Handle> {
+        match self {
+            Self::Send { handle, .. } | Self::Receive { handle, .. } => Some(*handle),
+            Self::Standing => None,
+        }
+    }
+}
+
+/// A relay that is greeted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Greeting {
+    /// Its number, by which it is offered to a peer.
+    pub number: u32,
+    pub address: SocketAddr,
+    pub grant: u32,
+    pub local: Local,
+    pub purpose: Purpose,
+    pub known: Option<Known>,
+    nonce: [u8; 8],
+    sent_at: Instant,
+    next_at: Instant,
+    tries: u32,
+    /// What it seems to say against the greeting.
+    refused: Option<Reason>,
+    /// How often it was offered to the peer, and when it may be again.
+    offered: u32,
+    offer_at: Instant,
+}
+
+impl Greeting {
+    fn is_offer(&self, handle: Handle, offer: u32) -> bool {
+        matches!(self.purpose, Purpose::Receive { handle: by, offer: number } if by == handle && number == offer)
+    }
+
+    fn is_to_send(&self, handle: Handle, id: RelayId) -> bool {
+        matches!(self.purpose, Purpose::Send { handle: by, id: number, .. } if by == handle && number == id)
+    }
+
+    fn write(&self, out: &mut Out<'_>) -> Option<Transmit> {
+        let mut writer = Writer::new(out.buffer.get_mut(..GREET_LEN)?);
+        Greet { nonce: self.nonce, grant: self.grant }.write(&mut writer);
+        Some(Transmit {
+            local: self.local,
+            remote: self.address,
+            ecn: Ecn::NotEct,
+            dscp: Dscp::BestEffort,
+            size: GREET_LEN,
+            segment: GREET_LEN,
+            phantom: 0,
+        })
+    }
+}
+
+/// Why a greeting ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Failure {
+    /// The relay does not answer.
+    Silent,
+    /// It refuses.
+    Refused(Reason),
+    /// The peer does not answer the offer.
+    NotTaken,
+}
+
+/// What was due.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    pub sent: Option<Transmit>,
+    /// To be offered to their peers.
+    pub offers: Vec<Greeting>,
+    pub failed: Vec<(Greeting, Failure)>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Greetings {
+    all: Vec<Greeting>,
+    next: u32,
+    /// When something may be due.
+    due: Option<Instant>,
+}
+
+impl Greetings {
+    /// Greets a relay by a local socket. Returns whether there is room for one more.
+    pub fn begin(
+        &mut self,
+        now: Instant,
+        (local, address): (Local, SocketAddr),
+        grant: u32,
+        purpose: Purpose,
+        nonce: [u8; 8],
+    ) -> bool {
+        if self.all.len() >= MOST {
+            return false;
+        }
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.all.push(Greeting {
+            number,
+            address,
+            grant,
+            local,
+            purpose,
+            known: None,
+            nonce,
+            sent_at: now,
+            next_at: now,
+            tries: 0,
+            refused: None,
+            offered: 0,
+            offer_at: now,
+        });
+        self.due = Some(now);
+        true
+    }
+
+    /// When something may be due.
+    pub const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// There is a peer to offer relays to now.
+    pub fn hurry(&mut self, now: Instant) {
+        if !self.all.is_empty() {
+            self.due = Some(now);
+        }
+    }
+
+    /// A local socket may be at another address: what was greeted by it is greeted anew.
+    pub fn again_by(&mut self, now: Instant, local: Local) {
+        for greeting in self.all.iter_mut().filter(|greeting| greeting.local == local) {
+            (greeting.tries, greeting.next_at) = (0, now);
+            self.due = Some(now);
+        }
+    }
+
+    /// That by which a connection would send through a relay.
+    pub fn to_send(&self, handle: Handle, id: RelayId) -> Option<&Greeting> {
+        self.all.iter().find(|greeting| greeting.is_to_send(handle, id))
+    }
+
+    /// Those that a peer asked for under this number.
+    pub fn of_offer(&self, handle: Handle, offer: u32) -> impl Iterator<Item = &Greeting> {
+        self.all.iter().filter(move |greeting| greeting.is_offer(handle, offer))
+    }
+
+    /// Relays that are greeted in order to send to a peer, and in order to be reached by it.
+    pub fn count(&self, handle: Handle) -> (usize, usize) {
+        let of = self.all.iter().filter(|greeting| greeting.purpose.handle() == Some(handle));
+        of.fold((0, 0), |(send, receive), greeting| match greeting.purpose {
+            Purpose::Send { .. } => (send + 1, receive),
+            _ => (send, receive + 1),
+        })
+    }
+
+    /// Whether a relay is still being greeted through which an attempt may reach its peer: one that a ticket speaks of, since
+    /// another could only be offered to the peer once there is a connection.
+    pub fn awaited_by(&self, handle: Handle) -> bool {
+        self.all.iter().any(|greeting| {
+            greeting.known.is_none()
+                && matches!(greeting.purpose, Purpose::Send { handle: by, reach: Some(_), .. } if by == handle)
+        })
+    }
+
+    /// A connection does not send through a relay for now.
+    pub fn release(&mut self, handle: Handle, id: RelayId) {
+        self.all.retain(|greeting| !greeting.is_to_send(handle, id));
+    }
+
+    /// A connection is gone, and with it the reason to know its relays.
+    pub fn forget(&mut self, handle: Handle) {
+        self.all.retain(|greeting| greeting.purpose.handle() != Some(handle));
+    }
+
+    /// Does what is due, and sends one greeting at most. `connected`: whether there is a peer to offer a relay to. `needed`: whether one
+    /// that answered is still greeted for something.
+    pub fn turn(
+        &mut self,
+        now: Instant,
+        out: &mut Out<'_>,
+        connected: impl Fn(Handle) -> bool,
+        needed: impl Fn(&Greeting) -> bool,
+    ) -> Turn {
+        let mut turn = Turn::default();
+        let mut due: Option<Instant> = None;
+        self.all.retain_mut(|greeting| {
+            if let (Some(_), Purpose::Send { handle, reach: None, .. }) = (&greeting.known, greeting.purpose)
+                && connected(handle)
+            {
+                if greeting.offer_at <= now {
+                    if greeting.offered == OFFERS {
+                        turn.failed.push((*greeting, Failure::NotTaken));
+                        return false;
+                    }
+                    greeting.offered += 1;
+                    greeting.offer_at = now + REPEAT_OFFER;
+                    turn.offers.push(*greeting);
+                }
+                due = Some(due.map_or(greeting.offer_at, |at| at.min(greeting.offer_at)));
+            }
+            if greeting.next_at <= now {
+                if greeting.known.is_some() && greeting.tries == 0 && !needed(greeting) {
+                    return false;
+                }
+                if greeting.tries == TRIES {
+                    if greeting.known.is_none() {
+                        let failure = greeting.refused.take().map_or(Failure::Silent, Failure::Refused);
+                        turn.failed.push((*greeting, failure));
+                        if !matches!(greeting.purpose, Purpose::Standing) {
+                            return false;
+                        }
+                    }
+                    greeting.tries = 0;
+                    greeting.next_at = now + KEEP_OPEN;
+                } else if turn.sent.is_none() {
+                    turn.sent = greeting.write(out);
+                    greeting.sent_at = now;
+                    greeting.next_at = now + (REPEAT * (1 << greeting.tries)).min(REPEAT_AT_MOST);
+                    greeting.tries += 1;
+                }
+            }
+            due = Some(due.map_or(greeting.next_at, |at| at.min(greeting.next_at)));
+            true
+        });
+        self.due = due;
+        turn
+    }
+
+    /// A relay answered. `nonce` is for the next greeting. What is known of it now, and whether its consent is to be passed on; `None`: it
+    /// was not asked.
+    pub fn on_greeted(
+        &mut self,
+        now: Instant,
+        from: (Local, SocketAddr),
+        greeted: &Greeted,
+        nonce: [u8; 8],
+    ) -> Option<(Greeting, bool)> {
+        let greeting = self
+            .all
+            .iter_mut()
+            .find(|it| (it.local, it.address) == from && it.nonce == greeted.nonce && it.tries > 0)?;
+        let clock = RelayClock::learn(greeted, greeting.sent_at, now);
+        let told = greeting.known.filter(|before| before.address == greeted.address);
+        let told_at = told.map(|before| before.told_at).filter(|at| *at + RENEW_CONSENT > now);
+        let (cookie, address, consent) = (greeted.cookie, greeted.address, greeted.consent);
+        let known = Known { clock, cookie, address, consent, told_at: told_at.unwrap_or(now) };
+        greeting.known = Some(known);
+        (greeting.tries, greeting.nonce, greeting.next_at) = (0, nonce, now + KEEP_OPEN);
+        self.due = Some(now);
+        Some((*greeting, told_at.is_none()))
+    }
+
+    /// Of the relays that a peer asked for under this number one answered: the others need not.
+    pub fn settle(&mut self, handle: Handle, offer: u32) {
+        self.all.retain(|other| other.known.is_some() || !other.is_offer(handle, offer));
+    }
+
+    /// A notice seems to refuse a greeting. It is proven by nothing but the greeting's nonce, so an answer that comes soon counts
+    /// more. Whether there is such a greeting.
+    pub fn on_notice(&mut self, now: Instant, notice: &Notice) -> bool {
+        let asked = self.all.iter_mut().find(|greeting| {
+            greeting.nonce == notice.echo
+                && greeting.grant == notice.grant
+                && greeting.known.is_none()
+                && greeting.tries > 0
+        });
+        let Some(greeting) = asked else { return false };
+        if greeting.refused.replace(notice.reason).is_none() {
+            greeting.tries = TRIES;
+            greeting.next_at = now + SECOND_THOUGHTS;
+            self.due = Some(self.due.map_or(greeting.next_at, |at| at.min(greeting.next_at)));
+        }
+        true
+    }
+
+    /// The peer consented to be reached through a relay that it was offered.
+    pub fn on_consent(&mut self, handle: Handle, offer: u32, at: (SocketAddr, Consent)) -> Option<Greeting> {
+        let greeting = self.all.iter_mut().find(|greeting| greeting.number == offer)?;
+        match &mut greeting.purpose {
+            Purpose::Send { handle: by, reach, .. } if *by == handle => *reach = Some(at),
+            _ => return None,
+        }
+        Some(*greeting)
+    }
+
+    /// The peer cannot be reached through a relay that it was offered, which is therefore greeted no more.
+    pub fn on_refused(&mut self, handle: Handle, offer: u32) -> Option<Greeting> {
+        let waits = |it: &Greeting| {
+            it.number == offer
+                && matches!(it.purpose, Purpose::Send { handle: by, reach: None, .. } if by == handle)
+        };
+        let index = self.all.iter().position(waits)?;
+        Some(self.all.remove(index))
+    }
+}

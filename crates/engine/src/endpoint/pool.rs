@@ -1,0 +1,164 @@
+//! The relays by which a connection's peer may be reached: a thousand words cost memory, and no packet before a relay's turn comes.
+
+use super::relays::{Reach, RelayTrouble};
+use crate::connection::{RelayId, Standing, Tried};
+use crate::route::Route;
+use alloc::vec::Vec;
+use byway_wire::relay::{Consent, Word};
+use byway_wire::{Duration, Instant, Local};
+use core::net::SocketAddr;
+
+/// Relays of a connection, counted once for each local socket that reaches them.
+pub const MOST_RELAYS: usize = 4096;
+
+/// A relay by which one local socket may reach the peer.
+#[derive(Debug)]
+struct Pooled {
+    word: Word,
+    local: Local,
+    address: SocketAddr,
+    /// Where the peer is behind it, if that is known beforehand.
+    reach: Option<(SocketAddr, Consent)>,
+    /// When it was last asked for, and what came of that.
+    asked_at: Instant,
+    trouble: Option<RelayTrouble>,
+}
+
+/// A relay to greet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub way: (Local, SocketAddr),
+    pub grant: u32,
+    pub reach: Option<(SocketAddr, Consent)>,
+}
+
+/// How far a relay has come by which a connection's peer may be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayStatus {
+    /// The relay.
+    pub relay: SocketAddr,
+    /// The local socket that reaches it.
+    pub local: Local,
+    /// How far it has come.
+    pub standing: Standing,
+    /// Why it is [unusable](Standing::Unusable), if it was not its silence to two probes.
+    pub trouble: Option<RelayTrouble>,
+    /// RTT of its latest probe that was answered.
+    pub rtt: Option<Duration>,
+    /// Bytes per second that it carried at best while it was in use; zero if it never was.
+    pub goodput: u64,
+}
+
+/// The relays of a connection or attempt, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Pool(Vec<Pooled>);
+
+impl Pool {
+    fn get(&self, id: RelayId) -> Option<&Pooled> {
+        self.0.get(usize::try_from(id.0).ok()?)
+    }
+
+    fn get_mut(&mut self, id: RelayId) -> Option<&mut Pooled> {
+        self.0.get_mut(usize::try_from(id.0).ok()?)
+    }
+
+    /// A relay's word.
+    pub fn word(&self, id: RelayId) -> Option<&Word> {
+        self.get(id).map(|pooled| &pooled.word)
+    }
+
+    /// All words, once for each local socket, and what is known beforehand of where they lead.
+    pub fn words(&self) -> impl Iterator<Item = (&Word, Option<Reach>)> {
+        self.0.iter().map(|pooled| {
+            let reach = |(destination, consent)| Reach { word: pooled.word.clone(), destination, consent };
+            (&pooled.word, pooled.reach.map(reach))
+        })
+    }
+
+    /// All numbers, and the local sockets that reach the relays.
+    pub fn numbers(&self) -> impl Iterator<Item = (RelayId, Local)> + '_ {
+        (0..).zip(&self.0).map(|(number, pooled)| (RelayId(number), pooled.local))
+    }
+
+    /// Enters a relay, if it is not there already. `None`: there is no room.
+    pub fn enter(
+        &mut self,
+        now: Instant,
+        (local, address): (Local, SocketAddr),
+        word: &Word,
+        reach: Option<&Reach>,
+    ) -> Option<RelayId> {
+        let same =
+            |it: &Pooled| it.local == local && it.address == address && it.word.grant().id == word.grant().id;
+        let index = self.0.iter().position(same).unwrap_or(self.0.len());
+        if index == MOST_RELAYS {
+            return None;
+        }
+        if index == self.0.len() {
+            let reach = reach.map(|reach| (reach.destination, reach.consent));
+            self.0.push(Pooled { word: word.clone(), local, address, reach, asked_at: now, trouble: None });
+        }
+        u32::try_from(index).ok().map(RelayId)
+    }
+
+    /// The number of the relay that a route leads through.
+    pub fn of(&self, route: &Route) -> Option<RelayId> {
+        let leads = |it: &Pooled| it.local == route.local && it.address == route.remote;
+        let index = self.0.iter().position(|it| route.is_proxied() && leads(it))?;
+        u32::try_from(index).ok().map(RelayId)
+    }
+
+    /// A relay is asked for now.
+    pub fn ask(&mut self, now: Instant, id: RelayId) -> Option<Wanted> {
+        let pooled = self.get_mut(id)?;
+        pooled.asked_at = now;
+        let way = (pooled.local, pooled.address);
+        Some(Wanted { way, grant: pooled.word.grant().id, reach: pooled.reach })
+    }
+
+    /// A relay is no way to the peer: where it is, and when it was asked for.
+    pub fn on_trouble(&mut self, id: RelayId, trouble: RelayTrouble) -> Option<(SocketAddr, Instant)> {
+        let pooled = self.get_mut(id)?;
+        pooled.trouble = Some(trouble);
+        Some((pooled.address, pooled.asked_at))
+    }
+
+    /// What is known of a relay that the connection knows by its number.
+    pub fn status(&self, tried: Tried) -> Option<RelayStatus> {
+        let Tried { relay, standing, rtt, goodput } = tried;
+        let pooled = self.get(relay)?;
+        let trouble = pooled.trouble.filter(|_| standing == Standing::Unusable);
+        Some(RelayStatus { relay: pooled.address, local: pooled.local, standing, trouble, rtt, goodput })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, RelayKey, Scope, Terms};
+
+    #[test]
+    fn a_relay_is_entered_once_for_each_socket_and_the_pool_is_full_at_its_limit() {
+        let terms = Terms {
+            expiry: Minute::from_unix(1_900_000_000),
+            rate: RateClass::UNLIMITED,
+            quota: QuotaClass::UNLIMITED,
+            scope: Scope::ALL,
+        };
+        let word = |id| {
+            let address = SocketAddr::from(([192, 0, 2, 1], 4748));
+            RelayKey::new(&[1; 32]).issue(Grant { id, terms }, vec![address]).unwrap()
+        };
+        let (mut pool, now) = (Pool::default(), Instant::ZERO);
+        let way = |local| (Local(local), SocketAddr::from(([192, 0, 2, 1], 4748)));
+        assert_eq!(pool.enter(now, way(0), &word(1), None), Some(RelayId(0)));
+        assert_eq!(pool.enter(now, way(1), &word(1), None), Some(RelayId(1)));
+        assert_eq!(pool.enter(now, way(0), &word(1), None), Some(RelayId(0)));
+        for id in 2..MOST_RELAYS as u32 {
+            assert_eq!(pool.enter(now, way(0), &word(id), None), Some(RelayId(id)));
+        }
+        assert_eq!(pool.enter(now, way(0), &word(1), None), Some(RelayId(0)), "known");
+        assert_eq!(pool.enter(now, way(2), &word(1), None), None, "full");
+    }
+}
