@@ -23,6 +23,6 @@ pub use config::{AckWay, Config, Payload, Pnack, Tau};
 pub use connection::{Connection, Standing};
 pub use endpoint::{
     Admission, Admit, Connect, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle, Reach,
-    RelayTrouble, Unfit,
+    RelayStatus, RelayTrouble, Unfit,
 };
 pub use route::{Route, Source, Via};

@@ -317,10 +317,18 @@ impl Candidates {
         self.due.is_some_and(|at| at <= now)
     }
 
-    /// What is to be tried now. A wish comes first: one that is known to work is faster had than one that is not.
+    /// What is to be tried now. A direct route comes first: relays are offered to the peer by what leads there. Then a wish: a relay that
+    /// is known to work is sooner had than one that is not.
     pub fn next(&mut self, now: Instant, random: &mut Random) -> Option<Next> {
         self.next_at = now + self.interval;
-        let chosen = self.chosen_for_wish(now, random).or_else(|| self.untried(now, random));
+        let untried = |it: &Candidate| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now);
+        let direct = self.any(random, |it| it.relay.is_none() && untried(it));
+        let chosen = match direct {
+            None if self.spare() < MOST_SPARE => {
+                self.chosen_for_wish(now, random).or_else(|| self.any(random, untried))
+            }
+            direct => direct,
+        };
         let next = chosen.and_then(|index| {
             let origin = if index == 0 { Origin::Handshake } else { Origin::Candidate(index) };
             let chosen = self.all.get_mut(index)?;
@@ -334,11 +342,6 @@ impl Candidates {
         });
         self.changed();
         next
-    }
-
-    /// At random among those of which it is not known what they are worth.
-    fn untried(&self, now: Instant, random: &mut Random) -> Option<usize> {
-        self.any(random, |it| it.is_to_probe() && it.waits_until().is_some_and(|from| from <= now))
     }
 
     /// A relay at rest that the controller's wish is met with: at random among those never used; when all were used, the best by
@@ -364,6 +367,7 @@ impl Candidates {
             })
     }
 
+    /// One of those, at random.
     fn any(&self, random: &mut Random, will_do: impl Fn(&Candidate) -> bool) -> Option<usize> {
         let count = self.all.iter().filter(|it| will_do(it)).count();
         let chosen = if count == 0 { return None } else { random.below(count as u64) as usize };
@@ -540,13 +544,18 @@ impl Candidates {
         index_of(origin).and_then(|index| self.all.get_mut(index))
     }
 
+    /// Relays that are tried or kept beside those in use.
+    fn spare(&self) -> usize {
+        self.all.iter().filter(|it| it.is_spare() && it.relay.is_some()).count()
+    }
+
     fn changed(&mut self) {
         self.may_open = true;
         self.find_due();
     }
 
     fn find_due(&mut self) {
-        let spare = self.all.iter().filter(|it| it.is_spare() && it.relay.is_some()).count();
+        let spare = self.spare();
         let will_do = |it: &&Candidate| {
             it.is_to_probe() && (it.relay.is_none() || spare < MOST_SPARE)
                 || self.wanted > 0 && it.is_at_rest() && spare < MOST_SPARE

@@ -225,7 +225,8 @@ impl Connection {
     pub(super) fn consult(&mut self, now: Instant) {
         while self.session.is_open() {
             let wants = self.controller.wants();
-            let open = wants.open;
+            // A session without a path in use needs one, whatever its controller wished for when it had some.
+            let open = wants.open.max(usize::from(!self.paths.iter().any(Path::is_governed)));
             if let Some(id) = wants.forget.first().copied() {
                 self.drop_path(now, id, End::CarriedLittle);
             } else if let Some(id) = wants.shares.first().copied() {

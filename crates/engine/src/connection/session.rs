@@ -101,13 +101,13 @@ impl Session {
         !core::mem::replace(&mut self.confirmed, true)
     }
 
-    /// An authentic packet came, perhaps too late: one that comes to a session that ends is answered with CLOSE.
-    #[inline]
     /// Whether anything was heard of the peer since then.
     pub fn heard_since(&self, at: Instant) -> bool {
         self.last_heard > at
     }
 
+    /// An authentic packet came, perhaps too late: one that comes to a session that ends is answered with CLOSE.
+    #[inline]
     pub const fn answer_close(&mut self) {
         if let Phase::Closing { tell, .. } = &mut self.phase {
             *tell = true;

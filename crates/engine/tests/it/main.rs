@@ -23,4 +23,5 @@ mod marks;
 mod memory;
 mod paths;
 mod relays;
+mod search;
 mod transfer;
