@@ -17,6 +17,7 @@ use core::ops::Range;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use thiserror::Error;
 
 /// What somebody claims about the answer of a plan.
 #[derive(Clone, Debug)]
@@ -120,7 +121,8 @@ impl fmt::Display for Reading {
 }
 
 /// What is wrong with an expectation, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}:{line}:{column}: {what}")]
 pub struct ExpectError {
     /// The file.
     pub file: String,
@@ -131,14 +133,6 @@ pub struct ExpectError {
     /// What was found and what was expected.
     pub what: String,
 }
-
-impl fmt::Display for ExpectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.what)
-    }
-}
-
-impl std::error::Error for ExpectError {}
 
 impl ExpectError {
     /// An error at a byte of `source`.

@@ -18,7 +18,7 @@ mod tree;
 pub use records::{AxisLabels, Records, RecordsError, Selection};
 
 use std::collections::BTreeMap;
-use std::fmt;
+use thiserror::Error;
 use tree::Expr;
 
 /// The longest measure, in bytes.
@@ -35,21 +35,14 @@ pub struct Measure {
 }
 
 /// What is wrong with a measure, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("byte {}: {what}", at + 1)]
 pub struct MeasureError {
     /// The byte of the measure where it shows, from 0.
     pub at: usize,
     /// What was found and what was expected.
     pub what: String,
 }
-
-impl fmt::Display for MeasureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {}", self.at + 1, self.what)
-    }
-}
-
-impl std::error::Error for MeasureError {}
 
 /// Why a measure has no value for a seed. Where several parts have none, the gravest reason is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,21 +56,14 @@ pub enum Why {
 }
 
 /// A measure has no value, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what}")]
 pub struct Undefined {
     /// What kind of reason.
     pub why: Why,
     /// A sentence for a person.
     pub what: String,
 }
-
-impl fmt::Display for Undefined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl std::error::Error for Undefined {}
 
 impl Undefined {
     fn no_data(what: impl Into<String>) -> Self {

@@ -6,7 +6,7 @@ use crate::plan::units;
 use crate::record::Record;
 use crate::spelling;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use thiserror::Error;
 
 /// Labels of some axes: which variants are meant.
 pub type Selection = BTreeMap<String, String>;
@@ -32,34 +32,18 @@ pub struct Records<'a> {
 }
 
 /// Records that belong to no one experiment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordsError {
     /// Two records have different axes.
+    #[error("records of different plans: one has the axes [{}], another [{}]", .0.join(", "), .1.join(", "))]
     Axes(Vec<String>, Vec<String>),
     /// A variant has two records of one seed.
+    #[error("two records of seed {1} of {0}")]
     Twice(String, u64),
     /// A record's times are no times: a sample of zero, or something that is not finite.
+    #[error("seed {1} of {0}: sample, duration and cut must be finite, sample above 0")]
     Times(String, u64),
 }
-
-impl fmt::Display for RecordsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Axes(one, other) => write!(
-                f,
-                "records of different plans: one has the axes [{}], another [{}]",
-                one.join(", "),
-                other.join(", ")
-            ),
-            Self::Twice(variant, seed) => write!(f, "two records of seed {seed} of {variant}"),
-            Self::Times(variant, seed) => {
-                write!(f, "seed {seed} of {variant}: sample, duration and cut must be finite, sample above 0")
-            }
-        }
-    }
-}
-
-impl std::error::Error for RecordsError {}
 
 /// Which label each axis has; `None`: not said.
 pub(super) type Chosen = Vec<Option<usize>>;

@@ -12,8 +12,8 @@ pub mod units;
 use crate::Setup;
 use node::{Node, Table, Value};
 use reader::{Axes, Reader, Wrong};
-use std::fmt;
 use sweep::Sweep;
+use thiserror::Error;
 
 /// How much of a plan to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -94,7 +94,8 @@ pub struct Plan {
 }
 
 /// What is wrong with a plan, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{file}:{line}: {what}")]
 pub struct PlanError {
     /// The file.
     pub file: String,
@@ -103,14 +104,6 @@ pub struct PlanError {
     /// What was found and what was expected.
     pub what: String,
 }
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.what)
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 /// The most variants of one plan.
 const MOST_VARIANTS: usize = 10_000;
