@@ -152,6 +152,13 @@ impl Extremes {
         seen.max = seen.max.max(delay);
         *seen
     }
+
+    /// How far above the smallest delay a part `threshold` of the range is, in nanoseconds. The range is taken to be `least` at least.
+    #[must_use]
+    pub fn above_min(self, threshold: f64, least: Duration) -> f64 {
+        let range = self.max.saturating_sub(self.min) as f64;
+        threshold * range.max(least.as_secs_f64() * 1e9)
+    }
 }
 
 #[cfg(test)]

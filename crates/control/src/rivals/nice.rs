@@ -119,9 +119,9 @@ impl Nice {
 
     /// Section 3, "per ack operation": a packet whose delay exceeds min + (max - min) t counts.
     fn count(&mut self, one_way: i64) {
-        let Extremes { min, max } = Extremes::sample(&mut self.extremes, one_way);
-        let range = (max.saturating_sub(min) as f64).max(self.options.least_range.as_secs_f64() * 1e9);
-        let limit = min.saturating_add((range * self.options.threshold) as i64);
+        let Options { threshold, least_range, .. } = self.options;
+        let extremes = Extremes::sample(&mut self.extremes, one_way);
+        let limit = extremes.min.saturating_add(extremes.above_min(threshold, least_range) as i64);
         self.packets = self.packets.saturating_add(1);
         self.late = self.late.saturating_add(u32::from(one_way > limit));
         self.least = self.least.min(one_way);

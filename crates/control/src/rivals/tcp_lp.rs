@@ -111,10 +111,10 @@ impl TcpLp {
 
     /// Early congestion indication: sowd > min + delta (max - min).
     fn indicated(&self) -> bool {
-        self.extremes.zip(self.smoothed).is_some_and(|(Extremes { min, max }, smoothed)| {
-            let least = self.options.least_range.as_secs_f64() * 1e9;
-            smoothed > self.options.threshold * (max.saturating_sub(min) as f64).max(least)
-        })
+        let Options { threshold, least_range, .. } = self.options;
+        self.extremes
+            .zip(self.smoothed)
+            .is_some_and(|(extremes, smoothed)| smoothed > extremes.above_min(threshold, least_range))
     }
 }
 
