@@ -5,6 +5,7 @@
 //! soonest; who sends little loses nothing. Each packet costs the same small number of steps, however many flows there
 //! are, and none allocates once the queue has been as full as it gets.
 
+use crate::counters::counters;
 use crate::lists::Lists;
 use alloc::vec::Vec;
 
@@ -27,31 +28,17 @@ impl Default for Limits {
     }
 }
 
-/// What happened, counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+counters! {
     /// Packets that came.
-    pub came: u64,
+    came,
     /// Packets that were handed out.
-    pub left: u64,
+    left,
     /// Packets dropped since all flows together had too much.
-    pub dropped: u64,
+    dropped,
     /// Packets dropped since their flow had too much.
-    pub dropped_of_flow: u64,
+    dropped_of_flow,
     /// Packets of flows that ended before their turn.
-    pub cleared: u64,
-}
-
-impl core::iter::Sum for Counters {
-    fn sum<I: Iterator<Item = Self>>(queues: I) -> Self {
-        queues.fold(Self::default(), |sum, queue| Self {
-            came: sum.came + queue.came,
-            left: sum.left + queue.left,
-            dropped: sum.dropped + queue.dropped,
-            dropped_of_flow: sum.dropped_of_flow + queue.dropped_of_flow,
-            cleared: sum.cleared + queue.cleared,
-        })
-    }
+    cleared,
 }
 
 const NONE: u32 = u32::MAX;

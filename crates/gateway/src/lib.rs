@@ -32,6 +32,7 @@ extern crate alloc;
 pub mod cache;
 pub mod checksum;
 pub mod clamp;
+mod counters;
 pub mod encap;
 pub mod entry;
 pub mod epoch;

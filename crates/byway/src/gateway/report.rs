@@ -172,34 +172,13 @@ impl GatewayReport {
     /// Of what the gateway says, `uptime` seconds after it started.
     #[must_use]
     pub fn of(status: &Status, uptime: f64, observing: bool) -> Self {
-        let c = &status.counters;
-        let counters = [
-            ("flows", c.flows),
-            ("flows_left", c.flows_left),
-            ("passed", c.passed),
-            ("mid_life", c.mid_life),
-            ("full", c.full),
-            ("failed_open", c.failed_open),
-            ("held", c.held),
-            ("too_large", c.too_large),
-            ("clamped", c.clamped),
-            ("rewritten", c.rewritten),
-            ("delivered", c.delivered),
-            ("delivered_bytes", c.delivered_bytes),
-            ("forbidden", c.forbidden),
-            ("malformed", c.malformed),
-            ("overrun", c.overrun),
-            ("lost_sessions", c.lost_sessions),
-            ("bundles", c.bundles),
-            ("lost_bundles", c.lost_bundles),
+        let table = [
             ("opened", status.table.taken),
             ("pushed_out", status.table.pushed_out),
             ("made_room", status.table.made_room),
             ("expired", status.table.expired),
-            ("lost", c.lost),
-            ("spurious", c.spurious),
-            ("penalties", c.penalties),
         ];
+        let counters = status.counters.each().chain(table);
         let reasons = byway_gateway::Pass::ALL.into_iter().map(|reason| (reason, status.passed.of(reason)));
         Self {
             uptime,
@@ -208,7 +187,7 @@ impl GatewayReport {
             flows: status.flows,
             rules: rules(status),
             largest: largest(status),
-            counters: counters.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            counters: counters.map(|(name, count)| (name.to_owned(), count)).collect(),
             passed: reasons
                 .filter(|(_, count)| *count > 0)
                 .map(|(reason, count)| (reason.name().to_owned(), count))

@@ -2,6 +2,7 @@
 
 use super::tally::{FlowStatus, Tally};
 use crate::cache;
+use crate::counters::counters;
 use crate::entry;
 use crate::flow;
 use crate::key::FlowKey;
@@ -15,81 +16,50 @@ use alloc::vec::Vec;
 use byway_engine::connection::status::PathStatus as SessionPath;
 use byway_wire::Duration;
 
-/// What happened at a gateway, counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+counters! {
     /// Flows that the rules call background and a peer serves.
-    pub flows: u64,
+    flows,
     /// Those of them that were left alone: there was no session, or the gateway only observes.
-    pub flows_left: u64,
+    flows_left,
     /// TCP packets that went by the plain route.
-    pub passed: u64,
+    passed,
     /// Those of them whose flow was under way when it was first seen.
-    pub mid_life: u64,
+    mid_life,
     /// Those of them for which the flow table had no room.
-    pub full: u64,
+    full,
     /// Packets of carried flows that went by the plain route, since there was no session.
-    pub failed_open: u64,
+    failed_open,
     /// Packets of flows that are carried, or would be, dropped since there was no session.
-    pub held: u64,
+    held,
     /// Packets that no path could take: they went by the plain route, or their hosts were told to send smaller ones.
-    pub too_large: u64,
+    too_large,
     /// SYNs whose maximum segment size was lowered.
-    pub clamped: u64,
+    clamped,
     /// ACKs whose window was lowered.
-    pub rewritten: u64,
+    rewritten,
     /// Packets of peers handed to hosts.
-    pub delivered: u64,
+    delivered,
     /// Their bytes.
-    pub delivered_bytes: u64,
+    delivered_bytes,
     /// Packets of peers from or to hosts that they may not speak for, dropped.
-    pub forbidden: u64,
+    forbidden,
     /// Datagrams of peers that say nothing, dropped.
-    pub malformed: u64,
+    malformed,
     /// Packets that the hosts' side took too late, dropped.
-    pub overrun: u64,
+    overrun,
     /// Times that the last session with a peer was lost.
-    pub lost_sessions: u64,
+    lost_sessions,
     /// Sessions of single flows that began, opened here or by peers.
-    pub bundles: u64,
+    bundles,
     /// Those that were opened here, and could not be made, or were lost while their flow needed them.
-    pub lost_bundles: u64,
+    lost_bundles,
     /// Packets that were held for lost between the gateways, as far as that is watched here: by another rule than the session's,
     /// or with a cache.
-    pub lost: u64,
+    lost,
     /// Those of them that arrived after all.
-    pub spurious: u64,
+    spurious,
     /// Losses of which the controller was told from here: one per path and epoch.
-    pub penalties: u64,
-}
-
-/// Each part of a gateway counts what it does.
-impl core::iter::Sum for Counters {
-    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
-        parts.fold(Self::default(), |sum, part| Self {
-            flows: sum.flows + part.flows,
-            flows_left: sum.flows_left + part.flows_left,
-            passed: sum.passed + part.passed,
-            mid_life: sum.mid_life + part.mid_life,
-            full: sum.full + part.full,
-            failed_open: sum.failed_open + part.failed_open,
-            held: sum.held + part.held,
-            too_large: sum.too_large + part.too_large,
-            clamped: sum.clamped + part.clamped,
-            rewritten: sum.rewritten + part.rewritten,
-            delivered: sum.delivered + part.delivered,
-            delivered_bytes: sum.delivered_bytes + part.delivered_bytes,
-            forbidden: sum.forbidden + part.forbidden,
-            malformed: sum.malformed + part.malformed,
-            overrun: sum.overrun + part.overrun,
-            lost_sessions: sum.lost_sessions + part.lost_sessions,
-            bundles: sum.bundles + part.bundles,
-            lost_bundles: sum.lost_bundles + part.lost_bundles,
-            lost: sum.lost + part.lost,
-            spurious: sum.spurious + part.spurious,
-            penalties: sum.penalties + part.penalties,
-        })
-    }
+    penalties,
 }
 
 /// A path to a peer.
