@@ -1,54 +1,5 @@
 //! Which functions there are and what each takes. What they mean stands in `docs/lab.md`.
 
-/// A function of the language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Function {
-    Goodput,
-    Path,
-    Share,
-    Window,
-    Rtt,
-    Completion,
-    DroppedAt,
-    Deviation,
-    Settles,
-    Reaches,
-    Fairness,
-    FairnessWorst,
-    Least,
-    Most,
-    Below,
-    Losses,
-    Reorder,
-    Usable,
-    Opened,
-    Requests,
-    Stretch,
-    Finished,
-    Utilisation,
-    Queue,
-    Drops,
-    Waits,
-    InVain,
-    Refused,
-    Found,
-    Optimum,
-    End,
-    Cut,
-    Axis,
-    Spearman,
-    MeanOver,
-    MaxOver,
-    MinOver,
-    PercentileOver,
-    Min,
-    Max,
-    Abs,
-    AtLeast,
-    AtMost,
-    Otherwise,
-}
-
 /// What stands at a place among the arguments, and how it is called in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parameter {
@@ -118,6 +69,12 @@ const MEASURE: Parameter = Parameter::Value("measure");
 
 macro_rules! signatures {
     ($($name:literal $function:ident [$($parameter:expr),*] $needed:literal;)*) => {
+        /// A function of the language.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Function {
+            $($function),*
+        }
+
         /// Every function.
         pub(super) const SIGNATURES: &[Signature] = &[$(Signature {
             name: $name,
