@@ -54,8 +54,6 @@ impl Options {
         limit: f64::INFINITY,
         ..Self::BYWAY
     };
-    /// As Linux has it.
-    pub const LINUX: Self = Self { slow_start: SlowStart::HyStart, limit: f64::INFINITY, ..Self::BYWAY };
 
     const fn shape(self) -> Shape {
         Shape { c: self.c, beta: self.beta }
