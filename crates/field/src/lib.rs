@@ -7,13 +7,12 @@
 //!
 //! * [`experiments`]: experiments and plans run, judged and written down; [`directories`]: where they are.
 //! * [`listing`]: what is claimed, and what came of it the last time.
-//! * [`scoreboard`], [`mod@bench`] and [`fuzz`]: the lab's other questions.
+//! * [`scoreboard`] and [`fuzz`]: the lab's other questions.
 //! * [`network`]: what is to be built; [`labs`]: the labs on this machine, from `up` to `down`.
 //! * [`emulation`]: the transfers of a plan by real programs; [`fetching`]: the requests beside them.
 //! * [`demo`]: a transfer on loopback, over the simulator's links.
 //! * [`harm`]: what requests wait for beside bulk transfers, emulated or simulated.
 
-pub mod bench;
 pub mod demo;
 pub mod directories;
 pub mod emulation;

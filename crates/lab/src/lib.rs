@@ -4,7 +4,6 @@
 //! `world` builds and runs one and yields a [`Record`]; `expect` holds claims against records; `figure` and
 //! `report` show them. What a plan may say stands in `docs/lab.md`.
 
-pub mod bench;
 pub mod expect;
 pub mod experiment;
 pub mod figure;

@@ -19,7 +19,6 @@ Examples:
   byway lab run my-plan.toml --sweep congestion=background,mpath,lia,cubic --seeds 2 --csv out.csv
   byway lab report                        one HTML page of everything that was run and kept
   byway lab fuzz --seeds 1000             random worlds and faults; prints the seed that fails
-  byway lab bench                         how fast the simulator is on this machine
   byway lab up twosites.toml              a plan's network on this machine: hosts become network namespaces
   byway lab exec alice -- iperf3 -c bob   a program on one of its hosts
   byway lab down                          everything gone
@@ -44,8 +43,6 @@ pub enum LabCommand {
     Report(LabReport),
     /// Run random worlds with random faults; every law is asserted at every event
     Fuzz(LabFuzz),
-    /// Measure how many packets per second the simulator moves on one core
-    Bench(LabBench),
     /// Measure what small requests wait for beside bulk transfers, on an emulated link
     Harm(LabHarm),
     /// Hold laws for the background against each other on a grid of simulated lines
@@ -405,23 +402,6 @@ pub struct LabFuzz {
     /// The first seed, to see one again
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub first: u64,
-}
-
-/// `byway lab bench`
-#[derive(Clone, Debug, Args)]
-pub struct LabBench {
-    /// Only the benches whose name contains this
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
-    /// Seconds of wall time for each
-    #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
-    pub seconds: f64,
-    /// Also count the instructions of a packet-hop, which no other program disturbs (needs valgrind; a minute or two)
-    #[arg(long)]
-    pub instructions: bool,
-    /// Run once for so many simulated seconds, and only say how many hops that were
-    #[arg(long, hide = true, value_name = "SECONDS")]
-    pub once: Option<u32>,
 }
 
 fn parse_sweep(text: &str) -> Result<(String, Vec<String>), String> {

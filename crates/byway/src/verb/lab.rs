@@ -1,6 +1,5 @@
 //! `byway lab`: questions about networks, asked in a simulator, or of real kernels.
 
-mod bench;
 mod emulated;
 mod fuzz;
 mod harm;
@@ -25,7 +24,6 @@ pub(super) fn run(lab: &Lab, output: &mut Output) -> Result<Exit> {
         LabCommand::Run(arguments) => run::run(arguments, output),
         LabCommand::Report(arguments) => show::report(arguments, output),
         LabCommand::Fuzz(arguments) => fuzz::run(arguments, output),
-        LabCommand::Bench(arguments) => bench::run(arguments, output),
         LabCommand::Harm(arguments) => harm::run(arguments, output),
         LabCommand::Scoreboard(arguments) => scoreboard::run(arguments, output),
         LabCommand::Topologies => known::topologies(output),
