@@ -8,7 +8,8 @@
 //! LOSS       0x14, flow label (3), first missing sequence (4), one past the last (4)
 //! ```
 //!
-//! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These are not given again.
+//! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These are not given again. Such a gateway begins with
+//! 0x18 ([`SPEAKS`]), and uses the others only towards a gateway that answers with it.
 //!
 //! The upper half of the first byte is the version. Labels are given by the entry gateway, to one direction of a flow each, and
 //! not again soon. The sequence counts the packets of a label from 0; it is the gateway's own, so that the exit orders what the
@@ -31,6 +32,8 @@ const UNORDERED: u8 = VERSION << 4 | 1;
 const SERVES: u8 = VERSION << 4 | 2;
 const BATCHED: u8 = VERSION << 4 | 3;
 const LOSS: u8 = VERSION << 4 | 4;
+/// What a gateway of version 0.1 understands. It is ignored.
+pub const SPEAKS: u8 = VERSION << 4 | 8;
 
 /// Bytes before an IP packet that is to be put in order, by the rule that finds losses.
 #[must_use]

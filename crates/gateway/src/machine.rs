@@ -49,7 +49,7 @@ pub use tally::{FlowStatus, Tally};
 
 use crate::cache::Fate;
 use crate::checksum::State;
-use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, UNORDERED_LEN};
+use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, SPEAKS, UNORDERED_LEN};
 use crate::flow::{End, FlowId, Seen, Why};
 use crate::loss::Rule;
 use crate::pass::Passed;
@@ -62,7 +62,7 @@ use byway_control::{ChoiceError, Sender, controller};
 use byway_engine::connection::Event;
 use byway_engine::connection::datagrams::Received;
 use byway_engine::{Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
-use byway_wire::{Input, Instant, Machine, Out, Transmit};
+use byway_wire::{DecodeError, Input, Instant, Machine, Out, Transmit};
 use egress::{Came, Egress};
 use flows::{Entered, Flows};
 use hosts::Hosts;
@@ -280,7 +280,7 @@ impl Gateway {
                 losses.on_reported(now, place, (label, first, end), links, &flows.table, hosts);
                 true
             }
-            Err(_) => false,
+            Err(error) => error == DecodeError::UnknownType(SPEAKS),
         };
         if !is_understood {
             self.egress.on_malformed();

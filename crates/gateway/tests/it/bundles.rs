@@ -601,3 +601,20 @@ fn a_peer_that_opens_many_bundles_gets_few_and_announces_nothing_in_them() {
     assert_eq!(counters.malformed, 16);
     assert!(world[gateway].status().peers[0].up);
 }
+
+#[test]
+fn what_a_gateway_of_version_0_1_says_of_itself_is_ignored() {
+    let (mut world, gateway, other) = with_other(Settings::default());
+    for (begin, datagram, malformed) in [(1_000, [0x18, 1], 0), (2_000, [0x19, 1], 1)] {
+        world.act(other, |other, _| {
+            let handle = other.endpoint.handles().next().unwrap();
+            let connection = other.endpoint.connection_mut(handle).unwrap();
+            let path = connection.path_views().next().map(|view| view.id).unwrap();
+            connection.send_datagram(path, 0, datagram.to_vec()).unwrap();
+        });
+        world.run_until(Instant::from_millis(begin + 500));
+        let status = world[gateway].status();
+        assert_eq!(status.counters.malformed, malformed, "{datagram:?}");
+        assert!(status.peers[0].up, "{status:?}");
+    }
+}
