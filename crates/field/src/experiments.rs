@@ -329,3 +329,30 @@ fn commit(directories: &Directories) -> String {
         _ => version(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_lab::plan::PlanError;
+
+    fn requests(name: &str) -> std::result::Result<Plan, PlanError> {
+        let plan = json!({
+            "title": "t", "duration": "1 s", "seeds": 1,
+            "link": [{ "between": ["a", "b"] }],
+            "requests": [{ "name": name, "client": "b", "server": "a", "count": 1, "every": "1 s", "size": "1 KB" }],
+        });
+        let text = toml::to_string(&plan).unwrap();
+        Ok(Plan::read("t.toml", &text, Mode::All, &Overrides::default())?.unwrap())
+    }
+
+    /// Names are letters of any script, digits, `-` and `_`: nothing else comes to the file of columns.
+    #[test]
+    fn columns_are_named_as_what_they_show() {
+        let name = "å-路_1";
+        assert!(requests("\"quoted\"").is_err());
+        let plan = requests(name).unwrap();
+        let shows = usual_columns(&plan).unwrap().shows;
+        let names: Vec<_> = shows.iter().map(|show| show.name.as_str()).collect();
+        assert_eq!(names, [format!("{name} p50"), format!("{name} p90")]);
+    }
+}

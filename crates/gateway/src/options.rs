@@ -11,7 +11,6 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use byway_wire::Duration;
-use core::fmt;
 
 /// A peer of which nothing is heard for less than this could be a short disturbance; for longer than that, hosts give up.
 const DEAD_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
@@ -49,19 +48,6 @@ pub enum Value<'a> {
     Bytes(u64),
     /// A duration.
     Time(Duration),
-}
-
-/// As it stands in a file.
-impl fmt::Display for Value<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(name) => write!(f, "\"{name}\""),
-            Self::Flag(flag) => write!(f, "{flag}"),
-            Self::Count(count) => write!(f, "{count}"),
-            Self::Bytes(bytes) => write!(f, "\"{bytes}\""),
-            Self::Time(time) => write!(f, "\"{}s\"", time.as_secs_f64()),
-        }
-    }
 }
 
 /// An option.
@@ -434,20 +420,5 @@ mod tests {
             assert!(told.contains(what), "{told}");
             assert_eq!(settings, Settings::default());
         }
-    }
-
-    #[test]
-    fn as_in_a_file() {
-        let shown: Vec<String> = [
-            Value::Name("peak"),
-            Value::Flag(true),
-            Value::Count(7),
-            Value::Bytes(131_072),
-            Value::Time(Duration::from_millis(2_500)),
-        ]
-        .iter()
-        .map(alloc::string::ToString::to_string)
-        .collect();
-        assert_eq!(shown, ["\"peak\"", "true", "7", "\"131072\"", "\"2.5s\""]);
     }
 }

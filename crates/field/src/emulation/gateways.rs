@@ -13,7 +13,7 @@ use byway_lab::Setup;
 use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};
 use byway_lab::setup::{Carrier, End, Gateways, Transfer, Way};
 use rustix::process::geteuid;
-use std::fmt::Write as _;
+use serde_json::{Value as Json, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// The port of the first pair's gateways and relays; each pair has its own.
 const OURS: u16 = 4749;
+/// The firewall mark of the first pair's gateways; each pair has its own.
+const MARK: u32 = 25_207;
 /// So long gateways may take to find each other, and each of their paths.
 const PATIENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -116,7 +118,7 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
         let relay = ["relay", "--listen", &listen, "--allow-destination", "10.66.0.0/16"];
         let (helper, said) = ready(site.byway(node, &name, &relay)?)?;
         helpers.push(helper);
-        words.push(format!("\"{}\"", text(&said, "word")?));
+        words.push(text(&said, "word")?);
         paths.push((node.clone(), listen));
     }
     let (mut hosts, mut ports) = ([Vec::new(), Vec::new()], Vec::new());
@@ -125,40 +127,42 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
             let End::Node(node) = end else {
                 return Err(Error::Failed(format!("{name}: who sends is chosen by chance")));
             };
-            let address = format!("\"{}/32\"", site.address(node)?);
+            let address = format!("{}/32", site.address(node)?);
             if !hosts.contains(&address) {
                 hosts.push(address);
             }
         }
-        ports.push((PORT + place as u16).to_string());
+        ports.push(PORT + place as u16);
     }
     let sockets = [a, b].map(|host| site.directory.path().join(format!("{name}-{host}.sock")));
-    let lists = hosts.map(|hosts| hosts.join(", "));
-    for (side, other) in [(0, 1), (1, 0)] {
-        let of = [a, b];
-        let (Some(host), Some(peer), Some(socket)) = (of.get(side), of.get(other), sockets.get(side)) else {
-            continue;
-        };
-        let (serves, allowed) = (lists.get(side), lists.get(other));
-        let mut config = String::new();
-        let _ = write!(
-            config,
-            "[gateway]\nserves = [{}]\nlisten = [\"{}:{port}\"]\nstatus = \"{}\"\ncongestion = \"{}\"\ntun = \"gw{port}\"\nmark = {}\n{}[limits]\n{}\
-             [[peer]]\nname = \"{peer}\"\nkey = \"{}\"\naddresses = [\"{}:{port}\"]\nallowed = [{}]\nrelays = [{}]\n\
-             [[rule]]\nname = \"transfers\"\nto-ports = [{}]\n",
-            serves.map_or("", String::as_str),
-            site.address(host)?,
-            socket.display(),
-            gateways.congestion,
-            25_207 + u32::from(port - OURS),
-            options(&gateways.settings, false),
-            options(&gateways.settings, true),
-            key(site, peer, &name)?,
-            site.address(peer)?,
-            allowed.map_or("", String::as_str),
-            words.join(", "),
-            ports.join(", "),
-        );
+    let [here, there] = &hosts;
+    let [entry, exit] = &sockets;
+    for (host, peer, socket, serves, allowed) in [(a, b, entry, here, there), (b, a, exit, there, here)] {
+        let mut gateway = json!({
+            "serves": serves,
+            "listen": [format!("{}:{port}", site.address(host)?)],
+            "status": socket,
+            "congestion": gateways.congestion.to_string(),
+            "tun": format!("gw{port}"),
+            "mark": MARK + u32::from(port - OURS),
+        });
+        let mut limits = json!({});
+        for (option, value) in told_to(&gateways.settings) {
+            let table = if option.limit { &mut limits } else { &mut gateway };
+            table[option.name] = written(value);
+        }
+        let config = toml::to_string(&json!({
+            "gateway": gateway,
+            "limits": limits,
+            "peer": [{
+                "name": peer,
+                "key": key(site, peer, &name)?,
+                "addresses": [format!("{}:{port}", site.address(peer)?)],
+                "allowed": allowed,
+                "relays": words,
+            }],
+            "rule": [{ "name": "transfers", "to-ports": ports }],
+        }))?;
         let file = site.directory.path().join(format!("{name}-{host}.toml"));
         fs::write(&file, config)?;
         let log = fs::File::create(site.directory.path().join(format!("{name}-{host}.log")))?;
@@ -185,10 +189,15 @@ fn one(site: &Site, setup: &Setup, gateways: &Gateways, port: u16) -> Result<Run
     Ok(Running { name, _helpers: helpers, entry, exit, paths, notes: Vec::new(), before })
 }
 
-/// What a configuration says of options, those among the limits or the others.
-fn options(settings: &Settings, limits: bool) -> String {
-    let told = told_to(settings).filter(|(option, _)| option.limit == limits);
-    told.map(|(option, value)| format!("{} = {value}\n", option.name)).collect()
+/// An option's value as it stands in a file.
+fn written(value: Value<'_>) -> Json {
+    match value {
+        Value::Name(name) => name.into(),
+        Value::Flag(flag) => flag.into(),
+        Value::Count(count) => count.into(),
+        Value::Bytes(bytes) => bytes.to_string().into(),
+        Value::Time(time) => format!("{}s", time.as_secs_f64()).into(),
+    }
 }
 
 /// The key of the gateway at a host.
