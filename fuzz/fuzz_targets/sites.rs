@@ -1,8 +1,8 @@
 //! Configurations of gateways: a text is read, or refused at a line that it has; of what is read it can be said what it would do.
 #![no_main]
 
-use byway::gateway::check::Report;
-use byway::gateway::config::GatewayConfig;
+use byway_cli::gateway::check::Report;
+use byway_cli::gateway::config::GatewayConfig;
 use byway_gateway::loss::Rule;
 use byway_gateway::machine::Bundle;
 use libfuzzer_sys::fuzz_target;

@@ -2,8 +2,8 @@
 //! gets past the checksum, as the contents of a ticket.
 #![no_main]
 
-use byway::address::Endpoint;
-use byway::units::{BandwidthLimit, parse_duration, parse_size};
+use byway_cli::address::Endpoint;
+use byway_cli::units::{BandwidthLimit, parse_duration, parse_size};
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway_wire::relay::Word;

@@ -6,7 +6,7 @@
 //! Trees of many files stay where they are until all is over (2 GB): for a while ext4 looks past the inodes of files that were
 //! deleted, one by one, and making a file then takes up to ten times as long.
 //!
-//! `cargo bench -p byway --bench small`; `TMPDIR` chooses the disk.
+//! `cargo bench -p byway-cli --bench small`; `TMPDIR` chooses the disk.
 #![allow(clippy::unwrap_used, reason = "a bench ends where it fails")]
 
 #[path = "../tests/common/mod.rs"]

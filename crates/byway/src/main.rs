@@ -1,8 +1,8 @@
 //! What happens between a person's command and the exit code; each line is told in the module it names.
 
-use byway::args::Cli;
-use byway::output::Output;
-use byway::verb;
+use byway_cli::args::Cli;
+use byway_cli::output::Output;
+use byway_cli::verb;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -2,7 +2,7 @@
 //! byway is read by its own parser, also in the examples of `--help`. `tests/common/pages.rs` says how pages are written.
 
 use crate::common::pages::{self, NOT_RUN, byway_commands, is_of, not_run, project};
-use byway::args::Cli;
+use byway_cli::args::Cli;
 use byway_lab::expect::Expectation;
 use byway_lab::plan::{Mode, Overrides, Plan};
 use byway_transfer::identity::PublicKey;
@@ -102,7 +102,9 @@ fn what_cargo_is_to_build_exists() {
             let after = |flag: &str| {
                 words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1).copied())
             };
-            let package = after("-p").map(|name| name.strip_prefix("byway-").unwrap_or(name));
+            // The program's package alone is called otherwise than its folder.
+            let folder = |name| if name == "byway-cli" { "byway" } else { name };
+            let package = after("-p").map(|name| folder(name).trim_start_matches("byway-"));
             if let Some(package) = package.filter(|_| line.text.contains("cargo ")) {
                 assert!(crates.contains(package), "{}: there is no crate {package}", line.place);
                 for (flag, directory) in [("--bench", "benches"), ("--test", "tests")] {

@@ -44,7 +44,7 @@ const FLOORS: [(&str, &[&str]); 14] = [
     ),
     ("byway-rivals", &["byway-wire", "byway-control", "byway-relay", "byway-net", "byway-engine"]),
     (
-        "byway",
+        "byway-cli",
         &[
             "byway-wire",
             "byway-control",
@@ -170,7 +170,7 @@ fn every_crate_stands_on_its_floor() {
 #[test]
 fn a_small_build_has_few_crates() {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["tree", "--offline", "--package", "byway", "--no-default-features", "--edges", "normal"]);
+    cargo.args(["tree", "--offline", "--package", "byway-cli", "--no-default-features", "--edges", "normal"]);
     cargo.args(["--prefix", "none", "--format", "{p}"]).current_dir(root());
     let output = cargo.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -10,8 +10,8 @@
 
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;
-use byway::gateway::config::GatewayConfig;
-use byway::gateway::plumbing::{self, Found, Plan, system};
+use byway_cli::gateway::config::GatewayConfig;
+use byway_cli::gateway::plumbing::{self, Found, Plan, system};
 use libtest_mimic::{Failed, Trial};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
