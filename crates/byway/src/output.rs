@@ -18,7 +18,9 @@ pub use event::{
 };
 pub use fields::Fields;
 pub use table::{Align, Table};
-pub use transfer::{Origin, PathChange, PathProgress, PathTotal, Pause, Progress, Transferred};
+pub use transfer::{
+    Origin, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange, RelayTotal, Transferred,
+};
 
 use crate::exit::Exit;
 use crate::signals::Signals;

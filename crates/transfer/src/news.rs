@@ -25,6 +25,15 @@ pub enum News {
         /// Why, for a person.
         reason: Option<String>,
     },
+    /// A relay has come further: it is available, a reserve, in use, unusable or dropped.
+    Relay {
+        /// What to call it.
+        name: String,
+        /// How far it has come: see [`RelayTally::standing`](crate::RelayTally::standing).
+        standing: &'static str,
+        /// Why, for a person.
+        reason: Option<String>,
+    },
     /// A receiver can be reached through a relay where it stands.
     Reachable {
         /// The relay.

@@ -14,6 +14,7 @@ use crate::pause_reason::Circumstances;
 use crate::preamble::{Kind, Preamble};
 use crate::probe::{Question, RestartCheck};
 use crate::reader::TreeDone;
+use crate::relays::{RelayLog, RelayTally};
 use crate::sockets;
 use crate::start::{Payload, start_outbound};
 use crate::tally::{Counter, PathTally};
@@ -105,6 +106,10 @@ pub struct Sent {
     pub seconds: f64,
     /// Every path that there was.
     pub paths: Vec<PathTally>,
+    /// What became of each relay that was tried.
+    pub relays: Vec<RelayTally>,
+    /// Whether relays helped, and if not why, in a sentence for a person. `None`: there was no relay.
+    pub verdict: Option<String>,
     /// If the receiver did not answer: what came back on each way.
     pub tried: Vec<Tried>,
 }
@@ -170,6 +175,7 @@ impl Sending {
             cap,
             counter: Counter::default(),
             paths: PathNews::default(),
+            relays: RelayLog::default(),
             locals,
             uplinks,
             ending: None,
@@ -207,7 +213,22 @@ impl Sending {
         let TreeDone { bytes, kept, entries, failed, unsent, damaged } = ending.done;
         let Ending { outcome, seconds, tried, .. } = ending;
         let paths = owner.counter.paths();
-        Ok(Sent { outcome, bytes, kept, entries, failed, unsent, damaged, seconds, paths, tried })
+        let relays = owner.relays.tallies(&paths, &owner.locals);
+        let verdict = owner.relays.verdict(&paths);
+        Ok(Sent {
+            outcome,
+            bytes,
+            kept,
+            entries,
+            failed,
+            unsent,
+            damaged,
+            seconds,
+            paths,
+            relays,
+            verdict,
+            tried,
+        })
     }
 }
 
@@ -240,6 +261,7 @@ pub struct Sender {
     cap: Cap,
     counter: Counter,
     paths: PathNews,
+    relays: RelayLog,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
     ending: Option<Ending>,
@@ -270,7 +292,14 @@ impl Owner for Sender {
             endpoint.handle(now, Input::Link(change));
         }
         if let (Some(handle), true) = (self.handle, self.connected) {
+            let due = self.counter.is_due(now);
             self.drive(endpoint, handle, now);
+            let ends = self.ending.as_ref().is_some_and(|ending| ending.leave_at.is_none());
+            if due || ends {
+                for news in self.relays.look(endpoint.relays(now, handle), &self.locals) {
+                    self.tell(news);
+                }
+            }
         }
         if self.ending.is_none() && self.requests.is_cancelled() {
             self.fail(TransferError::Cancelled, now);
@@ -343,9 +372,9 @@ impl Sender {
             }
             EndpointEvent::RelayTrouble(_, relay, trouble) => {
                 self.ways.on_relay(relay, trouble);
-                self.tell(News::Warning(format!(
-                    "relay {relay}: {trouble}; the transfer goes on without it"
-                )));
+                if let Some(warning) = self.relays.on_trouble(relay, trouble) {
+                    self.tell(News::Warning(warning));
+                }
             }
             EndpointEvent::Accepted(_)
             | EndpointEvent::Closed(_)

@@ -7,7 +7,7 @@ use byway_engine::Connection;
 use byway_engine::connection::path::State;
 use byway_engine::route::Route;
 use byway_wire::{Duration, Instant, PathId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 /// Time between two looks.
@@ -64,7 +64,7 @@ pub struct PathTally {
     pub lost: u64,
     /// Why it carries less than it could.
     pub pause: Option<PauseReason>,
-    /// Whether it ever was more than a try.
+    /// Whether it ever was in use.
     pub used: bool,
 }
 
@@ -141,11 +141,15 @@ impl Counter {
                 rate_bps: rate(sent.saturating_sub(before.map_or(0, |before| before.bytes))),
                 rtt: path.srtt,
                 lost: path.totals.lost,
-                used: path.state != State::Probing || before.is_some_and(|before| before.used),
+                used: matches!(path.state, State::Active | State::Choked)
+                    || before.is_some_and(|before| before.used),
             };
             self.paths.insert(path.id, tally.clone());
             paths.push(tally);
         }
+        // Of hundreds of relays most are probed and closed again.
+        let now_there: BTreeSet<u32> = paths.iter().map(|path| path.path).collect();
+        self.paths.retain(|id, path| path.used || now_there.contains(&id.0));
         let rate_bps = rate(amount.travelled.saturating_sub(self.amount.travelled));
         self.tally(now, amount, Tally { rate_bps, pause, paths, ..Tally::default() })
     }

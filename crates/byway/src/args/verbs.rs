@@ -54,7 +54,7 @@ pub struct Recv {
     /// Public key of a sender who may send; repeatable [default: the first who completes a transfer with the ticket]
     #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
     pub allow: Vec<PublicKey>,
-    /// Relay to be reachable through, as a word or @FILE; repeatable [default: none]
+    /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
     /// Bytes per second to take at most of all senders together, K/M/G binary, `off`, or UP:DOWN of which a receiver heeds DOWN
@@ -92,7 +92,7 @@ pub struct Send {
     /// Files and directories to send (or `-` for standard input), then the ticket or @FILE [env: BYWAY_TICKET]
     #[arg(value_name = "PATH… TICKET", required = true, num_args = 1..)]
     pub paths_and_ticket: Vec<OsString>,
-    /// Relay to send through, as a word or @FILE; repeatable [default: those that the ticket names]
+    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
@@ -204,7 +204,7 @@ pub struct Ping {
     /// The receiver's ticket, or @FILE
     #[arg(value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true)]
     pub ticket: Word<Ticket>,
-    /// Relay to try as well, as a word or @FILE; repeatable [default: those that the ticket names]
+    /// Relay to try as well, as a word or @FILE (a word a line); repeatable [default: those that the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
     /// Probes per path

@@ -8,8 +8,11 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::marker::PhantomData;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+/// Words that a file may hold, and an option be given in all.
+pub const MOST: usize = 1_000;
 
 /// A word as given: itself, or `@FILE`, which is read when the word is needed.
 pub struct Word<T> {
@@ -60,22 +63,64 @@ where
         match &self.source {
             Source::Literal(text) => Ok(text.expose().trim().parse()?),
             Source::File(path) => {
-                let text = File::open(path).and_then(|file| {
-                    let mut text = String::new();
-                    file.take(word::MAX_LEN as u64 + 1).read_to_string(&mut text)?;
-                    Ok(Secret::new(text))
-                });
-                let text = text.map_err(|error| match error.kind() {
-                    io::ErrorKind::InvalidData => {
-                        let sentence = format!("{} holds no word: it is not text", path.display());
-                        anyhow::Error::new(Failure::new(Exit::Usage, sentence))
-                    }
-                    _ => anyhow::Error::new(error).context(format!("cannot read {}", path.display())),
-                })?;
+                let text = read(path, word::MAX_LEN)?;
                 text.expose().trim().parse::<T>().with_context(|| format!("the word in {}", path.display()))
             }
         }
     }
+
+    /// The values that it stands for: a file may hold one word a line. Empty lines and those that begin with `#` say nothing.
+    fn values(&self) -> Result<Vec<T>> {
+        let Source::File(path) = &self.source else { return Ok(vec![self.value()?]) };
+        let text = read(path, MOST * (word::MAX_LEN + 2))?;
+        let lines = (1..).zip(text.expose().lines().map(str::trim));
+        let words = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        let parse = |(number, line): (usize, &str)| {
+            line.parse::<T>().with_context(|| format!("line {number} of {}", path.display()))
+        };
+        let values: Vec<T> = words.map(parse).collect::<Result<_>>()?;
+        if values.is_empty() {
+            let sentence = format!("{} holds no word", path.display());
+            return Err(Failure::new(Exit::Usage, sentence).into());
+        }
+        Ok(values)
+    }
+}
+
+/// The values of an option that may be given several times, or with files of several words.
+///
+/// # Errors
+/// A word is none, a file cannot be read, or there are more than [`MOST`].
+pub fn values<T>(words: &[Word<T>], option: &'static str) -> Result<Vec<T>>
+where
+    T: FromStr,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let mut all = Vec::new();
+    for word in words {
+        all.extend(word.values().context(option)?);
+    }
+    if all.len() > MOST {
+        let sentence = format!("{option}: {} words, and {MOST} are the most", all.len());
+        return Err(Failure::new(Exit::Usage, sentence).into());
+    }
+    Ok(all)
+}
+
+/// What a file says, or its beginning.
+fn read(path: &Path, most: usize) -> Result<Secret<String>> {
+    let text = File::open(path).and_then(|file| {
+        let mut text = String::new();
+        file.take(most as u64 + 1).read_to_string(&mut text)?;
+        Ok(Secret::new(text))
+    });
+    text.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => {
+            let sentence = format!("{} holds no word: it is not text", path.display());
+            Failure::new(Exit::Usage, sentence).into()
+        }
+        _ => anyhow::Error::new(error).context(format!("cannot read {}", path.display())),
+    })
 }
 
 #[cfg(test)]
@@ -99,6 +144,17 @@ mod tests {
         let error = from_file.value().unwrap_err();
         assert_eq!(error.downcast_ref(), Some(&KeyError::NotAKey));
         assert_eq!(Exit::of(&error), Exit::Usage);
+        fs::write(&file, format!("# ours\n{key}\n\n {key} \r\n")).unwrap();
+        assert_eq!(values(&[from_file.clone(), word(&key.to_string())], "--to").unwrap(), [key; 3]);
+        fs::write(&file, format!("{key}\nnonsense\n")).unwrap();
+        let error = values(std::slice::from_ref(&from_file), "--to").unwrap_err();
+        assert!(format!("{error:#}").starts_with("--to: line 2 of "), "{error:#}");
+        fs::write(&file, format!("{key}\n").repeat(MOST)).unwrap();
+        assert_eq!(values(std::slice::from_ref(&from_file), "--to").unwrap().len(), MOST);
+        let error = values(&[from_file.clone(), from_file.clone()], "--to").unwrap_err();
+        assert_eq!(error.to_string(), "--to: 2000 words, and 1000 are the most");
+        fs::write(&file, "# nothing\n").unwrap();
+        assert_eq!(Exit::of(&values(std::slice::from_ref(&from_file), "--to").unwrap_err()), Exit::Usage);
         fs::write(&file, [0xff; 4]).unwrap();
         assert_eq!(Exit::of(&from_file.value().unwrap_err()), Exit::Usage);
         assert_eq!(format!("{:?}", word("byway1-secret")), "[redacted]");

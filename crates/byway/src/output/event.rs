@@ -3,7 +3,7 @@
 //! Rates are bits per second (`_bps`), sizes bytes, times seconds unless the name ends otherwise.
 
 use super::fields::Fields;
-use super::transfer::{PathChange, Progress, Transferred};
+use super::transfer::{PathChange, Progress, RelayChange, Transferred};
 use crate::exit::Exit;
 use crate::units::Bytes;
 use serde::Serialize;
@@ -33,6 +33,8 @@ pub enum Event {
     },
     /// A path changed its state.
     Path(PathChange),
+    /// A relay has come further.
+    Relay(RelayChange),
     /// The bandwidth limit was lifted or set again, by SIGUSR2.
     Limit {
         /// Bytes per second from now on; `None`: no limit.

@@ -65,6 +65,10 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
             let (name, reason) = (printable(&change.name), reason.unwrap_or_default());
             Some(format!("path {} ({name}) is {}{reason}", change.path, change.state))
         }
+        Event::Relay(change) if verbose => {
+            let reason = change.reason.as_ref().map(|reason| format!(": {}", printable(reason)));
+            Some(format!("{} is {}{}", printable(&change.name), change.standing, reason.unwrap_or_default()))
+        }
         Event::Limit { bytes_per_second: None } => Some("the bandwidth limit is off".into()),
         Event::Limit { bytes_per_second: Some(limit) } => {
             Some(format!("the bandwidth limit is {}/s again", Bytes(*limit)))
@@ -72,7 +76,7 @@ pub(super) fn describe(event: &Event, verbose: bool) -> Option<String> {
         Event::Result(result) => summary(result),
         Event::Counters(counters) => Some(counters.to_string()),
         // Whoever tells of its own matters answers people with tables.
-        Event::Progress(_) | Event::Path(_) | Event::Told { .. } => None,
+        Event::Progress(_) | Event::Path(_) | Event::Relay(_) | Event::Told { .. } => None,
     }
 }
 
@@ -96,6 +100,9 @@ fn summary(result: &ResultEvent) -> Option<String> {
     let mut text = format!("{origin}{how}");
     for path in &done.paths {
         let _ = write!(text, "\n  {}: {}, {} packets lost", path.route, Bytes(path.bytes), path.lost);
+    }
+    if let Some(verdict) = &done.relays_verdict {
+        let _ = write!(text, "\n  {}", printable(verdict));
     }
     Some(text)
 }

@@ -137,6 +137,18 @@ pub struct PathChange {
     pub reason: Option<String>,
 }
 
+/// A relay has come further.
+#[derive(Clone, Debug, Serialize)]
+pub struct RelayChange {
+    /// What to call it.
+    pub name: String,
+    /// `available`, `reserve`, `used`, `unusable` or `dropped`.
+    pub standing: &'static str,
+    /// Why, for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// What came of a transfer.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Transferred {
@@ -155,6 +167,12 @@ pub struct Transferred {
     pub verified: bool,
     /// Every path used.
     pub paths: Vec<PathTotal>,
+    /// What became of each relay that was tried, at a sender.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub relays: Vec<RelayTotal>,
+    /// Whether relays helped, and if not why, for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relays_verdict: Option<String>,
     /// Entries that are not in place although the transfer came to its end.
     #[serde(rename = "failed_entries", skip_serializing_if = "is_zero")]
     pub failed: u64,
@@ -172,6 +190,23 @@ pub struct Transferred {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
 const fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// What became of a relay in a transfer.
+#[derive(Clone, Debug, Serialize)]
+pub struct RelayTotal {
+    /// What to call it.
+    pub name: String,
+    /// `trying`, `available`, `reserve`, `used`, `unusable` or `dropped`.
+    pub standing: &'static str,
+    /// Why it is a reserve, unusable or dropped, for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Round-trip time of its latest probe, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_ms: Option<f64>,
+    /// Bytes sent through it.
+    pub bytes: u64,
 }
 
 /// What one path did for a transfer.

@@ -1,10 +1,10 @@
 //! `byway ping`: is the receiver there, over which paths, and how far away.
 
-use crate::args::Global;
 use crate::args::verbs::Ping;
+use crate::args::{Global, words};
 use crate::exit::Exit;
 use crate::output::{Align, Event, Outcome, Output, PingPath, Table};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use byway_transfer::state::StateDir;
 use byway_transfer::{PingPlan, Pinged, ping, sockets};
 use byway_wire::Duration;
@@ -13,8 +13,7 @@ use byway_wire::relay::Word;
 /// Pings, and prints a line per path.
 pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Result<Exit> {
     let ticket = arguments.ticket.value()?;
-    let relays: Vec<Word> =
-        arguments.relay.iter().map(|word| word.value().context("--relay")).collect::<Result<_>>()?;
+    let relays: Vec<Word> = words::values(&arguments.relay, "--relay")?;
     let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
     let plan = PingPlan {
         identity: state.identity()?,

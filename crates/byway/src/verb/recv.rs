@@ -3,8 +3,8 @@
 use super::reach::{self, Direct};
 use super::show::Show;
 use super::toggle::Toggle;
-use crate::args::Global;
 use crate::args::verbs::Recv;
+use crate::args::{Global, words};
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, Reach, Ready, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use byway_files::{Modes, Sink, SinkOptions};
 use byway_net::Socket;
 use byway_transfer::state::{Standing, StateDir};
-use byway_transfer::ticket::Ticket;
+use byway_transfer::ticket::{MAX_ENTRIES, Ticket};
 use byway_transfer::{
     Destination, News, Received, Receiving, ReceivingPlan, TicketOwner, greet_relays, receiving_config,
     sockets,
@@ -46,8 +46,14 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             SinkOptions { transfer: byway_net::seed()?, ..SinkOptions::default() },
         )?);
     }
-    let words: Vec<Word> =
-        arguments.relay.iter().map(|word| word.value().context("--relay")).collect::<Result<_>>()?;
+    let words: Vec<Word> = words::values(&arguments.relay, "--relay")?;
+    if words.len() > MAX_ENTRIES {
+        let message = format!(
+            "a ticket names {MAX_ENTRIES} relays at most, and {} were given: the first that answer are named",
+            words.len()
+        );
+        output.emit(&Event::Warning { message });
+    }
     raise_file_limit();
     let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
     let identity = state.identity()?;
@@ -288,6 +294,7 @@ fn conclude(received: Received, output: &mut Output) -> Exit {
         arrived: received.broken_off.map(|broken| broken.arrived),
         total: received.broken_off.and_then(|broken| broken.total),
         origin: Some(super::show::origin(received.origin)),
+        ..Transferred::default()
     }));
     output.emit(&Event::Result(ResultEvent {
         verb: "recv",

@@ -2,8 +2,8 @@
 
 use super::show::Show;
 use super::toggle::Toggle;
-use crate::args::Global;
 use crate::args::verbs::{Priority, Send};
+use crate::args::{Global, words};
 use crate::exit::{Exit, Failure};
 use crate::marking::dscp;
 use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
@@ -159,6 +159,8 @@ fn conclude(sent: Sent, stop: Option<Exit>, piped: bool, output: &mut Output) ->
         goodput_bps: Rate::of(bytes.saturating_sub(sent.kept), seconds).0,
         verified: !sent.damaged && sent.failed == 0,
         paths: super::show::totals(&sent.paths),
+        relays: super::show::relays(&sent.relays),
+        relays_verdict: sent.verdict,
         failed: sent.failed + sent.unsent,
         ..Transferred::default()
     }));
@@ -178,7 +180,7 @@ fn relays(arguments: &Send) -> Result<Vec<Word>> {
     if arguments.no_relay {
         return Ok(Vec::new());
     }
-    arguments.relay.iter().map(|word| word.value().context("--relay")).collect()
+    words::values(&arguments.relay, "--relay")
 }
 
 fn controller(arguments: &Send) -> Result<Box<dyn Controller>> {
@@ -238,6 +240,8 @@ mod tests {
             damaged: false,
             seconds,
             paths: Vec::new(),
+            relays: Vec::new(),
+            verdict: None,
             tried: Vec::new(),
         }
     }

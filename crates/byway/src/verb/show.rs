@@ -2,10 +2,10 @@
 
 use crate::exit::Exit;
 use crate::output::{
-    Event, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress, ResultEvent,
-    TriedWay,
+    Event, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange,
+    RelayTotal, ResultEvent, TriedWay,
 };
-use byway_transfer::{Heard, News, PathTally, PauseReason, Tally, TransferError, Tried};
+use byway_transfer::{Heard, News, PathTally, PauseReason, RelayTally, Tally, TransferError, Tried};
 
 /// Seconds between two events of progress.
 const EVERY: f64 = 1.0;
@@ -36,6 +36,9 @@ impl Show {
             News::Warning(message) => output.emit(&Event::Warning { message }),
             News::Path { path, name, state, reason } => {
                 output.emit(&Event::Path(PathChange { path, name, state: state.into(), reason }));
+            }
+            News::Relay { name, standing, reason } => {
+                output.emit(&Event::Relay(RelayChange { name, standing, reason }));
             }
             News::Begun | News::Reachable { .. } | News::Received(_) => {}
         }
@@ -86,6 +89,18 @@ const fn pause(reason: PauseReason) -> Pause {
 pub(super) fn totals(paths: &[PathTally]) -> Vec<PathTotal> {
     let total = |path: &PathTally| PathTotal { route: path.name.clone(), bytes: path.bytes, lost: path.lost };
     paths.iter().map(total).collect()
+}
+
+/// What became of each relay.
+pub(super) fn relays(relays: &[RelayTally]) -> Vec<RelayTotal> {
+    let total = |relay: &RelayTally| RelayTotal {
+        name: relay.name.clone(),
+        standing: relay.standing,
+        reason: relay.reason.clone(),
+        rtt_ms: relay.rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
+        bytes: relay.bytes,
+    };
+    relays.iter().map(total).collect()
 }
 
 /// Tells that a receiver does not answer, and what came back on each way.
