@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Hosts; gone when dropped.
 pub struct Spaces {
     prefix: String,
-    hosts: Vec<&'static str>,
+    hosts: Vec<String>,
 }
 
 impl Spaces {
@@ -31,11 +31,11 @@ impl Spaces {
     }
 
     /// Hosts without lines. `tag` tells those of one test from those of another.
-    pub fn new(tag: &str, hosts: &[&'static str]) -> Self {
+    pub fn new(tag: &str, hosts: &[&str]) -> Self {
         static TESTS: AtomicU32 = AtomicU32::new(0);
         let number = TESTS.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("bw{}{tag}{number}", std::process::id());
-        let spaces = Self { prefix, hosts: hosts.to_vec() };
+        let spaces = Self { prefix, hosts: hosts.iter().map(ToString::to_string).collect() };
         for host in hosts {
             must(Command::new("ip").args(["netns", "add", &spaces.name(host)]));
             spaces.says(host, &["ip", "link", "set", "lo", "up"]);

@@ -18,6 +18,7 @@ mod newcomer;
 mod pages;
 mod plumbing;
 mod refusals;
+mod search;
 mod sites;
 mod sources;
 
@@ -34,6 +35,7 @@ fn main() {
         emulated_gateways::tests(),
         emulate::tests(),
         namespaces::tests(),
+        search::tests(),
         newcomer::tests(),
         files::tests(),
         floods::tests(),

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// Relays may send to the hosts of this test, which are private.
-const PRIVATE: [&str; 2] = ["--allow-destination", "10.77.0.0/16"];
+pub const PRIVATE: [&str; 2] = ["--allow-destination", "10.77.0.0/16"];
 
 pub fn tests() -> Vec<Trial> {
     let lacks = missing(Spaces::possible(&["tc -V"]), "it needs root and the programs ip and tc");
@@ -35,8 +35,8 @@ pub fn tests() -> Vec<Trial> {
     ]
 }
 
-/// Four hosts and the lines between them.
-struct Hosts {
+/// Hosts with byway on them.
+pub struct Hosts {
     hosts: Spaces,
 }
 
@@ -50,6 +50,16 @@ const LINES: [(&str, &str, &str, &str, &str); 5] = [
 ];
 
 impl Hosts {
+    /// These hosts.
+    pub const fn of(hosts: Spaces) -> Self {
+        Self { hosts }
+    }
+
+    pub const fn spaces(&self) -> &Spaces {
+        &self.hosts
+    }
+
+    /// Four hosts and the lines between them.
     fn new(tag: &str) -> Self {
         let hosts = Spaces::new(tag, &["snd", "rcv", "r1", "r2"]);
         let devices = LINES.map(|(line, ..)| [format!("{line}0"), format!("{line}1")]);
@@ -81,7 +91,7 @@ impl Hosts {
     }
 
     /// Starts byway and waits until it is ready.
-    fn start(&self, host: &str, state: &Path, arguments: &[&str]) -> (Running, Value) {
+    pub fn start(&self, host: &str, state: &Path, arguments: &[&str]) -> (Running, Value) {
         let mut child = self.byway(host, state, arguments).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -94,14 +104,14 @@ impl Hosts {
 }
 
 /// A process that ends when it is dropped.
-struct Running {
+pub struct Running {
     child: Child,
     _lines: Option<BufReader<ChildStdout>>,
 }
 
 impl Running {
     /// Waits for it to end by itself.
-    fn wait(&mut self) -> Option<i32> {
+    pub fn wait(&mut self) -> Option<i32> {
         wait_for(PATIENCE, || self.child.try_wait().unwrap())?.code()
     }
 }
@@ -114,7 +124,7 @@ impl Drop for Running {
 }
 
 /// The last line of a sender: its result.
-fn send(hosts: &Hosts, state: &Path, arguments: &[&str]) -> Value {
+pub fn send(hosts: &Hosts, state: &Path, arguments: &[&str]) -> Value {
     let output = hosts.byway("snd", state, arguments).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let last = text.lines().last().unwrap_or_default();
