@@ -156,7 +156,8 @@ fn forty_relays() -> Result<(), Failed> {
         result["relays_verdict"]
     );
     let unusable = relays.iter().filter(|relay| relay["standing"] == "unusable").count();
-    assert!(unusable >= 13, "{result}");
+    // A swallowing one forwards a probe that has no data, and is found out when it is used.
+    assert!(unusable >= 10, "{result}");
     assert!(good > 10 * (slow + swallowed), "{result}");
     assert!(rate <= 10_000.0, "{rate} bit/s: {result}");
     Ok(())

@@ -31,7 +31,7 @@ pub struct Tried {
     pub relay: RelayId,
     /// How far it has come.
     pub standing: Standing,
-    /// RTT of its latest probe that was answered.
+    /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
     pub rtt: Option<Duration>,
     /// Bytes per second that it carried at best while it was in use; zero if it never was.
     pub goodput: u64,
@@ -135,7 +135,7 @@ struct Candidate {
     /// How to get there. Of a relay only while the endpoint keeps it greeted.
     route: Option<Route>,
     phase: Phase,
-    /// RTT of its latest probe.
+    /// RTT of its latest probe, less what packets of every path waited in queues at the time.
     rtt: Option<Duration>,
     failures: u32,
     worked: bool,

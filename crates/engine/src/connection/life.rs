@@ -193,11 +193,23 @@ impl Connection {
         path.state = State::Available;
         path.probe_at = None;
         let (origin, rtt) = (path.origin, path.send.rtt.smoothed());
+        let waits = self.common_wait();
         self.paths.ways_changed();
         self.agenda.consult();
         self.agenda.reconsider();
-        if !self.candidates.on_proven(now, origin, rtt) {
+        if !self.candidates.on_proven(now, origin, rtt.saturating_sub(waits)) {
             self.drop_path(now, id, End::NotNeeded);
+        }
+    }
+
+    /// How long packets of every path wait in queues now: where the line in front of all of them is full, a probe waits in its queue
+    /// too, and that says nothing of the relay. One path alone does not tell where its queue is.
+    fn common_wait(&self) -> Duration {
+        let rtts = self.paths.iter().filter(|path| path.state == State::Active).map(|path| &path.send.rtt);
+        let mut waits = rtts.map(|rtt| rtt.smoothed().saturating_sub(rtt.minimum()));
+        match (waits.next(), waits.min()) {
+            (Some(first), Some(least)) => first.min(least),
+            _ => Duration::ZERO,
         }
     }
 

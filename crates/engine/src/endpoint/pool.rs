@@ -43,7 +43,7 @@ pub struct RelayStatus {
     pub standing: Standing,
     /// Why it is [unusable](Standing::Unusable), if it was not its silence to two probes.
     pub trouble: Option<RelayTrouble>,
-    /// RTT of its latest probe that was answered.
+    /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
     pub rtt: Option<Duration>,
     /// Bytes per second that it carried at best while it was in use; zero if it never was.
     pub goodput: u64,
