@@ -29,6 +29,7 @@ use pages::{Completions, Man};
 
 use crate::exit::Exit;
 use crate::output::{self, Style};
+use byway_transfer::state::{StateDir, StateError};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -103,6 +104,14 @@ pub struct Global {
 }
 
 impl Global {
+    /// The directory of this host's keys.
+    ///
+    /// # Errors
+    /// Nothing says where it is.
+    pub fn state(&self) -> Result<StateDir, StateError> {
+        StateDir::locate(self.state_dir.as_deref(), |name| std::env::var_os(name))
+    }
+
     /// How much is told, and in which form.
     #[must_use]
     pub const fn style(&self) -> Style {

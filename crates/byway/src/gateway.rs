@@ -1,10 +1,8 @@
 //! A gateway on this host: its configuration, what it installs in the kernel, and the running of it.
 
-pub mod capabilities;
 pub mod check;
 pub mod config;
 mod gating;
-mod notify;
 pub mod plumbing;
 pub mod reload;
 pub mod report;

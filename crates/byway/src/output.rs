@@ -251,4 +251,12 @@ pub(crate) fn print_failure(verb: &'static str, exit: Exit, sentence: &str) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::can_draw;
+
+    #[test]
+    fn bars_need_a_terminal_that_moves_its_cursor() {
+        assert!([Some("xterm-256color"), Some("linux"), Some("screen")].into_iter().all(can_draw));
+        assert!(![None, Some(""), Some("dumb")].into_iter().any(can_draw));
+    }
+}

@@ -23,6 +23,8 @@
 //! | kept at the entry to mend losses there, if asked for | [`cache`] |
 //! | what a gateway may be told, and what that means | [`options`] |
 //! | all of it together: entry and exit at once, sessions with many peers | [`machine`] |
+//! | what it is doing, for programs | [`report`] |
+//! | what the kernel does for it, as texts for `nft` and `ip` | [`kernel`] |
 //!
 //! Delay as a sign of congestion is not here: paths and controllers have it (`byway_control::detector`).
 #![no_std]
@@ -39,6 +41,7 @@ pub mod epoch;
 pub mod flow;
 pub mod icmp;
 pub mod ip;
+pub mod kernel;
 pub mod key;
 mod lists;
 pub mod loss;
@@ -48,6 +51,7 @@ pub mod pass;
 pub mod pick;
 pub mod ports;
 pub mod reorder;
+pub mod report;
 pub mod rules;
 pub mod segment;
 pub mod serves;

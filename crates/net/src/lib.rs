@@ -37,6 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod capabilities;
 mod clock;
 mod control;
 mod device;
@@ -47,6 +48,7 @@ mod knock;
 mod outbox;
 mod receive;
 mod send;
+mod service;
 mod socket;
 mod statistics;
 #[cfg(feature = "tun")]
@@ -55,6 +57,7 @@ mod wait;
 mod waker;
 mod ways_out;
 
+pub use capabilities::{has_net_admin, keep_net_admin};
 pub use clock::{Clock, unix_seconds};
 pub use control::{Control, Handle, Panicked, spawn, spawn_with};
 pub use device::DeviceSource;
@@ -62,6 +65,7 @@ pub use driver::{DriverError, Finished, Flow, Owner, run};
 pub use entropy::{EntropyError, seed};
 pub use interfaces::{Interface, interfaces, source_for};
 pub use knock::{Echo, Knock};
+pub use service::{READY, STOPPING, notify};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
 pub use statistics::Statistics;
 #[cfg(feature = "tun")]

@@ -1,6 +1,6 @@
 //! Which sockets to open, and which addresses to tell others.
 
-use byway_net::{BindError, Interface, Socket, interfaces, source_for, way_out};
+use byway_net::{BindError, Buffers, Interface, Socket, interfaces, source_for, way_out};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -118,6 +118,26 @@ fn leads_to(own: &Interface, destination: IpAddr) -> bool {
 /// One of them cannot be bound.
 pub fn bind_all(asked: &[SocketAddr]) -> Result<Vec<Socket>, BindError> {
     asked.iter().copied().map(Socket::bind).collect()
+}
+
+/// Binds what was asked for; where nothing was, all addresses of this host at `port`. A host without IPv6 serves IPv4.
+///
+/// # Errors
+/// One of those that were asked for cannot be bound, or the port of IPv4.
+pub fn serving(asked: &[SocketAddr], port: u16) -> Result<Vec<Socket>, BindError> {
+    if !asked.is_empty() {
+        return bind_all(asked);
+    }
+    let v4 = Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))?;
+    let v6 = Socket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)).ok();
+    Ok([Some(v4), v6].into_iter().flatten().collect())
+}
+
+/// What is to be said of their buffers, if the system gives any of these sockets less than was asked for.
+#[must_use]
+pub fn clipped(sockets: &[Socket]) -> Option<String> {
+    let mut buffers = sockets.iter().map(Socket::buffers);
+    buffers.find(Buffers::clipped).map(|buffers| buffers.to_string())
 }
 
 /// Where others find these sockets: for one bound to all addresses, each of the host's.

@@ -50,7 +50,7 @@ pub struct GatewayCheck {
 #[derive(Clone, Debug, Args)]
 pub struct GatewayStatus {
     /// The gateway with this device
-    #[arg(long, value_name = "DEVICE", default_value = crate::gateway::config::TUN)]
+    #[arg(long, value_name = "DEVICE", default_value = byway_gateway::kernel::TUN)]
     pub tun: String,
     /// The gateway that answers at this socket [default: that of the device]
     #[arg(long, value_name = "PATH")]

@@ -1,7 +1,7 @@
 //! `byway gateway check`: what a configuration means, what is odd about it, and what it would install. Installs nothing.
 
 use super::config::{GatewayConfig, PORT};
-use super::plumbing::{self, Plan, system};
+use super::plumbing::{self, system};
 use crate::units::Bytes;
 use byway_gateway::Prefix;
 use byway_gateway::options::OPTIONS;
@@ -43,14 +43,14 @@ impl Report {
             plumbing::present("ip"),
         ];
         report.host.extend(checks.into_iter().filter_map(|check| check.err().map(|error| error.to_string())));
-        report.host.extend(system::complaints(&Plan::new(config), Path::new(system::SETTINGS)));
+        report.host.extend(system::complaints(&config.plan(), Path::new(system::SETTINGS)));
         report
     }
 
     /// What can be said of `config` anywhere.
     #[must_use]
     pub fn of(config: &GatewayConfig) -> Self {
-        let plan = Plan::new(config);
+        let plan = config.plan();
         let rules = config.rules.rules.iter().enumerate().map(|(place, rule)| explain(place, rule));
         let routing = plan.routing.iter().flat_map(|(family, commands)| {
             commands.lines().map(|command| format!("ip {} {command}", family.flag())).collect::<Vec<_>>()

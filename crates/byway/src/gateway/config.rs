@@ -12,6 +12,7 @@ use byway_control::{Choice, ChoiceError, Class, Sender, controller};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
 use byway_gateway::Prefix;
+use byway_gateway::kernel::{Plan, Site, TUN};
 use byway_gateway::machine::{self, Settings};
 use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Rules;
@@ -29,8 +30,6 @@ use toml::Spanned;
 
 /// The UDP port of a gateway unless told otherwise.
 pub const PORT: u16 = 4749;
-/// The TUN device of a gateway unless told otherwise.
-pub const TUN: &str = "byway0";
 /// The firewall mark of captured packets, the number of their routing table and the priority of the rule that leads there, unless
 /// told otherwise: "bw".
 pub const MARK: u16 = 0x6277;
@@ -215,6 +214,21 @@ impl GatewayConfig {
         })
     }
 
+    /// What it asks of the kernel.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        let here: Vec<Prefix> = self.serves.iter().map(|served| served.hosts).collect();
+        let there: Vec<Prefix> = self.elsewhere().collect();
+        Plan::new(Site {
+            tun: &self.tun,
+            mark: self.mark,
+            here: &here,
+            there: &there,
+            rules: &self.rules,
+            fail_closed: self.settings.fail_closed,
+        })
+    }
+
     /// All hosts behind other gateways.
     pub fn elsewhere(&self) -> impl Iterator<Item = Prefix> {
         self.peers.iter().flat_map(|peer| peer.allowed.iter().copied())
@@ -327,6 +341,3 @@ fn peers(
     }
     Ok(peers)
 }
-
-#[cfg(test)]
-mod tests;

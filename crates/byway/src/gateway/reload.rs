@@ -41,7 +41,6 @@ pub fn with_rules(running: &GatewayConfig, fresh: &GatewayConfig) -> GatewayConf
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::plumbing::Plan;
     use std::path::Path;
 
     const FILE: &str = r#"
@@ -75,7 +74,7 @@ to-ports = [873]
                 (&after.tun, after.mark, &after.serves),
                 (&running.tun, running.mark, &running.serves)
             );
-            assert!(Plan::new(&after).ruleset.contains("table inet byway_gw_byway1 {"));
+            assert!(after.plan().ruleset.contains("table inet byway_gw_byway1 {"));
             (needs_start(running, &fresh), after.rules == fresh.rules && after.rules != running.rules)
         };
         assert_eq!(told(&running, "873", "874"), (vec![], true));

@@ -1,22 +1,22 @@
 //! `byway gateway --config FILE`: a gateway from its start to its end.
 
-use super::capabilities;
 use super::config::GatewayConfig;
 use super::gating::Gating;
-use super::notify::{READY, STOPPING, notify};
-use super::plumbing::{self, Plan, system};
+use super::plumbing::{self, system};
 use super::reload;
-use super::report::GatewayReport;
+use super::report::Shown;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
+use byway_gateway::kernel::Plan;
 use byway_gateway::machine::Gateway;
-use byway_net::{Socket, Tun, unix_seconds};
+use byway_gateway::report::GatewayReport;
+use byway_net::{READY, STOPPING, Tun, keep_net_admin, notify, unix_seconds};
+use byway_transfer::sockets;
 use byway_transfer::state::StateDir;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -41,16 +41,16 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
         ));
     }
     let identity = StateDir::identity_in(&config.key_file(state)?)?;
-    let plan = Plan::new(&config);
+    let plan = config.plan();
     system::privileged()?;
     system::device_free(&config.tun, Path::new(system::DEVICES))?;
     let serial = u32::try_from(unix_seconds()).unwrap_or(u32::MAX);
     let gateway = Gateway::new(config.site(&identity, byway_net::seed()?, serial)?)
         .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-    let sockets = listen(&config.listen)?;
+    let sockets = sockets::serving(&config.listen, super::config::PORT)?;
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
-    if let Some(clipped) = sockets.iter().map(Socket::buffers).find(|buffers| buffers.clipped()) {
-        output.say(&clipped.to_string());
+    if let Some(clipped) = sockets::clipped(&sockets) {
+        output.say(&clipped);
     }
     let tun =
         Tun::open(&config.tun, MTU).map_err(|error| Failure::new(Exit::NotAuthorised, error.to_string()))?;
@@ -59,7 +59,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
         output.say(&complaint);
     }
     let answers = Answers::open(&config)?;
-    capabilities::keep_net_admin()?;
+    keep_net_admin().context("cannot give up capabilities")?;
     let signals = Signals::install(Hangup::Reload, || {}).context("cannot take over signals")?;
     output.heed(&signals);
     let gating = Gating::start(gateway, tun, sockets)?;
@@ -74,7 +74,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     drop(installed);
     let begun = answers.begun;
     let report = GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64(), config.settings.observe);
-    output.say(&report.to_string());
+    output.say(&Shown(&report).to_string());
     let exit = stop.map_or(Exit::Error, Exit::of_service);
     output.emit(&Event::result("gateway", exit, told(&report)));
     Ok(exit)
@@ -100,7 +100,7 @@ fn serve(
         };
         answers.answer(report);
         if signals.take_report() {
-            output.say(&report().to_string());
+            output.say(&Shown(&report()).to_string());
         }
         if signals.take_reload() {
             match reload(config, gating) {
@@ -139,7 +139,7 @@ impl Drop for Installed {
 fn reload(config: &mut GatewayConfig, gating: &Gating) -> Result<String> {
     let fresh = GatewayConfig::read(&config.file)?;
     let after = reload::with_rules(config, &fresh);
-    plumbing::reload(&Plan::new(&after))?;
+    plumbing::reload(&after.plan())?;
     gating.set_rules(after.rules.clone());
     *config = after;
     Ok(match reload::needs_start(config, &fresh).as_slice() {
@@ -148,17 +148,6 @@ fn reload(config: &mut GatewayConfig, gating: &Gating) -> Result<String> {
             format!("took over the rules; what else changed takes a restart: {}", other.join(", "))
         }
     })
-}
-
-fn listen(asked: &[SocketAddr]) -> Result<Vec<Socket>> {
-    let port = super::config::PORT;
-    if asked.is_empty() {
-        let v4 = Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port))?;
-        // A host without IPv6 has gateways that it reaches by IPv4.
-        let v6 = Socket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)).ok();
-        return Ok([Some(v4), v6].into_iter().flatten().collect());
-    }
-    asked.iter().map(|address| Ok(Socket::bind(*address)?)).collect()
 }
 
 /// Where the status is asked for: a socket of the file system, for root and the gateway's own user.
@@ -196,9 +185,9 @@ impl Answers {
             // Who does not read is not waited for.
             let _ = stream.set_nonblocking(false);
             let _ = stream.set_write_timeout(Some(PATIENCE));
-            if let Ok(line) = serde_json::to_string(&report()) {
-                let _ = stream.write_all(line.as_bytes());
-            }
+            let line = serde_json::to_string(&report());
+            debug_assert!(line.is_ok(), "a report is made of strings and numbers: {line:?}");
+            let _ = stream.write_all(line.unwrap_or_default().as_bytes());
         }
     }
 }
@@ -253,7 +242,7 @@ pub fn status(socket: &Path, output: &mut Output) -> Result<Exit> {
     if output.is_json() {
         output.emit(&Event::result("gateway", Exit::Ok, told(&report)));
     } else {
-        output.answer(&report.to_string())?;
+        output.answer(&Shown(&report).to_string())?;
     }
     Ok(Exit::Ok)
 }

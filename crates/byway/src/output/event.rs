@@ -2,7 +2,7 @@
 //!
 //! Rates are bits per second (`_bps`), sizes bytes, times seconds unless the name ends otherwise.
 
-use super::fields::Fields;
+use super::fields::{Fields, always};
 use super::transfer::{PathChange, Progress, RelayChange, Transferred};
 use crate::exit::Exit;
 use crate::units::Bytes;
@@ -290,7 +290,6 @@ impl Event {
             dropped_events: Option<u64>,
         }
         let dropped_events = Some(dropped_events).filter(|dropped| *dropped > 0);
-        // Strings and finite numbers under string keys always serialise (floats that are not finite become null).
-        serde_json::to_string(&Versioned { v: VERSION, event: self, dropped_events }).unwrap_or_default()
+        always(serde_json::to_string(&Versioned { v: VERSION, event: self, dropped_events }))
     }
 }

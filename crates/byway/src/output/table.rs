@@ -50,12 +50,14 @@ impl Table {
     /// Adds a row. Cells that are missing at its end are empty.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let mut cells: Vec<_> = cells.into_iter().map(|cell| printable(&cell)).collect();
+        debug_assert!(cells.len() <= self.columns.len(), "a cell without a column: {cells:?}");
         cells.resize(self.columns.len(), String::new());
         self.rows.push(Row { cells, notes: Vec::new() });
     }
 
     /// Adds a sentence below the last row.
     pub fn note(&mut self, text: &str) {
+        debug_assert!(!self.rows.is_empty(), "a note without a row: {text}");
         if let Some(row) = self.rows.last_mut() {
             row.notes.push(printable(text));
         }

@@ -5,7 +5,6 @@ use crate::args::{Global, words};
 use crate::exit::Exit;
 use crate::output::{Align, Event, Outcome, Output, PingPath, Table};
 use anyhow::Result;
-use byway_transfer::state::StateDir;
 use byway_transfer::{PingPlan, Pinged, ping, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -14,7 +13,7 @@ use byway_wire::relay::Word;
 pub(super) fn run(global: &Global, arguments: &Ping, output: &mut Output) -> Result<Exit> {
     let ticket = arguments.ticket.value()?;
     let relays: Vec<Word> = words::values(&arguments.relay, "--relay")?;
-    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
+    let state = global.state()?;
     let plan = PingPlan {
         identity: state.identity()?,
         sockets: sockets::sending(&[], &ticket.destinations(&relays))?,

@@ -55,14 +55,14 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         output.emit(&Event::Warning { message });
     }
     raise_file_limit();
-    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
+    let state = global.state()?;
     let identity = state.identity()?;
     let mut standing = standing(&state, arguments, piped)?;
     let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(0)).collect();
     let sockets = sockets::listening(&listen, standing.port())?;
     let mut troubles = hold(&mut standing, &sockets, &listen);
-    for clipped in sockets.iter().map(Socket::buffers).filter(|buffers| buffers.clipped()).take(1) {
-        output.say(&clipped.to_string());
+    if let Some(clipped) = sockets::clipped(&sockets) {
+        output.say(&clipped);
     }
     let bound: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();
     let direct = Direct::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;

@@ -6,14 +6,12 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, Ready, RelayCounters};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
-use byway_net::{Clock, Socket};
+use byway_net::Clock;
 use byway_relay::{Counters, Dropped, Policy};
-use byway_transfer::state::StateDir;
 use byway_transfer::{RelayNews, Relaying, RelayingPlan, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::MAX_ADDRESSES;
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 /// Time between two looks at signals.
 const TICK: Duration = Duration::from_millis(200);
@@ -22,13 +20,15 @@ const STATISTICS: Duration = Duration::from_secs(10);
 
 /// Relays until it is stopped.
 pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Result<Exit> {
-    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
+    let state = global.state()?;
     let file = arguments.key_file.as_deref();
     let key = if arguments.roll_key { state.roll_relay_key(file)? } else { state.relay_key(file)? };
-    let sockets = listen(arguments)?;
+    let listen: Vec<SocketAddr> =
+        arguments.listen.iter().map(|endpoint| endpoint.or_port(RELAY_PORT)).collect();
+    let sockets = sockets::serving(&listen, RELAY_PORT)?;
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
-    if let Some(clipped) = sockets.iter().map(Socket::buffers).find(|buffers| buffers.clipped()) {
-        output.say(&clipped.to_string());
+    if let Some(clipped) = sockets::clipped(&sockets) {
+        output.say(&clipped);
     }
     let mut addresses: Vec<SocketAddr> = match arguments.advertise.as_slice() {
         [] => sockets::reachable_at(&sockets),
@@ -96,17 +96,6 @@ fn serve(relaying: &Relaying, signals: &Signals, output: &mut Output) -> Option<
     }
 }
 
-fn listen(arguments: &Relay) -> Result<Vec<Socket>> {
-    if !arguments.listen.is_empty() {
-        let asked = arguments.listen.iter().map(|endpoint| endpoint.or_port(RELAY_PORT));
-        return Ok(sockets::bind_all(&asked.collect::<Vec<_>>())?);
-    }
-    let v4 = Socket::bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), RELAY_PORT))?;
-    // A host without IPv6 relays IPv4.
-    let v6 = Socket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), RELAY_PORT)).ok();
-    Ok([Some(v4), v6].into_iter().flatten().collect())
-}
-
 /// Public destinations, what the operator allows, and never this host by its other names.
 fn policy(arguments: &Relay) -> Policy {
     let policy = arguments.allow_destination.iter().copied().fold(Policy::public(), Policy::allow);
@@ -123,7 +112,7 @@ fn shown(counters: &Counters) -> RelayCounters {
         greeted: counters.greeted,
         notices: counters.notices,
         send_errors: counters.send_errors,
-        dropped: dropped.map(|why| (reason(why), counters.dropped(why))).collect::<BTreeMap<_, _>>(),
+        dropped: dropped.map(|why| (reason(why), counters.dropped(why))).collect(),
     }
 }
 

@@ -14,7 +14,6 @@ use byway_control::{Class, Controller, Sender};
 use byway_engine::Config;
 use byway_files::Totals;
 use byway_net::Clock;
-use byway_transfer::state::StateDir;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
 use byway_wire::Duration;
@@ -46,7 +45,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     }
     // It is known before anything is begun if there is none of that name.
     drop(controller(arguments)?);
-    let state = StateDir::locate(global.state_dir.as_deref(), |name| std::env::var_os(name))?;
+    let state = global.state()?;
     let ticket = if arguments.no_relay { Ticket { relays: Vec::new(), ..ticket } } else { ticket };
     if ticket.destinations(&relays).is_empty() {
         let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";

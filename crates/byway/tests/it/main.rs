@@ -5,10 +5,13 @@
 mod circles;
 #[path = "../common/mod.rs"]
 mod common;
+mod config;
+mod kernel;
 mod lab;
 mod limit;
 mod memory;
 mod modes;
+mod output;
 mod pages;
 mod program;
 mod progress;

@@ -85,7 +85,7 @@ const SPREAD: [(&str, usize, usize); 11] = [
     ("control", 5, 0),
     ("emulate", 0, 3),
     ("engine", 13, 1),
-    ("field", 0, 45),
+    ("field", 0, 28),
     ("files", 5, 0),
     ("lab", 6, 87),
     ("net", 1, 5),

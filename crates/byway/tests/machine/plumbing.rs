@@ -11,7 +11,8 @@
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;
 use byway_cli::gateway::config::GatewayConfig;
-use byway_cli::gateway::plumbing::{self, Found, Plan, system};
+use byway_cli::gateway::plumbing::{self, Found, system};
+use byway_gateway::kernel::Plan;
 use libtest_mimic::{Failed, Trial};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -42,7 +43,7 @@ fn plan(more: &str) -> Plan {
          key = \"byway-key-mfrggzdfmztwq2lknnwg23tpobyxe43uov3ho6dzpiydcmrtgq2qpgjcuu\"\n\
          allowed = [\"10.91.2.0/24\", \"fd91:2::/64\"]\n[[rule]]\nto-ports = [{BACKGROUND}]\n"
     );
-    Plan::new(&GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap())
+    GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap().plan()
 }
 
 fn fails_open() -> Result<(), Failed> {

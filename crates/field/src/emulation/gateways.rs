@@ -4,11 +4,12 @@
 use super::moving::PORT;
 use super::process::{Helper, ready, text};
 use super::site::Site;
-use super::status::{Path as PathStatus, Status, ask};
+use super::status::ask;
 use crate::error::{About as _, Error, Result};
 use byway_gateway::machine::{Bundle, Settings};
 use byway_gateway::options::{GatewayOption, Kind, OPTIONS, Value};
 use byway_gateway::reorder::Timer;
+use byway_gateway::report::{GatewayReport, PathReport};
 use byway_lab::Setup;
 use byway_lab::record::{GatewayRecord, PathRecord, TransferRecord};
 use byway_lab::setup::{Carrier, End, Gateways, Transfer, Way};
@@ -91,9 +92,9 @@ pub(super) struct Running {
     /// What its paths are called, and by which address they go first.
     paths: Vec<(String, String)>,
     /// What the entry said, and when.
-    notes: Vec<(f64, Status)>,
+    notes: Vec<(f64, GatewayReport)>,
     /// The exit when the run began.
-    before: Status,
+    before: GatewayReport,
 }
 
 /// Starts all gateways of a variant, and waits until they carry.
@@ -238,7 +239,7 @@ impl Running {
                 let all = report.peers.iter().filter(|_| own.is_none()).flat_map(|peer| &peer.paths);
                 let bundles = report.peers.iter().flat_map(|peer| &peer.bundles);
                 let own = bundles.filter(|bundle| own.is_some_and(|port| bundle.is_to(port)));
-                let same = |path: &&PathStatus| path.route.split(' ').next() == Some(address.as_str());
+                let same = |path: &&PathReport| path.route.split(' ').next() == Some(address.as_str());
                 // A program may have opened a second flow, to talk of the first.
                 all.chain(own.flat_map(|bundle| &bundle.paths))
                     .filter(same)
@@ -279,7 +280,7 @@ impl Running {
             }
         }
         let counter = |name: &str| {
-            let of = |report: &Status| report.counters.get(name).copied().unwrap_or_default();
+            let of = |report: &GatewayReport| report.counters.get(name).copied().unwrap_or_default();
             of(&exit).saturating_sub(of(&self.before))
         };
         let released = counter("delivered");

@@ -1,9 +1,8 @@
 //! Putting a plan into the kernel by the programs `nft` and `ip`, and taking it out again.
 
-use super::marks::{Family, MARK_MASK, PROTOCOL, selector};
-use super::plan::Plan;
 use crate::exit::{Exit, Failure};
 use anyhow::{Context as _, Result};
+use byway_gateway::kernel::{Family, MARK_MASK, PROTOCOL, Plan, selector};
 use serde_json::Value;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};

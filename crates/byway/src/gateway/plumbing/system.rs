@@ -1,9 +1,8 @@
 //! What this host says to a gateway: privileges, the device's name, forwarding, filters that would drop its packets.
 
-use super::marks::Family;
-use super::plan::Plan;
 use crate::exit::{Exit, Failure};
 use anyhow::{Context as _, Result};
+use byway_gateway::kernel::{Family, Plan};
 use std::fs;
 use std::path::Path;
 
@@ -25,8 +24,7 @@ const LOOSE: u8 = 2;
 /// # Errors
 /// As said; a failure with what to do.
 pub fn privileged() -> Result<()> {
-    let sets = rustix::thread::capabilities(None).context("cannot see this process's capabilities")?;
-    if sets.effective.contains(rustix::thread::CapabilitySet::NET_ADMIN) {
+    if byway_net::has_net_admin().context("cannot see this process's capabilities")? {
         return Ok(());
     }
     Err(Failure::new(Exit::NotAuthorised, NO_PRIVILEGE).into())

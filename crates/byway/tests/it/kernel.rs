@@ -1,26 +1,29 @@
-use super::*;
-use crate::gateway::config::GatewayConfig;
+//! What a gateway's file has the kernel do, and what about a host stands in the way.
+
+use byway_cli::gateway::config::GatewayConfig;
+use byway_cli::gateway::plumbing::system;
+use byway_gateway::kernel::{Family, Plan};
 use std::fs;
 use std::path::Path;
 
 const KEY: &str = "byway-key-mfrggzdfmztwq2lknnwg23tpobyxe43uov3ho6dzpiydcmrtgq2qpgjcuu";
 
-fn config(gateway: &str, allowed: &str, rules: &str) -> GatewayConfig {
+fn plan(gateway: &str, allowed: &str, rules: &str) -> Plan {
     let text = format!(
         "[gateway]\n{gateway}\n[[peer]]\nname = \"b\"\nkey = \"{KEY}\"\nallowed = [{allowed}]\n{rules}\n"
     );
-    GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap()
+    GatewayConfig::parse(Path::new("gw.toml"), &text).unwrap().plan()
 }
 
 #[test]
 fn one_rule_takes_both_ends_of_its_flows() {
-    let config = config(
+    let plan = plan(
         "serves = [\"192.168.1.0/24\"]",
         "\"192.168.2.0/24\"",
         "[[rule]]\nto-ports = [873, \"874-880\"]",
     );
     assert_eq!(
-        ruleset(&config),
+        plan.ruleset,
         r#"table inet byway_gw
 delete table inet byway_gw
 table inet byway_gw {
@@ -46,7 +49,7 @@ table inet byway_gw {
 fn only_what_a_background_rule_may_mean_is_taken() {
     let both = "serves = [\"10.0.0.0/8\", \"10.1.0.0/16\", \"2001:db8:1::/48\"]";
     let lines = |rules: &str| {
-        let text = ruleset(&config(both, "\"172.16.0.0/12\", \"2001:db8:2::/48\"", rules));
+        let text = plan(both, "\"172.16.0.0/12\", \"2001:db8:2::/48\"", rules).ruleset;
         text.lines().map(|line| line.trim().split(" comment").next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let has = |lines: &[String], line: &str| lines.iter().any(|other| other == line);
@@ -66,7 +69,7 @@ fn only_what_a_background_rule_may_mean_is_taken() {
 
 #[test]
 fn routes_are_for_the_versions_of_ip_that_both_sides_have() {
-    let plan = |gateway: &str, allowed: &str| Plan::new(&config(gateway, allowed, "[[rule]]"));
+    let plan = |gateway: &str, allowed: &str| plan(gateway, allowed, "[[rule]]");
     let v4 = plan("serves = [\"10.0.0.0/8\", \"fd00::/8\"]", "\"172.16.0.0/12\"");
     let rule = "rule add fwmark 0x6277/0xffff lookup 25207 priority 25207 protocol 98\n";
     let route = "route replace default dev byway0 table 25207 protocol 98\n";
@@ -91,8 +94,7 @@ fn a_host_that_would_not_forward_is_told_so() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, format!("{value}\n")).unwrap();
     };
-    let plan =
-        Plan::new(&config("serves = [\"10.0.0.0/8\", \"fd00::/8\"]", "\"172.16.0.0/12\", \"fc00::/8\"", ""));
+    let plan = plan("serves = [\"10.0.0.0/8\", \"fd00::/8\"]", "\"172.16.0.0/12\", \"fc00::/8\"", "");
     for (path, value) in [
         ("ipv4/ip_forward", "1"),
         ("ipv6/conf/all/forwarding", "1"),

@@ -1,4 +1,4 @@
-//! Telling the service manager how a gateway does, as systemd wants to be told (`sd_notify(3)`).
+//! Telling the service manager how this process does, as systemd wants to be told (`sd_notify(3)`).
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,12 +6,12 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// All that was to be started is: whoever comes after a gateway may start now.
+/// All that was to be started is: whoever comes after it may start now.
 pub const READY: &str = "READY=1";
 /// It is about to end.
 pub const STOPPING: &str = "STOPPING=1";
 
-/// Tells the service manager that started this process, if one did. A gateway runs whether it is heard or not.
+/// Tells the service manager that started this process, if one did. Whether it is heard makes no difference.
 pub fn notify(state: &str) {
     if let Some(place) = std::env::var_os("NOTIFY_SOCKET") {
         let _ = tell(&place, state);

@@ -1,7 +1,13 @@
 //! By which numbers and names what is ours is known in the kernel.
 
-use crate::gateway::config::TUN;
-use byway_gateway::Prefix;
+use crate::Prefix;
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use core::net::IpAddr;
+
+/// The TUN device of a gateway unless told otherwise.
+pub const TUN: &str = "byway0";
 
 /// Who installed a route or a rule of routing ("b"; see `rtnetlink(7)`).
 pub const PROTOCOL: u8 = 98;
@@ -30,10 +36,7 @@ impl Family {
     /// Whether a prefix is of this version.
     #[must_use]
     pub fn has(self, prefix: &Prefix) -> bool {
-        matches!(
-            (self, prefix.address()),
-            (Self::V4, std::net::IpAddr::V4(_)) | (Self::V6, std::net::IpAddr::V6(_))
-        )
+        matches!((self, prefix.address()), (Self::V4, IpAddr::V4(_)) | (Self::V6, IpAddr::V6(_)))
     }
 }
 
@@ -44,6 +47,7 @@ pub fn table(tun: &str) -> String {
 }
 
 /// What tells our rule of routing from all others.
-pub(super) fn selector(mark: u16) -> String {
+#[must_use]
+pub fn selector(mark: u16) -> String {
     format!("fwmark {mark:#x}/{MARK_MASK:#x} lookup {mark} priority {mark} protocol {PROTOCOL}")
 }

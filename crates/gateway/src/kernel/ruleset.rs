@@ -6,27 +6,28 @@
 //! which of its ends opened the flow. Whatever is taken and not carried comes back out of the TUN device as it went in.
 
 use super::marks::{Family, MARK_MASK, table};
-use crate::gateway::config::GatewayConfig;
-use byway_gateway::rules::{Action, Direction, Rule, explain};
-use byway_gateway::{Ports, Prefix};
-use std::fmt::{Display, Write as _};
+use super::plan::Site;
+use crate::rules::{Action, Direction, Rule, explain};
+use crate::{Ports, Prefix};
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::{Display, Write as _};
 
 /// What `nft -f -` is given. In one transaction the table is made (if there is none), deleted and made anew: no packet sees
 /// anything between, and it does not matter whether there was one.
-#[must_use]
-pub fn ruleset(config: &GatewayConfig) -> String {
-    let (tun, mark) = (&config.tun, config.mark);
+pub(super) fn ruleset(site: &Site<'_>) -> String {
+    let Site { tun, mark, here, there, rules, .. } = site;
     let table = table(tun);
-    let here: Vec<Prefix> = config.serves.iter().map(|served| served.hosts).collect();
-    let there: Vec<Prefix> = config.elsewhere().collect();
     let mut text = format!("table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n");
     let mut jumps = String::new();
     let mut chains = String::new();
     for family in [Family::V4, Family::V6] {
-        let (Some(here), Some(there)) = (set(&here, family), set(&there, family)) else { continue };
+        let (Some(here), Some(there)) = (set(here, family), set(there, family)) else { continue };
         let (ip, suffix) = (word(family), if family == Family::V4 { "4" } else { "6" });
         let matches: Vec<String> =
-            config.rules.rules.iter().enumerate().flat_map(|rule| clauses(rule, family)).collect();
+            rules.rules.iter().enumerate().flat_map(|rule| clauses(rule, family)).collect();
         if matches.is_empty() {
             continue;
         }

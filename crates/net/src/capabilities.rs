@@ -1,12 +1,20 @@
-//! What a gateway may do once it runs: administer networks, nothing else.
+//! What a process may do to the system.
 
-use anyhow::{Context as _, Result};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
     remove_capability_from_bounding_set, set_capabilities,
 };
+use std::io;
 
-/// Keeps `CAP_NET_ADMIN` and gives all other capabilities up, for good: what this process starts from now on (`nft`, `ip`) gets no
+/// Whether this thread may administer networks (`CAP_NET_ADMIN`).
+///
+/// # Errors
+/// As the system says.
+pub fn has_net_admin() -> io::Result<bool> {
+    Ok(capabilities(None)?.effective.contains(CapabilitySet::NET_ADMIN))
+}
+
+/// Keeps `CAP_NET_ADMIN` and gives all other capabilities up, for good: what this process starts from now on gets no
 /// more either, also if the user is root.
 ///
 /// Capabilities belong to a thread, and threads have those of the one that started them: call this before any are started.
@@ -15,15 +23,15 @@ use rustix::thread::{
 /// # Errors
 /// As the system says. Without `CAP_SETPCAP` what programs may get stays as it was, which is no error: they can get no more than
 /// this user's.
-pub fn keep_net_admin() -> Result<()> {
+pub fn keep_net_admin() -> io::Result<()> {
     let kept = CapabilitySet::NET_ADMIN;
-    let sets = capabilities(None).context("cannot see this process's capabilities")?;
+    let sets = capabilities(None)?;
     if sets.effective.contains(CapabilitySet::SETPCAP) {
         for bit in 0..u64::BITS {
             let one = CapabilitySet::from_bits_retain(1 << bit);
             // The system refuses to speak of capabilities that it does not have.
             if one != kept && capability_is_in_bounding_set(one).unwrap_or(false) {
-                remove_capability_from_bounding_set(one).context("cannot give up capabilities")?;
+                remove_capability_from_bounding_set(one)?;
             }
         }
     }
@@ -32,7 +40,7 @@ pub fn keep_net_admin() -> Result<()> {
         permitted: sets.permitted & kept,
         inheritable: sets.inheritable & kept,
     };
-    set_capabilities(None, left).context("cannot give up capabilities")
+    Ok(set_capabilities(None, left)?)
 }
 
 #[cfg(test)]
@@ -42,16 +50,17 @@ mod tests {
     #[test]
     fn only_the_administration_of_networks_is_kept() {
         // A thread of its own: the others keep what they have.
-        let after = std::thread::spawn(|| {
+        let named = std::thread::Builder::new().name("capabilities".into());
+        let after = named.spawn(|| {
             let before = capabilities(None)?;
             keep_net_admin()?;
-            anyhow::Ok((
+            io::Result::Ok((
                 before,
                 capabilities(None)?,
                 capability_is_in_bounding_set(CapabilitySet::SYS_ADMIN)?,
             ))
         });
-        let (before, after, more) = after.join().unwrap().unwrap();
+        let (before, after, more) = after.unwrap().join().unwrap().unwrap();
         assert_eq!(after.effective, before.effective & CapabilitySet::NET_ADMIN);
         assert_eq!(after.permitted, before.permitted & CapabilitySet::NET_ADMIN);
         if before.effective.contains(CapabilitySet::SETPCAP) {

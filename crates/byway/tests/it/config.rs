@@ -1,8 +1,16 @@
-use super::*;
+//! `gw.toml`: what it says, and the line of every mistake in it.
+
+use byway_cli::gateway::check::Report;
+use byway_cli::gateway::config::{GatewayConfig, MARK, PORT, status_socket};
+use byway_gateway::kernel::TUN;
 use byway_gateway::loss::Rule;
-use byway_gateway::machine::Bundle;
+use byway_gateway::machine::{Bundle, Settings};
+use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Direction;
+use byway_transfer::identity::{Identity, PublicKey};
 use byway_wire::Duration;
+use std::net::SocketAddr;
+use std::path::Path;
 
 const PEER: &str = "byway-key-mfrggzdfmztwq2lknnwg23tpobyxe43uov3ho6dzpiydcmrtgq2qpgjcuu";
 
@@ -207,7 +215,7 @@ fn a_file_becomes_a_gateway() {
 
 #[test]
 fn the_example_of_the_manual_means_what_it_says() {
-    let manual = include_str!("../../../../../docs/gateway.md");
+    let manual = include_str!("../../../../docs/gateway.md");
     let example = manual.split("```toml gw.toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let config = read(example).unwrap();
     assert_eq!(config.settings, Settings::default(), "what is written as a default is one");
@@ -223,6 +231,6 @@ fn the_example_of_the_manual_means_what_it_says() {
     assert_eq!(config.status_socket(), status_socket(TUN));
     assert_eq!(config.listen, [PORT; 2].map(|port| SocketAddr::new([0; 4].into(), port))[..1]);
     assert_eq!((config.peers.len(), config.rules.rules.len()), (1, 3));
-    let findings = crate::gateway::check::Report::of(&config).findings;
+    let findings = Report::of(&config).findings;
     assert!(findings.is_empty(), "{findings:?}");
 }

@@ -2,9 +2,12 @@
 
 use super::marks::{Family, PROTOCOL, selector, table};
 use super::ruleset::ruleset;
-use crate::gateway::config::GatewayConfig;
-use byway_gateway::Prefix;
-use std::fmt::Write as _;
+use crate::Prefix;
+use crate::rules::Rules;
+use alloc::borrow::ToOwned as _;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write as _;
 
 /// The metric of the unreachable route: nothing comes after it.
 const LAST: u32 = 4_278_198_272;
@@ -12,6 +15,23 @@ const LAST: u32 = 4_278_198_272;
 /// The address of the TUN device. Nobody speaks to it; without one, the kernel's check of sources takes none of what comes by the device
 /// (loose or strict, `fib_validate_source`; RFC 3704, section 2.4). Link-local (RFC 3927): it is never looked up elsewhere.
 const ADDRESS: &str = "169.254.98.119/32";
+
+/// What the kernel's part in a gateway follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// The TUN device.
+    pub tun: &'a str,
+    /// The mark, the number of the routing table, and the priority of the rule that leads there.
+    pub mark: u16,
+    /// Hosts behind the gateway.
+    pub here: &'a [Prefix],
+    /// Hosts behind other gateways.
+    pub there: &'a [Prefix],
+    /// Which flows are background.
+    pub rules: &'a Rules,
+    /// Whether they wait where there is no way to carry them.
+    pub fail_closed: bool,
+}
 
 /// What is to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,23 +49,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What `config` asks for.
+    /// What `site` asks for.
     #[must_use]
-    pub fn new(config: &GatewayConfig) -> Self {
-        let here: Vec<Prefix> = config.serves.iter().map(|served| served.hosts).collect();
-        let there: Vec<Prefix> = config.elsewhere().collect();
+    pub fn new(site: Site<'_>) -> Self {
+        let Site { tun, mark, here, there, fail_closed, .. } = site;
         let families = [Family::V4, Family::V6].into_iter();
         let used =
-            families.filter(|family| [&here, &there].iter().all(|side| side.iter().any(|p| family.has(p))));
-        let (tun, mark) = (config.tun.as_str(), config.mark);
+            families.filter(|family| [here, there].iter().all(|side| side.iter().any(|p| family.has(p))));
         Self {
             tun: tun.to_owned(),
             table: table(tun),
-            ruleset: ruleset(config),
+            ruleset: ruleset(&site),
             mark,
-            routing: used
-                .map(|family| (family, routing(family, tun, mark, config.settings.fail_closed)))
-                .collect(),
+            routing: used.map(|family| (family, routing(family, tun, mark, fail_closed))).collect(),
         }
     }
 }

@@ -1,4 +1,11 @@
-use super::*;
+//! What a person and a program read of events, off a terminal.
+
+use byway_cli::exit::Exit;
+use byway_cli::output::{
+    Event, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress, Ready, Style,
+    Transferred,
+};
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 /// A place to write to that the test can read.
@@ -238,12 +245,6 @@ fn what_is_missing_or_broke_off_is_told_as_it_is() {
     );
     let stream = Transferred { bytes: 1 << 20, entries: 1, seconds: 1.0, ..Transferred::default() };
     assert_eq!(told(stream), "1.00 MiB in 1 entry, 1.00 s, 0.00 bit/s, NOT verified\n");
-}
-
-#[test]
-fn bars_need_a_terminal_that_moves_its_cursor() {
-    assert!([Some("xterm-256color"), Some("linux"), Some("screen")].into_iter().all(can_draw));
-    assert!(![None, Some(""), Some("dumb")].into_iter().any(can_draw));
 }
 
 #[test]

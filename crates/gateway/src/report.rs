@@ -1,0 +1,314 @@
+//! What a gateway is doing, as its socket and `byway gateway status --json` tell it.
+
+use crate::key::FlowKey;
+use crate::machine::{BundleStatus, FlowStatus, PathStatus, PeerStatus, RuleStatus, Status};
+use crate::pass::Pass;
+use crate::rules::Action;
+use alloc::borrow::ToOwned as _;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use byway_engine::connection::path::State;
+use byway_engine::route::Via;
+use core::net::SocketAddr;
+use serde::{Deserialize, Serialize};
+
+/// A gateway. Sizes in bytes, times in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GatewayReport {
+    /// Seconds since it started.
+    pub uptime: f64,
+    /// Whether it only observes.
+    pub observing: bool,
+    /// Other gateways.
+    pub peers: Vec<PeerReport>,
+    /// Flows that are carried now.
+    pub flows: usize,
+    /// What the rules decided, in their order; the last, without a number, is what peers carry that no rule here calls background.
+    #[serde(default)]
+    pub rules: Vec<RuleReport>,
+    /// The largest flows that are carried, or would be.
+    #[serde(default)]
+    pub largest: Vec<FlowReport>,
+    /// What happened so far, by name; see [`machine::Counters`](crate::machine::Counters) and [`flow::Counters`](crate::flow::Counters).
+    pub counters: BTreeMap<String, u64>,
+    /// Why packets were left alone, by reason.
+    pub passed: BTreeMap<String, u64>,
+    /// Share of packets that waited less than 20 ms to be put in order, and share for which something before them never came.
+    pub waited_under_20ms: f64,
+    /// See above.
+    pub waited_in_vain: f64,
+    /// The rule that finds losses.
+    #[serde(default)]
+    pub loss: String,
+    /// How long after they were sent packets were held for lost, of the newest; only where gateways judge that themselves: by a rule
+    /// other than the packet numbers of paths, or with a cache.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub found_after: Vec<f64>,
+    /// What is kept until it is acknowledged, if anything is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheReport>,
+}
+
+/// A rule: its flows so far, and their bytes in both directions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleReport {
+    /// Its number, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<usize>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `background` or `pass`.
+    pub action: String,
+    /// Flows that it decided about.
+    pub flows: u64,
+    /// Bytes of those that are carried, or would be.
+    pub bytes: u64,
+}
+
+/// A flow that is carried, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowReport {
+    /// Address and port of the host that opened it.
+    pub from: String,
+    /// Address and port that it was opened to.
+    pub to: String,
+    /// The number of the rule, from 1; without one the peer decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<usize>,
+    /// The gateway of its other end.
+    pub peer: String,
+    /// Bytes from the host here.
+    pub sent_bytes: u64,
+    /// Bytes to the host here.
+    pub received_bytes: u64,
+}
+
+/// What is kept until it is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheReport {
+    /// Bytes kept now.
+    pub bytes: usize,
+    /// Packets that found no room.
+    pub unkept: u64,
+    /// Packets sent again.
+    pub resent: u64,
+    /// Duplicate ACKs kept from senders.
+    pub suppressed: u64,
+}
+
+/// Another gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeerReport {
+    /// Its name.
+    pub name: String,
+    /// Whether there is a session with it.
+    pub up: bool,
+    /// Why there is none, or was none until a moment ago, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// The paths to it, of the session for all flows.
+    pub paths: Vec<PathReport>,
+    /// Flows with a bundle of paths of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bundles: Vec<BundleReport>,
+    /// Flows to and from it.
+    pub flows: usize,
+    /// Bytes that wait for its paths.
+    pub waiting: usize,
+    /// Packets dropped since too many waited.
+    pub dropped: u64,
+    /// What a flow may have in flight, if that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_limit: Option<u64>,
+    /// Bytes that were to be carried to it.
+    pub carried_bytes: u64,
+    /// The hosts that it serves.
+    pub serves: Vec<String>,
+    /// Prefixes that it announces and may not speak for.
+    #[serde(default)]
+    pub refused: usize,
+}
+
+/// A flow's own bundle of paths.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BundleReport {
+    /// Address and port of the host that opened the flow.
+    pub from: String,
+    /// Address and port that it was opened to.
+    pub to: String,
+    /// Its paths; none yet while there is no session.
+    pub paths: Vec<PathReport>,
+}
+
+/// A path to a gateway.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathReport {
+    /// Number of the path.
+    pub path: u32,
+    /// Where it leads: an address, through which relay.
+    pub route: String,
+    /// `active`, `choked`, `available` or `probing`.
+    pub state: String,
+    /// Why it carries nothing, if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Congestion window.
+    pub window: u64,
+    /// Bytes in flight.
+    pub in_flight: u64,
+    /// Smoothed round trip.
+    pub srtt: f64,
+    /// What waits in queues on the way, if delay was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queueing: Option<f64>,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Packets lost.
+    pub lost: u64,
+}
+
+impl GatewayReport {
+    /// Of what the gateway says, `uptime` seconds after it started.
+    #[must_use]
+    pub fn of(status: &Status, uptime: f64, observing: bool) -> Self {
+        let table = [
+            ("opened", status.table.taken),
+            ("pushed_out", status.table.pushed_out),
+            ("made_room", status.table.made_room),
+            ("expired", status.table.expired),
+        ];
+        let counters = status.counters.each().chain(table);
+        let reasons = Pass::ALL.into_iter().map(|reason| (reason, status.passed.of(reason)));
+        Self {
+            uptime,
+            observing,
+            peers: status.peers.iter().map(PeerReport::of).collect(),
+            flows: status.flows,
+            rules: rules(status),
+            largest: largest(status),
+            counters: counters.map(|(name, count)| (name.to_owned(), count)).collect(),
+            passed: reasons
+                .filter(|(_, count)| *count > 0)
+                .map(|(reason, count)| (reason.name().to_owned(), count))
+                .collect(),
+            waited_under_20ms: status.waits.share_within(20),
+            waited_in_vain: status.waits.share_timed_out(),
+            loss: status.loss.name().to_owned(),
+            found_after: status.found.after().map(|after| after.as_secs_f64()).collect(),
+            cache: status.cache.map(|(counters, bytes)| CacheReport {
+                bytes,
+                unkept: counters.unkept,
+                resent: counters.resent,
+                suppressed: counters.suppressed,
+            }),
+        }
+    }
+}
+
+fn rules(status: &Status) -> Vec<RuleReport> {
+    let rule = |(place, rule): (usize, &RuleStatus)| RuleReport {
+        rule: Some(place + 1),
+        name: rule.name.clone(),
+        action: match rule.action {
+            Action::Background => "background".to_owned(),
+            Action::Pass => "pass".to_owned(),
+        },
+        flows: rule.tally.flows,
+        bytes: rule.tally.bytes,
+    };
+    let others = RuleReport {
+        action: "background".to_owned(),
+        flows: status.others.flows,
+        bytes: status.others.bytes,
+        ..RuleReport::default()
+    };
+    let others = Some(others).filter(|others| others.flows > 0);
+    status.rules.iter().enumerate().map(rule).chain(others).collect()
+}
+
+fn largest(status: &Status) -> Vec<FlowReport> {
+    let flow = |flow: &FlowStatus| {
+        let [from, to] = ends(&flow.key);
+        debug_assert!(flow.peer < status.peers.len(), "{flow:?}");
+        FlowReport {
+            from,
+            to,
+            rule: flow.rule.map(|rule| rule + 1),
+            peer: status.peers.get(flow.peer).map(|peer| peer.name.clone()).unwrap_or_default(),
+            sent_bytes: flow.sent,
+            received_bytes: flow.received,
+        }
+    };
+    status.largest.iter().map(flow).collect()
+}
+
+/// Who opened a flow, and to whom.
+fn ends(key: &FlowKey) -> [String; 2] {
+    [(key.source, key.source_port), (key.destination, key.destination_port)]
+        .map(|(address, port)| SocketAddr::new(address, port).to_string())
+}
+
+impl PeerReport {
+    fn of(peer: &PeerStatus) -> Self {
+        Self {
+            name: peer.name.clone(),
+            up: peer.up,
+            trouble: peer.trouble.clone(),
+            paths: peer.paths.iter().map(PathReport::of).collect(),
+            bundles: peer.bundles.iter().map(BundleReport::of).collect(),
+            flows: peer.flows,
+            waiting: peer.waiting,
+            dropped: peer.entry.dropped + peer.entry.dropped_of_flow,
+            flow_limit: Some(peer.flow_limit).filter(|limit| *limit != u64::MAX),
+            carried_bytes: peer.carried_bytes,
+            serves: peer.serves.iter().map(|served| served.hosts.to_string()).collect(),
+            refused: peer.refused,
+        }
+    }
+}
+
+impl BundleReport {
+    fn of(bundle: &BundleStatus) -> Self {
+        let [from, to] = ends(&bundle.key);
+        Self { from, to, paths: bundle.paths.iter().map(PathReport::of).collect() }
+    }
+
+    /// Whether its flow was opened to this port.
+    #[must_use]
+    pub fn is_to(&self, port: u16) -> bool {
+        self.to.parse().is_ok_and(|to: SocketAddr| to.port() == port)
+    }
+}
+
+impl PathReport {
+    fn of(path: &PathStatus) -> Self {
+        let (state, why) = match path.state {
+            State::Probing => ("probing", Some("nothing sent on it was acknowledged yet")),
+            State::Available => ("available", Some("it works, and is not needed")),
+            State::Active if path.silent > 0 => ("active", Some("nothing comes back")),
+            State::Active => ("active", None),
+            State::Choked => {
+                ("choked", Some("others need it: it delays packets, and its window fell below one"))
+            }
+        };
+        let through = match &path.route.via {
+            Via::Direct => "",
+            _ => " (relay)",
+        };
+        Self {
+            path: path.id.0,
+            route: format!("{}{through}", path.route.remote),
+            state: state.to_owned(),
+            why: why.map(str::to_owned),
+            window: path.window,
+            in_flight: path.in_flight,
+            srtt: path.srtt.as_secs_f64(),
+            queueing: path.queueing.map(|queueing| queueing.as_secs_f64()),
+            sent_bytes: path.totals.bytes,
+            lost: path.totals.lost,
+        }
+    }
+}
