@@ -1,6 +1,7 @@
 //! What an owner decides about its sessions, and what peers tell each other about them in the handshake.
 
 use crate::data::{IncomingLimits, OutgoingLimits};
+pub use crate::payload::Payload;
 use alloc::vec::Vec;
 use byway_wire::packet::{BASE_DATAGRAM, MAX_DATAGRAM};
 use byway_wire::{DecodeError, Dscp, Duration, Reader, Writer};
@@ -79,20 +80,6 @@ pub enum Tau {
     Adaptive,
     /// After so many percent of the RTT of the direct path (mPath, section 2.2: 200), whatever the other paths explain.
     Direct(u32),
-}
-
-/// What objects are made of. Both ends of a connection must agree, or it closes with
-/// [`close::PAYLOAD`](crate::connection::close::PAYLOAD).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Payload {
-    /// Bytes.
-    #[default]
-    Bytes,
-    /// **For simulations.** Only a length: packets have their headers, and the bytes of objects are
-    /// [`Transmit::phantom`](byway_wire::Transmit::phantom), which sockets do not carry. Everything counts as if the bytes were
-    /// there. Nobody is asked to read them ([`Outgoing::next_read`](crate::data::Outgoing::next_read)), and what arrives is told
-    /// by [`Incoming::next_arrival`](crate::data::Incoming::next_arrival). Streams and datagrams are bytes all the same.
-    Length,
 }
 
 /// What a session has at least of a memory that all share: from so little, on a small host, to as much as a first round trip needs.

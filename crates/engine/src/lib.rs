@@ -15,6 +15,7 @@ pub mod data;
 pub mod endpoint;
 pub mod handshake;
 pub mod path;
+mod payload;
 mod random;
 pub mod route;
 pub mod seal;

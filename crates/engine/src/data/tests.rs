@@ -6,6 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::frame::{Frame, Frames};
 use byway_wire::{Duration, Instant, Writer};
+use byway_wire::{ObjectId, StreamId};
 use proptest::prelude::*;
 use smallvec::SmallVec;
 

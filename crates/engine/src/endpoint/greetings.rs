@@ -1,6 +1,6 @@
 //! Relays that are greeted: for what, how far that is, and when each is greeted again.
 
-use super::Handle;
+use super::handle::Handle;
 use crate::connection::RelayId;
 use alloc::vec::Vec;
 use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Notice, Reason, RelayClock};

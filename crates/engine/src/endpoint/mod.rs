@@ -37,9 +37,8 @@ use effort::Effort;
 pub use fit::Unfit;
 use greetings::Greetings;
 pub use handle::Handle;
-pub use pool::{MOST_RELAYS, RelayStatus};
+pub use pool::{MOST_RELAYS, Reach, RelayStatus, RelayTrouble};
 use recent::Recent;
-pub use relays::{Reach, RelayTrouble};
 use steady::Steady;
 use waiting::Waiting;
 

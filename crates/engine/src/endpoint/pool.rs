@@ -1,15 +1,52 @@
 //! The relays by which a connection's peer may be reached: a thousand words cost memory, and no packet before a relay's turn comes.
 
-use super::relays::{Reach, RelayTrouble};
+use super::fit::Unfit;
 use crate::connection::{RelayId, Standing, Tried};
 use crate::route::Route;
 use alloc::vec::Vec;
-use byway_wire::relay::{Consent, Word};
+use byway_wire::relay::{Consent, Reason, Word};
 use byway_wire::{Duration, Instant, Local};
 use core::net::SocketAddr;
 
 /// Relays of a connection, counted once for each local socket that reaches them.
 pub const MOST_RELAYS: usize = 4096;
+
+/// A way for a peer to be reached through a relay, from a ticket.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// The relay and the grant to use it under.
+    pub word: Word,
+    /// The peer's address as the relay saw it.
+    pub destination: SocketAddr,
+    /// The peer's consent.
+    pub consent: Consent,
+}
+
+/// Why a relay is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RelayTrouble {
+    /// It does not answer.
+    #[error("it does not answer")]
+    Silent,
+    /// It answers that it does not serve this side, or this way.
+    #[error("it refuses: {0}")]
+    Refused(Reason),
+    /// The peer could not greet it, or did not answer.
+    #[error("the peer cannot reach it")]
+    PeerCannot,
+    /// No local socket can reach it.
+    #[error("no local socket can reach it")]
+    NoRoute,
+    /// There are as many relays as there is room for.
+    #[error("there are as many relays as there is room for")]
+    TooMany,
+    /// This host greets as many relays at once as it can.
+    #[error("too many relays are greeted at once")]
+    Busy,
+    /// No relay can be at the address.
+    #[error("no relay can be there: {0}")]
+    Unfit(Unfit),
+}
 
 /// A relay by which one local socket may reach the peer.
 #[derive(Debug)]

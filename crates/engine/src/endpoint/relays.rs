@@ -5,13 +5,13 @@
 
 use super::fit::{Unfit, unfit};
 use super::greetings::{Failure, Greeting, Known, Purpose};
-use super::pool::RelayStatus;
+use super::pool::{Reach, RelayStatus, RelayTrouble};
 use super::{Endpoint, EndpointEvent, Handle, Slot};
 use crate::connection::{Answer, RelayId, RelayNews};
 use crate::route::Route;
 use alloc::vec::Vec;
 use byway_wire::frame::RelayOffer;
-use byway_wire::relay::{Consent, Greeted, Hop, Notice, Reason, Word};
+use byway_wire::relay::{Consent, Greeted, Hop, Notice, Word};
 use byway_wire::{Instant, Local, Out, Transmit};
 use core::net::SocketAddr;
 
@@ -21,43 +21,6 @@ const MOST_AWAITED: usize = 16;
 /// greeted did not ask for it.
 const OFFERS_PACE: u32 = 4;
 const OFFERS_AT_ONCE: u32 = 32;
-
-/// A way for a peer to be reached through a relay, from a ticket.
-#[derive(Clone, Debug)]
-pub struct Reach {
-    /// The relay and the grant to use it under.
-    pub word: Word,
-    /// The peer's address as the relay saw it.
-    pub destination: SocketAddr,
-    /// The peer's consent.
-    pub consent: Consent,
-}
-
-/// Why a relay is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RelayTrouble {
-    /// It does not answer.
-    #[error("it does not answer")]
-    Silent,
-    /// It answers that it does not serve this side, or this way.
-    #[error("it refuses: {0}")]
-    Refused(Reason),
-    /// The peer could not greet it, or did not answer.
-    #[error("the peer cannot reach it")]
-    PeerCannot,
-    /// No local socket can reach it.
-    #[error("no local socket can reach it")]
-    NoRoute,
-    /// There are as many relays as there is room for.
-    #[error("there are as many relays as there is room for")]
-    TooMany,
-    /// This host greets as many relays at once as it can.
-    #[error("too many relays are greeted at once")]
-    Busy,
-    /// No relay can be at the address.
-    #[error("no relay can be there: {0}")]
-    Unfit(Unfit),
-}
 
 impl Endpoint {
     /// Lets this side be reached through a relay by whoever is told. [`EndpointEvent::Reachable`] follows, or

@@ -1,6 +1,6 @@
 //! The connection's flow control, as the receiver keeps it.
 
-use crate::data::ProtocolError;
+use crate::data::carried::ProtocolError;
 
 /// Counts what came and what was taken.
 #[derive(Debug)]

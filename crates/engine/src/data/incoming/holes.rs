@@ -3,7 +3,7 @@
 //! A region is what lay open between the highest byte known and one that arrived beyond it, with the time of that. What
 //! of it is still open is looked up when it comes due, so that filling a hole costs nothing here.
 
-use crate::data::DataId;
+use crate::data::carried::DataId;
 use alloc::collections::VecDeque;
 use byway_wire::{Duration, Instant};
 

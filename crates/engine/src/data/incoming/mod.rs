@@ -17,8 +17,8 @@ mod streams;
 mod tell;
 mod window;
 
-use super::{OBJECT_COST, RangeSet};
-use crate::config::Payload;
+use super::ranges::RangeSet;
+use crate::payload::Payload;
 use account::Account;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;

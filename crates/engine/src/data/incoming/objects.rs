@@ -5,7 +5,7 @@
 //! write, and every byte is copied once.
 
 use super::pool::Pool;
-use crate::data::RangeSet;
+use crate::data::ranges::RangeSet;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

@@ -1,7 +1,8 @@
 //! The owner's side: bytes to the disk, streams to the application, events.
 
 use super::streams::Interest;
-use super::{Arrival, Forgotten, InEvent, Incoming, OBJECT_COST, Ready, StreamRead, WriteRequest};
+use super::{Arrival, Forgotten, InEvent, Incoming, Ready, StreamRead, WriteRequest};
+use crate::data::carried::OBJECT_COST;
 use alloc::vec::Vec;
 use byway_wire::{ObjectId, StreamId};
 

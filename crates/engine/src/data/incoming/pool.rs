@@ -1,6 +1,6 @@
 //! Memory for data on its way to the disk.
 
-use crate::data::Spare;
+use crate::data::spare::Spare;
 use alloc::vec::Vec;
 
 /// Buffers, lent out ahead of the bytes that will fill them, and taken back.

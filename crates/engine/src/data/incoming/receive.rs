@@ -2,9 +2,10 @@
 
 use super::objects::Block;
 use super::streams::{InStream, Interest};
-use super::{Arrival, Forgotten, InEvent, InObject, Incoming, OBJECT_COST, Ready, WriteRequest};
-use crate::config::Payload;
-use crate::data::{DataId, ProtocolError, RangeSet};
+use super::{Arrival, Forgotten, InEvent, InObject, Incoming, Ready, WriteRequest};
+use crate::data::carried::{DataId, OBJECT_COST, ProtocolError};
+use crate::data::ranges::RangeSet;
+use crate::payload::Payload;
 use alloc::collections::BTreeMap;
 use byway_wire::{Instant, ObjectId, StreamId, frame};
 use smallvec::SmallVec;

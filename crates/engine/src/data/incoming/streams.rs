@@ -1,7 +1,7 @@
 //! A stream on its way in: kept until everything before it has arrived and the owner has read it.
 
 use super::window::StreamWindow;
-use crate::data::RangeSet;
+use crate::data::ranges::RangeSet;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

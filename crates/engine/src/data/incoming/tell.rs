@@ -3,7 +3,7 @@
 use super::Incoming;
 use super::holes::Region;
 use super::streams::{InStream, Interest};
-use crate::data::{Carried, DataId};
+use crate::data::carried::{Carried, DataId};
 use byway_wire::codec::varint_len;
 use byway_wire::frame::{self, Frame};
 use byway_wire::{Duration, Instant, StreamId, Writer};

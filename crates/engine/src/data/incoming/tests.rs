@@ -1,4 +1,5 @@
 use super::*;
+use crate::data::OBJECT_COST;
 use crate::data::{Carried, ProtocolError};
 use alloc::vec;
 use byway_wire::frame::{self, Frame, Frames};

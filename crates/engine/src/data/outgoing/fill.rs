@@ -1,10 +1,10 @@
 //! Which frames go into a packet, in which order, and where each is cut.
 
+use super::Outgoing;
 use super::objects::OutObject;
 use super::streams::{Fin, Reset};
-use super::{OBJECT_COST, Outgoing};
-use crate::config::Payload;
-use crate::data::{Carried, DataId};
+use crate::data::carried::{Carried, DataId, OBJECT_COST};
+use crate::payload::Payload;
 use byway_wire::codec::varint_len;
 use byway_wire::frame::{self, Frame};
 use byway_wire::{ObjectId, StreamId, Writer};

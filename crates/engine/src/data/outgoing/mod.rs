@@ -4,16 +4,20 @@
 //! ([`Outgoing::fill`]) and tells what became of them ([`Outgoing::on_acked`], [`Outgoing::on_lost`]) and what the peer
 //! allows. Nothing here takes longer when there are more streams or objects: what can be sent stands in queues.
 
+mod blocked;
 mod fill;
 mod objects;
 mod streams;
 mod track;
 
-use super::{Carried, DataId, Numbered, OBJECT_COST, RangeSet};
-use crate::config::Payload;
+use super::carried::{Carried, DataId};
+use super::numbered::Numbered;
+use super::ranges::RangeSet;
+use crate::payload::Payload;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+pub use blocked::Blocked;
 use bytes::Bytes;
 use byway_wire::{ObjectId, StreamId};
 use objects::OutObject;
@@ -65,17 +69,6 @@ pub enum OutEvent {
     },
     /// A write was cut short before; there is room again.
     Writable,
-}
-
-/// Why nothing is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocked {
-    /// There is nothing to send.
-    Application,
-    /// The peer takes no more for now: its flow control, or its limit on objects at once.
-    PeerLimit,
-    /// The next object's bytes are still being read.
-    Reading,
 }
 
 /// What was done so far, in bytes of streams and objects.

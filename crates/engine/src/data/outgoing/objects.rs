@@ -1,8 +1,9 @@
 //! An object on its way out: read from the disk ahead of need, chunk by chunk, each kept until acknowledged.
 
+use super::blocked::Blocked;
 use super::streams::Fin;
 use super::track::Track;
-use super::{Blocked, OBJECT_COST};
+use crate::data::carried::OBJECT_COST;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use byway_wire::Writer;

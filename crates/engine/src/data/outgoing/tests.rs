@@ -1,4 +1,5 @@
 use super::*;
+use crate::data::OBJECT_COST;
 use alloc::vec;
 use byway_wire::Writer;
 use byway_wire::frame::{Frame, Frames};

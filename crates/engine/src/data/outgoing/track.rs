@@ -1,6 +1,7 @@
 //! What became of the bytes of one stream or object: sent, acknowledged, lost, repeated.
 
-use crate::data::{DataId, RangeSet};
+use crate::data::carried::DataId;
+use crate::data::ranges::RangeSet;
 use alloc::collections::VecDeque;
 
 /// The fate of the bytes of one stream or object.

@@ -1,0 +1,81 @@
+//! What packets carry of the application's data, and what a peer may not do with it.
+
+use byway_wire::{ObjectId, PathId, StreamId};
+use thiserror::Error;
+
+/// Bytes of flow control that an object costs beside its own: about what a receiver keeps for one.
+pub const OBJECT_COST: u64 = 512;
+
+/// Something whose bytes have offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DataId {
+    /// A stream.
+    Stream(StreamId),
+    /// An object.
+    Object(ObjectId),
+}
+
+/// What of the application's data a packet carried: remembered with the packet, handed back when it is acknowledged or
+/// lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// Bytes of a stream.
+    Stream {
+        /// The stream.
+        id: StreamId,
+        /// Where the bytes stand in it.
+        offset: u64,
+        /// How many.
+        length: u32,
+        /// Whether they end it.
+        fin: bool,
+    },
+    /// Bytes of an object.
+    Object {
+        /// The object.
+        id: ObjectId,
+        /// Where the bytes stand in it.
+        offset: u64,
+        /// How many.
+        length: u32,
+        /// Whether they end it.
+        fin: bool,
+    },
+    /// The connection's flow-control limit.
+    MaxData,
+    /// A stream's flow-control limit.
+    MaxStreamData(StreamId),
+    /// That this side gave up a stream.
+    ResetStream(StreamId),
+    /// That this side wants no more of a stream.
+    StopSending(StreamId),
+    /// An unreliable message, with the mark its owner gave it: the session's business too.
+    Datagram(u64),
+    /// That this side gave up a path: the session's business, not the data layer's.
+    PathDropped(PathId),
+}
+
+/// What the peer did that the protocol forbids: the connection closes with this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct ProtocolError {
+    /// For the peer's machine: one of the constants of this type.
+    pub code: u64,
+    /// For people.
+    pub reason: &'static str,
+}
+
+impl ProtocolError {
+    /// More data than the limits allowed (the number is RFC 9000's, section 20.1, as are the next two).
+    pub const FLOW_CONTROL: u64 = 0x03;
+    /// More streams or objects at once than allowed.
+    pub const STREAM_LIMIT: u64 = 0x04;
+    /// A stream's or object's end that moves, or data beyond it.
+    pub const FINAL_SIZE: u64 = 0x06;
+    /// Data so scattered that remembering it would take more memory than the data.
+    pub const SCATTERED: u64 = 0x40;
+
+    pub(crate) const fn new(code: u64, reason: &'static str) -> Self {
+        Self { code, reason }
+    }
+}

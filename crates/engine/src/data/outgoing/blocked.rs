@@ -1,0 +1,12 @@
+//! Why nothing is sent.
+
+/// Why nothing is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// There is nothing to send.
+    Application,
+    /// The peer takes no more for now: its flow control, or its limit on objects at once.
+    PeerLimit,
+    /// The next object's bytes are still being read.
+    Reading,
+}
