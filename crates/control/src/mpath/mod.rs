@@ -25,7 +25,7 @@ const SIGNIFICANT: f64 = 0.25;
 
 /// Why a proxied path is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Drop {
+enum Dropping {
     /// It timed out, or met too many losses. It may be used again.
     ForNow,
     /// Load aggregation emptied it: it shares the direct path's bottleneck.
@@ -194,11 +194,11 @@ impl MPath {
         for id in small {
             let evidence = self.options.evidence;
             let shares = self.paths.get(id).is_some_and(|path| path.coincident >= evidence);
-            self.drop_path(id, if shares { Drop::Shares } else { Drop::ForNow });
+            self.drop_path(id, if shares { Dropping::Shares } else { Dropping::ForNow });
         }
     }
 
-    fn drop_path(&mut self, id: PathId, why: Drop) -> bool {
+    fn drop_path(&mut self, id: PathId, why: Dropping) -> bool {
         if self.alive().count() <= 1 {
             if let Some(path) = self.paths.get_mut(id) {
                 path.window = path.window.max(1.0);
@@ -208,9 +208,9 @@ impl MPath {
         if let Some(path) = self.paths.get_mut(id) {
             path.dropped = true;
             match why {
-                Drop::ForNow => self.drop.push(id),
-                Drop::Shares => self.shares.push(id),
-                Drop::ForGood => self.forget.push(id),
+                Dropping::ForNow => self.drop.push(id),
+                Dropping::Shares => self.shares.push(id),
+                Dropping::ForGood => self.forget.push(id),
             }
         }
         true
@@ -240,7 +240,8 @@ impl MPath {
         path.time_out(congested, keep, flow, losses);
         path.lossy = true;
         if path.proxied && path.timeouts >= self.options.patience {
-            let why = if self.is_insignificant(id, congested.now) { Drop::ForGood } else { Drop::ForNow };
+            let why =
+                if self.is_insignificant(id, congested.now) { Dropping::ForGood } else { Dropping::ForNow };
             if self.drop_path(id, why) && self.options.open_at_start > 0 {
                 self.open = self.open.saturating_add(1).min(self.options.open_at_start);
             }

@@ -197,8 +197,8 @@ fn a_relay_that_delays() {
     }
 }
 
-/// A thousand relays in the list, of which three exist: they are found as soon as each had its probe and each dead one a second
-/// (a quarter of a second for either, and five), and looking for them costs the direct line little.
+/// Of a thousand relays three exist. The list is complete after a quarter of a second for each relay, one more for each dead one, and five
+/// seconds. Looking for them costs the direct line little.
 #[test]
 fn a_thousand_candidate_relays() {
     for congestion in CLASSES {
