@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::secret::Secret;
 use byway_net::{Clock, Control, Flow, Owner, Socket, unix_seconds};
 use byway_relay::{Config, Counters, Event, Policy, Relay};
-use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
+use byway_wire::relay::{Grant, GrantId, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Relaying {
             quota: plan.quota.map_or(QuotaClass::UNLIMITED, QuotaClass::at_most),
             scope: Scope::ALL,
         };
-        let grant = Grant { id: u32::from_be_bytes(byway_net::seed()?), terms };
+        let grant = Grant { id: GrantId::own(u32::from_be_bytes(byway_net::seed()?)), terms };
         let word = relay.issue(grant, plan.addresses).map_err(Error::RelayWord)?;
         let (news, inbox) = sync_channel(NEWS);
         let ask = Arc::new(AtomicBool::new(false));

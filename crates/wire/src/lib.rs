@@ -7,6 +7,7 @@
 //! |---|---|
 //! | packets, frames, their codec | [`packet`], [`frame`], [`codec`] |
 //! | relays: envelopes, tokens, words | [`relay`] |
+//! | relays and their registries: heartbeats | [`heartbeat`] |
 //! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
 //! | rate limits | [`meter`] |
 //! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
@@ -19,6 +20,7 @@ extern crate alloc;
 pub mod checksum;
 pub mod codec;
 pub mod frame;
+pub mod heartbeat;
 pub mod id;
 pub mod machine;
 pub mod meter;

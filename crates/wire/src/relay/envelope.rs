@@ -362,7 +362,7 @@ mod tests {
         ) {
             let whole = Grant { terms: Terms { scope: Scope(0xff), rate: RateClass::UNLIMITED, quota: QuotaClass::UNLIMITED, expiry: Minute::MAX }, ..grant };
             let key = RelayKey::new(&[1; 32]);
-            let mut word = key.issue(whole, vec![relay()]).unwrap();
+            let mut word = Word::new(vec![relay()], whole, key.secret(&whole)).unwrap();
             if narrowed {
                 word = word.narrow(caveat).unwrap();
             }

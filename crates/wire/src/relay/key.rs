@@ -6,14 +6,18 @@
 //!                 │                                     └──PRF("mac")──> MAC key of its packets and notices
 //!                 ├──KDF──> consent key ──MAC(grant id, address, expiry)──> consent tag (8)
 //!                 │                     └──MAC(grant id, address, day)──> cookie (8)
-//!                 └──KDF──> return key  ──MAC(grant id, branch, sender, receiver, expiry)──> return tag (8)
+//!                 ├──KDF──> return key  ──MAC(grant id, branch, sender, receiver, expiry)──> return tag (8)
+//!                 ├──KDF──> ranges key  ──PRF(range)──> range key (32), with which a registry mints (`minted.rs`)
+//!                 └──KDF──> the relay's name at registries (16)
 //! ```
 //!
 //! KDF and PRF are BLAKE3 (derive-key mode; keyed mode on the secret padded with zeros), MAC is SipHash-2-4: short inputs,
 //! 64 bits, made to stand up to forgers who can only ask online. A tag of 64 bits takes 2^63 packets to guess on average.
 
 use super::grant::{Caveat, Grant};
+use super::minted::{GrantId, RangeKey};
 use super::word::{Word, WordError};
+use crate::heartbeat::RelayId;
 use alloc::vec::Vec;
 use core::fmt;
 use core::hash::Hasher;
@@ -81,10 +85,14 @@ impl Drop for Secret {
 pub struct MacKey([u8; 16]);
 
 impl MacKey {
+    pub(super) const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     /// MAC over a kind of message, its full time in Unix seconds, and its bytes. The kind keeps messages of one sort from
     /// passing for another; the full time keeps a packet from passing again when its sixteen bits come round.
     #[must_use]
-    pub(super) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
+    pub(crate) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
         // 16 bytes first, so that the long part starts on a word of the hash.
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write_u64(u64::from(kind).to_le());
@@ -133,6 +141,8 @@ pub struct RelayKey {
     grant: [u8; 32],
     consent: [u8; 16],
     back: [u8; 16],
+    ranges: [u8; 32],
+    id: RelayId,
     salt: u64,
 }
 
@@ -145,6 +155,8 @@ impl RelayKey {
             grant: blake3::derive_key("byway relay v1 grant secrets", key),
             consent: half(&blake3::derive_key("byway relay v1 consents", key)),
             back: half(&blake3::derive_key("byway relay v1 return tags", key)),
+            ranges: blake3::derive_key("byway relay v1 range keys", key),
+            id: RelayId(half(&blake3::derive_key("byway relay v1 name at registries", key))),
             salt: u64::from_be_bytes([a, b, c, d, e, f, g, h]),
         }
     }
@@ -165,8 +177,12 @@ impl RelayKey {
         }
     }
 
-    /// The word that the operator hands out for a grant: where the relay is (1 to 4 addresses), and the secret.
+    /// The word that the operator hands out for a grant: where the relay is (1 to 4 addresses), and the secret. Its id is
+    /// one of the operator's own: [`GrantId::own`].
     pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, WordError> {
+        if let GrantId::Minted(_) = GrantId::of(grant.id) {
+            return Err(WordError::Minted);
+        }
         Word::new(relays, grant, self.secret(&grant))
     }
 
@@ -228,6 +244,19 @@ impl RelayKey {
             || cookie == self.cookie_of_day(grant, address, today.wrapping_sub(1))
     }
 
+    /// The key of a range of grant ids (0 to 127), to be handed to a registry. Whoever has it can mint in that range until
+    /// the relay takes the range back or a new key.
+    #[must_use]
+    pub fn range_key(&self, range: u8) -> RangeKey {
+        RangeKey::derive(&self.ranges, range)
+    }
+
+    /// The relay's name at registries.
+    #[must_use]
+    pub const fn id(&self) -> RelayId {
+        self.id
+    }
+
     /// A number that nobody else knows, to spread accounts over a table.
     #[must_use]
     pub const fn salt(&self) -> u64 {
@@ -278,6 +307,7 @@ impl Drop for RelayKey {
         self.grant.zeroize();
         self.consent.zeroize();
         self.back.zeroize();
+        self.ranges.zeroize();
         self.salt.zeroize();
     }
 }
@@ -288,7 +318,7 @@ pub const fn restore(low: u16, near: u64) -> u64 {
     near.saturating_add_signed(low.wrapping_sub(near as u16) as i16 as i64)
 }
 
-fn half(bytes: &[u8; 32]) -> [u8; 16] {
+pub(super) fn half(bytes: &[u8; 32]) -> [u8; 16] {
     let mut half = [0; 16];
     half.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     half

@@ -23,6 +23,9 @@
 //! | 6c, 6d | [`Greeted`]: bit 0 IPv6 greeter | relay → greeter | 41, 53 in all |
 //! | 6e | [`Notice`] | relay → sender | 30 in all |
 //!
+//! Beside the operator a [registry](RangeKey) may mint words, for which the relay gave it the key of a range of grant ids.
+//! How the two stay in touch: [`heartbeat`](crate::heartbeat), whose packets begin with 70 and 71.
+//!
 //! The other values of 60 to 6f are free. All numbers are in network byte order.
 
 mod clock;
@@ -31,6 +34,7 @@ mod envelope;
 mod grant;
 mod greet;
 mod key;
+mod minted;
 mod notice;
 mod word;
 
@@ -43,6 +47,7 @@ pub use envelope::{
 pub use grant::{CAVEAT_LEN, Caveat, EPOCH, GRANT_LEN, Grant, Minute, QuotaClass, RateClass, Scope, Terms};
 pub use greet::{CONSENT_LEN, CONSENT_LIFE, GREET_LEN, GREETED_MAX, Greet, Greeted};
 pub use key::{Consent, EXPIRY_UNIT, MacKey, RelayKey, ReturnTag, Secret, restore};
+pub use minted::{EpochKey, GrantId, Minted, RANGES, RangeKey, SERIALS};
 pub use notice::{NOTICE_LEN, Notice, Reason};
 pub use word::{MAX_ADDRESSES, PREFIX, Word, WordError};
 

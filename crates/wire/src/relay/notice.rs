@@ -45,11 +45,19 @@ pub enum Reason {
     Busy = 11,
     /// The relay has no socket of the destination's address family.
     Unreachable = 12,
+    /// The word was minted by a registry to which the relay gave no such range of grants. Never authenticated.
+    UnknownRange = 13,
+    /// The registry's epoch in which the word was minted is over: ask the registry for a new word.
+    EpochOver = 14,
+    /// The relay carried as much today, or in this month, as its operator lets it.
+    RelayQuota = 15,
+    /// The relay ends soon, and takes no word that it does not carry for already.
+    Draining = 16,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::UnknownWord,
         Self::Expired,
         Self::OverQuota,
@@ -62,6 +70,10 @@ impl Reason {
         Self::Wider,
         Self::Busy,
         Self::Unreachable,
+        Self::UnknownRange,
+        Self::EpochOver,
+        Self::RelayQuota,
+        Self::Draining,
     ];
 
     fn from_byte(byte: u8) -> Result<Self, DecodeError> {
@@ -84,6 +96,10 @@ impl fmt::Display for Reason {
             Self::Wider => "the narrowed relay word allows more than the one it comes from",
             Self::Busy => "the relay has no room for another word",
             Self::Unreachable => "the relay cannot send to this address family",
+            Self::UnknownRange => "the relay is not enrolled at the registry that minted the word",
+            Self::EpochOver => "the time in which the registry minted the word is over: a new word is needed",
+            Self::RelayQuota => "the relay carried as much as its operator lets it",
+            Self::Draining => "the relay ends soon and takes no new words",
         })
     }
 }

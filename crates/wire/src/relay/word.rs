@@ -55,6 +55,9 @@ pub enum WordError {
     /// No address, more than [`MAX_ADDRESSES`], or one that nobody can listen at.
     #[error("a relay word names one to four addresses, each with an IP and a port")]
     Addresses,
+    /// The operator issues no words of a registry's grants.
+    #[error("grants of this kind are minted by registries alone")]
+    Minted,
     /// Narrowing a narrowed word.
     #[error("this relay word was narrowed before, and cannot be narrowed again")]
     Narrowed,

@@ -1,0 +1,347 @@
+//! Heartbeats: a relay tells its registry that it lives, in one datagram, and is answered in one.
+//!
+//! ```text
+//! BEAT      0x70, relay (16), range (1), counter (8), epoch (4), rate (8), grants (4), bytes today (8),
+//!           bytes this month (8), flags (1), MAC (8)
+//! ANSWERED  0x71, counter (8), next beat after ms (4), epoch (4), last epoch holds for s (4), flags (1), MAC (8)
+//! ```
+//!
+//! Both MACs are under the [key of the range](crate::relay::RangeKey::heartbeat_key) that the relay gave the registry. The
+//! MAC is over the first byte, the counter, and all bytes before the MAC. A relay's counter rises with each beat, also over
+//! restarts: a registry takes none that is not above the last, and a relay takes no answer but to a beat that it sent.
+//! So neither is fooled by copies, and no clock matters. The answer is shorter than the beat, so that nobody is sent more
+//! than came in his name. All numbers are in network byte order.
+
+use crate::codec::{DecodeError, Reader, Writer};
+use crate::relay::{MacKey, RANGES};
+use core::fmt;
+
+/// The first byte of a beat.
+pub const BEAT: u8 = 0x70;
+/// The first byte of an answer.
+pub const ANSWERED: u8 = 0x71;
+/// Bytes of a beat.
+pub const BEAT_LEN: usize = BODY + 8;
+/// Bytes of an answer; fewer than those of a beat.
+pub const ANSWERED_LEN: usize = ORDERS + 8;
+
+const BODY: usize = 1 + 16 + 1 + 8 + 4 + 8 + 4 + 8 + 8 + 1;
+const ORDERS: usize = 1 + 8 + 4 + 4 + 4 + 1;
+
+const _: () = assert!(ANSWERED_LEN <= BEAT_LEN);
+
+/// A relay's name at registries: a hash of its key, which tells nothing about it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelayId(pub [u8; 16]);
+
+impl fmt::Display for RelayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for RelayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RelayId({self})")
+    }
+}
+
+/// What a relay tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Who.
+    pub relay: RelayId,
+    /// The range of grants that it gave this registry: 0 to 127.
+    pub range: u8,
+    /// Above that of every beat before.
+    pub counter: u64,
+    /// The epoch of the range that it knows.
+    pub epoch: u32,
+    /// Bytes per second that it forwards.
+    pub rate: u64,
+    /// Grants in use.
+    pub grants: u32,
+    /// Bytes that it forwarded on this UTC day.
+    pub today: u64,
+    /// Bytes that it forwarded in this month (UTC).
+    pub month: u64,
+    /// [`DRAINING`](Self::DRAINING), or nothing. Other bits mean nothing yet.
+    pub flags: u8,
+}
+
+impl Report {
+    /// It takes no new grants and ends soon.
+    pub const DRAINING: u8 = 1;
+
+    /// Whether it takes no new grants and ends soon.
+    #[must_use]
+    pub const fn is_draining(&self) -> bool {
+        self.flags & Self::DRAINING != 0
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.u8(BEAT);
+        writer.bytes(&self.relay.0);
+        writer.u8(self.range);
+        writer.u64(self.counter);
+        writer.u32(self.epoch);
+        writer.u64(self.rate);
+        writer.u32(self.grants);
+        writer.u64(self.today);
+        writer.u64(self.month);
+        writer.u8(self.flags);
+    }
+
+    fn mac(&self, key: &MacKey) -> u64 {
+        let mut bytes = [0; BODY];
+        self.write(&mut Writer::new(&mut bytes));
+        key.mac(BEAT, self.counter, &bytes)
+    }
+}
+
+/// What a registry answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Orders {
+    /// That of the beat.
+    pub counter: u64,
+    /// After how many ms the next beat shall come.
+    pub next_millis: u32,
+    /// The epoch of the relay's range.
+    pub epoch: u32,
+    /// For how many seconds more the epoch before holds; 0: it ended.
+    pub last_holds: u32,
+    /// [`LISTED`](Self::LISTED), or nothing. Other bits mean nothing yet.
+    pub flags: u8,
+}
+
+impl Orders {
+    /// The registry names the relay to those who ask.
+    pub const LISTED: u8 = 1;
+
+    /// Whether the registry names the relay to those who ask.
+    #[must_use]
+    pub const fn is_listed(&self) -> bool {
+        self.flags & Self::LISTED != 0
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.u8(ANSWERED);
+        writer.u64(self.counter);
+        writer.u32(self.next_millis);
+        writer.u32(self.epoch);
+        writer.u32(self.last_holds);
+        writer.u8(self.flags);
+    }
+
+    fn mac(&self, key: &MacKey) -> u64 {
+        let mut bytes = [0; ORDERS];
+        self.write(&mut Writer::new(&mut bytes));
+        key.mac(ANSWERED, self.counter, &bytes)
+    }
+}
+
+/// A heartbeat of a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// What it tells.
+    pub report: Report,
+    mac: u64,
+}
+
+impl Beat {
+    /// A beat under the key of the report's range.
+    #[must_use]
+    pub fn new(report: Report, key: &MacKey) -> Self {
+        Self { report, mac: report.mac(key) }
+    }
+
+    /// Reads a beat, all of it. What it says is not proven before [`is_authentic`](Self::is_authentic) says so.
+    pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(packet);
+        first(&mut reader, BEAT)?;
+        let report = Report {
+            relay: RelayId(reader.array()?),
+            range: match reader.u8()? {
+                range if usize::from(range) < RANGES => range,
+                _ => return Err(DecodeError::Range("range of grants")),
+            },
+            counter: reader.u64()?,
+            epoch: reader.u32()?,
+            rate: reader.u64()?,
+            grants: reader.u32()?,
+            today: reader.u64()?,
+            month: reader.u64()?,
+            flags: reader.u8()?,
+        };
+        Ok(Self { report, mac: last(&mut reader)? })
+    }
+
+    /// Writes [`BEAT_LEN`] bytes.
+    pub fn write(&self, writer: &mut Writer<'_>) {
+        self.report.write(writer);
+        writer.u64(self.mac);
+    }
+
+    /// Whether it was made by who knows this key.
+    #[must_use]
+    pub fn is_authentic(&self, key: &MacKey) -> bool {
+        self.mac == self.report.mac(key)
+    }
+}
+
+/// A registry's answer to a heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// What it says.
+    pub orders: Orders,
+    mac: u64,
+}
+
+impl Answered {
+    /// An answer under the key of the beat.
+    #[must_use]
+    pub fn new(orders: Orders, key: &MacKey) -> Self {
+        Self { orders, mac: orders.mac(key) }
+    }
+
+    /// Reads an answer, all of it. What it says is not proven before [`is_authentic`](Self::is_authentic) says so.
+    pub fn read(packet: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(packet);
+        first(&mut reader, ANSWERED)?;
+        let orders = Orders {
+            counter: reader.u64()?,
+            next_millis: reader.u32()?,
+            epoch: reader.u32()?,
+            last_holds: reader.u32()?,
+            flags: reader.u8()?,
+        };
+        Ok(Self { orders, mac: last(&mut reader)? })
+    }
+
+    /// Writes [`ANSWERED_LEN`] bytes.
+    pub fn write(&self, writer: &mut Writer<'_>) {
+        self.orders.write(writer);
+        writer.u64(self.mac);
+    }
+
+    /// Whether it was made by who knows this key.
+    #[must_use]
+    pub fn is_authentic(&self, key: &MacKey) -> bool {
+        self.mac == self.orders.mac(key)
+    }
+}
+
+fn first(reader: &mut Reader<'_>, kind: u8) -> Result<(), DecodeError> {
+    match reader.u8()? {
+        found if found == kind => Ok(()),
+        other => Err(DecodeError::UnknownType(other)),
+    }
+}
+
+/// The MAC, which nothing follows.
+fn last(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
+    let mac = reader.u64()?;
+    if reader.is_empty() { Ok(mac) } else { Err(DecodeError::Range("length")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::{Kind, RelayKey};
+    use alloc::format;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    fn key() -> MacKey {
+        RelayKey::new(&[7; 32]).range_key(5).heartbeat_key()
+    }
+
+    fn bytes<const N: usize>(write: impl FnOnce(&mut Writer<'_>)) -> [u8; N] {
+        let mut buffer = [0; N];
+        let mut writer = Writer::new(&mut buffer);
+        write(&mut writer);
+        assert!(!writer.overflowed() && writer.room() == 0);
+        buffer
+    }
+
+    fn report() -> Report {
+        Report {
+            relay: RelayId(*b"RELAY-0123456789"),
+            range: 5,
+            counter: 0x0102_0304_0506_0708,
+            epoch: 9,
+            rate: 0x1000,
+            grants: 0x20,
+            today: 0x3000,
+            month: 0x0004_0000,
+            flags: Report::DRAINING,
+        }
+    }
+
+    #[test]
+    fn in_hex() {
+        let beat: [u8; BEAT_LEN] = bytes(|w| Beat::new(report(), &key()).write(w));
+        let expected = [
+            b"\x70RELAY-0123456789\x05\x01\x02\x03\x04\x05\x06\x07\x08\x00\x00\x00\x09".as_slice(),
+            b"\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00\x00\x20\x00\x00\x00\x00\x00\x00\x30\x00",
+            b"\x00\x00\x00\x00\x00\x04\x00\x00\x01",
+        ]
+        .concat();
+        assert_eq!((BEAT_LEN, ANSWERED_LEN), (67, 30));
+        assert_eq!(beat[..BODY], expected);
+        let orders =
+            Orders { counter: 1, next_millis: 10_000, epoch: 9, last_holds: 3_600, flags: Orders::LISTED };
+        let answered: [u8; ANSWERED_LEN] = bytes(|w| Answered::new(orders, &key()).write(w));
+        let expected =
+            b"\x71\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x27\x10\x00\x00\x00\x09\x00\x00\x0e\x10\x01";
+        assert_eq!(answered[..ORDERS], *expected);
+        let macs = [&beat[BODY..], &answered[ORDERS..]]
+            .map(|mac| mac.iter().map(|byte| format!("{byte:02x}")).collect::<alloc::string::String>());
+        assert_eq!(macs, ["6660411cf1823b34", "f61725fa0d2c7497"]);
+        assert!([BEAT, ANSWERED].iter().all(|first| Kind::of(*first).is_none()));
+    }
+
+    #[test]
+    fn neither_passes_for_the_other_and_nothing_follows() {
+        let beat: [u8; BEAT_LEN] = bytes(|w| Beat::new(report(), &key()).write(w));
+        assert!(Answered::read(&beat).is_err());
+        assert_eq!(Beat::read(&beat[..BEAT_LEN - 1]), Err(DecodeError::Truncated));
+        assert_eq!(Beat::read(&[beat.as_slice(), &[0]].concat()), Err(DecodeError::Range("length")));
+        let mut far = beat;
+        far[17] = 128;
+        assert_eq!(Beat::read(&far), Err(DecodeError::Range("range of grants")));
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip_and_no_forgery(
+            relay: [u8; 16], range in 0u8..128, counter: u64, epoch: u32, numbers: (u64, u32, u64, u64), flags: u8,
+            next_millis: u32, last_holds: u32, bit in 0usize..BEAT_LEN * 8,
+        ) {
+            let (rate, grants, today, month) = numbers;
+            let report = Report { relay: RelayId(relay), range, counter, epoch, rate, grants, today, month, flags };
+            let beat = Beat::new(report, &key());
+            let mut written: [u8; BEAT_LEN] = bytes(|w| beat.write(w));
+            prop_assert_eq!(Beat::read(&written), Ok(beat));
+            prop_assert!(beat.is_authentic(&key()));
+            prop_assert!(!beat.is_authentic(&RelayKey::new(&[7; 32]).range_key(6).heartbeat_key()));
+            written[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(!Beat::read(&written).is_ok_and(|forged| forged.is_authentic(&key())));
+
+            let answered = Answered::new(Orders { counter, next_millis, epoch, last_holds, flags }, &key());
+            let mut written: [u8; ANSWERED_LEN] = bytes(|w| answered.write(w));
+            prop_assert_eq!(Answered::read(&written), Ok(answered));
+            prop_assert!(answered.is_authentic(&key()));
+            let bit = bit % (ANSWERED_LEN * 8);
+            written[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(!Answered::read(&written).is_ok_and(|forged| forged.is_authentic(&key())));
+        }
+
+        #[test]
+        fn garbage_never_panics(kind in 0x70u8..0x72, mut garbage in prop::collection::vec(any::<u8>(), 0..100)) {
+            garbage.insert(0, kind);
+            let _: (Result<_, _>, Result<_, _>) = (Beat::read(&garbage), Answered::read(&garbage));
+            let _: Vec<u8> = garbage;
+        }
+    }
+}
