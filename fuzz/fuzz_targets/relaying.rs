@@ -4,15 +4,16 @@
 
 use byway_relay::{Config, Relay};
 use byway_wire::relay::{
-    Caveat, Delivered, GREET_LEN, Grant, Greet, Greeted, Hop, Minute, QuotaClass, RateClass, RelayClock,
-    RelayKey, ReturnHop, Scope, Terms, Word,
+    Caveat, Delivered, GREET_LEN, Grant, Greet, Greeted, Hop, Minted, Minute, QuotaClass, RateClass,
+    RelayClock, RelayKey, ReturnHop, Scope, Terms, Word,
 };
-use byway_wire::{Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Writer};
+use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Writer};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::net::SocketAddr;
 
 const UNIX: u64 = 1_800_057_600;
+const RANGE: u8 = 5;
 
 #[derive(Arbitrary, Debug)]
 enum Step {
@@ -51,6 +52,11 @@ enum Step {
         local: u8,
         up: bool,
     },
+    Epoch {
+        epoch: u8,
+        holds: u16,
+    },
+    Close,
 }
 
 #[derive(Arbitrary, Debug)]
@@ -135,7 +141,12 @@ fn words(relay: &Relay) -> Vec<Word> {
     let narrow = plain.narrow(Caveat { branch: 1, terms }).expect("no wider");
     let short = issue(2, Terms { expiry: Minute::from_unix(UNIX + 3_600), ..terms });
     let silent = issue(3, Terms { scope: Scope::V4, ..terms });
-    vec![plain, narrow, short, silent]
+    let mint = |epoch| {
+        let grant = Grant { id: Minted::new(RANGE, epoch, 1).expect("small").id(), terms };
+        let secret = relay.range_key(RANGE).epoch_key(epoch).secret(&grant);
+        Word::new(vec![at(0)], grant, secret).expect("a word")
+    };
+    vec![plain, narrow, short, silent, mint(1), mint(2), mint(3)]
 }
 
 fuzz_target!(|steps: Vec<Step>| {
@@ -213,6 +224,15 @@ fuzz_target!(|steps: Vec<Step>| {
                 (before, key) = (Some(key), next);
                 continue;
             }
+            Step::Epoch { epoch, holds } => {
+                let holds = Duration::from_secs((*holds).into());
+                world.relay.set_epoch(world.now, RANGE, u32::from(epoch % 4), holds);
+                continue;
+            }
+            Step::Close => {
+                world.relay.close_range(RANGE);
+                continue;
+            }
             Step::Link { local, up } => {
                 let local = u16::from(local % 2);
                 links[usize::from(local)] = *up;
@@ -232,6 +252,9 @@ fuzz_target!(|steps: Vec<Step>| {
         }
         if compare {
             let mut fresh = World::new(key, before, millis, links);
+            if let Some((epoch, holds)) = world.relay.epoch(world.now, RANGE) {
+                assert!(fresh.relay.set_epoch(fresh.now, RANGE, epoch, holds));
+            }
             assert_eq!(delivered(&sent), delivered(&fresh.put(from, &packet)));
         }
         if let Some((to, header)) = delivered(&sent) {

@@ -8,6 +8,7 @@
 //! something, the newcomer is refused as [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set are
 //! worth more than one more word.
 
+use crate::keys::Origin;
 use crate::recent::Recent;
 use alloc::vec::Vec;
 use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
@@ -33,8 +34,8 @@ pub(crate) struct Account {
     pub(crate) grant: Grant,
     pub(crate) caveat: Option<Caveat>,
     pub(crate) key: MacKey,
-    /// Under which of the relay's keys the word was made.
-    pub(crate) generation: u32,
+    /// From what its key follows.
+    pub(crate) origin: Origin,
     rate: Option<u64>,
     burst: u64,
     quota: Option<u64>,
@@ -47,13 +48,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn new(
-        grant: Grant,
-        caveat: Option<Caveat>,
-        key: MacKey,
-        generation: u32,
-        caps: Caps,
-    ) -> Self {
+    pub(crate) fn new(grant: Grant, caveat: Option<Caveat>, key: MacKey, origin: Origin, caps: Caps) -> Self {
         let terms = caveat.map_or(grant.terms, |caveat| caveat.terms);
         let rate = least(terms.rate.bytes_per_second(), caps.rate);
         let quota = least(terms.quota.bytes_per_day(), caps.quota);
@@ -62,7 +57,7 @@ impl Account {
             grant,
             caveat,
             key,
-            generation,
+            origin,
             rate,
             burst,
             quota,

@@ -15,6 +15,7 @@ extern crate alloc;
 
 mod accounts;
 mod config;
+mod keys;
 mod limit;
 mod policy;
 mod queue;

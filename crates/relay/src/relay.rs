@@ -2,6 +2,7 @@
 
 use crate::accounts::{Account, Accounts, Caps};
 use crate::config::Config;
+use crate::keys::{Keys, Origin};
 use crate::limit::Limiter;
 use crate::policy::Policy;
 use crate::queue::{Queue, Way};
@@ -9,11 +10,12 @@ use crate::recent::{Moment, Recent, Said};
 use crate::report::{Counters, Dropped, Event};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{
     Back, CONSENT_LIFE, Caveat, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, Kind, MacKey,
-    NOTICE_LEN, Notice, Reason, RelayKey, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
+    NOTICE_LEN, Notice, RangeKey, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
 };
-use byway_wire::{Datagram, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{Datagram, Duration, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
 use core::net::{IpAddr, SocketAddr};
 
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
@@ -32,10 +34,7 @@ const MAX_LINKS: usize = 64;
 /// they greeted, so give it one port, not several.
 #[derive(Debug)]
 pub struct Relay {
-    key: RelayKey,
-    previous: Option<RelayKey>,
-    /// Counts the keys, so that an account knows whether its key still holds.
-    generation: u32,
+    keys: Keys,
     unix_millis: u64,
     started: Instant,
     policy: Policy,
@@ -55,7 +54,7 @@ pub struct Relay {
 /// Whose word a packet is under.
 struct Holder {
     key: MacKey,
-    generation: u32,
+    origin: Origin,
     /// Where the account stands, if it is this word's already.
     place: Option<usize>,
     /// The sender's cookie, found good; 0: it did not show that it receives where it sends from.
@@ -66,12 +65,10 @@ impl Relay {
     /// A relay whose machine clock shows `now` when the Unix time is the configuration's.
     #[must_use]
     pub fn new(config: &Config, now: Instant) -> Self {
-        let key = RelayKey::new(&config.key);
-        let accounts = Accounts::new(config.accounts, key.salt());
+        let keys = Keys::new(&config.key, config.previous_key.as_ref());
+        let accounts = Accounts::new(config.accounts, keys.current().salt());
         Self {
-            key,
-            previous: config.previous_key.as_ref().map(RelayKey::new),
-            generation: 1,
+            keys,
             unix_millis: config.unix_millis,
             started: now,
             policy: config.policy.clone(),
@@ -92,14 +89,44 @@ impl Relay {
     /// The word for a grant, to be handed to a sender. `relays`: where this relay is reached from outside, one to four
     /// addresses. Nothing is remembered: the same grant gives the same word, also after a restart.
     pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, WordError> {
-        self.key.issue(grant, relays)
+        self.keys.current().issue(grant, relays)
     }
 
     /// Takes a new key. What was made under the key until now holds on, what was made under the one before ends: rolling
     /// twice revokes every word that is not issued anew.
     pub fn roll(&mut self, key: &[u8; 32]) {
-        self.previous = Some(core::mem::replace(&mut self.key, RelayKey::new(key)));
-        self.generation = self.generation.wrapping_add(1);
+        self.keys.roll(key);
+    }
+
+    /// Its name at registries.
+    #[must_use]
+    pub const fn id(&self) -> RelayId {
+        self.keys.current().id()
+    }
+
+    /// The key of a range of grant ids, to be handed to one registry. The registry's words are carried after
+    /// [`set_epoch`](Self::set_epoch). Another key of the relay's is another key of the range.
+    #[must_use]
+    pub fn range_key(&self, range: u8) -> RangeKey {
+        self.keys.current().range_key(range)
+    }
+
+    /// Carries what the registry that has this range mints in `epoch`, and what it minted in the one before for
+    /// `last_holds` more. An epoch never falls, and what is over never comes back. False if it would, or if there is no
+    /// such range.
+    pub fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
+        self.keys.set_epoch(now, range, epoch, last_holds)
+    }
+
+    /// The epoch of a range, and for how long the one before holds; `None` if no registry may mint there.
+    #[must_use]
+    pub fn epoch(&self, now: Instant, range: u8) -> Option<(u32, Duration)> {
+        Some((self.keys.epoch(range)?, self.keys.last_holds(range, now)?))
+    }
+
+    /// Carries no more what was minted in this range.
+    pub fn close_range(&mut self, range: u8) {
+        self.keys.close(range);
     }
 
     /// Sets the Unix time anew: `unix_millis` at `now`.
@@ -133,13 +160,7 @@ impl Relay {
     }
 
     const fn moment(&self, unix: u64) -> Moment {
-        Moment { generation: self.generation, unix }
-    }
-
-    /// The keys that hold, with their generations.
-    fn keys(&self) -> impl Iterator<Item = (u32, &RelayKey)> {
-        let before = self.previous.iter().map(|key| (self.generation.wrapping_sub(1), key));
-        core::iter::once((self.generation, &self.key)).chain(before)
+        Moment { generation: self.keys.generation(), unix }
     }
 
     /// From which socket an address is reached. Where only an IPv6 socket is up, IPv4 goes through it in mapped form.
@@ -191,9 +212,10 @@ impl Relay {
         let (id, unix) = (forward.grant.id, self.unix(now));
         let echo = forward.consent.tag.to_be_bytes();
         let Some(holder) = self.holder(&forward, datagram.payload, from, unix) else {
-            self.drop(now, Dropped::Refused(Reason::UnknownWord), id, from);
+            let reason = if self.keys.is_foreign(id) { Reason::UnknownRange } else { Reason::UnknownWord };
+            self.drop(now, Dropped::Refused(reason), id, from);
             if self.hints.allows(now) {
-                self.notice(datagram, &Notice::new(Reason::UnknownWord, id, echo, unix, 0, None));
+                self.notice(datagram, &Notice::new(reason, id, echo, unix, 0, None));
             }
             return;
         };
@@ -211,29 +233,28 @@ impl Relay {
     /// Who made the packet. The account knows its key; only the first packet of a word, and a forged one, cost more.
     fn holder(&self, forward: &Forward, packet: &[u8], from: SocketAddr, unix: u64) -> Option<Holder> {
         let (id, said) = (forward.grant.id, forward.unix(unix));
-        let good =
-            |cookie| cookie == 0 || self.keys().any(|(_, key)| key.check_cookie(cookie, id, from, unix));
+        let good = |cookie| cookie == 0 || self.keys.check_cookie(cookie, id, from, unix);
         let place = self.accounts.find(id, forward.branch());
         let known = place.and_then(|place| self.accounts.get(place)).filter(|account| {
-            let age = self.generation.wrapping_sub(account.generation);
-            let holds = age == 0 || (age == 1 && self.previous.is_some());
-            holds && account.grant == forward.grant && account.caveat == forward.caveat
+            account.grant == forward.grant
+                && account.caveat == forward.caveat
+                && self.keys.knows(account.origin, id)
         });
         if let Some(account) = known {
             let cookie = forward.cookie(packet, &account.key, said);
             let again = |recent: &Recent| recent.knows_sender(self.moment(unix), from, cookie);
             if account.recent().is_some_and(again) || good(cookie) {
-                let (key, generation) = (account.key.clone(), account.generation);
-                return Some(Holder { key, generation, place, cookie });
+                let (key, origin) = (account.key.clone(), account.origin);
+                return Some(Holder { key, origin, place, cookie });
             }
         }
-        self.keys().find_map(|(generation, key)| {
-            if known.is_some_and(|account| account.generation == generation) {
+        self.keys.origins(id).find_map(|origin| {
+            if known.is_some_and(|account| account.origin == origin) {
                 return None; // it was just tried
             }
-            let key = key.mac_key(&forward.grant, forward.caveat.as_ref());
+            let key = self.keys.mac_key(origin, &forward.grant, forward.caveat.as_ref())?;
             let cookie = forward.cookie(packet, &key, said);
-            good(cookie).then_some(Holder { key, generation, place: None, cookie })
+            good(cookie).then_some(Holder { key, origin, place: None, cookie })
         })
     }
 
@@ -255,6 +276,9 @@ impl Relay {
         if !terms.within(&forward.grant.terms) {
             return refuse(Reason::Wider);
         }
+        if !self.keys.epoch_holds(holder.origin, forward.grant.id, now) {
+            return refuse(Reason::EpochOver);
+        }
         if terms.expiry.unix() <= unix {
             return refuse(Reason::Expired);
         }
@@ -269,7 +293,7 @@ impl Relay {
         let recent = holder.place.and_then(|place| self.accounts.get(place)?.recent());
         let known = recent.and_then(|recent| recent.ticket(&said));
         if known.is_none() {
-            match self.keys().find_map(|(_, key)| key.check_consent(&consent, forward.grant.id, to, unix)) {
+            match self.keys.check_consent(&consent, forward.grant.id, to, unix) {
                 None => return refuse(Reason::NoConsent),
                 Some(end) if end <= unix => return refuse(Reason::ConsentExpired),
                 Some(_) => {}
@@ -288,7 +312,8 @@ impl Relay {
         let account = (forward.grant.id, forward.branch());
         let ticket = known.unwrap_or_else(|| {
             let may_answer = cookie != 0 && terms.scope.contains(Scope::BACK);
-            let ticket = may_answer.then(|| self.key.return_tag(account, from, to, unix + RETURN_LIFE));
+            let ticket =
+                may_answer.then(|| self.keys.current().return_tag(account, from, to, unix + RETURN_LIFE));
             self.accounts.remember(places.0, Recent { said, ticket });
             ticket
         });
@@ -314,12 +339,12 @@ impl Relay {
         let Forward { grant, caveat, .. } = *forward;
         let own = match holder.place {
             Some(place) => place,
-            None => self.place(now, unix, (grant, caveat), holder.generation, Some(&holder.key), None)?,
+            None => self.place(now, unix, (grant, caveat), holder.origin, Some(&holder.key), None)?,
         };
         if caveat.is_none() {
             return Some((own, None));
         }
-        let above = self.place(now, unix, (grant, None), holder.generation, None, Some(own))?;
+        let above = self.place(now, unix, (grant, None), holder.origin, None, Some(own))?;
         Some((own, Some(above)))
     }
 
@@ -328,7 +353,7 @@ impl Relay {
         now: Instant,
         unix: u64,
         name: (Grant, Option<Caveat>),
-        generation: u32,
+        origin: Origin,
         key: Option<&MacKey>,
         keep: Option<usize>,
     ) -> Option<usize> {
@@ -336,16 +361,16 @@ impl Relay {
         let place = self.accounts.find(grant.id, caveat.map_or(0, |caveat| caveat.branch));
         if let Some(place) = place
             && self.accounts.get(place).is_some_and(|account| {
-                account.grant == grant && account.caveat == caveat && account.generation == generation
+                account.grant == grant && account.caveat == caveat && account.origin == origin
             })
         {
             return Some(place);
         }
         let key = match key {
             Some(key) => key.clone(),
-            None => self.keys().find(|(number, _)| *number == generation)?.1.mac_key(&grant, None),
+            None => self.keys.mac_key(origin, &grant, None)?,
         };
-        let account = Account::new(grant, caveat, key, generation, self.caps);
+        let account = Account::new(grant, caveat, key, origin, self.caps);
         let (place, evicted) = self.accounts.admit(account, now, unix, keep)?;
         self.counters.evicted += u64::from(evicted);
         Some(place)
@@ -375,7 +400,7 @@ impl Relay {
         let own = self.accounts.find(id, branch);
         let recent = own.and_then(|place| self.accounts.get(place)?.recent());
         if !recent.is_some_and(|recent| recent.gave(self.moment(unix), &back.tag, back.to, from)) {
-            let end = self.keys().find_map(|(_, key)| key.check_return(&back.tag, back.to, from, unix));
+            let end = self.keys.check_return(&back.tag, back.to, from, unix);
             if end.is_none_or(|end| end <= unix) {
                 return Err(Dropped::BadReturn);
             }
@@ -383,7 +408,11 @@ impl Relay {
         let own = own.ok_or(Dropped::UnknownAccount)?;
         let above =
             if branch == 0 { None } else { Some(self.accounts.find(id, 0).ok_or(Dropped::UnknownAccount)?) };
-        let terms = *self.accounts.get(own).ok_or(Dropped::UnknownAccount)?.terms();
+        let account = self.accounts.get(own).ok_or(Dropped::UnknownAccount)?;
+        let terms = *account.terms();
+        if !self.keys.epoch_holds(account.origin, id, now) {
+            return refuse(Reason::EpochOver);
+        }
         if terms.expiry.unix() <= unix {
             return refuse(Reason::Expired);
         }
@@ -429,8 +458,8 @@ impl Relay {
         let greeted = Greeted {
             nonce: greet.nonce,
             address: from,
-            consent: self.key.consent(greet.grant, from, unix + CONSENT_LIFE),
-            cookie: self.key.cookie(greet.grant, from, unix),
+            consent: self.keys.current().consent(greet.grant, from, unix + CONSENT_LIFE),
+            cookie: self.keys.current().cookie(greet.grant, from, unix),
             unix_millis: self.millis(now),
         };
         let mut bytes = [0; GREETED_MAX];

@@ -7,5 +7,6 @@ mod common;
 mod flood;
 #[path = "../../../engine/tests/it/heap.rs"]
 mod heap;
+mod minted;
 mod recent;
 mod security;

@@ -1,0 +1,215 @@
+//! Which keys hold: the relay's own, the one before, and those of the ranges that it gave to registries.
+
+use alloc::vec::Vec;
+use byway_wire::relay::{Caveat, Consent, EpochKey, Grant, MacKey, Minted, RANGES, RelayKey, ReturnTag};
+use byway_wire::{Duration, Instant};
+use core::net::SocketAddr;
+
+/// From what the key of a word follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Which of the relay's keys: they are counted.
+    pub(crate) generation: u32,
+    /// Minted in this epoch of its range; `None`: the operator's own.
+    pub(crate) epoch: Option<u32>,
+}
+
+/// What was given to one registry.
+#[derive(Debug)]
+struct Range {
+    /// The registry may mint. One that is closed keeps its epoch, which never falls.
+    open: bool,
+    epoch: u32,
+    /// Until when the epoch before holds.
+    last_until: Instant,
+    /// Under the relay's key, and under the one before.
+    minting: [Option<Minting>; 2],
+}
+
+/// The keys of the current epoch and of the last.
+#[derive(Debug)]
+struct Minting {
+    current: EpochKey,
+    last: Option<EpochKey>,
+}
+
+impl Minting {
+    fn new(key: &RelayKey, range: u8, epoch: u32) -> Self {
+        let key = key.range_key(range);
+        Self { current: key.epoch_key(epoch), last: epoch.checked_sub(1).map(|last| key.epoch_key(last)) }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Keys {
+    key: RelayKey,
+    previous: Option<RelayKey>,
+    /// Counts the keys, so that an account knows whether its key still holds.
+    generation: u32,
+    ranges: Vec<Option<Range>>,
+}
+
+impl Keys {
+    pub(crate) fn new(key: &[u8; 32], previous: Option<&[u8; 32]>) -> Self {
+        Self {
+            key: RelayKey::new(key),
+            previous: previous.map(RelayKey::new),
+            generation: 1,
+            ranges: (0..RANGES).map(|_| None).collect(),
+        }
+    }
+
+    /// The key that holds now, under which things are made.
+    pub(crate) const fn current(&self) -> &RelayKey {
+        &self.key
+    }
+
+    pub(crate) const fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Takes a new key. What follows from the one until now holds on; the one before ends.
+    pub(crate) fn roll(&mut self, key: &[u8; 32]) {
+        self.previous = Some(core::mem::replace(&mut self.key, RelayKey::new(key)));
+        self.generation = self.generation.wrapping_add(1);
+        for range in 0..RANGES as u8 {
+            self.derive(range);
+        }
+    }
+
+    /// Opens a range or goes on to another epoch. An epoch never falls, and one that is over never comes back: told twice, the
+    /// last epoch ends at the earlier time. False if there is no such range, or the epoch is below the one that is known.
+    pub(crate) fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
+        let Some(slot) = self.ranges.get_mut(usize::from(range)) else { return false };
+        let until = now + last_holds;
+        match slot {
+            Some(known) if epoch < known.epoch => return false,
+            Some(known) if epoch == known.epoch => {
+                (known.open, known.last_until) = (true, known.last_until.min(until));
+                return true;
+            }
+            _ => *slot = Some(Range { open: true, epoch, last_until: until, minting: [None, None] }),
+        }
+        self.derive(range);
+        true
+    }
+
+    /// Ends all words of a range until the range is opened again.
+    pub(crate) fn close(&mut self, range: u8) {
+        if let Some(Some(range)) = self.ranges.get_mut(usize::from(range)) {
+            range.open = false;
+        }
+    }
+
+    /// The epoch of an open range.
+    pub(crate) fn epoch(&self, range: u8) -> Option<u32> {
+        Some(self.range(range)?.epoch)
+    }
+
+    /// How long the epoch before the current one of an open range still holds.
+    pub(crate) fn last_holds(&self, range: u8, now: Instant) -> Option<Duration> {
+        Some(self.range(range)?.last_until.since(now))
+    }
+
+    fn range(&self, range: u8) -> Option<&Range> {
+        self.ranges.get(usize::from(range))?.as_ref().filter(|range| range.open)
+    }
+
+    fn derive(&mut self, number: u8) {
+        if let Some(Some(range)) = self.ranges.get_mut(usize::from(number)) {
+            let keys = [Some(&self.key), self.previous.as_ref()];
+            range.minting = keys.map(|key| Some(Minting::new(key?, number, range.epoch)));
+        }
+    }
+
+    /// The relay's keys that hold.
+    fn all(&self) -> impl Iterator<Item = &RelayKey> {
+        core::iter::once(&self.key).chain(&self.previous)
+    }
+
+    /// How many keys ago a generation was; `None` if its key no longer holds.
+    fn age(&self, generation: u32) -> Option<usize> {
+        match self.generation.wrapping_sub(generation) {
+            0 => Some(0),
+            1 if self.previous.is_some() => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Which epoch the id of a grant names; `None` if it is the operator's own, or its range is not open.
+    fn named(&self, grant: u32) -> Option<u32> {
+        let minted = Minted::of(grant)?;
+        minted.epoch(self.range(minted.range)?.epoch)
+    }
+
+    /// From what the key of a word with this grant id may follow. Operators once gave their own words any id.
+    pub(crate) fn origins(&self, grant: u32) -> impl Iterator<Item = Origin> {
+        let minted = self.named(grant);
+        let generations =
+            [Some(self.generation), self.previous.as_ref().map(|_| self.generation.wrapping_sub(1))];
+        let of = move |epoch| {
+            generations.into_iter().flatten().map(move |generation| Origin { generation, epoch })
+        };
+        minted.into_iter().flat_map(move |epoch| of(Some(epoch))).chain(of(None))
+    }
+
+    /// Whether a grant with this id is still taken to be made so, whether or not its epoch is over.
+    pub(crate) fn knows(&self, origin: Origin, grant: u32) -> bool {
+        self.age(origin.generation).is_some()
+            && origin.epoch.is_none_or(|epoch| self.named(grant) == Some(epoch))
+    }
+
+    /// Whether the epoch in which a grant was made still holds. Always, if it is the operator's.
+    pub(crate) fn epoch_holds(&self, origin: Origin, grant: u32, now: Instant) -> bool {
+        let Some(epoch) = origin.epoch else { return true };
+        Minted::of(grant).and_then(|minted| self.range(minted.range)).is_some_and(|range| {
+            range.epoch == epoch || (range.epoch.checked_sub(1) == Some(epoch) && now < range.last_until)
+        })
+    }
+
+    /// Whether the id of a grant is in a range that the relay gave to nobody.
+    pub(crate) fn is_foreign(&self, grant: u32) -> bool {
+        Minted::of(grant).is_some_and(|minted| self.range(minted.range).is_none())
+    }
+
+    /// The MAC key of a word; `None` if what it follows from does not hold.
+    pub(crate) fn mac_key(&self, origin: Origin, grant: &Grant, caveat: Option<&Caveat>) -> Option<MacKey> {
+        let age = self.age(origin.generation)?;
+        let secret = match origin.epoch {
+            None => self.all().nth(age)?.secret(grant),
+            Some(epoch) => {
+                let range = self.range(Minted::of(grant.id)?.range)?;
+                let minting = range.minting.get(age)?.as_ref()?;
+                if range.epoch == epoch { &minting.current } else { minting.last.as_ref()? }.secret(grant)
+            }
+        };
+        Some(match caveat {
+            Some(caveat) => secret.narrow(caveat).mac_key(),
+            None => secret.mac_key(),
+        })
+    }
+
+    pub(crate) fn check_cookie(&self, cookie: u64, grant: u32, address: SocketAddr, unix: u64) -> bool {
+        self.all().any(|key| key.check_cookie(cookie, grant, address, unix))
+    }
+
+    pub(crate) fn check_consent(
+        &self,
+        consent: &Consent,
+        grant: u32,
+        to: SocketAddr,
+        unix: u64,
+    ) -> Option<u64> {
+        self.all().find_map(|key| key.check_consent(consent, grant, to, unix))
+    }
+
+    pub(crate) fn check_return(
+        &self,
+        tag: &ReturnTag,
+        to: SocketAddr,
+        from: SocketAddr,
+        unix: u64,
+    ) -> Option<u64> {
+        self.all().find_map(|key| key.check_return(tag, to, from, unix))
+    }
+}
