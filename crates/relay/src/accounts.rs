@@ -44,6 +44,8 @@ pub(crate) struct Account {
     used: u64,
     /// When its holder was last told about a limit, Unix seconds.
     noticed: u64,
+    /// The period of the relay's load in which it was last counted.
+    counted: u32,
     recent: Option<Recent>,
 }
 
@@ -65,6 +67,7 @@ impl Account {
             day: 0,
             used: 0,
             noticed: 0,
+            counted: 0,
             recent: None,
         }
     }
@@ -176,24 +179,29 @@ impl Accounts {
         Some((set + place, free.is_none()))
     }
 
-    /// Charges one account and, for a branch, the one above it: both or none.
+    /// Charges one account and, for a branch, the one above it: both or none. Gives whether it is the first charge of the
+    /// grant in this period.
     pub(crate) fn charge(
         &mut self,
         places: (usize, Option<usize>),
         now: Instant,
         unix: u64,
         bytes: usize,
-    ) -> Result<(), (Reason, u32)> {
+        period: u32,
+    ) -> Result<bool, (Reason, u32)> {
         let bytes = bytes as u64;
         for index in core::iter::once(places.0).chain(places.1) {
             self.get(index).ok_or((Reason::Busy, 0))?.check(now, unix, bytes)?;
         }
+        let mut is_new = false;
         for index in core::iter::once(places.0).chain(places.1) {
             if let Some(Some(account)) = self.slots.get_mut(index) {
                 account.charge(now, unix, bytes);
+                // The last of them is the grant's own.
+                is_new = core::mem::replace(&mut account.counted, period) != period;
             }
         }
-        Ok(())
+        Ok(is_new)
     }
 
     /// Keeps what the last packet of an account was found to be, in place of what was kept before.

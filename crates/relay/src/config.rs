@@ -1,6 +1,7 @@
 //! What an operator may set.
 
 use crate::policy::Policy;
+use crate::usage::Used;
 use core::fmt;
 
 /// How a relay behaves. [`Config::new`] gives sound values for all but the key and the clock.
@@ -18,6 +19,14 @@ pub struct Config {
     pub rate_cap: Option<u64>,
     /// The most bytes per UTC day for one grant, whatever its word says.
     pub quota_cap: Option<u64>,
+    /// The most bytes per UTC day, over all grants.
+    pub per_day: Option<u64>,
+    /// The most bytes per month (UTC), over all grants.
+    pub per_month: Option<u64>,
+    /// What was carried before, as [`Relay::used`](crate::Relay::used) said.
+    pub used: Used,
+    /// Heartbeats count on from here. It has to be above that of every beat before, or registries take none.
+    pub beat_counter: u64,
     /// Accounts kept, at less than 300 bytes each; rounded up to a power of two of at least 8.
     pub accounts: usize,
     /// Bytes on their way out between two rounds of the driver. What finds no room is dropped.
@@ -43,6 +52,10 @@ impl Config {
             policy: Policy::public(),
             rate_cap: None,
             quota_cap: None,
+            per_day: None,
+            per_month: None,
+            used: Used { day: 0, today: 0, month: 0, this_month: 0 },
+            beat_counter: unix_millis,
             accounts: 16_384,
             queue_bytes: 4 << 20,
             queue_datagrams: 4_096,

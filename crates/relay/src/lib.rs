@@ -15,6 +15,7 @@ extern crate alloc;
 
 mod accounts;
 mod config;
+mod heart;
 mod keys;
 mod limit;
 mod policy;
@@ -22,8 +23,11 @@ mod queue;
 mod recent;
 mod relay;
 mod report;
+mod usage;
 
 pub use config::Config;
+pub use heart::Standing;
 pub use policy::Policy;
 pub use relay::Relay;
 pub use report::{Counters, Dropped, Event};
+pub use usage::{Load, Used};

@@ -1,21 +1,25 @@
 //! The machine.
 
+mod registries;
+
 use crate::accounts::{Account, Accounts, Caps};
 use crate::config::Config;
+use crate::heart::Heart;
 use crate::keys::{Keys, Origin};
 use crate::limit::Limiter;
 use crate::policy::Policy;
 use crate::queue::{Queue, Way};
 use crate::recent::{Moment, Recent, Said};
 use crate::report::{Counters, Dropped, Event};
+use crate::usage::{Load, Usage, Used};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use byway_wire::heartbeat::RelayId;
+use byway_wire::heartbeat::ANSWERED;
 use byway_wire::relay::{
     Back, CONSENT_LIFE, Caveat, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, Kind, MacKey,
-    NOTICE_LEN, Notice, RangeKey, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
+    NOTICE_LEN, Notice, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
 };
-use byway_wire::{Datagram, Duration, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
 use core::net::{IpAddr, SocketAddr};
 
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
@@ -26,15 +30,18 @@ const MAX_LINKS: usize = 64;
 
 /// A relay.
 ///
-/// The owner's side: [`issue`](Self::issue), [`roll`](Self::roll), [`set_clock`](Self::set_clock),
-/// [`counters`](Self::counters), [`accounts`](Self::accounts), [`next_event`](Self::next_event). The driver's side is
-/// [`Machine`]. A relay has no deadlines: it only answers.
+/// The owner's side: [`issue`](Self::issue), [`roll`](Self::roll), [`set_clock`](Self::set_clock), [`used`](Self::used),
+/// [`counters`](Self::counters), [`accounts`](Self::accounts), [`next_event`](Self::next_event); for registries
+/// [`range_key`](Self::range_key), [`set_epoch`](Self::set_epoch), [`watch`](Self::watch), [`drain`](Self::drain). The driver's side is
+/// [`Machine`]. A relay that is enrolled nowhere has no deadlines: it only answers.
 ///
 /// It sends from one socket per address family: the first that is up. Receivers open their NAT towards the socket that
 /// they greeted, so give it one port, not several.
 #[derive(Debug)]
 pub struct Relay {
     keys: Keys,
+    heart: Heart,
+    usage: Usage,
     unix_millis: u64,
     started: Instant,
     policy: Policy,
@@ -67,8 +74,12 @@ impl Relay {
     pub fn new(config: &Config, now: Instant) -> Self {
         let keys = Keys::new(&config.key, config.previous_key.as_ref());
         let accounts = Accounts::new(config.accounts, keys.current().salt());
+        let heart = Heart::new(keys.current().id(), config.beat_counter);
+        let quota = (config.per_day, config.per_month);
         Self {
             keys,
+            heart,
+            usage: Usage::new(quota.0, quota.1, config.used, config.unix_millis / 1_000),
             unix_millis: config.unix_millis,
             started: now,
             policy: config.policy.clone(),
@@ -93,40 +104,10 @@ impl Relay {
     }
 
     /// Takes a new key. What was made under the key until now holds on, what was made under the one before ends: rolling
-    /// twice revokes every word that is not issued anew.
+    /// twice revokes every word that is not issued anew. Registries know it by its key: it has to enrol again.
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
-    }
-
-    /// Its name at registries.
-    #[must_use]
-    pub const fn id(&self) -> RelayId {
-        self.keys.current().id()
-    }
-
-    /// The key of a range of grant ids, to be handed to one registry. The registry's words are carried after
-    /// [`set_epoch`](Self::set_epoch). Another key of the relay's is another key of the range.
-    #[must_use]
-    pub fn range_key(&self, range: u8) -> RangeKey {
-        self.keys.current().range_key(range)
-    }
-
-    /// Carries what the registry that has this range mints in `epoch`, and what it minted in the one before for
-    /// `last_holds` more. An epoch never falls, and what is over never comes back. False if it would, or if there is no
-    /// such range.
-    pub fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
-        self.keys.set_epoch(now, range, epoch, last_holds)
-    }
-
-    /// The epoch of a range, and for how long the one before holds; `None` if no registry may mint there.
-    #[must_use]
-    pub fn epoch(&self, now: Instant, range: u8) -> Option<(u32, Duration)> {
-        Some((self.keys.epoch(range)?, self.keys.last_holds(range, now)?))
-    }
-
-    /// Carries no more what was minted in this range.
-    pub fn close_range(&mut self, range: u8) {
-        self.keys.close(range);
+        self.new_heart();
     }
 
     /// Sets the Unix time anew: `unix_millis` at `now`.
@@ -138,6 +119,18 @@ impl Relay {
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// What it carried in all on this day and in this month: to be kept, and given to [`Config::used`] at the next start.
+    pub fn used(&mut self, now: Instant) -> Used {
+        self.usage.go_on(self.unix(now));
+        self.usage.used()
+    }
+
+    /// What it carries at the moment.
+    pub fn load(&mut self, now: Instant) -> Load {
+        self.usage.go_on(self.unix(now));
+        self.usage.load()
     }
 
     /// How many accounts it keeps at the moment.
@@ -163,19 +156,6 @@ impl Relay {
         Moment { generation: self.keys.generation(), unix }
     }
 
-    /// From which socket an address is reached. Where only an IPv6 socket is up, IPv4 goes through it in mapped form.
-    fn way(&self, remote: SocketAddr, datagram: &Datagram<'_>) -> Option<Way> {
-        let of = |v4: bool| self.links.iter().find(|(_, address)| address.is_ipv4() == v4);
-        let (local, remote) = match (of(remote.is_ipv4()), remote.ip()) {
-            (Some((local, _)), _) => (*local, remote),
-            (None, IpAddr::V4(ip)) => {
-                (of(false)?.0, SocketAddr::new(IpAddr::V6(ip.to_ipv6_mapped()), remote.port()))
-            }
-            (None, IpAddr::V6(_)) => return None,
-        };
-        Some(Way { local, remote, ecn: datagram.ecn })
-    }
-
     fn allows(&self, destination: SocketAddr) -> bool {
         self.policy.allows(destination) && !self.links.iter().any(|(_, own)| canonical(*own) == destination)
     }
@@ -192,7 +172,7 @@ impl Relay {
 
     /// Answers a datagram where it came from, with no more bytes than it had.
     fn answer(&mut self, datagram: &Datagram<'_>, bytes: &[u8]) -> bool {
-        let way = Way { local: datagram.local, remote: datagram.remote, ecn: byway_wire::Ecn::NotEct };
+        let way = Way { local: datagram.local, remote: datagram.remote, ecn: Ecn::NotEct };
         bytes.len() <= size(datagram) && self.queue.push(way, bytes, 0)
     }
 
@@ -222,7 +202,7 @@ impl Relay {
         if let Err((why, retry)) = self.forward_for(now, unix, datagram, &forward, from, &holder) {
             self.drop(now, why, id, from);
             let Dropped::Refused(reason) = why else { return };
-            let limit = matches!(reason, Reason::OverRate | Reason::OverQuota);
+            let limit = matches!(reason, Reason::OverRate | Reason::OverQuota | Reason::RelayQuota);
             let place = self.accounts.find(id, forward.branch()).filter(|_| limit);
             if place.is_none_or(|place| self.accounts.may_notice(place, unix)) && self.notices.allows(now) {
                 self.notice(datagram, &Notice::new(reason, id, echo, unix, retry, Some(&holder.key)));
@@ -299,14 +279,16 @@ impl Relay {
                 Some(_) => {}
             }
         }
-        let Some(way) = self.way(to, datagram) else { return refuse(Reason::Unreachable) };
+        let Some(way) = way(&self.links, to, datagram.ecn) else { return refuse(Reason::Unreachable) };
         let length = size(datagram);
         if !self.queue.has_room(length) {
             return Err((Dropped::QueueFull, 0));
         }
+        if self.heart.is_draining() && self.accounts.find(forward.grant.id, forward.branch()).is_none() {
+            return refuse(Reason::Draining);
+        }
         let Some(places) = self.places(now, unix, forward, holder) else { return refuse(Reason::Busy) };
-        self.accounts
-            .charge(places, now, unix, length)
+        self.charge(places, now, unix, length)
             .map_err(|(reason, retry)| (Dropped::Refused(reason), retry))?;
 
         let account = (forward.grant.id, forward.branch());
@@ -325,6 +307,21 @@ impl Relay {
             self.counters.forwarded_packets += 1;
             self.counters.forwarded_bytes += length as u64;
         }
+        Ok(())
+    }
+
+    /// Charges the accounts and the relay's own: all or none.
+    fn charge(
+        &mut self,
+        places: (usize, Option<usize>),
+        now: Instant,
+        unix: u64,
+        length: usize,
+    ) -> Result<(), (Reason, u32)> {
+        let period = self.usage.go_on(unix);
+        self.usage.check(unix, length as u64).map_err(|retry| (Reason::RelayQuota, retry))?;
+        let is_new = self.accounts.charge(places, now, unix, length, period)?;
+        self.usage.charge(length as u64, is_new);
         Ok(())
     }
 
@@ -422,12 +419,12 @@ impl Relay {
         if !self.allows(back.to) {
             return refuse(Reason::Destination);
         }
-        let Some(way) = self.way(back.to, datagram) else { return refuse(Reason::Unreachable) };
+        let Some(way) = way(&self.links, back.to, datagram.ecn) else { return refuse(Reason::Unreachable) };
         let length = size(datagram);
         if !self.queue.has_room(length) {
             return Err(Dropped::QueueFull);
         }
-        let charged = self.accounts.charge((own, above), now, unix, length);
+        let charged = self.charge((own, above), now, unix, length);
         charged.map_err(|(reason, _)| Dropped::Refused(reason))?;
         if (Back { from, inner: back.inner }).write(datagram.payload)
             && self.queue.push(way, datagram.payload, datagram.phantom)
@@ -481,6 +478,19 @@ impl Relay {
     }
 }
 
+/// From which socket an address is reached. Where only an IPv6 socket is up, IPv4 goes through it in mapped form.
+fn way(links: &[(Local, SocketAddr)], remote: SocketAddr, ecn: Ecn) -> Option<Way> {
+    let of = |v4: bool| links.iter().find(|(_, address)| address.is_ipv4() == v4);
+    let (local, remote) = match (of(remote.is_ipv4()), remote.ip()) {
+        (Some((local, _)), _) => (*local, remote),
+        (None, IpAddr::V4(ip)) => {
+            (of(false)?.0, SocketAddr::new(IpAddr::V6(ip.to_ipv6_mapped()), remote.port()))
+        }
+        (None, IpAddr::V6(_)) => return None,
+    };
+    Some(Way { local, remote, ecn })
+}
+
 /// Bytes of a datagram, those that are only a length included.
 const fn size(datagram: &Datagram<'_>) -> usize {
     datagram.payload.len() + datagram.phantom
@@ -492,10 +502,12 @@ impl Machine for Relay {
             Input::Datagram(mut datagram) => {
                 self.counters.received_packets += 1;
                 self.counters.received_bytes += size(&datagram) as u64;
-                match datagram.payload.first().and_then(|first| Kind::of(*first)) {
+                let first = datagram.payload.first().copied();
+                match first.and_then(Kind::of) {
                     Some(Kind::Forward) => self.forward(now, &mut datagram),
                     Some(Kind::Return) => self.back(now, &mut datagram),
                     Some(Kind::Greet) => self.greet(now, &datagram),
+                    None if first == Some(ANSWERED) => self.answered(now, &datagram),
                     _ => self.drop(now, Dropped::Malformed, 0, canonical(datagram.remote)),
                 }
             }
@@ -504,13 +516,15 @@ impl Machine for Relay {
         }
     }
 
-    fn wake(&mut self, _: Instant) {}
+    fn wake(&mut self, now: Instant) {
+        self.beat(now);
+    }
 
     fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         self.queue.transmit(out)
     }
 
     fn deadline(&self) -> Option<Instant> {
-        None
+        self.heart.deadline()
     }
 }

@@ -18,16 +18,24 @@ pub enum Dropped {
     Greeting,
     /// More on its way out than the queue holds.
     QueueFull,
+    /// An answer to no heartbeat of its own, or one that is not proven.
+    BadAnswer,
 }
 
 impl Dropped {
     /// Number of kinds, for tables.
-    pub const COUNT: usize = Reason::ALL.len() + 5;
+    pub const COUNT: usize = Reason::ALL.len() + 6;
 
     /// All kinds.
     pub fn all() -> impl Iterator<Item = Self> {
-        let others =
-            [Self::Malformed, Self::BadReturn, Self::UnknownAccount, Self::Greeting, Self::QueueFull];
+        let others = [
+            Self::Malformed,
+            Self::BadReturn,
+            Self::UnknownAccount,
+            Self::Greeting,
+            Self::QueueFull,
+            Self::BadAnswer,
+        ];
         Reason::ALL.into_iter().map(Self::Refused).chain(others)
     }
 
@@ -39,6 +47,7 @@ impl Dropped {
             Self::UnknownAccount => Reason::ALL.len() + 2,
             Self::Greeting => Reason::ALL.len() + 3,
             Self::QueueFull => Reason::ALL.len() + 4,
+            Self::BadAnswer => Reason::ALL.len() + 5,
         }
     }
 }
@@ -66,6 +75,10 @@ pub struct Counters {
     pub send_errors: u64,
     /// Accounts forgotten to make room. None of them owed anything.
     pub evicted: u64,
+    /// Heartbeats sent, one to each address of each registry.
+    pub beats: u64,
+    /// Answers to heartbeats that were proven.
+    pub answers: u64,
     dropped: [u64; Dropped::COUNT],
 }
 

@@ -12,13 +12,14 @@
 //! | rate limits | [`meter`] |
 //! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
 //! | shell-safe words, units of bytes | [`word`], [`units`] |
-//! | seeded numbers | [`random`] |
+//! | seeded numbers, days and months | [`random`], [`date`] |
 #![no_std]
 
 extern crate alloc;
 
 pub mod checksum;
 pub mod codec;
+pub mod date;
 pub mod frame;
 pub mod heartbeat;
 pub mod id;

@@ -124,5 +124,6 @@ fn reason(why: Dropped) -> String {
         Dropped::UnknownAccount => "a way back under a word not seen since the start".into(),
         Dropped::Greeting => "too many greetings".into(),
         Dropped::QueueFull => "more than could leave".into(),
+        Dropped::BadAnswer => "an answer to no heartbeat of this relay's".into(),
     }
 }

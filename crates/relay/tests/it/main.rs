@@ -9,4 +9,5 @@ mod flood;
 mod heap;
 mod minted;
 mod recent;
+mod registries;
 mod security;
