@@ -1,8 +1,8 @@
 //! What a packet costs a relay, beside a forwarder that only copies: each datagram once into a queue and once out of it.
 //!
 //! `cargo bench -p byway-relay` prints, for packets of 1200 bytes in memory, packets per second of processor time (medians of
-//! rounds that alternate), their ratio to copying, and instructions per packet if `valgrind` is there. What `handle` rewrites
-//! is restored by a copy that all pay for. On sockets, where the system costs more than either: `cargo bench -p byway-rivals
+//! rounds that alternate), their ratio to copying, and instructions per packet if `valgrind` is there; then what words that a
+//! registry minted cost beside the operator's own. What `handle` rewrites is restored by a copy that all pay for. On sockets, where the system costs more than either: `cargo bench -p byway-rivals
 //! --bench relay`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
@@ -10,8 +10,9 @@
 mod common;
 
 use byway_relay::Config;
-use byway_wire::{Datagram, Ecn, Input, Instant, Local, Machine, Out};
-use common::{World, at, config, seal, terms};
+use byway_wire::relay::{Grant, Minted, Word};
+use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, Out};
+use common::{World, at, config, relay_v4, seal, terms};
 use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -25,28 +26,53 @@ const ROUNDS: usize = 15;
 const BATCHES: usize = 2_000;
 const COUNTED: usize = 100;
 
-/// How packets come: in turns of `run` from each of `senders`, under a word of their own or under one for all.
+/// Accounts of the relay, and words of a load that is to find none of them there.
+const ACCOUNTS: usize = 4_096;
+const STRANGERS: usize = 4 * ACCOUNTS;
+const RANGE: u8 = 5;
+
+/// How packets come: in turns of `run` from each of `senders`, under words of a kind.
 struct Load {
     name: &'static str,
     senders: usize,
     run: usize,
-    own_words: bool,
+    words: Words,
     /// Packets between two looks at what is to leave.
     batch: usize,
 }
 
-const LOADS: [Load; 5] = [
-    Load { name: "runs of 16", senders: 4, run: 16, own_words: true, batch: BATCH },
-    Load { name: "64 interleaved senders", senders: 64, run: 1, own_words: true, batch: BATCH },
-    Load { name: "64 senders of one word", senders: 64, run: 1, own_words: false, batch: BATCH },
-    Load { name: "one by one", senders: 1, run: 1, own_words: true, batch: 1 },
-    Load { name: "only copying", senders: 0, run: 1, own_words: false, batch: BATCH },
+#[derive(Clone, Copy, PartialEq)]
+enum Words {
+    /// One of the operator's for all.
+    One,
+    /// One of the operator's for each sender.
+    Own,
+    /// One of a registry's for each sender.
+    Minted,
+}
+
+const fn load(name: &'static str, senders: usize, run: usize, words: Words, batch: usize) -> Load {
+    Load { name, senders, run, words, batch }
+}
+
+const LOADS: [Load; 9] = [
+    load("runs of 16", 4, 16, Words::Own, BATCH),
+    load("  minted", 4, 16, Words::Minted, BATCH),
+    load("64 interleaved senders", 64, 1, Words::Own, BATCH),
+    load("  minted", 64, 1, Words::Minted, BATCH),
+    load("a new word in each packet", STRANGERS, 1, Words::Own, BATCH),
+    load("  minted", STRANGERS, 1, Words::Minted, BATCH),
+    load("64 senders of one word", 64, 1, Words::One, BATCH),
+    load("one by one", 1, 1, Words::Own, 1),
+    load("only copying", 0, 1, Words::One, BATCH),
 ];
 
 /// What a load needs to run again and again.
 struct Bench {
     world: World,
     packets: Vec<(SocketAddr, Vec<u8>)>,
+    /// Which of them comes next.
+    next: usize,
     batch: usize,
     payload: Vec<u8>,
     queue: Vec<u8>,
@@ -55,17 +81,33 @@ struct Bench {
 
 impl Bench {
     fn new(load: &Load) -> Self {
-        let mut world = World::new(&Config { accounts: 4096, ..config() });
+        let mut world = World::new(&Config { accounts: ACCOUNTS, ..config() });
+        assert!(world.relay.set_epoch(Instant::ZERO, RANGE, 1, Duration::from_secs(3_600)));
+        let minting = world.relay.range_key(RANGE).epoch_key(1);
         let mut packet = |number: usize| {
-            let port = 1000 + (number / load.run % load.senders) as u16;
+            let sender = number / load.run % load.senders;
+            let port = 1000 + sender as u16;
             let (from, to) = (at(&format!("8.8.8.8:{port}")), at(&format!("9.9.9.9:{port}")));
-            let word = world.word(if load.own_words { port.into() } else { 1 }, terms());
+            let word = match load.words {
+                Words::One => world.word(1, terms()),
+                Words::Own => world.word(port.into(), terms()),
+                Words::Minted => {
+                    let id = Minted::new(RANGE, 1, sender as u32).unwrap().id();
+                    let grant = Grant { id, terms: terms() };
+                    Word::new(vec![relay_v4()], grant, minting.secret(&grant)).unwrap()
+                }
+            };
             let hop = world.hop(&word, from, to);
+            // The greetings of thousands of senders take longer than a second.
+            world.pass(1);
             (from, seal(&hop, Instant::ZERO, &vec![0; PACKET - hop.room()]))
         };
-        let packets = if load.senders == 0 { Vec::new() } else { (0..BATCH).map(&mut packet).collect() };
+        let packets = match load.senders {
+            0 => Vec::new(),
+            senders => (0..senders.max(BATCH)).map(&mut packet).collect(),
+        };
         let (payload, buffer) = (vec![0; PACKET], vec![0; 65_535]);
-        Self { world, packets, batch: load.batch, payload, queue: vec![0; BATCH * PACKET], buffer }
+        Self { world, packets, next: 0, batch: load.batch, payload, queue: vec![0; BATCH * PACKET], buffer }
     }
 
     fn run(&mut self, batches: usize) {
@@ -77,7 +119,9 @@ impl Bench {
 
     #[inline(never)]
     fn forward(&mut self) {
-        for packets in self.packets.chunks(self.batch) {
+        let packets = &self.packets[self.next..self.next + BATCH];
+        self.next = (self.next + BATCH) % self.packets.len();
+        for packets in packets.chunks(self.batch) {
             for (remote, packet) in packets {
                 self.payload.copy_from_slice(packet);
                 let (local, ecn, arrival, payload) =
@@ -142,16 +186,28 @@ fn main() {
             rates.push((BATCHES * BATCH) as f64 / (cpu() - begun));
         }
     }
-    let median = |rates: &mut Vec<f64>| {
-        rates.sort_by(f64::total_cmp);
-        rates[rates.len() / 2]
+    let median = |values: &[f64]| {
+        let mut values = values.to_vec();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
     };
-    let medians: Vec<f64> = rates.iter_mut().map(median).collect();
+    let medians: Vec<f64> = rates.iter().map(|rates| median(rates)).collect();
     let copying = medians.last().copied().unwrap();
     println!("in memory, packets of {PACKET} bytes, {BATCH} at a time, medians of {ROUNDS} rounds");
     println!("{:<24} {:>15} {:>11} {:>14}", "", "packets/CPU s", "to copying", "instructions");
     for (index, (load, rate)) in LOADS.iter().zip(medians).enumerate() {
         let instructions = instructions(index).map_or("-".to_owned(), |count| format!("{count:.0}"));
         println!("{:<24} {rate:>15.0} {:>11.2} {instructions:>14}", load.name, rate / copying);
+    }
+    println!();
+    for (own, load) in LOADS
+        .iter()
+        .enumerate()
+        .filter(|(own, _)| LOADS.get(own + 1).is_some_and(|next| next.words == Words::Minted))
+    {
+        let rounds = rates[own].iter().zip(&rates[own + 1]);
+        let ratio = median(&rounds.clone().map(|(own, minted)| minted / own).collect::<Vec<_>>());
+        let more = median(&rounds.map(|(own, minted)| 1e9 / minted - 1e9 / own).collect::<Vec<_>>());
+        println!("{}: minted to own {ratio:.3}, {more:+.0} ns per packet (medians of rounds)", load.name);
     }
 }
