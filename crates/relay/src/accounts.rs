@@ -1,8 +1,10 @@
 //! One account per grant in use: what it used today, how fast, its MAC key so that it is not derived per packet, and what its
 //! last packet was found to be.
 //!
-//! The table is as large as it ever gets when it is made. Only who has a genuine word gets an account, so forgers cannot
-//! fill it, and one word gets at most 255 branches. When a newcomer finds its set of [`WAYS`] full, an account that owes
+//! The table is made for so many accounts, or begins with [`FIRST`] of them and grows set by set to that many (linear
+//! hashing: the sets split in turn, and each split moves the accounts of one). Memory for it is taken between packets
+//! ([`Accounts::make_room`]), so no packet allocates, and none waits for more than one set to move. Only who has a genuine word gets an account, so forgers cannot
+//! fill it, and one word gets at most 255 branches. When a newcomer finds both of its sets of [`WAYS`] full, an account that owes
 //! nothing makes room: it has expired, or nothing is lent by its rate meter and it used nothing of a limited quota today.
 //! Forgetting such an account forgets nothing, so being pushed out and coming back refills no quota. If all of them owe
 //! something, the newcomer is refused as [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set are
@@ -14,8 +16,15 @@ use alloc::vec::Vec;
 use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
 use byway_wire::{Instant, Meter};
 
-/// Accounts in a set. A lookup looks at one set.
+/// Accounts in a set. A lookup looks at one set, and at another for who is not there: one that found the first full.
 const WAYS: usize = 8;
+/// Accounts for which there is memory from the start.
+const FIRST: usize = 16_384;
+/// Accounts for which memory is taken at once.
+const SEGMENT: usize = 2_048;
+const SEGMENT_SHIFT: u32 = SEGMENT.trailing_zeros();
+/// A table that may grow does so while more than one in so many places is taken: few sets are full then.
+const SPARSE: usize = 3;
 /// The least burst, in bytes, and in time: what a sender paced by the millisecond and a receiver's batch make of a rate.
 const BURST_BYTES: u64 = 64 << 10;
 const BURST_NANOS: u64 = 125_000_000;
@@ -117,15 +126,24 @@ impl Account {
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    slots: Vec<Option<Account>>,
+    /// Of [`SEGMENT`] places each, or one that is smaller.
+    segments: Vec<Vec<Option<Account>>>,
+    /// Sets in use; those beyond have memory and nothing in it.
+    sets: usize,
+    most_sets: usize,
     salt: u64,
     live: usize,
 }
 
 impl Accounts {
-    pub(crate) fn new(count: usize, salt: u64) -> Self {
-        let count = count.clamp(WAYS, 1 << 24).next_power_of_two();
-        Self { slots: (0..count).map(|_| None).collect(), salt, live: 0 }
+    pub(crate) fn new(most: usize, salt: u64) -> Self {
+        let most = most.clamp(WAYS, 1 << 24).next_power_of_two();
+        let first = most.min(FIRST);
+        let count = first.div_ceil(SEGMENT);
+        // Lists of segments, too, never move.
+        let mut segments = Vec::with_capacity(most.div_ceil(SEGMENT));
+        segments.extend((0..count).map(|_| segment(first.min(SEGMENT))));
+        Self { segments, sets: first / WAYS, most_sets: most / WAYS, salt, live: 0 }
     }
 
     /// Accounts in the table.
@@ -133,15 +151,59 @@ impl Accounts {
         self.live
     }
 
+    /// Takes memory for what will soon be needed: a segment at most. To be called between packets.
+    pub(crate) fn make_room(&mut self) {
+        let spare = self.segments.len() * SEGMENT < (self.sets + SEGMENT / WAYS / 2) * WAYS;
+        if spare && self.sets < self.most_sets && self.is_crowded() {
+            self.segments.push(segment(SEGMENT));
+        }
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.live * SPARSE > self.sets * WAYS
+    }
+
+    /// Splits the set whose turn it is, if the table is crowded and has memory for one more.
+    fn split(&mut self) {
+        let new = self.sets;
+        if !self.is_crowded() || new >= self.most_sets || new * WAYS >= self.segments.len() * SEGMENT {
+            return;
+        }
+        self.sets += 1;
+        let old = (new - base(new)) * WAYS;
+        for way in 0..WAYS {
+            let stays = |account: &Account| self.sets(account.grant.id, account.branch()).contains(&old);
+            if self.get(old + way).is_some_and(|account| !stays(account)) {
+                let account = self.slot(old + way).and_then(Option::take);
+                if let Some(slot) = self.slot(new * WAYS + way) {
+                    *slot = account;
+                }
+            }
+        }
+    }
+
     pub(crate) fn get(&self, index: usize) -> Option<&Account> {
-        self.slots.get(index)?.as_ref()
+        self.segments.get(index >> SEGMENT_SHIFT)?.get(index % SEGMENT)?.as_ref()
+    }
+
+    fn slot(&mut self, index: usize) -> Option<&mut Option<Account>> {
+        self.segments.get_mut(index >> SEGMENT_SHIFT)?.get_mut(index % SEGMENT)
+    }
+
+    /// The places of a set.
+    fn ways(&self, set: usize) -> Option<&[Option<Account>]> {
+        let from = set % SEGMENT;
+        self.segments.get(set >> SEGMENT_SHIFT)?.get(from..from + WAYS)
     }
 
     /// Where the account of a grant, or of a branch under it, stands.
     pub(crate) fn find(&self, id: u32, branch: u8) -> Option<usize> {
-        let set = self.set(id, branch);
-        let ways = self.slots.get(set..set + WAYS)?;
-        let way = ways.iter().position(|slot| {
+        let mixed = self.mix(id, branch);
+        self.find_in(self.first(mixed), id, branch).or_else(|| self.find_in(self.second(mixed), id, branch))
+    }
+
+    fn find_in(&self, set: usize, id: u32, branch: u8) -> Option<usize> {
+        let way = self.ways(set)?.iter().position(|slot| {
             slot.as_ref().is_some_and(|account| account.grant.id == id && account.branch() == branch)
         })?;
         Some(set + way)
@@ -157,26 +219,38 @@ impl Accounts {
         keep: Option<usize>,
     ) -> Option<(usize, bool)> {
         let (id, branch) = (account.grant.id, account.branch());
-        let set = self.set(id, branch);
         if let Some(index) = self.find(id, branch) {
             if let Some(old) = self.get(index) {
                 account.meter = old.meter;
-                (account.day, account.used, account.noticed) = (old.day, old.used, old.noticed);
+                (account.day, account.used) = (old.day, old.used);
+                (account.noticed, account.counted) = (old.noticed, old.counted);
             }
-            *self.slots.get_mut(index)? = Some(account);
+            *self.slot(index)? = Some(account);
             return Some((index, false));
         }
-        let ways = self.slots.get_mut(set..set + WAYS)?;
-        let free = ways.iter().position(Option::is_none);
+        // An account that is to be kept stays where it is.
+        if keep.is_none() {
+            self.split();
+        }
+        let sets = self.sets(id, branch);
+        let place = |wanted: &dyn Fn(usize, &Option<Account>) -> bool| {
+            sets.into_iter().find_map(|set| {
+                let slots = self.ways(set)?.iter().enumerate();
+                slots
+                    .map(|(way, slot)| (set + way, slot))
+                    .find(|(at, slot)| wanted(*at, slot))
+                    .map(|(at, _)| at)
+            })
+        };
+        let free = place(&|_, slot| slot.is_none());
         let place = free.or_else(|| {
-            ways.iter().enumerate().position(|(way, slot)| {
-                keep != Some(set + way)
-                    && slot.as_ref().is_some_and(|account| account.owes_nothing(now, unix))
+            place(&|at, slot| {
+                keep != Some(at) && slot.as_ref().is_some_and(|account| account.owes_nothing(now, unix))
             })
         })?;
-        *ways.get_mut(place)? = Some(account);
+        *self.slot(place)? = Some(account);
         self.live += usize::from(free.is_some());
-        Some((set + place, free.is_none()))
+        Some((place, free.is_none()))
     }
 
     /// Charges one account and, for a branch, the one above it: both or none. Gives whether it is the first charge of the
@@ -195,7 +269,7 @@ impl Accounts {
         }
         let mut is_new = false;
         for index in core::iter::once(places.0).chain(places.1) {
-            if let Some(Some(account)) = self.slots.get_mut(index) {
+            if let Some(Some(account)) = self.slot(index) {
                 account.charge(now, unix, bytes);
                 // The last of them is the grant's own.
                 is_new = core::mem::replace(&mut account.counted, period) != period;
@@ -206,14 +280,14 @@ impl Accounts {
 
     /// Keeps what the last packet of an account was found to be, in place of what was kept before.
     pub(crate) fn remember(&mut self, index: usize, recent: Recent) {
-        if let Some(Some(account)) = self.slots.get_mut(index) {
+        if let Some(Some(account)) = self.slot(index) {
             account.recent = Some(recent);
         }
     }
 
     /// Whether the holder may be told about a limit: once a second.
     pub(crate) fn may_notice(&mut self, index: usize, unix: u64) -> bool {
-        match self.slots.get_mut(index) {
+        match self.slot(index) {
             Some(Some(account)) if account.noticed != unix => {
                 account.noticed = unix;
                 true
@@ -222,14 +296,42 @@ impl Accounts {
         }
     }
 
-    fn set(&self, id: u32, branch: u8) -> usize {
-        // Ids are the operator's and branches a holder's: mixing in what neither knows keeps them from piling up in a set.
-        let mixed =
-            ((u64::from(id) << 8 | u64::from(branch)) ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed ^ (mixed >> 32) ^ self.salt.rotate_left(17)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        let sets = (self.slots.len() / WAYS) as u64; // a power of two
-        ((mixed >> 32) & (sets - 1)) as usize * WAYS
+    /// The first place of both sets that an account may be in.
+    fn sets(&self, id: u32, branch: u8) -> [usize; 2] {
+        let mixed = self.mix(id, branch);
+        [self.first(mixed), self.second(mixed)]
     }
+
+    const fn mix(&self, id: u32, branch: u8) -> u64 {
+        // Ids are the operator's and branches a holder's: mixing in what neither knows keeps them from piling up in a set.
+        let mixed = (((id as u64) << 8 | branch as u64) ^ self.salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ (mixed >> 32) ^ self.salt.rotate_left(17)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    }
+
+    const fn first(&self, mixed: u64) -> usize {
+        self.set((mixed >> 32) as usize)
+    }
+
+    const fn second(&self, mixed: u64) -> usize {
+        self.set(((mixed ^ (mixed >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize)
+    }
+
+    const fn set(&self, mixed: usize) -> usize {
+        let base = base(self.sets);
+        // The sets before the one whose turn it is are split.
+        let low = mixed & (base - 1);
+        let set = if low < self.sets - base { mixed & (2 * base - 1) } else { low };
+        set * WAYS
+    }
+}
+
+/// The sets of a table before it split any: the largest power of two that is no more.
+const fn base(sets: usize) -> usize {
+    1 << sets.ilog2()
+}
+
+fn segment(places: usize) -> Vec<Option<Account>> {
+    (0..places).map(|_| None).collect()
 }
 
 fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {

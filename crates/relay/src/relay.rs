@@ -139,6 +139,12 @@ impl Relay {
         self.accounts.len()
     }
 
+    /// Takes memory for more accounts if they become many: a segment of 2,048 at most, up to [`Config::accounts`]. To be called
+    /// between packets, since none allocates.
+    pub fn make_room(&mut self) {
+        self.accounts.make_room();
+    }
+
     /// The next thing for the log.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()

@@ -5,6 +5,7 @@ mod adversary;
 mod allocation;
 mod common;
 mod flood;
+mod growth;
 #[path = "../../../engine/tests/it/heap.rs"]
 mod heap;
 mod minted;
