@@ -155,6 +155,8 @@ struct Entry {
     dirty: bool,
     /// Whether it is among those with datagrams for their owner.
     listed: bool,
+    /// Whether it is among those with news of streams for their owner.
+    streams_listed: bool,
     armed: Armed,
 }
 
@@ -187,6 +189,8 @@ pub struct Endpoint {
     events: VecDeque<EndpointEvent>,
     /// Connections with datagrams for their owner.
     datagrams: VecDeque<Handle>,
+    /// Connections with news of what they receive on streams.
+    streams: VecDeque<Handle>,
     dropped: Dropped,
 }
 
@@ -221,6 +225,7 @@ impl Endpoint {
             timers: Timers::default(),
             events: VecDeque::new(),
             datagrams: VecDeque::new(),
+            streams: VecDeque::new(),
             dropped: Dropped::default(),
         }
     }
@@ -291,6 +296,16 @@ impl Endpoint {
         Some(handle)
     }
 
+    /// The next connection with [news](crate::data::Incoming::next_event) of what it receives. It is not told again before all that is there
+    /// was taken, so that an owner of many need not look at each.
+    pub fn next_with_streams(&mut self) -> Option<Handle> {
+        let handle = self.streams.pop_front()?;
+        if let Some(entry) = self.entries.get_mut(&handle) {
+            entry.streams_listed = false;
+        }
+        Some(handle)
+    }
+
     /// Connections and attempts there are.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         self.entries.keys().copied()
@@ -316,6 +331,7 @@ impl Endpoint {
             addresses,
             dirty: false,
             listed: false,
+            streams_listed: false,
             armed: Armed::default(),
         };
         self.entries.insert(handle, entry);
@@ -347,6 +363,9 @@ impl Endpoint {
     fn remove(&mut self, handle: Handle) {
         let Some(entry) = self.entries.remove(&handle) else { return };
         self.greetings.forget(handle);
+        if entry.streams_listed {
+            self.streams.retain(|listed| *listed != handle);
+        }
         match entry.slot {
             Slot::Attempt(_) => self.attempts.retain(|_, attempt| *attempt != handle),
             Slot::Connection { connection, digest, announced } => {
@@ -397,6 +416,9 @@ impl Endpoint {
                 // Once, also where the owner looks by itself and never asks.
                 if connection.has_datagram_news() && !core::mem::replace(&mut entry.listed, true) {
                     self.datagrams.push_back(handle);
+                }
+                if connection.incoming().has_news() && !core::mem::replace(&mut entry.streams_listed, true) {
+                    self.streams.push_back(handle);
                 }
                 if connection.is_confirmed() && !*announced {
                     *announced = true;

@@ -1,10 +1,6 @@
 use super::*;
-use crate::key::FlowKey;
-use crate::ports::Ports;
 use alloc::string::ToString;
 use alloc::vec;
-use alloc::vec::Vec;
-use byway_wire::Prefix;
 use core::net::IpAddr;
 use proptest::prelude::*;
 

@@ -78,6 +78,11 @@ impl Incoming {
         Some(event)
     }
 
+    /// Whether [`Incoming::next_event`] has something of a stream to tell.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Reads a stream in order. `None`: there is no such stream (any more). Nothing read and not finished: nothing is
     /// there now, [`InEvent::StreamReadable`] follows.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<StreamRead> {

@@ -1,0 +1,15 @@
+//! Registries that run: what they keep, on sockets and in a store, and how an operator looks after them.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`keeper`] | what every store can do for its operator, and how one is opened by its name |
+//! | [`sqlite`] | one file, one writer |
+//! | [`host`] | the machine of `byway-registry` on sockets, with a thread for its store |
+
+pub mod host;
+pub mod keeper;
+mod rows;
+pub mod sqlite;
+
+pub use host::{Plan, RegistryError, Running};
+pub use keeper::{Issue, Keeper, StoreError, open};

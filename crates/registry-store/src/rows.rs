@@ -1,0 +1,64 @@
+//! Values as stores keep them: numbers that have a sign, and addresses as text.
+
+use byway_wire::heartbeat::RelayId;
+use std::net::{IpAddr, SocketAddr};
+
+/// A number without a sign as one with; what does not fit stands for the most there is.
+pub fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// What [`signed`] made of a number. The most there is stands for no limit.
+pub fn unsigned(number: i64) -> u64 {
+    if number == i64::MAX { u64::MAX } else { u64::try_from(number).unwrap_or(0) }
+}
+
+/// Addresses as text.
+pub fn text_of(addresses: &[SocketAddr]) -> String {
+    let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    texts.join(" ")
+}
+
+/// Addresses from text. What is none is left out.
+pub fn addresses_of(text: &str) -> Vec<SocketAddr> {
+    text.split(' ').filter_map(|word| word.parse().ok()).collect()
+}
+
+/// The IP addresses of these, each once.
+pub fn ips_of(addresses: &[SocketAddr]) -> Vec<String> {
+    let mut ips: Vec<IpAddr> = addresses.iter().map(|address| address.ip().to_canonical()).collect();
+    ips.sort_unstable();
+    ips.dedup();
+    ips.iter().map(ToString::to_string).collect()
+}
+
+/// A relay's name from its 32 hexadecimal digits.
+pub fn relay_of(text: &str) -> Option<RelayId> {
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(index * 2..index * 2 + 2)?, 16).ok()?;
+    }
+    Some(RelayId(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_and_back() {
+        for number in [0, 5, u64::MAX] {
+            assert_eq!(unsigned(signed(number)), number);
+        }
+        let addresses = vec!["192.0.2.1:5".parse().unwrap(), "[2001:db8::1]:6".parse().unwrap()];
+        assert_eq!(addresses_of(&text_of(&addresses)), addresses);
+        assert_eq!(addresses_of(""), []);
+        assert_eq!(ips_of(&[addresses[0], addresses[0]]), ["192.0.2.1"]);
+        let id = RelayId([0xab; 16]);
+        assert_eq!(relay_of(&id.to_string()), Some(id));
+        assert_eq!((relay_of("zz"), relay_of(&"é".repeat(16))), (None, None));
+    }
+}

@@ -1,0 +1,192 @@
+//! What every store must do.
+
+use byway_engine::handshake::PublicKey;
+use byway_registry::message::Label;
+use byway_registry::store::{Changes, Entry, LAST_HOLDS, RelayRow, Reply, Request, Seen, Unfit, WordRow};
+use byway_registry::word::Kind;
+use byway_registry_store::keeper::{Revoked, standard};
+use byway_registry_store::sqlite::Sqlite;
+use byway_registry_store::{Issue, Keeper, StoreError};
+use byway_wire::heartbeat::RelayId;
+use byway_wire::relay::{QuotaClass, RangeKey, RateClass};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Opens the store of a directory: twice, it is the same one.
+pub type Open<'a> = &'a dyn Fn(&Path) -> Box<dyn Keeper>;
+
+const AT: u64 = 1_800_000_000;
+
+fn relay(index: u8, addresses: &[&str], word: u32) -> RelayRow {
+    RelayRow {
+        relay: RelayId([index; 16]),
+        key: PublicKey([index; 32]),
+        word,
+        range: 9,
+        range_key: RangeKey::new([index; 32]),
+        rate: RateClass::UNLIMITED,
+        quota: QuotaClass(7),
+        operator: Label::new("Example"),
+        region: Label::new("eu"),
+        addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
+        revoked: false,
+    }
+}
+
+fn issue(kind: Kind, name: &str) -> Issue {
+    Issue { kind, name: name.into(), uses: None, rate: Some(1 << 20), quota: None, expires: None }
+}
+
+fn enrol(keeper: &mut dyn Keeper, row: &RelayRow) -> Result<(), Unfit> {
+    match keeper.answer(Request::Enrol { row: row.clone(), at: AT }) {
+        Reply::Enrolled(outcome) => outcome,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn changes(keeper: &mut dyn Keeper, since: u64) -> Changes {
+    match keeper.answer(Request::Changes { since }) {
+        Reply::Changes(changes) => changes,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// All of it.
+pub fn run(open: Open<'_>) {
+    for test in [enrolments, words, revocation, notes, epochs, two_at_once] {
+        let directory = tempfile::tempdir().unwrap();
+        test(open, directory.path());
+    }
+}
+
+fn enrolments(open: Open<'_>, at: &Path) {
+    let mut keeper = open(at);
+    let join = keeper.issue(&Issue { uses: Some(3), ..issue(Kind::Join, "three") }, AT).unwrap();
+    let any = keeper.issue(&issue(Kind::Join, "any"), AT).unwrap().number;
+    let first = relay(1, &["192.0.2.1:1", "192.0.2.1:2", "[2001:db8::1]:1"], join.number);
+    assert_eq!(enrol(&mut *keeper, &first), Ok(()));
+    assert_eq!(enrol(&mut *keeper, &first), Ok(()), "again");
+    assert_eq!(enrol(&mut *keeper, &relay(2, &["192.0.2.1:3"], join.number)), Ok(()));
+    assert_eq!(enrol(&mut *keeper, &relay(3, &["192.0.2.1:4"], join.number)), Err(Unfit::Crowded));
+    assert_eq!(enrol(&mut *keeper, &relay(3, &["192.0.2.3:4"], join.number)), Ok(()));
+    assert_eq!(enrol(&mut *keeper, &relay(4, &["192.0.2.4:4"], join.number)), Err(Unfit::UsedUp));
+    assert_eq!(enrol(&mut *keeper, &relay(4, &["192.0.2.4:4"], 99)), Err(Unfit::Word));
+    let thief = RelayRow { key: PublicKey([9; 32]), ..first.clone() };
+    assert_eq!(enrol(&mut *keeper, &thief), Err(Unfit::OtherKey));
+    let moved =
+        RelayRow { region: Label::new("us"), addresses: vec!["192.0.2.9:1".parse().unwrap()], ..first };
+    assert_eq!(enrol(&mut *keeper, &moved), Ok(()));
+    assert_eq!(enrol(&mut *keeper, &relay(5, &["192.0.2.1:9"], any)), Ok(()), "it made room");
+    drop(keeper);
+    let everything = open(at).everything().unwrap();
+    assert_eq!(everything.relays.len(), 4);
+    assert!(everything.relays.contains(&moved));
+    let word = everything.words.iter().find(|word| word.number == join.number).unwrap();
+    assert_eq!((word.uses, word.kind), (Some(0), Kind::Join));
+}
+
+fn words(open: Open<'_>, at: &Path) {
+    let mut keeper = open(at);
+    assert!(keeper.addresses().unwrap().is_empty());
+    let addresses = vec!["192.0.2.1:4750".parse().unwrap(), "[2001:db8::1]:4750".parse().unwrap()];
+    keeper.set_addresses(&addresses).unwrap();
+    keeper.set_addresses(&addresses).unwrap();
+    let standard =
+        |keeper: &mut dyn Keeper| standard(keeper, AT).unwrap().map(|word| (word.number, word.name));
+    let first = standard(&mut *keeper);
+    let alice = keeper.issue(&Issue { expires: Some(AT + 9), ..issue(Kind::Use, "alice") }, AT).unwrap();
+    let taken = keeper.issue(&issue(Kind::Use, "alice"), AT);
+    assert!(matches!(taken, Err(StoreError::NameTaken(_))), "{taken:?}");
+    let secret = *keeper.secret().unwrap();
+    drop(keeper);
+    let mut keeper = open(at);
+    assert_eq!((keeper.addresses().unwrap(), *keeper.secret().unwrap()), (addresses, secret));
+    assert_eq!(standard(&mut *keeper), first);
+    let expected = WordRow { rate: RateClass::at_most(1 << 20), expires: AT + 9, ..alice };
+    assert!(changes(&mut *keeper, 0).words.contains(&expected));
+    keeper.check().unwrap();
+}
+
+fn revocation(open: Open<'_>, at: &Path) {
+    let mut keeper = open(at);
+    let join = keeper.issue(&issue(Kind::Join, "join"), AT).unwrap();
+    keeper.issue(&issue(Kind::Use, "alice"), AT).unwrap();
+    enrol(&mut *keeper, &relay(1, &["192.0.2.1:1"], join.number)).unwrap();
+    let before = changes(&mut *keeper, 0);
+    assert!(matches!(keeper.revoke("alice", AT + 5).unwrap(), Revoked::Word(word) if word.name == "alice"));
+    let after = changes(&mut *keeper, before.revision);
+    assert_eq!(after.epoch.number, before.epoch.number + 1);
+    assert_eq!(after.epoch.last_until, AT + 5, "the last epoch ends at once");
+    assert!(after.words.len() == 1 && after.words[0].revoked && after.relays.is_empty());
+    assert!(matches!(keeper.revoke("alice", AT), Err(StoreError::NoSuchName(_))));
+    assert!(keeper.issue(&issue(Kind::Use, "alice"), AT).is_ok(), "the name is free");
+    let name = RelayId([1; 16]);
+    assert_eq!(keeper.revoke(&name.to_string(), AT).unwrap(), Revoked::Relay(name));
+    assert!(changes(&mut *keeper, after.revision).relays[0].revoked);
+    assert_eq!(enrol(&mut *keeper, &relay(1, &["192.0.2.1:1"], join.number)), Err(Unfit::OtherKey));
+    keeper.revoke("join", AT).unwrap();
+    assert_eq!(enrol(&mut *keeper, &relay(2, &["192.0.2.2:1"], join.number)), Err(Unfit::Word));
+    let log: Vec<_> = keeper.log(10).unwrap().into_iter().map(|entry| (entry.what, entry.who)).collect();
+    assert_eq!(log[0], ("revoked", "join".into()));
+    assert_eq!(log.last().unwrap().0, "issued");
+}
+
+fn notes(open: Open<'_>, at: &Path) {
+    let mut keeper = open(at);
+    let seen = |index: u8, at: u64, counter: u64| Seen { relay: RelayId([index; 16]), at, counter, load: 5 };
+    let entry = Entry { at: AT, what: "refused", who: "somebody".into(), detail: "no word".into() };
+    let note = |seen| Request::Note { seen, entries: vec![entry.clone()] };
+    assert_eq!(keeper.answer(note(vec![seen(1, AT, 7), seen(2, AT, 8)])), Reply::Noted);
+    // What another registry wrote later stays.
+    assert_eq!(keeper.answer(note(vec![seen(1, AT - 5, 3), seen(2, AT + 1, 9)])), Reply::Noted);
+    let mut all = changes(&mut *keeper, 0).seen;
+    all.sort_by_key(|seen| seen.relay);
+    assert_eq!(all, [seen(1, AT, 7), seen(2, AT + 1, 9)]);
+    assert_eq!(keeper.log(9).unwrap(), [entry.clone(), entry]);
+}
+
+fn epochs(open: Open<'_>, at: &Path) {
+    let mut keeper = open(at);
+    let first = changes(&mut *keeper, 0).epoch;
+    assert_eq!((first.number, first.last_until), (1, 0));
+    for _ in 0..2 {
+        let reply = keeper.answer(Request::Roll { from: 1, at: AT });
+        let Reply::Changes(changes) = reply else { panic!("{reply:?}") };
+        let epoch = changes.epoch;
+        assert_eq!((epoch.number, epoch.began, epoch.last_until), (2, AT, AT + LAST_HOLDS), "only once");
+    }
+}
+
+/// Two registries on one store see what the other did.
+fn two_at_once(open: Open<'_>, at: &Path) {
+    let (mut one, mut two) = (open(at), open(at));
+    let join = one.issue(&issue(Kind::Join, "join"), AT).unwrap();
+    let known = changes(&mut *two, 0);
+    assert_eq!(known.words.len(), 1);
+    for index in 0..20 {
+        let keeper = if index % 2 == 0 { &mut *one } else { &mut *two };
+        enrol(keeper, &relay(index, &[&format!("192.0.2.{index}:1")], join.number)).unwrap();
+    }
+    assert_eq!(changes(&mut *two, known.revision).relays.len(), 20);
+    let crowd = |index| relay(index, &["192.0.2.1:9"], join.number);
+    assert_eq!((enrol(&mut *one, &crowd(30)), enrol(&mut *two, &crowd(31))), (Ok(()), Err(Unfit::Crowded)));
+}
+
+pub fn backup() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, copy) = (directory.path().join("sub/registry.db"), directory.path().join("copy.db"));
+    let mut keeper = Sqlite::open(&file).unwrap();
+    keeper.issue(&issue(Kind::Use, "alice"), AT).unwrap();
+    keeper.backup(&copy).unwrap();
+    assert!(keeper.backup(&copy).is_err(), "it is there");
+    for path in [&file, &copy] {
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let mut other = Sqlite::open(&copy).unwrap();
+    other.check().unwrap();
+    assert_eq!(*other.secret().unwrap(), *keeper.secret().unwrap());
+    assert_eq!(changes(&mut other, 0), changes(&mut keeper, 0));
+    drop(other);
+    std::fs::write(&copy, vec![7; 5000]).unwrap();
+    assert!(Sqlite::open(&copy).is_err());
+}

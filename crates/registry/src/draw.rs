@@ -1,0 +1,194 @@
+//! Which relays a client is told of: a pure function.
+//!
+//! Every relay gets a number that follows from the client, the hour and its name. By these numbers it has a rank among the relays of its
+//! operator, and one among those of each of its prefixes (/16, of IPv6 /32). Those of the first rank come first, then those of the
+//! second, and so on. So an answer is a random subset, spread over operators and prefixes. It says nothing about merit. A relay that comes
+//! or goes moves the others as little as it can: the same client gets the same draw for an hour.
+
+use crate::message::Label;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::Prefix;
+use byway_wire::random::mixed;
+use core::net::{IpAddr, SocketAddr};
+
+/// A relay, as far as the draw needs to know it.
+#[derive(Clone, Debug)]
+pub struct Candidate<'a> {
+    /// A number that stays the relay's own.
+    pub name: u64,
+    /// Whose it is.
+    pub operator: &'a Label,
+    /// Where it is.
+    pub addresses: &'a [SocketAddr],
+}
+
+/// What can be drawn from. Made anew when relays come or go.
+#[derive(Clone, Debug, Default)]
+pub struct Urn {
+    entries: Vec<Entry>,
+    operators: usize,
+    prefixes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    name: u64,
+    operator: u32,
+    prefixes: Vec<u32>,
+}
+
+impl Urn {
+    /// Of these relays. A draw gives their places in this order.
+    pub fn new<'a>(candidates: impl Iterator<Item = Candidate<'a>>) -> Self {
+        let (mut operators, mut prefixes) = (BTreeMap::new(), BTreeMap::new());
+        let entries = candidates.map(|candidate| {
+            let mut of_relay: Vec<u32> = candidate
+                .addresses
+                .iter()
+                .map(|address| number_of(&mut prefixes, prefix_of(address.ip())))
+                .collect();
+            of_relay.sort_unstable();
+            of_relay.dedup();
+            let operator = number_of(&mut operators, candidate.operator);
+            Entry { name: candidate.name, operator, prefixes: of_relay }
+        });
+        let entries = entries.collect();
+        Self { entries, operators: operators.len(), prefixes: prefixes.len() }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The places of `most` relays after the first `skip`, for who has this `seed`.
+    #[must_use]
+    pub fn draw(&self, seed: u64, skip: usize, most: usize) -> Vec<usize> {
+        let chance = |(place, entry): (u32, &Entry)| (mixed(seed ^ entry.name), place);
+        let mut order: Vec<(u64, u32)> = (0..).zip(&self.entries).map(chance).collect();
+        order.sort_unstable();
+        let (mut of_operator, mut of_prefix) = (vec![0_u32; self.operators], vec![0_u32; self.prefixes]);
+        let mut drawn: Vec<(u32, u32)> = Vec::with_capacity(order.len());
+        for (_, place) in order {
+            let Some(entry) = self.entries.get(place as usize) else { continue };
+            let mut rank = count(&mut of_operator, entry.operator);
+            for prefix in &entry.prefixes {
+                rank = rank.max(count(&mut of_prefix, *prefix));
+            }
+            drawn.push((rank, place));
+        }
+        // Stable: among equals chance decides.
+        drawn.sort_by_key(|(rank, _)| *rank);
+        drawn.into_iter().skip(skip).take(most).map(|(_, place)| place as usize).collect()
+    }
+}
+
+/// Counts one more; how many there were before.
+fn count(counts: &mut [u32], at: u32) -> u32 {
+    let Some(count) = counts.get_mut(at as usize) else { return 0 };
+    let before = *count;
+    *count += 1;
+    before
+}
+
+fn number_of<K: Ord>(numbers: &mut BTreeMap<K, u32>, key: K) -> u32 {
+    let next = numbers.len() as u32;
+    *numbers.entry(key).or_insert(next)
+}
+
+/// What an operator of a network usually has as one.
+fn prefix_of(ip: IpAddr) -> Prefix {
+    let ip = ip.to_canonical();
+    Prefix::of(ip, if ip.is_ipv4() { 16 } else { 32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use alloc::format;
+    use proptest::prelude::*;
+
+    struct Relays(Vec<(u64, Label, Vec<SocketAddr>)>);
+
+    impl Relays {
+        fn urn(&self) -> Urn {
+            Urn::new(self.0.iter().map(|(name, operator, addresses)| Candidate {
+                name: *name,
+                operator,
+                addresses,
+            }))
+        }
+    }
+
+    /// So many relays of one operator in one network, and one of each of some others.
+    fn lopsided(many: u64, others: u64) -> Relays {
+        let of = |name: u64, operator: &str, ip: [u8; 4]| {
+            (name, Label::new(operator), vec![SocketAddr::from((ip, 4748))])
+        };
+        let large = (0..many).map(|it| of(it, "large", [10, 0, (it >> 8) as u8, it as u8]));
+        let small = (0..others).map(|it| of(many + it, &format!("small {it}"), [20, it as u8, 0, 1]));
+        Relays(large.chain(small).collect())
+    }
+
+    #[test]
+    fn who_has_many_relays_is_not_drawn_more_often() {
+        let relays = lopsided(5_000, 60);
+        let drawn = relays.urn().draw(7, 0, 61);
+        let operators: BTreeSet<&Label> = drawn.iter().map(|place| &relays.0[*place].1).collect();
+        assert_eq!(operators.len(), 61);
+        assert_eq!(relays.urn().draw(7, 0, 100).len(), 100);
+    }
+
+    #[test]
+    fn one_prefix_comes_once_before_any_comes_twice() {
+        let one = |it: u64| SocketAddr::from(([10, (it % 10) as u8, (it >> 8) as u8, it as u8], 1));
+        let relays = Relays((0..1000).map(|it| (it, Label::new(&format!("{it}")), vec![one(it)])).collect());
+        for seed in 0..20 {
+            let drawn = relays.urn().draw(seed, 0, 10);
+            let prefixes: BTreeSet<u8> = drawn.iter().map(|place| (relays.0[*place].0 % 10) as u8).collect();
+            assert_eq!(prefixes.len(), 10, "{drawn:?}");
+        }
+    }
+
+    #[test]
+    fn everybody_is_drawn_equally_often() {
+        let one = |it: u64| SocketAddr::from(([10, it as u8, 0, 1], 1));
+        let relays = Relays((0..50).map(|it| (it, Label::new(&format!("{it}")), vec![one(it)])).collect());
+        let (urn, mut counts) = (relays.urn(), [0; 50]);
+        for seed in 0..2_000_u64 {
+            urn.draw(mixed(seed), 0, 5).into_iter().for_each(|place| counts[place] += 1);
+        }
+        assert!(counts.iter().all(|count| (140..=260).contains(count)), "{counts:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn asking_for_more_continues_the_draw(seed: u64, first in 0_usize..40, then in 0_usize..40) {
+            let urn = lopsided(30, 30).urn();
+            let all = urn.draw(seed, 0, first + then);
+            prop_assert_eq!([urn.draw(seed, 0, first), urn.draw(seed, first, then)].concat(), all.clone());
+            let distinct: BTreeSet<_> = all.iter().collect();
+            prop_assert_eq!(distinct.len(), all.len());
+        }
+
+        #[test]
+        fn one_relay_that_goes_moves_few_others(seed: u64, gone in 0_usize..60) {
+            let (before, mut after) = (lopsided(0, 60), lopsided(0, 60));
+            after.0.remove(gone);
+            let names = |relays: &Relays| -> BTreeSet<u64> {
+                relays.urn().draw(seed, 0, 20).into_iter().map(|place| relays.0[place].0).collect()
+            };
+            prop_assert!(names(&before).intersection(&names(&after)).count() >= 19);
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! What is said on the streams of a session with a registry: one record each ([`crate::records`]).
+//!
+//! The asker opens stream 0, writes its requests and ends it. The registry answers each in turn on stream 1 and ends that. All numbers are
+//! in network byte order. A text has a length (1) before it, a list a count (1).
+//!
+//! ```text
+//! 01 ENROL     token (20), relay (16), range (1), range key (32), rate class (1), quota class (1), operator, region, addresses
+//! 02 READY     the relay knows the epoch: it may be tested
+//! 03 ASK       token (20), most (1), passed over (2)
+//! 04 COMPLAIN  token (20), relays (16 each)
+//!
+//! 81 EPOCH     epoch (4), last epoch holds for s (4)
+//! 82 ENROLLED  beat after ms (4), addresses that passed, failures: address, reason
+//! 83 LIST      made at (8, s of Unix time), good until (8), more (1), count (1), entries
+//!    entry     relay (16), operator, region, seen s ago (2), rate that it forwards (8), length (1), relay word
+//! 84 HEARD     of a complaint
+//! 8f REFUSED   reason (1), retry after s (4)
+//! ```
+
+use crate::word::Token;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::frame::{read_address, write_address};
+use byway_wire::heartbeat::RelayId;
+use byway_wire::relay::{self, QuotaClass, RANGES, RangeKey, RateClass};
+use byway_wire::{DecodeError, Reader, Writer};
+use core::fmt;
+use core::net::SocketAddr;
+
+/// Relays that one answer names at most.
+pub const MOST_RELAYS: usize = 100;
+/// Addresses of a relay at most: as many as its words name.
+pub const MOST_ADDRESSES: usize = relay::MAX_ADDRESSES;
+/// Relays that one complaint names at most.
+pub const MOST_COMPLAINTS: usize = 16;
+/// Bytes of a text at most.
+pub const LONGEST_TEXT: usize = 48;
+/// Bytes of the longest request.
+pub const LONGEST_REQUEST: usize = 512;
+/// Bytes of the longest answer.
+pub const LONGEST_ANSWER: usize = 40_000;
+
+/// A short text without control characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Label(String);
+
+impl Label {
+    /// What of `text` may stand in a label, cut to its length.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut label = String::new();
+        for letter in text.chars().filter(|letter| !letter.is_control()) {
+            if label.len() + letter.len_utf8() > LONGEST_TEXT {
+                break;
+            }
+            label.push(letter);
+        }
+        Self(label)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let length = usize::from(reader.u8()?);
+        let text = core::str::from_utf8(reader.bytes(length)?).map_err(|_| DecodeError::Range("text"))?;
+        let label = Self::new(text);
+        if label.0.len() == length { Ok(label) } else { Err(DecodeError::Range("text")) }
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.u8(self.0.len() as u8); // at most LONGEST_TEXT
+        writer.bytes(self.0.as_bytes());
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A relay that wants to be listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enrol {
+    /// The word that lets it in.
+    pub token: Token,
+    /// Its name.
+    pub relay: RelayId,
+    /// The range of grants that it gives: 0 to 127.
+    pub range: u8,
+    /// What the registry mints with.
+    pub range_key: RangeKey,
+    /// Bytes per second that it lends to a client at most.
+    pub rate: RateClass,
+    /// Bytes per day that it lends to a client at most.
+    pub quota: QuotaClass,
+    /// Whose it is: answers are spread over operators.
+    pub operator: Label,
+    /// Where it is, in its operator's words.
+    pub region: Label,
+    /// Where it can be reached: one to [`MOST_ADDRESSES`].
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// A question for relays. It does not name a destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The word that lets it ask.
+    pub token: Token,
+    /// How many, at most.
+    pub most: u8,
+    /// How many of the same draw it has already.
+    pub skip: u16,
+}
+
+/// What the registry is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// To list a relay.
+    Enrol(alloc::boxed::Box<Enrol>),
+    /// To test it: it knows the epoch now.
+    Ready,
+    /// For relays.
+    Ask(Ask),
+    /// To test these relays again.
+    Complain {
+        /// The word that lets it ask.
+        token: Token,
+        /// Which ones are of no use.
+        relays: Vec<RelayId>,
+    },
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[repr(u8)]
+pub enum Reason {
+    /// No such word, or another secret.
+    #[error("the registry does not know this word")]
+    UnknownWord = 1,
+    /// The word was taken back.
+    #[error("this word was revoked")]
+    Revoked = 2,
+    /// Its time is over.
+    #[error("this word has expired")]
+    Expired = 3,
+    /// It was used as often as it may be.
+    #[error("this word was used as often as it may be")]
+    UsedUp = 4,
+    /// A client's word does not enrol, and a relay's does not ask.
+    #[error(
+        "this word is for something else: relays enrol with the word for joining, senders ask with the word for use"
+    )]
+    OtherKind = 5,
+    /// Too many questions.
+    #[error("this word asks too often")]
+    TooOften = 6,
+    /// The store does not answer.
+    #[error("the registry cannot write to its store now")]
+    StoreGone = 7,
+    /// As many relays as are taken stand at one of the addresses.
+    #[error("two relays are enrolled at this address already")]
+    Crowded = 8,
+    /// Another key enrolled this relay before.
+    #[error("another key enrolled this relay before")]
+    OtherKey = 9,
+    /// No packet came back through the relay.
+    #[error("no packet came back through the relay on any of its addresses")]
+    Untested = 10,
+    /// Nothing that a byway says.
+    #[error("the registry does not understand the request")]
+    Malformed = 11,
+    /// It has as much to do as it can.
+    #[error("the registry has as much to do as it can")]
+    Busy = 12,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::UnknownWord,
+        Self::Revoked,
+        Self::Expired,
+        Self::UsedUp,
+        Self::OtherKind,
+        Self::TooOften,
+        Self::StoreGone,
+        Self::Crowded,
+        Self::OtherKey,
+        Self::Untested,
+        Self::Malformed,
+        Self::Busy,
+    ];
+
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn passes(self) -> bool {
+        matches!(self, Self::TooOften | Self::StoreGone | Self::Untested | Self::Busy | Self::Crowded)
+    }
+
+    fn of(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| *reason as u8 == number)
+    }
+}
+
+/// Why a relay did not pass at one of its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[repr(u8)]
+pub enum Failure {
+    /// It did not answer a greeting.
+    #[error("no answer to a greeting")]
+    NoAnswer = 1,
+    /// It answered, and no packet came back through it.
+    #[error("a packet did not come back; the relay may not be allowed to send to the registry's address")]
+    NoPacket = 2,
+    /// It answered that it does not forward.
+    #[error("the relay refused to forward")]
+    Refused = 3,
+    /// The registry has no socket of this address family.
+    #[error("the registry cannot reach this address family")]
+    NoSocket = 4,
+}
+
+impl Failure {
+    fn of(number: u8) -> Option<Self> {
+        [Self::NoAnswer, Self::NoPacket, Self::Refused, Self::NoSocket]
+            .into_iter()
+            .find(|it| *it as u8 == number)
+    }
+}
+
+/// A relay that a client is told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub relay: RelayId,
+    /// Whose it is.
+    pub operator: Label,
+    /// Where it is, in its operator's words.
+    pub region: Label,
+    /// Seconds since it was heard of.
+    pub seen: u16,
+    /// Bytes per second that it forwards.
+    pub load: u64,
+    /// What the client may use of it.
+    pub word: relay::Word,
+}
+
+/// What a client is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct List {
+    /// When it was made, in seconds of Unix time by the registry's clock.
+    pub made: u64,
+    /// Until when the words are good, likewise. A client renews before.
+    pub until: u64,
+    /// Whether there are more relays.
+    pub more: bool,
+    /// The relays, in no order of merit.
+    pub relays: Vec<Listed>,
+}
+
+/// What the registry answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The epoch of the relay's range, which it must know to be tested.
+    Epoch {
+        /// The epoch.
+        epoch: u32,
+        /// For how many seconds the one before holds.
+        last_holds: u32,
+    },
+    /// The relay is enrolled, and will be after a restart of the registry.
+    Enrolled {
+        /// After how many ms the first heartbeat shall come.
+        beat_millis: u32,
+        /// Where it will be listed.
+        passed: Vec<SocketAddr>,
+        /// Where it will not, and why.
+        failed: Vec<(SocketAddr, Failure)>,
+    },
+    /// Relays to try.
+    List(List),
+    /// The complaint was heard.
+    Heard,
+    /// Refused.
+    Refused {
+        /// Why.
+        reason: Reason,
+        /// Seconds after which it may succeed; 0: never, or nobody knows.
+        retry: u32,
+    },
+}
+
+impl Request {
+    /// Reads a request, all of it.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(record: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(record);
+        let request = match reader.u8()? {
+            0x01 => Self::Enrol(alloc::boxed::Box::new(Enrol {
+                token: Token::read(&mut reader)?,
+                relay: RelayId(reader.array()?),
+                range: match reader.u8()? {
+                    range if usize::from(range) < RANGES => range,
+                    _ => return Err(DecodeError::Range("range of grants")),
+                },
+                range_key: RangeKey::new(reader.array()?),
+                rate: RateClass(reader.u8()?),
+                quota: QuotaClass(reader.u8()?),
+                operator: Label::read(&mut reader)?,
+                region: Label::read(&mut reader)?,
+                addresses: read_addresses(&mut reader, 1)?,
+            })),
+            0x02 => Self::Ready,
+            0x03 => {
+                Self::Ask(Ask { token: Token::read(&mut reader)?, most: reader.u8()?, skip: reader.u16()? })
+            }
+            0x04 => Self::Complain {
+                token: Token::read(&mut reader)?,
+                relays: read_list(&mut reader, MOST_COMPLAINTS, |reader| Ok(RelayId(reader.array()?)))?,
+            },
+            other => return Err(DecodeError::UnknownType(other)),
+        };
+        if reader.is_empty() { Ok(request) } else { Err(DecodeError::Range("length")) }
+    }
+
+    /// The record. Addresses and relays beyond what is taken are left out.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(LONGEST_REQUEST, |writer| match self {
+            Self::Enrol(enrol) => {
+                writer.u8(0x01);
+                enrol.token.write(writer);
+                writer.bytes(&enrol.relay.0);
+                writer.u8(enrol.range);
+                writer.bytes(enrol.range_key.reveal());
+                writer.u8(enrol.rate.0);
+                writer.u8(enrol.quota.0);
+                enrol.operator.write(writer);
+                enrol.region.write(writer);
+                write_addresses(writer, &enrol.addresses);
+            }
+            Self::Ready => writer.u8(0x02),
+            Self::Ask(ask) => {
+                writer.u8(0x03);
+                ask.token.write(writer);
+                writer.u8(ask.most);
+                writer.u16(ask.skip);
+            }
+            Self::Complain { token, relays } => {
+                writer.u8(0x04);
+                token.write(writer);
+                let relays = relays.iter().take(MOST_COMPLAINTS);
+                writer.u8(relays.len() as u8);
+                relays.for_each(|relay| writer.bytes(&relay.0));
+            }
+        })
+    }
+}
+
+impl Listed {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let relay = RelayId(reader.array()?);
+        let (operator, region) = (Label::read(reader)?, Label::read(reader)?);
+        let (seen, load) = (reader.u16()?, reader.u64()?);
+        let length = usize::from(reader.u8()?);
+        let word =
+            relay::Word::from_bytes(reader.bytes(length)?).map_err(|_| DecodeError::Range("relay word"))?;
+        Ok(Self { relay, operator, region, seen, load, word })
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.bytes(&self.relay.0);
+        self.operator.write(writer);
+        self.region.write(writer);
+        writer.u16(self.seen);
+        writer.u64(self.load);
+        let word = self.word.to_bytes();
+        writer.u8(word.len() as u8); // at most 112
+        writer.bytes(&word);
+    }
+}
+
+impl List {
+    /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            made: reader.u64()?,
+            until: reader.u64()?,
+            more: reader.u8()? != 0,
+            relays: read_list(reader, MOST_RELAYS, Listed::read)?,
+        })
+    }
+
+    /// Writes it, without relays beyond [`MOST_RELAYS`].
+    pub fn write(&self, writer: &mut Writer<'_>) {
+        writer.u64(self.made);
+        writer.u64(self.until);
+        writer.u8(u8::from(self.more));
+        let relays = self.relays.iter().take(MOST_RELAYS);
+        writer.u8(relays.len() as u8);
+        relays.for_each(|relay| relay.write(writer));
+    }
+}
+
+impl Answer {
+    /// Reads an answer, all of it.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(record: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(record);
+        let answer = match reader.u8()? {
+            0x81 => Self::Epoch { epoch: reader.u32()?, last_holds: reader.u32()? },
+            0x82 => Self::Enrolled {
+                beat_millis: reader.u32()?,
+                passed: read_addresses(&mut reader, 0)?,
+                failed: read_list(&mut reader, MOST_ADDRESSES, |reader| {
+                    let address = read_address(reader)?;
+                    Ok((address, Failure::of(reader.u8()?).ok_or(DecodeError::Range("failure"))?))
+                })?,
+            },
+            0x83 => Self::List(List::read(&mut reader)?),
+            0x84 => Self::Heard,
+            0x8f => Self::Refused {
+                reason: Reason::of(reader.u8()?).ok_or(DecodeError::Range("reason"))?,
+                retry: reader.u32()?,
+            },
+            other => return Err(DecodeError::UnknownType(other)),
+        };
+        if reader.is_empty() { Ok(answer) } else { Err(DecodeError::Range("length")) }
+    }
+
+    /// The record.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(LONGEST_ANSWER, |writer| match self {
+            Self::Epoch { epoch, last_holds } => {
+                writer.u8(0x81);
+                writer.u32(*epoch);
+                writer.u32(*last_holds);
+            }
+            Self::Enrolled { beat_millis, passed, failed } => {
+                writer.u8(0x82);
+                writer.u32(*beat_millis);
+                write_addresses(writer, passed);
+                let failed = failed.iter().take(MOST_ADDRESSES);
+                writer.u8(failed.len() as u8);
+                failed.for_each(|(address, why)| {
+                    write_address(writer, *address);
+                    writer.u8(*why as u8);
+                });
+            }
+            Self::List(list) => {
+                writer.u8(0x83);
+                list.write(writer);
+            }
+            Self::Heard => writer.u8(0x84),
+            Self::Refused { reason, retry } => {
+                writer.u8(0x8f);
+                writer.u8(*reason as u8);
+                writer.u32(*retry);
+            }
+        })
+    }
+}
+
+/// What `write` writes, which is not longer than `most`.
+fn to_bytes(most: usize, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut bytes = vec![0; most];
+    let mut writer = Writer::new(&mut bytes);
+    write(&mut writer);
+    let length = writer.len();
+    bytes.truncate(length);
+    bytes
+}
+
+fn read_addresses(reader: &mut Reader<'_>, least: usize) -> Result<Vec<SocketAddr>, DecodeError> {
+    let addresses = read_list(reader, MOST_ADDRESSES, read_address)?;
+    let bad = |address: &SocketAddr| {
+        let ip = address.ip();
+        let mapped = matches!(ip, core::net::IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
+        address.port() == 0 || ip.is_unspecified() || ip.is_multicast() || mapped
+    };
+    if addresses.len() < least || addresses.iter().any(bad) {
+        return Err(DecodeError::Range("addresses"));
+    }
+    Ok(addresses)
+}
+
+fn write_addresses(writer: &mut Writer<'_>, addresses: &[SocketAddr]) {
+    let addresses = addresses.iter().take(MOST_ADDRESSES);
+    writer.u8(addresses.len() as u8);
+    addresses.for_each(|address| write_address(writer, *address));
+}
+
+fn read_list<T>(
+    reader: &mut Reader<'_>,
+    most: usize,
+    read: impl Fn(&mut Reader<'_>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let count = usize::from(reader.u8()?);
+    if count > most {
+        return Err(DecodeError::Range("number of entries"));
+    }
+    (0..count).map(|_| read(reader)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use super::*;
+use crate::secrets::Secret;
+use byway_wire::relay::{Grant, Minute, RelayKey, Scope, Terms};
+use proptest::prelude::*;
+
+fn token() -> Token {
+    Token { number: 7, secret: Secret::new([9; 16]) }
+}
+
+fn address() -> SocketAddr {
+    "192.0.2.1:4748".parse().unwrap()
+}
+
+pub(crate) fn listed() -> Listed {
+    let terms = Terms {
+        expiry: Minute::from_unix(1_800_000_000),
+        rate: RateClass(0x80),
+        quota: QuotaClass::UNLIMITED,
+        scope: Scope::ALL,
+    };
+    let word = RelayKey::new(&[1; 32]).issue(Grant { id: 5, terms }, vec![address()]).unwrap();
+    let (operator, region) = (Label::new("Example"), Label::new("eu"));
+    Listed { relay: RelayId([3; 16]), operator, region, seen: 4, load: 1000, word }
+}
+
+fn enrol() -> Enrol {
+    Enrol {
+        token: token(),
+        relay: RelayId([2; 16]),
+        range: 5,
+        range_key: RangeKey::new([6; 32]),
+        rate: RateClass::UNLIMITED,
+        quota: QuotaClass(3),
+        operator: Label::new("Example"),
+        region: Label::new("eu"),
+        addresses: vec![address(), "[2001:db8::1]:9".parse().unwrap()],
+    }
+}
+
+#[test]
+fn requests_are_read_as_they_were_written() {
+    let ask = Ask { token: token(), most: 100, skip: 300 };
+    let complain = Request::Complain { token: token(), relays: vec![RelayId([1; 16]), RelayId([2; 16])] };
+    for request in [Request::Enrol(enrol().into()), Request::Ready, Request::Ask(ask), complain] {
+        assert_eq!(Request::read(&request.to_bytes()), Ok(request));
+    }
+    let bytes = Request::Ask(Ask { token: token(), most: 100, skip: 300 }).to_bytes();
+    assert_eq!(bytes, [b"\x03\x00\x00\x00\x07".as_slice(), &[9; 16], b"\x64\x01\x2c"].concat());
+}
+
+#[test]
+fn answers_are_read_as_they_were_written_and_the_longest_fits() {
+    let many = |count| List { made: 1, until: 2, more: true, relays: vec![listed(); count] };
+    let mut long = listed();
+    let text = Label::new(&"x".repeat(100));
+    (long.operator, long.region) = (text.clone(), text);
+    let longest = Answer::List(List { relays: vec![long; MOST_RELAYS], ..many(0) });
+    let enrolled = Answer::Enrolled {
+        beat_millis: 10_000,
+        passed: vec![address()],
+        failed: vec![(address(), Failure::NoPacket)],
+    };
+    let refused = Reason::ALL.map(|reason| Answer::Refused { reason, retry: 5 });
+    let epoch = Answer::Epoch { epoch: 4, last_holds: 3600 };
+    for answer in [epoch, enrolled, Answer::List(many(3)), longest, Answer::Heard].into_iter().chain(refused)
+    {
+        assert_eq!(Answer::read(&answer.to_bytes()), Ok(answer));
+    }
+}
+
+#[test]
+fn what_nobody_writes_is_refused() {
+    for addresses in [vec![], vec!["192.0.2.1:0".parse().unwrap()], vec!["224.0.0.1:5".parse().unwrap()]] {
+        let request = Request::Enrol(Enrol { addresses, ..enrol() }.into());
+        assert_eq!(Request::read(&request.to_bytes()), Err(DecodeError::Range("addresses")));
+    }
+    let mut control = Request::Enrol(enrol().into()).to_bytes();
+    let at = control.windows(7).position(|it| it == b"Example").unwrap();
+    control[at] = 0x1b;
+    assert_eq!(Request::read(&control), Err(DecodeError::Range("text")));
+    let mut far = Request::Enrol(enrol().into()).to_bytes();
+    far[37] = 128;
+    assert_eq!(Request::read(&far), Err(DecodeError::Range("range of grants")));
+    assert_eq!(Request::read(&[2, 0]), Err(DecodeError::Range("length")));
+    assert_eq!(Request::read(&[9]), Err(DecodeError::UnknownType(9)));
+}
+
+#[test]
+fn a_label_is_short_and_shows_nothing_strange() {
+    assert_eq!(Label::new("a\x1b[2Jb\n").as_str(), "a[2Jb");
+    assert_eq!(Label::new(&"é".repeat(60)).as_str().len(), LONGEST_TEXT);
+}
+
+proptest! {
+    #[test]
+    fn garbage_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind: u8) {
+        let _: (Result<_, _>, Result<_, _>) = (Request::read(&bytes), Answer::read(&bytes));
+        bytes.insert(0, kind % 5);
+        let _ = Request::read(&bytes);
+        bytes[0] = 0x80 + kind % 5;
+        let _ = Answer::read(&bytes);
+    }
+}

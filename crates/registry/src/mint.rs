@@ -1,0 +1,112 @@
+//! What a client may use of a relay: a pure function of word, relay and epoch. So whoever asks twice, or two registries, gets the same
+//! word: one grant per client, relay and epoch, and one account at the relay.
+
+use crate::store::{Epoch, LAST_HOLDS, RelayRow, WordRow};
+use byway_wire::relay::{EpochKey, Grant, Minted, Minute, QuotaClass, RateClass, Scope, Terms, Word};
+
+/// Seconds for which an epoch lasts if nobody ends it sooner.
+pub const EPOCH_LIFE: u64 = 24 * 3_600;
+/// The serial number of what the registry mints for itself, to test relays with.
+pub const OWN: u32 = 0;
+
+/// Until when what is minted in an epoch is good, in seconds of Unix time, if it is not revoked. It is a whole minute.
+#[must_use]
+pub const fn end_of(epoch: &Epoch) -> u64 {
+    Minute::from_unix(epoch.began.saturating_add(EPOCH_LIFE + LAST_HOLDS)).unix()
+}
+
+/// The relay word for the holder of `word`. `None`: the relay has no addresses.
+#[must_use]
+pub fn mint(word: &WordRow, relay: &RelayRow, epoch: &Epoch, key: &EpochKey) -> Option<Word> {
+    let terms = Terms {
+        expiry: Minute::from_unix(end_of(epoch).min(word.expires)),
+        rate: narrower(word.rate, relay.rate),
+        quota: smaller(word.quota, relay.quota),
+        scope: Scope::ALL,
+    };
+    issue(word.number, terms, relay, epoch, key)
+}
+
+/// The relay word with which the registry tests a relay.
+#[must_use]
+pub fn own(relay: &RelayRow, epoch: &Epoch, key: &EpochKey) -> Option<Word> {
+    let terms = Terms {
+        expiry: Minute::from_unix(end_of(epoch)),
+        rate: RateClass::at_most(64 << 10),
+        quota: QuotaClass::at_most(64 << 20),
+        scope: Scope::ALL,
+    };
+    issue(OWN, terms, relay, epoch, key)
+}
+
+fn issue(serial: u32, terms: Terms, relay: &RelayRow, epoch: &Epoch, key: &EpochKey) -> Option<Word> {
+    let id = Minted::new(relay.range, epoch.number, serial)?.id();
+    let grant = Grant { id, terms };
+    Word::new(relay.addresses.clone(), grant, key.secret(&grant)).ok()
+}
+
+fn narrower(a: RateClass, b: RateClass) -> RateClass {
+    if a <= b { a } else { b }
+}
+
+fn smaller(a: QuotaClass, b: QuotaClass) -> QuotaClass {
+    if a <= b { a } else { b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Label;
+    use crate::word::Kind;
+    use alloc::string::String;
+    use alloc::vec;
+    use byway_engine::handshake::PublicKey;
+    use byway_wire::heartbeat::RelayId;
+    use byway_wire::relay::RelayKey;
+
+    fn rows() -> (WordRow, RelayRow) {
+        let word = WordRow {
+            number: 5,
+            kind: Kind::Use,
+            name: String::from("alice"),
+            uses: None,
+            rate: RateClass::at_most(1 << 20),
+            quota: QuotaClass::UNLIMITED,
+            expires: u64::MAX,
+            revoked: false,
+        };
+        let relay = RelayRow {
+            relay: RelayId([1; 16]),
+            key: PublicKey([2; 32]),
+            word: 1,
+            range: 9,
+            range_key: RelayKey::new(&[3; 32]).range_key(9),
+            rate: RateClass::UNLIMITED,
+            quota: QuotaClass::at_most(1 << 30),
+            operator: Label::new("Example"),
+            region: Label::default(),
+            addresses: vec!["192.0.2.1:4748".parse().unwrap()],
+            revoked: false,
+        };
+        (word, relay)
+    }
+
+    #[test]
+    fn a_client_has_one_grant_per_relay_and_epoch_with_the_narrower_terms() {
+        let (word, relay) = rows();
+        let epoch = |number| Epoch { number, began: 1_800_000_000, last_until: 0 };
+        let minted = |word: &WordRow, number| {
+            mint(word, &relay, &epoch(number), &relay.range_key.epoch_key(number)).unwrap()
+        };
+        let first = minted(&word, 3);
+        assert_eq!(first, minted(&word, 3));
+        assert_eq!(first.grant().id, Minted { range: 9, odd: true, serial: 5 }.id());
+        assert_eq!((first.terms().rate, first.terms().quota), (word.rate, relay.quota));
+        assert_eq!(first.terms().expiry.unix(), end_of(&epoch(3)));
+        assert_ne!(first, minted(&word, 4));
+        let soon = WordRow { expires: 1_800_000_060, ..word.clone() };
+        assert_eq!(minted(&soon, 3).terms().expiry.unix(), 1_800_000_060);
+        let other = WordRow { number: 6, ..word };
+        assert_ne!(first.grant().id, minted(&other, 3).grant().id);
+    }
+}

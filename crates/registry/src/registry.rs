@@ -1,0 +1,592 @@
+//! The machine: sessions, heartbeats and tests on one port, and requests for a store.
+
+mod applicants;
+mod counters;
+mod desk;
+mod endpoint;
+mod question;
+mod sessions;
+mod words;
+
+pub use counters::{Counters, Event};
+
+use crate::book::{Book, Heard};
+use crate::message::{Answer, Ask, Enrol, Failure, Reason, Request};
+use crate::mint;
+use crate::secrets::Secrets;
+use crate::store::{self, Changes, Entry, Epoch, RelayRow, Reply};
+use crate::trial::Trials;
+use crate::word::{Kind, Token};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use applicants::{Applicants, Tested};
+use byway_engine::handshake::PublicKey;
+use byway_engine::seal::Suites;
+use byway_engine::{Endpoint, EndpointEvent, Handle};
+use byway_wire::heartbeat::{ANSWERED_LEN, Answered, BEAT, Beat, Orders, RelayId};
+use byway_wire::relay::{self, canonical};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit, Writer};
+use core::net::SocketAddr;
+use desk::{Desk, Pending};
+use endpoint::endpoint;
+use question::list;
+use sessions::{Sessions, Step};
+use words::Words;
+
+/// Between two looks at what changed in the store.
+const REFRESH: Duration = Duration::from_secs(1);
+/// Between two times that the store is told who was heard of.
+const FLUSH: Duration = Duration::from_secs(5);
+/// Into so many draws the hosts that share a word are divided: so many a word's holder sees in an hour.
+const SLOTS: u8 = 16;
+/// A relay is tested no sooner again after a complaint, or after it failed.
+const RETEST: Duration = Duration::from_secs(60);
+/// A relay that is told of a new epoch comes no sooner.
+const SOON: Duration = Duration::from_secs(1);
+/// Answers to heartbeats that wait to be sent.
+const MOST_ANSWERS: usize = 4_096;
+/// A relay that was heard of so many seconds before a registry begins counts as alive until it misses heartbeats.
+const RECENT: u64 = 600;
+
+/// What a registry is made with.
+pub struct Config {
+    /// What everything secret follows from: 32 bytes of entropy that are kept.
+    pub secret: [u8; 32],
+    /// Fresh entropy, or a simulation's seed.
+    pub seed: [u8; 32],
+    /// Unix time in ms now.
+    pub unix_millis: u64,
+    /// Ciphers of its sessions.
+    pub suites: Suites,
+    /// What the store keeps.
+    pub begin: Changes,
+}
+
+/// A registry.
+pub struct Registry {
+    endpoint: Endpoint,
+    unix_millis: u64,
+    started: Instant,
+    locals: BTreeMap<Local, SocketAddr>,
+    words: Words,
+    epoch: Epoch,
+    book: Book,
+    sessions: Sessions,
+    applicants: Applicants,
+    /// When relays were tested last.
+    retested: BTreeMap<RelayId, Instant>,
+    trials: Trials,
+    desk: Desk,
+    answers: VecDeque<(Local, SocketAddr, [u8; ANSWERED_LEN])>,
+    /// Relays that are to be told of a new epoch.
+    untold: Vec<RelayId>,
+    counters: Counters,
+    refresh_at: Instant,
+    flush_at: Instant,
+}
+
+impl Registry {
+    /// A registry that knows what its store keeps.
+    #[must_use]
+    pub fn new(config: Config, now: Instant) -> Self {
+        let secrets = Secrets::new(&config.secret);
+        let endpoint = endpoint(secrets.identity(), config.suites, config.seed);
+        let unix = config.unix_millis / 1_000;
+        let mut registry = Self {
+            endpoint,
+            unix_millis: config.unix_millis,
+            started: now,
+            locals: BTreeMap::new(),
+            words: Words::new(secrets),
+            epoch: Epoch::default(),
+            book: Book::default(),
+            sessions: Sessions::default(),
+            applicants: Applicants::default(),
+            retested: BTreeMap::new(),
+            trials: Trials::new(*blake3::hash(&config.seed).as_bytes()),
+            desk: Desk::default(),
+            answers: VecDeque::new(),
+            untold: Vec::new(),
+            counters: Counters::default(),
+            refresh_at: now + REFRESH,
+            flush_at: now + FLUSH,
+        };
+        let seen = config.begin.seen.clone();
+        registry.learn(config.begin);
+        for seen in &seen {
+            registry.book.remember(seen);
+            if seen.at.saturating_add(RECENT) >= unix {
+                registry.book.found_alive(now, seen.relay);
+            }
+        }
+        registry
+    }
+
+    /// Its public key.
+    #[must_use]
+    pub fn public_key(&self) -> PublicKey {
+        self.endpoint.public_key()
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The relays that it knows.
+    #[must_use]
+    pub const fn book(&self) -> &Book {
+        &self.book
+    }
+
+    /// The epoch.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Sets the Unix time anew: `unix_millis` at `now`.
+    pub const fn set_clock(&mut self, now: Instant, unix_millis: u64) {
+        (self.unix_millis, self.started) = (unix_millis, now);
+    }
+
+    /// The next thing for the log.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.counters.next_event()
+    }
+
+    /// The next request for the store, and its number. Its answer is given to [`answer`](Self::answer).
+    pub fn next_request(&mut self) -> Option<(u64, store::Request)> {
+        self.desk.next_request()
+    }
+
+    /// Asks that everything not written yet be written: before the end.
+    pub fn flush(&mut self, now: Instant) {
+        let seen = self.book.take_seen(now, self.unix(now));
+        self.desk.note(seen);
+    }
+
+    /// Takes the store's answer to a request.
+    pub fn answer(&mut self, now: Instant, number: u64, reply: Reply) {
+        let Some(pending) = self.desk.take(number) else { return };
+        match (pending, reply) {
+            (Pending::Changes, Reply::Changes(changes)) => self.learn(changes),
+            (Pending::Roll, Reply::Changes(changes)) => self.set_epoch(changes.epoch),
+            (Pending::Enrol(applicant), Reply::Enrolled(outcome)) => self.enrolled(now, *applicant, outcome),
+            (Pending::Enrol(applicant), _) => self.refuse(now, applicant.handle, Reason::StoreGone),
+            (Pending::Note(entries), Reply::Gone) => {
+                self.counters.store_gone += 1;
+                self.desk.keep(entries);
+            }
+            (Pending::Note(_), _) => {}
+            (Pending::Changes | Pending::Roll, _) => self.counters.store_gone += 1,
+        }
+        self.attend(now);
+    }
+
+    fn unix(&self, now: Instant) -> u64 {
+        self.unix_millis.saturating_add_signed(now.signed_nanos_since(self.started) / 1_000_000) / 1_000
+    }
+
+    /// Takes in what changed.
+    fn learn(&mut self, changes: Changes) {
+        self.desk.set_revision(changes.revision);
+        self.set_epoch(changes.epoch);
+        changes.words.into_iter().for_each(|word| self.words.enter(word));
+        for relay in changes.relays {
+            self.book.enter(relay);
+        }
+    }
+
+    fn set_epoch(&mut self, epoch: Epoch) {
+        if epoch.number > self.epoch.number {
+            self.book.set_epoch(epoch.number);
+            self.untold = self.book.names();
+        }
+        if epoch.number >= self.epoch.number {
+            self.epoch = epoch;
+        }
+    }
+
+    fn log(&mut self, now: Instant, what: &'static str, who: String, detail: String) {
+        let at = self.unix(now);
+        self.desk.log(Entry { at, what, who, detail });
+    }
+
+    // Heartbeats.
+
+    fn on_beat(&mut self, now: Instant, local: Local, remote: SocketAddr, packet: &[u8]) {
+        let Ok(beat) = Beat::read(packet) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let (heard, key) = self.book.hear(now, (local, remote), &beat);
+        let (Heard::Taken { next, listed }, Some(key)) = (heard, key) else {
+            self.counters.beat_refused(heard);
+            return;
+        };
+        self.counters.beats += 1;
+        let name = beat.report.relay;
+        if self.book.get(name).is_some_and(crate::book::Relay::has_failed) {
+            self.retest(now, name);
+        }
+        if self.answers.len() < MOST_ANSWERS {
+            let orders = self.orders(now, beat.report.counter, next, listed);
+            self.answers.push_back((local, remote, written(orders, &key)));
+        }
+    }
+
+    fn orders(&self, now: Instant, counter: u64, next: Duration, listed: bool) -> Orders {
+        Orders {
+            counter,
+            next_millis: u32::try_from(next.as_millis()).unwrap_or(u32::MAX),
+            epoch: self.epoch.number,
+            last_holds: self.last_holds(now),
+            flags: if listed { Orders::LISTED } else { 0 },
+        }
+    }
+
+    /// The last heartbeat of a relay answered once more, with the epoch that is new. It is to come soon and say that it knows.
+    fn tell_epoch(&self, now: Instant, name: RelayId) -> Option<(Local, SocketAddr, [u8; ANSWERED_LEN])> {
+        let relay = self.book.get(name)?;
+        let (local, remote, key) = relay.way()?;
+        let next = SOON + Duration::from_millis(u64::from(name.0[0]) * 16);
+        Some((local, remote, written(self.orders(now, relay.counter, next, false), key)))
+    }
+
+    fn last_holds(&self, now: Instant) -> u32 {
+        u32::try_from(self.epoch.last_until.saturating_sub(self.unix(now))).unwrap_or(u32::MAX)
+    }
+
+    // Sessions.
+
+    /// Looks after what changed: sessions that came, went or have something to read, tests that are over.
+    fn attend(&mut self, now: Instant) {
+        while let Some(event) = self.endpoint.next_event() {
+            match event {
+                EndpointEvent::Accepted(handle) => self.sessions.begin(now, handle),
+                EndpointEvent::Closed(handle) => {
+                    self.sessions.end(handle);
+                    self.endpoint.forget(handle);
+                }
+                _ => {}
+            }
+        }
+        while let Some(handle) = self.endpoint.next_with_streams() {
+            self.serve(now, handle);
+        }
+        while let Some((key, outcome)) = self.trials.next_end() {
+            self.counters.tests += 1;
+            match self.applicants.on_end(key, outcome) {
+                None => {}
+                Some(Tested::Applicant(applicant)) => self.tested(now, applicant),
+                Some(Tested::Again(relay, passed)) if passed => self.book.found_alive(now, relay),
+                Some(Tested::Again(relay, _)) => {
+                    self.counters.tests_failed += 1;
+                    self.book.failed(relay);
+                    self.log(now, "refused", relay.to_string(), "it failed a test".to_string());
+                }
+            }
+        }
+    }
+
+    /// Reads what a session asks, and answers what can be.
+    fn serve(&mut self, now: Instant, handle: Handle) {
+        loop {
+            let Some(connection) = self.endpoint.connection_mut(handle) else { return };
+            let peer = connection.peer();
+            match self.sessions.step(handle, connection) {
+                Step::Wait => return,
+                Step::Request(request) => self.on_request(now, handle, peer, request),
+                Step::Malformed => {
+                    self.refuse(now, handle, Reason::Malformed);
+                    self.sessions.stop(handle);
+                }
+            }
+        }
+    }
+
+    fn reply(&mut self, now: Instant, handle: Handle, answer: &Answer) {
+        if let Some(connection) = self.endpoint.connection_mut(handle) {
+            self.sessions.reply(handle, connection, &answer.to_bytes());
+            self.serve(now, handle);
+        }
+    }
+
+    fn refuse(&mut self, now: Instant, handle: Handle, reason: Reason) {
+        self.counters.refuse(reason);
+        let retry = if reason.passes() { 10 } else { 0 };
+        self.reply(now, handle, &Answer::Refused { reason, retry });
+    }
+
+    fn on_request(&mut self, now: Instant, handle: Handle, peer: PublicKey, request: Request) {
+        let refused = match request {
+            Request::Enrol(enrol) => self.on_enrol(now, handle, peer, *enrol),
+            Request::Ready => self.on_ready(now, handle),
+            Request::Ask(ask) => self.on_ask(now, handle, peer, &ask),
+            Request::Complain { token, relays } => self.on_complaint(now, handle, &token, &relays),
+        };
+        if let Err(reason) = refused {
+            self.refuse(now, handle, reason);
+        }
+    }
+
+    fn on_ask(&mut self, now: Instant, handle: Handle, peer: PublicKey, ask: &Ask) -> Result<(), Reason> {
+        let unix = self.unix(now);
+        let word = self.words.find(&ask.token, Kind::Use, unix)?.clone();
+        self.words.may_ask(now, word.number)?;
+        self.counters.questions += 1;
+        let slot = blake3::hash(&peer.0).as_bytes()[0] % SLOTS;
+        let seed = self.words.secrets().draw(word.number, slot, unix / 3_600);
+        let list = list(&mut self.book, &self.epoch, &word, ask, seed, (now, unix));
+        self.counters.grants += list.relays.len() as u64;
+        self.reply(now, handle, &Answer::List(list));
+        Ok(())
+    }
+
+    fn on_complaint(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        token: &Token,
+        relays: &[RelayId],
+    ) -> Result<(), Reason> {
+        let number = self.words.find(token, Kind::Use, self.unix(now))?.number;
+        self.words.may_ask(now, number)?;
+        self.counters.complaints += 1;
+        for relay in relays {
+            self.retest(now, *relay);
+        }
+        self.reply(now, handle, &Answer::Heard);
+        Ok(())
+    }
+
+    // Enrolment.
+
+    fn on_enrol(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        peer: PublicKey,
+        mut enrol: Enrol,
+    ) -> Result<(), Reason> {
+        let word = self.words.find(&enrol.token, Kind::Join, self.unix(now))?;
+        let known = self.book.get(enrol.relay).filter(|relay| !relay.row.revoked);
+        if known.is_some_and(|relay| relay.row.key != peer) {
+            return Err(Reason::OtherKey);
+        }
+        if known.is_none() && word.uses == Some(0) {
+            return Err(Reason::UsedUp);
+        }
+        if self.applicants.is_full() || self.trials.is_full() {
+            return Err(Reason::Busy);
+        }
+        enrol.addresses.iter_mut().for_each(|address| *address = canonical(*address));
+        enrol.addresses.sort_unstable();
+        enrol.addresses.dedup();
+        let row = RelayRow {
+            relay: enrol.relay,
+            key: peer,
+            word: enrol.token.number,
+            range: enrol.range,
+            range_key: enrol.range_key,
+            rate: enrol.rate,
+            quota: enrol.quota,
+            operator: enrol.operator,
+            region: enrol.region,
+            addresses: enrol.addresses,
+            revoked: false,
+        };
+        self.applicants.enter(handle, row);
+        let answer = Answer::Epoch { epoch: self.epoch.number, last_holds: self.last_holds(now) };
+        self.reply(now, handle, &answer);
+        Ok(())
+    }
+
+    /// A relay knows the epoch: it is tested.
+    fn on_ready(&mut self, now: Instant, handle: Handle) -> Result<(), Reason> {
+        let Some(row) = self.applicants.row_of(handle).cloned() else { return Err(Reason::Malformed) };
+        let tests = self.tests_of(&row);
+        for (key, outcome) in self.applicants.test(handle, &tests) {
+            self.begin_test(now, key, outcome);
+        }
+        Ok(())
+    }
+
+    /// What each address is tested with, and from where.
+    fn tests_of(&self, row: &RelayRow) -> Vec<(SocketAddr, Option<(Local, relay::Word)>)> {
+        let key = row.range_key.epoch_key(self.epoch.number);
+        let word = mint::own(row, &self.epoch, &key);
+        let of = |address: &SocketAddr| {
+            let local = self.locals.iter().find(|(_, own)| own.is_ipv4() == address.is_ipv4());
+            (*address, local.and_then(|(local, _)| Some((*local, word.clone()?))))
+        };
+        row.addresses.iter().map(of).collect()
+    }
+
+    fn begin_test(&mut self, now: Instant, key: u64, test: (SocketAddr, Option<(Local, relay::Word)>)) {
+        match test {
+            (address, Some((local, word))) => self.trials.begin(now, key, word, local, address),
+            (_, None) => self.trials.fail(key, Failure::NoSocket),
+        }
+    }
+
+    fn retest(&mut self, now: Instant, name: RelayId) {
+        let recent = self.retested.get(&name).is_some_and(|at| now.since(*at) < RETEST);
+        let Some(relay) = self.book.get(name).filter(|_| !recent && !self.trials.is_full()) else { return };
+        let tests = self.tests_of(&relay.row);
+        self.retested.retain(|_, at| now.since(*at) < RETEST);
+        self.retested.insert(name, now);
+        for (key, test) in self.applicants.test_again(name, &tests) {
+            self.begin_test(now, key, test);
+        }
+    }
+
+    /// All addresses of a relay that wants in are tested.
+    fn tested(&mut self, now: Instant, applicant: applicants::Applicant) {
+        if applicant.row.addresses.is_empty() {
+            self.counters.tests_failed += 1;
+            let failures: Vec<String> =
+                applicant.failed.iter().map(|(address, why)| alloc::format!("{address}: {why}")).collect();
+            self.log(now, "refused", applicant.row.relay.to_string(), failures.join("; "));
+            return self.refuse(now, applicant.handle, Reason::Untested);
+        }
+        let at = self.unix(now);
+        self.desk.enrol(applicant, at);
+    }
+
+    /// The store has written an enrolment, or refused it.
+    fn enrolled(
+        &mut self,
+        now: Instant,
+        applicant: applicants::Applicant,
+        outcome: Result<(), store::Unfit>,
+    ) {
+        let applicants::Applicant { handle, row, failed, .. } = applicant;
+        let reason = match outcome {
+            Ok(()) => None,
+            Err(store::Unfit::Word) => Some(Reason::UnknownWord),
+            Err(store::Unfit::UsedUp) => Some(Reason::UsedUp),
+            Err(store::Unfit::Crowded) => Some(Reason::Crowded),
+            Err(store::Unfit::OtherKey) => Some(Reason::OtherKey),
+        };
+        let (name, passed) = (row.relay, row.addresses.clone());
+        if let Some(reason) = reason {
+            self.log(now, "refused", name.to_string(), reason.to_string());
+            return self.refuse(now, handle, reason);
+        }
+        let known = self.book.get(name).is_some();
+        let addresses: Vec<String> = passed.iter().map(ToString::to_string).collect();
+        let detail = alloc::format!("operator {:?}, at {}", row.operator.as_str(), addresses.join(" "));
+        self.log(now, if known { "changed" } else { "enrolled" }, name.to_string(), detail);
+        self.book.enter(row);
+        self.book.set_epoch_of(name, self.epoch.number);
+        self.book.found_alive(now, name);
+        self.counters.enrolled += 1;
+        let beat_millis = u32::try_from(self.book.interval().as_millis()).unwrap_or(u32::MAX);
+        self.reply(now, handle, &Answer::Enrolled { beat_millis, passed, failed });
+    }
+
+    /// What is due of its own.
+    fn tend(&mut self, now: Instant) {
+        self.trials.wake(now);
+        while let Some(handle) = self.sessions.next_overdue(now) {
+            self.counters.overdue += 1;
+            self.applicants.forget(handle);
+            self.endpoint.close(now, handle, 1, "the registry waits no longer");
+        }
+        if self.refresh_at <= now {
+            self.refresh_at = now + REFRESH;
+            self.book.sweep(now);
+            self.desk.refresh();
+            let unix = self.unix(now);
+            let due = self.epoch.began.saturating_add(mint::EPOCH_LIFE);
+            if unix >= due {
+                // On time, if it is not late by more than a minute: then the grants of the last epoch keep their end.
+                self.desk.roll(self.epoch.number, if unix - due < 60 { due } else { unix });
+            }
+        }
+        if self.flush_at <= now {
+            self.flush_at = now + FLUSH;
+            self.flush(now);
+        }
+    }
+}
+
+impl Machine for Registry {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        match input {
+            Input::Datagram(datagram) => self.on_datagram(now, datagram),
+            Input::Link(change) => {
+                if change.up {
+                    self.locals.insert(change.local, change.address);
+                } else {
+                    self.locals.remove(&change.local);
+                }
+                self.endpoint.handle(now, Input::Link(change));
+            }
+            Input::SendError(error) => self.endpoint.handle(now, Input::SendError(error)),
+        }
+        self.attend(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.endpoint.wake(now);
+        self.tend(now);
+        self.attend(now);
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        if let Some((local, remote, bytes)) = self.answers.pop_front() {
+            return send(local, remote, &bytes, out);
+        }
+        while let Some(name) = self.untold.pop() {
+            if let Some((local, remote, bytes)) = self.tell_epoch(now, name) {
+                return send(local, remote, &bytes, out);
+            }
+        }
+        if let Some(sending) = self.trials.next_sending() {
+            return send(sending.local, sending.to, &sending.bytes, out);
+        }
+        self.endpoint.transmit(now, out)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let own = [self.endpoint.deadline(), self.trials.deadline(), self.sessions.deadline()];
+        let own = own.into_iter().flatten().min();
+        let regular = self.refresh_at.min(self.flush_at);
+        Some(own.map_or(regular, |own| own.min(regular)))
+    }
+}
+
+impl Registry {
+    fn on_datagram(&mut self, now: Instant, datagram: Datagram<'_>) {
+        let Datagram { local, remote, .. } = datagram;
+        let first = datagram.payload.first().copied();
+        match first.and_then(relay::Kind::of) {
+            _ if first == Some(BEAT) => self.on_beat(now, local, remote, datagram.payload),
+            Some(relay::Kind::Greeted) => {
+                let known = self.trials.on_greeted(now, remote, datagram.payload);
+                self.counters.malformed += u64::from(!known);
+            }
+            Some(relay::Kind::Notice) => self.trials.on_notice(remote, datagram.payload),
+            Some(relay::Kind::Delivered) if self.trials.on_delivered(now, datagram.payload) => {}
+            _ => self.endpoint.handle(now, Input::Datagram(datagram)),
+        }
+    }
+}
+
+fn written(orders: Orders, key: &relay::MacKey) -> [u8; ANSWERED_LEN] {
+    let mut bytes = [0; ANSWERED_LEN];
+    Answered::new(orders, key).write(&mut Writer::new(&mut bytes));
+    bytes
+}
+
+fn send(local: Local, remote: SocketAddr, bytes: &[u8], out: &mut Out<'_>) -> Option<Transmit> {
+    let size = bytes.len();
+    out.buffer.get_mut(..size)?.copy_from_slice(bytes);
+    let (ecn, dscp) = (Ecn::NotEct, Dscp::BestEffort);
+    Some(Transmit { local, remote, ecn, dscp, size, segment: size, phantom: 0 })
+}

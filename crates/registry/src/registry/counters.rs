@@ -1,0 +1,79 @@
+//! What a registry did, in numbers, and a log of what it refused.
+
+use crate::book::Heard;
+use crate::message::Reason;
+use alloc::collections::VecDeque;
+
+/// Events that wait for the owner.
+const EVENTS: usize = 64;
+
+/// Something for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A request was refused.
+    Refused(Reason),
+}
+
+/// What a registry did so far.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Heartbeats answered.
+    pub beats: u64,
+    /// Heartbeats of relays that are not enrolled.
+    pub beats_unknown: u64,
+    /// Heartbeats that were not made with the relay's key.
+    pub beats_forged: u64,
+    /// Heartbeats that came before.
+    pub beats_replayed: u64,
+    /// Datagrams that are none of ours.
+    pub malformed: u64,
+    /// Enrolments and changes that were answered.
+    pub enrolled: u64,
+    /// Questions that were answered.
+    pub questions: u64,
+    /// Grants in the answers.
+    pub grants: u64,
+    /// Complaints about relays.
+    pub complaints: u64,
+    /// Addresses of relays that were tested.
+    pub tests: u64,
+    /// Tests that a relay did not pass.
+    pub tests_failed: u64,
+    /// Sessions that took too long.
+    pub overdue: u64,
+    /// Times that the store did not do what it was asked.
+    pub store_gone: u64,
+    refused: [u64; 16],
+    events: VecDeque<Event>,
+}
+
+impl Counters {
+    /// Requests that were refused for this.
+    #[must_use]
+    pub fn refused(&self, reason: Reason) -> u64 {
+        self.refused.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    /// Notes a refusal.
+    pub(super) fn refuse(&mut self, reason: Reason) {
+        if let Some(count) = self.refused.get_mut(reason as usize) {
+            *count += 1;
+        }
+        if self.events.len() < EVENTS {
+            self.events.push_back(Event::Refused(reason));
+        }
+    }
+
+    /// Notes a heartbeat that was not taken.
+    pub(super) const fn beat_refused(&mut self, heard: Heard) {
+        match heard {
+            Heard::Unknown => self.beats_unknown += 1,
+            Heard::Forged => self.beats_forged += 1,
+            Heard::Replayed | Heard::Taken { .. } => self.beats_replayed += 1,
+        }
+    }
+
+    pub(super) fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}

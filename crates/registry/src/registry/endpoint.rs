@@ -1,0 +1,36 @@
+//! The endpoint of a registry's sessions: many, short, with little to say.
+
+use super::sessions::PATIENCE;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use byway_control::Class;
+use byway_engine::data::{IncomingLimits, OutgoingLimits};
+use byway_engine::handshake::{Identity, PublicKey};
+use byway_engine::seal::Suites;
+use byway_engine::{Admission, Admit, Config, Endpoint, EndpointConfig};
+
+/// Memory for what arrives in sessions, all together: bounds how many there are.
+const MEMORY: usize = 64 << 20;
+
+/// Lets everybody in: who has no word is refused by a record, with a reason.
+struct Everybody;
+
+impl Admission for Everybody {
+    fn admit(&mut self, _peer: PublicKey, _said: &[u8]) -> Admit {
+        Admit::Accept(Class::Normal.controller(0))
+    }
+}
+
+/// An endpoint that takes everybody, and small requests of each.
+pub(super) fn endpoint(identity: Identity, suites: Suites, seed: [u8; 32]) -> Endpoint {
+    let connection = Config {
+        outgoing: OutgoingLimits { memory: 256 << 10, read_size: 1 << 10, objects: 1 },
+        incoming: IncomingLimits { memory: 16 << 10, stream_window: 8 << 10, streams: 4, objects: 1 },
+        shared_memory: Some(MEMORY),
+        idle_timeout: PATIENCE,
+        relays_per_peer: 0,
+        ..Config::default()
+    };
+    let admission: Option<Box<dyn Admission>> = Some(Box::new(Everybody));
+    Endpoint::new(EndpointConfig { identity, suites, seed, connection, admission, greeting: Vec::new() })
+}

@@ -1,0 +1,48 @@
+//! What a question is answered with.
+
+use crate::book::Book;
+use crate::message::{Ask, List, Listed, MOST_RELAYS};
+use crate::mint;
+use crate::store::{Epoch, LAST_HOLDS, WordRow};
+use byway_wire::Instant;
+
+/// The relays for the holder of a word whose draw has this seed. `now`: by either clock.
+pub(super) fn list(
+    book: &mut Book,
+    epoch: &Epoch,
+    word: &WordRow,
+    ask: &Ask,
+    seed: u64,
+    (now, unix): (Instant, u64),
+) -> List {
+    let last = Epoch {
+        number: epoch.number.saturating_sub(1),
+        began: epoch.last_until.saturating_sub(mint::EPOCH_LIFE + LAST_HOLDS),
+        last_until: 0,
+    };
+    let most = usize::from(ask.most).min(MOST_RELAYS);
+    let (relays, more) = book.draw(now, seed, usize::from(ask.skip), most);
+    let mut until = mint::end_of(epoch).min(word.expires);
+    let listed = relays.into_iter().filter_map(|relay| {
+        let minted = if relay.epoch == epoch.number {
+            mint::mint(word, &relay.row, epoch, relay.epoch_key())
+        } else if relay.epoch == last.number && epoch.last_until > unix {
+            // It hears of the new epoch with its next heartbeat.
+            until = until.min(mint::end_of(&last));
+            mint::mint(word, &relay.row, &last, &relay.row.range_key.epoch_key(last.number))
+        } else {
+            None
+        };
+        let seen = relay.seen.map_or(0, |seen| now.since(seen).as_secs());
+        Some(Listed {
+            relay: relay.row.relay,
+            operator: relay.row.operator.clone(),
+            region: relay.row.region.clone(),
+            seen: u16::try_from(seen).unwrap_or(u16::MAX),
+            load: relay.load,
+            word: minted?,
+        })
+    });
+    let relays = listed.collect();
+    List { made: unix, until, more, relays }
+}

@@ -1,0 +1,155 @@
+//! Sessions of those who ask: what came, what is answered, and until when.
+
+use crate::message::{LONGEST_REQUEST, Request};
+use crate::records::{self, Records};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use byway_engine::{Connection, Handle};
+use byway_wire::{Duration, Instant, StreamId};
+
+/// How long a session may take. All that is asked in one takes two or three round trips, and a test.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+/// Requests of a session.
+const REQUESTS: u32 = 16;
+/// From who asks, and back.
+const FORTH: StreamId = StreamId(0);
+const BACK: StreamId = StreamId(1);
+
+#[derive(Debug)]
+struct Session {
+    records: Records,
+    /// The next request is not looked at before this one is answered.
+    busy: bool,
+    requests: u32,
+    /// It asks nothing more.
+    ended: bool,
+    /// Everything is answered.
+    finished: bool,
+}
+
+/// What is next in a session.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Nothing, for now.
+    Wait,
+    /// A request, which must be answered once.
+    Request(Request),
+    /// Something that is none.
+    Malformed,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    sessions: BTreeMap<Handle, Session>,
+    /// In the order in which they began.
+    until: VecDeque<(Instant, Handle)>,
+}
+
+impl Sessions {
+    pub fn begin(&mut self, now: Instant, handle: Handle) {
+        let records = Records::new(LONGEST_REQUEST);
+        let session = Session { records, busy: false, requests: 0, ended: false, finished: false };
+        self.sessions.insert(handle, session);
+        self.until.push_back((now + PATIENCE, handle));
+    }
+
+    pub fn end(&mut self, handle: Handle) {
+        self.sessions.remove(&handle);
+        while let Some((_, first)) = self.until.front()
+            && !self.sessions.contains_key(first)
+        {
+            self.until.pop_front();
+        }
+    }
+
+    /// The next session that took too long.
+    pub fn next_overdue(&mut self, now: Instant) -> Option<Handle> {
+        while self.until.front().is_some_and(|(until, _)| *until <= now) {
+            let (_, handle) = self.until.pop_front()?;
+            if self.sessions.contains_key(&handle) {
+                return Some(handle);
+            }
+        }
+        None
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        self.until.front().map(|(until, _)| *until)
+    }
+
+    /// It says nothing that is understood: no more of it is read.
+    pub fn stop(&mut self, handle: Handle) {
+        if let Some(session) = self.sessions.get_mut(&handle) {
+            session.requests = REQUESTS;
+        }
+    }
+
+    /// Reads on.
+    pub fn step(&mut self, handle: Handle, connection: &mut Connection) -> Step {
+        while connection.incoming().next_event().is_some() {}
+        while connection.next_event().is_some() {}
+        let Some(session) =
+            self.sessions.get_mut(&handle).filter(|session| !session.busy && !session.finished)
+        else {
+            return Step::Wait;
+        };
+        loop {
+            if session.requests >= REQUESTS {
+                connection.incoming().stop(FORTH, 1);
+                session.finish(connection);
+                return Step::Wait;
+            }
+            match session.records.take().map(|record| record.map(Request::read)) {
+                Ok(Some(Ok(request))) => {
+                    (session.busy, session.requests) = (true, session.requests + 1);
+                    return Step::Request(request);
+                }
+                Err(_) | Ok(Some(Err(_))) => {
+                    session.busy = true;
+                    return Step::Malformed;
+                }
+                Ok(None) => {}
+            }
+            if session.ended {
+                session.finish(connection);
+                return Step::Wait;
+            }
+            let mut piece = [0; 1024];
+            let Some(read) = connection.incoming().read(FORTH, &mut piece) else { return Step::Wait };
+            session.records.push(piece.get(..read.length).unwrap_or_default());
+            session.ended = read.finished;
+            if read.length == 0 && !read.finished {
+                return Step::Wait;
+            }
+        }
+    }
+
+    /// Writes an answer.
+    pub fn reply(&mut self, handle: Handle, connection: &mut Connection, answer: &[u8]) {
+        let Some(session) = self.sessions.get_mut(&handle).filter(|session| !session.finished) else {
+            return;
+        };
+        session.busy = false;
+        let mut record = Vec::with_capacity(records::HEAD + answer.len());
+        records::append(&mut record, answer);
+        let out = connection.outgoing();
+        out.open_stream(BACK);
+        // A session's answers fit into what it may hold, or it does not take them: then it waits in vain.
+        if out.write(BACK, &record) < record.len() {
+            out.reset(BACK, 1);
+            session.finished = true;
+        }
+    }
+}
+
+impl Session {
+    /// Nothing more will be answered.
+    fn finish(&mut self, connection: &mut Connection) {
+        self.finished = true;
+        let out = connection.outgoing();
+        out.open_stream(BACK);
+        out.finish(BACK);
+        connection.finishing();
+    }
+}

@@ -1,0 +1,63 @@
+//! The words that were given out: whose a token is, and how often it may ask.
+
+use crate::message::Reason;
+use crate::secrets::Secrets;
+use crate::store::WordRow;
+use crate::word::{Kind, Token};
+use alloc::collections::BTreeMap;
+use byway_wire::{Instant, Meter};
+
+/// Questions that a word may ask in a second, and at once.
+const ASKS_PER_SECOND: u64 = 50;
+const ASKS_AT_ONCE: u64 = 500;
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Words {
+    secrets: Secrets,
+    rows: BTreeMap<u32, WordRow>,
+    meters: BTreeMap<u32, Meter>,
+}
+
+impl Words {
+    pub const fn new(secrets: Secrets) -> Self {
+        Self { secrets, rows: BTreeMap::new(), meters: BTreeMap::new() }
+    }
+
+    pub const fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// A word is new, or changed.
+    pub fn enter(&mut self, row: WordRow) {
+        if row.revoked {
+            self.meters.remove(&row.number);
+        }
+        self.rows.insert(row.number, row);
+    }
+
+    /// The word that a token is of, if it is good for this.
+    pub fn find(&self, token: &Token, kind: Kind, unix: u64) -> Result<&WordRow, Reason> {
+        let row = self.rows.get(&token.number).ok_or(Reason::UnknownWord)?;
+        if self.secrets.word(token.number) != token.secret {
+            return Err(Reason::UnknownWord);
+        }
+        if row.revoked {
+            return Err(Reason::Revoked);
+        }
+        if row.expires <= unix {
+            return Err(Reason::Expired);
+        }
+        if row.kind == kind { Ok(row) } else { Err(Reason::OtherKind) }
+    }
+
+    /// Counts a question.
+    pub fn may_ask(&mut self, now: Instant, number: u32) -> Result<(), Reason> {
+        let meter = self.meters.entry(number).or_default();
+        if meter.wait(now, ASKS_AT_ONCE * (1_000_000_000 / ASKS_PER_SECOND)) > 0 {
+            return Err(Reason::TooOften);
+        }
+        meter.take(now, 1, ASKS_PER_SECOND);
+        Ok(())
+    }
+}

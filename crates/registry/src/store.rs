@@ -1,0 +1,324 @@
+//! What a registry keeps, and how it asks for it. The machine emits [`Request`]s and takes [`Reply`]s whenever they come. A [`Store`]
+//! answers them one after the other; [`Memory`] is one for tests and simulations.
+//!
+//! Every change has a revision, one more than the change before. So a registry asks for what changed since it last asked, and several that
+//! share a store learn what the others did. When relays were last heard of is no change: it is written in batches, and read only when a
+//! registry begins.
+
+use crate::message::Label;
+use crate::word::Kind;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use byway_engine::handshake::PublicKey;
+use byway_wire::heartbeat::RelayId;
+use byway_wire::relay::{QuotaClass, RangeKey, RateClass};
+use core::net::{IpAddr, SocketAddr};
+
+/// Relays that are taken at one IP address.
+pub const MOST_AT_ADDRESS: usize = 2;
+/// Seconds for which the last epoch holds after a planned roll.
+pub const LAST_HOLDS: u64 = 3_600;
+/// Serial numbers that words may have: one of a range each. The first is the registry's own.
+pub const MOST_WORDS: u32 = byway_wire::relay::SERIALS - 1;
+
+/// A word that was given out. Its secret follows from its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WordRow {
+    /// Its number, from 1. It is also the serial number of its grants at every relay.
+    pub number: u32,
+    /// What it is good for.
+    pub kind: Kind,
+    /// Whose it is: what it is revoked by. No two that are good have one name.
+    pub name: String,
+    /// How many relays it may still enrol; `None`: any number.
+    pub uses: Option<u32>,
+    /// Bytes per second at each relay.
+    pub rate: RateClass,
+    /// Bytes per day at each relay.
+    pub quota: QuotaClass,
+    /// Until when it is good, in seconds of Unix time; `u64::MAX`: for ever.
+    pub expires: u64,
+    /// Whether it was taken back.
+    pub revoked: bool,
+}
+
+/// A relay that is enrolled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayRow {
+    /// Its name.
+    pub relay: RelayId,
+    /// The key that enrolled it, and alone may change it.
+    pub key: PublicKey,
+    /// The word that it was enrolled with.
+    pub word: u32,
+    /// The range of grants that it gave.
+    pub range: u8,
+    /// What is minted with.
+    pub range_key: RangeKey,
+    /// Bytes per second that it lends to a client.
+    pub rate: RateClass,
+    /// Bytes per day that it lends to a client.
+    pub quota: QuotaClass,
+    /// Whose it is.
+    pub operator: Label,
+    /// Where it is, in its operator's words.
+    pub region: Label,
+    /// Where it passed a test.
+    pub addresses: Vec<SocketAddr>,
+    /// Whether it was taken off for good.
+    pub revoked: bool,
+}
+
+/// When a relay was heard of last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Which.
+    pub relay: RelayId,
+    /// In seconds of Unix time.
+    pub at: u64,
+    /// The counter of its last heartbeat.
+    pub counter: u64,
+    /// Bytes per second that it forwards.
+    pub load: u64,
+}
+
+/// Which grants hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Epoch {
+    /// Its number, from 1.
+    pub number: u32,
+    /// When it began, in seconds of Unix time.
+    pub began: u64,
+    /// Until when the one before holds, likewise.
+    pub last_until: u64,
+}
+
+/// Something for the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When, in seconds of Unix time.
+    pub at: u64,
+    /// `enrolled`, `changed`, `refused`, `revoked`, `issued`, `rolled`.
+    pub what: &'static str,
+    /// Who: a relay's or a word's name.
+    pub who: String,
+    /// The rest, for a person.
+    pub detail: String,
+}
+
+/// What is asked of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// What changed since a revision; since 0: everything.
+    Changes {
+        /// The last revision that is known.
+        since: u64,
+    },
+    /// To enrol a relay, or to change it, for good.
+    Enrol {
+        /// It.
+        row: RelayRow,
+        /// When, in seconds of Unix time.
+        at: u64,
+    },
+    /// To note when relays were heard of, and entries of the log.
+    Note {
+        /// Relays.
+        seen: Vec<Seen>,
+        /// The log's.
+        entries: Vec<Entry>,
+    },
+    /// To go on to the epoch after `from`; if another did already, nothing.
+    Roll {
+        /// The epoch that is to end.
+        from: u32,
+        /// When, in seconds of Unix time.
+        at: u64,
+    },
+}
+
+/// What changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// The last revision.
+    pub revision: u64,
+    /// The epoch.
+    pub epoch: Epoch,
+    /// Words that are new or changed.
+    pub words: Vec<WordRow>,
+    /// Relays that are new or changed.
+    pub relays: Vec<RelayRow>,
+    /// When relays were heard of. Only told of everything.
+    pub seen: Vec<Seen>,
+}
+
+/// Why a relay is not enrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// The word is not there, or is no longer good.
+    Word,
+    /// The word was used as often as it may be.
+    UsedUp,
+    /// Too many relays at one of its addresses.
+    Crowded,
+    /// Another key enrolled it.
+    OtherKey,
+}
+
+/// What a store answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// To [`Request::Changes`], and to [`Request::Roll`] without rows.
+    Changes(Changes),
+    /// To [`Request::Enrol`]: it is written.
+    Enrolled(Result<(), Unfit>),
+    /// To [`Request::Note`]: it is written.
+    Noted,
+    /// Nothing was done, or nobody knows.
+    Gone,
+}
+
+/// What keeps it.
+pub trait Store {
+    /// Does what is asked, for good. [`Reply::Gone`] if that fails.
+    fn answer(&mut self, request: Request) -> Reply;
+}
+
+/// Whether a relay may be enrolled, given those that are: the rule of every store.
+///
+/// # Errors
+/// It may not.
+pub fn judge<'a>(
+    row: &RelayRow,
+    at: u64,
+    word: Option<&WordRow>,
+    others: impl Iterator<Item = &'a RelayRow>,
+) -> Result<Judged, Unfit> {
+    let word = word
+        .filter(|word| word.kind == Kind::Join && !word.revoked && word.expires > at)
+        .ok_or(Unfit::Word)?;
+    let (mut before, mut neighbours) = (None, BTreeMap::<IpAddr, usize>::new());
+    for other in others.filter(|other| !other.revoked) {
+        if other.relay == row.relay {
+            before = Some(other);
+        } else {
+            let mut ips: Vec<IpAddr> = other.addresses.iter().map(SocketAddr::ip).collect();
+            ips.sort_unstable();
+            ips.dedup();
+            ips.into_iter().for_each(|ip| *neighbours.entry(ip).or_default() += 1);
+        }
+    }
+    if before.is_some_and(|before| before.key != row.key) {
+        return Err(Unfit::OtherKey);
+    }
+    let crowded =
+        |address: &SocketAddr| neighbours.get(&address.ip()).is_some_and(|count| *count >= MOST_AT_ADDRESS);
+    if row.addresses.iter().any(crowded) {
+        return Err(Unfit::Crowded);
+    }
+    if before.is_none() && word.uses == Some(0) {
+        return Err(Unfit::UsedUp);
+    }
+    Ok(if before.is_some() { Judged::Known } else { Judged::New })
+}
+
+/// What a relay is that may be enrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It uses its word once more.
+    New,
+    /// It was enrolled before.
+    Known,
+}
+
+/// A store that forgets all when it is dropped.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    revision: u64,
+    epoch: Epoch,
+    words: BTreeMap<u32, (u64, WordRow)>,
+    relays: BTreeMap<RelayId, (u64, RelayRow)>,
+    seen: BTreeMap<RelayId, Seen>,
+    log: Vec<Entry>,
+}
+
+impl Memory {
+    /// An empty one, whose first epoch begins `at`, in seconds of Unix time.
+    #[must_use]
+    pub fn new(at: u64) -> Self {
+        Self { epoch: Epoch { number: 1, began: at, last_until: 0 }, ..Self::default() }
+    }
+
+    /// Adds a word, or changes it.
+    pub fn put_word(&mut self, word: WordRow) {
+        self.revision += 1;
+        self.words.insert(word.number, (self.revision, word));
+    }
+
+    /// Takes a word back, by its name. What was minted for it ends at once.
+    pub fn revoke(&mut self, name: &str, at: u64) {
+        self.revision += 1;
+        let revision = self.revision;
+        for (changed, word) in self.words.values_mut().filter(|(_, word)| word.name == name) {
+            (*changed, word.revoked) = (revision, true);
+        }
+        self.epoch = Epoch { number: self.epoch.number + 1, began: at, last_until: at };
+    }
+
+    /// The audit log.
+    #[must_use]
+    pub fn log(&self) -> &[Entry] {
+        &self.log
+    }
+
+    fn enrol(&mut self, row: RelayRow, at: u64) -> Result<(), Unfit> {
+        let word = self.words.get(&row.word).map(|(_, word)| word);
+        let judged = judge(&row, at, word, self.relays.values().map(|(_, relay)| relay))?;
+        self.revision += 1;
+        if judged == Judged::New
+            && let Some((revision, word)) = self.words.get_mut(&row.word)
+        {
+            (*revision, word.uses) = (self.revision, word.uses.map(|uses| uses.saturating_sub(1)));
+        }
+        self.relays.insert(row.relay, (self.revision, row));
+        Ok(())
+    }
+}
+
+impl Store for Memory {
+    fn answer(&mut self, request: Request) -> Reply {
+        match request {
+            Request::Changes { since } => Reply::Changes(Changes {
+                revision: self.revision,
+                epoch: self.epoch,
+                words: self
+                    .words
+                    .values()
+                    .filter(|(at, _)| *at > since)
+                    .map(|(_, word)| word.clone())
+                    .collect(),
+                relays: self
+                    .relays
+                    .values()
+                    .filter(|(at, _)| *at > since)
+                    .map(|(_, row)| row.clone())
+                    .collect(),
+                seen: if since == 0 { self.seen.values().copied().collect() } else { Vec::new() },
+            }),
+            Request::Enrol { row, at } => Reply::Enrolled(self.enrol(row, at)),
+            Request::Note { seen, entries } => {
+                self.seen.extend(seen.into_iter().map(|seen| (seen.relay, seen)));
+                self.log.extend(entries);
+                Reply::Noted
+            }
+            Request::Roll { from, at } => {
+                if self.epoch.number == from {
+                    self.revision += 1;
+                    self.epoch = Epoch { number: from + 1, began: at, last_until: at + LAST_HOLDS };
+                }
+                Reply::Changes(Changes { revision: self.revision, epoch: self.epoch, ..Changes::default() })
+            }
+        }
+    }
+}

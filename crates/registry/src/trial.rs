@@ -1,0 +1,244 @@
+//! Tests of relays: a packet exchange through each of a relay's addresses, before it is listed and when clients complain.
+//!
+//! The registry is sender and receiver at once. It greets the relay, and so learns its own address there and gives its consent. Then it
+//! sends a packet through the relay to that address. Only who has the relay's key forwards it, so nobody passes for a relay that is
+//! somebody else's. What a relay says of its capacity is not believed and not asked.
+
+use crate::message::Failure;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::relay::{
+    Consent, Delivered, GREET_LEN, Greet, Greeted, Hop, Notice, RelayClock, Word, canonical,
+};
+use byway_wire::{Duration, Instant, Local, Writer};
+use core::net::SocketAddr;
+
+/// How long one try takes.
+const TRY: Duration = Duration::from_millis(700);
+/// Tries of a greeting, and of a packet.
+const TRIES: u32 = 3;
+/// Addresses that are tested at once.
+const AT_ONCE: usize = 512;
+/// Addresses that wait for that.
+const WAITING: usize = 4_096;
+/// Bytes of what is sent through a relay: a byte that begins no session's packet, then what only the registry knows.
+const PROBE_LEN: usize = 17;
+const PROBE: u8 = 0x72;
+
+/// Which address of whom, as the caller numbers them.
+pub type Key = u64;
+
+/// A datagram to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sending {
+    /// From which socket.
+    pub local: Local,
+    /// Where to.
+    pub to: SocketAddr,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Greeting {
+        nonce: [u8; 8],
+    },
+    Packet {
+        probe: [u8; PROBE_LEN],
+        destination: SocketAddr,
+        consent: Consent,
+        clock: RelayClock,
+        cookie: u64,
+    },
+}
+
+#[derive(Debug)]
+struct Running {
+    word: Word,
+    local: Local,
+    address: SocketAddr,
+    stage: Stage,
+    tries: u32,
+    refused: bool,
+    at: Instant,
+}
+
+/// All tests.
+#[derive(Debug)]
+pub struct Trials {
+    secret: [u8; 32],
+    serial: u64,
+    running: BTreeMap<Key, Running>,
+    waiting: VecDeque<(Key, Word, Local, SocketAddr)>,
+    sending: VecDeque<Sending>,
+    ends: VecDeque<(Key, Result<(), Failure>)>,
+}
+
+impl Trials {
+    /// With 32 bytes of entropy.
+    #[must_use]
+    pub const fn new(secret: [u8; 32]) -> Self {
+        Self {
+            secret,
+            serial: 0,
+            running: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            sending: VecDeque::new(),
+            ends: VecDeque::new(),
+        }
+    }
+
+    /// Whether no more can be begun.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING
+    }
+
+    /// Begins the test of an address from a socket. What is begun before it goes first.
+    pub fn begin(&mut self, now: Instant, key: Key, word: Word, local: Local, address: SocketAddr) {
+        self.waiting.push_back((key, word, local, address));
+        self.start(now);
+    }
+
+    fn start(&mut self, now: Instant) {
+        while self.running.len() < AT_ONCE
+            && let Some((key, word, local, address)) = self.waiting.pop_front()
+        {
+            let stage = Stage::Greeting { nonce: self.nonce() };
+            let running = Running { word, local, address, stage, tries: 0, refused: false, at: now };
+            self.running.insert(key, running);
+            self.again(now, key);
+        }
+    }
+
+    /// Eight bytes that nobody guesses.
+    fn nonce(&mut self) -> [u8; 8] {
+        self.serial += 1;
+        let hash = blake3::keyed_hash(&self.secret, &self.serial.to_be_bytes());
+        let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
+        [a, b, c, d, e, f, g, h]
+    }
+
+    fn end(&mut self, now: Instant, key: Key, outcome: Result<(), Failure>) {
+        self.running.remove(&key);
+        self.ends.push_back((key, outcome));
+        self.start(now);
+    }
+
+    /// Sends once more, or gives up.
+    fn again(&mut self, now: Instant, key: Key) {
+        let Some(running) = self.running.get_mut(&key) else { return };
+        if running.tries >= TRIES {
+            let failure = match running.stage {
+                Stage::Greeting { .. } => Failure::NoAnswer,
+                Stage::Packet { .. } if running.refused => Failure::Refused,
+                Stage::Packet { .. } => Failure::NoPacket,
+            };
+            return self.end(now, key, Err(failure));
+        }
+        running.tries += 1;
+        running.at = now + TRY;
+        let bytes = match &running.stage {
+            Stage::Greeting { nonce } => {
+                let mut bytes = vec![0; GREET_LEN];
+                Greet { nonce: *nonce, grant: running.word.grant().id }.write(&mut Writer::new(&mut bytes));
+                bytes
+            }
+            Stage::Packet { probe, destination, consent, clock, cookie } => {
+                let mut hop = Hop::new(&running.word, running.address, *destination, *consent, *clock);
+                hop.set_cookie(*cookie);
+                let mut bytes = vec![0; hop.room()];
+                bytes.extend_from_slice(probe);
+                if !hop.seal(now, &mut bytes) {
+                    return;
+                }
+                bytes
+            }
+        };
+        self.sending.push_back(Sending { local: running.local, to: running.address, bytes });
+    }
+
+    /// Takes an answer to a greeting, if it is one of ours.
+    pub fn on_greeted(&mut self, now: Instant, from: SocketAddr, packet: &[u8]) -> bool {
+        let Ok(greeted) = Greeted::read(packet) else { return false };
+        let found = self.running.iter().find(|(_, running)| {
+            running.address == canonical(from)
+                && matches!(running.stage, Stage::Greeting { nonce } if nonce == greeted.nonce)
+        });
+        let Some(key) = found.map(|(key, _)| *key) else { return false };
+        let (first, second) = (self.nonce(), self.nonce());
+        let Some(running) = self.running.get_mut(&key) else { return false };
+        let mut probe = [PROBE; PROBE_LEN];
+        probe[1..9].copy_from_slice(&first);
+        probe[9..].copy_from_slice(&second);
+        // An answer to an earlier try makes the round trip seem longer: wrong by less than the clocks may differ.
+        let sent = Instant::from_nanos(running.at.as_nanos().saturating_sub(TRY.as_nanos() as u64));
+        running.stage = Stage::Packet {
+            probe,
+            destination: greeted.address,
+            consent: greeted.consent,
+            clock: RelayClock::learn(&greeted, sent, now),
+            cookie: greeted.cookie,
+        };
+        running.tries = 0;
+        self.again(now, key);
+        true
+    }
+
+    /// Takes what came through a relay, if it is one of ours.
+    pub fn on_delivered(&mut self, now: Instant, packet: &[u8]) -> bool {
+        let Ok(delivered) = Delivered::read(packet) else { return false };
+        let Some(inner) = packet.get(delivered.inner..) else { return false };
+        if inner.len() != PROBE_LEN || inner.first() != Some(&PROBE) {
+            return false;
+        }
+        let found = self.running.iter().find(|(_, running)| match &running.stage {
+            Stage::Packet { probe, .. } => probe == inner,
+            Stage::Greeting { .. } => false,
+        });
+        if let Some(key) = found.map(|(key, _)| *key) {
+            self.end(now, key, Ok(()));
+        }
+        true
+    }
+
+    /// Takes a relay's notice that it did not forward.
+    pub fn on_notice(&mut self, from: SocketAddr, packet: &[u8]) {
+        let Ok(notice) = Notice::read(packet) else { return };
+        for running in self.running.values_mut() {
+            let ours = matches!(&running.stage, Stage::Packet { consent, .. } if consent.tag.to_be_bytes() == notice.echo);
+            running.refused |= ours && running.address == canonical(from);
+        }
+    }
+
+    /// Ends a test that cannot be begun.
+    pub fn fail(&mut self, key: Key, failure: Failure) {
+        self.ends.push_back((key, Err(failure)));
+    }
+
+    /// Runs what is due.
+    pub fn wake(&mut self, now: Instant) {
+        let due = self.running.iter().filter(|(_, running)| running.at <= now).map(|(key, _)| *key);
+        for key in due.collect::<Vec<_>>() {
+            self.again(now, key);
+        }
+    }
+
+    /// When something is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.running.values().map(|running| running.at).min()
+    }
+
+    /// The next datagram to send.
+    pub fn next_sending(&mut self) -> Option<Sending> {
+        self.sending.pop_front()
+    }
+
+    /// The next test that is over.
+    pub fn next_end(&mut self) -> Option<(Key, Result<(), Failure>)> {
+        self.ends.pop_front()
+    }
+}

@@ -1,0 +1,260 @@
+//! Registry words: where a registry is, its key, and the permission to enrol a relay or to ask for relays.
+//!
+//! ```text
+//! byway-registry-   format 1 (1), kind (1), key (32), number (4), secret (16), count (1) × address
+//! ```
+//!
+//! The text has the form of all words ([`byway_wire::word`]), with the checksum over the prefix too. A word is a secret.
+
+use crate::secrets::Secret;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_engine::handshake::PublicKey;
+use byway_wire::frame::{read_address, write_address};
+use byway_wire::word::{self, WordError as TextError};
+use byway_wire::{DecodeError, Reader, Writer};
+use core::fmt;
+use core::net::SocketAddr;
+use core::str::FromStr;
+use thiserror::Error;
+use zeroize::Zeroize as _;
+
+/// What the text of every registry word begins with.
+pub const PREFIX: &str = "byway-registry-";
+/// Addresses that a word names at most.
+pub const MAX_ADDRESSES: usize = 4;
+
+const FORMAT: u8 = 1;
+const MAX_LEN: usize = 1 + 1 + 32 + 4 + 16 + 1 + MAX_ADDRESSES * 19;
+
+/// What a word is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Enrols relays.
+    Join,
+    /// Asks for relays.
+    Use,
+}
+
+impl Kind {
+    /// As it stands in words and stores.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Join => 1,
+            Self::Use => 2,
+        }
+    }
+
+    /// What [`number`](Self::number) gave.
+    #[must_use]
+    pub const fn of(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Join),
+            2 => Some(Self::Use),
+            _ => None,
+        }
+    }
+}
+
+/// What shows the registry that one of its words is at hand.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Token {
+    /// Which word it is.
+    pub number: u32,
+    /// What only its holder and the registry know.
+    pub secret: Secret,
+}
+
+impl Token {
+    /// Reads 20 bytes.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { number: reader.u32()?, secret: Secret::new(reader.array()?) })
+    }
+
+    /// Writes 20 bytes.
+    pub fn write(&self, writer: &mut Writer<'_>) {
+        writer.u32(self.number);
+        writer.bytes(self.secret.expose());
+    }
+}
+
+/// A registry word.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Word {
+    /// What it is good for.
+    pub kind: Kind,
+    /// The registry's key.
+    pub key: PublicKey,
+    /// What the registry recognises it by.
+    pub token: Token,
+    /// Where the registry is: one to four addresses.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// Why something is not a registry word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum WordError {
+    /// The text does not begin with [`PREFIX`].
+    #[error("a registry word begins with \"byway-registry-\"")]
+    Prefix,
+    /// A character that no word contains.
+    #[error("this registry word was mistyped: character {at} is {found:?}, which no word contains")]
+    Character {
+        /// The character.
+        found: char,
+        /// Its place, counted from 1.
+        at: usize,
+    },
+    /// The checksum is wrong.
+    #[error("the registry word was not copied whole: its checksum does not fit")]
+    Checksum,
+    /// Made by another version of byway.
+    #[error("the registry word has format {0}, this program reads format 1")]
+    Format(u8),
+    /// The checksum is right but the bytes are none of ours.
+    #[error("the registry word cannot be read: it {0}")]
+    Malformed(#[from] DecodeError),
+    /// No address, too many, or one that nobody can listen at.
+    #[error("a registry word names one to four addresses, each with an IP and a port")]
+    Addresses,
+}
+
+impl Word {
+    /// Reads the bytes of a word, all of them.
+    ///
+    /// # Errors
+    /// See [`WordError`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WordError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            FORMAT => {}
+            other => return Err(WordError::Format(other)),
+        }
+        let kind = Kind::of(reader.u8()?).ok_or(DecodeError::Range("kind"))?;
+        let key = PublicKey(reader.array()?);
+        let token = Token::read(&mut reader)?;
+        let count = usize::from(reader.u8()?);
+        if !(1..=MAX_ADDRESSES).contains(&count) {
+            return Err(WordError::Addresses);
+        }
+        let addresses = (0..count).map(|_| read_address(&mut reader)).collect::<Result<Vec<_>, _>>()?;
+        if !reader.is_empty() {
+            return Err(DecodeError::Range("length").into());
+        }
+        if addresses.iter().any(|address| address.port() == 0 || address.ip().is_unspecified()) {
+            return Err(WordError::Addresses);
+        }
+        Ok(Self { kind, key, token, addresses })
+    }
+
+    /// The bytes of the word, secret included. Addresses beyond [`MAX_ADDRESSES`] are left out.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; MAX_LEN];
+        let mut writer = Writer::new(&mut bytes);
+        writer.u8(FORMAT);
+        writer.u8(self.kind.number());
+        writer.bytes(&self.key.0);
+        self.token.write(&mut writer);
+        let addresses = self.addresses.iter().take(MAX_ADDRESSES);
+        writer.u8(addresses.len() as u8);
+        addresses.for_each(|address| write_address(&mut writer, *address));
+        let length = writer.len();
+        bytes.truncate(length);
+        bytes
+    }
+
+    /// The text of the word, **secret included**: to be printed for its holder and nowhere else.
+    #[must_use]
+    pub fn reveal(&self) -> String {
+        let mut bytes = self.to_bytes();
+        let text = word::encode(PREFIX, &bytes);
+        bytes.zeroize();
+        text
+    }
+}
+
+impl FromStr for Word {
+    type Err = WordError;
+
+    fn from_str(text: &str) -> Result<Self, WordError> {
+        let mut bytes = word::decode(PREFIX, text).map_err(|error| match error {
+            TextError::Prefix => WordError::Prefix,
+            TextError::Character { found, at } => WordError::Character { found, at },
+            TextError::TooLong => WordError::Checksum,
+            TextError::Checksum(mut bytes) => {
+                bytes.zeroize();
+                WordError::Checksum
+            }
+        })?;
+        let word = Self::from_bytes(&bytes);
+        bytes.zeroize();
+        word
+    }
+}
+
+impl fmt::Debug for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Word")
+            .field("kind", &self.kind)
+            .field("number", &self.token.number)
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use proptest::prelude::*;
+
+    fn word() -> Word {
+        Word {
+            kind: Kind::Use,
+            key: PublicKey([7; 32]),
+            token: Token { number: 5, secret: Secret::new(*b"0123456789abcdef") },
+            addresses: vec!["192.0.2.1:4750".parse().unwrap(), "[2001:db8::1]:4750".parse().unwrap()],
+        }
+    }
+
+    #[test]
+    fn frozen_bytes_and_text() {
+        let bytes = word().to_bytes();
+        let expected = [
+            b"\x01\x02".as_slice(),
+            &[7; 32],
+            b"\x00\x00\x00\x050123456789abcdef\x02\x04\xc0\x00\x02\x01\x12\x8e",
+            b"\x10\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x12\x8e",
+        ]
+        .concat();
+        assert_eq!(bytes, expected);
+        let text = word().reveal();
+        assert!(text.starts_with("byway-registry-ae"), "{text}");
+        assert_eq!(text.to_uppercase().parse(), Ok(word()));
+        assert!(!format!("{:?}", word()).contains("48, 49"));
+    }
+
+    #[test]
+    fn each_slip_has_its_own_error() {
+        assert_eq!("byway-relay-aa".parse::<Word>(), Err(WordError::Prefix));
+        assert_eq!("byway-registry-aaaa".parse::<Word>(), Err(WordError::Checksum));
+        let mut later = word().to_bytes();
+        later[0] = 9;
+        assert_eq!(Word::from_bytes(&later), Err(WordError::Format(9)));
+        for addresses in [vec![], vec!["192.0.2.1:0".parse().unwrap()]] {
+            let bytes = Word { addresses, ..word() }.to_bytes();
+            assert_eq!(Word::from_bytes(&bytes), Err(WordError::Addresses));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..160), text in "\\PC{0,80}") {
+            let _ = Word::from_bytes(&bytes);
+            let _ = format!("{PREFIX}{text}").parse::<Word>();
+        }
+    }
+}

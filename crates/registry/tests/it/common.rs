@@ -1,0 +1,294 @@
+//! Hosts of simulated worlds: a registry with its store, relays, and those who ask.
+
+use byway_engine::handshake::Identity;
+use byway_engine::seal::Suites;
+use byway_engine::{Config, Endpoint, EndpointConfig};
+use byway_registry::client::{AskError, Exchange};
+use byway_registry::message::{Answer, Ask, Enrol, Label, List, Request};
+use byway_registry::secrets::Secrets;
+use byway_registry::store::{self, Memory, Reply, Store, WordRow};
+use byway_registry::word::{Kind, Token, Word};
+use byway_registry::{Config as RegistryConfig, Registry};
+use byway_relay::{Config as RelayConfig, Policy, Relay};
+use byway_sim::{Handle, Node, PipeConfig, World};
+use byway_wire::relay::{QuotaClass, RateClass, RelayKey};
+use byway_wire::{Duration, Instant, Machine};
+use std::net::SocketAddr;
+
+pub const UNIX: u64 = 1_800_057_600;
+pub const SECRET: [u8; 32] = [5; 32];
+pub const MS: Duration = Duration::from_millis(1);
+pub const RANGE: u8 = 9;
+
+pub fn hub_address() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 4750))
+}
+
+pub fn relay_address(index: usize) -> SocketAddr {
+    SocketAddr::from(([10, 1 + (index >> 14) as u8, (index >> 6) as u8, (index << 2) as u8 | 1], 4748))
+}
+
+/// The words that a registry begins with.
+pub const JOIN: u32 = 1;
+pub const USE: u32 = 2;
+
+pub fn row(number: u32, kind: Kind, name: &str) -> WordRow {
+    WordRow {
+        number,
+        kind,
+        name: name.into(),
+        uses: None,
+        rate: RateClass::UNLIMITED,
+        quota: QuotaClass::UNLIMITED,
+        expires: u64::MAX,
+        revoked: false,
+    }
+}
+
+pub fn memory() -> Memory {
+    let mut memory = Memory::new(UNIX);
+    memory.put_word(row(JOIN, Kind::Join, "join"));
+    memory.put_word(row(USE, Kind::Use, "use"));
+    memory
+}
+
+pub fn word(number: u32, kind: Kind) -> Word {
+    let secrets = Secrets::new(&SECRET);
+    let token = Token { number, secret: secrets.word(number) };
+    Word { kind, key: secrets.identity().public(), token, addresses: vec![hub_address()] }
+}
+
+/// A registry and its store, which may be away.
+pub struct Hub {
+    pub registry: Registry,
+    pub store: Memory,
+    pub away: bool,
+}
+
+impl Hub {
+    pub fn new(mut store: Memory, now: Instant) -> Self {
+        let Reply::Changes(begin) = store.answer(store::Request::Changes { since: 0 }) else {
+            unreachable!()
+        };
+        let unix_millis = UNIX * 1000 + now.as_nanos() / 1_000_000;
+        let config =
+            RegistryConfig { secret: SECRET, seed: [6; 32], unix_millis, suites: Suites::SECURE, begin };
+        Self { registry: Registry::new(config, now), store, away: false }
+    }
+}
+
+impl Node for Hub {
+    fn machine(&mut self) -> &mut dyn Machine {
+        &mut self.registry
+    }
+
+    fn turn(&mut self, now: Instant) {
+        while let Some((number, request)) = self.registry.next_request() {
+            let reply = if self.away { Reply::Gone } else { self.store.answer(request) };
+            self.registry.answer(now, number, reply);
+        }
+    }
+}
+
+/// A host that asks a registry.
+pub struct Asker {
+    pub endpoint: Endpoint,
+    exchange: Option<Exchange>,
+    pub answers: Vec<Answer>,
+    pub error: Option<AskError>,
+}
+
+impl Asker {
+    pub fn new(seed: u8) -> Self {
+        let mut secret = [seed; 32];
+        secret[1] = 0x77;
+        Self::with(secret)
+    }
+
+    pub fn with(secret: [u8; 32]) -> Self {
+        let endpoint = Endpoint::new(EndpointConfig {
+            identity: Identity::from_secret(secret),
+            suites: Suites::SECURE,
+            seed: secret,
+            connection: Config::default(),
+            admission: None,
+            greeting: Vec::new(),
+        });
+        Self { endpoint, exchange: None, answers: Vec::new(), error: None }
+    }
+
+    pub fn begin(&mut self, now: Instant, word: &Word, request: &Request, more: bool) {
+        self.answers.clear();
+        self.error = None;
+        let mut exchange = Exchange::begin(&mut self.endpoint, now, word).unwrap();
+        exchange.ask(request);
+        if !more {
+            exchange.finish();
+        }
+        self.exchange = Some(exchange);
+    }
+
+    pub fn go_on(&mut self, request: &Request) {
+        let exchange = self.exchange.as_mut().unwrap();
+        exchange.ask(request);
+        exchange.finish();
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.error.is_some()
+    }
+}
+
+impl Node for Asker {
+    fn machine(&mut self) -> &mut dyn Machine {
+        &mut self.endpoint
+    }
+
+    fn turn(&mut self, now: Instant) {
+        while let Some(event) = self.endpoint.next_event() {
+            if let Some(exchange) = &mut self.exchange
+                && let Err(error) = exchange.on_event(&event)
+            {
+                self.error.get_or_insert(error);
+            }
+            if let byway_engine::EndpointEvent::Closed(handle) = event {
+                self.endpoint.forget(handle);
+            }
+        }
+        let Some(exchange) = &mut self.exchange else { return };
+        loop {
+            match exchange.drive(&mut self.endpoint, now) {
+                Ok(Some(answer)) => self.answers.push(answer),
+                Ok(None) => return,
+                Err(error) => {
+                    self.error.get_or_insert(error);
+                    if let Some(exchange) = self.exchange.take() {
+                        exchange.end(&mut self.endpoint, now);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn alarm(&self) -> Option<Instant> {
+        self.exchange.as_ref().map(Exchange::deadline)
+    }
+}
+
+pub fn relay_key(index: usize) -> [u8; 32] {
+    let mut key = [0x33; 32];
+    key[..8].copy_from_slice(&(index as u64).to_be_bytes());
+    key
+}
+
+pub fn relay(index: usize, now: Instant) -> Relay {
+    let mut config = RelayConfig::new(relay_key(index), UNIX * 1000 + now.as_nanos() / 1_000_000);
+    config.policy = Policy::public().allow("10.0.0.0/8".parse().unwrap());
+    Relay::new(&config, now)
+}
+
+pub fn enrol(index: usize, addresses: &[SocketAddr]) -> Enrol {
+    let key = RelayKey::new(&relay_key(index));
+    Enrol {
+        token: word(JOIN, Kind::Join).token,
+        relay: key.id(),
+        range: RANGE,
+        range_key: key.range_key(RANGE),
+        rate: RateClass::UNLIMITED,
+        quota: QuotaClass::UNLIMITED,
+        operator: Label::new(&format!("operator {index}")),
+        region: Label::new("eu"),
+        addresses: addresses.to_vec(),
+    }
+}
+
+pub fn ask(most: u8, skip: u16) -> Request {
+    Request::Ask(Ask { token: word(USE, Kind::Use).token, most, skip })
+}
+
+/// A world with a registry, and lines to it.
+pub struct Net {
+    pub world: World,
+    pub hub: Handle<Hub>,
+    hosts: u8,
+}
+
+impl Net {
+    pub fn new(seed: u64, store: Memory) -> Self {
+        let mut world = World::new(seed);
+        let hub = world.add("registry", Hub::new(store, Instant::ZERO), &[hub_address()]);
+        Self { world, hub, hosts: 0 }
+    }
+
+    fn line(&mut self, address: SocketAddr) {
+        let line = PipeConfig::new(100_000_000, 10 * MS);
+        self.world.connect(address, hub_address(), line.clone(), line);
+    }
+
+    pub fn asker(&mut self, asker: Asker) -> Handle<Asker> {
+        self.hosts += 1;
+        let address = SocketAddr::from(([10, 200, 0, self.hosts], 5000));
+        let handle = self.world.add(&format!("asker {}", self.hosts), asker, &[address]);
+        self.line(address);
+        handle
+    }
+
+    pub fn relay(&mut self, index: usize) -> Handle<Relay> {
+        let address = relay_address(index);
+        let handle = self.world.add(&format!("relay {index}"), relay(index, self.world.now()), &[address]);
+        self.line(address);
+        handle
+    }
+
+    pub fn run(&mut self, time: Duration) {
+        self.world.run_for(time);
+    }
+
+    /// Asks, and waits for the end.
+    pub fn ask(&mut self, asker: Handle<Asker>, word: &Word, request: &Request) -> Result<Answer, AskError> {
+        self.world.act(asker, |asker, now| asker.begin(now, word, request, false));
+        let limit = self.world.now() + Duration::from_secs(30);
+        let _ =
+            self.world.run_while(|world| !world[asker].has_ended() && world[asker].answers.is_empty(), limit);
+        match (self.world[asker].answers.first(), &self.world[asker].error) {
+            (Some(answer), _) => Ok(answer.clone()),
+            (None, error) => Err(error.clone().expect("an end")),
+        }
+    }
+
+    pub fn list(&mut self, asker: Handle<Asker>, most: u8, skip: u16) -> List {
+        match self.ask(asker, &word(USE, Kind::Use), &ask(most, skip)) {
+            Ok(Answer::List(list)) => list,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Enrols a relay as its program does: it learns the epoch, opens its range, and is tested.
+    pub fn enrol(
+        &mut self,
+        relay: Handle<Relay>,
+        asker: Handle<Asker>,
+        word: &Word,
+        enrol: Enrol,
+    ) -> Result<Answer, AskError> {
+        let range = enrol.range;
+        self.world.act(asker, |asker, now| asker.begin(now, word, &Request::Enrol(enrol.into()), true));
+        let limit = self.world.now() + Duration::from_secs(30);
+        let _ =
+            self.world.run_while(|world| !world[asker].has_ended() && world[asker].answers.is_empty(), limit);
+        let Some(Answer::Epoch { epoch, last_holds }) = self.world[asker].answers.first().cloned() else {
+            return Err(self.world[asker].error.clone().expect("an end"));
+        };
+        self.world.act(relay, |relay, now| {
+            relay.set_epoch(now, range, epoch, Duration::from_secs(last_holds.into()));
+        });
+        self.world.act(asker, |asker, _| asker.go_on(&Request::Ready));
+        let _ =
+            self.world.run_while(|world| !world[asker].has_ended() && world[asker].answers.len() < 2, limit);
+        match (self.world[asker].answers.get(1), &self.world[asker].error) {
+            (Some(answer), _) => Ok(answer.clone()),
+            (None, error) => Err(error.clone().expect("an end")),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! A registry with relays and clients in simulated worlds.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+mod common;
+mod enrol;
