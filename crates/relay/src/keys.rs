@@ -47,6 +47,8 @@ pub(crate) struct Keys {
     /// Counts the keys, so that an account knows whether its key still holds.
     generation: u32,
     ranges: Vec<Option<Range>>,
+    /// How often a range was opened, closed, or went on to another epoch.
+    changes: u64,
 }
 
 impl Keys {
@@ -56,6 +58,7 @@ impl Keys {
             previous: previous.map(RelayKey::new),
             generation: 1,
             ranges: (0..RANGES).map(|_| None).collect(),
+            changes: 0,
         }
     }
 
@@ -85,11 +88,13 @@ impl Keys {
         match slot {
             Some(known) if epoch < known.epoch => return false,
             Some(known) if epoch == known.epoch => {
+                self.changes += u64::from(!known.open);
                 (known.open, known.last_until) = (true, known.last_until.min(until));
                 return true;
             }
             _ => *slot = Some(Range { open: true, epoch, last_until: until, minting: [None, None] }),
         }
+        self.changes += 1;
         self.derive(range);
         true
     }
@@ -97,8 +102,12 @@ impl Keys {
     /// Ends all words of a range until the range is opened again.
     pub(crate) fn close(&mut self, range: u8) {
         if let Some(Some(range)) = self.ranges.get_mut(usize::from(range)) {
-            range.open = false;
+            self.changes += u64::from(core::mem::take(&mut range.open));
         }
+    }
+
+    pub(crate) const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The epoch of an open range.

@@ -1,6 +1,7 @@
 //! What can go wrong. The text of an error is one sentence for a person: what happened, where, and what to do about it.
 
 use crate::no_answer::NoAnswer;
+use crate::state::StateError;
 use byway_files::{SinkError, SourceError};
 use byway_net::{BindError, DriverError, EntropyError, Panicked};
 use byway_wire::DecodeError;
@@ -26,6 +27,12 @@ pub enum Error {
     /// A relay's addresses make no word.
     #[error("this relay cannot be named")]
     RelayWord(#[source] WordError),
+    /// What was kept cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A relay gave away all its ranges of grants.
+    #[error("this relay was enrolled at 128 registries: --roll-key makes it a new one")]
+    NoRange,
     /// What is to be sent does not exist or cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),

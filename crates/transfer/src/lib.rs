@@ -109,7 +109,7 @@ pub use pause_reason::PauseReason;
 pub use ping::{PingPlan, Pinged, Pings, ping};
 pub use received::{BrokenOff, Destination, Received};
 pub use receiver::{Receiving, ReceivingPlan};
-pub use relaying::{RelayNews, Relaying, RelayingPlan};
+pub use relaying::{Enrolment, Kept, KeptRange, NotKept, RelayNews, Relayed, Relaying, RelayingPlan};
 pub use relays::RelayTally;
 pub use secret::Secret;
 pub use sender::{Sending, SendingPlan, Sent};

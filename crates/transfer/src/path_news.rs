@@ -46,7 +46,7 @@ impl PathNews {
                 let name = known.or_else(|| find(path).map(|it| route_name(&it.route, locals)));
                 let said = name.is_none() && self.notices.iter().any(|(_, other)| *other == reason as u8);
                 let name = name.unwrap_or_else(|| String::from("a relay"));
-                if proven && reason == Reason::OverQuota {
+                if proven && matches!(reason, Reason::OverQuota | Reason::RelayQuota) {
                     self.used_up.insert(self.names.get(&path).map(|(_, relay)| *relay));
                 }
                 let says = if proven { "says" } else { "seems to say" };

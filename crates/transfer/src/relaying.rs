@@ -1,19 +1,37 @@
 //! A relay that runs: the machine of `byway-relay` on sockets, and the handle by which a program runs it.
 
+mod keeper;
+mod kept;
+
+pub use kept::{Kept, KeptRange, NotKept};
+
 use crate::error::Error;
 use crate::secret::Secret;
 use byway_net::{Clock, Control, Flow, Owner, Socket, unix_seconds};
-use byway_relay::{Config, Counters, Event, Policy, Relay};
-use byway_wire::relay::{Grant, GrantId, Minute, QuotaClass, RateClass, Scope, Terms, Word};
-use byway_wire::{Duration, Instant};
+use byway_relay::{Config, Counters, Event, Load, Policy, Relay, Used};
+use byway_wire::heartbeat::RelayId;
+use byway_wire::relay::{Grant, GrantId, Minute, QuotaClass, RangeKey, RateClass, Scope, Terms, Word};
+use byway_wire::{Duration, Instant, Machine as _};
+use keeper::Keeper;
+use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Events that wait for the program.
 const NEWS: usize = 64;
+/// Orders of the program that wait for the relay, and snapshots that wait for the disk.
+const ORDERS: usize = 16;
+const SNAPSHOTS: usize = 4;
+/// A restarted relay counts its heartbeats on from so far above what was kept: more than it sends in the minute that it may have
+/// forgotten.
+const BEATS_AHEAD: u64 = 1 << 16;
+/// The most that an epoch that is over is believed to hold after a restart, since the clock may be wrong.
+const LAST_HOLDS_MOST: u64 = 3_600;
 
 /// How to relay.
 pub struct RelayingPlan {
@@ -31,36 +49,122 @@ pub struct RelayingPlan {
     pub rate: Option<u64>,
     /// Bytes per day that the word may use.
     pub quota: Option<u64>,
+    /// Bytes per day over all words.
+    pub per_day: Option<u64>,
+    /// Bytes per month over all words.
+    pub per_month: Option<u64>,
+    /// Accounts kept at most: [`Config::accounts`].
+    pub accounts: Option<usize>,
+    /// Where it keeps what it carried: [`StateDir::relay_kept_path`](crate::state::StateDir::relay_kept_path). Without, a restart
+    /// forgets it.
+    pub keep: Option<PathBuf>,
+    /// The public keys of the registries whose words it carries.
+    pub registries: Vec<[u8; 32]>,
 }
 
 /// What a relay tells.
 #[derive(Debug)]
 pub enum RelayNews {
     /// What it did so far, as was asked.
-    Counters(Box<Counters>),
+    Relayed(Box<Relayed>),
     /// A datagram was dropped.
     Dropped(Event),
+    /// What it carried could not be written to the disk. It goes on, and tries again.
+    NotKept(io::Error),
+    /// What it carried is on the disk again.
+    KeptAgain,
+}
+
+/// What a relay did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Relayed {
+    /// Since its start.
+    pub counters: Counters,
+    /// On this day and in this month, over restarts.
+    pub used: Used,
+    /// At the moment.
+    pub load: Load,
+    /// Times that it could not be written to the disk.
+    pub not_kept: u64,
+}
+
+/// What a registry has to be told at enrolment.
+#[derive(Clone, Debug)]
+pub struct Enrolment {
+    /// The relay's name at registries.
+    pub relay: RelayId,
+    /// The range of grants that this registry gets.
+    pub range: u8,
+    /// Its key.
+    pub key: RangeKey,
+}
+
+/// What a program orders.
+enum Order {
+    Enrolled { range: u8, epoch: u32, last_holds: Duration },
+    Watch { range: u8, addresses: Vec<SocketAddr>, first: Duration },
+    Drain,
+}
+
+/// What is to be kept.
+pub(crate) struct Snapshot {
+    used: Used,
+    beats: u64,
+    /// Range, epoch, and for how long the one before holds.
+    epochs: Vec<(u8, u32, Duration)>,
+}
+
+impl Snapshot {
+    fn of(relay: &mut Relay, now: Instant) -> Self {
+        let used = relay.used(now);
+        Self { used, beats: relay.beat_counter(), epochs: relay.epochs(now).collect() }
+    }
 }
 
 /// A relay that runs.
 pub struct Relaying {
     driver: byway_net::Handle<Operator>,
+    keeper: Option<JoinHandle<Keeper>>,
     news: Receiver<RelayNews>,
-    ask: Arc<AtomicBool>,
+    orders: SyncSender<Order>,
+    shared: Arc<Shared>,
+    enrolments: Vec<([u8; 32], Enrolment)>,
     word: Word,
+    clock: Clock,
+}
+
+/// What both sides look at.
+#[derive(Default)]
+struct Shared {
+    /// The program wants to know what was done.
+    report: AtomicBool,
+    /// The disk wants to know what was carried.
+    snapshot: Arc<AtomicBool>,
+    /// When the relay last carried anything, by its clock; 0: never.
+    carried: AtomicU64,
+    not_kept: Arc<AtomicU64>,
 }
 
 impl Relaying {
     /// Starts.
     ///
     /// # Errors
-    /// The addresses make no word; the system gives no thread.
+    /// The addresses make no word; what was kept cannot be read; the system gives no thread.
     pub fn start(plan: RelayingPlan) -> Result<Self, Error> {
         let clock = Clock::new();
+        let mut kept = plan.keep.as_deref().map_or_else(|| Ok(Kept::default()), keeper::read)?;
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut config = Config::new(*plan.key.expose(), u64::try_from(unix.as_millis()).unwrap_or(u64::MAX));
         config.policy = plan.policy;
-        let relay = Relay::new(&config, clock.now());
+        (config.per_day, config.per_month, config.used) = (plan.per_day, plan.per_month, kept.used);
+        config.accounts = plan.accounts.unwrap_or(config.accounts);
+        config.beat_counter = config.beat_counter.max(kept.beats.saturating_add(BEATS_AHEAD));
+        let mut relay = Relay::new(&config, clock.now());
+        if kept.relay != Some(relay.id()) {
+            // Another key: registries know this relay no more.
+            (kept.relay, kept.ranges) = (Some(relay.id()), Vec::new());
+        }
+        let enrolments = enrolments(&mut relay, &mut kept, &plan.registries, clock.now())?;
         let terms = Terms {
             expiry: Minute::from_unix(unix_seconds().saturating_add(plan.expires.as_secs())),
             rate: plan.rate.map_or(RateClass::UNLIMITED, RateClass::at_most),
@@ -70,12 +174,29 @@ impl Relaying {
         let grant = Grant { id: GrantId::own(u32::from_be_bytes(byway_net::seed()?)), terms };
         let word = relay.issue(grant, plan.addresses).map_err(Error::RelayWord)?;
         let (news, inbox) = sync_channel(NEWS);
-        let ask = Arc::new(AtomicBool::new(false));
-        let owner = Operator { news, ask: Arc::clone(&ask) };
+        let (orders, ordered) = sync_channel(ORDERS);
+        let (snapshots, to_keep) = sync_channel(SNAPSHOTS);
+        let shared = Arc::new(Shared::default());
+        let keeper =
+            plan.keep.map(|path| Keeper::new(path, kept, news.clone(), Arc::clone(&shared.not_kept)));
+        let owner = Operator {
+            news,
+            orders: ordered,
+            snapshots: keeper.is_some().then_some(snapshots),
+            shared: Arc::clone(&shared),
+            packets: 0,
+            changes: relay.epoch_changes(),
+        };
         let control = Control::new().map_err(Error::Descriptor)?;
         let driver = byway_net::spawn_with(control, "byway relay", relay, owner, plan.sockets, clock)
             .map_err(Error::Thread)?;
-        Ok(Self { driver, news: inbox, ask, word })
+        let keep = |keeper: Keeper| {
+            let (ask, waker) = (Arc::clone(&shared.snapshot), driver.waker().clone());
+            let thread = std::thread::Builder::new().name("relay keeper".into());
+            thread.spawn(move || keeper.run(&to_keep, &ask, &waker)).map_err(Error::Thread)
+        };
+        let keeper = keeper.map(keep).transpose()?;
+        Ok(Self { driver, keeper, news: inbox, orders, shared, enrolments, word, clock })
     }
 
     /// The word for senders.
@@ -84,9 +205,46 @@ impl Relaying {
         &self.word
     }
 
-    /// Asks for [`RelayNews::Counters`].
+    /// What a registry of the plan has to be told.
+    #[must_use]
+    pub fn enrolment(&self, registry: &[u8; 32]) -> Option<&Enrolment> {
+        Some(&self.enrolments.iter().find(|(key, _)| key == registry)?.1)
+    }
+
+    /// A registry enrolled the relay: carries what it mints in `epoch`, and for `last_holds` what it minted before. False if the
+    /// relay is over or has too much to do.
+    pub fn enrolled(&self, range: u8, epoch: u32, last_holds: Duration) -> bool {
+        self.order(Order::Enrolled { range, epoch, last_holds })
+    }
+
+    /// Beats for the registry that has `range`, in `first` for the first time. False as above.
+    pub fn watch(&self, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
+        self.order(Order::Watch { range, addresses, first })
+    }
+
+    /// Takes no new word from now on, and tells registries that the end is near. False as above.
+    pub fn drain(&self) -> bool {
+        self.order(Order::Drain)
+    }
+
+    fn order(&self, order: Order) -> bool {
+        let sent = self.orders.try_send(order).is_ok();
+        self.driver.waker().wake();
+        sent
+    }
+
+    /// For how long it carried nothing; all time, if it never did.
+    #[must_use]
+    pub fn idle(&self) -> Duration {
+        match self.shared.carried.load(Ordering::Acquire) {
+            0 => Duration::MAX,
+            nanos => self.clock.now().since(Instant::from_nanos(nanos)),
+        }
+    }
+
+    /// Asks for [`RelayNews::Relayed`].
     pub fn ask(&self) {
-        self.ask.store(true, Ordering::Release);
+        self.shared.report.store(true, Ordering::Release);
         self.driver.waker().wake();
     }
 
@@ -101,34 +259,106 @@ impl Relaying {
         self.driver.is_finished()
     }
 
-    /// Stops it, and says what it did.
+    /// Stops it, keeps what it carried, and says what it did.
     ///
     /// # Errors
     /// The event loop broke before.
-    pub fn stop(self) -> Result<Counters, Error> {
+    pub fn stop(self) -> Result<Relayed, Error> {
         self.driver.stop();
-        let finished = self.driver.join()?;
+        let mut finished = self.driver.join()?;
+        drop(finished.owner); // the keeper's inbox ends with it
+        let now = self.clock.now();
+        if let Some(Ok(mut keeper)) = self.keeper.map(JoinHandle::join) {
+            keeper.keep(&Snapshot::of(&mut finished.machine, now));
+        }
         finished.outcome?;
-        Ok(*finished.machine.counters())
+        Ok(Relayed::of(&mut finished.machine, now, &self.shared))
     }
+}
+
+impl Relayed {
+    fn of(relay: &mut Relay, now: Instant, shared: &Shared) -> Self {
+        let (used, load) = (relay.used(now), relay.load(now));
+        Self { counters: *relay.counters(), used, load, not_kept: shared.not_kept.load(Ordering::Relaxed) }
+    }
+}
+
+/// What registries are to be told. The relay carries on with the epochs that it knew of them.
+fn enrolments(
+    relay: &mut Relay,
+    kept: &mut Kept,
+    registries: &[[u8; 32]],
+    now: Instant,
+) -> Result<Vec<([u8; 32], Enrolment)>, Error> {
+    let enrol = |registry: &[u8; 32]| {
+        let range = kept.range_of(registry).ok_or(Error::NoRange)?;
+        if range.epoch > 0 {
+            let holds = range.last_until.saturating_sub(unix_seconds()).min(LAST_HOLDS_MOST);
+            relay.set_epoch(now, range.number, range.epoch, Duration::from_secs(holds));
+        }
+        let range = range.number;
+        Ok((*registry, Enrolment { relay: relay.id(), range, key: relay.range_key(range) }))
+    };
+    registries.iter().map(enrol).collect()
 }
 
 /// The owner of a relay.
 struct Operator {
     news: SyncSender<RelayNews>,
-    ask: Arc<AtomicBool>,
+    orders: Receiver<Order>,
+    snapshots: Option<SyncSender<Snapshot>>,
+    shared: Arc<Shared>,
+    /// Packets carried until the last turn.
+    packets: u64,
+    /// Epochs known until the last snapshot.
+    changes: u64,
+}
+
+impl Operator {
+    fn obey(relay: &mut Relay, now: Instant, order: Order) {
+        match order {
+            Order::Enrolled { range, epoch, last_holds } => {
+                relay.set_epoch(now, range, epoch, last_holds);
+            }
+            Order::Watch { range, addresses, first } => {
+                relay.watch(now, range, addresses, first);
+            }
+            Order::Drain => {
+                relay.drain(now);
+                relay.wake(now); // the last beat leaves in this turn, which may be the last
+            }
+        }
+    }
 }
 
 impl Owner for Operator {
     type Machine = Relay;
 
-    fn turn(&mut self, relay: &mut Relay, _now: Instant) -> Flow {
+    fn turn(&mut self, relay: &mut Relay, now: Instant) -> Flow {
+        while let Ok(order) = self.orders.try_recv() {
+            Self::obey(relay, now, order);
+        }
+        relay.make_room();
+        let packets = relay.counters().forwarded_packets + relay.counters().returned_packets;
+        if std::mem::replace(&mut self.packets, packets) != packets {
+            self.shared.carried.store(now.as_nanos(), Ordering::Release);
+        }
+        if let Some(snapshots) = &self.snapshots {
+            // An epoch that ended must not come back with a restart.
+            let changed = relay.epoch_changes() != self.changes;
+            if (self.shared.snapshot.swap(false, Ordering::AcqRel) || changed)
+                && snapshots.try_send(Snapshot::of(relay, now)).is_ok()
+            {
+                self.changes = relay.epoch_changes();
+            }
+        }
         // News that nobody takes are not worth waiting for; every drop is counted too.
         while let Some(event) = relay.next_event() {
             let _ = self.news.try_send(RelayNews::Dropped(event));
         }
-        if self.ask.swap(false, Ordering::AcqRel) {
-            let _ = self.news.try_send(RelayNews::Counters(Box::new(*relay.counters())));
+        if self.shared.report.swap(false, Ordering::AcqRel) {
+            let relayed = Relayed::of(relay, now, &self.shared);
+            let _ = self.news.try_send(RelayNews::Relayed(Box::new(relayed)));
         }
         Flow::Continue
     }

@@ -138,10 +138,28 @@ impl StateDir {
         RELAY.open(path.unwrap_or(&self.relay_key_path()))
     }
 
+    /// Where a relay keeps what it carried, and what registries know of it. Relays with keys in files of their own each have one.
+    #[must_use]
+    pub fn relay_kept_path(&self, key: Option<&Path>) -> PathBuf {
+        let Some(key) = key else { return self.root.join("relay-kept") };
+        let full = fs::canonicalize(key).unwrap_or_else(|_| key.to_owned());
+        let name = blake3::hash(full.as_os_str().as_bytes()).to_hex();
+        self.root.join(format!("relay-kept-{}", name.get(..32).unwrap_or_default()))
+    }
+
     /// Puts a new relay key in place of the old one, by which every word given out becomes worthless.
     pub fn roll_relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
         RELAY.replace(path.unwrap_or(&self.relay_key_path()))
     }
+}
+
+/// Puts a text in place of what a file held, for its owner alone: the one or the other, whatever happens meanwhile.
+pub(crate) fn put(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    let draft = Draft::write(path, text)?;
+    fs::rename(&draft.path, path).and_then(|()| sync_parent(path))
 }
 
 /// One kind of key file.
@@ -190,7 +208,7 @@ impl KeyFile {
         if let Some(directory) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(cannot())?;
         }
-        let draft = Draft::write(path, &self.generate()?).map_err(cannot())?;
+        let draft = Draft::write(path, self.generate()?.expose()).map_err(cannot())?;
         match fs::hard_link(&draft.path, path) {
             Ok(()) => sync_parent(path).map_err(cannot())?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -204,7 +222,7 @@ impl KeyFile {
         if !path.try_exists().map_err(cannot())? {
             return self.create(path);
         }
-        let draft = Draft::write(path, &self.generate()?).map_err(cannot())?;
+        let draft = Draft::write(path, self.generate()?.expose()).map_err(cannot())?;
         fs::rename(&draft.path, path).and_then(|()| sync_parent(path)).map_err(cannot())?;
         self.read(path, File::open(path).map_err(cannot())?)
     }
@@ -225,7 +243,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn write(target: &Path, text: &Secret<String>) -> io::Result<Self> {
+    fn write(target: &Path, text: &str) -> io::Result<Self> {
         let mut nonce = [0; 8];
         getrandom::fill(&mut nonce).map_err(|error| io::Error::other(error.to_string()))?;
         let mut name = target.file_name().unwrap_or_default().to_owned();
@@ -233,7 +251,7 @@ impl Draft {
         let path = target.with_file_name(name);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         let draft = Self { path };
-        file.write_all(text.expose().as_bytes())?;
+        file.write_all(text.as_bytes())?;
         file.sync_all()?;
         Ok(draft)
     }

@@ -158,6 +158,7 @@ impl Send {
 Examples:
   byway relay                                    listen on port 4748, print the word for --relay
   byway relay --listen 192.0.2.7:4748 --expires 30d --rate 10M --quota 500G
+  byway relay --per-day 20G --per-month 500G     no more than that in all, whatever words allow
   byway relay --allow-destination 10.0.0.0/8     also forward into a private network
   byway relay --roll-key                         make every word given out so far worthless")]
 pub struct Relay {
@@ -179,6 +180,19 @@ pub struct Relay {
     /// Bytes that the word may use per day (UTC), K/M/G/T binary [default: no limit]
     #[arg(long, value_name = "BYTES", env = "BYWAY_QUOTA", value_parser = parse_size)]
     pub quota: Option<u64>,
+    /// Bytes that the relay carries per day (UTC) in all, K/M/G/T binary [default: no limit]
+    #[arg(long, value_name = "BYTES", env = "BYWAY_PER_DAY", value_parser = parse_size)]
+    pub per_day: Option<u64>,
+    /// Bytes that the relay carries per month (UTC) in all, K/M/G/T binary [default: no limit]
+    #[arg(long, value_name = "BYTES", env = "BYWAY_PER_MONTH", value_parser = parse_size)]
+    pub per_month: Option<u64>,
+    /// Words whose use of the day is remembered at most, K/M binary; each takes some 300 bytes once it is used, and up to 16384 from the
+    /// start
+    #[arg(long, value_name = "COUNT", env = "BYWAY_ACCOUNTS", default_value = "16K", value_parser = parse_size)]
+    pub accounts: u64,
+    /// After SIGTERM: how long to go on at most while words are in use
+    #[arg(long, value_name = "DURATION", env = "BYWAY_DRAIN", default_value = "1m", value_parser = parse_duration)]
+    pub drain: Duration,
     /// File that holds the key which words are made from [default: relay-key in the state directory]
     #[arg(long, value_name = "FILE", env = "BYWAY_KEY_FILE")]
     pub key_file: Option<PathBuf>,

@@ -204,6 +204,14 @@ pub struct RelayCounters {
     pub notices: u64,
     /// Sends that the system refused.
     pub send_errors: u64,
+    /// Bytes both ways on this day (UTC), over restarts.
+    pub today_bytes: u64,
+    /// Bytes both ways in this month (UTC), over restarts.
+    pub month_bytes: u64,
+    /// Words in use.
+    pub grants: u32,
+    /// Times that these could not be written to the disk.
+    pub not_kept: u64,
     /// Datagrams dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
 }
@@ -213,6 +221,8 @@ impl fmt::Display for RelayCounters {
         let (forth, back) = (Bytes(self.forwarded_bytes), Bytes(self.returned_bytes));
         write!(f, "forwarded {} datagrams ({forth}) and ", self.forwarded_packets)?;
         write!(f, "{} back ({back}), greeted {}", self.returned_packets, self.greeted)?;
+        let (today, month) = (Bytes(self.today_bytes), Bytes(self.month_bytes));
+        write!(f, "\n  carried {today} today and {month} this month")?;
         for (reason, count) in &self.dropped {
             write!(f, "\n  dropped {count}: {reason}")?;
         }

@@ -7,8 +7,8 @@ use crate::output::{Event, Outcome, Output, Ready, RelayCounters};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
-use byway_relay::{Counters, Dropped, Policy};
-use byway_transfer::{RelayNews, Relaying, RelayingPlan, sockets};
+use byway_relay::{Dropped, Policy};
+use byway_transfer::{RelayNews, Relayed, Relaying, RelayingPlan, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::MAX_ADDRESSES;
 use std::net::SocketAddr;
@@ -17,6 +17,8 @@ use std::net::SocketAddr;
 const TICK: Duration = Duration::from_millis(200);
 /// Time between two lines of counters for a program.
 const STATISTICS: Duration = Duration::from_secs(10);
+/// A relay that carried nothing for so long is in nobody's use. Sessions that live send more often.
+const UNUSED: Duration = Duration::from_secs(5);
 
 /// Relays until it is stopped.
 pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Result<Exit> {
@@ -48,6 +50,11 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         expires: arguments.expires,
         rate: arguments.rate,
         quota: arguments.quota,
+        per_day: arguments.per_day,
+        per_month: arguments.per_month,
+        accounts: Some(usize::try_from(arguments.accounts).unwrap_or(usize::MAX)),
+        keep: Some(state.relay_kept_path(file)),
+        registries: Vec::new(),
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
@@ -55,8 +62,10 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
     output.answer(&word)?;
     let stop = serve(&relaying, &signals, output);
-    let counters = relaying.stop()?;
-    let shown = shown(&counters);
+    if stop == Some(Exit::Terminated) {
+        drain(&relaying, arguments.drain, output);
+    }
+    let shown = shown(&relaying.stop()?);
     output.say(&shown.to_string());
     let exit = stop.map_or(Exit::Error, Exit::of_service);
     output.emit(&Event::result("relay", exit, Outcome::Relay(shown)));
@@ -68,21 +77,7 @@ fn serve(relaying: &Relaying, signals: &Signals, output: &mut Output) -> Option<
     let clock = Clock::new();
     let mut told = clock.now();
     loop {
-        match relaying.next(TICK) {
-            Some(RelayNews::Counters(counters)) => output.emit(&Event::Counters(shown(&counters))),
-            Some(RelayNews::Dropped(event)) => {
-                let reason = reason(event.dropped);
-                let more = match event.left_out {
-                    0 => String::new(),
-                    more => format!(", and {more} more before"),
-                };
-                output.detail(&format!(
-                    "dropped a datagram of {} (grant {:08x}): {reason}{more}",
-                    event.from, event.grant
-                ));
-            }
-            None => {}
-        }
+        tell(relaying, output);
         if signals.take_report() || output.is_json() && clock.now().since(told) >= STATISTICS {
             told = clock.now();
             relaying.ask();
@@ -96,13 +91,50 @@ fn serve(relaying: &Relaying, signals: &Signals, output: &mut Output) -> Option<
     }
 }
 
+/// Says what happened, if anything did.
+fn tell(relaying: &Relaying, output: &mut Output) {
+    match relaying.next(TICK) {
+        Some(RelayNews::Relayed(relayed)) => output.emit(&Event::Counters(shown(&relayed))),
+        Some(RelayNews::Dropped(event)) => {
+            let reason = reason(event.dropped);
+            let more = match event.left_out {
+                0 => String::new(),
+                more => format!(", and {more} more before"),
+            };
+            output.detail(&format!(
+                "dropped a datagram of {} (grant {:08x}): {reason}{more}",
+                event.from, event.grant
+            ));
+        }
+        Some(RelayNews::NotKept(error)) => {
+            output.say(&format!("cannot write down what was carried: {error}; a restart would forget it"));
+        }
+        Some(RelayNews::KeptAgain) => output.say("what was carried is written down again"),
+        None => {}
+    }
+}
+
+/// Takes no new word, and goes on while others are in use, as long as the operator lets it. A second signal ends the process at once.
+fn drain(relaying: &Relaying, patience: Duration, output: &mut Output) {
+    let clock = Clock::new();
+    let begun = clock.now();
+    relaying.drain();
+    if relaying.idle() < UNUSED {
+        output.say(&format!("words are in use: goes on for {} s at most", patience.as_secs()));
+    }
+    while relaying.idle() < UNUSED && clock.now().since(begun) < patience && !relaying.is_over() {
+        tell(relaying, output);
+    }
+}
+
 /// Public destinations, what the operator allows, and never this host by its other names.
 fn policy(arguments: &Relay) -> Policy {
     let policy = arguments.allow_destination.iter().copied().fold(Policy::public(), Policy::allow);
     sockets::own_addresses().into_iter().fold(policy, Policy::own)
 }
 
-fn shown(counters: &Counters) -> RelayCounters {
+fn shown(relayed: &Relayed) -> RelayCounters {
+    let counters = &relayed.counters;
     let dropped = Dropped::all().filter(|why| counters.dropped(*why) > 0);
     RelayCounters {
         forwarded_packets: counters.forwarded_packets,
@@ -112,6 +144,10 @@ fn shown(counters: &Counters) -> RelayCounters {
         greeted: counters.greeted,
         notices: counters.notices,
         send_errors: counters.send_errors,
+        today_bytes: relayed.used.today,
+        month_bytes: relayed.used.this_month,
+        grants: relayed.load.grants,
+        not_kept: relayed.not_kept,
         dropped: dropped.map(|why| (reason(why), counters.dropped(why))).collect(),
     }
 }

@@ -5,7 +5,7 @@ use crate::heart::{Heart, Standing};
 use crate::report::Dropped;
 use alloc::vec::Vec;
 use byway_wire::heartbeat::{Answered, BEAT_LEN, Beat, RelayId, Report};
-use byway_wire::relay::{RangeKey, canonical};
+use byway_wire::relay::{RANGES, RangeKey, canonical};
 use byway_wire::{Datagram, Duration, Ecn, Instant, Writer};
 use core::net::SocketAddr;
 
@@ -34,6 +34,18 @@ impl Relay {
     #[must_use]
     pub fn epoch(&self, now: Instant, range: u8) -> Option<(u32, Duration)> {
         Some((self.keys.epoch(range)?, self.keys.last_holds(range, now)?))
+    }
+
+    /// All ranges in which a registry may mint, with the [epoch](Self::epoch) of each.
+    pub fn epochs(&self, now: Instant) -> impl Iterator<Item = (u8, u32, Duration)> {
+        let epoch = move |range| self.epoch(now, range).map(|(epoch, last_holds)| (range, epoch, last_holds));
+        (0..RANGES as u8).filter_map(epoch)
+    }
+
+    /// Counts what changed in [`epochs`](Self::epochs), so that its owner knows when to keep them.
+    #[must_use]
+    pub const fn epoch_changes(&self) -> u64 {
+        self.keys.changes()
     }
 
     /// Carries no more what was minted in this range, and beats no more for the registry that has it.
