@@ -1,7 +1,8 @@
 //! Heartbeats to the registries at which the relay is enrolled.
 
+use crate::usage::{Load, Used};
 use alloc::vec::Vec;
-use byway_wire::heartbeat::{Answered, Orders, RelayId, Report};
+use byway_wire::heartbeat::{Answered, Beat, Orders, RelayId, Report};
 use byway_wire::relay::MacKey;
 use byway_wire::{Duration, Instant};
 use core::net::SocketAddr;
@@ -106,25 +107,31 @@ impl Heart {
         self.registries.iter().map(|registry| registry.next).min()
     }
 
-    /// A beat that is due: what it says but for what the relay alone knows, its key, and to whom it goes.
-    pub(crate) fn beat(&mut self, now: Instant) -> Option<(Report, MacKey, &[SocketAddr])> {
+    /// A beat that is due, and to whom it goes.
+    pub(crate) fn beat(
+        &mut self,
+        now: Instant,
+        epoch: impl Fn(u8) -> Option<u32>,
+        carries: (Load, Used),
+    ) -> Option<(Beat, &[SocketAddr])> {
         let registry = self.registries.iter_mut().find(|registry| registry.next <= now)?;
         self.counter = self.counter.saturating_add(1);
         registry.counter = self.counter;
         registry.next = now + registry.every;
         registry.standing.unanswered = registry.standing.unanswered.saturating_add(1);
+        let (load, used) = carries;
         let report = Report {
             relay: self.id,
             range: registry.range,
             counter: registry.counter,
-            epoch: 0,
-            rate: 0,
-            grants: 0,
-            today: 0,
-            month: 0,
+            epoch: epoch(registry.range).unwrap_or(0),
+            rate: load.rate,
+            grants: load.grants,
+            today: used.today,
+            month: used.this_month,
             flags: if self.draining { Report::DRAINING } else { 0 },
         };
-        Some((report, registry.key.clone(), &registry.addresses))
+        Some((Beat::new(report, &registry.key), &registry.addresses))
     }
 
     /// Takes an answer to the last beat for a range. `None`: it is none, or not proven.

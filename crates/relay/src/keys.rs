@@ -9,9 +9,9 @@ use core::net::SocketAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// Which of the relay's keys: they are counted.
-    pub(crate) generation: u32,
+    generation: u32,
     /// Minted in this epoch of its range; `None`: the operator's own.
-    pub(crate) epoch: Option<u32>,
+    epoch: Option<u32>,
 }
 
 /// What was given to one registry.

@@ -18,6 +18,8 @@ mod config;
 mod heart;
 mod keys;
 mod limit;
+mod links;
+mod log;
 mod policy;
 mod queue;
 mod recent;

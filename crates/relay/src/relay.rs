@@ -1,32 +1,29 @@
 //! The machine.
 
-mod registries;
-
 use crate::accounts::{Account, Accounts, Caps};
 use crate::config::Config;
-use crate::heart::Heart;
+use crate::heart::{Heart, Standing};
 use crate::keys::{Keys, Origin};
 use crate::limit::Limiter;
+use crate::links::Links;
+use crate::log::Log;
 use crate::policy::Policy;
 use crate::queue::{Queue, Way};
 use crate::recent::{Moment, Recent, Said};
 use crate::report::{Counters, Dropped, Event};
 use crate::usage::{Load, Usage, Used};
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use byway_wire::heartbeat::ANSWERED;
+use byway_wire::heartbeat::{ANSWERED, Answered, BEAT_LEN, RelayId};
 use byway_wire::relay::{
     Back, CONSENT_LIFE, Caveat, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, Kind, MacKey,
-    NOTICE_LEN, Notice, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
+    NOTICE_LEN, Notice, RANGES, RangeKey, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError,
+    canonical,
 };
-use byway_wire::{Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, Out, Transmit, Writer};
-use core::net::{IpAddr, SocketAddr};
+use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Machine, Out, Transmit, Writer};
+use core::net::SocketAddr;
 
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
 const RETURN_LIFE: u64 = 600;
-const EVENTS: usize = 64;
-const EVENTS_PER_SECOND: u64 = 10;
-const MAX_LINKS: usize = 64;
 
 /// A relay.
 ///
@@ -46,16 +43,14 @@ pub struct Relay {
     started: Instant,
     policy: Policy,
     caps: Caps,
-    links: Vec<(Local, SocketAddr)>,
+    links: Links,
     accounts: Accounts,
     queue: Queue,
     counters: Counters,
     greetings: Limiter,
     notices: Limiter,
     hints: Limiter,
-    logging: Limiter,
-    events: VecDeque<Event>,
-    left_out: u64,
+    log: Log,
 }
 
 /// Whose word a packet is under.
@@ -84,16 +79,14 @@ impl Relay {
             started: now,
             policy: config.policy.clone(),
             caps: Caps { rate: config.rate_cap, quota: config.quota_cap },
-            links: Vec::with_capacity(MAX_LINKS),
+            links: Links::new(),
             accounts,
             queue: Queue::new(config.queue_bytes, config.queue_datagrams),
             counters: Counters::default(),
             greetings: Limiter::new(config.greetings_per_second),
             notices: Limiter::new(config.notices_per_second),
             hints: Limiter::new(config.hints_per_second),
-            logging: Limiter::new(EVENTS_PER_SECOND),
-            events: VecDeque::with_capacity(EVENTS),
-            left_out: 0,
+            log: Log::new(),
         }
     }
 
@@ -107,7 +100,76 @@ impl Relay {
     /// twice revokes every word that is not issued anew. Registries know it by its key: it has to enrol again.
     pub fn roll(&mut self, key: &[u8; 32]) {
         self.keys.roll(key);
-        self.new_heart();
+        self.heart = Heart::new(self.keys.current().id(), self.heart.counter());
+    }
+
+    /// Its name at registries.
+    #[must_use]
+    pub const fn id(&self) -> RelayId {
+        self.keys.current().id()
+    }
+
+    /// The key of a range of grant ids, to be handed to one registry. The registry's words are carried after
+    /// [`set_epoch`](Self::set_epoch). Another key of the relay's is another key of the range.
+    #[must_use]
+    pub fn range_key(&self, range: u8) -> RangeKey {
+        self.keys.current().range_key(range)
+    }
+
+    /// Carries what the registry that has this range mints in `epoch`, and what it minted in the one before for
+    /// `last_holds` more. An epoch never falls, and what is over never comes back. False if it would, or if there is no
+    /// such range.
+    pub fn set_epoch(&mut self, now: Instant, range: u8, epoch: u32, last_holds: Duration) -> bool {
+        self.keys.set_epoch(now, range, epoch, last_holds)
+    }
+
+    /// The epoch of a range, and for how long the one before holds; `None` if no registry may mint there.
+    #[must_use]
+    pub fn epoch(&self, now: Instant, range: u8) -> Option<(u32, Duration)> {
+        Some((self.keys.epoch(range)?, self.keys.last_holds(range, now)?))
+    }
+
+    /// All ranges in which a registry may mint, with the [epoch](Self::epoch) of each.
+    pub fn epochs(&self, now: Instant) -> impl Iterator<Item = (u8, u32, Duration)> {
+        (0..RANGES as u8)
+            .filter_map(move |range| self.epoch(now, range).map(|(epoch, holds)| (range, epoch, holds)))
+    }
+
+    /// Counts what changed in [`epochs`](Self::epochs), so that its owner knows when to keep them.
+    #[must_use]
+    pub const fn epoch_changes(&self) -> u64 {
+        self.keys.changes()
+    }
+
+    /// Carries no more what was minted in this range, and beats no more for the registry that has it.
+    pub fn close_range(&mut self, range: u8) {
+        self.keys.close(range);
+        self.heart.unwatch(range);
+    }
+
+    /// Beats for the registry that has `range`, in `first` for the first time: one datagram to each of its addresses, of
+    /// which the first four count. Its answers tell when the next is due, and [the epoch](Self::set_epoch). False if the relay
+    /// beats for eight others already.
+    pub fn watch(&mut self, now: Instant, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
+        let key = self.range_key(range).heartbeat_key();
+        self.heart.watch(range, key, addresses, now + first)
+    }
+
+    /// How it stands with the registry that has `range`; `None` if it beats for none there.
+    #[must_use]
+    pub fn standing(&self, range: u8) -> Option<Standing> {
+        self.heart.standing(range)
+    }
+
+    /// The counter of its last beat. To be kept: [`Config::beat_counter`](crate::Config::beat_counter) begins above it.
+    #[must_use]
+    pub const fn beat_counter(&self) -> u64 {
+        self.heart.counter()
+    }
+
+    /// Takes no word that it does not carry for already, and tells registries that it ends. Everything else goes on.
+    pub fn drain(&mut self, now: Instant) {
+        self.heart.drain(now);
     }
 
     /// Sets the Unix time anew: `unix_millis` at `now`.
@@ -147,7 +209,7 @@ impl Relay {
 
     /// The next thing for the log.
     pub fn next_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.log.next()
     }
 
     fn millis(&self, now: Instant) -> u64 {
@@ -163,17 +225,12 @@ impl Relay {
     }
 
     fn allows(&self, destination: SocketAddr) -> bool {
-        self.policy.allows(destination) && !self.links.iter().any(|(_, own)| canonical(*own) == destination)
+        self.policy.allows(destination) && !self.links.are_at(destination)
     }
 
     fn drop(&mut self, now: Instant, why: Dropped, grant: u32, from: SocketAddr) {
         self.counters.drop(why);
-        if self.events.len() < EVENTS && self.logging.allows(now) {
-            let left_out = core::mem::take(&mut self.left_out);
-            self.events.push_back(Event { dropped: why, grant, from, left_out });
-        } else {
-            self.left_out = self.left_out.saturating_add(1);
-        }
+        self.log.note(now, why, grant, from);
     }
 
     /// Answers a datagram where it came from, with no more bytes than it had.
@@ -285,7 +342,7 @@ impl Relay {
                 Some(_) => {}
             }
         }
-        let Some(way) = way(&self.links, to, datagram.ecn) else { return refuse(Reason::Unreachable) };
+        let Some(way) = self.links.way(to, datagram.ecn) else { return refuse(Reason::Unreachable) };
         let length = size(datagram);
         if !self.queue.has_room(length) {
             return Err((Dropped::QueueFull, 0));
@@ -425,7 +482,7 @@ impl Relay {
         if !self.allows(back.to) {
             return refuse(Reason::Destination);
         }
-        let Some(way) = way(&self.links, back.to, datagram.ecn) else { return refuse(Reason::Unreachable) };
+        let Some(way) = self.links.way(back.to, datagram.ecn) else { return refuse(Reason::Unreachable) };
         let length = size(datagram);
         if !self.queue.has_room(length) {
             return Err(Dropped::QueueFull);
@@ -439,6 +496,29 @@ impl Relay {
             self.counters.returned_bytes += length as u64;
         }
         Ok(())
+    }
+
+    fn beat(&mut self, now: Instant) {
+        let carries = (self.load(now), self.used(now));
+        while let Some((beat, addresses)) = self.heart.beat(now, |range| self.keys.epoch(range), carries) {
+            let mut bytes = [0; BEAT_LEN];
+            beat.write(&mut Writer::new(&mut bytes));
+            for address in addresses {
+                let way = self.links.way(canonical(*address), Ecn::NotEct);
+                if way.is_some_and(|way| self.queue.push(way, &bytes, 0)) {
+                    self.counters.beats += 1;
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        let answered = Answered::read(datagram.payload).ok();
+        let Some((range, orders)) = answered.and_then(|answered| self.heart.answered(now, &answered)) else {
+            return self.drop(now, Dropped::BadAnswer, 0, canonical(datagram.remote));
+        };
+        self.counters.answers += 1;
+        self.keys.set_epoch(now, range, orders.epoch, Duration::from_secs(orders.last_holds.into()));
     }
 
     fn greet(&mut self, now: Instant, datagram: &Datagram<'_>) {
@@ -474,27 +554,6 @@ impl Relay {
             self.drop(now, Dropped::QueueFull, greet.grant, from);
         }
     }
-
-    fn link(&mut self, change: &LinkChange) {
-        self.links.retain(|(local, _)| *local != change.local);
-        if change.up && self.links.len() < MAX_LINKS {
-            let at = self.links.partition_point(|(local, _)| *local < change.local);
-            self.links.insert(at, (change.local, change.address));
-        }
-    }
-}
-
-/// From which socket an address is reached. Where only an IPv6 socket is up, IPv4 goes through it in mapped form.
-fn way(links: &[(Local, SocketAddr)], remote: SocketAddr, ecn: Ecn) -> Option<Way> {
-    let of = |v4: bool| links.iter().find(|(_, address)| address.is_ipv4() == v4);
-    let (local, remote) = match (of(remote.is_ipv4()), remote.ip()) {
-        (Some((local, _)), _) => (*local, remote),
-        (None, IpAddr::V4(ip)) => {
-            (of(false)?.0, SocketAddr::new(IpAddr::V6(ip.to_ipv6_mapped()), remote.port()))
-        }
-        (None, IpAddr::V6(_)) => return None,
-    };
-    Some(Way { local, remote, ecn })
 }
 
 /// Bytes of a datagram, those that are only a length included.
@@ -518,7 +577,7 @@ impl Machine for Relay {
                 }
             }
             Input::SendError(_) => self.counters.send_errors += 1,
-            Input::Link(change) => self.link(&change),
+            Input::Link(change) => self.links.change(&change),
         }
     }
 

@@ -1,0 +1,36 @@
+//! What a relay has for its operator's log: a few events, and how many were left out.
+
+use crate::limit::Limiter;
+use crate::report::{Dropped, Event};
+use alloc::collections::VecDeque;
+use byway_wire::Instant;
+use core::net::SocketAddr;
+
+const MOST: usize = 64;
+const PER_SECOND: u64 = 10;
+
+#[derive(Debug)]
+pub(crate) struct Log {
+    limiter: Limiter,
+    events: VecDeque<Event>,
+    left_out: u64,
+}
+
+impl Log {
+    pub(crate) fn new() -> Self {
+        Self { limiter: Limiter::new(PER_SECOND), events: VecDeque::with_capacity(MOST), left_out: 0 }
+    }
+
+    pub(crate) fn note(&mut self, now: Instant, dropped: Dropped, grant: u32, from: SocketAddr) {
+        if self.events.len() < MOST && self.limiter.allows(now) {
+            let left_out = core::mem::take(&mut self.left_out);
+            self.events.push_back(Event { dropped, grant, from, left_out });
+        } else {
+            self.left_out = self.left_out.saturating_add(1);
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
