@@ -3,7 +3,7 @@
 //! Precedence: flag, then `BYWAY_*` in the environment, then the default. Tickets and relay words are secrets: wherever
 //! one is taken, `@FILE` reads it from a file, and the environment works too, so that none need stand in the process list.
 
-#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab")))]
+#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 pub mod absent;
 #[cfg(feature = "gateway")]
 pub mod gateway;
@@ -11,6 +11,8 @@ pub mod gateway;
 pub mod lab;
 #[cfg(feature = "help")]
 pub mod pages;
+#[cfg(feature = "registry")]
+pub mod registry;
 pub mod verbs;
 pub mod words;
 
@@ -18,6 +20,8 @@ pub mod words;
 use absent::Absent as Gateway;
 #[cfg(not(feature = "lab"))]
 use absent::Absent as Lab;
+#[cfg(not(feature = "registry"))]
+use absent::Absent as Registry;
 #[cfg(not(feature = "help"))]
 use absent::{Absent as Completions, Absent as Man};
 #[cfg(feature = "gateway")]
@@ -26,6 +30,8 @@ use gateway::Gateway;
 use lab::Lab;
 #[cfg(feature = "help")]
 use pages::{Completions, Man};
+#[cfg(feature = "registry")]
+use registry::Registry;
 
 use crate::exit::Exit;
 use crate::output::{self, Style};
@@ -131,6 +137,11 @@ pub enum Command {
     Recv(verbs::Recv),
     /// Forward what it cannot read, for whoever holds the word that it prints
     Relay(verbs::Relay),
+    /// List the relays of whoever enrols, and offer them to whoever may ask
+    #[cfg_attr(not(feature = "registry"), command(hide = true))]
+    Registry(Registry),
+    /// Show which relays a registry offers
+    Relays(verbs::Relays),
     /// Print the public key that peers know this host by
     Id(verbs::Id),
     /// See whether a receiver is there, over which paths, and how far away
@@ -158,6 +169,8 @@ impl Command {
             Self::Send(_) => "send",
             Self::Recv(_) => "recv",
             Self::Relay(_) => "relay",
+            Self::Registry(_) => "registry",
+            Self::Relays(_) => "relays",
             Self::Gateway(_) => "gateway",
             Self::Id(_) => "id",
             Self::Ping(_) => "ping",

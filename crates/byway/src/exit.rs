@@ -2,6 +2,7 @@
 
 use crate::units::UnitError;
 use byway_files::SourceError;
+use byway_registry::client::AskError;
 use byway_transfer::identity::KeyError;
 use byway_transfer::state::StateError;
 use byway_transfer::ticket::TicketError;
@@ -75,6 +76,12 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Exit {
+    /// Why a registry has no answer.
+    #[must_use]
+    pub const fn of_registry(error: &AskError) -> Self {
+        if let AskError::Refused(_) = error { Self::NotAuthorised } else { Self::Network }
+    }
+
     /// The code of a program that runs until it is stopped, when it was stopped so: SIGTERM is its proper end, by which those who look
     /// after services stop them.
     #[must_use]

@@ -1,6 +1,6 @@
 //! The verbs: each turns its arguments into work for the crates below and tells [`Output`] what happens.
 
-#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab")))]
+#[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 mod absent;
 mod again;
 #[cfg(feature = "lab")]
@@ -15,7 +15,10 @@ mod manual;
 mod ping;
 mod reach;
 mod recv;
+#[cfg(feature = "registry")]
+mod registry;
 mod relay;
+mod relays;
 mod send;
 mod show;
 mod toggle;
@@ -50,6 +53,11 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Man(arguments) => manual::man(arguments),
         #[cfg(not(feature = "help"))]
         Command::Completions(_) | Command::Man(_) => absent::pages(),
+        #[cfg(feature = "registry")]
+        Command::Registry(arguments) => registry::run(&cli.global, arguments, output),
+        #[cfg(not(feature = "registry"))]
+        Command::Registry(_) => absent::registry(),
+        Command::Relays(arguments) => relays::run(&cli.global, arguments, output),
         Command::Recv(arguments) => recv::run(&cli.global, arguments, output),
     }
 }

@@ -96,6 +96,7 @@ pub fn transfer(
     let sending = Sending::start(SendingPlan {
         identity: sender,
         ticket,
+        registry: None,
         relays: if detours { network.words() } else { Vec::new() },
         payload: Payload::Tree { paths: vec![source.to_owned()], keep_modes: true },
         journals: None,

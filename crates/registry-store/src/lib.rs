@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`keeper`] | what every store can do for its operator, and how one is opened by its name |
 //! | [`sqlite`] | one file, one writer |
+//! | [`report`] | what an operator is shown |
 //! | [`host`] | the machine of `byway-registry` on sockets, with a thread for its store |
 
 pub mod host;
 pub mod keeper;
+pub mod report;
 mod rows;
 pub mod sqlite;
 

@@ -80,6 +80,7 @@ mod probe;
 mod reader;
 mod received;
 mod receiver;
+pub mod registry;
 mod relaying;
 mod relays;
 pub mod secret;

@@ -14,6 +14,7 @@ use crate::pause_reason::Circumstances;
 use crate::preamble::{Kind, Preamble};
 use crate::probe::{Question, RestartCheck};
 use crate::reader::TreeDone;
+use crate::registry::{FindPlan, Finder};
 use crate::relays::{RelayLog, RelayTally};
 use crate::sockets;
 use crate::start::{Payload, start_outbound};
@@ -48,6 +49,8 @@ pub struct SendingPlan {
     pub ticket: Ticket,
     /// Relays besides those that the ticket names.
     pub relays: Vec<Word>,
+    /// A registry to ask for more.
+    pub registry: Option<FindPlan>,
     /// What to send.
     pub payload: Payload,
     /// Where to keep what another run needs in order to go on with a tree; `None`: nowhere.
@@ -74,6 +77,7 @@ impl SendingPlan {
         Ok(Self {
             identity,
             relays: Vec::new(),
+            registry: None,
             payload,
             journals: None,
             sockets: sockets::sending(&[], &destinations)?,
@@ -160,8 +164,11 @@ impl Sending {
             application: preamble.to_bytes().to_vec(),
             controller: plan.controller,
         };
+        let (finder, kept) = plan.registry.map(Finder::new).unzip();
         let told = question.relays.iter().map(|reach| (reach.word.clone(), Some(reach.clone())));
-        let relays: Vec<_> = told.chain(plan.relays.into_iter().map(|word| (word, None))).collect();
+        let relays: Vec<_> = told
+            .chain(plan.relays.into_iter().chain(kept.into_iter().flatten()).map(|word| (word, None)))
+            .collect();
         let met = relays.iter().filter(|(_, reach)| reach.is_some()).map(|(word, _)| word.clone());
         let ways = Ways::new(&question.addresses, met, &locals);
         let requests = Arc::new(Requests::default());
@@ -181,6 +188,7 @@ impl Sending {
             ending: None,
             restart: RestartCheck::new(question),
             ways,
+            finder,
             reader,
         };
         let driver =
@@ -268,6 +276,8 @@ pub struct Sender {
     restart: RestartCheck,
     /// While the receiver has not answered yet.
     ways: Ways,
+    /// Asks a registry for relays.
+    finder: Option<Finder>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -279,8 +289,14 @@ impl Owner for Sender {
             self.begin(endpoint, now, beginning);
         }
         while let Some(event) = endpoint.next_event() {
+            if let EndpointEvent::Closed(handle) = event
+                && Some(handle) != self.handle
+            {
+                endpoint.forget(handle);
+            }
             self.on_event(event, now);
         }
+        self.find_relays(endpoint, now);
         self.look_for_restart(endpoint, now);
         if !self.connected && self.ending.is_none() {
             self.ways.look(now);
@@ -352,8 +368,24 @@ impl Sender {
         }
     }
 
+    /// Takes what the registry offers, if there is one.
+    fn find_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let Some(finder) = self.finder.as_mut().filter(|_| self.ending.is_none()) else { return };
+        let found = finder.look(endpoint, now);
+        if let Some(handle) = self.handle {
+            for word in &found.words {
+                endpoint.add_relay(now, handle, word, None);
+            }
+        }
+        if let Some(warning) = found.warning {
+            self.tell(News::Warning(warning));
+        }
+    }
+
     fn on_event(&mut self, event: EndpointEvent, now: Instant) {
-        if self.restart.on_event(&event, now) {
+        if self.restart.on_event(&event, now)
+            || self.finder.as_mut().is_some_and(|finder| finder.on_event(&event, now))
+        {
             return;
         }
         match event {
@@ -386,6 +418,9 @@ impl Sender {
     fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(connection) = endpoint.connection_mut(handle) else { return };
         while let Some(event) = connection.next_event() {
+            if let (Event::RelaysUsedUp, Some(finder)) = (&event, &mut self.finder) {
+                finder.ask_for_more(now);
+            }
             if let Event::Closed { code, reason, by_peer } = event {
                 self.fail(error_of(code, &reason, by_peer), now);
             } else if let Some(news) = self.paths.on_event(event, connection, &self.locals) {

@@ -116,6 +116,18 @@ impl StateDir {
         self.root.join("sending")
     }
 
+    /// Where the last lists of registries are kept.
+    #[must_use]
+    pub fn registries(&self) -> PathBuf {
+        self.root.join("registries")
+    }
+
+    /// Where a registry on this host keeps what it knows, unless told otherwise.
+    #[must_use]
+    pub fn registry_path(&self) -> PathBuf {
+        self.root.join("registry.db")
+    }
+
     /// What a receiver into `directory` keeps between runs: what makes the ticket that it printed good for the next. One that
     /// takes a single transfer has a ticket of its own, which ends with that.
     pub fn receiving(&self, directory: &Path, once: bool) -> Result<Standing> {

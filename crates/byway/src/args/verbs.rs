@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
+use byway_registry::word as registry;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
 use byway_wire::{Prefix, relay};
@@ -95,6 +96,9 @@ pub struct Send {
     /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
+    /// Registry to ask for relays, as a word or @FILE [default: none]
+    #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
+    pub registry: Option<Word<registry::Word>>,
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
     #[arg(long)]
     pub no_relay: bool,
@@ -160,6 +164,8 @@ Examples:
   byway relay --listen 192.0.2.7:4748 --expires 30d --rate 10M --quota 500G
   byway relay --per-day 20G --per-month 500G     no more than that in all, whatever words allow
   byway relay --allow-destination 10.0.0.0/8     also forward into a private network
+  byway relay --registry @join.word --operator example.org
+                                                 be listed at a registry
   byway relay --roll-key                         make every word given out so far worthless")]
 pub struct Relay {
     /// Local address to listen on, with or without port; repeatable [default: all addresses, port 4748]
@@ -193,12 +199,38 @@ pub struct Relay {
     /// After SIGTERM: how long to go on at most while words are in use
     #[arg(long, value_name = "DURATION", env = "BYWAY_DRAIN", default_value = "1m", value_parser = parse_duration)]
     pub drain: Duration,
+    /// Registry to enrol at, as a word for joining or @FILE [default: none]
+    #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
+    pub registry: Option<Word<registry::Word>>,
+    /// Whose the relay is, for a registry, which spreads its answers over operators [default: nobody's in particular]
+    #[arg(long, value_name = "NAME", env = "BYWAY_OPERATOR", default_value = "", hide_default_value = true)]
+    pub operator: String,
+    /// Where the relay is, in words for people who look at a registry's list [default: nothing is said]
+    #[arg(long, value_name = "TEXT", env = "BYWAY_REGION", default_value = "", hide_default_value = true)]
+    pub region: String,
     /// File that holds the key which words are made from [default: relay-key in the state directory]
     #[arg(long, value_name = "FILE", env = "BYWAY_KEY_FILE")]
     pub key_file: Option<PathBuf>,
     /// Make a new key first: every word given out so far becomes worthless [default: off]
     #[arg(long)]
     pub roll_key: bool,
+}
+
+/// `byway relays`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway relays --registry @use.word              which relays a transfer with this word would be offered")]
+pub struct Relays {
+    /// Registry to ask, as a word or @FILE
+    #[arg(
+        long,
+        value_name = "WORD",
+        env = "BYWAY_REGISTRY",
+        hide_env_values = true,
+        hide_default_value = true
+    )]
+    pub registry: Word<registry::Word>,
 }
 
 /// `byway id`

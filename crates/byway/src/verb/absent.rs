@@ -12,6 +12,11 @@ pub(super) fn gateway() -> Result<Exit> {
     absent("this build has no gateway: build byway with its feature `gateway`")
 }
 
+#[cfg(not(feature = "registry"))]
+pub(super) fn registry() -> Result<Exit> {
+    absent("this build has no registry: build byway with its feature `registry`")
+}
+
 #[cfg(not(feature = "lab"))]
 pub(super) fn lab() -> Result<Exit> {
     absent("this build has no laboratory: build byway with its feature `lab`")
@@ -27,7 +32,7 @@ pub(super) fn pages() -> Result<Exit> {
     absent("this build has no completions and no manual pages: build byway with its feature `help`")
 }
 
-#[cfg(all(test, not(any(feature = "gateway", feature = "help", feature = "lab"))))]
+#[cfg(all(test, not(any(feature = "gateway", feature = "help", feature = "lab", feature = "registry"))))]
 mod tests {
     use crate::args::Cli;
     use crate::exit::Exit;
@@ -44,6 +49,7 @@ mod tests {
             ("lab --help", "this build has no laboratory"),
             ("gateway --config gw.toml", "this build has no gateway"),
             ("gateway status", "this build has no gateway"),
+            ("registry list", "this build has no registry"),
             ("demo", "this build has no demo"),
             ("completions bash", "this build has no completions"),
             ("man", "this build has no completions"),

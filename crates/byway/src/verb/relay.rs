@@ -2,12 +2,14 @@
 
 use crate::args::Global;
 use crate::args::verbs::{RELAY_PORT, Relay};
+use crate::args::words::Word;
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Outcome, Output, Ready, RelayCounters};
+use crate::output::{Event, Fields, Outcome, Output, Ready, RelayCounters};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_relay::{Dropped, Policy};
+use byway_transfer::registry::{EnrolNews, Enrolling, EnrollingPlan};
 use byway_transfer::{RelayNews, Relayed, Relaying, RelayingPlan, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::MAX_ADDRESSES;
@@ -42,6 +44,16 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         return Err(Failure::new(Exit::Usage, sentence).into());
     }
     addresses.truncate(MAX_ADDRESSES);
+    let registry = arguments.registry.as_ref().map(Word::value).transpose()?;
+    let enrolling = registry.map(|word| EnrollingPlan {
+        key: key.clone(),
+        word,
+        rate: arguments.rate,
+        quota: arguments.quota,
+        operator: arguments.operator.clone(),
+        region: arguments.region.clone(),
+        addresses: addresses.clone(),
+    });
     let relaying = Relaying::start(RelayingPlan {
         key,
         policy: policy(arguments),
@@ -54,14 +66,15 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         per_month: arguments.per_month,
         accounts: Some(usize::try_from(arguments.accounts).unwrap_or(usize::MAX)),
         keep: Some(state.relay_kept_path(file)),
-        registries: Vec::new(),
+        registries: enrolling.iter().map(|plan| plan.word.key.0).collect(),
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
     let word = relaying.word().reveal();
     output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
     output.answer(&word)?;
-    let stop = serve(&relaying, &signals, output);
+    let mut enrolling = enrolling.map(|plan| Enrolling::start(&relaying, plan)).transpose()?;
+    let stop = serve(&relaying, enrolling.as_mut(), &signals, output);
     if stop == Some(Exit::Terminated) {
         drain(&relaying, arguments.drain, output);
     }
@@ -73,11 +86,19 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
 }
 
 /// Shows what happens until a signal says stop; `None` if the relay ended by itself.
-fn serve(relaying: &Relaying, signals: &Signals, output: &mut Output) -> Option<Exit> {
+fn serve(
+    relaying: &Relaying,
+    mut enrolling: Option<&mut Enrolling>,
+    signals: &Signals,
+    output: &mut Output,
+) -> Option<Exit> {
     let clock = Clock::new();
     let mut told = clock.now();
     loop {
         tell(relaying, output);
+        if let Some(news) = enrolling.as_mut().and_then(|enrolling| enrolling.look(relaying)) {
+            enrolled(news, output);
+        }
         if signals.take_report() || output.is_json() && clock.now().since(told) >= STATISTICS {
             told = clock.now();
             relaying.ask();
@@ -87,6 +108,25 @@ fn serve(relaying: &Relaying, signals: &Signals, output: &mut Output) -> Option<
         }
         if relaying.is_over() {
             return None;
+        }
+    }
+}
+
+/// Says how it stands with the registry.
+fn enrolled(news: EnrolNews, output: &mut Output) {
+    match news {
+        EnrolNews::Epoch { .. } => output.detail("the registry tests the relay"),
+        EnrolNews::Enrolled { passed, failed, .. } => {
+            let texts: Vec<String> = passed.iter().map(ToString::to_string).collect();
+            output.say(&format!("the registry lists the relay at {}", texts.join(" ")));
+            for (address, why) in failed {
+                output.say(&format!("the registry does not list it at {address}: {why}"));
+            }
+            output.emit(&Event::Told { event: "enrolled", fields: Fields::one("addresses", &texts) });
+        }
+        EnrolNews::Failed { error, again } => {
+            let message = format!("not enrolled: {error}; tried again in {} s", again.as_secs());
+            output.emit(&Event::Warning { message });
         }
     }
 }

@@ -14,6 +14,7 @@ use byway_control::{Class, Controller, Sender};
 use byway_engine::Config;
 use byway_files::Totals;
 use byway_net::Clock;
+use byway_transfer::registry::FindPlan;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
 use byway_wire::Duration;
@@ -34,6 +35,8 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let (paths, ticket) = arguments.split(environment.as_deref())?;
     let ticket = ticket.value()?;
     let relays = relays(arguments)?;
+    let registry =
+        arguments.registry.as_ref().filter(|_| !arguments.no_relay).map(words::Word::value).transpose()?;
     let paths: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
     let piped = paths.iter().any(|path| path.as_os_str() == "-");
     if piped && paths.len() > 1 {
@@ -47,6 +50,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     drop(controller(arguments)?);
     let state = global.state()?;
     let ticket = if arguments.no_relay { Ticket { relays: Vec::new(), ..ticket } } else { ticket };
+    let registry = registry.map(|word| FindPlan { word, cache: Some(state.registries()) });
     if ticket.destinations(&relays).is_empty() {
         let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";
         return Err(Failure::new(Exit::Network, sentence).into());
@@ -57,7 +61,8 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             true => Payload::Pipe(Box::new(io::stdin())),
             false => Payload::Tree { paths: paths.clone(), keep_modes: arguments.keep_modes },
         };
-        let destinations = ticket.destinations(&relays);
+        let mut destinations = ticket.destinations(&relays);
+        destinations.extend(registry.iter().flat_map(|plan| plan.word.addresses.iter().map(SocketAddr::ip)));
         let controller = controller(arguments)?;
         let dscp = dscp(arguments.dscp, controller.name());
         Ok(SendingPlan {
@@ -67,6 +72,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             follow: arguments.bind.is_empty().then_some(destinations),
             ticket: ticket.clone(),
             relays: relays.clone(),
+            registry: registry.clone(),
             payload,
             controller,
             config: Config { cap: arguments.bwlimit.up, dscp, ..Config::default() },

@@ -16,6 +16,7 @@ mod pages;
 mod program;
 mod progress;
 mod reasons;
+mod registry;
 mod relaying;
 mod resume;
 mod signals;

@@ -1,0 +1,79 @@
+//! The arguments of `byway registry`.
+
+use crate::address::Endpoint;
+use crate::units::{parse_duration, parse_size};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `byway registry`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway registry                                   listen on port 4750, print the words for relays and for senders
+  byway registry word --for alice --rate 1M --expires 30d
+  byway registry word --uses 1                     a word that enrols one relay
+  byway registry list
+  byway registry revoke alice                      her word, and all that was minted for it, ends at once
+  byway registry backup copy.db                    while it runs; `check copy.db` looks for damage")]
+pub struct Registry {
+    /// Local address to listen on, with or without port; repeatable [default: all addresses, port 4750]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_LISTEN", value_delimiter = ',')]
+    pub listen: Vec<Endpoint>,
+    /// Address that relays and senders find it at, for the words; repeatable, at most 4 [default: those listened on]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
+    pub advertise: Vec<Endpoint>,
+    /// Where it keeps what it knows: a file [default: registry.db in the state directory]
+    #[arg(long, value_name = "STORE", env = "BYWAY_STORE", global = true)]
+    pub store: Option<String>,
+    /// What to do instead.
+    #[command(subcommand)]
+    pub command: Option<RegistryCommand>,
+}
+
+/// What a registry's operator can do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RegistryCommand {
+    /// Print a new word: for relays (--uses), or for a sender (--for)
+    Word(RegistryWord),
+    /// Show words and relays
+    List,
+    /// Take back a word by its name, or a relay by its own
+    Revoke {
+        /// The name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Copy all that it keeps into a new file, secrets included
+    Backup {
+        /// The file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Look for damage
+    Check {
+        /// A copy [default: the store itself]
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+/// `byway registry word`
+#[derive(Clone, Debug, Args)]
+pub struct RegistryWord {
+    /// How many relays it enrols [default: it enrols none]
+    #[arg(long, value_name = "N", required_unless_present = "name")]
+    pub uses: Option<u32>,
+    /// Whose it is: what it is listed and revoked by [default: a number, of a word that enrols]
+    #[arg(long = "for", value_name = "NAME", id = "name")]
+    pub name: Option<String>,
+    /// Bytes per second at each relay, K/M/G binary [default: as many as it lends]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    pub rate: Option<u64>,
+    /// Bytes per day (UTC) at each relay, K/M/G/T binary [default: as many as it lends]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    pub quota: Option<u64>,
+    /// How long it is good for: 12h, 30d [default: until it is revoked]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub expires: Option<Duration>,
+}

@@ -1,0 +1,122 @@
+//! `byway registry`: where relays enrol, and senders ask for them.
+
+use crate::args::Global;
+use crate::args::registry::{Registry, RegistryCommand, RegistryWord};
+use crate::exit::{Exit, Failure};
+use crate::output::{Event, Fields, Outcome, Output};
+use crate::signals::{Hangup, Signals};
+use anyhow::{Context as _, Result};
+use byway_net::unix_seconds;
+use byway_registry::registry;
+use byway_registry::word::{Kind, MAX_ADDRESSES, Word};
+use byway_registry_store::keeper::{Revoked, Words};
+use byway_registry_store::report::{Done, Listing, Ready};
+use byway_registry_store::{Issue, Keeper, Plan, Running, open};
+use byway_transfer::sockets;
+use byway_wire::Duration;
+use std::net::SocketAddr;
+
+/// The port that a registry listens on unless told otherwise.
+const PORT: u16 = 4750;
+/// Time between two looks at signals.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Serves until it is stopped, or does what its operator asks.
+pub(super) fn run(global: &Global, arguments: &Registry, output: &mut Output) -> Result<Exit> {
+    let store = match &arguments.store {
+        Some(store) => store.clone(),
+        None => global.state()?.registry_path().display().to_string(),
+    };
+    let keeper = |name: &str| open(name).with_context(|| format!("the registry's store {name}"));
+    let outcome = match &arguments.command {
+        None => return serve(keeper(&store)?, arguments, output),
+        Some(RegistryCommand::Word(word)) => issue(&mut *keeper(&store)?, word, output)?,
+        Some(RegistryCommand::List) => {
+            let listing = Listing::of(&mut *keeper(&store)?, unix_seconds())?;
+            output.answer_lines(&listing.to_string())?;
+            Fields::of(&listing)
+        }
+        Some(RegistryCommand::Revoke { name }) => {
+            let what = match keeper(&store)?.revoke(name, unix_seconds())? {
+                Revoked::Word(word) if word.kind == Kind::Use => {
+                    "the word and all that was minted for it end"
+                }
+                Revoked::Word(_) => "the word ends; relays that it enrolled stay",
+                Revoked::Relay(_) => "the relay is listed no more",
+            };
+            output.say(what);
+            Fields::one("revoked", name)
+        }
+        Some(RegistryCommand::Backup { file }) => {
+            keeper(&store)?.backup(file)?;
+            Fields::one("file", file)
+        }
+        Some(RegistryCommand::Check { file }) => {
+            let name = file.as_ref().map_or_else(|| store.clone(), |file| file.display().to_string());
+            if !name.contains("://") && !std::path::Path::new(&name).exists() {
+                return Err(Failure::new(Exit::NotFound, format!("there is no {name}")).into());
+            }
+            keeper(&name)?.check()?;
+            output.say("no damage was found");
+            Fields::one("file", &name)
+        }
+    };
+    output.emit(&Event::result("registry", Exit::Ok, Outcome::Told(outcome)));
+    Ok(Exit::Ok)
+}
+
+fn issue(keeper: &mut dyn Keeper, word: &RegistryWord, output: &mut Output) -> Result<Fields> {
+    let now = unix_seconds();
+    let kind = if word.uses.is_some() { Kind::Join } else { Kind::Use };
+    let unnamed = || format!("relay-{:08x}", byway_net::seed().map_or(0, u32::from_be_bytes));
+    let row = keeper.issue(
+        &Issue {
+            kind,
+            name: word.name.clone().unwrap_or_else(unnamed),
+            uses: word.uses,
+            rate: word.rate,
+            quota: word.quota,
+            expires: word.expires.map(|expires| now.saturating_add(expires.as_secs())),
+        },
+        now,
+    )?;
+    let text = Words::of(keeper)?.word(&row).reveal();
+    output.answer(&text)?;
+    Ok(Fields::of(&Done { name: row.name, word: text }))
+}
+
+fn serve(keeper: Box<dyn Keeper>, arguments: &Registry, output: &mut Output) -> Result<Exit> {
+    let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(PORT)).collect();
+    let sockets = sockets::serving(&listen, PORT)?;
+    if let Some(clipped) = sockets::clipped(&sockets) {
+        output.say(&clipped);
+    }
+    let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
+    let mut addresses = match arguments.advertise.as_slice() {
+        [] => sockets::reachable_at(&sockets),
+        told => told.iter().map(|endpoint| endpoint.or_port(PORT)).collect(),
+    };
+    addresses.truncate(MAX_ADDRESSES);
+    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
+    let running = Running::start(Plan { keeper, sockets, addresses: addresses.clone() })?;
+    let [join, ask] = [running.join_word(), running.use_word()].map(Word::reveal);
+    let address = addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
+    output.emit(&Event::told("ready", &Ready::new(&address, &listening, &join, &ask)));
+    output.answer_lines(&format!("relays join with {join}\nsenders ask with {ask}"))?;
+    let exit = loop {
+        if let Some(registry::Event::Refused(reason)) = running.next(TICK) {
+            output.detail(&format!("refused a request: {reason}"));
+        }
+        if let Some(exit) = signals.stop() {
+            break Exit::of_service(exit);
+        }
+        if running.is_over() {
+            break Exit::Error;
+        }
+    };
+    let done = byway_registry_store::report::Did::of(&running.stop()?);
+    output.say(&done.to_string());
+    output.emit(&Event::result("registry", exit, Outcome::Told(Fields::of(&done))));
+    Ok(exit)
+}

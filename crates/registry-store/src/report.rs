@@ -1,0 +1,221 @@
+//! What an operator is shown: as text, and as fields for programs.
+
+use crate::keeper::{Keeper, StoreError};
+use byway_registry::message::Reason;
+use byway_registry::registry::Counters;
+use byway_registry::store::{RelayRow, WordRow};
+use byway_registry::word::Kind;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A word that was given out, without its secret.
+#[derive(Clone, Debug, Serialize)]
+pub struct WordLine {
+    /// Whose it is.
+    pub name: String,
+    /// `join` or `use`.
+    pub kind: &'static str,
+    /// How many relays it may still enrol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uses: Option<u32>,
+    /// Bytes per second at each relay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
+    /// Bytes per day at each relay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<u64>,
+    /// Until when it is good, Unix seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    /// Whether it was taken back.
+    pub revoked: bool,
+}
+
+/// A relay.
+#[derive(Clone, Debug, Serialize)]
+pub struct RelayLine {
+    /// Its name.
+    pub relay: String,
+    /// Whose it is.
+    pub operator: String,
+    /// Where it is, in its operator's words.
+    pub region: String,
+    /// Where it can be reached.
+    pub addresses: Vec<String>,
+    /// Bytes per second that it lends to a client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
+    /// Bytes per day that it lends to a client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<u64>,
+    /// Bytes per second that it forwards.
+    pub load: u64,
+    /// Seconds since it was heard of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_seconds_ago: Option<u64>,
+    /// Whether it was taken off for good.
+    pub revoked: bool,
+}
+
+/// What a registry keeps.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listing {
+    /// Its words.
+    pub words: Vec<WordLine>,
+    /// Its relays.
+    pub relays: Vec<RelayLine>,
+}
+
+impl WordLine {
+    fn of(row: &WordRow) -> Self {
+        Self {
+            name: row.name.clone(),
+            kind: if row.kind == Kind::Join { "join" } else { "use" },
+            uses: row.uses,
+            rate: row.rate.bytes_per_second(),
+            quota: row.quota.bytes_per_day(),
+            expires: Some(row.expires).filter(|expires| *expires != u64::MAX),
+            revoked: row.revoked,
+        }
+    }
+}
+
+impl RelayLine {
+    fn of(row: &RelayRow, seen: Option<(u64, u64)>) -> Self {
+        Self {
+            relay: row.relay.to_string(),
+            operator: row.operator.to_string(),
+            region: row.region.to_string(),
+            addresses: row.addresses.iter().map(ToString::to_string).collect(),
+            rate: row.rate.bytes_per_second(),
+            quota: row.quota.bytes_per_day(),
+            load: seen.map_or(0, |(_, load)| load),
+            seen_seconds_ago: seen.map(|(ago, _)| ago),
+            revoked: row.revoked,
+        }
+    }
+}
+
+impl Listing {
+    /// Of a store, at `unix` (seconds).
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn of(keeper: &mut dyn Keeper, unix: u64) -> Result<Self, StoreError> {
+        let all = keeper.everything()?;
+        let seen: BTreeMap<_, _> =
+            all.seen.iter().map(|seen| (seen.relay, (unix.saturating_sub(seen.at), seen.load))).collect();
+        let relays = all.relays.iter().map(|row| RelayLine::of(row, seen.get(&row.relay).copied()));
+        Ok(Self { words: all.words.iter().map(WordLine::of).collect(), relays: relays.collect() })
+    }
+}
+
+impl fmt::Display for WordLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<4} {}", self.kind, self.name)?;
+        let numbers = [("uses left", self.uses.map(u64::from)), ("B/s", self.rate), ("B/day", self.quota)];
+        for (what, number) in numbers {
+            number.map_or(Ok(()), |number| write!(f, ", {number} {what}"))?;
+        }
+        self.expires.map_or(Ok(()), |unix| write!(f, ", until Unix time {unix}"))?;
+        f.write_str(if self.revoked { ", revoked" } else { "" })
+    }
+}
+
+impl fmt::Display for RelayLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.relay, self.addresses.join(" "))?;
+        for text in [&self.operator, &self.region].into_iter().filter(|text| !text.is_empty()) {
+            write!(f, ", {text}")?;
+        }
+        match self.seen_seconds_ago {
+            Some(ago) => write!(f, ", seen {ago} s ago, {} B/s", self.load)?,
+            None => f.write_str(", never heard of")?,
+        }
+        f.write_str(if self.revoked { ", revoked" } else { "" })
+    }
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.words.iter().map(ToString::to_string);
+        let lines: Vec<String> = words.chain(self.relays.iter().map(ToString::to_string)).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// What a registry says first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ready<'a> {
+    address: &'a str,
+    addresses: &'a [String],
+    listen: &'a [String],
+    join: &'a str,
+    #[serde(rename = "use")]
+    ask: &'a str,
+}
+
+impl<'a> Ready<'a> {
+    /// Where it is, what it listens on, and its two words, secrets included.
+    #[must_use]
+    pub fn new(addresses: &'a [String], listen: &'a [String], join: &'a str, ask: &'a str) -> Self {
+        Self { address: addresses.first().map_or("", String::as_str), addresses, listen, join, ask }
+    }
+}
+
+/// A word that was issued.
+#[derive(Clone, Serialize)]
+pub struct Done {
+    /// Whose it is.
+    pub name: String,
+    /// It, secret included.
+    pub word: String,
+}
+
+/// What a registry did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Did {
+    beats: u64,
+    enrolled: u64,
+    questions: u64,
+    grants: u64,
+    complaints: u64,
+    refused: BTreeMap<String, u64>,
+    beats_refused: u64,
+    overdue: u64,
+    store_gone: u64,
+}
+
+impl Did {
+    /// By its counters.
+    #[must_use]
+    pub fn of(counters: &Counters) -> Self {
+        let refused = Reason::ALL.into_iter().map(|reason| (reason.to_string(), counters.refused(reason)));
+        Self {
+            beats: counters.beats,
+            enrolled: counters.enrolled,
+            questions: counters.questions,
+            grants: counters.grants,
+            complaints: counters.complaints,
+            refused: refused.filter(|(_, count)| *count > 0).collect(),
+            beats_refused: counters.beats_unknown + counters.beats_forged + counters.beats_replayed,
+            overdue: counters.overdue,
+            store_gone: counters.store_gone,
+        }
+    }
+}
+
+impl fmt::Display for Did {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { beats, enrolled, questions, grants, .. } = self;
+        write!(
+            f,
+            "answered {questions} questions with {grants} grants, {enrolled} enrolments and {beats} heartbeats"
+        )?;
+        for (reason, count) in &self.refused {
+            write!(f, "\n  refused {count}: {reason}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! The last list of a registry, kept for when it does not answer. It holds secrets, and is for its owner alone.
+//!
+//! ```text
+//! format 1 (1), checksum (4), list
+//! ```
+
+use byway_registry::message::{LONGEST_ANSWER, List};
+use byway_registry::word::Word;
+use byway_wire::word::{CHECKSUM_LEN, checksum};
+use byway_wire::{Reader, Writer};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+const FORMAT: u8 = 1;
+
+/// Where the list for a word is.
+pub fn path_of(directory: &Path, word: &Word) -> PathBuf {
+    let name = blake3::hash(&[&word.key.0[..], &word.token.number.to_be_bytes()].concat()).to_hex();
+    directory.join(name.get(..32).unwrap_or_default())
+}
+
+/// The list, if there is one that is whole and good at `unix` (seconds).
+pub fn read(path: &Path, unix: u64) -> Option<List> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(LONGEST_ANSWER as u64 + 64).read_to_end(&mut bytes).ok()?;
+    let mut reader = Reader::new(&bytes);
+    let (format, sum) = (reader.u8().ok()?, reader.array::<CHECKSUM_LEN>().ok()?);
+    let rest = reader.clone().take_rest();
+    if format != FORMAT || checksum(&[rest]) != sum {
+        return None;
+    }
+    let list = List::read(&mut reader).ok()?;
+    (reader.is_empty() && list.until > unix).then_some(list)
+}
+
+/// Puts a list in place of the one before.
+pub fn write(path: &Path, list: &List) -> io::Result<()> {
+    let mut bytes = vec![0; LONGEST_ANSWER];
+    let mut writer = Writer::new(&mut bytes);
+    list.write(&mut writer);
+    let list = writer.written();
+    let bytes = [&[FORMAT][..], &checksum(&[list]), list].concat();
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    // Two senders may write at once: each whole, one after the other.
+    let draft = path.with_extension(format!("{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(&bytes).and_then(|()| std::fs::rename(&draft, path)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&draft);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_list_is_kept_whole_or_not_at_all() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("lists/one");
+        assert_eq!(read(&path, 0), None);
+        let list = List { made: 1, until: 100, more: false, relays: Vec::new() };
+        write(&path, &list).unwrap();
+        assert_eq!((read(&path, 99), read(&path, 100)), (Some(list.clone()), None));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        write(&path, &list).unwrap();
+        assert_eq!(std::fs::read_dir(place.path().join("lists")).unwrap().count(), 1);
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(read(&path, 0), None);
+    }
+}

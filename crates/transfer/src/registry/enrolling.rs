@@ -1,0 +1,217 @@
+//! A relay enrols at a registry, and again now and then: from a socket of its own, beside the relay.
+
+use crate::endpoint::endpoint;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::relaying::Relaying;
+use crate::secret::Secret;
+use crate::sockets;
+use byway_engine::{Config, Endpoint, EndpointEvent};
+use byway_net::{Clock, Control, Flow, Owner};
+use byway_registry::client::{AskError, Exchange};
+use byway_registry::message::{Answer, Enrol, Failure, Label, Request};
+use byway_registry::word::Word;
+use byway_wire::relay::{QuotaClass, RateClass};
+use byway_wire::{Duration, Instant};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// News that wait for the program.
+const NEWS: usize = 16;
+/// After a failure: soon, and ever later.
+const AGAIN: Duration = Duration::from_secs(2);
+const AGAIN_MOST: Duration = Duration::from_secs(300);
+/// A relay that is enrolled says so again, in case the registry forgot it or its addresses changed.
+const RENEW: Duration = Duration::from_secs(6 * 3_600);
+
+/// How to enrol.
+pub struct EnrollingPlan {
+    /// The relay's key, from which its name at registries follows, and its key pair there.
+    pub key: Secret<[u8; 32]>,
+    /// The registry's word for joining.
+    pub word: Word,
+    /// Bytes per second that it lends to a client; `None`: any.
+    pub rate: Option<u64>,
+    /// Bytes per day that it lends to a client; `None`: any.
+    pub quota: Option<u64>,
+    /// Whose it is: answers are spread over operators.
+    pub operator: String,
+    /// Where it is, for a person.
+    pub region: String,
+    /// Where it can be reached.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnrolNews {
+    /// The relay carries what is minted in this epoch from now on, and is tested.
+    Epoch {
+        /// The epoch.
+        epoch: u32,
+        /// For how long the one before holds.
+        last_holds: Duration,
+    },
+    /// It is enrolled.
+    Enrolled {
+        /// When the first heartbeat is due.
+        beat: Duration,
+        /// Where it is listed.
+        passed: Vec<SocketAddr>,
+        /// Where it is not, and why.
+        failed: Vec<(SocketAddr, Failure)>,
+    },
+    /// It is not, for now.
+    Failed {
+        /// Why.
+        error: AskError,
+        /// When it is tried again.
+        again: Duration,
+    },
+}
+
+/// An enrolment that is kept up.
+pub struct Enrolling {
+    driver: byway_net::Handle<Enroller>,
+    news: Receiver<EnrolNews>,
+    ready: Arc<AtomicBool>,
+    range: u8,
+    /// Where heartbeats go.
+    registry: Vec<SocketAddr>,
+    beats: bool,
+}
+
+impl Enrolling {
+    /// Starts, for a relay that was started with the registry's key among its own.
+    ///
+    /// # Errors
+    /// The system gives no socket or thread.
+    pub fn start(relaying: &Relaying, plan: EnrollingPlan) -> Result<Self, Error> {
+        let enrolment = relaying.enrolment(&plan.word.key.0).ok_or(Error::NoRange)?.clone();
+        let secret = blake3::derive_key("byway relay v1 key pair at registries", plan.key.expose());
+        let identity = Identity::new(Secret::new(secret));
+        let destinations: Vec<_> = plan.word.addresses.iter().map(SocketAddr::ip).collect();
+        let request = Request::Enrol(Box::new(Enrol {
+            token: plan.word.token.clone(),
+            relay: enrolment.relay,
+            range: enrolment.range,
+            range_key: enrolment.key,
+            rate: plan.rate.map_or(RateClass::UNLIMITED, RateClass::at_most),
+            quota: plan.quota.map_or(QuotaClass::UNLIMITED, QuotaClass::at_most),
+            operator: Label::new(&plan.operator),
+            region: Label::new(&plan.region),
+            addresses: plan.addresses,
+        }));
+        let (news, inbox) = sync_channel(NEWS);
+        let ready = Arc::new(AtomicBool::new(false));
+        let registry = plan.word.addresses.clone();
+        let owner = Enroller {
+            word: plan.word,
+            request,
+            exchange: None,
+            next: Instant::ZERO,
+            failures: 0,
+            ready: Arc::clone(&ready),
+            news,
+        };
+        let control = Control::new().map_err(Error::Descriptor)?;
+        let endpoint = endpoint(&identity, Config::default(), None)?;
+        let sockets = sockets::sending(&[], &destinations)?;
+        let driver = byway_net::spawn_with(control, "byway enrol", endpoint, owner, sockets, Clock::new())
+            .map_err(Error::Thread)?;
+        Ok(Self { driver, news: inbox, ready, range: enrolment.range, registry, beats: false })
+    }
+
+    /// The next thing that happened, if anything did. The relay learns what it has to. To be called a few times a second.
+    pub fn look(&mut self, relaying: &Relaying) -> Option<EnrolNews> {
+        self.driver.waker().wake();
+        let news = self.news.try_recv().ok()?;
+        match &news {
+            EnrolNews::Epoch { epoch, last_holds } => {
+                relaying.enrolled(self.range, *epoch, *last_holds);
+                // It carries what is minted in the epoch: it may be tested.
+                self.ready.store(true, Ordering::Release);
+                self.driver.waker().wake();
+            }
+            EnrolNews::Enrolled { beat, .. } if !self.beats => {
+                self.beats = relaying.watch(self.range, self.registry.clone(), *beat);
+            }
+            EnrolNews::Enrolled { .. } | EnrolNews::Failed { .. } => {}
+        }
+        Some(news)
+    }
+}
+
+struct Enroller {
+    word: Word,
+    request: Request,
+    exchange: Option<Exchange>,
+    next: Instant,
+    failures: u32,
+    ready: Arc<AtomicBool>,
+    news: SyncSender<EnrolNews>,
+}
+
+impl Enroller {
+    fn step(&mut self, endpoint: &mut Endpoint, now: Instant) -> Result<(), AskError> {
+        if self.exchange.is_none() && self.next <= now {
+            let mut exchange = Exchange::begin(endpoint, now, &self.word)?;
+            exchange.ask(&self.request);
+            self.ready.store(false, Ordering::Release);
+            self.exchange = Some(exchange);
+        }
+        let mut closed = Vec::new();
+        while let Some(event) = endpoint.next_event() {
+            if let EndpointEvent::Closed(handle) = event {
+                closed.push(handle);
+            }
+            if let Some(exchange) = &mut self.exchange {
+                exchange.on_event(&event)?;
+            }
+        }
+        closed.into_iter().for_each(|handle| endpoint.forget(handle));
+        let Some(exchange) = &mut self.exchange else { return Ok(()) };
+        if self.ready.swap(false, Ordering::AcqRel) {
+            exchange.ask(&Request::Ready);
+            exchange.finish();
+        }
+        match exchange.drive(endpoint, now)? {
+            None => {}
+            Some(Answer::Epoch { epoch, last_holds }) => {
+                let last_holds = Duration::from_secs(last_holds.into());
+                let _ = self.news.try_send(EnrolNews::Epoch { epoch, last_holds });
+            }
+            Some(Answer::Enrolled { beat_millis, passed, failed }) => {
+                if let Some(exchange) = self.exchange.take() {
+                    exchange.end(endpoint, now);
+                }
+                (self.failures, self.next) = (0, now + RENEW);
+                let beat = Duration::from_millis(beat_millis.into());
+                let _ = self.news.try_send(EnrolNews::Enrolled { beat, passed, failed });
+            }
+            Some(_) => return Err(AskError::Closed("it answers something else".into())),
+        }
+        Ok(())
+    }
+}
+
+impl Owner for Enroller {
+    type Machine = Endpoint;
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        if let Err(error) = self.step(endpoint, now) {
+            if let Some(exchange) = self.exchange.take() {
+                exchange.end(endpoint, now);
+            }
+            let later = AGAIN * 2_u32.saturating_pow(self.failures.min(8));
+            let soon = !matches!(&error, AskError::Refused(reason) if !reason.passes());
+            let again = if soon { later.min(AGAIN_MOST) } else { AGAIN_MOST };
+            self.failures += 1;
+            self.next = now + again;
+            let _ = self.news.try_send(EnrolNews::Failed { error, again });
+        }
+        Flow::Continue
+    }
+}

@@ -1,0 +1,183 @@
+//! Relays for a transfer: asked for while it begins, and again when all were tried. Nothing waits for it, and no failure of it ends
+//! anything.
+
+use super::cache;
+use byway_engine::{Endpoint, EndpointEvent};
+use byway_net::unix_seconds;
+use byway_registry::client::{AskError, Exchange};
+use byway_registry::message::{Answer, Ask, List, MOST_RELAYS, Request};
+use byway_registry::word::Word;
+use byway_wire::{Duration, Instant, relay};
+use std::path::PathBuf;
+
+/// Relays asked for at first, and each time when all were tried.
+const FIRST: usize = 24;
+const MORE: usize = 48;
+/// The most that one transfer asks for.
+const MOST: usize = 400;
+/// After a failure the registry is asked again so much later, and ever later.
+const AGAIN: Duration = Duration::from_secs(15);
+const AGAIN_MOST: Duration = Duration::from_secs(300);
+/// Grants are renewed so long before they end, or after half of their life.
+const BEFORE: u64 = 1_800;
+
+/// Which registry to ask.
+#[derive(Clone, Debug)]
+pub struct FindPlan {
+    /// Its word.
+    pub word: Word,
+    /// Directory for the last list; `None`: it is not kept.
+    pub cache: Option<PathBuf>,
+}
+
+/// What asks.
+pub(crate) struct Finder {
+    word: Word,
+    cache: Option<PathBuf>,
+    exchange: Option<Exchange>,
+    /// How many of the draw are here.
+    had: usize,
+    /// What was asked for last.
+    skip: usize,
+    most: usize,
+    /// Whether the registry has others.
+    more: bool,
+    /// When to ask next.
+    next: Option<Instant>,
+    failures: u32,
+    told: bool,
+}
+
+/// What came of looking.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Relays to try.
+    pub words: Vec<relay::Word>,
+    /// What a person should know.
+    pub warning: Option<String>,
+}
+
+impl Finder {
+    /// What asks, and the relays of the last list.
+    pub fn new(plan: FindPlan) -> (Self, Vec<relay::Word>) {
+        let cache = plan.cache.map(|directory| cache::path_of(&directory, &plan.word));
+        let list = cache.as_deref().and_then(|path| cache::read(path, unix_seconds()));
+        let kept: Vec<relay::Word> =
+            list.into_iter().flat_map(|list| list.relays).map(|it| it.word).collect();
+        let finder = Self {
+            word: plan.word,
+            cache,
+            exchange: None,
+            had: 0,
+            skip: 0,
+            most: FIRST,
+            more: true,
+            next: Some(Instant::ZERO),
+            failures: 0,
+            told: false,
+        };
+        (finder, kept)
+    }
+
+    /// All relays were tried.
+    pub fn ask_for_more(&mut self, now: Instant) {
+        if self.more && self.exchange.is_none() && self.had < MOST && self.failures == 0 {
+            (self.skip, self.most) = (self.had, MORE);
+            self.next = Some(now);
+        }
+    }
+
+    /// Takes in an event of the endpoint; whether it is about the registry.
+    pub fn on_event(&mut self, event: &EndpointEvent, now: Instant) -> bool {
+        let Some(exchange) = &mut self.exchange else { return false };
+        match exchange.on_event(event) {
+            Ok(about) => about,
+            Err(error) => {
+                self.fail(&error, now);
+                true
+            }
+        }
+    }
+
+    /// Asks if it is time, and takes what was answered.
+    pub fn look(&mut self, endpoint: &mut Endpoint, now: Instant) -> Found {
+        let mut found = Found::default();
+        if self.exchange.is_none() && self.next.is_some_and(|next| next <= now) {
+            self.next = None;
+            match Exchange::begin(endpoint, now, &self.word) {
+                Ok(mut exchange) => {
+                    let most = u8::try_from(self.most.min(MOST_RELAYS)).unwrap_or(u8::MAX);
+                    let skip = u16::try_from(self.skip).unwrap_or(u16::MAX);
+                    exchange.ask(&Request::Ask(Ask { token: self.word.token.clone(), most, skip }));
+                    exchange.finish();
+                    self.exchange = Some(exchange);
+                }
+                Err(error) => self.fail(&error, now),
+            }
+        }
+        let Some(exchange) = &mut self.exchange else { return self.told(found) };
+        match exchange.drive(endpoint, now) {
+            Ok(None) => {}
+            Ok(Some(Answer::List(list))) => {
+                self.end(endpoint, now);
+                found.words = self.take(list, now);
+            }
+            Ok(Some(_)) => {
+                self.end(endpoint, now);
+                self.fail(&AskError::Closed("it answers something else".into()), now);
+            }
+            Err(error) => {
+                self.end(endpoint, now);
+                self.fail(&error, now);
+            }
+        }
+        self.told(found)
+    }
+
+    /// Says once that the registry is of no use.
+    fn told(&mut self, found: Found) -> Found {
+        if self.failures == 0 || self.told {
+            return found;
+        }
+        self.told = true;
+        let warning = Some("the registry does not help now; the transfer goes on without it".into());
+        Found { warning, ..found }
+    }
+
+    fn end(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.end(endpoint, now);
+        }
+    }
+
+    fn fail(&mut self, error: &AskError, now: Instant) {
+        self.exchange = None;
+        self.failures += 1;
+        let later = AGAIN * 2_u32.saturating_pow(self.failures.min(8) - 1);
+        // What it refuses now it refuses later, mostly: a word that was taken back comes back with another name.
+        let wait =
+            if matches!(error, AskError::Refused(reason) if !reason.passes()) { AGAIN_MOST } else { later };
+        self.next = Some(now + wait.min(AGAIN_MOST));
+    }
+
+    fn take(&mut self, list: List, now: Instant) -> Vec<relay::Word> {
+        (self.failures, self.told) = (0, false);
+        self.more = list.more;
+        self.had = self.had.max(self.skip + list.relays.len());
+        let left = list.until.saturating_sub(unix_seconds());
+        let renew = left.saturating_sub(BEFORE).max(left / 2).max(60);
+        let renewed = now + Duration::from_secs(renew);
+        self.next = Some(self.next.map_or(renewed, |next| next.min(renewed)));
+        if self.skip == 0
+            && let Some(path) = self.cache.clone()
+        {
+            let list = list.clone();
+            // A disk that is slow holds nothing up. What is not kept is asked for again.
+            let keep = move || drop(cache::write(&path, &list));
+            let _ = std::thread::Builder::new().name("byway list".into()).spawn(keep);
+        }
+        // The next time all are renewed, at most as many as one answer holds.
+        (self.skip, self.most) = (0, self.had.max(FIRST));
+        list.relays.into_iter().map(|listed| listed.word).collect()
+    }
+}

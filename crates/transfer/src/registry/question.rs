@@ -1,0 +1,77 @@
+//! One question to a registry, for a person.
+
+use crate::endpoint::endpoint;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::sockets;
+use byway_engine::{Config, Endpoint};
+use byway_net::{Clock, Flow, Owner};
+use byway_registry::client::{AskError, Exchange};
+use byway_registry::message::{Answer, Ask, List, MOST_RELAYS, Request};
+use byway_registry::word::Word;
+use byway_wire::Instant;
+use std::net::SocketAddr;
+
+/// What the registry offers the holder of a word, up to as many relays as an answer holds.
+///
+/// # Errors
+/// The system gives no socket or thread. `Ok(Err(…))`: the registry does not answer, or refuses.
+pub fn ask(identity: &Identity, word: &Word) -> Result<Result<List, AskError>, Error> {
+    let destinations: Vec<_> = word.addresses.iter().map(SocketAddr::ip).collect();
+    let owner = Asker { word: word.clone(), exchange: None, outcome: None };
+    let endpoint = endpoint(identity, Config::default(), None)?;
+    let sockets = sockets::sending(&[], &destinations)?;
+    let driver =
+        byway_net::spawn("byway ask", endpoint, owner, sockets, Clock::new()).map_err(Error::Thread)?;
+    while !driver.is_finished() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        driver.waker().wake();
+    }
+    let finished = driver.join()?;
+    finished.outcome?;
+    Ok(finished.owner.outcome.unwrap_or(Err(AskError::TooLate)))
+}
+
+struct Asker {
+    word: Word,
+    exchange: Option<Exchange>,
+    outcome: Option<Result<List, AskError>>,
+}
+
+impl Asker {
+    fn step(&mut self, endpoint: &mut Endpoint, now: Instant) -> Result<Option<List>, AskError> {
+        let exchange = match &mut self.exchange {
+            Some(exchange) => exchange,
+            None => {
+                let mut exchange = Exchange::begin(endpoint, now, &self.word)?;
+                let most = MOST_RELAYS as u8; // 100
+                exchange.ask(&Request::Ask(Ask { token: self.word.token.clone(), most, skip: 0 }));
+                exchange.finish();
+                self.exchange.insert(exchange)
+            }
+        };
+        while let Some(event) = endpoint.next_event() {
+            exchange.on_event(&event)?;
+        }
+        match exchange.drive(endpoint, now)? {
+            None => Ok(None),
+            Some(Answer::List(list)) => Ok(Some(list)),
+            Some(_) => Err(AskError::Closed("it answers something else".into())),
+        }
+    }
+}
+
+impl Owner for Asker {
+    type Machine = Endpoint;
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        self.outcome = self.step(endpoint, now).transpose();
+        if self.outcome.is_none() {
+            return Flow::Continue;
+        }
+        if let Some(exchange) = self.exchange.take() {
+            exchange.end(endpoint, now);
+        }
+        Flow::Stop
+    }
+}
