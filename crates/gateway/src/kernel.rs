@@ -11,6 +11,8 @@
 mod marks;
 mod plan;
 mod ruleset;
+mod site;
 
 pub use marks::{Family, MARK_MASK, PROTOCOL, TUN, selector, table};
-pub use plan::{Plan, Site};
+pub use plan::Plan;
+pub use site::Site;

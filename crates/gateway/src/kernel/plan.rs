@@ -2,8 +2,7 @@
 
 use super::marks::{Family, PROTOCOL, selector, table};
 use super::ruleset::ruleset;
-use crate::Prefix;
-use crate::rules::Rules;
+use super::site::Site;
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,23 +14,6 @@ const LAST: u32 = 4_278_198_272;
 /// The address of the TUN device. Nobody speaks to it; without one, the kernel's check of sources takes none of what comes by the device
 /// (loose or strict, `fib_validate_source`; RFC 3704, section 2.4). Link-local (RFC 3927): it is never looked up elsewhere.
 const ADDRESS: &str = "169.254.98.119/32";
-
-/// What the kernel's part in a gateway follows from.
-#[derive(Clone, Copy, Debug)]
-pub struct Site<'a> {
-    /// The TUN device.
-    pub tun: &'a str,
-    /// The mark, the number of the routing table, and the priority of the rule that leads there.
-    pub mark: u16,
-    /// Hosts behind the gateway.
-    pub here: &'a [Prefix],
-    /// Hosts behind other gateways.
-    pub there: &'a [Prefix],
-    /// Which flows are background.
-    pub rules: &'a Rules,
-    /// Whether they wait where there is no way to carry them.
-    pub fail_closed: bool,
-}
 
 /// What is to be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! which of its ends opened the flow. Whatever is taken and not carried comes back out of the TUN device as it went in.
 
 use super::marks::{Family, MARK_MASK, table};
-use super::plan::Site;
+use super::site::Site;
 use crate::rules::{Action, Direction, Rule, explain};
 use crate::{Ports, Prefix};
 use alloc::borrow::ToOwned as _;

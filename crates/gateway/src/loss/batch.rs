@@ -5,7 +5,7 @@
 //! (HIR, 7.3, which specifies no more and has not built it). Here it is 32 bits: bit `n` stands for the packet `n + 1` places
 //! before. It sees as far back as that, whatever share of the packets its path gets.
 
-use super::{LossRule, Packet};
+use super::rule::{LossRule, Packet};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use byway_wire::PathId;

@@ -1,6 +1,8 @@
 use super::*;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::PathId;
 use proptest::prelude::*;
 
 const RULES: [Rule; 3] = [Rule::AllPassed, Rule::Batched, Rule::PathNumbers];

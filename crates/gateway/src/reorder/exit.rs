@@ -1,6 +1,7 @@
 //! The reorder queues of all flows of an exit gateway: found by name, bounded together.
 
-use super::{Arrived, FlowLimits, Reorder, WaitStats};
+use super::queue::{Arrived, FlowLimits, Reorder};
+use super::stats::WaitStats;
 use crate::lists::Lists;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

@@ -1,6 +1,7 @@
 use super::*;
 use alloc::vec;
 use alloc::vec::Vec;
+use byway_wire::{Duration, Instant};
 use proptest::prelude::*;
 
 const WAIT: Duration = Duration::from_millis(30);
@@ -167,18 +168,17 @@ proptest! {
     ) {
         // A packet per ms; the slow path takes so many ms longer.
         let mut arrivals: Vec<(u64, u32)> =
-            (0..).zip(&paths).map(|(sequence, path)| (u64::from(sequence) + if *path { slow } else { 0 }, sequence)).collect();
+            (1..).zip(&paths).map(|(sequence, path)| (u64::from(sequence) + if *path { slow } else { 0 }, sequence)).collect();
         arrivals.sort_unstable();
-        // Whatever comes first is the beginning; here it is known to be number 0.
         let (mut queue, mut stats, mut out) = (Reorder::new(FlowLimits::default()), WaitStats::default(), vec![]);
-        queue.next = Some(1 << 32);
-        for (millis, sequence) in arrivals {
+        // Whatever comes first is the beginning.
+        for (millis, sequence) in [(0, 0)].into_iter().chain(arrivals) {
             queue.expire(at(millis), &mut stats, &mut |packet| out.push(packet));
             let arrived = arrived(sequence, Duration::from_millis(slow + 1));
             queue.on_packet(at(millis), arrived, &mut stats, &mut |packet| out.push(packet));
         }
         prop_assert_eq!((stats.timed_out, stats.late), (0, 0));
-        prop_assert_eq!(out, (0..paths.len() as u32).collect::<Vec<_>>());
+        prop_assert_eq!(out, (0..=paths.len() as u32).collect::<Vec<_>>());
     }
 }
 

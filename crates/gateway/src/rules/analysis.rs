@@ -3,7 +3,7 @@
 //! A rule is a box for each version of IP: sets of addresses, ports, code points and directions. What earlier rules leave of a rule is
 //! computed exactly, by cutting their boxes out of its boxes; if nothing is left, no flow reaches it.
 
-use super::{Direction, Rule, Rules};
+use super::table::{Direction, Rule, Rules};
 use crate::ports::Ports;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,6 +1,10 @@
 use super::*;
+use crate::key::FlowKey;
+use crate::ports::Ports;
 use alloc::string::ToString;
 use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::Prefix;
 use core::net::IpAddr;
 use proptest::prelude::*;
 

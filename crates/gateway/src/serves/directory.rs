@@ -1,6 +1,6 @@
 //! What other gateways have announced, and the search for the one that serves a host.
 
-use super::{Part, Served};
+use super::part::{Part, Served};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use byway_wire::Prefix;

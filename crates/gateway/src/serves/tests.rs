@@ -1,5 +1,8 @@
 use super::*;
+use crate::ports::Ports;
 use alloc::vec;
+use alloc::vec::Vec;
+use byway_wire::{DecodeError, Prefix};
 use core::net::IpAddr;
 use proptest::prelude::*;
 

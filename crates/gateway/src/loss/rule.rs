@@ -1,0 +1,35 @@
+//! What a rule is told, and what it answers.
+
+use alloc::vec::Vec;
+use byway_wire::PathId;
+use core::fmt;
+
+/// A packet as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The path it took.
+    pub path: PathId,
+    /// Its number on that path.
+    pub number: u64,
+    /// The first of its bytes, or its place if packets are counted.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+}
+
+/// What a rule knows of packets, and what it makes of it.
+pub trait LossRule: fmt::Debug + Send {
+    /// A packet is sent. Starts only ever grow, and so do the numbers of a path.
+    fn on_sent(&mut self, packet: Packet);
+
+    /// A packet has arrived. What is lost by that is added to `lost`, each packet once. A packet that was held for lost and arrives is
+    /// taken in silence.
+    fn on_arrived(&mut self, packet: Packet, lost: &mut Vec<Packet>);
+
+    /// A packet was not sent after all: its path gave it back.
+    fn withdraw(&mut self, packet: Packet);
+
+    /// All that is under way on a path is taken for lost and returned: the path is no more, or its timeout has come. It may be used
+    /// again.
+    fn close(&mut self, path: PathId) -> Vec<Packet>;
+}

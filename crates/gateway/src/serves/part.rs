@@ -1,0 +1,130 @@
+//! Announcements as they are written and read.
+
+use crate::ports::Ports;
+use alloc::vec::Vec;
+use byway_wire::{DecodeError, Prefix, Reader, Writer};
+use serde::{Deserialize, Serialize};
+
+/// The version of the announcement that is written.
+pub const VERSION: u8 = 1;
+/// Bytes of a part at most: it fits into a datagram of a session on any path.
+pub const PART_BYTES: usize = 1_000;
+/// Parts of an announcement at most; with [`PART_BYTES`], what a peer can make us remember.
+pub const MOST_PARTS: usize = 64;
+/// Port ranges of an entry at most.
+pub const MOST_PORTS: usize = 16;
+
+const HEADER: usize = 7;
+
+/// Hosts that a gateway serves.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Served {
+    /// Their addresses.
+    pub hosts: Prefix,
+    /// Their ports; none: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<Ports>,
+}
+
+impl Served {
+    /// Whether `port` of its hosts is served.
+    #[must_use]
+    pub fn has_port(&self, port: u16) -> bool {
+        self.ports.is_empty() || self.ports.iter().any(|ports| ports.contains(port))
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) {
+        self.hosts.write(writer);
+        let ports = self.ports.get(..MOST_PORTS).unwrap_or(&self.ports);
+        writer.u8(ports.len() as u8);
+        for range in ports {
+            writer.u16(range.first());
+            writer.u16(range.last());
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let hosts = Prefix::read(reader)?;
+        let count = usize::from(reader.u8()?);
+        if count > MOST_PORTS {
+            return Err(DecodeError::Range("port ranges"));
+        }
+        let mut ports = Vec::with_capacity(count);
+        for _ in 0..count {
+            ports.push(Ports::new(reader.u16()?, reader.u16()?).ok_or(DecodeError::Range("ports"))?);
+        }
+        Ok(Self { hosts, ports })
+    }
+}
+
+/// A part of an announcement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Grows with every change, also over restarts: the seconds of Unix time when it was made do.
+    pub serial: u32,
+    /// Which part this is, from 0.
+    pub part: u8,
+    /// How many there are.
+    pub parts: u8,
+    /// What the part says.
+    pub entries: Vec<Served>,
+}
+
+impl Part {
+    /// Reads a part.
+    ///
+    /// # Errors
+    /// What is wrong with it. Other versions are refused: what they mean is not known.
+    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            VERSION => {}
+            _ => return Err(DecodeError::Range("version of an announcement")),
+        }
+        let (serial, part, parts) = (reader.u32()?, reader.u8()?, reader.u8()?);
+        if part >= parts || usize::from(parts) > MOST_PARTS || bytes.len() > PART_BYTES {
+            return Err(DecodeError::Range("parts of an announcement"));
+        }
+        let mut entries = Vec::new();
+        while !reader.is_empty() {
+            entries.push(Served::read(&mut reader)?);
+        }
+        Ok(Self { serial, part, parts, entries })
+    }
+}
+
+/// The datagrams of an announcement of `entries`. At least one, so that nothing served can be told, too. `None` if they are too many.
+#[must_use]
+pub fn announce(serial: u32, entries: &[Served]) -> Option<Vec<Vec<u8>>> {
+    let mut parts: Vec<Vec<u8>> = alloc::vec![header(serial, 0)];
+    for entry in entries {
+        let mut buffer = [0; 18 + MOST_PORTS * 4];
+        let mut writer = Writer::new(&mut buffer);
+        entry.write(&mut writer);
+        if parts.last().is_none_or(|part| part.len() + writer.len() > PART_BYTES) {
+            parts.push(header(serial, parts.len() as u8));
+        }
+        if let Some(part) = parts.last_mut() {
+            part.extend_from_slice(writer.written());
+        }
+        if parts.len() > MOST_PARTS {
+            return None;
+        }
+    }
+    let count = parts.len() as u8;
+    for part in &mut parts {
+        if let Some(byte) = part.get_mut(HEADER - 1) {
+            *byte = count;
+        }
+    }
+    Some(parts)
+}
+
+fn header(serial: u32, part: u8) -> Vec<u8> {
+    let mut header = Vec::with_capacity(PART_BYTES);
+    header.push(VERSION);
+    header.extend_from_slice(&serial.to_be_bytes());
+    header.extend_from_slice(&[part, 0]);
+    header
+}
