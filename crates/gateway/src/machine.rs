@@ -351,6 +351,7 @@ impl Gateway {
         let Self { settings, links, flows, egress, losses, passed, .. } = self;
         let (rules, others) = flows.decided();
         Status {
+            settings: *settings,
             peers: links.status(&flows.table),
             flows: flows.table.len(),
             table: flows.table.counters(),
@@ -361,7 +362,6 @@ impl Gateway {
             passed: *passed,
             waits: *egress.stats(),
             reordering: egress.bytes(),
-            loss: settings.loss,
             found: losses.found().clone(),
             cache: losses.cache(),
         }

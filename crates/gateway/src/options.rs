@@ -1,6 +1,8 @@
-//! The options of a gateway, each of them a row: what it is called, what may be written, where it stands in [`Settings`].
+//! The options of a gateway, each of them a row: what it is called, what it is for, what may be written, where it stands in
+//! [`Settings`].
 //!
-//! Whoever reads options, writes them or compares them goes by this table: files, plans, `byway gateway check`, reloading.
+//! Whoever reads options, writes them, explains them or compares them goes by this table: files, plans, `byway gateway check`,
+//! `byway gateway status`, `--help`, the manual, reloading.
 
 use crate::loss;
 use crate::machine::{Bundle, Settings};
@@ -11,6 +13,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use byway_wire::Duration;
+use core::fmt;
 
 /// A peer of which nothing is heard for less than this could be a short disturbance; for longer than that, hosts give up.
 const DEAD_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
@@ -50,10 +53,27 @@ pub enum Value<'a> {
     Time(Duration),
 }
 
+impl fmt::Display for Value<'_> {
+    /// As it is written, without quotation marks.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Bytes(bytes) if bytes % (1 << 20) == 0 => write!(f, "{}M", bytes >> 20),
+            Self::Bytes(bytes) if bytes % (1 << 10) == 0 => write!(f, "{}K", bytes >> 10),
+            Self::Bytes(bytes) => write!(f, "{bytes}"),
+            Self::Time(time) => write!(f, "{}s", time.as_secs_f64()),
+        }
+    }
+}
+
 /// An option.
 pub struct GatewayOption {
     /// What it is called.
     pub name: &'static str,
+    /// What it is for, without the names that may be written.
+    pub help: &'static str,
     /// Whether it is about how much a gateway keeps; those stand in a table of their own.
     pub limit: bool,
     /// What may be written.
@@ -95,6 +115,16 @@ impl GatewayOption {
         (self.get)(settings)
     }
 
+    /// What it is for, and which names may be written.
+    #[must_use]
+    pub fn explained(&self) -> String {
+        let names: Vec<&str> = self.names.iter().map(|(name, _)| *name).collect();
+        match names.as_slice() {
+            [most @ .., last] if !most.is_empty() => format!("{}: {} or {last}", self.help, most.join(", ")),
+            _ => self.help.to_string(),
+        }
+    }
+
     /// Whether it differs.
     #[must_use]
     pub fn differs(&self, one: &Settings, other: &Settings) -> bool {
@@ -114,16 +144,19 @@ impl GatewayOption {
 pub const OPTIONS: &[GatewayOption] = &[
     flag(
         "observe",
+        "carry nothing, and show what would be carried",
         |settings, value| set_flag(&mut settings.observe, value),
         |settings| Some(Value::Flag(settings.observe)),
     ),
     flag(
         "fail-closed",
+        "let background flows wait while there is no session",
         |settings, value| set_flag(&mut settings.fail_closed, value),
         |settings| Some(Value::Flag(settings.fail_closed)),
     ),
     GatewayOption {
         name: "dead-after",
+        help: "a peer of which nothing is heard for so long is dead: 1s to 60s",
         limit: false,
         kind: Kind::Time,
         names: &[],
@@ -139,6 +172,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     },
     choice(
         "loss",
+        "how losses are found",
         "no rule finds losses as",
         &[
             (
@@ -157,6 +191,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     choice(
         "window",
+        "how the windows in ACKs are rewritten",
         "windows are not treated as",
         &[
             ("delivered", ""),
@@ -171,6 +206,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     choice(
         "relays",
+        "which relays carry",
         "relays are not used as",
         &[
             ("prefer", ""),
@@ -186,6 +222,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     // Those that need clocks that agree are for simulated hosts.
     choice(
         "timer",
+        "how long packets wait to be put in order",
         "packets do not wait by a timer",
         &[
             (
@@ -203,6 +240,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     choice(
         "bundle",
+        "what a bundle of paths is for",
         "paths are not bundled for a",
         &[
             ("site", ""),
@@ -216,6 +254,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     limit(
         "flows",
+        "flows that are carried at once",
         Kind::Count,
         |settings, value| {
             let flows = count(value, MOST_FLOWS)?;
@@ -227,6 +266,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     limit(
         "opening",
+        "of the flows, those not open yet: what a flood of SYNs can take",
         Kind::Count,
         |settings, value| {
             settings.flows.opening = count(value, settings.flows.flows as u64)?;
@@ -236,6 +276,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     limit(
         "bundles",
+        "flows to each peer with a bundle of their own, if `bundle = \"flow\"`",
         Kind::Count,
         |settings, value| {
             settings.bundles = count(value, MOST_BUNDLES)?;
@@ -245,6 +286,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     limit(
         "entry",
+        "bytes that wait for the paths to one peer",
         Kind::Bytes,
         |settings, value| {
             settings.entry.bytes = bytes(value)?;
@@ -255,6 +297,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     limit(
         "entry-of-flow",
+        "of what waits for paths, bytes of one flow",
         Kind::Bytes,
         |settings, value| {
             settings.entry.flow_bytes = bytes(value)?.min(settings.entry.bytes);
@@ -264,6 +307,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     limit(
         "reorder",
+        "bytes that wait to be put in order, of all flows",
         Kind::Bytes,
         |settings, value| {
             settings.exit.bytes = bytes(value)?;
@@ -274,6 +318,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     limit(
         "reorder-of-flow",
+        "of what waits to be put in order, bytes of one flow",
         Kind::Bytes,
         |settings, value| {
             settings.exit.flow.bytes = bytes(value)?.min(settings.exit.bytes);
@@ -283,6 +328,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     limit(
         "cache",
+        "bytes kept to send lost packets again; without it, none are",
         Kind::Bytes,
         |settings, value| {
             let (bytes, usual) = (bytes(value)?, cache::Limits::default());
@@ -293,6 +339,7 @@ pub const OPTIONS: &[GatewayOption] = &[
     ),
     limit(
         "cache-of-flow",
+        "of what is kept, bytes of one flow",
         Kind::Bytes,
         |settings, value| {
             let Some(cache) = &mut settings.cache else {
@@ -308,22 +355,23 @@ pub const OPTIONS: &[GatewayOption] = &[
 type Set = fn(&mut Settings, Value<'_>) -> Result<(), String>;
 type Get = fn(&Settings) -> Option<Value<'static>>;
 
-const fn flag(name: &'static str, set: Set, get: Get) -> GatewayOption {
-    GatewayOption { name, limit: false, kind: Kind::Flag, names: &[], wrong: "", set, get }
+const fn flag(name: &'static str, help: &'static str, set: Set, get: Get) -> GatewayOption {
+    GatewayOption { name, help, limit: false, kind: Kind::Flag, names: &[], wrong: "", set, get }
 }
 
 const fn choice(
     name: &'static str,
+    help: &'static str,
     wrong: &'static str,
     names: &'static [(&'static str, &'static str)],
     set: Set,
     get: Get,
 ) -> GatewayOption {
-    GatewayOption { name, limit: false, kind: Kind::Name, names, wrong, set, get }
+    GatewayOption { name, help, limit: false, kind: Kind::Name, names, wrong, set, get }
 }
 
-const fn limit(name: &'static str, kind: Kind, set: Set, get: Get) -> GatewayOption {
-    GatewayOption { name, limit: true, kind, names: &[], wrong: "", set, get }
+const fn limit(name: &'static str, help: &'static str, kind: Kind, set: Set, get: Get) -> GatewayOption {
+    GatewayOption { name, help, limit: true, kind, names: &[], wrong: "", set, get }
 }
 
 fn set_flag(place: &mut bool, value: Value<'_>) -> Result<(), String> {
@@ -391,6 +439,16 @@ mod tests {
                 assert_eq!(option.meaning(&settings).unwrap_or_default(), *meaning);
             }
         }
+    }
+
+    #[test]
+    fn what_is_written_and_explained_reads_well() {
+        let explained = |name, limit| GatewayOption::named(name, limit).unwrap().explained();
+        assert_eq!(explained("bundle", false), "what a bundle of paths is for: site or flow");
+        assert_eq!(explained("entry", true), "bytes that wait for the paths to one peer");
+        let written = [8 << 20, 9 << 10, 1_000].map(|bytes| Value::Bytes(bytes).to_string());
+        assert_eq!(written, ["8M", "9K", "1000"]);
+        assert_eq!(Value::Time(Duration::from_millis(2_500)).to_string(), "2.5s");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What a gateway is doing, as its socket and `byway gateway status --json` tell it.
 
 use crate::key::FlowKey;
-use crate::machine::{BundleStatus, FlowStatus, PathStatus, PeerStatus, RuleStatus, Status};
+use crate::machine::{BundleStatus, FlowStatus, PathStatus, PeerStatus, RuleStatus, Settings, Status};
+use crate::options::{GatewayOption, OPTIONS};
 use crate::pass::Pass;
 use crate::rules::Action;
 use alloc::borrow::ToOwned as _;
@@ -21,6 +22,9 @@ pub struct GatewayReport {
     pub uptime: f64,
     /// Whether it only observes.
     pub observing: bool,
+    /// What it was told, the defaults too, and what that is for. What is off is not there.
+    #[serde(default)]
+    pub options: Vec<OptionReport>,
     /// Other gateways.
     pub peers: Vec<PeerReport>,
     /// Flows that are carried now.
@@ -49,6 +53,19 @@ pub struct GatewayReport {
     /// What is kept until it is acknowledged, if anything is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
+}
+
+/// An option.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OptionReport {
+    /// What it is called.
+    pub name: String,
+    /// Its value, as the file says it.
+    pub value: String,
+    /// Whether that is the default.
+    pub usual: bool,
+    /// What it is for.
+    pub help: String,
 }
 
 /// A rule: its flows so far, and their bytes in both directions.
@@ -173,7 +190,7 @@ pub struct PathReport {
 impl GatewayReport {
     /// Of what the gateway says, `uptime` seconds after it started.
     #[must_use]
-    pub fn of(status: &Status, uptime: f64, observing: bool) -> Self {
+    pub fn of(status: &Status, uptime: f64) -> Self {
         let table = [
             ("opened", status.table.taken),
             ("pushed_out", status.table.pushed_out),
@@ -184,7 +201,8 @@ impl GatewayReport {
         let reasons = Pass::ALL.into_iter().map(|reason| (reason, status.passed.of(reason)));
         Self {
             uptime,
-            observing,
+            observing: status.settings.observe,
+            options: options(&status.settings),
             peers: status.peers.iter().map(PeerReport::of).collect(),
             flows: status.flows,
             rules: rules(status),
@@ -196,7 +214,7 @@ impl GatewayReport {
                 .collect(),
             waited_under_20ms: status.waits.share_within(20),
             waited_in_vain: status.waits.share_timed_out(),
-            loss: status.loss.name().to_owned(),
+            loss: status.settings.loss.name().to_owned(),
             found_after: status.found.after().map(|after| after.as_secs_f64()).collect(),
             cache: status.cache.map(|(counters, bytes)| CacheReport {
                 bytes,
@@ -206,6 +224,19 @@ impl GatewayReport {
             }),
         }
     }
+}
+
+fn options(settings: &Settings) -> Vec<OptionReport> {
+    let usual = Settings::default();
+    let told = |option: &GatewayOption| {
+        Some(OptionReport {
+            name: option.name.to_owned(),
+            value: option.get(settings)?.to_string(),
+            usual: !option.differs(settings, &usual),
+            help: option.explained(),
+        })
+    };
+    OPTIONS.iter().filter_map(told).collect()
 }
 
 fn rules(status: &Status) -> Vec<RuleReport> {

@@ -1,5 +1,7 @@
 //! The arguments of `byway gateway`.
 
+use byway_gateway::machine::Settings;
+use byway_gateway::options::{GatewayOption, OPTIONS};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -13,16 +15,16 @@ Examples:
   byway gateway --config gw.toml             carry them, until stopped
   byway gateway status                       peers, paths, flows
 
-Hosts behind it are not changed. docs/gateway.md shows two sites, step by step. Needs CAP_NET_ADMIN, nft and ip.")]
+Hosts behind it are not changed. docs/gateway.md shows two sites, step by step. Needs CAP_NET_ADMIN, nft and ip.", after_help = options())]
 pub struct Gateway {
     /// What it is to do
     #[arg(long, value_name = "FILE", required = true)]
     pub config: Option<PathBuf>,
-    /// Carry nothing, and show what would be carried [default: as the file says]
-    #[arg(long)]
+    /// The file's option, whatever it says
+    #[arg(long, help = insisted("observe"))]
     pub observe: bool,
-    /// Let background flows wait while there is no session, rather than go by the plain route [default: as the file says]
-    #[arg(long)]
+    /// The file's option, whatever it says
+    #[arg(long, help = insisted("fail-closed"))]
     pub fail_closed: bool,
     /// What to do instead.
     #[command(subcommand)]
@@ -55,4 +57,26 @@ pub struct GatewayStatus {
     /// The gateway that answers at this socket [default: that of the device]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+}
+
+/// The help of a flag that insists on an option of the file.
+fn insisted(name: &str) -> String {
+    let help = GatewayOption::named(name, false).map(|option| option.help).unwrap_or_default();
+    let mut letters = help.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    format!("{}{} [default: as the file says]", first.map(String::from).unwrap_or_default(), letters.as_str())
+}
+
+/// The options that a file may have, with their defaults.
+fn options() -> String {
+    let usual = Settings::default();
+    let table = |limit: bool| {
+        let options = OPTIONS.iter().filter(move |option| option.limit == limit);
+        options.map(|option| {
+            let value = option.get(&usual).map(|value| value.to_string());
+            format!("\n  {:16} {:13} {}", option.name, value.as_deref().unwrap_or("-"), option.explained())
+        })
+    };
+    let (gateway, limits): (String, String) = (table(false).collect(), table(true).collect());
+    format!("Options of the file, and their defaults:\n[gateway]{gateway}\n[limits]{limits}")
 }

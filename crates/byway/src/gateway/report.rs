@@ -1,9 +1,8 @@
 //! What a gateway is doing, for a person.
 
 use crate::units::Bytes;
-use byway_gateway::loss::Rule;
 use byway_gateway::report::{
-    BundleReport, CacheReport, FlowReport, GatewayReport, PathReport, PeerReport, RuleReport,
+    BundleReport, CacheReport, FlowReport, GatewayReport, OptionReport, PathReport, PeerReport, RuleReport,
 };
 use std::fmt;
 
@@ -122,8 +121,8 @@ impl fmt::Display for Shown<'_> {
         if !told.is_empty() {
             writeln!(f, "{}", told.join(", "))?;
         }
-        if !(report.loss.is_empty() || report.loss == Rule::default().name()) {
-            writeln!(f, "losses are found by the rule {}", report.loss)?;
+        for OptionReport { name, value, help, .. } in report.options.iter().filter(|option| !option.usual) {
+            writeln!(f, "{name} = {value} ({help})")?;
         }
         if let Some(median) = median(&report.found_after) {
             let count = report.found_after.len();

@@ -73,7 +73,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     // First of all, so that nothing comes here any more.
     drop(installed);
     let begun = answers.begun;
-    let report = GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64(), config.settings.observe);
+    let report = GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64());
     output.say(&Shown(&report).to_string());
     let exit = stop.map_or(Exit::Error, Exit::of_service);
     output.emit(&Event::result("gateway", exit, told(&report)));
@@ -94,10 +94,7 @@ fn serve(
     output: &mut Output,
 ) -> Option<Exit> {
     loop {
-        let report = || {
-            let uptime = answers.begun.elapsed().as_secs_f64();
-            GatewayReport::of(&gating.status(), uptime, config.settings.observe)
-        };
+        let report = || GatewayReport::of(&gating.status(), answers.begun.elapsed().as_secs_f64());
         answers.answer(report);
         if signals.take_report() {
             output.say(&Shown(&report()).to_string());

@@ -221,8 +221,9 @@ fn the_example_of_the_manual_means_what_it_says() {
     assert_eq!(config.settings, Settings::default(), "what is written as a default is one");
     for option in OPTIONS {
         let key = format!("{} = ", option.name);
-        let told = example.lines().any(|line| line.trim_start_matches("# ").starts_with(&key));
-        assert!(told, "{} is not in the example", option.name);
+        let line = example.lines().find(|line| line.trim_start_matches("# ").starts_with(&key));
+        let (_, comment) = line.and_then(|line| line.rsplit_once("# ")).unwrap_or_default();
+        assert!(comment.starts_with(&option.explained()), "{key}{}: not in the example", option.explained());
     }
     assert_eq!(
         (config.tun.as_str(), config.mark, config.congestion.name.as_str()),

@@ -1,12 +1,13 @@
 //! What a gateway is doing, for people and their programs.
 
+use super::config::Settings;
 use super::tally::{FlowStatus, Tally};
 use crate::cache;
 use crate::counters::counters;
 use crate::entry;
 use crate::flow;
 use crate::key::FlowKey;
-use crate::loss::{Found, Rule as Losses};
+use crate::loss::Found;
 use crate::pass::Passed;
 use crate::reorder::WaitStats;
 use crate::rules::Action;
@@ -121,6 +122,8 @@ pub struct RuleStatus {
 /// A gateway.
 #[derive(Clone, Debug)]
 pub struct Status {
+    /// How it behaves.
+    pub settings: Settings,
     /// Peers, in the order of the configuration.
     pub peers: Vec<PeerStatus>,
     /// Flows in the table.
@@ -141,8 +144,6 @@ pub struct Status {
     pub waits: WaitStats,
     /// Bytes that wait to be put in order.
     pub reordering: usize,
-    /// The rule that finds losses.
-    pub loss: Losses,
     /// How long after they were sent packets were held for lost, if that is judged by the gateway and not left to its sessions.
     pub found: Found,
     /// What the cache did, and the bytes that it holds, if there is one.

@@ -5,6 +5,7 @@
 
 use crate::common::{Plan, Sites, carried_all};
 use byway_gateway::machine::Settings;
+use byway_gateway::report::GatewayReport;
 use byway_sim::PipeConfig;
 use byway_wire::{Duration, Instant};
 
@@ -227,7 +228,14 @@ fn observing_changes_nothing() {
     let counters = sites.world[sites.alice].gateway.counters();
     assert_eq!((counters.flows, counters.flows_left), (1, 1));
     assert!(sites.world[sites.alice].plain_packets > 0);
-    assert_eq!(sites.world[sites.alice].gateway.status().peers[0].carried, 0);
+    let status = sites.world[sites.alice].gateway.status();
+    assert_eq!(status.peers[0].carried, 0);
+    let report = GatewayReport::of(&status, 1.0);
+    let told: Vec<_> = report.options.iter().filter(|option| !option.usual).collect();
+    assert!(
+        matches!(told[..], [option] if (option.name.as_str(), option.value.as_str()) == ("observe", "true"))
+    );
+    assert!(report.observing && report.options.iter().all(|option| !option.help.is_empty()));
 }
 
 /// In the beginning windows are small, and what a path took on waits there for acknowledgments, which no delay on the way shows: an exit
