@@ -96,7 +96,7 @@ const SMALL: usize = 70;
 const SPREAD: [(&str, usize, usize); 11] = [
     ("control", 5, 0),
     ("emulate", 0, 3),
-    ("engine", 13, 1),
+    ("engine", 10, 1),
     ("field", 0, 28),
     ("files", 5, 0),
     ("lab", 6, 87),

@@ -6,6 +6,12 @@ use crate::data::carried::ProtocolError;
 #[derive(Debug)]
 pub(super) struct Account {
     window: u64,
+    /// The window at most, where it is a [share](Account::share) of a memory.
+    most: u64,
+    /// What it begins with.
+    least: u64,
+    /// It wants a larger window once so much was taken.
+    more_at: u64,
     /// Distinct bytes and costs that came.
     came: u64,
     /// How many of them were taken by the owner.
@@ -20,22 +26,36 @@ pub(super) struct Account {
 
 impl Account {
     pub const fn new(window: u64) -> Self {
-        Self { window, came: 0, taken: 0, told: window, again: false, bytes: 0 }
+        let (most, least, more_at) = (window, window, u64::MAX);
+        Self { window, most, least, more_at, came: 0, taken: 0, told: window, again: false, bytes: 0 }
+    }
+
+    /// Begins with a window of `least` bytes, before anything comes, and has the one that it has at most.
+    pub fn sharing(&mut self, least: u64) {
+        *self = Self { most: self.most, ..Self::new(least) };
+        self.set_window(least);
+    }
+
+    /// The bytes that the peer was granted and nobody has taken, and the window that there is a use for. That follows what the owner
+    /// takes: what it leaves lying is not worth a larger one.
+    pub fn share(&self) -> (u64, u64) {
+        (self.told - self.taken, self.taken.saturating_mul(4).saturating_add(self.least).min(self.most))
     }
 
     /// Another window from now on. What the peer was told stays.
-    pub const fn set_window(&mut self, window: u64) {
-        self.window = window;
+    pub fn set_window(&mut self, window: u64) {
+        self.window = window.min(self.most);
+        self.more_at = if self.window < self.most { self.taken + self.window / 2 } else { u64::MAX };
     }
 
-    /// Bytes that the peer may still send or has sent, and nobody has taken.
-    pub const fn granted(&self) -> u64 {
-        self.told - self.taken
+    /// Whether so much was taken that a larger window is worth asking for.
+    pub const fn wants_window(&self) -> bool {
+        self.taken >= self.more_at
     }
 
-    /// Bytes and costs that were taken so far.
-    pub const fn taken(&self) -> u64 {
-        self.taken
+    /// The window.
+    pub const fn window(&self) -> u64 {
+        self.window
     }
 
     /// Bytes and costs not taken yet.

@@ -8,25 +8,41 @@
 //! and room ahead of them), whatever the peer sends.
 
 mod account;
+mod extent;
+mod gather;
+mod handed;
 mod holes;
+mod object;
 mod objects;
-mod owner;
 mod pool;
-mod receive;
+mod scatter;
+mod stream;
 mod streams;
-mod tell;
 mod window;
 
+pub use handed::{Arrival, InEvent, StreamRead, WriteRequest};
+
+use super::carried::{Carried, DataId, OBJECT_COST, ProtocolError};
 use super::ranges::RangeSet;
 use crate::payload::Payload;
 use account::Account;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use byway_wire::{ObjectId, StreamId};
-use holes::Holes;
-use objects::InObject;
-use pool::Pool;
-use streams::InStream;
+use byway_wire::frame::{self, Frame};
+use byway_wire::{Duration, Instant, ObjectId, StreamId, Writer};
+use gather::{Gather, Ready};
+use holes::{Holes, Region};
+use objects::Objects;
+use scatter::{Scatter, length};
+use smallvec::SmallVec;
+use stream::Interest;
+use streams::Streams;
+
+/// What a SNACK frame takes beside its ranges, and each range at most.
+const SNACK_HEADER: usize = 1 + 8 + 2;
+const SNACK_RANGE: usize = 16;
+/// Holes named per frame.
+const SNACK_RANGES: usize = 32;
 
 /// Bounds of what is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,116 +79,30 @@ impl Default for IncomingLimits {
     }
 }
 
-/// Bytes for the disk. Give the buffer back with [`Incoming::written`], as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteRequest {
-    /// The object.
-    pub object: ObjectId,
-    /// Where the bytes stand in it.
-    pub offset: u64,
-    /// The bytes.
-    pub data: Vec<u8>,
-}
-
-/// Bytes of an object that is only a length, new and not told before: see [`Incoming::next_arrival`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// The object.
-    pub object: ObjectId,
-    /// Where the bytes stand in it.
-    pub offset: u64,
-    /// How many they are.
-    pub length: u64,
-}
-
-/// What the owner may want to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InEvent {
-    /// The first frame of a stream came (also on streams that this side opened, when the peer first answers).
-    StreamOpened(StreamId),
-    /// A stream can be read, or is at its end. Told once until a read comes to the end of what is there.
-    StreamReadable(StreamId),
-    /// The peer gave up a stream; what was not read is gone.
-    StreamReset {
-        /// The stream.
-        id: StreamId,
-        /// The peer's reason.
-        code: u64,
-    },
-    /// All of an object arrived, and all of it was handed out by [`Incoming::next_write`] (or
-    /// [`Incoming::next_arrival`]) before. The object is forgotten with this.
-    ObjectComplete {
-        /// The object.
-        id: ObjectId,
-        /// Its size in bytes.
-        size: u64,
-    },
-}
-
-/// What a read gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamRead {
-    /// Bytes put into the buffer.
-    pub length: usize,
-    /// Whether the stream ends after them. It is forgotten with this.
-    pub finished: bool,
-}
-
-/// What waits for the owner's disk, in order.
-#[derive(Debug)]
-enum Ready {
-    Write(WriteRequest),
-    Length(Arrival),
-    Complete { id: ObjectId, size: u64 },
-}
-
-/// An object that the owner wants no more of: only counted.
-#[derive(Debug, Default)]
-struct Forgotten {
-    received: RangeSet,
-    size: Option<u64>,
-    /// Whether its cost was counted.
-    begun: bool,
-}
-
 /// What this side receives.
 #[derive(Debug)]
 pub struct Incoming {
-    limits: IncomingLimits,
-    /// The window at most, where it is a [share](Self::share) of a memory; then `limits.memory` is what it is now.
-    most: u64,
-    /// What it begins with.
-    least: u64,
-    /// It wants a larger window once so much was taken.
-    more_at: u64,
     payload: Payload,
     account: Account,
-    streams: BTreeMap<StreamId, InStream>,
-    objects: BTreeMap<ObjectId, InObject>,
-    forgotten: BTreeMap<ObjectId, Forgotten>,
-    /// Halves of the ids of streams that are over: even ones, odd ones.
-    closed_streams: [RangeSet; 2],
-    /// Ids of objects that are complete or were given up for good.
-    closed_objects: RangeSet,
-    /// Ranges that describe what arrived, of everything together.
-    ranges: usize,
-    pool: Pool,
-    /// Open blocks in the order in which they were opened, and how much was gathered and lent in them.
-    open: BTreeMap<u64, (ObjectId, u64)>,
-    serial: u64,
-    gathered: u64,
-    gathering: usize,
-    ready: VecDeque<Ready>,
-    /// Bytes that the owner is writing.
-    with_owner: u64,
+    streams: Streams,
+    objects: Objects,
+    gather: Gather,
+    scatter: Scatter,
     holes: Holes,
-    /// Bytes that arrived beyond a hole of their stream or object, and the most that there ever were.
-    beyond: (u64, u64),
     events: VecDeque<InEvent>,
-    /// Streams with a new limit to tell.
-    stream_limits: VecDeque<StreamId>,
-    /// Streams to refuse.
-    stops: VecDeque<StreamId>,
+}
+
+/// The bytes of a run within the data of a frame at `offset`.
+fn bytes_of(data: &[u8], offset: u64, run: (u64, u64)) -> &[u8] {
+    data.get((run.0 - offset) as usize..(run.1 - offset) as usize).unwrap_or_default()
+}
+
+/// What has arrived of something that is wanted.
+fn awaited<'a>(streams: &'a Streams, objects: &'a Objects, id: DataId) -> Option<&'a RangeSet> {
+    match id {
+        DataId::Stream(id) => streams.awaited(id),
+        DataId::Object(id) => objects.awaited(id),
+    }
 }
 
 impl Incoming {
@@ -180,32 +110,15 @@ impl Incoming {
     #[must_use]
     pub fn new(limits: IncomingLimits) -> Self {
         let limits = limits.sound();
-        let memory = limits.memory;
         Self {
-            limits,
-            most: memory as u64,
-            least: memory as u64,
-            more_at: u64::MAX,
             payload: Payload::Bytes,
-            account: Account::new(memory as u64),
-            streams: BTreeMap::new(),
-            objects: BTreeMap::new(),
-            forgotten: BTreeMap::new(),
-            closed_streams: [RangeSet::new(), RangeSet::new()],
-            closed_objects: RangeSet::new(),
-            ranges: 0,
-            pool: Pool::new((memory / 64).clamp(1 << 10, 128 << 10), memory),
-            open: BTreeMap::new(),
-            serial: 0,
-            gathered: 0,
-            gathering: 0,
-            ready: VecDeque::new(),
-            with_owner: 0,
+            account: Account::new(limits.memory as u64),
+            streams: Streams::new(limits.streams, limits.stream_window as u64),
+            objects: Objects::new(limits.objects),
+            gather: Gather::new(limits.memory),
+            scatter: Scatter::default(),
             holes: Holes::default(),
-            beyond: (0, 0),
             events: VecDeque::new(),
-            stream_limits: VecDeque::new(),
-            stops: VecDeque::new(),
         }
     }
 
@@ -219,40 +132,36 @@ impl Incoming {
     /// Begins with a window of `least` bytes, before anything arrives. It is [set](Self::set_window) anew as others come and go.
     #[must_use]
     pub(crate) fn sharing(mut self, least: u64) -> Self {
-        self.least = least;
-        self.account = Account::new(least);
-        self.set_window(least);
+        self.account.sharing(least);
+        self.gather.set_window(self.memory_limit());
         self
     }
 
-    /// Of a memory that is shared with others: the bytes that the peer was granted and nobody has taken, and the window that there is a
-    /// use for. That follows what the owner takes: what it leaves lying is not worth a larger one.
+    /// Of a memory that is shared with others: what it was [granted, and what it has a use for](Account::share).
     pub(crate) fn share(&self) -> (u64, u64) {
-        (
-            self.account.granted(),
-            self.account.taken().saturating_mul(4).saturating_add(self.least).min(self.most),
-        )
+        self.account.share()
     }
 
     /// The window from now on. What the peer was told before it keeps.
     pub(crate) fn set_window(&mut self, window: u64) {
-        let window = window.min(self.most);
-        self.limits.memory = window as usize;
         self.account.set_window(window);
-        self.pool.set_budget(window as usize);
-        let more = self.account.taken() + window / 2;
-        self.more_at = if window < self.most { more } else { u64::MAX };
+        self.gather.set_window(self.memory_limit());
     }
 
     /// Whether the owner took so much that a larger window is worth asking for.
     pub(crate) const fn wants_window(&self) -> bool {
-        self.account.taken() >= self.more_at
+        self.account.wants_window()
+    }
+
+    /// The window, in bytes of memory.
+    const fn memory_limit(&self) -> usize {
+        self.account.window() as usize
     }
 
     /// The first limits, for the handshake to tell: of the connection, and of every stream.
     #[must_use]
     pub const fn initial_limits(&self) -> (u64, u64) {
-        (self.limits.memory as u64, self.limits.stream_window as u64)
+        (self.account.window(), self.streams.window())
     }
 
     /// Bytes received and not yet read or written, with the costs of objects.
@@ -265,19 +174,366 @@ impl Incoming {
     /// receiver needs that hands everything on in order (one stream or object at a time).
     #[must_use]
     pub const fn out_of_order(&self) -> (u64, u64) {
-        self.beyond
+        self.scatter.beyond()
     }
 
     /// Bytes of memory that data take: at most four times the limit. A scan over all streams.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.pool.memory() + self.streams.values().map(InStream::memory).sum::<usize>()
+        self.gather.memory() + self.streams.memory()
     }
 
     /// Distinct bytes of streams and objects received so far.
     #[must_use]
     pub const fn received(&self) -> u64 {
         self.account.bytes
+    }
+}
+
+/// Frames from the peer: checked, counted, and put where they belong.
+impl Incoming {
+    /// A STREAM frame.
+    pub fn on_stream(&mut self, now: Instant, frame: &frame::Stream<'_>) -> Result<(), ProtocolError> {
+        let (id, start) = (frame.id, frame.offset);
+        let end = start + frame.data.len() as u64;
+        let Some(stream) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
+        let highest = stream.extent.received.end();
+        stream.extent.check(end, frame.fin)?;
+        if !stream.window.allows(end) {
+            return Err(ProtocolError::new(ProtocolError::FLOW_CONTROL, "more data than the stream's limit"));
+        }
+        let runs = self.scatter.add(&mut stream.extent.received, start, end);
+        self.account.receive(length(&runs), 0)?;
+        if stream.interest == Interest::Wanted {
+            for run in &runs {
+                stream.keep(run.0, bytes_of(frame.data, start, *run));
+            }
+            let hole = stream.extent.received.prefix() < stream.extent.received.end();
+            if stream.window.press(stream.held, hole) {
+                self.holes.hurry(DataId::Stream(id));
+            }
+            if start > highest && end > start {
+                self.holes.born(now, DataId::Stream(id), highest, start, stream.window.is_pressed());
+            }
+            if !stream.told && stream.is_readable() {
+                stream.told = true;
+                self.events.push_back(InEvent::StreamReadable(id));
+            }
+        } else {
+            self.account.take(length(&runs));
+        }
+        self.settle_stream(id);
+        self.sweep_holes();
+        self.check_ranges()
+    }
+
+    /// A RESET_STREAM frame.
+    pub fn on_reset_stream(&mut self, id: StreamId, code: u64) -> Result<(), ProtocolError> {
+        let Some(stream) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
+        match stream.interest {
+            Interest::Wanted => {
+                stream.interest = Interest::Reset;
+                self.account.take(stream.discard());
+                self.events.push_back(InEvent::StreamReset { id, code });
+            }
+            // The owner wanted no more of it: nobody needs to hear.
+            Interest::Stopped(_) => stream.interest = Interest::ResetTold,
+            Interest::Reset | Interest::ResetTold => {}
+        }
+        self.settle_stream(id);
+        self.sweep_holes();
+        Ok(())
+    }
+
+    /// An OBJECT frame.
+    pub fn on_object(&mut self, now: Instant, frame: &frame::Object<'_>) -> Result<(), ProtocolError> {
+        let (id, start) = (frame.id, frame.offset);
+        let end = start + frame.data.len() as u64;
+        if !self.objects.lives(id) {
+            if self.objects.is_closed(id) {
+                return Ok(());
+            }
+            if let Some(forgotten) = self.objects.forgotten(id) {
+                forgotten.extent.check(end, frame.fin)?;
+                let runs = self.scatter.add_unwanted(&mut forgotten.extent.received, start, end);
+                let cost = forgotten.cost();
+                let complete = forgotten.extent.complete();
+                return self.on_unwanted(id, length(&runs), cost, complete.is_some());
+            }
+            self.objects.check_room()?;
+            self.account.receive(0, OBJECT_COST)?;
+            if start == 0 && frame.fin {
+                return self.whole_object(frame);
+            }
+        }
+        let object = self.objects.begun(id);
+        let highest = object.extent.received.end();
+        object.extent.check(end, frame.fin)?;
+        let runs = self.scatter.add(&mut object.extent.received, start, end);
+        self.account.receive(length(&runs), 0)?;
+        for run in &runs {
+            match self.payload {
+                Payload::Bytes => self.gather.keep(id, object, run.0, bytes_of(frame.data, start, *run)),
+                Payload::Length => self.gather.count(id, run.0, run.1),
+            }
+        }
+        if start > highest && end > start {
+            self.holes.born(now, DataId::Object(id), highest, start, false);
+        }
+        if let Some(size) = object.extent.complete() {
+            self.complete(id, size)?;
+        }
+        while self.gather.is_too_much(self.memory_limit()) && self.flush_oldest() {}
+        self.sweep_holes();
+        self.check_ranges()
+    }
+
+    /// Forgets a stream if it is over.
+    fn settle_stream(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.take_over(id) {
+            self.scatter.forget(&stream.extent.received);
+        }
+    }
+
+    /// New bytes of an object that the owner wants no more of.
+    fn on_unwanted(
+        &mut self,
+        id: ObjectId,
+        bytes: u64,
+        cost: u64,
+        is_complete: bool,
+    ) -> Result<(), ProtocolError> {
+        self.account.receive(bytes, cost)?;
+        self.account.take(bytes + cost);
+        if is_complete {
+            self.bury(id);
+            return self.objects.check_closed();
+        }
+        self.check_ranges()
+    }
+
+    /// Forgets a forgotten object for good.
+    fn bury(&mut self, id: ObjectId) {
+        if let Some(extent) = self.objects.bury(id) {
+            self.scatter.forget(&extent.received);
+        }
+    }
+
+    /// An object in one frame: most of ten thousand small ones.
+    fn whole_object(&mut self, frame: &frame::Object<'_>) -> Result<(), ProtocolError> {
+        let size = frame.data.len() as u64;
+        self.account.receive(size, 0)?;
+        if self.payload == Payload::Length {
+            self.gather.count(frame.id, 0, size);
+        } else if !frame.data.is_empty() {
+            self.gather.keep_whole(frame.id, frame.data);
+        }
+        self.complete(frame.id, size)
+    }
+
+    fn complete(&mut self, id: ObjectId, size: u64) -> Result<(), ProtocolError> {
+        if let Some(object) = self.objects.complete(id) {
+            self.scatter.forget(&object.extent.received);
+            for (start, block) in object.blocks {
+                self.gather.close(id, start, block);
+            }
+        }
+        self.gather.complete(id, size);
+        self.objects.check_closed()
+    }
+
+    fn check_ranges(&self) -> Result<(), ProtocolError> {
+        self.scatter.check(self.streams.len() + self.objects.len(), self.memory_limit())
+    }
+
+    /// Ends the gathering of the block opened first; `false` if none is open.
+    fn flush_oldest(&mut self) -> bool {
+        let Some((id, start)) = self.gather.take_oldest() else { return false };
+        let block = self.objects.take_block(id, start);
+        debug_assert!(block.is_some(), "an open block at {start} that {id:?} has not");
+        if let Some(block) = block {
+            self.gather.close(id, start, block);
+        }
+        true
+    }
+
+    fn sweep_holes(&mut self) {
+        let Self { holes, streams, objects, .. } = self;
+        holes.sweep(|region| {
+            awaited(streams, objects, region.id)
+                .is_some_and(|received| !received.covers(region.start, region.end))
+        });
+    }
+}
+
+/// The owner's side: bytes to the disk, streams to the application, events.
+impl Incoming {
+    /// The next bytes for the disk, in no particular order.
+    pub fn next_write(&mut self) -> Option<WriteRequest> {
+        loop {
+            match self.gather.next()? {
+                Ready::Write(write) => return Some(write),
+                Ready::Length(arrival) => self.account.take(arrival.length),
+                Ready::Complete { id, size } => self.events.push_back(InEvent::ObjectComplete { id, size }),
+            }
+        }
+    }
+
+    /// The next bytes that arrived of objects that are [only a length](crate::config::Payload::Length), in no particular order:
+    /// in place of [`Incoming::next_write`]. With this the sender may send as much again; who does not ask stops it.
+    pub fn next_arrival(&mut self) -> Option<Arrival> {
+        loop {
+            match self.gather.next()? {
+                Ready::Length(arrival) => {
+                    self.account.take(arrival.length);
+                    return Some(arrival);
+                }
+                Ready::Write(write) => self.written(write.data),
+                Ready::Complete { id, size } => self.events.push_back(InEvent::ObjectComplete { id, size }),
+            }
+        }
+    }
+
+    /// Makes [`Incoming::next_write`] hand out also what is still being gathered: when nothing more comes for a while, or
+    /// the owner wants to write a checkpoint.
+    pub fn flush(&mut self) {
+        while self.flush_oldest() {}
+    }
+
+    /// The owner is done with a buffer of [`Incoming::next_write`] and gives it back, its length unchanged: the sender
+    /// may send as much again.
+    pub fn written(&mut self, buffer: Vec<u8>) {
+        self.account.take(self.gather.written(buffer));
+    }
+
+    /// The next thing that the owner may want to know.
+    pub fn next_event(&mut self) -> Option<InEvent> {
+        let event = self.events.pop_front().or_else(|| {
+            let (id, size) = self.gather.next_complete()?;
+            Some(InEvent::ObjectComplete { id, size })
+        })?;
+        match event {
+            InEvent::ObjectComplete { .. } => self.account.take(OBJECT_COST),
+            InEvent::StreamReset { id, .. } => {
+                self.streams.told_of_reset(id);
+                self.settle_stream(id);
+            }
+            _ => {}
+        }
+        Some(event)
+    }
+
+    /// Whether [`Incoming::next_event`] has something of a stream to tell.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// Reads a stream in order. `None`: there is no such stream (any more). Nothing read and not finished: nothing is
+    /// there now, [`InEvent::StreamReadable`] follows.
+    pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<StreamRead> {
+        let (read, over) = self.streams.read(id, buffer)?;
+        self.account.take(read.length as u64);
+        if let Some(stream) = over {
+            self.scatter.forget(&stream.extent.received);
+        }
+        Some(read)
+    }
+
+    /// The owner wants no more of a stream: what is there is dropped, and the peer is told.
+    pub fn stop(&mut self, id: StreamId, code: u64) {
+        if let Some(dropped) = self.streams.stop(id, code) {
+            self.account.take(dropped);
+            self.settle_stream(id);
+        }
+    }
+
+    /// The owner wants no more of an object that is not complete: what comes of it is dropped. What the owner was
+    /// handed already it gives back as always.
+    pub fn forget_object(&mut self, id: ObjectId) {
+        if self.objects.is_closed(id) || self.objects.forgotten(id).is_some() {
+            return;
+        }
+        if let Some(received) = self.objects.awaited(id) {
+            self.scatter.give_up(received);
+        }
+        if let Some(object) = self.objects.forget(id) {
+            self.account.take(OBJECT_COST + self.gather.forget(id, object.blocks));
+        }
+        if let Some(oldest) = self.objects.one_too_many() {
+            self.bury(oldest);
+        }
+    }
+}
+
+/// What the peer is told: limits, refusals, holes.
+impl Incoming {
+    /// Whether [`Incoming::fill`] would write something into an empty packet.
+    #[must_use]
+    pub fn wants_to_send(&self) -> bool {
+        self.account.is_due() || self.streams.wants_to_send()
+    }
+
+    /// Writes refusals and limits that the peer does not know yet, as many as fit, and says in `carried` what they are.
+    pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut SmallVec<[Carried; 2]>) {
+        if self.account.is_due() && writer.room() > 8 {
+            Frame::MaxData(self.account.tell()).write(writer);
+            carried.push(Carried::MaxData);
+        }
+        self.streams.fill(writer, carried);
+    }
+
+    /// A packet was lost: what it told is told again as it stands now, if it still matters.
+    pub fn on_lost(&mut self, carried: &Carried) {
+        match *carried {
+            Carried::MaxData => self.account.tell_again(),
+            Carried::MaxStreamData(id) => self.streams.tell_limit_again(id),
+            Carried::StopSending(id) => self.streams.refuse_again(id),
+            _ => {}
+        }
+    }
+
+    /// When [`Incoming::write_snacks`] has something to write: τ after a hole was seen or last named, at once when the
+    /// window (the connection's, or its stream's) is more than half full. mPath, section III-C: τ is twice the direct
+    /// path's RTT.
+    #[must_use]
+    pub fn snack_deadline(&self, tau: Duration) -> Option<Instant> {
+        self.holes.deadline(tau, self.account.is_half_full())
+    }
+
+    /// Names the holes that are due at `now`; returns whether any was. What does not fit stays due.
+    pub fn write_snacks(&mut self, now: Instant, tau: Duration, writer: &mut Writer<'_>) -> bool {
+        let (all, mut wrote) = (self.account.is_half_full(), false);
+        while let Some(region) = self.holes.take_due(now, tau, all) {
+            let gaps = self.gaps(&region);
+            if gaps.is_empty() {
+                continue;
+            }
+            let room = writer.room().saturating_sub(SNACK_HEADER) / SNACK_RANGE;
+            let named = gaps.get(..room).unwrap_or(&gaps);
+            let Some(&(_, end)) = named.last() else {
+                self.holes.put_back(region);
+                break;
+            };
+            match region.id {
+                DataId::Stream(id) => frame::write_snack_stream(writer, id, named),
+                DataId::Object(id) => frame::write_snack_object(writer, id, named),
+            }
+            wrote = true;
+            self.holes.named(now, Region { end, ..region });
+            if end < region.end {
+                self.holes.put_back(Region { start: end, ..region });
+            }
+        }
+        wrote
+    }
+
+    /// What is still open of a region: the first so many holes.
+    fn gaps(&self, region: &Region) -> SmallVec<[(u64, u64); SNACK_RANGES]> {
+        awaited(&self.streams, &self.objects, region.id)
+            .into_iter()
+            .flat_map(|received| received.gaps(region.start, region.end))
+            .take(SNACK_RANGES)
+            .collect()
     }
 }
 

@@ -1,90 +1,123 @@
-//! An object on its way in: bytes in any order, gathered into blocks for the disk.
-//!
-//! Packets of one object come over paths of different delay, so that two or more places of it advance at once. Each
-//! aligned block of the object that has an open place gathers in a buffer of its own; a full one goes to the disk with one
-//! write, and every byte is copied once.
+//! The objects that come in: which live, which are only counted, which are over.
 
-use super::pool::Pool;
+use super::extent::Extent;
+use super::object::{Block, InObject};
+use crate::data::carried::{OBJECT_COST, ProtocolError};
 use crate::data::ranges::RangeSet;
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use byway_wire::ObjectId;
 
-/// An object on its way in.
+/// Ranges of ids of objects that are over: 4 MiB of memory.
+const CLOSED: usize = 256 << 10;
+/// Objects that the owner wants no more of and that may still send: beyond so many, the oldest is not counted further.
+const FORGOTTEN: usize = 64 << 10;
+
+/// An object that the owner wants no more of: only counted.
 #[derive(Debug, Default)]
-pub(super) struct InObject {
-    /// What has arrived.
-    pub received: RangeSet,
-    /// Its size, once its end was seen.
-    pub size: Option<u64>,
-    /// Open blocks by where they start. They do not overlap.
-    pub blocks: BTreeMap<u64, Block>,
+pub(super) struct Forgotten {
+    pub extent: Extent,
+    /// Whether its cost was counted.
+    begun: bool,
 }
 
-impl InObject {
-    /// Whether all has arrived.
-    pub fn is_complete(&self) -> bool {
-        self.size.is_some_and(|size| self.received.covers(0, size))
-    }
-
-    /// Where a block that starts at `start` ends: at the next boundary, the next block or the end of the object.
-    pub fn block_end(&self, start: u64, block: u64) -> u64 {
-        let boundary = (start / block + 1) * block;
-        let next = self.blocks.range(start..).next().map_or(u64::MAX, |(next, _)| *next);
-        boundary.min(next).min(self.size.unwrap_or(u64::MAX))
-    }
-
-    /// The open block that `offset` belongs to.
-    pub fn block_at(&mut self, offset: u64) -> Option<(u64, &mut Block)> {
-        let (start, block) = self.blocks.range_mut(..=offset).next_back()?;
-        (offset < block.end).then_some((*start, block))
+impl Forgotten {
+    /// What it costs, the first time.
+    pub fn cost(&mut self) -> u64 {
+        if core::mem::replace(&mut self.begun, true) { 0 } else { OBJECT_COST }
     }
 }
 
-/// A stretch of an object that is being gathered.
+/// The objects of a connection.
 #[derive(Debug)]
-pub(super) struct Block {
-    /// One past the last offset that it takes.
-    pub end: u64,
-    /// Its place in the order in which blocks were opened.
-    pub serial: u64,
-    /// Bytes from the start on; holes are zero.
-    pub data: Vec<u8>,
-    /// Where there are bytes, counted from the start.
-    have: RangeSet,
-    /// How many.
-    pub filled: u64,
+pub(super) struct Objects {
+    live: BTreeMap<ObjectId, InObject>,
+    forgotten: BTreeMap<ObjectId, Forgotten>,
+    /// Ids of objects that are complete or were given up for good.
+    closed: RangeSet,
+    /// How many may be incomplete.
+    most: usize,
 }
 
-impl Block {
-    pub fn new(end: u64, serial: u64, data: Vec<u8>) -> Self {
-        Self { end, serial, data, have: RangeSet::new(), filled: 0 }
+impl Objects {
+    pub const fn new(most: usize) -> Self {
+        Self { live: BTreeMap::new(), forgotten: BTreeMap::new(), closed: RangeSet::new(), most }
     }
 
-    /// Puts `bytes`, none of which it has, at `at` from its start.
-    pub fn put(&mut self, at: usize, bytes: &[u8]) {
-        if at >= self.data.len() {
-            self.data.resize(at, 0);
-            self.data.extend_from_slice(bytes);
-        } else if let Some(place) = self.data.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
-        }
-        self.filled += self.have.insert(at as u64, (at + bytes.len()) as u64);
+    /// How many live or are counted.
+    pub fn len(&self) -> usize {
+        self.live.len() + self.forgotten.len()
     }
 
-    /// Ends the gathering: hands over the pieces, each with its distance from the block's start.
-    pub fn close(self, pool: &mut Pool, mut piece: impl FnMut(u64, Vec<u8>)) {
-        // What fills little of its buffer gets one of its size: or a few hundred small objects that wait for the disk hold all
-        // the memory there is, and the bytes of the next go to it packet by packet.
-        let whole = self.have.count() == 1 && self.have.prefix() == self.data.len() as u64;
-        if whole && self.data.len() >= self.data.capacity() / 2 {
-            piece(0, self.data);
-            return;
+    /// Whether one lives.
+    pub fn lives(&self, id: ObjectId) -> bool {
+        self.live.contains_key(&id)
+    }
+
+    /// Whether one is over.
+    pub fn is_closed(&self, id: ObjectId) -> bool {
+        self.closed.covers(id.0.into(), u64::from(id.0) + 1)
+    }
+
+    /// One that the owner wants no more of.
+    pub fn forgotten(&mut self, id: ObjectId) -> Option<&mut Forgotten> {
+        self.forgotten.get_mut(&id)
+    }
+
+    /// Whether another may begin.
+    pub fn check_room(&self) -> Result<(), ProtocolError> {
+        if self.live.len() >= self.most {
+            return Err(ProtocolError::new(ProtocolError::STREAM_LIMIT, "more objects at once than allowed"));
         }
-        for (start, end) in self.have.iter() {
-            if let Some(bytes) = self.data.get(start as usize..end as usize) {
-                piece(start, pool.exact(bytes));
-            }
+        Ok(())
+    }
+
+    /// The object, begun if it is new.
+    pub fn begun(&mut self, id: ObjectId) -> &mut InObject {
+        self.live.entry(id).or_default()
+    }
+
+    /// What has arrived of an object that is wanted.
+    pub fn awaited(&self, id: ObjectId) -> Option<&RangeSet> {
+        self.live.get(&id).map(|object| &object.extent.received)
+    }
+
+    /// Takes an open block out of its object.
+    pub fn take_block(&mut self, id: ObjectId, start: u64) -> Option<Block> {
+        self.live.get_mut(&id)?.blocks.remove(&start)
+    }
+
+    /// An object is complete: takes out what was gathered of it, if it lived.
+    pub fn complete(&mut self, id: ObjectId) -> Option<InObject> {
+        self.closed.insert(id.0.into(), u64::from(id.0) + 1);
+        self.live.remove(&id)
+    }
+
+    /// The owner wants no more of an object: from now on it is only counted. Returns what was gathered of it, if it lived.
+    pub fn forget(&mut self, id: ObjectId) -> Option<InObject> {
+        let mut object = self.live.remove(&id);
+        let begun = object.is_some();
+        let extent = object.as_mut().map(|object| core::mem::take(&mut object.extent));
+        self.forgotten.insert(id, Forgotten { extent: extent.unwrap_or_default(), begun });
+        object
+    }
+
+    /// One of too many that are only counted.
+    pub fn one_too_many(&self) -> Option<ObjectId> {
+        self.forgotten.keys().next().copied().filter(|_| self.forgotten.len() > FORGOTTEN)
+    }
+
+    /// A forgotten object is not counted further. Returns what was known of it.
+    pub fn bury(&mut self, id: ObjectId) -> Option<Extent> {
+        let forgotten = self.forgotten.remove(&id)?;
+        self.closed.insert(id.0.into(), u64::from(id.0) + 1);
+        Some(forgotten.extent)
+    }
+
+    /// Whether what is over can be remembered.
+    pub fn check_closed(&self) -> Result<(), ProtocolError> {
+        if self.closed.count() > CLOSED {
+            return Err(ProtocolError::new(ProtocolError::SCATTERED, "object ids too scattered"));
         }
-        pool.take_back(self.data);
+        Ok(())
     }
 }

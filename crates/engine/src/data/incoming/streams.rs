@@ -1,147 +1,190 @@
-//! A stream on its way in: kept until everything before it has arrived and the owner has read it.
+//! The streams that come in: which live, which are over, and what the peer is to be told of them.
 
-use super::window::StreamWindow;
+use super::handed::{InEvent, StreamRead};
+use super::stream::{InStream, Interest};
+use crate::data::carried::{Carried, ProtocolError};
 use crate::data::ranges::RangeSet;
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use alloc::collections::{BTreeMap, VecDeque};
+use byway_wire::codec::varint_len;
+use byway_wire::frame::Frame;
+use byway_wire::{StreamId, Writer};
+use smallvec::SmallVec;
 
-/// Bytes of a stream are kept in pieces of at most this size.
-const PIECE: usize = 64 << 10;
-/// A piece smaller than this grows at its front too, so that bytes that arrive backwards one by one cost no more than
-/// others.
-const SMALL: usize = 4 << 10;
+/// Ranges of ids of streams that are over: 4 MiB of memory.
+const CLOSED: usize = 256 << 10;
 
-/// Whether anybody wants the stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Interest {
-    /// The owner reads it.
-    #[default]
-    Wanted,
-    /// The owner does not want it; the peer is told with this code.
-    Stopped(u64),
-    /// The peer gave it up and the owner does not know yet.
-    Reset,
-    /// The peer gave it up and the owner knows.
-    ResetTold,
+/// The streams of a connection.
+#[derive(Debug)]
+pub(super) struct Streams {
+    live: BTreeMap<StreamId, InStream>,
+    /// Halves of the ids of streams that are over: even ones, odd ones.
+    closed: [RangeSet; 2],
+    /// How many may be open.
+    most: usize,
+    /// The window of each.
+    window: u64,
+    /// Those with a new limit to tell.
+    limits: VecDeque<StreamId>,
+    /// Those to refuse.
+    stops: VecDeque<StreamId>,
 }
 
-/// A stream on its way in.
-#[derive(Debug, Default)]
-pub(super) struct InStream {
-    /// What has arrived.
-    pub received: RangeSet,
-    pieces: BTreeMap<u64, Vec<u8>>,
-    /// How far the owner has read.
-    pub read: u64,
-    /// Bytes that wait to be read.
-    pub held: u64,
-    /// How far the peer may send.
-    pub window: StreamWindow,
-    /// Its size, once its end was seen.
-    pub size: Option<u64>,
-    pub interest: Interest,
-    /// Whether the owner was told that there is something to read, and has not come to the end of it.
-    pub told: bool,
-}
-
-impl InStream {
-    /// A stream with a window of so many bytes.
-    pub fn new(window: u64) -> Self {
-        Self { window: StreamWindow::new(window), ..Self::default() }
-    }
-
-    /// Bytes that can be read now.
-    pub fn readable(&self) -> u64 {
-        self.received.prefix().saturating_sub(self.read)
-    }
-
-    /// Whether a read would give bytes or the end.
-    pub fn is_readable(&self) -> bool {
-        self.interest == Interest::Wanted && (self.readable() > 0 || self.is_read())
-    }
-
-    /// Whether the peer has a use for a higher limit.
-    pub fn may_grow(&self) -> bool {
-        self.size.is_none() && self.interest == Interest::Wanted
-    }
-
-    /// Whether all has arrived.
-    pub fn is_complete(&self) -> bool {
-        self.size.is_some_and(|size| self.received.covers(0, size))
-    }
-
-    /// Whether the owner has read all there is.
-    pub fn is_read(&self) -> bool {
-        self.size == Some(self.read)
-    }
-
-    /// Whether nothing more can come and nobody waits for anything.
-    pub fn is_over(&self) -> bool {
-        match self.interest {
-            // The owner must still learn of the end.
-            Interest::Wanted | Interest::Reset => false,
-            Interest::Stopped(_) | Interest::ResetTold => self.is_complete(),
+impl Streams {
+    pub const fn new(most: usize, window: u64) -> Self {
+        Self {
+            live: BTreeMap::new(),
+            closed: [RangeSet::new(), RangeSet::new()],
+            most,
+            window,
+            limits: VecDeque::new(),
+            stops: VecDeque::new(),
         }
     }
 
-    /// Keeps bytes that it does not have.
-    pub fn keep(&mut self, offset: u64, bytes: &[u8]) {
-        self.held += bytes.len() as u64;
-        if let Some((start, piece)) = self.pieces.range_mut(..=offset).next_back()
-            && *start + piece.len() as u64 == offset
-            && piece.len() + bytes.len() <= PIECE
-        {
-            if piece.capacity() < piece.len() + bytes.len() {
-                piece.reserve_exact(bytes.len().max(piece.len() / 2));
-            }
-            piece.extend_from_slice(bytes);
-            return;
-        }
-        let mut piece = Vec::from(bytes);
-        let end = offset + bytes.len() as u64;
-        if self.pieces.get(&end).is_some_and(|next| next.len() < SMALL)
-            && let Some(next) = self.pieces.remove(&end)
-        {
-            piece.extend_from_slice(&next);
-        }
-        self.pieces.insert(offset, piece);
+    /// The window of each, as it begins.
+    pub const fn window(&self) -> u64 {
+        self.window
     }
 
-    /// Forgets all bytes; returns how many there were.
-    pub fn discard(&mut self) -> u64 {
-        self.pieces.clear();
-        core::mem::take(&mut self.held)
+    /// How many live.
+    pub fn len(&self) -> usize {
+        self.live.len()
     }
 
-    /// Moves bytes to the owner; returns how many.
-    pub fn copy(&mut self, buffer: &mut [u8]) -> usize {
-        let most = (self.readable().min(buffer.len() as u64)) as usize;
-        let mut done = 0;
-        while done < most {
-            let Some(entry) = self.pieces.first_entry() else { break };
-            let skipped = (self.read - *entry.key()) as usize;
-            let rest = entry.get().get(skipped..).unwrap_or_default();
-            let length = rest.len().min(most - done);
-            if let (Some(to), Some(from)) = (buffer.get_mut(done..done + length), rest.get(..length)) {
-                to.copy_from_slice(from);
-            }
-            self.read += length as u64;
-            if length == rest.len() {
-                entry.remove();
-            } else if skipped + length > entry.get().len() / 2 {
-                // What is read must not take more memory than what is not.
-                let rest = Vec::from(rest.get(length..).unwrap_or_default());
-                entry.remove();
-                self.pieces.insert(self.read, rest);
-            }
-            self.held -= length as u64;
-            done += length;
-        }
-        done
-    }
-
-    /// Bytes of memory that its data take.
+    /// Bytes of memory that their data take.
     pub fn memory(&self) -> usize {
-        self.pieces.values().map(Vec::capacity).sum()
+        self.live.values().map(InStream::memory).sum()
+    }
+
+    /// The stream, opened if it is new; `None` if it is over.
+    pub fn opened(
+        &mut self,
+        id: StreamId,
+        events: &mut VecDeque<InEvent>,
+    ) -> Result<Option<&mut InStream>, ProtocolError> {
+        if !self.live.contains_key(&id) {
+            let half = u64::from(id.0 / 2);
+            if self.closed[usize::from(id.0 % 2 == 1)].covers(half, half + 1) {
+                return Ok(None);
+            }
+            if self.live.len() >= self.most {
+                return Err(ProtocolError::new(
+                    ProtocolError::STREAM_LIMIT,
+                    "more streams at once than allowed",
+                ));
+            }
+            if self.closed.iter().any(|closed| closed.count() > CLOSED) {
+                return Err(ProtocolError::new(ProtocolError::SCATTERED, "stream ids too scattered"));
+            }
+            events.push_back(InEvent::StreamOpened(id));
+        }
+        Ok(Some(self.live.entry(id).or_insert_with(|| InStream::new(self.window))))
+    }
+
+    /// What has arrived of a stream that is wanted.
+    pub fn awaited(&self, id: StreamId) -> Option<&RangeSet> {
+        let stream = self.live.get(&id).filter(|stream| stream.interest == Interest::Wanted)?;
+        Some(&stream.extent.received)
+    }
+
+    /// Takes a stream out that is over; `None` if it is not.
+    pub fn take_over(&mut self, id: StreamId) -> Option<InStream> {
+        self.live.get(&id).filter(|stream| stream.is_over())?;
+        self.close(id)
+    }
+
+    fn close(&mut self, id: StreamId) -> Option<InStream> {
+        let half = u64::from(id.0 / 2);
+        self.closed[usize::from(id.0 % 2 == 1)].insert(half, half + 1);
+        self.live.remove(&id)
+    }
+
+    /// The owner was told that the peer gave a stream up.
+    pub fn told_of_reset(&mut self, id: StreamId) {
+        if let Some(stream) = self.live.get_mut(&id) {
+            stream.interest = Interest::ResetTold;
+        }
+    }
+
+    /// The owner reads. Returns the stream too, if it is at its end.
+    pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<(StreamRead, Option<InStream>)> {
+        let stream = self.live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
+        let length = stream.copy(buffer);
+        let finished = stream.is_read();
+        if stream.readable() == 0 {
+            stream.told = false;
+        }
+        if !finished && stream.window.on_read(stream.read, stream.held, stream.extent.size.is_some()) {
+            self.limits.push_back(id);
+        }
+        let over = if finished { self.close(id) } else { None };
+        Some((StreamRead { length, finished }, over))
+    }
+
+    /// The owner wants no more of a stream. Returns how many of its bytes are dropped.
+    pub fn stop(&mut self, id: StreamId, code: u64) -> Option<u64> {
+        let stream = self.live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
+        stream.interest = Interest::Stopped(code);
+        // If all is here, there is nothing to refuse.
+        if !stream.is_over() {
+            self.stops.push_back(id);
+        }
+        Some(stream.discard())
+    }
+
+    /// The code with which a stream is refused, if it still is.
+    fn stop_code(&self, id: StreamId) -> Option<u64> {
+        match self.live.get(&id)?.interest {
+            Interest::Stopped(code) => Some(code),
+            _ => None,
+        }
+    }
+
+    /// Whether [`Streams::fill`] would write something into an empty packet.
+    pub fn wants_to_send(&self) -> bool {
+        self.stops.iter().any(|id| self.stop_code(*id).is_some())
+            || self.limits.iter().any(|id| self.live.get(id).is_some_and(InStream::may_grow))
+    }
+
+    /// Writes refusals and limits that the peer does not know yet, as many as fit.
+    pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut SmallVec<[Carried; 2]>) {
+        while let Some(&id) = self.stops.front() {
+            if let Some(code) = self.stop_code(id) {
+                if writer.room() < 1 + varint_len(id.0.into()) + varint_len(code) {
+                    return;
+                }
+                Frame::StopSending { id, code }.write(writer);
+                carried.push(Carried::StopSending(id));
+            }
+            self.stops.pop_front();
+        }
+        while let Some(&id) = self.limits.front() {
+            if let Some(stream) = self.live.get_mut(&id) {
+                if stream.may_grow() {
+                    if writer.room() < 1 + varint_len(id.0.into()) + 8 {
+                        return;
+                    }
+                    let limit = stream.window.tell(stream.read);
+                    Frame::MaxStreamData { id, limit }.write(writer);
+                    carried.push(Carried::MaxStreamData(id));
+                }
+                stream.window.told();
+            }
+            self.limits.pop_front();
+        }
+    }
+
+    /// The limit that a stream was told may not have arrived.
+    pub fn tell_limit_again(&mut self, id: StreamId) {
+        if self.live.get_mut(&id).is_some_and(|stream| stream.window.tell_again()) {
+            self.limits.push_back(id);
+        }
+    }
+
+    /// That a stream is refused may not have arrived.
+    pub fn refuse_again(&mut self, id: StreamId) {
+        if self.stop_code(id).is_some() && !self.stops.contains(&id) {
+            self.stops.push_back(id);
+        }
     }
 }

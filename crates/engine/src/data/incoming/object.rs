@@ -1,0 +1,84 @@
+//! An object on its way in: bytes in any order, gathered into blocks for the disk.
+//!
+//! Packets of one object come over paths of different delay, so that two or more places of it advance at once. Each
+//! aligned block of the object that has an open place gathers in a buffer of its own; a full one goes to the disk with one
+//! write, and every byte is copied once.
+
+use super::extent::Extent;
+use super::pool::Pool;
+use crate::data::ranges::RangeSet;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// An object on its way in.
+#[derive(Debug, Default)]
+pub(super) struct InObject {
+    /// What has arrived.
+    pub extent: Extent,
+    /// Open blocks by where they start. They do not overlap.
+    pub blocks: BTreeMap<u64, Block>,
+}
+
+impl InObject {
+    /// Where a block that starts at `start` ends: at the next boundary, the next block or the end of the object.
+    pub fn block_end(&self, start: u64, block: u64) -> u64 {
+        let boundary = (start / block + 1) * block;
+        let next = self.blocks.range(start..).next().map_or(u64::MAX, |(next, _)| *next);
+        boundary.min(next).min(self.extent.size.unwrap_or(u64::MAX))
+    }
+
+    /// The open block that `offset` belongs to.
+    pub fn block_at(&mut self, offset: u64) -> Option<(u64, &mut Block)> {
+        let (start, block) = self.blocks.range_mut(..=offset).next_back()?;
+        (offset < block.end).then_some((*start, block))
+    }
+}
+
+/// A stretch of an object that is being gathered.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// One past the last offset that it takes.
+    pub end: u64,
+    /// Its place in the order in which blocks were opened.
+    pub serial: u64,
+    /// Bytes from the start on; holes are zero.
+    pub data: Vec<u8>,
+    /// Where there are bytes, counted from the start.
+    have: RangeSet,
+    /// How many.
+    pub filled: u64,
+}
+
+impl Block {
+    pub fn new(end: u64, serial: u64, data: Vec<u8>) -> Self {
+        Self { end, serial, data, have: RangeSet::new(), filled: 0 }
+    }
+
+    /// Puts `bytes`, none of which it has, at `at` from its start.
+    pub fn put(&mut self, at: usize, bytes: &[u8]) {
+        if at >= self.data.len() {
+            self.data.resize(at, 0);
+            self.data.extend_from_slice(bytes);
+        } else if let Some(place) = self.data.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+        self.filled += self.have.insert(at as u64, (at + bytes.len()) as u64);
+    }
+
+    /// Ends the gathering: hands over the pieces, each with its distance from the block's start.
+    pub fn close(self, pool: &mut Pool, mut piece: impl FnMut(u64, Vec<u8>)) {
+        // What fills little of its buffer gets one of its size: or a few hundred small objects that wait for the disk hold all
+        // the memory there is, and the bytes of the next go to it packet by packet.
+        let whole = self.have.count() == 1 && self.have.prefix() == self.data.len() as u64;
+        if whole && self.data.len() >= self.data.capacity() / 2 {
+            piece(0, self.data);
+            return;
+        }
+        for (start, end) in self.have.iter() {
+            if let Some(bytes) = self.data.get(start as usize..end as usize) {
+                piece(start, pool.exact(bytes));
+            }
+        }
+        pool.take_back(self.data);
+    }
+}

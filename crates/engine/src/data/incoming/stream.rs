@@ -1,0 +1,140 @@
+//! A stream on its way in: kept until everything before it has arrived and the owner has read it.
+
+use super::extent::Extent;
+use super::window::StreamWindow;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Bytes of a stream are kept in pieces of at most this size.
+const PIECE: usize = 64 << 10;
+/// A piece smaller than this grows at its front too, so that bytes that arrive backwards one by one cost no more than
+/// others.
+const SMALL: usize = 4 << 10;
+
+/// Whether anybody wants the stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Interest {
+    /// The owner reads it.
+    #[default]
+    Wanted,
+    /// The owner does not want it; the peer is told with this code.
+    Stopped(u64),
+    /// The peer gave it up and the owner does not know yet.
+    Reset,
+    /// The peer gave it up and the owner knows.
+    ResetTold,
+}
+
+/// A stream on its way in.
+#[derive(Debug, Default)]
+pub(super) struct InStream {
+    /// What has arrived.
+    pub extent: Extent,
+    pieces: BTreeMap<u64, Vec<u8>>,
+    /// How far the owner has read.
+    pub read: u64,
+    /// Bytes that wait to be read.
+    pub held: u64,
+    /// How far the peer may send.
+    pub window: StreamWindow,
+    pub interest: Interest,
+    /// Whether the owner was told that there is something to read, and has not come to the end of it.
+    pub told: bool,
+}
+
+impl InStream {
+    /// A stream with a window of so many bytes.
+    pub fn new(window: u64) -> Self {
+        Self { window: StreamWindow::new(window), ..Self::default() }
+    }
+
+    /// Bytes that can be read now.
+    pub fn readable(&self) -> u64 {
+        self.extent.received.prefix().saturating_sub(self.read)
+    }
+
+    /// Whether a read would give bytes or the end.
+    pub fn is_readable(&self) -> bool {
+        self.interest == Interest::Wanted && (self.readable() > 0 || self.is_read())
+    }
+
+    /// Whether the peer has a use for a higher limit.
+    pub fn may_grow(&self) -> bool {
+        self.extent.size.is_none() && self.interest == Interest::Wanted
+    }
+
+    /// Whether the owner has read all there is.
+    pub fn is_read(&self) -> bool {
+        self.extent.size == Some(self.read)
+    }
+
+    /// Whether nothing more can come and nobody waits for anything.
+    pub fn is_over(&self) -> bool {
+        match self.interest {
+            // The owner must still learn of the end.
+            Interest::Wanted | Interest::Reset => false,
+            Interest::Stopped(_) | Interest::ResetTold => self.extent.complete().is_some(),
+        }
+    }
+
+    /// Keeps bytes that it does not have.
+    pub fn keep(&mut self, offset: u64, bytes: &[u8]) {
+        self.held += bytes.len() as u64;
+        if let Some((start, piece)) = self.pieces.range_mut(..=offset).next_back()
+            && *start + piece.len() as u64 == offset
+            && piece.len() + bytes.len() <= PIECE
+        {
+            if piece.capacity() < piece.len() + bytes.len() {
+                piece.reserve_exact(bytes.len().max(piece.len() / 2));
+            }
+            piece.extend_from_slice(bytes);
+            return;
+        }
+        let mut piece = Vec::from(bytes);
+        let end = offset + bytes.len() as u64;
+        if self.pieces.get(&end).is_some_and(|next| next.len() < SMALL)
+            && let Some(next) = self.pieces.remove(&end)
+        {
+            piece.extend_from_slice(&next);
+        }
+        self.pieces.insert(offset, piece);
+    }
+
+    /// Forgets all bytes; returns how many there were.
+    pub fn discard(&mut self) -> u64 {
+        self.pieces.clear();
+        core::mem::take(&mut self.held)
+    }
+
+    /// Moves bytes to the owner; returns how many.
+    pub fn copy(&mut self, buffer: &mut [u8]) -> usize {
+        let most = (self.readable().min(buffer.len() as u64)) as usize;
+        let mut done = 0;
+        while done < most {
+            let Some(entry) = self.pieces.first_entry() else { break };
+            let skipped = (self.read - *entry.key()) as usize;
+            let rest = entry.get().get(skipped..).unwrap_or_default();
+            let length = rest.len().min(most - done);
+            if let (Some(to), Some(from)) = (buffer.get_mut(done..done + length), rest.get(..length)) {
+                to.copy_from_slice(from);
+            }
+            self.read += length as u64;
+            if length == rest.len() {
+                entry.remove();
+            } else if skipped + length > entry.get().len() / 2 {
+                // What is read must not take more memory than what is not.
+                let rest = Vec::from(rest.get(length..).unwrap_or_default());
+                entry.remove();
+                self.pieces.insert(self.read, rest);
+            }
+            self.held -= length as u64;
+            done += length;
+        }
+        done
+    }
+
+    /// Bytes of memory that its data take.
+    pub fn memory(&self) -> usize {
+        self.pieces.values().map(Vec::capacity).sum()
+    }
+}
