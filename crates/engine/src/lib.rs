@@ -19,6 +19,7 @@ mod payload;
 mod random;
 pub mod route;
 pub mod seal;
+mod sure;
 
 pub use config::{AckWay, Config, Payload, Pnack, Tau};
 pub use connection::{Connection, Standing};

@@ -11,6 +11,7 @@ use super::outbox::Parcel;
 pub use super::parcels::{Fate, Received};
 use super::parcels::{largest, room};
 use super::path::State;
+use crate::sure::Sure as _;
 use alloc::vec::Vec;
 use byway_control::{Congested, Trigger};
 use byway_wire::{Duration, Instant, PathId};
@@ -132,7 +133,7 @@ impl Connection {
         if !active || !config.owner_judges_losses {
             return;
         }
-        let Some(found) = paths.judge(path) else { return };
+        let Some(found) = paths.judge(path).sure() else { return };
         let in_flight = found.send.in_flight + bytes;
         let lost =
             Congested { trigger: Trigger::Loss, first_sent_at: sent_at, sent_at, now, bytes, in_flight };

@@ -8,6 +8,7 @@ use crate::data::{DataId, ProtocolError};
 use crate::path::receive::Arrival;
 use crate::path::send::Progress;
 use crate::seal::OpenError;
+use crate::sure::Sure as _;
 use byway_control::{Acked, Congested, Controller, Delay, ProbeResult, Trigger, Undo};
 use byway_wire::frame::ack::{AckEntries, AckEntry};
 use byway_wire::frame::{Frame, Frames, Ranges};
@@ -111,7 +112,7 @@ impl Connection {
         if asked {
             acks.on_asked(id, paths);
         }
-        if let Some(receiving) = arrivals.get_mut(id) {
+        if let Some(receiving) = arrivals.get_mut(id).sure() {
             acks.queue(now, receiving, agenda);
         }
         // Nothing else that a packet brings makes the connection as a whole due earlier than it was.

@@ -8,6 +8,7 @@ use crate::config::Payload;
 use crate::data::Carried;
 use crate::path::ledger::Cargo;
 use crate::path::send::Outbound;
+use crate::sure::Sure as _;
 use byway_wire::frame::{Frame, PathHint};
 use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, OVERHEAD, STAMP_LEN, TAG_LEN};
 use byway_wire::{Dscp, Duration, Ecn, Instant, Out, PathId, Transmit, Writer};
@@ -153,7 +154,7 @@ impl Connection {
             let id = self.agenda.next_ready()?;
             let Self { paths, exchange, agenda, acks, arrivals, sealer, .. } = self;
             let beside = acks.riding(now, id, arrivals, paths).map_or(0, |_| ENTRY_ROOM);
-            let Some(path) = paths.quietly(id) else { continue };
+            let Some(path) = paths.quietly(id).sure() else { continue };
             path.ready = false;
             exchange.datagrams().return_misfits(path);
             let parcel = parcels::packet_size(path, now, beside);
@@ -205,14 +206,14 @@ impl Connection {
 
     /// What was sent on a path is waited for.
     fn arm(&mut self, id: PathId) {
-        if let Some(path) = self.paths.quietly(id) {
+        if let Some(path) = self.paths.quietly(id).sure() {
             self.agenda.arm(path);
         }
     }
 
     /// A path goes to the end of the queue of those that may send data.
     fn stays_ready(&mut self, id: PathId) {
-        if let Some(path) = self.paths.quietly(id) {
+        if let Some(path) = self.paths.quietly(id).sure() {
             self.agenda.make_ready(path);
         }
     }
@@ -376,7 +377,7 @@ impl Connection {
                 true
             }
             Purpose::Ask => {
-                if let Some(moving) = self.paths.get(id).and_then(|path| path.moving.as_ref()) {
+                if let Some(moving) = self.paths.get(id).and_then(|path| path.moving.as_ref()).sure() {
                     Frame::PathChallenge(moving.token).write(writer);
                 }
                 false
@@ -410,7 +411,7 @@ impl Connection {
             Purpose::Datagram => {
                 self.write_beside(now, id, writer);
                 let before = writer.len();
-                if let Some(path) = self.paths.quietly(id) {
+                if let Some(path) = self.paths.quietly(id).sure() {
                     self.exchange.datagrams().write(path, writer, cargo);
                 }
                 if writer.len() == before {
@@ -428,7 +429,7 @@ impl Connection {
     }
 
     fn write_pending(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
-        let Some(path) = self.paths.quietly(id) else { return };
+        let Some(path) = self.paths.quietly(id).sure() else { return };
         for token in path.pending.responses.drain(..) {
             Frame::PathResponse(token).write(writer);
         }
@@ -452,7 +453,7 @@ impl Connection {
     }
 
     fn write_hint(&mut self, now: Instant, id: PathId, writer: &mut Writer<'_>) {
-        let Some(path) = self.paths.quietly(id) else { return };
+        let Some(path) = self.paths.quietly(id).sure() else { return };
         let (told, next_at) = path.hint;
         if now < next_at || !path.send.rtt.is_sampled() {
             return;

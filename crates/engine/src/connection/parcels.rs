@@ -5,6 +5,7 @@ use super::path::Path;
 use crate::config::Config;
 use crate::data::Carried;
 use crate::path::ledger::Cargo;
+use crate::sure::Sure as _;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use byway_wire::codec::varint_len;
@@ -134,7 +135,7 @@ impl Datagrams {
                 break;
             }
             frame::write_datagram(writer, &parcel.data, counted);
-            let Some(parcel) = path.outbox.pop() else { break };
+            let Some(parcel) = path.outbox.pop().sure() else { break };
             self.waiting -= 1;
             if self.fates_wanted {
                 cargo.push(Carried::Datagram(parcel.mark));

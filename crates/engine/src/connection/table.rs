@@ -2,6 +2,7 @@
 //! the same however many there are. Of an old row mostly the gaps remain: those that live on move to a short list, so that memory
 //! and work follow the paths that live, and not the ids that were ever used.
 
+use crate::sure::Sure as _;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use byway_wire::PathId;
@@ -51,7 +52,7 @@ impl<T> Table<T> {
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
-        if let Some(slot) = self.slots.get_mut(index) {
+        if let Some(slot) = self.slots.get_mut(index).sure() {
             self.taken += usize::from(slot.is_none());
             *slot = Some(value);
         }

@@ -5,6 +5,7 @@ use super::path::{Address, Moving, Origin, Path, State};
 use super::{Connection, Role};
 use crate::path::receive::ReceivePath;
 use crate::route::{Route, Source};
+use crate::sure::Sure as _;
 use alloc::boxed::Box;
 use byway_control::Controller;
 use byway_wire::{Instant, PathId};
@@ -47,9 +48,9 @@ impl Connection {
     /// What came from an address may be answered there: as many bytes, until it is proven.
     pub(super) fn credit_way(&mut self, now: Instant, id: PathId, source: &Source, bytes: usize) {
         let Self { arrivals, paths, .. } = self;
-        let Some(receiving) = arrivals.get_mut(id) else { return };
+        let Some(receiving) = arrivals.get_mut(id).sure() else { return };
         let Some(way) = receiving.way else { return };
-        let Some(path) = paths.quietly(way) else { return };
+        let Some(path) = paths.quietly(way).sure() else { return };
         if !source.is_end_of(&path.route) {
             return self.credit_move(now, way, source, bytes);
         }
@@ -58,7 +59,7 @@ impl Connection {
             paths.routes_changed();
         }
         if !valid {
-            if let Some(path) = paths.edit(way) {
+            if let Some(path) = paths.edit(way).sure() {
                 path.earn(bytes as u64);
             }
         } else if receiving.source == *source {
@@ -85,7 +86,7 @@ impl Connection {
 
     /// The newest packet of a peer's path came from somewhere else than the one before.
     pub(super) fn source_changed(&mut self, now: Instant, id: PathId, source: Source) {
-        let Some(receiving) = self.arrivals.get_mut(id) else { return };
+        let Some(receiving) = self.arrivals.get_mut(id).sure() else { return };
         receiving.source = source;
         self.paths.routes_changed();
         let old = receiving.way;
@@ -100,7 +101,7 @@ impl Connection {
             }
             _ => self.way_to(now, &source),
         };
-        if let Some(receiving) = self.arrivals.get_mut(id) {
+        if let Some(receiving) = self.arrivals.get_mut(id).sure() {
             receiving.way = way.or(old);
         }
         self.paths.ways_changed();
@@ -113,7 +114,7 @@ impl Connection {
         let token = self.random.token();
         self.paths.routes_changed();
         let Self { paths, controller, .. } = self;
-        let Some(path) = paths.edit(id) else { return };
+        let Some(path) = paths.edit(id).sure() else { return };
         if path.address != Address::Valid {
             path.route = route;
             path.address = Address::Unproven { token, credit: 0 };
@@ -129,7 +130,7 @@ impl Connection {
 
     /// Bytes came from where a path may lead in future: as many may be spent on asking there.
     pub(super) fn credit_move(&mut self, now: Instant, id: PathId, source: &Source, bytes: usize) {
-        let Some(path) = self.paths.edit(id) else { return };
+        let Some(path) = self.paths.edit(id).sure() else { return };
         let interval = path.challenge_interval();
         let Some(moving) = path.moving.as_mut().filter(|moving| source.is_end_of(&moving.route)) else {
             return;
@@ -147,7 +148,7 @@ impl Connection {
         let asked = |path: &Path| path.moving.as_ref().is_some_and(|moving| moving.token == token);
         let Some(path) = self.paths.edit_first(asked) else { return };
         let id = path.id();
-        let Some(moving) = path.moving.take() else { return };
+        let Some(moving) = path.moving.take().sure() else { return };
         let newest =
             |receiving: &Receiving| receiving.way == Some(id) && receiving.source.is_end_of(&moving.route);
         if self.arrivals.iter().any(newest) {

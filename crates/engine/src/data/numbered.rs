@@ -1,5 +1,6 @@
 //! Things by their number, where numbers are given in order and most things go in about that order.
 
+use crate::sure::Sure as _;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use byway_wire::ObjectId;
@@ -79,7 +80,7 @@ impl<T> Numbered<T> {
         if place >= self.row.len() {
             self.row.resize_with(place + 1, || None);
         }
-        if let Some(empty) = self.row.get_mut(place) {
+        if let Some(empty) = self.row.get_mut(place).sure() {
             *empty = Some(thing);
         }
     }

@@ -452,6 +452,7 @@ impl Endpoint {
         let Some(Slot::Connection { connection, .. }) =
             self.entries.get_mut(&handle).map(|entry| &mut entry.slot)
         else {
+            debug_assert!(false, "confirmed, and no connection");
             return;
         };
         if full {

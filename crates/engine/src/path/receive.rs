@@ -2,6 +2,7 @@
 
 use super::tolerance::Tolerance;
 use crate::config::Pnack;
+use crate::sure::Sure as _;
 use alloc::vec::Vec;
 use byway_wire::frame::PathHint;
 use byway_wire::frame::ack::{AckWriter, EntryParts};
@@ -203,17 +204,17 @@ impl ReceivePath {
         match (touches_above, touches_below) {
             (true, true) => {
                 let (start, _) = self.ranges.remove(below);
-                if let Some(above) = self.ranges.get_mut(below - 1) {
+                if let Some(above) = self.ranges.get_mut(below - 1).sure() {
                     above.0 = start;
                 }
             }
             (true, false) => {
-                if let Some(above) = self.ranges.get_mut(below - 1) {
+                if let Some(above) = self.ranges.get_mut(below - 1).sure() {
                     above.0 = number;
                 }
             }
             (false, true) => {
-                if let Some(range) = self.ranges.get_mut(below) {
+                if let Some(range) = self.ranges.get_mut(below).sure() {
                     range.1 = number + 1;
                 }
             }
@@ -274,7 +275,7 @@ impl ReceivePath {
         let (expected, patience, packets) = (self.expected(), self.patience(), self.tolerance.packets());
         // An older hole is judged no later than a younger one: those that are open stand at the end.
         for index in self.judged..self.holes.len() {
-            let Some(hole) = self.holes.get_mut(index) else { break };
+            let Some(hole) = self.holes.get_mut(index).sure() else { break };
             let due = expected >= hole.end + packets || hole.seen_at + patience <= now;
             if !due {
                 break;

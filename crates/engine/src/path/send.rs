@@ -9,6 +9,7 @@ use super::passage::Passage;
 use super::rtt::Rtt;
 use super::tolerance::{Lateness, REORDER_PACKETS};
 use crate::data::Carried;
+use crate::sure::Sure as _;
 use alloc::vec::Vec;
 use byway_control::Delay;
 use byway_wire::frame::ack::AckEntry;
@@ -259,7 +260,7 @@ impl SendPath {
                 let own = (number == entry.largest).then_some(entry.arrival);
                 let stamp = stamps.take().or(own);
                 below = number;
-                let Some((before, packet)) = self.ledger.settle(number, Fate::Acked) else { continue };
+                let Some((before, packet)) = self.ledger.settle(number, Fate::Acked).sure() else { continue };
                 match before {
                     Fate::Silent | Fate::Acked => continue,
                     Fate::Lost if packet.counted => {
@@ -375,7 +376,7 @@ impl SendPath {
         }
         let mut losses = None;
         while number < largest {
-            let Some(entry) = self.ledger.get(number) else { break };
+            let Some(entry) = self.ledger.get(number).sure() else { break };
             if entry.fate == Fate::Outstanding {
                 if !is_old(entry.sent_at) && !is_told(number, entry.sent_at) {
                     break;

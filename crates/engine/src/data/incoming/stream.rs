@@ -2,6 +2,7 @@
 
 use super::extent::Extent;
 use super::window::StreamWindow;
+use crate::sure::Sure as _;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -111,7 +112,7 @@ impl InStream {
         let most = (self.readable().min(buffer.len() as u64)) as usize;
         let mut done = 0;
         while done < most {
-            let Some(entry) = self.pieces.first_entry() else { break };
+            let Some(entry) = self.pieces.first_entry().sure() else { break };
             let skipped = (self.read - *entry.key()) as usize;
             let rest = entry.get().get(skipped..).unwrap_or_default();
             let length = rest.len().min(most - done);

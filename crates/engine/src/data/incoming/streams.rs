@@ -4,6 +4,7 @@ use super::handed::{InEvent, StreamRead};
 use super::stream::{InStream, Interest};
 use crate::data::carried::{Carried, ProtocolError};
 use crate::data::ranges::RangeSet;
+use crate::sure::Sure as _;
 use alloc::collections::{BTreeMap, VecDeque};
 use byway_wire::codec::varint_len;
 use byway_wire::frame::Frame;
@@ -101,7 +102,7 @@ impl Streams {
 
     /// The owner was told that the peer gave a stream up.
     pub fn told_of_reset(&mut self, id: StreamId) {
-        if let Some(stream) = self.live.get_mut(&id) {
+        if let Some(stream) = self.live.get_mut(&id).sure() {
             stream.interest = Interest::ResetTold;
         }
     }

@@ -5,6 +5,7 @@ use super::objects::OutObject;
 use super::streams::{Fin, Reset};
 use crate::data::carried::{Carried, DataId, OBJECT_COST};
 use crate::payload::Payload;
+use crate::sure::Sure as _;
 use byway_wire::codec::varint_len;
 use byway_wire::frame::{self, Frame};
 use byway_wire::{ObjectId, StreamId, Writer};
@@ -133,7 +134,7 @@ impl Outgoing {
         let Some(length) = self.write_stream(id, start, (end - start) as usize, writer, carried) else {
             return Some(Packet::Full);
         };
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(&id).sure() {
             stream.track.lost.take_first(length as u64);
         }
         self.progress.repeated += length as u64;
@@ -174,7 +175,7 @@ impl Outgoing {
                 return Packet::Full;
             };
             self.ready.pop_front();
-            if let Some(stream) = self.streams.get_mut(&id) {
+            if let Some(stream) = self.streams.get_mut(&id).sure() {
                 stream.in_ready = false;
                 stream.track.sent += length as u64;
                 self.queues.sent_new(DataId::Stream(id), &mut stream.track);
@@ -192,7 +193,7 @@ impl Outgoing {
         while writer.room() > 0 {
             let (credit, all_begun) = (self.credit(), self.objects_begun >= limit);
             let Some(&id) = self.order.front() else { return };
-            let Some(object) = self.objects.get_mut(&id) else { return };
+            let Some(object) = self.objects.get_mut(&id).sure() else { return };
             if object.may_be_sent(credit, all_begun).is_err() {
                 return;
             }

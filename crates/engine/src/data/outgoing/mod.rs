@@ -14,6 +14,7 @@ use super::carried::{Carried, DataId};
 use super::numbered::Numbered;
 use super::ranges::RangeSet;
 use crate::payload::Payload;
+use crate::sure::Sure as _;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -468,7 +469,7 @@ impl Outgoing {
     }
 
     fn settle_stream(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(&id).sure() else { return };
         let wants = stream.wants_again();
         self.queues.settle(DataId::Stream(id), &mut stream.track, wants);
         if !stream.in_ready && stream.has_new() {
@@ -499,7 +500,7 @@ impl Outgoing {
     }
 
     fn settle_object(&mut self, id: ObjectId) {
-        let Some(object) = self.objects.get_mut(&id) else { return };
+        let Some(object) = self.objects.get_mut(&id).sure() else { return };
         let wants = object.wants_again();
         self.queues.settle(DataId::Object(id), &mut object.track, wants);
         if !object.is_done() {
@@ -547,7 +548,7 @@ impl Outgoing {
         while self.payload == Payload::Length
             && let Some(read) = self.next_read()
         {
-            if let Some(object) = self.objects.get_mut(&read.object) {
+            if let Some(object) = self.objects.get_mut(&read.object).sure() {
                 object.provide_length(read.length);
             }
         }
