@@ -8,6 +8,7 @@ use crate::world::{self, RunError};
 use core::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -100,7 +101,7 @@ impl Cell {
     /// What tells it from all others.
     #[must_use]
     pub fn key(&self) -> Key {
-        (hash(&plan(&self.scene, Some(&self.law))), self.seed)
+        (hash(&plan(&self.scene, Some(&self.law)).to_string()), self.seed)
     }
 
     fn error(&self) -> impl FnOnce(RunError) -> CellError {
@@ -136,38 +137,42 @@ type Once = Arc<Mutex<Option<Arc<Record>>>>;
 struct Alone(Mutex<BTreeMap<Key, Once>>);
 
 impl Alone {
-    fn of(&self, text: &str, cell: &Cell, cancel: &AtomicBool) -> Result<Arc<Record>, CellError> {
+    fn of(&self, plan: &Value, cell: &Cell, cancel: &AtomicBool) -> Result<Arc<Record>, CellError> {
         // Whoever panicked in between has left nothing half done: a record is put there whole.
         let place = Arc::clone(
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).entry((hash(text), cell.seed)).or_default(),
+            self.0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entry((hash(&plan.to_string()), cell.seed))
+                .or_default(),
         );
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(record) = &*place {
             return Ok(Arc::clone(record));
         }
-        let record = Arc::new(run_plan(text, cell, cancel)?);
+        let record = Arc::new(run_plan(plan, cell, cancel)?);
         *place = Some(Arc::clone(&record));
         Ok(record)
     }
 }
 
-fn run_plan(text: &str, cell: &Cell, cancel: &AtomicBool) -> Result<Record, CellError> {
-    let setup = setup(text).map_err(|error| CellError::Plan(error.to_string()))?;
+fn run_plan(plan: &Value, cell: &Cell, cancel: &AtomicBool) -> Result<Record, CellError> {
+    let setup = setup(plan).map_err(|error| CellError::Plan(error.to_string()))?;
     world::run(&setup, cell.seed, cancel).map_err(cell.error())
 }
 
 fn row(cell: &Cell, alone: &Alone, program: &Program, cancel: &AtomicBool) -> Result<Row, CellError> {
     let before = (program.cpu)();
     let alone = match compared(&cell.scene, &cell.law) {
-        Some(text) => Some(alone.of(&text, cell, cancel)?),
+        Some(plan) => Some(alone.of(&plan, cell, cancel)?),
         None => None,
     };
-    let text = plan(&cell.scene, Some(&cell.law));
-    let beside = run_plan(&text, cell, cancel)?;
+    let plan = plan(&cell.scene, Some(&cell.law));
+    let beside = run_plan(&plan, cell, cancel)?;
     Ok(Row {
         commit: program.commit.clone(),
         program: program.program.clone(),
-        cell: hash(&text),
+        cell: hash(&plan.to_string()),
         line: cell.scene.line.to_string(),
         half: cell.scene.line.half,
         foreground: cell.scene.foreground.name().to_owned(),

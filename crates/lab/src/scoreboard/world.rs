@@ -6,7 +6,7 @@ use super::times::Times;
 use crate::Setup;
 use crate::plan::{Mode, Overrides, Plan, PlanError};
 use byway_sim::Random;
-use std::fmt::Write as _;
+use serde_json::{Value, json};
 
 /// What the plan calls the background transfers, the one that differs from them, and who else is there.
 pub const BACKGROUND: &str = "background";
@@ -14,10 +14,6 @@ pub const BACKGROUND: &str = "background";
 pub const LAST: &str = "last";
 /// See [`BACKGROUND`].
 pub const FOREGROUND: &str = "foreground";
-/// Hosts that do as Linux does.
-const KERNEL: &str = "{ host = \"linux\" }";
-/// The same, but each packet is acknowledged.
-const LITERAL: &str = "{ host = \"linux\", delayed_ack = false }";
 /// Bytes of a request's answer.
 const REQUEST: &str = "20 KB";
 /// Of a page: connections at a time, and objects of each, one after the other.
@@ -51,71 +47,118 @@ const MPATH_7_FREE: u32 = 1_000;
 
 /// The plan of a scene, beside transfers of `law` or, for what is compared with, alone.
 #[must_use]
-pub fn plan(scene: &Scene, law: Option<&Law>) -> String {
+pub fn plan(scene: &Scene, law: Option<&Law>) -> Value {
     plan_of(scene, scene.times(), law)
 }
 
-fn plan_of(scene: &Scene, times: Times, law: Option<&Law>) -> String {
-    let mut text = format!(
-        "title = \"{scene}\"\nduration = \"{} ms\"\nsample = \"100 ms\"\nseeds = 1\nmemory = \"4 GB\"\n",
-        times.stop
-    );
-    network(&scene.line, times.stop, &mut text);
-    let host = format!("congestion = \"cubic\"\ntcp = {KERNEL}\n");
-    let cubic = format!("{host}start = \"{} ms\"\n", times.begin);
-    let _ = match scene.foreground {
-        Foreground::Requests => write!(
-            text,
-            "[[requests]]\nname = \"{FOREGROUND}\"\nclient = \"far\"\nserver = \"near\"\nsize = \"{REQUEST}\"\n\
-             count = {}\nevery = \"{} ms\"\npoisson = true\n{cubic}",
-            times.count, times.every
-        ),
-        Foreground::Video => {
-            let bits = (f64::from(scene.line.mbit) * VIDEO_PART).min(VIDEO_MBIT) * CHUNK * 1e6;
-            write!(
-                text,
-                "[[requests]]\nname = \"{FOREGROUND}\"\nclient = \"far\"\nserver = \"near\"\nsize = \"{} B\"\n\
-                 count = {}\nevery = \"{} ms\"\n{cubic}",
-                (bits / 8.0) as u64,
-                times.count,
-                times.every
-            )
-        }
-        Foreground::Page => (0..times.count).try_for_each(|page| {
-            write!(
-                text,
-                "[[requests]]\nname = \"page{page}\"\nclient = \"far\"\nserver = \"near\"\nkind = \"web\"\n\
-                 clients = {CONNECTIONS}\nrounds = {OBJECTS}\nthink = \"0 s\"\n{host}start = \"{} ms\"\n",
-                times.begin + page * times.every
-            )
-        }),
-        Foreground::Call => write!(
-            text,
-            "[[cross]]\nname = \"{FOREGROUND}\"\nfrom = \"near\"\nto = \"far\"\nrate = \"{} kbit/s\"\n\
-             packet = {CALL_BYTES}\ndelays = true\nstart = \"{} ms\"\nstop = \"{} ms\"\n",
-            CALL_BYTES * 8 / times.every,
-            times.begin,
-            times.end
-        ),
-        Foreground::Cubic | Foreground::Bbr => write!(
-            text,
-            "[[transfer]]\nname = \"{FOREGROUND}\"\nfrom = \"near\"\nto = \"far\"\ncarrier = \"tcp\"\n\
-             congestion = \"{}\"\ntcp = {KERNEL}\nstart = \"{} ms\"\nstop = \"{} ms\"\n",
-            scene.foreground.congestion().unwrap_or_default(),
-            times.begin,
-            times.end
-        ),
-        Foreground::Nobody => Ok(()),
-    };
-    if let Some(law) = law {
-        transfers(scene, law, &mut text);
-    }
-    text
+/// A plan as a file.
+///
+/// # Errors
+/// If it cannot be written as TOML.
+pub fn written(plan: &Value) -> Result<String, toml::ser::Error> {
+    toml::to_string(plan)
 }
 
-/// The plan of what a scene beside `law` is compared with, if it is with anything.
+fn plan_of(scene: &Scene, times: Times, law: Option<&Law>) -> Value {
+    let (mut requests, mut cross, mut transfers) = (Vec::new(), Vec::new(), Vec::new());
+    match scene.foreground {
+        Foreground::Requests => {
+            let mut some = asked(FOREGROUND, times.begin);
+            extend(
+                &mut some,
+                json!({ "size": REQUEST, "count": times.count, "every": ms(times.every), "poisson": true }),
+            );
+            requests.push(some);
+        }
+        Foreground::Video => {
+            let bits = (f64::from(scene.line.mbit) * VIDEO_PART).min(VIDEO_MBIT) * CHUNK * 1e6;
+            let size = format!("{} B", (bits / 8.0) as u64);
+            let mut some = asked(FOREGROUND, times.begin);
+            extend(&mut some, json!({ "size": size, "count": times.count, "every": ms(times.every) }));
+            requests.push(some);
+        }
+        Foreground::Page => requests.extend((0..times.count).map(|page| {
+            let mut some = asked(&format!("page{page}"), times.begin + page * times.every);
+            extend(
+                &mut some,
+                json!({ "kind": "web", "clients": CONNECTIONS, "rounds": OBJECTS, "think": "0 s" }),
+            );
+            some
+        })),
+        Foreground::Call => cross.push(json!({
+            "name": FOREGROUND,
+            "from": "near",
+            "to": "far",
+            "rate": format!("{} kbit/s", CALL_BYTES * 8 / times.every),
+            "packet": CALL_BYTES,
+            "delays": true,
+            "start": ms(times.begin),
+            "stop": ms(times.end),
+        })),
+        Foreground::Cubic | Foreground::Bbr => transfers.push(json!({
+            "name": FOREGROUND,
+            "from": "near",
+            "to": "far",
+            "carrier": "tcp",
+            "congestion": scene.foreground.congestion().unwrap_or_default(),
+            "tcp": { "host": "linux" },
+            "start": ms(times.begin),
+            "stop": ms(times.end),
+        })),
+        Foreground::Nobody => {}
+    }
+    let mut links = links(&scene.line);
+    if let Some(law) = law {
+        transfers.extend(background(scene, law));
+        if let Among::Rtt(times) = scene.among {
+            let more = scene.line.rtt_ms * 500 * (times - 1);
+            links.push(json!({ "between": ["distant", "near"], "delay": us(more) }));
+        }
+    }
+    json!({
+        "title": scene.to_string(),
+        "duration": ms(times.stop),
+        "sample": "100 ms",
+        "seeds": 1,
+        "memory": "4 GB",
+        "link": links,
+        "change": changes(&scene.line, times.stop),
+        "requests": requests,
+        "cross": cross,
+        "transfer": transfers,
+    })
+}
+
+fn ms(count: u32) -> String {
+    format!("{count} ms")
+}
+
+fn us(count: u32) -> String {
+    format!("{count} us")
+}
+
+/// Adds to a table.
+fn extend(table: &mut Value, more: Value) {
+    if let (Some(table), Value::Object(more)) = (table.as_object_mut(), more) {
+        table.extend(more);
+    }
+}
+
+/// Requests of a host that does as Linux does.
+fn asked(name: &str, start: u32) -> Value {
+    json!({
+        "name": name,
+        "client": "far",
+        "server": "near",
+        "congestion": "cubic",
+        "tcp": { "host": "linux" },
+        "start": ms(start),
+    })
+}
+
+/// What a scene beside `law` is compared with, if it is with anything.
 #[must_use]
-pub fn compared(scene: &Scene, law: &Law) -> Option<String> {
+pub fn compared(scene: &Scene, law: &Law) -> Option<Value> {
     if scene.instead_of_one_path() {
         let line = Line { paths: Paths::One, ..scene.line };
         // The times are those of the scene: both are measured over the same seconds.
@@ -124,117 +167,109 @@ pub fn compared(scene: &Scene, law: &Law) -> Option<String> {
     (scene.foreground != Foreground::Nobody).then(|| plan(scene, None))
 }
 
-fn transfers(scene: &Scene, law: &Law, text: &mut String) {
-    let (carrier, host) = match law.carrier {
+/// The transfers of a law.
+fn background(scene: &Scene, law: &Law) -> Vec<Value> {
+    let carrier = match law.carrier {
         // Datagrams are as large as the line takes them.
-        Carrier::Session => ("session", "session = { datagram = 1472 }".to_owned()),
-        Carrier::Tcp => ("tcp", format!("tcp = {KERNEL}")),
-        Carrier::Literal => ("tcp", format!("tcp = {LITERAL}")),
+        Carrier::Session => json!({ "carrier": "session", "session": { "datagram": 1472 } }),
+        Carrier::Tcp => json!({ "carrier": "tcp", "tcp": { "host": "linux" } }),
+        Carrier::Literal => json!({ "carrier": "tcp", "tcp": { "host": "linux", "delayed_ack": false } }),
     };
     let paths = match scene.line.paths {
-        Paths::One => "",
-        Paths::TwoOverOne | Paths::TwoOverTwo => "paths = [\"direct\", \"relay\"]\n",
-        Paths::ThreeOverOne | Paths::ThreeOverThree => "paths = [\"direct\", \"relay\", \"relay2\"]\n",
-        Paths::Mpath7 => "paths = [\"direct\", \"relay\", \"relay2\", \"relay3\"]\n",
+        Paths::One => json!({}),
+        Paths::TwoOverOne | Paths::TwoOverTwo => json!({ "paths": ["direct", "relay"] }),
+        Paths::ThreeOverOne | Paths::ThreeOverThree => json!({ "paths": ["direct", "relay", "relay2"] }),
+        Paths::Mpath7 => json!({ "paths": ["direct", "relay", "relay2", "relay3"] }),
     };
     // Several do not begin at the same time.
-    let apart = if scene.transfers > 1 { "start_jitter = \"1 s\"\n" } else { "" };
-    let mut some = |name: &str, from: &str, count: u32, more: &str| {
-        let _ = write!(
-            text,
-            "[[transfer]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"far\"\ncount = {count}\n{more}{apart}\
-             carrier = \"{carrier}\"\ncongestion = \"{}\"\n{host}\n",
-            law.congestion
-        );
+    let apart = if scene.transfers > 1 { json!({ "start_jitter": "1 s" }) } else { json!({}) };
+    let some = |name: &str, from: &str, count: u32, more: [Value; 2]| {
+        let congestion = law.congestion.to_string();
+        let mut some =
+            json!({ "name": name, "from": from, "to": "far", "count": count, "congestion": congestion });
+        for part in [carrier.clone(), apart.clone()].into_iter().chain(more) {
+            extend(&mut some, part);
+        }
+        some
     };
     let (from, last) = match scene.among {
-        Among::Alike => return some(BACKGROUND, "near", scene.transfers, paths),
-        Among::Late => ("near", format!("{paths}start = \"{LATE} ms\"\n")),
-        Among::Rtt(_) => ("distant", paths.to_owned()),
-        Among::Single => ("near", String::new()),
+        Among::Alike => return vec![some(BACKGROUND, "near", scene.transfers, [paths, json!({})])],
+        Among::Late => ("near", [paths.clone(), json!({ "start": ms(LATE) })]),
+        Among::Rtt(_) => ("distant", [paths.clone(), json!({})]),
+        Among::Single => ("near", [json!({}), json!({})]),
     };
-    some(BACKGROUND, "near", scene.transfers - 1, paths);
-    some(LAST, from, 1, &last);
-    if let Among::Rtt(times) = scene.among {
-        let more = scene.line.rtt_ms * 500 * (times - 1);
-        let _ = write!(text, "[[link]]\nbetween = [\"distant\", \"near\"]\ndelay = \"{more} us\"\n");
-    }
+    vec![some(BACKGROUND, "near", scene.transfers - 1, [paths, json!({})]), some(LAST, from, 1, last)]
 }
 
 /// The only variant of a plan.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn setup(text: &str) -> Result<Setup, PlanError> {
-    let none = || PlanError { file: "scoreboard".into(), line: 0, what: "a plan without a variant".into() };
-    let plan = Plan::read("scoreboard", text, Mode::All, &Overrides::default())?;
-    plan.and_then(|plan| plan.variants.into_iter().next()).ok_or_else(none)
+pub fn setup(plan: &Value) -> Result<Setup, PlanError> {
+    let wrong = |what: String| PlanError { file: "scoreboard".into(), line: 0, what };
+    let text = written(plan).map_err(|error| wrong(error.to_string()))?;
+    let plan = Plan::read("scoreboard", &text, Mode::All, &Overrides::default())?;
+    let variant = plan.and_then(|plan| plan.variants.into_iter().next());
+    variant.ok_or_else(|| wrong("a plan without a variant".into()))
 }
 
-/// Links, and what changes about them.
-fn network(line: &Line, stop: u32, text: &mut String) {
-    let discipline = match line.queueing {
-        Queueing::DropTail => String::new(),
-        Queueing::Codel => "discipline = { kind = \"codel\" }\n".into(),
-        Queueing::FqCodel => "discipline = { kind = \"fq-codel\" }\n".into(),
+/// The links of a line.
+fn links(line: &Line) -> Vec<Value> {
+    let mut spec = json!({
+        "rate": format!("{} Mbit/s", line.mbit),
+        "delay": us(line.rtt_ms * 500),
+        "queue": format!("{} packets", line.queue),
+        "loss": format!("{} %", f64::from(line.loss) / 10.0),
+        "jitter": ms(line.jitter_ms),
+    });
+    match line.queueing {
+        Queueing::DropTail => {}
+        Queueing::Codel => spec["discipline"] = json!({ "kind": "codel" }),
+        Queueing::FqCodel => spec["discipline"] = json!({ "kind": "fq-codel" }),
         Queueing::Red => {
             let (min, max) = (line.queue.div_ceil(6), line.queue.div_ceil(2));
-            format!("discipline = {{ kind = \"red\", min = {min}, max = {max} }}\n")
+            spec["discipline"] = json!({ "kind": "red", "min": min, "max": max });
         }
+    }
+    let link = |from: &str, to: &str, spec: &Value| {
+        let mut link = spec.clone();
+        link["between"] = json!([from, to]);
+        link
     };
-    let spec = format!(
-        "rate = \"{} Mbit/s\"\ndelay = \"{} us\"\nqueue = \"{} packets\"\nloss = \"{} %\"\njitter = \"{} ms\"\n{discipline}",
-        line.mbit,
-        line.rtt_ms * 500,
-        line.queue,
-        f64::from(line.loss) / 10.0,
-        line.jitter_ms,
-    );
-    let mut link = |from: &str, to: &str, spec: &str| {
-        let _ = write!(text, "[[link]]\nbetween = [\"{from}\", \"{to}\"]\n{spec}");
-    };
+    let beside = |from: &str, to: &str, delay: u32| link(from, to, &json!({ "delay": us(delay) }));
     // A round trip by the relay takes 2 ms more.
     match line.paths {
-        Paths::One => link("near", "far", &spec),
-        Paths::TwoOverOne => {
-            // To the relay everything goes over the same line, and then back from there.
-            link("near", "far", &spec);
-            link("far", "relay", "delay = \"500 us\"\n");
-        }
+        Paths::One => vec![link("near", "far", &spec)],
+        // To the relay everything goes over the same line, and then back from there.
+        Paths::TwoOverOne => vec![link("near", "far", &spec), beside("far", "relay", 500)],
         Paths::TwoOverTwo => {
-            link("near", "far", &spec);
-            link("near", "relay", "delay = \"1 ms\"\n");
-            link("relay", "far", &spec);
+            vec![link("near", "far", &spec), beside("near", "relay", 1_000), link("relay", "far", &spec)]
         }
         Paths::ThreeOverOne => {
-            link("near", "far", &spec);
-            link("far", "relay", "delay = \"500 us\"\n");
-            link("far", "relay2", "delay = \"500 us\"\n");
+            vec![link("near", "far", &spec), beside("far", "relay", 500), beside("far", "relay2", 500)]
         }
         Paths::ThreeOverThree => {
-            link("near", "far", &spec);
-            for relay in ["relay", "relay2"] {
-                link("near", relay, "delay = \"1 ms\"\n");
-                link(relay, "far", &spec);
-            }
+            let by = |relay: &str| [beside("near", relay, 1_000), link(relay, "far", &spec)];
+            [link("near", "far", &spec)]
+                .into_iter()
+                .chain(["relay", "relay2"].into_iter().flat_map(by))
+                .collect()
         }
         Paths::Mpath7 => {
-            let spec = |mbit: u32, delay: u32, queue: u32| {
-                format!("rate = \"{mbit} Mbit/s\"\ndelay = \"{delay} us\"\nqueue = \"{queue} packets\"\n")
-            };
+            let spec = |mbit: u32, delay: u32, queue: u32| json!({ "rate": format!("{mbit} Mbit/s"), "delay": us(delay), "queue": format!("{queue} packets") });
             let (delay, queue) = MPATH_7_LINE;
-            link("near", "access", &spec(line.mbit, delay, queue));
-            for (from, to, mbit, delay, thin) in MPATH_7 {
-                link(from, to, &spec(mbit, delay, if thin { line.queue } else { MPATH_7_FREE }));
-            }
+            let others = MPATH_7.into_iter().map(|(from, to, mbit, delay, thin)| {
+                link(from, to, &spec(mbit, delay, if thin { line.queue } else { MPATH_7_FREE }))
+            });
+            [link("near", "access", &spec(line.mbit, delay, queue))].into_iter().chain(others).collect()
         }
     }
-    for (at, rate) in rates(line, stop).into_iter().skip(1) {
-        let _ = write!(
-            text,
-            "[[change]]\nat = \"{at} ms\"\nlink = [\"near\", \"far\"]\nrate = \"{rate} bit/s\"\none_way = true\n"
-        );
-    }
+}
+
+/// What changes about the line.
+fn changes(line: &Line, stop: u32) -> Vec<Value> {
+    let change = |(at, rate): (u32, u64)| json!({ "at": ms(at), "link": ["near", "far"], "rate": format!("{rate} bit/s"), "one_way": true });
+    rates(line, stop).into_iter().skip(1).map(change).collect()
 }
 
 /// The rates of a line from some millisecond on, in bits per second, from 0 to `stop`. The same for all seeds.

@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &LabScoreboard, output: &mut Output) -> Result<Exit
     if arguments.plan {
         for cell in &cells {
             output.answer(&format!("# {}, {}, seed {}", cell.scene, cell.law.name, cell.seed))?;
-            output.answer(&world::plan(&cell.scene, Some(&cell.law)))?;
+            output.answer(&world::written(&world::plan(&cell.scene, Some(&cell.law)))?)?;
         }
         return Ok(Exit::Ok);
     }
