@@ -1,7 +1,6 @@
 //! Results for other programs: a row for each variant, seed and `[[show]]`.
 
 use super::{Measured, Shown};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -26,37 +25,6 @@ pub fn csv(shows: &[Shown], out: &mut impl Write) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Writes `shows` as a JSON array of the same rows. A seed without a value has `null`.
-///
-/// # Errors
-/// Those of `out`.
-pub fn json(shows: &[Shown], out: &mut impl Write) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct Row<'a> {
-        variant: BTreeMap<&'a str, &'a str>,
-        seed: u64,
-        measure: &'a str,
-        unit: &'a str,
-        value: Option<f64>,
-    }
-    let mut rows = Vec::new();
-    for shown in shows {
-        for measured in &shown.at {
-            let variant = measured.variant.iter().map(|(axis, label)| (axis.as_str(), label.as_str()));
-            let variant: BTreeMap<_, _> = variant.collect();
-            rows.extend(by_seed(measured).into_iter().map(|(seed, value)| Row {
-                variant: variant.clone(),
-                seed,
-                measure: &shown.name,
-                unit: &shown.unit,
-                value,
-            }));
-        }
-    }
-    serde_json::to_writer_pretty(&mut *out, &rows)?;
-    writeln!(out)
 }
 
 fn by_seed(measured: &Measured) -> BTreeMap<u64, Option<f64>> {
