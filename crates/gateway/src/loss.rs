@@ -37,15 +37,8 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// All, by the names that people write.
-    pub const NAMES: [(&str, Self); 3] =
-        [("all-passed", Self::AllPassed), ("batched", Self::Batched), ("path-numbers", Self::PathNumbers)];
-
-    /// The rule of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, rule)| *rule)
-    }
+    /// All.
+    pub const ALL: [Self; 3] = [Self::AllPassed, Self::Batched, Self::PathNumbers];
 
     /// Its name.
     #[must_use]

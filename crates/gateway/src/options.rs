@@ -186,7 +186,7 @@ pub const OPTIONS: &[GatewayOption] = &[
             ),
             ("path-numbers", ""),
         ],
-        |settings, value| set_name(&mut settings.loss, loss::Rule::named, value),
+        |settings, value| set_name(&mut settings.loss, &loss::Rule::ALL, loss::Rule::name, value),
         |settings| Some(Value::Name(settings.loss.name())),
     ),
     choice(
@@ -201,7 +201,7 @@ pub const OPTIONS: &[GatewayOption] = &[
                 "Hosts are told the windows of their peers as they are, however much waits in the gateways.",
             ),
         ],
-        |settings, value| set_name(&mut settings.window, window::named, value),
+        |settings, value| set_name(&mut settings.window, &window::ALL, window::name, value),
         |settings| Some(Value::Name(window::name(settings.window))),
     ),
     choice(
@@ -216,7 +216,7 @@ pub const OPTIONS: &[GatewayOption] = &[
                 "Relays are used however far off the direct path they are: packets wait to be put in order for those on the longest.",
             ),
         ],
-        |settings, value| set_name(&mut settings.policy.relays, Relays::named, value),
+        |settings, value| set_name(&mut settings.policy.relays, &Relays::ALL, Relays::name, value),
         |settings| Some(Value::Name(settings.policy.relays.name())),
     ),
     // Those that need clocks that agree are for simulated hosts.
@@ -235,7 +235,7 @@ pub const OPTIONS: &[GatewayOption] = &[
             ),
             ("peak", ""),
         ],
-        |settings, value| set_name(&mut settings.timer, Timer::named, value),
+        |settings, value| set_name(&mut settings.timer, &Timer::ALL, |timer| timer.name(), value),
         |settings| Some(Value::Name(settings.timer.name())),
     ),
     choice(
@@ -249,7 +249,7 @@ pub const OPTIONS: &[GatewayOption] = &[
                 "Each flow that it takes in has a bundle of paths of its own (Harp), as long as there are fewer than `bundles` for its peer.",
             ),
         ],
-        |settings, value| set_name(&mut settings.bundle, Bundle::named, value),
+        |settings, value| set_name(&mut settings.bundle, &Bundle::ALL, Bundle::name, value),
         |settings| Some(Value::Name(settings.bundle.name())),
     ),
     limit(
@@ -380,9 +380,14 @@ fn set_flag(place: &mut bool, value: Value<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn set_name<T>(place: &mut T, named: impl Fn(&str) -> Option<T>, value: Value<'_>) -> Result<(), String> {
+fn set_name<T: Copy>(
+    place: &mut T,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+    value: Value<'_>,
+) -> Result<(), String> {
     let Value::Name(told) = value else { return Err("expected a name".to_string()) };
-    *place = named(told).ok_or("expected another name")?;
+    *place = all.iter().copied().find(|one| name(*one) == told).ok_or("expected another name")?;
     Ok(())
 }
 

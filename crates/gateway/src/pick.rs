@@ -56,15 +56,8 @@ pub enum Relays {
 const NEAR: f64 = 1.5;
 
 impl Relays {
-    /// All with the factor of the paper, by the names that people write.
-    pub const NAMES: [(&str, Self); 3] =
-        [("prefer", Self::Prefer(NEAR)), ("exclude", Self::Exclude(NEAR)), ("any", Self::Any)];
-
-    /// The one of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, relays)| *relays)
-    }
+    /// All, with the factor of the paper.
+    pub const ALL: [Self; 3] = [Self::Prefer(NEAR), Self::Exclude(NEAR), Self::Any];
 
     /// Its name, whatever the factor.
     #[must_use]

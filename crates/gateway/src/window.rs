@@ -20,15 +20,8 @@ pub enum Rule {
     Literal,
 }
 
-/// What people call the ways to treat the windows in ACKs; with `off` they pass as they are.
-pub const NAMES: [(&str, Option<Rule>); 3] =
-    [("delivered", Some(Rule::Delivered)), ("literal", Some(Rule::Literal)), ("off", None)];
-
-/// What `name` stands for; `None` if it is no name.
-#[must_use]
-pub fn named(name: &str) -> Option<Option<Rule>> {
-    NAMES.iter().find(|(known, _)| *known == name).map(|(_, rule)| *rule)
-}
+/// The ways to treat the windows in ACKs; without a rule they pass as they are.
+pub const ALL: [Option<Rule>; 3] = [Some(Rule::Delivered), Some(Rule::Literal), None];
 
 /// The name of `rule`.
 #[must_use]

@@ -70,14 +70,8 @@ pub enum Bundle {
 }
 
 impl Bundle {
-    /// All, by the names that people write.
-    pub const NAMES: [(&str, Self); 2] = [("site", Self::Site), ("flow", Self::Flow)];
-
-    /// The one of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, bundle)| *bundle)
-    }
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Site, Self::Flow];
 
     /// Its name.
     #[must_use]

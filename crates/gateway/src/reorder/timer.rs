@@ -47,19 +47,19 @@ impl Default for Timer {
 }
 
 impl Timer {
-    /// All with usual factors and thresholds, by the names that people write.
-    pub const NAMES: [(&str, Self); 5] = [
-        ("harp", Self::Harp { rho: RHO }),
-        ("harp-relative", Self::HarpRelative { rho: RHO }),
-        ("hir", Self::Hir { cap: CAP }),
-        ("hir-relative", Self::HirRelative { cap: CAP }),
-        ("peak", Self::Peak { cap: CAP }),
+    /// All, with usual factors and thresholds.
+    pub const ALL: [Self; 5] = [
+        Self::Harp { rho: RHO },
+        Self::HarpRelative { rho: RHO },
+        Self::Hir { cap: CAP },
+        Self::HirRelative { cap: CAP },
+        Self::Peak { cap: CAP },
     ];
 
     /// The one of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, timer)| *timer)
+        Self::ALL.into_iter().find(|timer| timer.name() == name)
     }
 
     /// Its name, whatever the factor or the threshold.

@@ -244,7 +244,8 @@ fn fail_closed_flows_wait_for_the_session() {
 #[test]
 fn losses_are_found_and_mended_in_each_bundle() {
     let lossy = PipeConfig { loss: 0.01, ..line(10, 10) };
-    for (name, loss) in Rule::NAMES {
+    for loss in Rule::ALL {
+        let name = loss.name();
         let settings = Settings { loss, cache: Some(cache::Limits::default()), ..per_flow() };
         let plan = Plan { settings, congestion: "mpath", ..Plan::default() };
         let mut sites = Sites::new(plan, &[lossy.clone(), lossy.clone()], &plain());
