@@ -87,12 +87,6 @@ impl<K: Ord + Copy, T> Exit<K, T> {
         &self.stats
     }
 
-    /// What is missing of a flow: see [`Reorder::missing`].
-    #[must_use]
-    pub fn missing(&self, key: &K) -> Option<(u32, u32)> {
-        self.slots.get(*self.by_key.get(key)? as usize)?.as_ref()?.queue.missing()
-    }
-
     /// Takes in a packet. What is to go on now is given to `out`, in the order of its flow. See [`Reorder::on_packet`].
     pub fn on_packet(
         &mut self,

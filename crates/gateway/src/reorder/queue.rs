@@ -74,13 +74,6 @@ impl<T> Reorder<T> {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// What is missing before the first packet that waits: first sequence, one past the last. Harp's loss indication carries it.
-    #[must_use]
-    pub fn missing(&self) -> Option<(u32, u32)> {
-        let (first, _) = self.held.first_key_value()?;
-        self.next.map(|next| (next as u32, *first as u32))
-    }
-
     /// Takes in a packet that may wait for `wait`. What is to go on now is given to `out`, in order. If others had to wait for this one,
     /// or would have had to, returns how long: the longest wait that would have been enough.
     pub fn on_packet(

@@ -1,7 +1,7 @@
 //! What other gateways have announced, and the search for the one that serves a host.
 
 use super::part::{Part, Served};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_wire::Prefix;
 use core::net::IpAddr;
@@ -123,12 +123,6 @@ impl<P: Ord + Copy> Directory<P> {
     /// What `peer` serves.
     pub fn served_by(&self, peer: P) -> impl Iterator<Item = &Served> {
         self.by_prefix.values().filter_map(move |peers| peers.get(&peer)).flatten()
-    }
-
-    /// All gateways that serve somebody.
-    #[must_use]
-    pub fn peers(&self) -> BTreeSet<P> {
-        self.by_prefix.values().flat_map(|peers| peers.keys().copied()).collect()
     }
 
     fn forget_entries(&mut self, peer: P) {
