@@ -4,6 +4,11 @@
 //! objects to the disk ([`Incoming::next_write`], [`Incoming::written`]), reads streams and takes events. What the owner
 //! does not take, the sender cannot send: every byte counts against the window until it was read or written.
 //!
+//! * `streams` and `objects`: which live, and which are over. `stream` and `object`: one of them. `extent`: what of one has arrived.
+//! * `gather`: bytes of objects on their way to the disk, in buffers of `pool`. `handed`: what the owner is handed.
+//! * `account` and `window`: flow control of the connection and of a stream. `scatter`: how scattered all of it may be.
+//! * `holes`: when what is missing is named to the sender.
+//!
 //! All that comes from the peer is checked here. Memory stays within four times [`IncomingLimits::memory`] (the bytes,
 //! and room ahead of them), whatever the peer sends.
 
