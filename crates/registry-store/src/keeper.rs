@@ -23,6 +23,20 @@ pub enum StoreError {
     /// Something is wrong with the file or the data base.
     #[error("the registry's store: {0}")]
     Sqlite(#[from] rusqlite::Error),
+    /// The data base refused something.
+    #[cfg(feature = "postgres")]
+    #[error("the registry's data base: {}", told(.0))]
+    Postgres(#[from] tokio_postgres::Error),
+    /// There is no connection to the data base.
+    #[cfg(feature = "postgres")]
+    #[error("the registry's data base cannot be reached: {0}")]
+    Pool(#[from] deadpool_postgres::PoolError),
+    /// The data base cannot be used.
+    #[error("the registry's data base: {0}")]
+    DataBase(String),
+    /// The data base does not answer in time.
+    #[error("the registry's data base does not answer in time")]
+    Silent,
     /// The system refused something.
     #[error("the registry's store in {path}: {source}")]
     Io {
@@ -57,6 +71,13 @@ pub enum StoreError {
     /// The system gives no randomness.
     #[error(transparent)]
     Entropy(#[from] byway_net::EntropyError),
+}
+
+/// What a data base says went wrong, with what is behind it.
+#[cfg(feature = "postgres")]
+fn told(error: &tokio_postgres::Error) -> String {
+    let because = std::error::Error::source(error).map(|because| format!(": {because}"));
+    format!("{error}{}", because.unwrap_or_default())
 }
 
 /// A word to be issued.
@@ -165,6 +186,9 @@ pub trait Keeper: Store + Send {
 /// It cannot be opened.
 pub fn open(name: &str) -> Result<Box<dyn Keeper>, StoreError> {
     if name.starts_with("postgres://") || name.starts_with("postgresql://") {
+        #[cfg(feature = "postgres")]
+        return Ok(Box::new(crate::postgres::Postgres::open(name)?));
+        #[cfg(not(feature = "postgres"))]
         return Err(StoreError::Elsewhere("this build has no PostgreSQL: use a file"));
     }
     Ok(Box::new(Sqlite::open(Path::new(name))?))

@@ -5,10 +5,13 @@
 //! | [`keeper`] | what every store can do for its operator, and how one is opened by its name |
 //! | [`sqlite`] | one file, one writer |
 //! | [`report`] | what an operator is shown |
+//! | `postgres` | a data base that several registries share |
 //! | [`host`] | the machine of `byway-registry` on sockets, with a thread for its store |
 
 pub mod host;
 pub mod keeper;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod report;
 mod rows;
 pub mod sqlite;

@@ -44,6 +44,12 @@ pub fn relay_of(text: &str) -> Option<RelayId> {
     Some(RelayId(bytes))
 }
 
+/// An entry's kind in the audit log, of those there are.
+pub fn known(what: &str) -> &'static str {
+    let all = ["enrolled", "changed", "refused", "revoked", "issued", "rolled"];
+    all.into_iter().find(|known| *known == what).unwrap_or("other")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

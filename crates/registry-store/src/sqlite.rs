@@ -1,7 +1,7 @@
 //! One file: SQLite with a write-ahead log. One connection writes; those of other processes of the operator wait for it.
 
 use crate::keeper::{Issue, Keeper, Revoked, StoreError};
-use crate::rows::{addresses_of, ips_of, relay_of, signed, text_of, unsigned};
+use crate::rows::{addresses_of, ips_of, known, relay_of, signed, text_of, unsigned};
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{
@@ -309,12 +309,6 @@ impl Keeper for Sqlite {
         self.secret()?;
         self.everything().map(drop)
     }
-}
-
-/// An entry's kind, of those there are.
-pub(crate) fn known(what: &str) -> &'static str {
-    let all = ["enrolled", "changed", "refused", "revoked", "issued", "rolled"];
-    all.into_iter().find(|known| *known == what).unwrap_or("other")
 }
 
 /// Makes a file that its owner alone may read, if it is not there; `new`: it must not be.

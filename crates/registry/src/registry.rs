@@ -2,10 +2,12 @@
 
 mod applicants;
 mod counters;
+mod datagram;
 mod desk;
 mod endpoint;
 mod question;
 mod sessions;
+mod untold;
 mod words;
 
 pub use counters::{Counters, Event};
@@ -24,14 +26,16 @@ use applicants::{Applicants, Tested};
 use byway_engine::handshake::PublicKey;
 use byway_engine::seal::Suites;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
-use byway_wire::heartbeat::{ANSWERED_LEN, Answered, BEAT, Beat, Orders, RelayId};
+use byway_wire::heartbeat::{ANSWERED_LEN, BEAT, Beat, Orders, RelayId};
 use byway_wire::relay::{self, canonical};
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{Datagram, Duration, Input, Instant, Local, Machine, Out, Transmit};
 use core::net::SocketAddr;
+use datagram::{send, written};
 use desk::{Desk, Pending};
 use endpoint::endpoint;
 use question::list;
 use sessions::{Sessions, Step};
+use untold::Untold;
 use words::Words;
 
 /// Between two looks at what changed in the store.
@@ -79,8 +83,7 @@ pub struct Registry {
     trials: Trials,
     desk: Desk,
     answers: VecDeque<(Local, SocketAddr, [u8; ANSWERED_LEN])>,
-    /// Relays that are to be told of a new epoch.
-    untold: Vec<RelayId>,
+    untold: Untold,
     counters: Counters,
     refresh_at: Instant,
     flush_at: Instant,
@@ -107,7 +110,7 @@ impl Registry {
             trials: Trials::new(*blake3::hash(&config.seed).as_bytes()),
             desk: Desk::default(),
             answers: VecDeque::new(),
-            untold: Vec::new(),
+            untold: Untold::new(now),
             counters: Counters::default(),
             refresh_at: now + REFRESH,
             flush_at: now + FLUSH,
@@ -133,6 +136,12 @@ impl Registry {
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Sessions and attempts at one that there are.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.endpoint.handles().count()
     }
 
     /// The relays that it knows.
@@ -174,8 +183,14 @@ impl Registry {
         match (pending, reply) {
             (Pending::Changes, Reply::Changes(changes)) => self.learn(changes),
             (Pending::Roll, Reply::Changes(changes)) => self.set_epoch(changes.epoch),
-            (Pending::Enrol(applicant), Reply::Enrolled(outcome)) => self.enrolled(now, *applicant, outcome),
-            (Pending::Enrol(applicant), _) => self.refuse(now, applicant.handle, Reason::StoreGone),
+            (Pending::Enrol(applicant), reply) => {
+                let handle = applicant.handle;
+                match reply {
+                    Reply::Enrolled(outcome) => self.enrolled(now, *applicant, outcome),
+                    _ => self.refuse(handle, Reason::StoreGone),
+                }
+                self.serve(now, handle);
+            }
             (Pending::Note(entries), Reply::Gone) => {
                 self.counters.store_gone += 1;
                 self.desk.keep(entries);
@@ -203,7 +218,7 @@ impl Registry {
     fn set_epoch(&mut self, epoch: Epoch) {
         if epoch.number > self.epoch.number {
             self.book.set_epoch(epoch.number);
-            self.untold = self.book.names();
+            self.untold.set(self.book.names());
         }
         if epoch.number >= self.epoch.number {
             self.epoch = epoch;
@@ -214,8 +229,6 @@ impl Registry {
         let at = self.unix(now);
         self.desk.log(Entry { at, what, who, detail });
     }
-
-    // Heartbeats.
 
     fn on_beat(&mut self, now: Instant, local: Local, remote: SocketAddr, packet: &[u8]) {
         let Ok(beat) = Beat::read(packet) else {
@@ -260,8 +273,6 @@ impl Registry {
         u32::try_from(self.epoch.last_until.saturating_sub(self.unix(now))).unwrap_or(u32::MAX)
     }
 
-    // Sessions.
-
     /// Looks after what changed: sessions that came, went or have something to read, tests that are over.
     fn attend(&mut self, now: Instant) {
         while let Some(event) = self.endpoint.next_event() {
@@ -281,7 +292,11 @@ impl Registry {
             self.counters.tests += 1;
             match self.applicants.on_end(key, outcome) {
                 None => {}
-                Some(Tested::Applicant(applicant)) => self.tested(now, applicant),
+                Some(Tested::Applicant(applicant)) => {
+                    let handle = applicant.handle;
+                    self.tested(now, applicant);
+                    self.serve(now, handle);
+                }
                 Some(Tested::Again(relay, passed)) if passed => self.book.found_alive(now, relay),
                 Some(Tested::Again(relay, _)) => {
                     self.counters.tests_failed += 1;
@@ -301,24 +316,23 @@ impl Registry {
                 Step::Wait => return,
                 Step::Request(request) => self.on_request(now, handle, peer, request),
                 Step::Malformed => {
-                    self.refuse(now, handle, Reason::Malformed);
                     self.sessions.stop(handle);
+                    self.refuse(handle, Reason::Malformed);
                 }
             }
         }
     }
 
-    fn reply(&mut self, now: Instant, handle: Handle, answer: &Answer) {
+    fn reply(&mut self, handle: Handle, answer: &Answer) {
         if let Some(connection) = self.endpoint.connection_mut(handle) {
             self.sessions.reply(handle, connection, &answer.to_bytes());
-            self.serve(now, handle);
         }
     }
 
-    fn refuse(&mut self, now: Instant, handle: Handle, reason: Reason) {
+    fn refuse(&mut self, handle: Handle, reason: Reason) {
         self.counters.refuse(reason);
         let retry = if reason.passes() { 10 } else { 0 };
-        self.reply(now, handle, &Answer::Refused { reason, retry });
+        self.reply(handle, &Answer::Refused { reason, retry });
     }
 
     fn on_request(&mut self, now: Instant, handle: Handle, peer: PublicKey, request: Request) {
@@ -329,7 +343,7 @@ impl Registry {
             Request::Complain { token, relays } => self.on_complaint(now, handle, &token, &relays),
         };
         if let Err(reason) = refused {
-            self.refuse(now, handle, reason);
+            self.refuse(handle, reason);
         }
     }
 
@@ -342,7 +356,7 @@ impl Registry {
         let seed = self.words.secrets().draw(word.number, slot, unix / 3_600);
         let list = list(&mut self.book, &self.epoch, &word, ask, seed, (now, unix));
         self.counters.grants += list.relays.len() as u64;
-        self.reply(now, handle, &Answer::List(list));
+        self.reply(handle, &Answer::List(list));
         Ok(())
     }
 
@@ -359,11 +373,9 @@ impl Registry {
         for relay in relays {
             self.retest(now, *relay);
         }
-        self.reply(now, handle, &Answer::Heard);
+        self.reply(handle, &Answer::Heard);
         Ok(())
     }
-
-    // Enrolment.
 
     fn on_enrol(
         &mut self,
@@ -401,7 +413,7 @@ impl Registry {
         };
         self.applicants.enter(handle, row);
         let answer = Answer::Epoch { epoch: self.epoch.number, last_holds: self.last_holds(now) };
-        self.reply(now, handle, &answer);
+        self.reply(handle, &answer);
         Ok(())
     }
 
@@ -451,7 +463,7 @@ impl Registry {
             let failures: Vec<String> =
                 applicant.failed.iter().map(|(address, why)| alloc::format!("{address}: {why}")).collect();
             self.log(now, "refused", applicant.row.relay.to_string(), failures.join("; "));
-            return self.refuse(now, applicant.handle, Reason::Untested);
+            return self.refuse(applicant.handle, Reason::Untested);
         }
         let at = self.unix(now);
         self.desk.enrol(applicant, at);
@@ -475,7 +487,7 @@ impl Registry {
         let (name, passed) = (row.relay, row.addresses.clone());
         if let Some(reason) = reason {
             self.log(now, "refused", name.to_string(), reason.to_string());
-            return self.refuse(now, handle, reason);
+            return self.refuse(handle, reason);
         }
         let known = self.book.get(name).is_some();
         let addresses: Vec<String> = passed.iter().map(ToString::to_string).collect();
@@ -486,12 +498,13 @@ impl Registry {
         self.book.found_alive(now, name);
         self.counters.enrolled += 1;
         let beat_millis = u32::try_from(self.book.interval().as_millis()).unwrap_or(u32::MAX);
-        self.reply(now, handle, &Answer::Enrolled { beat_millis, passed, failed });
+        self.reply(handle, &Answer::Enrolled { beat_millis, passed, failed });
     }
 
     /// What is due of its own.
     fn tend(&mut self, now: Instant) {
         self.trials.wake(now);
+        self.untold.wake(now);
         while let Some(handle) = self.sessions.next_overdue(now) {
             self.counters.overdue += 1;
             self.applicants.forget(handle);
@@ -542,7 +555,7 @@ impl Machine for Registry {
         if let Some((local, remote, bytes)) = self.answers.pop_front() {
             return send(local, remote, &bytes, out);
         }
-        while let Some(name) = self.untold.pop() {
+        while let Some(name) = self.untold.next(now) {
             if let Some((local, remote, bytes)) = self.tell_epoch(now, name) {
                 return send(local, remote, &bytes, out);
             }
@@ -554,7 +567,12 @@ impl Machine for Registry {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let own = [self.endpoint.deadline(), self.trials.deadline(), self.sessions.deadline()];
+        let own = [
+            self.endpoint.deadline(),
+            self.trials.deadline(),
+            self.sessions.deadline(),
+            self.untold.deadline(),
+        ];
         let own = own.into_iter().flatten().min();
         let regular = self.refresh_at.min(self.flush_at);
         Some(own.map_or(regular, |own| own.min(regular)))
@@ -576,17 +594,4 @@ impl Registry {
             _ => self.endpoint.handle(now, Input::Datagram(datagram)),
         }
     }
-}
-
-fn written(orders: Orders, key: &relay::MacKey) -> [u8; ANSWERED_LEN] {
-    let mut bytes = [0; ANSWERED_LEN];
-    Answered::new(orders, key).write(&mut Writer::new(&mut bytes));
-    bytes
-}
-
-fn send(local: Local, remote: SocketAddr, bytes: &[u8], out: &mut Out<'_>) -> Option<Transmit> {
-    let size = bytes.len();
-    out.buffer.get_mut(..size)?.copy_from_slice(bytes);
-    let (ecn, dscp) = (Ecn::NotEct, Dscp::BestEffort);
-    Some(Transmit { local, remote, ecn, dscp, size, segment: size, phantom: 0 })
 }

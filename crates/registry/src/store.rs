@@ -256,6 +256,12 @@ impl Memory {
         self.words.insert(word.number, (self.revision, word));
     }
 
+    /// Adds a relay, or changes it, whatever is known of it.
+    pub fn put_relay(&mut self, relay: RelayRow) {
+        self.revision += 1;
+        self.relays.insert(relay.relay, (self.revision, relay));
+    }
+
     /// Takes a word back, by its name. What was minted for it ends at once.
     pub fn revoke(&mut self, name: &str, at: u64) {
         self.revision += 1;

@@ -23,8 +23,9 @@ pub struct Registry {
     /// Address that relays and senders find it at, for the words; repeatable, at most 4 [default: those listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
-    /// Where it keeps what it knows: a file [default: registry.db in the state directory]
-    #[arg(long, value_name = "STORE", env = "BYWAY_STORE", global = true)]
+    /// Where it keeps what it knows: a file, or postgres://… for several registries on one PostgreSQL [default: registry.db in the state
+    /// directory]
+    #[arg(long, value_name = "STORE", env = "BYWAY_STORE", hide_env_values = true, global = true)]
     pub store: Option<String>,
     /// What to do instead.
     #[command(subcommand)]

@@ -1,16 +1,47 @@
-//! One suite for every store.
+//! One suite for every store: a file, and a PostgreSQL that the test starts. Without PostgreSQL on the host its tests are skipped, by name.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
+mod server;
 mod suite;
 
 use byway_registry_store::sqlite::Sqlite;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::path::Path;
+use std::sync::Arc;
 
-#[test]
-fn one_file() {
-    suite::run(&|directory| Box::new(Sqlite::open(&directory.join("registry.db")).unwrap()));
-}
-
-#[test]
-fn a_copy_of_one_file_is_whole_and_for_its_owner_alone() {
-    suite::backup();
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = vec![Trial::test("a_copy_of_one_file_is_whole_and_for_its_owner_alone", || {
+        suite::backup();
+        Ok(())
+    })];
+    let listing = arguments.list;
+    let server = if listing { None } else { server::Server::start().map(Arc::new) };
+    for (name, test) in suite::ALL {
+        trials.push(Trial::test(format!("one_file::{name}"), move || {
+            let directory = tempfile::tempdir()?;
+            test(&|at: &Path| Box::new(Sqlite::open(&at.join("registry.db")).unwrap()), directory.path());
+            Ok(())
+        }));
+        let server = server.clone();
+        let there = server.is_some() || listing;
+        let run = move || -> Result<(), Failed> {
+            let server = server.ok_or("no server")?;
+            let url = server.data_base(name);
+            let directory = tempfile::tempdir()?;
+            test(&|_: &Path| byway_registry_store::open(&url).unwrap(), directory.path());
+            Ok(())
+        };
+        trials.push(Trial::test(format!("postgresql::{name}"), run).with_ignored_flag(!there));
+    }
+    let there = server.is_some() || listing;
+    let gone = move || -> Result<(), Failed> {
+        suite::gone_and_back(&*server.ok_or("no server")?);
+        Ok(())
+    };
+    // The others use the server too: it stands still for a moment only for this test's own data base.
+    trials.push(
+        Trial::test("postgresql::connections_that_are_cut_are_replaced", gone).with_ignored_flag(!there),
+    );
+    libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,5 +1,6 @@
 //! What every store must do.
 
+use crate::server::Server;
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
 use byway_registry::store::{Changes, Entry, LAST_HOLDS, RelayRow, Reply, Request, Seen, Unfit, WordRow};
@@ -51,13 +52,18 @@ fn changes(keeper: &mut dyn Keeper, since: u64) -> Changes {
     }
 }
 
-/// All of it.
-pub fn run(open: Open<'_>) {
-    for test in [enrolments, words, revocation, notes, epochs, two_at_once] {
-        let directory = tempfile::tempdir().unwrap();
-        test(open, directory.path());
-    }
-}
+/// A test, and its name.
+type Test = (&'static str, fn(Open<'_>, &Path));
+
+/// All of them.
+pub const ALL: [Test; 6] = [
+    ("enrolments", enrolments),
+    ("words", words),
+    ("revocation", revocation),
+    ("notes", notes),
+    ("epochs", epochs),
+    ("two_at_once", two_at_once),
+];
 
 fn enrolments(open: Open<'_>, at: &Path) {
     let mut keeper = open(at);
@@ -189,4 +195,20 @@ pub fn backup() {
     drop(other);
     std::fs::write(&copy, vec![7; 5000]).unwrap();
     assert!(Sqlite::open(&copy).is_err());
+}
+
+/// A data base that cuts its connections is reached again, and what was answered is there.
+pub fn gone_and_back(server: &Server) {
+    let mut keeper = byway_registry_store::open(&server.data_base("gone")).unwrap();
+    let join = keeper.issue(&issue(Kind::Join, "join"), AT).unwrap();
+    enrol(&mut *keeper, &relay(1, &["192.0.2.1:1"], join.number)).unwrap();
+    server.execute("ALTER DATABASE gone ALLOW_CONNECTIONS false");
+    let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'gone'";
+    server.execute(cut);
+    let row = relay(2, &["192.0.2.2:1"], join.number);
+    assert_eq!(keeper.answer(Request::Enrol { row: row.clone(), at: AT }), Reply::Gone);
+    assert_eq!(keeper.answer(Request::Changes { since: 0 }), Reply::Gone);
+    server.execute("ALTER DATABASE gone ALLOW_CONNECTIONS true");
+    assert_eq!(enrol(&mut *keeper, &row), Ok(()));
+    assert_eq!(changes(&mut *keeper, 0).relays.len(), 2);
 }

@@ -2,7 +2,7 @@
 
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
-use byway_engine::{Config, Endpoint, EndpointConfig};
+use byway_engine::{Config, Connect, Endpoint, EndpointConfig};
 use byway_registry::client::{AskError, Exchange};
 use byway_registry::message::{Answer, Ask, Enrol, Label, List, Request};
 use byway_registry::secrets::Secrets;
@@ -12,7 +12,7 @@ use byway_registry::{Config as RegistryConfig, Registry};
 use byway_relay::{Config as RelayConfig, Policy, Relay};
 use byway_sim::{Handle, Node, PipeConfig, World};
 use byway_wire::relay::{QuotaClass, RateClass, RelayKey};
-use byway_wire::{Duration, Instant, Machine};
+use byway_wire::{Duration, Instant, Machine, StreamId};
 use std::net::SocketAddr;
 
 pub const UNIX: u64 = 1_800_057_600;
@@ -25,7 +25,7 @@ pub fn hub_address() -> SocketAddr {
 }
 
 pub fn relay_address(index: usize) -> SocketAddr {
-    SocketAddr::from(([10, 1 + (index >> 14) as u8, (index >> 6) as u8, (index << 2) as u8 | 1], 4748))
+    SocketAddr::from(([20 + (index % 200) as u8, (index / 200) as u8, 0, 1], 4748))
 }
 
 /// The words that a registry begins with.
@@ -94,6 +94,7 @@ impl Node for Hub {
 pub struct Asker {
     pub endpoint: Endpoint,
     exchange: Option<Exchange>,
+    raw: Option<byway_engine::Handle>,
     pub answers: Vec<Answer>,
     pub error: Option<AskError>,
 }
@@ -114,7 +115,7 @@ impl Asker {
             admission: None,
             greeting: Vec::new(),
         });
-        Self { endpoint, exchange: None, answers: Vec::new(), error: None }
+        Self { endpoint, exchange: None, raw: None, answers: Vec::new(), error: None }
     }
 
     pub fn begin(&mut self, now: Instant, word: &Word, request: &Request, more: bool) {
@@ -132,6 +133,34 @@ impl Asker {
         let exchange = self.exchange.as_mut().unwrap();
         exchange.ask(request);
         exchange.finish();
+    }
+
+    pub fn ask(&mut self, request: &Request) {
+        self.exchange.as_mut().unwrap().ask(request);
+    }
+
+    /// Opens a session, and says nothing in it that is understood.
+    pub fn open(&mut self, now: Instant, word: &Word) {
+        let connect = Connect {
+            peer: word.key,
+            addresses: word.addresses.clone(),
+            application: Vec::new(),
+            controller: byway_control::Class::Normal.controller(0),
+        };
+        self.raw = Some(self.endpoint.connect(now, connect).unwrap());
+    }
+
+    /// Writes bytes into it; how many were taken.
+    pub fn write(&mut self, bytes: &[u8]) -> usize {
+        let Some(connection) = self.raw.and_then(|raw| self.endpoint.connection_mut(raw)) else { return 0 };
+        connection.outgoing().open_stream(StreamId(0));
+        connection.outgoing().write(StreamId(0), bytes)
+    }
+
+    /// Bytes of it that went out.
+    pub fn sent(&mut self) -> u64 {
+        let connection = self.raw.and_then(|raw| self.endpoint.connection_mut(raw));
+        connection.map_or(0, |connection| connection.outgoing().progress().sent)
     }
 
     pub fn has_ended(&self) -> bool {
@@ -182,8 +211,9 @@ pub fn relay_key(index: usize) -> [u8; 32] {
     key
 }
 
-pub fn relay(index: usize, now: Instant) -> Relay {
-    let mut config = RelayConfig::new(relay_key(index), UNIX * 1000 + now.as_nanos() / 1_000_000);
+pub fn relay(index: usize, now: Instant, off: i64) -> Relay {
+    let unix = UNIX.saturating_add_signed(off);
+    let mut config = RelayConfig::new(relay_key(index), unix * 1000 + now.as_nanos() / 1_000_000);
     config.policy = Policy::public().allow("10.0.0.0/8".parse().unwrap());
     Relay::new(&config, now)
 }
@@ -235,8 +265,13 @@ impl Net {
     }
 
     pub fn relay(&mut self, index: usize) -> Handle<Relay> {
+        self.relay_whose_clock_is_off(index, 0)
+    }
+
+    pub fn relay_whose_clock_is_off(&mut self, index: usize, off: i64) -> Handle<Relay> {
         let address = relay_address(index);
-        let handle = self.world.add(&format!("relay {index}"), relay(index, self.world.now()), &[address]);
+        let handle =
+            self.world.add(&format!("relay {index}"), relay(index, self.world.now(), off), &[address]);
         self.line(address);
         handle
     }

@@ -1,0 +1,21 @@
+//! Single datagrams that leave.
+
+use byway_wire::heartbeat::{ANSWERED_LEN, Answered, Orders};
+use byway_wire::relay::MacKey;
+use byway_wire::{Dscp, Ecn, Local, Out, Transmit, Writer};
+use core::net::SocketAddr;
+
+/// The bytes of an answer to a heartbeat.
+pub(super) fn written(orders: Orders, key: &MacKey) -> [u8; ANSWERED_LEN] {
+    let mut bytes = [0; ANSWERED_LEN];
+    Answered::new(orders, key).write(&mut Writer::new(&mut bytes));
+    bytes
+}
+
+/// Writes one.
+pub(super) fn send(local: Local, remote: SocketAddr, bytes: &[u8], out: &mut Out<'_>) -> Option<Transmit> {
+    let size = bytes.len();
+    out.buffer.get_mut(..size)?.copy_from_slice(bytes);
+    let (ecn, dscp) = (Ecn::NotEct, Dscp::BestEffort);
+    Some(Transmit { local, remote, ecn, dscp, size, segment: size, phantom: 0 })
+}
