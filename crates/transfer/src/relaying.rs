@@ -363,3 +363,6 @@ impl Owner for Operator {
         Flow::Continue
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use super::*;
+use byway_wire::relay::{GREET_LEN, Greet, Greeted, Hop, Minted, Notice, Reason, RelayClock};
+use byway_wire::{Prefix, Writer};
+use std::net::UdpSocket;
+use std::path::Path;
+
+const REGISTRY: [u8; 32] = [9; 32];
+
+fn start(keep: &Path, key: u8, registries: &[[u8; 32]]) -> (Relaying, SocketAddr) {
+    let socket = Socket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.address();
+    let loopback: Prefix = "127.0.0.0/8".parse().unwrap();
+    let relaying = Relaying::start(RelayingPlan {
+        key: Secret::new([key; 32]),
+        policy: Policy::public().allow(loopback),
+        sockets: vec![socket],
+        addresses: vec![address],
+        expires: Duration::from_secs(3_600),
+        rate: None,
+        quota: None,
+        per_day: None,
+        per_month: None,
+        accounts: None,
+        keep: Some(keep.to_owned()),
+        registries: registries.to_vec(),
+    });
+    (relaying.unwrap(), address)
+}
+
+fn host() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket
+}
+
+fn receive(socket: &UdpSocket) -> Vec<u8> {
+    let mut packet = [0; 2_000];
+    let length = socket.recv(&mut packet).unwrap();
+    packet[..length].to_vec()
+}
+
+/// What comes of a packet under a minted grant: `None`, it is delivered; else why not.
+fn carried(relay: SocketAddr, enrolment: &Enrolment, epoch: u32) -> Option<Reason> {
+    let terms = Terms {
+        expiry: Minute::from_unix(unix_seconds() + 3_600),
+        rate: RateClass::UNLIMITED,
+        quota: QuotaClass::UNLIMITED,
+        scope: Scope::ALL,
+    };
+    let grant = Grant { id: Minted::new(enrolment.range, epoch, 1).unwrap().id(), terms };
+    let word = Word::new(vec![relay], grant, enrolment.key.epoch_key(epoch).secret(&grant)).unwrap();
+    let (sender, receiver, clock) = (host(), host(), Clock::new());
+    let mut greeting = [0; GREET_LEN];
+    Greet { nonce: [1; 8], grant: grant.id }.write(&mut Writer::new(&mut greeting));
+    receiver.send_to(&greeting, relay).unwrap();
+    let greeted = Greeted::read(&receive(&receiver)).unwrap();
+    let now = clock.now();
+    let hop = Hop::new(&word, relay, greeted.address, greeted.consent, RelayClock::learn(&greeted, now, now));
+    let mut packet = vec![7; hop.room() + 100];
+    assert!(hop.seal(now, &mut packet));
+    sender.send_to(&packet, relay).unwrap();
+    sender.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let mut packet = [0; 2_000];
+    for _ in 0..1_000 {
+        if receiver.recv(&mut packet).is_ok() {
+            return None;
+        }
+        if let Ok(length) = sender.recv(&mut packet) {
+            return Some(Notice::read(&packet[..length]).unwrap().reason);
+        }
+    }
+    panic!("neither delivered nor refused");
+}
+
+fn kept(path: &Path) -> Kept {
+    keeper::read(path).unwrap()
+}
+
+/// Looks until what is kept is so.
+fn until_kept(path: &Path, is_so: impl Fn(&Kept) -> bool) {
+    while !is_so(&kept(path)) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_registrys_range_and_epoch_outlive_restarts_and_no_epoch_comes_back() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("relay-kept");
+    let (relaying, relay) = start(&path, 1, &[REGISTRY]);
+    let enrolment = relaying.enrolment(&REGISTRY).unwrap().clone();
+    assert_eq!(enrolment.range, 0);
+    assert_eq!(carried(relay, &enrolment, 3), Some(Reason::UnknownRange));
+    assert!(relaying.enrolled(0, 3, Duration::from_secs(600)));
+    until_kept(&path, |kept| kept.ranges.iter().any(|range| range.epoch == 3));
+    assert_eq!((carried(relay, &enrolment, 3), carried(relay, &enrolment, 2)), (None, None));
+    // The registry revokes. That is on the disk at once, so no kill brings the epoch back.
+    assert!(relaying.enrolled(0, 4, Duration::ZERO));
+    until_kept(&path, |kept| kept.ranges.iter().any(|range| range.epoch == 4));
+    assert_eq!(carried(relay, &enrolment, 3), Some(Reason::EpochOver));
+    drop(relaying);
+
+    // Another registry beside it gets another range, and the first keeps its own.
+    let other = [8; 32];
+    let (relaying, relay) = start(&path, 1, &[other, REGISTRY]);
+    let again = relaying.enrolment(&REGISTRY).unwrap().clone();
+    assert_eq!((again.range, again.relay, &again.key), (0, enrolment.relay, &enrolment.key));
+    assert_eq!(relaying.enrolment(&other).unwrap().range, 1);
+    assert_eq!((carried(relay, &again, 4), carried(relay, &again, 3)), (None, Some(Reason::EpochOver)));
+    relaying.stop().unwrap();
+    assert_eq!(kept(&path).ranges.len(), 2);
+
+    // One that is not named any more mints nothing, and a relay with a new key is another relay.
+    let (relaying, relay) = start(&path, 1, &[]);
+    assert_eq!(carried(relay, &again, 4), Some(Reason::UnknownRange));
+    relaying.stop().unwrap();
+    assert_eq!(kept(&path).ranges.len(), 2);
+    let used = kept(&path).used;
+    assert!(used.today > 0);
+    let (relaying, relay) = start(&path, 2, &[REGISTRY]);
+    let new = relaying.enrolment(&REGISTRY).unwrap().clone();
+    assert_ne!((new.relay, &new.key), (again.relay, &again.key));
+    assert_eq!(carried(relay, &new, 4), Some(Reason::UnknownRange));
+    relaying.stop().unwrap();
+    assert_eq!((kept(&path).ranges.len(), kept(&path).used), (1, used));
+}
