@@ -1,4 +1,5 @@
 use super::*;
+use byway_wire::heartbeat::{ANSWERED_LEN, Answered, BEAT_LEN, Beat, Orders};
 use byway_wire::relay::{GREET_LEN, Greet, Greeted, Hop, Minted, Notice, Reason, RelayClock};
 use byway_wire::{Prefix, Writer};
 use std::net::UdpSocket;
@@ -124,4 +125,43 @@ fn a_registrys_range_and_epoch_outlive_restarts_and_no_epoch_comes_back() {
     assert_eq!(carried(relay, &new, 4), Some(Reason::UnknownRange));
     relaying.stop().unwrap();
     assert_eq!((kept(&path).ranges.len(), kept(&path).used), (1, used));
+}
+
+#[test]
+fn heartbeats_leave_by_the_relays_socket_and_the_last_says_that_it_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("relay-kept");
+    let (relaying, relay) = start(&path, 1, &[REGISTRY]);
+    let enrolment = relaying.enrolment(&REGISTRY).unwrap().clone();
+    let (registry, key) = (host(), enrolment.key.heartbeat_key());
+    assert!(relaying.watch(enrolment.range, vec![registry.local_addr().unwrap()], Duration::ZERO));
+    let beat = |counter: u64| {
+        let mut packet = [0; BEAT_LEN + 1];
+        let (length, from) = registry.recv_from(&mut packet).unwrap();
+        let beat = Beat::read(&packet[..length]).unwrap();
+        assert!(from == relay && beat.is_authentic(&key) && beat.report.counter > counter);
+        beat.report
+    };
+    let first = beat(0);
+    assert_eq!((first.relay, first.range, first.epoch), (enrolment.relay, 0, 0));
+    let counter = first.counter;
+    let orders = Orders { counter, next_millis: 600_000, epoch: 5, last_holds: 0, flags: Orders::LISTED };
+    let mut answer = [0; ANSWERED_LEN];
+    Answered::new(orders, &key).write(&mut Writer::new(&mut answer));
+    registry.send_to(&answer, relay).unwrap();
+    until_kept(&path, |kept| kept.ranges.iter().any(|range| range.epoch == 5));
+    assert_eq!(carried(relay, &enrolment, 5), None);
+    assert!(relaying.drain());
+    // It ends in the same moment, and the beat is on its way all the same.
+    let relayed = relaying.stop().unwrap();
+    let last = beat(counter);
+    assert!(last.is_draining() && last.epoch == 5 && last.today > 0);
+    assert_eq!((relayed.counters.beats, relayed.counters.answers), (2, 1));
+    // A restart counts on, even if the clock were set back.
+    let (relaying, _) = start(&path, 1, &[REGISTRY]);
+    assert!(relaying.watch(0, vec![registry.local_addr().unwrap()], Duration::ZERO));
+    let mut packet = [0; BEAT_LEN];
+    registry.recv(&mut packet).unwrap();
+    assert!(Beat::read(&packet).unwrap().report.counter > last.counter + BEATS_AHEAD / 2);
+    relaying.stop().unwrap();
 }
