@@ -52,7 +52,6 @@
 //! | how a relay runs | `relaying` |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-pub mod address;
 mod buffers;
 mod cap;
 mod channel;
@@ -78,7 +77,6 @@ mod pause_reason;
 mod ping;
 mod preamble;
 mod probe;
-pub mod reach;
 mod reader;
 mod received;
 mod receiver;
@@ -92,7 +90,6 @@ mod start;
 pub mod state;
 mod tally;
 pub mod ticket;
-pub mod units;
 mod unreached;
 mod uplinks;
 mod warnings;
