@@ -3,7 +3,9 @@
 use crate::units::UnitError;
 use byway_files::SourceError;
 use byway_registry::client::AskError;
+use byway_registry::word::WordError as RegistryWordError;
 use byway_transfer::identity::KeyError;
+use byway_transfer::reach::NoHost;
 use byway_transfer::state::StateError;
 use byway_transfer::ticket::TicketError;
 use byway_transfer::{Error as StartError, NotConnected, TransferError};
@@ -139,7 +141,7 @@ impl Exit {
             return Some(failure.exit);
         }
         let mistyped = cause.is::<TicketError>() || cause.is::<WordError>() || cause.is::<KeyError>();
-        if mistyped || cause.is::<UnitError>() {
+        if mistyped || cause.is::<UnitError>() || cause.is::<RegistryWordError>() || cause.is::<NoHost>() {
             return Some(Self::Usage);
         }
         if let Some(error) = cause.downcast_ref() {

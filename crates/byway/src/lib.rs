@@ -3,7 +3,6 @@
 //! A library with a thin `main`, so that tests and fuzz targets reach everything that a person's input reaches. What
 //! moves the data lives in the crates below; here is what a person types and reads.
 
-pub mod address;
 pub mod args;
 pub mod exit;
 #[cfg(feature = "gateway")]
@@ -11,5 +10,6 @@ pub mod gateway;
 pub mod marking;
 pub mod output;
 pub mod signals;
-pub mod units;
 pub mod verb;
+
+pub use byway_transfer::{address, units};

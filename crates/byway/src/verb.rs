@@ -13,7 +13,6 @@ mod lab;
 #[cfg(feature = "help")]
 mod manual;
 mod ping;
-mod reach;
 mod recv;
 #[cfg(feature = "registry")]
 mod registry;

@@ -18,6 +18,8 @@ pub struct Config {
     /// its owner takes, to its own `memory` at most. Memory in use is within four times as much. Beyond as many sessions as there is memory
     /// for, further ones are refused. At least 1 MiB.
     pub shared_memory: Option<usize>,
+    /// HELLOs of strangers that an endpoint computes on in a second, beyond a burst: what nobody has to prove anything for.
+    pub hellos_per_second: u32,
     /// The largest datagram to try (UDP payload), from 1200 to 9000.
     pub max_datagram: usize,
     /// A connection of which nothing is heard for this long is lost.
@@ -99,6 +101,7 @@ impl Default for Config {
             outgoing: OutgoingLimits::default(),
             incoming: IncomingLimits::default(),
             shared_memory: None,
+            hellos_per_second: 200, // a few hundredths of a core
             max_datagram: 1472,
             idle_timeout: Duration::from_secs(60),
             probe_interval: Duration::from_millis(250),

@@ -4,12 +4,15 @@
 //! |---|---|
 //! | [`keeper`] | what every store can do for its operator, and how one is opened by its name |
 //! | [`sqlite`] | one file, one writer |
+//! | `operators` | pages for operators, over HTTP on loopback |
 //! | [`report`] | what an operator is shown |
 //! | `postgres` | a data base that several registries share |
 //! | [`host`] | the machine of `byway-registry` on sockets, with a thread for its store |
 
 pub mod host;
 pub mod keeper;
+#[cfg(feature = "http")]
+pub mod operators;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod report;

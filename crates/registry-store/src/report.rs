@@ -8,6 +8,7 @@ use byway_registry::word::Kind;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 
 /// A word that was given out, without its secret.
 #[derive(Clone, Debug, Serialize)]
@@ -151,16 +152,23 @@ pub struct Ready<'a> {
     address: &'a str,
     addresses: &'a [String],
     listen: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http: Option<SocketAddr>,
     join: &'a str,
     #[serde(rename = "use")]
     ask: &'a str,
 }
 
 impl<'a> Ready<'a> {
-    /// Where it is, what it listens on, and its two words, secrets included.
+    /// Where it is, what it listens on, where its pages are, and its two words, secrets included.
     #[must_use]
-    pub fn new(addresses: &'a [String], listen: &'a [String], join: &'a str, ask: &'a str) -> Self {
-        Self { address: addresses.first().map_or("", String::as_str), addresses, listen, join, ask }
+    pub fn new(
+        addresses: &'a [String],
+        listen: &'a [String],
+        http: Option<SocketAddr>,
+        [join, ask]: [&'a str; 2],
+    ) -> Self {
+        Self { address: addresses.first().map_or("", String::as_str), addresses, listen, http, join, ask }
     }
 }
 

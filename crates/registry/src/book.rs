@@ -123,8 +123,8 @@ impl Book {
         }
     }
 
-    /// Enters a relay, or what changed of it.
-    pub fn enter(&mut self, row: RelayRow) {
+    /// Enters a relay, or what changed of it; whether it is new.
+    pub fn enter(&mut self, row: RelayRow) -> bool {
         self.stale = true;
         let (beat_key, epoch_key) = (row.range_key.heartbeat_key(), row.range_key.epoch_key(self.epoch));
         match self.relays.get_mut(&row.relay) {
@@ -147,9 +147,10 @@ impl Book {
                     from: None,
                     row,
                 };
-                self.relays.insert(relay.row.relay, relay);
+                return self.relays.insert(relay.row.relay, relay).is_none();
             }
         }
+        false
     }
 
     /// A relay lives: it just passed a test, or did before this registry began.

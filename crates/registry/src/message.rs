@@ -197,6 +197,25 @@ impl Reason {
         Self::Busy,
     ];
 
+    /// One word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnknownWord => "unknown_word",
+            Self::Revoked => "revoked",
+            Self::Expired => "expired",
+            Self::UsedUp => "used_up",
+            Self::OtherKind => "other_kind",
+            Self::TooOften => "too_often",
+            Self::StoreGone => "store_gone",
+            Self::Crowded => "crowded",
+            Self::OtherKey => "other_key",
+            Self::Untested => "untested",
+            Self::Malformed => "malformed",
+            Self::Busy => "busy",
+        }
+    }
+
     /// Whether the same request may succeed later.
     #[must_use]
     pub const fn passes(self) -> bool {

@@ -116,7 +116,7 @@ impl Registry {
             flush_at: now + FLUSH,
         };
         let seen = config.begin.seen.clone();
-        registry.learn(config.begin);
+        registry.learn(config.begin, None);
         for seen in &seen {
             registry.book.remember(seen);
             if seen.at.saturating_add(RECENT) >= unix {
@@ -138,8 +138,7 @@ impl Registry {
         &self.counters
     }
 
-    /// Sessions and attempts at one that there are.
-    #[must_use]
+    /// Sessions and attempts at one.
     pub fn sessions(&self) -> usize {
         self.endpoint.handles().count()
     }
@@ -181,7 +180,7 @@ impl Registry {
     pub fn answer(&mut self, now: Instant, number: u64, reply: Reply) {
         let Some(pending) = self.desk.take(number) else { return };
         match (pending, reply) {
-            (Pending::Changes, Reply::Changes(changes)) => self.learn(changes),
+            (Pending::Changes, Reply::Changes(changes)) => self.learn(changes, Some(now)),
             (Pending::Roll, Reply::Changes(changes)) => self.set_epoch(changes.epoch),
             (Pending::Enrol(applicant), reply) => {
                 let handle = applicant.handle;
@@ -205,13 +204,17 @@ impl Registry {
         self.unix_millis.saturating_add_signed(now.signed_nanos_since(self.started) / 1_000_000) / 1_000
     }
 
-    /// Takes in what changed.
-    fn learn(&mut self, changes: Changes) {
+    /// Takes in what changed, `now` unless it is everything there is.
+    fn learn(&mut self, changes: Changes, now: Option<Instant>) {
         self.desk.set_revision(changes.revision);
         self.set_epoch(changes.epoch);
         changes.words.into_iter().for_each(|word| self.words.enter(word));
         for relay in changes.relays {
-            self.book.enter(relay);
+            let name = relay.relay;
+            // Another registry has just tested it; its heartbeats come here too.
+            if let (true, Some(now)) = (self.book.enter(relay), now) {
+                self.book.found_alive(now, name);
+            }
         }
     }
 

@@ -52,6 +52,7 @@
 //! | how a relay runs | `relaying` |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+pub mod address;
 mod buffers;
 mod cap;
 mod channel;
@@ -77,6 +78,7 @@ mod pause_reason;
 mod ping;
 mod preamble;
 mod probe;
+pub mod reach;
 mod reader;
 mod received;
 mod receiver;
@@ -90,6 +92,7 @@ mod start;
 pub mod state;
 mod tally;
 pub mod ticket;
+pub mod units;
 mod unreached;
 mod uplinks;
 mod warnings;

@@ -3,6 +3,7 @@
 use crate::address::Endpoint;
 use crate::units::{parse_duration, parse_size};
 use clap::{Args, Subcommand};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ pub struct Registry {
     /// directory]
     #[arg(long, value_name = "STORE", env = "BYWAY_STORE", hide_env_values = true, global = true)]
     pub store: Option<String>,
+    /// Loopback address for pages of the operator's own: /metrics, /healthz, /readyz, /v1/relays [default: none]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_HTTP")]
+    pub http: Option<SocketAddr>,
     /// What to do instead.
     #[command(subcommand)]
     pub command: Option<RegistryCommand>,

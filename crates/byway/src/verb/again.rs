@@ -1,5 +1,6 @@
 //! The command that goes on where this one was stopped.
 
+use byway_registry::word;
 use byway_transfer::ticket::looks_like_ticket;
 use byway_wire::relay;
 use std::io::{self, IsTerminal};
@@ -12,14 +13,18 @@ pub(super) fn command() -> String {
     line(&arguments, io::stderr().is_terminal())
 }
 
+/// Whether it is a relay's or a registry's word, or an option with one.
+fn holds_word(argument: &str) -> bool {
+    [relay::PREFIX, word::PREFIX].iter().any(|prefix| argument.contains(prefix))
+}
+
 fn line(arguments: &[String], secrets: bool) -> String {
     let words = arguments.iter().enumerate().map(|(index, argument)| {
         if index == 0 {
             return "byway".into();
         }
         if !secrets {
-            for (is_secret, name) in
-                [(looks_like_ticket(argument), "TICKET"), (argument.contains(relay::PREFIX), "WORD")]
+            for (is_secret, name) in [(looks_like_ticket(argument), "TICKET"), (holds_word(argument), "WORD")]
             {
                 if is_secret {
                     return name.into();

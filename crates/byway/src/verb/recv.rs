@@ -1,6 +1,5 @@
 //! `byway recv`: prints a ticket and takes what is sent.
 
-use super::reach::{self, Direct};
 use super::show::Show;
 use super::toggle::Toggle;
 use crate::args::verbs::Recv;
@@ -12,6 +11,7 @@ use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_files::{Modes, Sink, SinkOptions};
 use byway_net::Socket;
+use byway_transfer::reach::{self, Direct};
 use byway_transfer::state::{Standing, StateDir};
 use byway_transfer::ticket::{MAX_ENTRIES, Ticket};
 use byway_transfer::{

@@ -10,6 +10,7 @@ use byway_net::unix_seconds;
 use byway_registry::registry;
 use byway_registry::word::{Kind, MAX_ADDRESSES, Word};
 use byway_registry_store::keeper::{Revoked, Words};
+use byway_registry_store::operators::Page;
 use byway_registry_store::report::{Done, Listing, Ready};
 use byway_registry_store::{Issue, Keeper, Plan, Running, open};
 use byway_transfer::sockets;
@@ -100,9 +101,14 @@ fn serve(keeper: Box<dyn Keeper>, arguments: &Registry, output: &mut Output) -> 
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
     let running = Running::start(Plan { keeper, sockets, addresses: addresses.clone() })?;
+    let page = arguments.http.map(|address| Page::serve(address, running.view())).transpose();
+    let page = page.context("cannot serve pages")?;
     let [join, ask] = [running.join_word(), running.use_word()].map(Word::reveal);
     let address = addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
-    output.emit(&Event::told("ready", &Ready::new(&address, &listening, &join, &ask)));
+    output.emit(&Event::told(
+        "ready",
+        &Ready::new(&address, &listening, page.as_ref().map(Page::address), [&join, &ask]),
+    ));
     output.answer_lines(&format!("relays join with {join}\nsenders ask with {ask}"))?;
     let exit = loop {
         if let Some(registry::Event::Refused(reason)) = running.next(TICK) {
@@ -115,6 +121,7 @@ fn serve(keeper: Box<dyn Keeper>, arguments: &Registry, output: &mut Output) -> 
             break Exit::Error;
         }
     };
+    drop(page);
     let done = byway_registry_store::report::Did::of(&running.stop()?);
     output.say(&done.to_string());
     output.emit(&Event::result("registry", exit, Outcome::Told(Fields::of(&done))));

@@ -1,6 +1,6 @@
 //! A registry, relays that enrol, and a transfer that asks it, as processes.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -48,7 +48,7 @@ fn relays_enrol_and_a_transfer_is_told_of_them() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
     let run = |name: &str, arguments: &[&str]| Running::start(&at(name), arguments);
-    let hub = || run("hub", &["registry", "--listen", "127.0.0.1:0"]);
+    let hub = || run("hub", &["registry", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
     let mut registry = hub();
     let ready = registry.event("ready");
     assert!(text(&ready, "address").starts_with("127.0.0.1:"));
@@ -72,6 +72,9 @@ fn relays_enrol_and_a_transfer_is_told_of_them() {
         operators
     };
     assert_eq!(operators(&listed), ["one", "two"]);
+    let mut page = std::net::TcpStream::connect(text(&ready, "http")).unwrap();
+    page.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    assert!(BufReader::new(page).lines().next().unwrap().unwrap().contains("200"));
     // A word for joining does not ask.
     assert_eq!(run("sender", &["relays", "--registry", join]).event("result")["exit"], 6);
     std::fs::write(at("file"), vec![7; 3 << 20]).unwrap();

@@ -9,7 +9,6 @@ mod hand;
 mod harp_hir;
 mod model;
 mod mpath_cubic;
-mod mpath_trials;
 mod oracles;
 mod oracles_coupled;
 mod oracles_rates;

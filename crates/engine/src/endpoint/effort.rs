@@ -5,14 +5,12 @@ use super::network::Network;
 use alloc::collections::BTreeMap;
 use byway_wire::{Duration, Instant, Meter};
 
-/// Time that must pass for each HELLO computed on: 200 a second are a few hundredths of a core.
-const PACE: Duration = Duration::from_millis(5);
 /// So many at once before cookies are asked for.
 const BURST: u32 = 64;
 /// So many more, of senders that showed that they receive at their address, before none is computed on.
 const MOST: u32 = 1_024;
-/// The same for one network, once cookies are asked for: a fourth of all, so that no single one uses up what there is.
-const NETWORK_PACE: Duration = Duration::from_millis(20);
+/// One network, once cookies are asked for, has one part in so many: no single one uses up what there is.
+const NETWORK_SHARE: u32 = 4;
 /// So many at once of one network.
 const NETWORK_BURST: u32 = 16;
 /// Networks with a meter of their own.
@@ -30,8 +28,10 @@ pub(super) enum Care {
 }
 
 /// Meters of HELLOs computed on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Effort {
+    /// Time that must pass for each HELLO computed on.
+    pace: Duration,
     /// That of all.
     all: Meter,
     /// That of a network, whose senders showed that they receive there.
@@ -39,14 +39,22 @@ pub(super) struct Effort {
 }
 
 impl Effort {
+    /// So many HELLOs a second are computed on.
+    pub(super) fn new(per_second: u32) -> Self {
+        let pace = Duration::from_secs(1) / per_second.max(1);
+        Self { pace, all: Meter::default(), networks: BTreeMap::new() }
+    }
+
     /// What there is room for. `shown`: the sender's network, if it shows a cookie.
     pub(super) fn care(&self, now: Instant, shown: Option<Network>) -> Care {
         let debt = self.all.debt(now);
-        if debt < PACE * BURST {
+        if debt < self.pace * BURST {
             return Care::None;
         }
         let own = shown.and_then(|network| self.networks.get(&network)).map(|meter| meter.debt(now));
-        if debt >= PACE * (BURST + MOST) || own.is_some_and(|own| own >= NETWORK_PACE * NETWORK_BURST) {
+        if debt >= self.pace * (BURST + MOST)
+            || own.is_some_and(|own| own >= self.pace * NETWORK_SHARE * NETWORK_BURST)
+        {
             return Care::Drop;
         }
         Care::Cookie
@@ -54,14 +62,14 @@ impl Effort {
 
     /// One was computed on.
     pub(super) fn spend(&mut self, now: Instant, shown: Option<Network>) {
-        self.all.lend(now, PACE);
+        self.all.lend(now, self.pace);
         let Some(network) = shown else { return };
         if self.networks.len() >= MOST_NETWORKS && !self.networks.contains_key(&network) {
             self.networks.retain(|_, meter| !meter.is_full(now));
         }
         // Where so many come at once, the meter of all has to do.
         if self.networks.len() < MOST_NETWORKS || self.networks.contains_key(&network) {
-            self.networks.entry(network).or_default().lend(now, NETWORK_PACE);
+            self.networks.entry(network).or_default().lend(now, self.pace * NETWORK_SHARE);
         }
     }
 }
@@ -70,13 +78,15 @@ impl Effort {
 mod tests {
     use super::*;
 
+    const PACE: Duration = Duration::from_millis(5);
+
     fn network(number: u32) -> Option<Network> {
         Some(Network::of((number << 8).to_be_bytes().into()))
     }
 
     #[test]
     fn a_burst_is_free_then_cookies_then_nothing_and_rest_helps() {
-        let mut effort = Effort::default();
+        let mut effort = Effort::new(200);
         let mut now = Instant::from_millis(1_000);
         for spent in 0..BURST + MOST {
             let care = effort.care(now, network(spent / 8));
@@ -92,7 +102,7 @@ mod tests {
 
     #[test]
     fn one_network_does_not_use_up_what_there_is_for_all() {
-        let mut effort = Effort::default();
+        let mut effort = Effort::new(200);
         let mut dropped = 0;
         for millis in 0..60_000 {
             let now = Instant::from_millis(millis);

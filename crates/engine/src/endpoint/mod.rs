@@ -199,6 +199,7 @@ impl Endpoint {
     #[must_use]
     pub fn new(config: EndpointConfig) -> Self {
         let mut random = Random::new(config.seed);
+        let effort = Effort::new(config.connection.hellos_per_second);
         let responder = Responder::new(config.identity.clone(), config.suites, random.token(), random.fork());
         Self {
             identity: config.identity,
@@ -218,7 +219,7 @@ impl Endpoint {
             answered: BTreeMap::new(),
             waiting: Waiting::default(),
             confirmed: 0,
-            effort: Effort::default(),
+            effort,
             greetings: Greetings::default(),
             answers: VecDeque::new(),
             dirty: VecDeque::new(),

@@ -10,6 +10,7 @@ use byway_registry_store::sqlite::Sqlite;
 use byway_registry_store::{Issue, Keeper, StoreError};
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{QuotaClass, RangeKey, RateClass};
+use std::io::BufRead as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -211,4 +212,48 @@ pub fn gone_and_back(server: &Server) {
     server.execute("ALTER DATABASE gone ALLOW_CONNECTIONS true");
     assert_eq!(enrol(&mut *keeper, &row), Ok(()));
     assert_eq!(changes(&mut *keeper, 0).relays.len(), 2);
+}
+
+/// Names the file that a process of [`enrol_for_ever`] writes into.
+pub const ENROLS_INTO: &str = "BYWAY_TEST_ENROLS_INTO";
+
+/// Enrols one relay after the other, and says which ones are answered.
+pub fn enrol_for_ever(file: &Path) {
+    let mut keeper = Sqlite::open(file).unwrap();
+    let everything = keeper.everything().unwrap();
+    let join = everything.words.first().map(|word| word.number);
+    let join = join.unwrap_or_else(|| keeper.issue(&issue(Kind::Join, "join"), AT).unwrap().number);
+    for index in everything.relays.len() as u32.. {
+        let [_, a, b, c] = index.to_be_bytes();
+        let mut row = relay(0, &[&format!("10.{a}.{b}.{c}:1")], join);
+        row.relay.0[..4].copy_from_slice(&index.to_be_bytes());
+        row.key.0[..4].copy_from_slice(&index.to_be_bytes());
+        enrol(&mut keeper, &row).unwrap();
+        println!("{}", row.relay);
+    }
+}
+
+/// Whenever the process is killed, what it answered is there.
+pub fn kills() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("registry.db");
+    let mut answered = Vec::new();
+    for round in 0..100 {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let mut child = command.env(ENROLS_INTO, &file).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+        // Some moment after so many answers, mostly amid the next one.
+        answered.extend(lines.by_ref().take(round % 7 + 1).map(Result::unwrap));
+        (0..round * 997).for_each(|_| std::hint::spin_loop());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        answered.extend(lines.map_while(Result::ok).filter(|line| line.len() == 32));
+        let mut keeper = Sqlite::open(&file).unwrap();
+        keeper.check().unwrap();
+        let relays = keeper.everything().unwrap().relays;
+        let kept: std::collections::BTreeSet<String> =
+            relays.iter().map(|row| row.relay.to_string()).collect();
+        assert!(answered.iter().all(|relay| kept.contains(relay)), "round {round}");
+    }
+    assert!(answered.len() >= 300, "{}", answered.len());
 }

@@ -12,6 +12,9 @@ use byway_engine::{Admission, Admit, Config, Endpoint, EndpointConfig};
 /// Memory for what arrives in sessions, all together: bounds how many there are.
 const MEMORY: usize = 64 << 20;
 
+/// Handshakes of strangers in a second: answering them is what a registry is for. One network has a fourth of these.
+const HELLOS: u32 = 2_000;
+
 /// Lets everybody in: who has no word is refused by a record, with a reason.
 struct Everybody;
 
@@ -27,6 +30,7 @@ pub(super) fn endpoint(identity: Identity, suites: Suites, seed: [u8; 32]) -> En
         outgoing: OutgoingLimits { memory: 256 << 10, read_size: 1 << 10, objects: 1 },
         incoming: IncomingLimits { memory: 16 << 10, stream_window: 8 << 10, streams: 4, objects: 1 },
         shared_memory: Some(MEMORY),
+        hellos_per_second: HELLOS,
         idle_timeout: PATIENCE,
         relays_per_peer: 0,
         ..Config::default()

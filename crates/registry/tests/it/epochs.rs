@@ -55,6 +55,22 @@ fn a_registry_that_is_restarted_amid_heartbeats_has_lost_nothing() {
     assert!(net.world[relay].standing(RANGE).unwrap().unanswered <= 1);
 }
 
+/// What another registry enrolled is listed here before its first heartbeat.
+#[test]
+fn two_registries_on_one_store_list_the_same_relays() {
+    let mut net = Net::new(15, memory());
+    let (host, client) = (net.asker(Asker::new(1)), net.asker(Asker::new(2)));
+    let relay = net.relay(0);
+    assert!(net.enrol(relay, host, &join(), enrol(0, &[relay_address(0)])).is_ok());
+    let (hub, now) = (net.hub, net.world.now());
+    let elsewhere = net.world[hub].store.clone();
+    net.world.restart(hub, Hub::new(memory(), now));
+    assert!(net.list(client, 9, 0).relays.is_empty());
+    net.world.act(hub, |hub, _| hub.store = elsewhere);
+    net.run(Duration::from_secs(2));
+    assert_eq!(net.list(client, 9, 0).relays.len(), 1);
+}
+
 #[test]
 fn a_planned_roll_keeps_the_last_epoch_for_an_hour_and_a_revocation_does_not() {
     let mut store = memory();

@@ -1,16 +1,22 @@
 //! Where senders find a receiver, and what its person has to know of that.
 
 use crate::address::Endpoint;
-use crate::exit::{Exit, Failure};
-use anyhow::Result;
-use byway_transfer::sockets::is_private;
-use byway_transfer::ticket::MAX_ENTRIES;
+use crate::sockets::is_private;
+use crate::ticket::MAX_ENTRIES;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use thiserror::Error;
+
+/// What is advertised is no address of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "--advertise {0} leads to no host: write an address that senders can send to, with a port if another than the one listened on"
+)]
+pub struct NoHost(pub SocketAddr);
 
 /// Where a receiver can be reached directly.
 #[derive(Debug)]
-pub(super) struct Direct {
+pub struct Direct {
     /// For the ticket: what was advertised first, then this host's own, [`MAX_ENTRIES`] at most.
     pub addresses: Vec<SocketAddr>,
     /// UDP ports that a firewall of this host has to let in.
@@ -22,18 +28,14 @@ impl Direct {
     ///
     /// # Errors
     /// What is advertised is no address of a host.
-    pub fn new(bound: &[SocketAddr], own: Vec<SocketAddr>, advertised: &[Endpoint]) -> Result<Self> {
+    pub fn new(bound: &[SocketAddr], own: Vec<SocketAddr>, advertised: &[Endpoint]) -> Result<Self, NoHost> {
         let mut addresses = Vec::new();
         for endpoint in advertised {
             let fitting = bound.iter().find(|address| address.is_ipv4() == endpoint.ip.is_ipv4());
             let port = fitting.or(bound.first()).map_or(0, SocketAddr::port);
             let address = endpoint.or_port(port);
             if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
-                let sentence = format!(
-                    "--advertise {address} leads to no host: write an address that senders can send to, \
-                     with a port if another than the one listened on"
-                );
-                return Err(Failure::new(Exit::Usage, sentence).into());
+                return Err(NoHost(address));
             }
             addresses.push(address);
         }
@@ -45,11 +47,13 @@ impl Direct {
     }
 
     /// Whether no address means anything in other networks.
+    #[must_use]
     pub fn is_private(&self) -> bool {
         self.addresses.iter().all(|address| is_private(address.ip()))
     }
 
     /// Why senders may not find the receiver, if nothing leads there but its addresses.
+    #[must_use]
     pub fn warning(&self) -> Option<String> {
         if self.addresses.iter().all(|address| address.ip().is_loopback()) {
             return Some("only this host can send here: the ticket names no address of a network".into());
@@ -66,6 +70,7 @@ impl Direct {
     }
 
     /// What a firewall has to let in, for a person.
+    #[must_use]
     pub fn firewall(&self) -> String {
         let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
         let noun = if ports.len() == 1 { "port" } else { "ports" };
@@ -74,7 +79,8 @@ impl Direct {
 }
 
 /// What to run where the data is; `ticket` as it is to be shown.
-pub(super) fn command(piped: bool, ticket: &str) -> String {
+#[must_use]
+pub fn command(piped: bool, ticket: &str) -> String {
     format!("byway send {} {ticket}", if piped { "-" } else { "PATH" })
 }
 
@@ -82,7 +88,7 @@ pub(super) fn command(piped: bool, ticket: &str) -> String {
 mod tests {
     use super::*;
 
-    fn direct(own: &[&str], advertised: &[&str]) -> Result<Direct> {
+    fn direct(own: &[&str], advertised: &[&str]) -> Result<Direct, NoHost> {
         let bound = ["0.0.0.0:4747", "[::]:4748"].map(|text| text.parse().unwrap());
         let own = own.iter().map(|text| text.parse().unwrap()).collect();
         let advertised: Vec<Endpoint> = advertised.iter().map(|text| text.parse().unwrap()).collect();
@@ -101,7 +107,7 @@ mod tests {
         let expected = ["198.51.100.7:80", "[2001:db8::1]:4748", "192.168.1.2:4747"];
         assert_eq!(addresses(&own, &told), expected);
         for nobody in ["0.0.0.0", "198.51.100.7:0", "224.0.0.1", "::"] {
-            assert_eq!(Exit::of(&direct(&own, &[nobody]).unwrap_err()), Exit::Usage, "{nobody}");
+            assert!(direct(&own, &[nobody]).is_err(), "{nobody}");
         }
     }
 
