@@ -33,7 +33,7 @@ impl MPath {
             total += path.window;
             if path.proxied {
                 proxied += 1.0;
-                clean += f64::from(u8::from(!path.lossy));
+                clean += f64::from(u8::from(!path.met_congestion));
             } else {
                 direct += path.window;
             }
@@ -56,10 +56,10 @@ impl MPath {
             Some(direct) if !to_proxied => Some(direct),
             _ => {
                 // "Paths that have never encountered loss are given higher priority": each alike. Else by window.
-                let clean = self.alive().any(|(_, path)| recent(path) && !path.lossy);
+                let clean = self.alive().any(|(_, path)| recent(path) && !path.met_congestion);
                 let weight = |path: &Path| match (recent(path), clean) {
                     (false, _) => 0.0,
-                    (true, true) => f64::from(u8::from(!path.lossy)),
+                    (true, true) => f64::from(u8::from(!path.met_congestion)),
                     (true, false) => path.window,
                 };
                 let sum: f64 = self.alive().map(|(_, path)| weight(path)).sum();

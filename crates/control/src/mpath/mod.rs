@@ -5,6 +5,9 @@ mod flow;
 mod growth;
 mod options;
 mod path;
+mod rate;
+mod reach;
+mod trial;
 
 pub use options::{Growth, Increase, Options};
 
@@ -17,6 +20,9 @@ use alloc::vec::Vec;
 use byway_wire::{Instant, PathId};
 use flow::Flow;
 use path::Path;
+use rate::Rate;
+use reach::Reach;
+use trial::Trials;
 
 /// A path whose window is smaller after a decrease is dropped. The paper says "reduced to zero", which halving never does.
 const LEAST: f64 = 0.5;
@@ -64,6 +70,11 @@ pub struct MPath {
     drop: Vec<PathId>,
     shares: Vec<PathId>,
     forget: Vec<PathId>,
+    trials: Trials,
+    /// How many proxied paths gain something; as many as there are for the paper's.
+    reach: Option<Reach>,
+    /// Bytes acknowledged on all paths.
+    carried: Rate,
     random: Random,
 }
 
@@ -90,6 +101,9 @@ impl MPath {
             drop: Vec::new(),
             shares: Vec::new(),
             forget: Vec::new(),
+            trials: Trials::new(),
+            reach: (options.open_at_start > 0).then(|| Reach::new(options.open_at_start)),
+            carried: Rate::new(Instant::ZERO),
             random: Random::new(seed),
         }
     }
@@ -117,7 +131,7 @@ impl MPath {
     }
 
     fn alive(&self) -> impl Iterator<Item = (PathId, &Path)> {
-        self.paths.iter().filter(|(_, path)| !path.dropped)
+        self.paths.iter().filter(|(_, path)| path.takes_part())
     }
 
     fn direct(&self) -> Option<PathId> {
@@ -151,9 +165,29 @@ impl MPath {
         before
     }
 
+    /// Packets of a path that takes part were acknowledged: it grows.
+    fn grow(&mut self, id: PathId, acked: &Acked<'_>) {
+        let options = self.options;
+        let Some(path) = self.paths.get_mut(id) else { return };
+        let packets = acked.bytes as f64 / path.packet;
+        if path.in_slow_start() {
+            let before = path.window;
+            path.grow_slow_start(packets);
+            self.total += path.window - before;
+            if options.start_everywhere {
+                path.sense_rise(acked);
+            }
+            if !path.in_slow_start() {
+                self.sum_up();
+            }
+        } else {
+            self.earn(packets, acked.now, acked.srtt);
+        }
+    }
+
     fn on_loss(&mut self, id: PathId, congested: &Congested) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if path.dropped || path.covered(congested.sent_at) {
+        if !path.takes_part() || path.covered(congested.sent_at) {
             path.on_more_lost(congested);
             return;
         }
@@ -162,7 +196,7 @@ impl MPath {
         let Some(path) = self.paths.get_mut(id) else { return };
         let (proxied, before, threshold) = (path.proxied, path.window, path.lowered(keep));
         path.remember(congested, flow, losses);
-        path.lossy = true;
+        path.met_congestion = true;
         path.interval = Some((congested.first_sent_at, congested.now));
         // "the congestion window of the affected path [is] halved"; the direct path is never given up.
         path.window = if proxied { path.window * keep } else { (path.window * keep).max(1.0) };
@@ -170,36 +204,45 @@ impl MPath {
         if proxied {
             self.compare_with_direct(id);
         } else {
-            self.wish_for_more(before);
+            self.wish_for_more(before, congested.now);
             self.compare_all(id);
         }
-        self.drop_smallest();
+        self.drop_smallest(congested.now);
     }
 
     /// "The number of new proxied paths to be created when a loss is detected is a proportion beta of the direct path's
     /// congestion window", but "only after all existing paths have encountered loss".
-    fn wish_for_more(&mut self, direct_window: f64) {
-        if self.alive().all(|(_, path)| path.lossy || !path.proxied) {
+    fn wish_for_more(&mut self, direct_window: f64, now: Instant) {
+        if self.trials.allow_wishes(now, &self.carried)
+            && self.alive().all(|(_, path)| path.met_congestion || !path.proxied)
+        {
             let more = libm::ceil(self.options.beta * direct_window) as usize;
-            let there = self.alive().filter(|(_, path)| path.proxied).count();
-            let limit = if self.options.open_at_start == 0 { usize::MAX } else { self.options.open_at_start };
-            self.open = more.min(limit.saturating_sub(there));
+            let doubt = self.trials.doubt(now);
+            let room = self.reach.as_mut().map_or(usize::MAX, |reach| {
+                let proxied = || self.paths.iter().filter(|(_, path)| path.takes_part() && path.proxied);
+                let unproven = proxied().any(|(_, path)| !path.proven(now, doubt));
+                reach.room(now, proxied().count(), unproven, self.carried.of_late(now))
+            });
+            self.open = more.min(room);
         }
     }
 
     /// Drops proxied paths that have shrunk away, but never the last path.
-    fn drop_smallest(&mut self) {
+    fn drop_smallest(&mut self, now: Instant) {
         let smallest = |(_, path): &(PathId, &Path)| path.proxied && path.window < LEAST;
         let small: Vec<PathId> = self.alive().filter(smallest).map(|(id, _)| id).collect();
         for id in small {
             let evidence = self.options.evidence;
             let shares = self.paths.get(id).is_some_and(|path| path.coincident >= evidence);
             self.drop_path(id, if shares { Dropping::Shares } else { Dropping::ForNow });
+            if self.options.start_everywhere {
+                self.pause_wishes(now);
+            }
         }
     }
 
     fn drop_path(&mut self, id: PathId, why: Dropping) -> bool {
-        if self.alive().count() <= 1 {
+        if !self.alive().any(|(other, _)| other != id) {
             if let Some(path) = self.paths.get_mut(id) {
                 path.window = path.window.max(1.0);
             }
@@ -219,7 +262,7 @@ impl MPath {
     /// "If the path's contribution to the throughput is significantly below average compared to other proxied paths in its
     /// lifetime, it will be marked as unavailable and dropped permanently."
     fn is_insignificant(&self, id: PathId, now: Instant) -> bool {
-        let rate = |path: &Path| path.contributed / now.since(path.opened_at).as_secs_f64().max(1e-3);
+        let rate = |path: &Path| path.contributed.total / now.since(path.opened_at).as_secs_f64().max(1e-3);
         let (sum, count) = self
             .alive()
             .filter(|(other, path)| path.proxied && *other != id)
@@ -231,20 +274,24 @@ impl MPath {
     /// proxied path, we drop it".
     fn on_timeout(&mut self, id: PathId, congested: &Congested) {
         let Some(path) = self.paths.get_mut(id) else { return };
-        if path.dropped {
+        if !path.takes_part() {
             return;
         }
+        let direct = !path.proxied;
         let flow = if path.timeouts == 0 { self.tell_flow(id, congested) } else { self.flow };
         let (keep, losses) = (self.options.keep, self.losses);
         let Some(path) = self.paths.get_mut(id) else { return };
         path.time_out(congested, keep, flow, losses);
-        path.lossy = true;
+        path.met_congestion = true;
         if path.proxied && path.timeouts >= self.options.patience {
             let why =
                 if self.is_insignificant(id, congested.now) { Dropping::ForGood } else { Dropping::ForNow };
             if self.drop_path(id, why) && self.options.open_at_start > 0 {
                 self.open = self.open.saturating_add(1).min(self.options.open_at_start);
             }
+        }
+        if direct {
+            self.give_back(congested.now);
         }
     }
 }
@@ -270,7 +317,7 @@ impl Controller for MPath {
         if self.alive().next().is_none() {
             // What was about to be dropped is all that is left: it is kept.
             for (_, path) in self.paths.iter_mut() {
-                path.dropped = false;
+                (path.dropped, path.lent) = (false, None);
                 path.window = path.window.max(1.0);
             }
             self.drop.clear();
@@ -286,25 +333,18 @@ impl Controller for MPath {
         let options = self.options;
         let Some(path) = self.paths.get_mut(id) else { return };
         path.alive(acked.now);
-        path.contributed += acked.bytes as f64;
-        if (options.validate && acked.app_limited) || path.answered(acked.sent_at) || path.dropped {
+        path.contributed.add(acked.now, acked.bytes);
+        self.carried.add(acked.now, acked.bytes);
+        let compares = options.start_everywhere && path.note_delays(acked.delays) && path.proxied;
+        if (options.validate && acked.app_limited) || path.answered(acked.sent_at) || !path.takes_part() {
             self.flow.pause(acked.now);
-            return;
-        }
-        let packets = acked.bytes as f64 / path.packet;
-        if path.in_slow_start() {
-            let before = path.window;
-            path.grow_slow_start(packets);
-            self.total += path.window - before;
-            if options.start_everywhere {
-                path.sense_rise(acked);
-            }
-            if !path.in_slow_start() {
-                self.sum_up();
-            }
         } else {
-            self.earn(packets, acked.now, acked.srtt);
+            self.grow(id, acked);
         }
+        if compares {
+            self.compare_queues(id, acked.now);
+        }
+        self.judge(acked.now);
     }
 
     fn on_congested(&mut self, id: PathId, congested: &Congested) {
@@ -353,7 +393,7 @@ impl Controller for MPath {
 
     fn allowance(&self, id: PathId) -> Allowance {
         match self.paths.get(id) {
-            Some(path) if !path.dropped => {
+            Some(path) if path.takes_part() => {
                 // A window of less than one packet is one that waits for its next loss to be dropped: it sends one.
                 let window = libm::ceil(path.window.max(1.0) * path.packet) as u64;
                 Allowance { window, ..Allowance::default() }

@@ -39,7 +39,7 @@ pub struct Options {
     pub initial_proxied: f64,
     /// Proxied paths have a slow start too, and every slow start ends when delays rise (RFC 9406), not only at a loss.
     pub start_everywhere: bool,
-    /// Proxied paths wished for from the start, and kept to as their number.
+    /// Proxied paths wished for from the start; more are if that gains something. 0: the paper's rule alone.
     pub open_at_start: usize,
     /// So many losses of a proxied path in a row must coincide with losses of the direct one before load moves.
     pub evidence: u32,

@@ -2,9 +2,11 @@
 
 use super::flow::Flow;
 use super::options::Options;
+use super::rate::Rate;
+use super::trial::{ROWS, STAYS};
 use crate::bundle::Memento;
-use crate::detector::Run;
-use crate::{Acked, Congested, Opened, Undo};
+use crate::detector::{Delays, Run};
+use crate::{Acked, Congested, Delay, Opened, Undo};
 use byway_wire::Instant;
 use byway_wire::time::{nanos, signed_nanos};
 
@@ -32,8 +34,8 @@ pub(super) struct Path {
     pub window: f64,
     /// Slow start threshold, in packets.
     pub threshold: f64,
-    /// Whether it has met loss since it was created.
-    pub lossy: bool,
+    /// Whether it has met congestion since it was created: a loss, or delays that rose and ended its slow start.
+    pub met_congestion: bool,
     /// The paper's loss interval: from the sending of the last lost packet to its detection.
     pub interval: Option<(Instant, Instant)>,
     /// Its losses in a row that coincided with losses of the direct path.
@@ -45,9 +47,17 @@ pub(super) struct Path {
     restarts: bool,
     /// Waits for being closed.
     pub dropped: bool,
+    /// Its window before its load was lent to the direct path.
+    pub lent: Option<f64>,
+    /// What packets waited of late; whether that was in the direct path's queue, and whether it stayed long without.
+    pub delays: Delays,
+    pub same_queue: bool,
+    pub stays: bool,
+    /// Whether its delays are known to differ from the direct path's.
+    pub differs: bool,
     pub opened_at: Instant,
-    /// Bytes acknowledged in its whole life.
-    pub contributed: f64,
+    /// Bytes acknowledged.
+    pub contributed: Rate,
     /// Packets sent before belong to a loss that has been answered.
     recover: Instant,
     /// When the first ACK after a timeout came. What was sent into the dark before tells nothing new.
@@ -68,7 +78,7 @@ impl Path {
             proxied: opened.proxied,
             window,
             threshold: if slow { LARGEST_WINDOW } else { 0.0 },
-            lossy: false,
+            met_congestion: false,
             interval: None,
             coincident: 0,
             acked_at: None,
@@ -76,8 +86,13 @@ impl Path {
             starts: options.start_everywhere,
             restarts: false,
             dropped: false,
+            lent: None,
+            delays: Delays::NONE,
+            same_queue: false,
+            stays: false,
+            differs: false,
             opened_at: opened.now,
-            contributed: 0.0,
+            contributed: Rate::new(opened.now),
             recover: opened.now,
             revived: opened.now,
             memento: None,
@@ -85,6 +100,24 @@ impl Path {
             least: None,
             run: Run::default(),
         }
+    }
+
+    /// Whether it sends: it is neither about to be closed nor lent.
+    pub const fn takes_part(&self) -> bool {
+        !self.dropped && self.lent.is_none()
+    }
+
+    /// Whether it has shown that it is of use: for two rows of slots another queue than the direct path's, or none for a minute. What its
+    /// queue seems to be is no matter where delays are in `doubt`.
+    pub fn proven(&self, now: Instant, doubt: bool) -> bool {
+        let age = now.since(self.opened_at);
+        let differs = if doubt { self.differs || self.same_queue } else { self.differs };
+        age >= ROWS && differs || age >= STAYS && !self.same_queue
+    }
+
+    /// What packets waited. Whether a slot is over.
+    pub fn note_delays(&mut self, delays: &[Delay]) -> bool {
+        delays.iter().fold(false, |over, delay| self.delays.sample(delay) | over)
     }
 
     pub fn in_slow_start(&self) -> bool {
@@ -158,6 +191,7 @@ impl Path {
         }
         if risen {
             self.threshold = self.window;
+            self.met_congestion = true;
         }
     }
 

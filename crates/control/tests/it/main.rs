@@ -9,6 +9,7 @@ mod hand;
 mod harp_hir;
 mod model;
 mod mpath_cubic;
+mod mpath_trials;
 mod oracles;
 mod oracles_coupled;
 mod oracles_rates;

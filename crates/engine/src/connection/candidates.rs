@@ -21,8 +21,6 @@ const REST: Duration = Duration::from_secs(10);
 /// The same for one that has worked: an outage may be short.
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
-/// A relay that shares the direct path's bottleneck rests longer: bottlenecks stay where they are for minutes.
-const REST_SHARED: Duration = Duration::from_secs(120);
 
 /// How far a relay has come, and what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -432,7 +430,7 @@ impl Candidates {
         match end {
             End::LocalGone => it.phase = Phase::Waits(Instant::FAR_FUTURE),
             End::CarriedLittle => it.phase = Phase::Over,
-            End::Shares => it.rest(now, REST_SHARED),
+            End::Shares => it.rest(now, REST),
             End::NotNeeded | End::Orphan => it.phase = Phase::Waits(now),
             End::Refused(_) if it.relay.is_some() && it.failures > 0 => it.phase = Phase::Over,
             End::Unanswered if it.relay.is_some() && !it.worked && lived.heard => it.phase = Phase::Over,

@@ -195,7 +195,7 @@ fn a_complete_list_costs_next_to_nothing() {
     world.world.run_until(at(250));
     let after = sent(&world);
     let rates = [0, 1].map(|way| (after[way] - before[way]) as f64 * 8.0 / 60.0);
-    println!("{congestion}: {rates:.0?} bit/s up and down");
+    println!("{congestion}: {rates:.0?} bit/s up and down; {:?}", world.counts());
     assert!(rates.iter().all(|rate| *rate <= 10_000.0), "{congestion}: {rates:?}");
 }
 

@@ -270,7 +270,7 @@ impl<'a> Arguments<'_, 'a> {
             Function::Below => self.transfers()?.below(self.number(1)?, self.window(2)?),
             Function::Losses => self.transfers()?.losses(),
             Function::Reorder => Ok(self.transfers()?.reorder()),
-            Function::Usable => self.transfers()?.usable(),
+            Function::Usable => self.transfers()?.usable(self.optional(1)?, self.optional(2)?),
             Function::Opened => Ok(self.transfers()?.opened()),
             Function::Requests => {
                 let record = self.scope.record()?;

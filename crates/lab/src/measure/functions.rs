@@ -103,7 +103,7 @@ signatures! {
     "below" Below [TRANSFER, RATE, FROM, TO] 2;
     "losses" Losses [TRANSFER] 1;
     "reorder" Reorder [TRANSFER] 1;
-    "usable" Usable [TRANSFER] 1;
+    "usable" Usable [TRANSFER, FROM, TO] 1;
     "opened" Opened [TRANSFER] 1;
     "requests" Requests [REQUESTS, PERCENTILE, FROM, TO] 2;
     "stretch" Stretch [REQUESTS, PERCENTILE, Parameter::Variant, FROM, TO] 3;

@@ -257,14 +257,17 @@ impl<'r> Transfers<'r> {
         opened / self.members.len() as f64
     }
 
-    pub(super) fn usable(&self) -> Result<f64, Undefined> {
+    pub(super) fn usable(&self, from: Option<f64>, to: Option<f64>) -> Result<f64, Undefined> {
         let end = series::end(self.record);
-        let window = Window::of(self.record, Some((end - LATELY).max(0.0)), Some(end))?;
+        let window = Window::of(self.record, from.or(Some((end - LATELY).max(0.0))), to.or(Some(end)))?;
         let mut used = 0;
         for transfer in &self.members {
             let all = self.acked(&transfer.paths, window)?;
             if all <= 0.0 {
-                let what = format!("transfer `{}` carried nothing in the last {LATELY} s", transfer.name);
+                let what = format!(
+                    "transfer `{}` carried nothing from second {} to {}",
+                    transfer.name, window.from, window.to
+                );
                 return Err(Undefined::no_data(what));
             }
             for path in &transfer.paths {
