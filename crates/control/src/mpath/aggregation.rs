@@ -1,8 +1,83 @@
-//! Load aggregation (mPath, 2.3): paths that lose together with the direct one share its bottleneck, and give their load to it.
+//! Load aggregation (mPath, 2.3): paths that share the direct path's bottleneck give it their load, and end. Others are wished for.
+//!
+//! The paper tells such paths by losses that fall together. Of forty paths in one queue each loses alone, so that moves little. Delays
+//! tell more: packets of such paths wait in one queue ([`Delays`](crate::detector::Delays)). Yet a queue in common need not be what holds
+//! the direct path back. So load is lent to it for some seconds, and comes back unless the direct path gains from it.
 
-use super::{MPath, Path};
+use super::rate::Rate;
+use super::{Dropping, MPath, Path};
 use alloc::vec::Vec;
-use byway_wire::PathId;
+use byway_wire::{Duration, Instant, PathId};
+
+/// Paths share a queue if three quarters of how the direct path's delay varies are theirs too.
+const SAME: f64 = 0.25;
+/// How long load is lent: the rows by which delays are compared are twice as long. The first quarter is not judged: windows settle.
+const LENT: Duration = Duration::from_millis(5_600);
+const SETTLES: Duration = Duration::from_millis(1_400);
+/// After load that the direct path could not carry, the next is lent so much later, and twice as late each time: a tenth of the time at most.
+const APART: Duration = Duration::from_secs(60);
+const APART_AT_MOST: Duration = Duration::from_secs(960);
+/// A path that stays for so long adds something.
+pub(super) const STAYS: Duration = Duration::from_secs(60);
+/// Two rows of the slots by which delays are compared.
+pub(super) const ROWS: Duration = Duration::from_secs(21);
+/// After paths that added nothing, others are wished for so much later, and twice as late each time until one stays.
+const PAUSE: Duration = Duration::from_secs(4);
+const PAUSE_AT_MOST: Duration = Duration::from_secs(256);
+
+/// Paths that are gone are missed if the others carry less than this part of what all did.
+const MISSED: f64 = 0.9;
+
+/// What moving load to the direct path has shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trials {
+    now: Option<Trial>,
+    /// Whether the direct path carried what was lent to it the last time.
+    trust: bool,
+    /// Not before then; and how much later the next is after one that fails.
+    not_before: Instant,
+    apart: Duration,
+    /// Paths are wished for from then on; and how much later after some that added nothing.
+    quiet_until: Instant,
+    pause: Duration,
+    /// Bytes per second that all paths carried with those that added nothing, at most.
+    with_them: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    ends_at: Instant,
+    /// Bytes per second that the direct path must reach.
+    needed: f64,
+    /// When counting began, and bytes that the direct path had carried by then.
+    from: Option<(Instant, f64)>,
+    settled_at: Instant,
+}
+
+impl Trials {
+    pub const fn new() -> Self {
+        Self {
+            now: None,
+            trust: false,
+            not_before: Instant::ZERO,
+            apart: APART,
+            quiet_until: Instant::ZERO,
+            pause: PAUSE,
+            with_them: 0.0,
+        }
+    }
+
+    /// Whether paths seemed to share the direct path's queue of late, and it did not carry their load.
+    pub fn doubt(&self, now: Instant) -> bool {
+        now < self.not_before
+    }
+
+    /// Whether paths may be wished for: others than those that added nothing, or those if they are missed.
+    pub fn allow_wishes(&self, now: Instant, carried: &Rate) -> bool {
+        let missed = || carried.of_late(now).is_some_and(|rate| rate < MISSED * self.with_them);
+        self.now.is_none() && (now >= self.quiet_until || missed())
+    }
+}
 
 impl MPath {
     /// A proxied path has lost: does it share a bottleneck with the direct one?
@@ -60,6 +135,151 @@ impl MPath {
         if let Some(direct) = self.direct().and_then(|id| self.paths.get_mut(id)) {
             direct.grow(moved);
             direct.threshold = direct.threshold.min(direct.window);
+        }
+    }
+
+    /// "The number of new proxied paths to be created when a loss is detected is a proportion beta of the direct path's
+    /// congestion window", but "only after all existing paths have encountered loss".
+    pub(super) fn wish_for_more(&mut self, direct_window: f64, now: Instant) {
+        if self.trials.allow_wishes(now, &self.carried)
+            && self.alive().all(|(_, path)| path.met_congestion || !path.proxied)
+        {
+            let more = libm::ceil(self.options.beta * direct_window) as usize;
+            let doubt = self.trials.doubt(now);
+            let room = self.reach.as_mut().map_or(usize::MAX, |reach| {
+                let proxied = || self.paths.iter().filter(|(_, path)| path.takes_part() && path.proxied);
+                let unproven = proxied().any(|(_, path)| !path.proven(now, doubt));
+                reach.room(now, proxied().count(), unproven, self.carried.of_late(now))
+            });
+            self.open = more.min(room);
+        }
+    }
+
+    /// A slot of a proxied path's delays is over: does it wait in the direct path's queue?
+    pub(super) fn compare_queues(&mut self, id: PathId, now: Instant) {
+        let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)) else { return };
+        let apart = self.paths.get(id).and_then(|path| path.delays.apart(&direct.delays));
+        let Some(path) = self.paths.get_mut(id) else { return };
+        path.same_queue = apart.is_some_and(|apart| apart <= SAME);
+        path.differs = apart.map_or(path.differs, |apart| apart > SAME);
+        if !path.same_queue && !path.stays && now.since(path.opened_at) >= STAYS {
+            path.stays = true;
+            (self.trials.pause, self.trials.with_them) = (PAUSE, 0.0);
+        }
+        let Some(path) = self.paths.get(id) else { return };
+        if path.same_queue {
+            self.lend(now);
+        }
+    }
+
+    /// Lends the direct path the load of paths that wait in its queue: of so many that the direct path's gain will show, the largest first.
+    fn lend(&mut self, now: Instant) {
+        if self.trials.now.is_some() || now < self.trials.not_before {
+            return;
+        }
+        let Some((direct, before)) =
+            self.direct().and_then(|id| Some((id, self.paths.get(id)?.contributed.of_late(now)?)))
+        else {
+            return;
+        };
+        let same = self.alive().filter(|(_, path)| path.proxied && path.same_queue);
+        let mut lenders: Vec<(f64, PathId)> =
+            same.filter_map(|(id, path)| Some((path.contributed.of_late(now)?, id))).collect();
+        lenders.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut sum = 0.0;
+        let enough = lenders.iter().position(|(rate, _)| {
+            sum += rate;
+            sum >= before / 2.0
+        });
+        match enough {
+            Some(last) => lenders.truncate(last + 1),
+            // Too little to show.
+            None if !self.trials.trust => return,
+            None => {}
+        }
+        let mut moved = 0.0;
+        for (_, id) in &lenders {
+            if let Some(path) = self.paths.get_mut(*id) {
+                moved += path.window;
+                path.lent = Some(path.window);
+            }
+        }
+        if let Some(direct) = self.paths.get_mut(direct) {
+            direct.grow(moved);
+            direct.threshold = direct.threshold.min(direct.window);
+        }
+        if enough.is_none() {
+            self.end_lenders(now);
+        } else {
+            let (ends_at, settled_at) = (now + LENT, now + SETTLES);
+            self.trials.now = Some(Trial { ends_at, needed: before + sum / 2.0, from: None, settled_at });
+        }
+        self.sum_up();
+    }
+
+    /// Looks whether the direct path carries what was lent to it.
+    pub(super) fn judge(&mut self, now: Instant) {
+        let Some(trial) = self.trials.now.as_mut() else { return };
+        if now < trial.settled_at {
+            return;
+        }
+        let direct =
+            self.paths.iter().find(|(_, path)| !path.proxied).map(|(_, path)| path.contributed.total);
+        let Some(contributed) = direct else { return self.give_back(now) };
+        let (since, had) = *trial.from.get_or_insert((now, contributed));
+        if now < trial.ends_at {
+            return;
+        }
+        let carries = (contributed - had) / now.since(since).as_secs_f64().max(1e-3) >= trial.needed;
+        if !carries {
+            return self.give_back(now);
+        }
+        let trials = &mut self.trials;
+        (trials.now, trials.trust, trials.apart) = (None, true, APART);
+        self.end_lenders(now);
+        self.sum_up();
+    }
+
+    /// What was lent comes back: the direct path does not carry it.
+    pub(super) fn give_back(&mut self, now: Instant) {
+        let trials = &mut self.trials;
+        if trials.now.take().is_none() {
+            return;
+        }
+        (trials.trust, trials.not_before) = (false, now + trials.apart);
+        trials.apart = trials.apart.saturating_mul(2).min(APART_AT_MOST);
+        (trials.quiet_until, trials.pause) = (now, PAUSE);
+        for (_, path) in self.paths.iter_mut() {
+            if let Some(window) = path.lent.take() {
+                path.window = window;
+                path.threshold = path.threshold.min(window);
+            }
+        }
+        self.sum_up();
+    }
+
+    /// Paths were opened and added nothing.
+    pub(super) fn pause_wishes(&mut self, now: Instant) {
+        let rate = self.carried.of_late(now).unwrap_or(0.0);
+        let trials = &mut self.trials;
+        self.open = 0;
+        trials.with_them = trials.with_them.max(rate);
+        if now >= trials.quiet_until {
+            trials.quiet_until = now + trials.pause;
+            trials.pause = trials.pause.saturating_mul(2).min(PAUSE_AT_MOST);
+        }
+    }
+
+    fn end_lenders(&mut self, now: Instant) {
+        self.pause_wishes(now);
+        let lenders: Vec<PathId> = self
+            .paths
+            .iter()
+            .filter(|(_, path)| path.lent.is_some() && !path.dropped)
+            .map(|(id, _)| id)
+            .collect();
+        for id in lenders {
+            self.drop_path(id, Dropping::Shares);
         }
     }
 }

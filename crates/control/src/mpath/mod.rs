@@ -7,7 +7,6 @@ mod options;
 mod path;
 mod rate;
 mod reach;
-mod trial;
 
 pub use options::{Growth, Increase, Options};
 
@@ -16,13 +15,13 @@ use crate::random::Random;
 use crate::{
     Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Shape, Trigger, Undo, Wants,
 };
+use aggregation::Trials;
 use alloc::vec::Vec;
 use byway_wire::{Instant, PathId};
 use flow::Flow;
 use path::Path;
 use rate::Rate;
 use reach::Reach;
-use trial::Trials;
 
 /// A path whose window is smaller after a decrease is dropped. The paper says "reduced to zero", which halving never does.
 const LEAST: f64 = 0.5;
@@ -208,23 +207,6 @@ impl MPath {
             self.compare_all(id);
         }
         self.drop_smallest(congested.now);
-    }
-
-    /// "The number of new proxied paths to be created when a loss is detected is a proportion beta of the direct path's
-    /// congestion window", but "only after all existing paths have encountered loss".
-    fn wish_for_more(&mut self, direct_window: f64, now: Instant) {
-        if self.trials.allow_wishes(now, &self.carried)
-            && self.alive().all(|(_, path)| path.met_congestion || !path.proxied)
-        {
-            let more = libm::ceil(self.options.beta * direct_window) as usize;
-            let doubt = self.trials.doubt(now);
-            let room = self.reach.as_mut().map_or(usize::MAX, |reach| {
-                let proxied = || self.paths.iter().filter(|(_, path)| path.takes_part() && path.proxied);
-                let unproven = proxied().any(|(_, path)| !path.proven(now, doubt));
-                reach.room(now, proxied().count(), unproven, self.carried.of_late(now))
-            });
-            self.open = more.min(room);
-        }
     }
 
     /// Drops proxied paths that have shrunk away, but never the last path.

@@ -1,9 +1,9 @@
 //! One path of mPath.
 
+use super::aggregation::{ROWS, STAYS};
 use super::flow::Flow;
 use super::options::Options;
 use super::rate::Rate;
-use super::trial::{ROWS, STAYS};
 use crate::bundle::Memento;
 use crate::detector::{Delays, Run};
 use crate::{Acked, Congested, Delay, Opened, Undo};

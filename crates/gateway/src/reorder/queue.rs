@@ -185,7 +185,7 @@ pub struct Arrived<T> {
     pub sequence: u32,
     /// Its size.
     pub bytes: usize,
-    /// How long it may wait, by the [`Timer`].
+    /// How long it may wait, by the reorder timer.
     pub wait: Duration,
     /// The packet.
     pub packet: T,
