@@ -147,7 +147,7 @@ fn a_path_that_comes_back_was_not_dropped() {
         "no path carried anything in the whole run",
     );
     is_not("share(backup, R)", &[back.clone()], Why::NoData, "no path carried anything from second 10 to 60");
-    is_not("usable(backup)", &[back], Why::NoData, "transfer `backup` carried nothing in the last 20 s");
+    is_not("usable(backup)", &[back], Why::NoData, "transfer `backup` carried nothing from second 40 to 60");
 }
 
 #[test]
