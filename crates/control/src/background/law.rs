@@ -92,6 +92,10 @@ pub(super) struct Path {
     delivered_at: Instant,
     losses: Losses,
     pub choked: bool,
+    /// Since when.
+    pub choked_at: Instant,
+    pub proxied: bool,
+    pub opened_at: Instant,
     /// Probes of the choked path come back.
     pub reached: bool,
     pub timeouts: u32,
@@ -106,6 +110,9 @@ impl Path {
             packet,
             level: FIRST * packet,
             start: true,
+            choked_at: opened.now,
+            proxied: opened.proxied,
+            opened_at: opened.now,
             start_until: f64::INFINITY,
             sense: Sense::new(packet),
             srtt: rtt,
@@ -333,6 +340,11 @@ impl Path {
     /// Whether the path fell to its floor and still meets a queue.
     pub fn is_futile(&self) -> bool {
         self.level <= self.floor() && self.queue.is_some()
+    }
+
+    /// Packets in flight at its rate.
+    pub fn window_packets(&self) -> f64 {
+        self.level * self.srtt.as_secs_f64() / self.packet
     }
 
     pub fn unchoke(&mut self, now: Instant) {

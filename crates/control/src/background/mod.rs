@@ -19,29 +19,52 @@ mod sense;
 #[cfg(test)]
 mod tests;
 
-use crate::bundle::Paths;
+use crate::bundle::{Paths, Rate, Reach, START};
 use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Trigger, Undo, Wants};
-use byway_wire::{Instant, PathId};
+use alloc::vec::Vec;
+use byway_wire::{Duration, Instant, PathId};
 use law::Path;
+
+/// New proxied paths per packet of the direct path's window (mPath, 4.1).
+const BETA_PATHS: f64 = 0.25;
+/// A path shows in this time whether it is of use.
+const SHOWS: Duration = Duration::from_secs(21);
+/// Beyond those that are opened at once, a path that is choked for so long is dropped.
+const CHOKED: Duration = Duration::from_secs(60);
 
 /// The class `background` over a bundle of paths.
 ///
 /// - **Coupling**: the bundle grows as one flow, each path by its part of the sum (Harp's joint growth, III.A). Packets that wait on several
 ///   paths at once count together, and all of these paths lower their rates: they seem to share the bottleneck. A path that waits
 ///   alone answers alone.
+/// - **Relays** (mPath, 2.3): eight at once. When the direct path meets a queue of its own and all others have met one, more are wished for,
+///   while they gain something. Beyond eight, one that is choked for a minute gives way.
 /// - **Choking** (Harp, III.E): a path at its least rate that still meets a queue carries only probes until one meets none. So does a path
 ///   with two timeouts in a row. One path always stays open.
 #[derive(Debug)]
 pub struct Background {
     name: &'static str,
     paths: Paths<Path>,
+    /// Bytes acknowledged on all paths, and how many proxied paths gain something.
+    carried: Rate,
+    reach: Reach,
+    /// Proxied paths wished for.
+    open: usize,
+    drop: Vec<PathId>,
 }
 
 impl Background {
     /// A bundle without paths, to be called `name`.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
-        Self { name, paths: Paths::default() }
+        Self {
+            name,
+            paths: Paths::default(),
+            carried: Rate::new(Instant::ZERO),
+            reach: Reach::new(),
+            open: START,
+            drop: Vec::new(),
+        }
     }
 
     /// The part of the bundle's rate that a path has.
@@ -57,6 +80,30 @@ impl Background {
         others.fold(0, |sum, (_, path)| sum.saturating_add(path.waits()))
     }
 
+    /// The direct path, or any without one, met a queue of its own: are more paths wished for?
+    fn wish_for_more(&mut self, id: PathId, now: Instant) {
+        let proxied = || self.paths.iter().map(|(_, path)| path).filter(|path| path.proxied);
+        let direct = self.paths.get(id).is_some_and(|path| !path.proxied);
+        let none = proxied().count() == self.paths.iter().count();
+        if self.open > 0 || !direct && !none || proxied().any(|path| path.start) {
+            return;
+        }
+        let window = self.paths.get(id).map_or(0.0, Path::window_packets);
+        let in_use = proxied().filter(|path| !path.choked).count();
+        let unproven = proxied().any(|path| now.since(path.opened_at) < SHOWS);
+        let room = self.reach.room(now, in_use, unproven, self.carried.of_late(now));
+        self.open = (libm::ceil(BETA_PATHS * window) as usize).min(room);
+    }
+
+    /// Drops a path that has been choked for long, if there are more than are opened at once.
+    fn drop_choked(&mut self, id: PathId, now: Instant) {
+        let many = self.paths.iter().filter(|(_, path)| path.proxied).count() > START + self.drop.len();
+        let long = |path: &Path| path.proxied && path.choked && now.since(path.choked_at) >= CHOKED;
+        if many && self.paths.get(id).is_some_and(long) && !self.drop.contains(&id) {
+            self.drop.push(id);
+        }
+    }
+
     /// Chokes `id` unless it is the last that is open. A last one that is silent gives way to one whose probes come back.
     fn choke(&mut self, id: PathId, now: Instant) {
         let silent = self.paths.get(id).is_some_and(|path| path.timeouts >= 2);
@@ -65,7 +112,7 @@ impl Background {
             best.unchoke(now);
         }
         if let Some(path) = self.paths.get_mut(id) {
-            (path.choked, path.reached) = (true, !silent);
+            (path.choked, path.reached, path.choked_at) = (true, !silent, now);
         }
     }
 
@@ -83,10 +130,16 @@ impl Controller for Background {
 
     fn open(&mut self, id: PathId, opened: &Opened) {
         self.paths.insert(id, Path::new(opened));
+        if opened.proxied {
+            self.open = self.open.saturating_sub(1);
+        }
     }
 
     fn close(&mut self, id: PathId) {
         self.paths.remove(id);
+        self.drop.retain(|dropped| *dropped != id);
+        let proxied = self.paths.iter().filter(|(_, path)| path.proxied).count();
+        self.open = self.open.max(START.saturating_sub(proxied));
         if self.paths.iter().all(|(_, path)| path.choked)
             && let Some(best) = self.best_choked()
         {
@@ -101,10 +154,12 @@ impl Controller for Background {
         let (share, company) = (self.share(id), self.company(id));
         let Some(path) = self.paths.get_mut(id) else { return };
         let own = path.on_acked(acked, share, company);
+        self.carried.add(acked.now, acked.bytes);
         let futile = path.is_futile();
         if own {
             let waiting = self.paths.iter_mut().filter(|(other, path)| *other != id && path.waits() > 0);
             waiting.for_each(|(_, path)| path.answer(acked.now, 0));
+            self.wish_for_more(id, acked.now);
         }
         if futile {
             self.choke(id, acked.now);
@@ -135,6 +190,7 @@ impl Controller for Background {
         if path.is_free(probe.delay, probe.rtt, probe.now) {
             path.unchoke(probe.now);
         }
+        self.drop_choked(id, probe.now);
     }
 
     fn on_route_change(&mut self, id: PathId, now: Instant) {
@@ -147,8 +203,7 @@ impl Controller for Background {
         self.paths.get(id).map(Path::allowance).unwrap_or_default()
     }
 
-    /// It sends over all paths it is given (Harp, III.G).
     fn wants(&self) -> Wants<'_> {
-        Wants { open: usize::MAX, ..Wants::default() }
+        Wants { open: self.open, drop: &self.drop, ..Wants::default() }
     }
 }

@@ -254,3 +254,61 @@ fn a_timeout_that_was_none_is_forgiven() {
     line.law.on_undo(PathId(0), &Undo { now: line.at + RTT, sent_at: line.at });
     near(line.path(0).level, level, 1e-9);
 }
+
+/// A direct path and so many relays, all past their start.
+fn with_relays(relays: u32) -> Line {
+    let mut line = Line::new(1);
+    open_relays(&mut line, 1..=relays);
+    line
+}
+
+fn open_relays(line: &mut Line, relays: core::ops::RangeInclusive<u32>) {
+    let opened = Opened { now: line.at, proxied: true, packet_size: PACKET, rtt: Some(RTT) };
+    relays.for_each(|path| line.law.open(PathId(path), &opened));
+    line.law.paths.iter_mut().for_each(|(_, path)| path.start = false);
+}
+
+/// All paths together carry so many bytes per second for so long.
+fn carry(line: &mut Line, rate: u64, seconds: u64) {
+    for _ in 0..seconds * 10 {
+        line.at += Duration::from_millis(100);
+        line.law.carried.add(line.at, rate / 10);
+    }
+}
+
+#[test]
+fn relays_are_wished_for_while_they_gain() {
+    let wish = |line: &mut Line, path: u32| {
+        line.law.wish_for_more(PathId(path), line.at);
+        line.law.wants().open
+    };
+    let mut line = Line::new(1);
+    assert_eq!(line.law.wants().open, START);
+    line = with_relays(START as u32);
+    assert_eq!(line.law.wants().open, 0);
+    carry(&mut line, 1_000_000, 12);
+    assert_eq!(wish(&mut line, 0), 0, "they have not shown yet what they are good for");
+    carry(&mut line, 1_000_000, 12);
+    assert_eq!(wish(&mut line, 3), 0, "the queue of a relay is no reason for others");
+    line.law.paths.get_mut(PathId(2)).expect("a path").start = true;
+    assert_eq!(wish(&mut line, 0), 0, "one has not met a queue yet");
+    line.law.paths.get_mut(PathId(2)).expect("a path").start = false;
+    assert_eq!(wish(&mut line, 0), 1, "a fourth of the four packets of the direct path");
+    open_relays(&mut line, 9..=12);
+    carry(&mut line, 1_000_000, 24);
+    assert_eq!(wish(&mut line, 0), 0, "half as many again brought nothing");
+}
+
+#[test]
+fn a_relay_that_is_choked_for_long_gives_way_if_there_are_many() {
+    for (relays, dropped) in [(START as u32, 0), (12, 1)] {
+        let mut line = with_relays(relays);
+        line.law.choke(PathId(5), line.at);
+        line.law.drop_choked(PathId(5), line.at);
+        assert!(line.law.wants().drop.is_empty());
+        line.law.drop_choked(PathId(5), line.at + CHOKED);
+        assert_eq!(line.law.wants().drop.len(), dropped);
+        line.law.close(PathId(5));
+        assert!(line.law.wants().drop.is_empty());
+    }
+}

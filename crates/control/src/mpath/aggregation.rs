@@ -4,8 +4,8 @@
 //! tell more: packets of such paths wait in one queue ([`Delays`](crate::detector::Delays)). Yet a queue in common need not be what holds
 //! the direct path back. So load is lent to it for some seconds, and comes back unless the direct path gains from it.
 
-use super::rate::Rate;
 use super::{Dropping, MPath, Path};
+use crate::bundle::Rate;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 

@@ -5,12 +5,10 @@ mod flow;
 mod growth;
 mod options;
 mod path;
-mod rate;
-mod reach;
 
 pub use options::{Growth, Increase, Options};
 
-use crate::bundle::Paths;
+use crate::bundle::{Paths, Rate, Reach};
 use crate::random::Random;
 use crate::{
     Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Shape, Trigger, Undo, Wants,
@@ -20,8 +18,6 @@ use alloc::vec::Vec;
 use byway_wire::{Instant, PathId};
 use flow::Flow;
 use path::Path;
-use rate::Rate;
-use reach::Reach;
 
 /// A path whose window is smaller after a decrease is dropped. The paper says "reduced to zero", which halving never does.
 const LEAST: f64 = 0.5;
@@ -101,7 +97,7 @@ impl MPath {
             shares: Vec::new(),
             forget: Vec::new(),
             trials: Trials::new(),
-            reach: (options.open_at_start > 0).then(|| Reach::new(options.open_at_start)),
+            reach: (options.open_at_start > 0).then(Reach::new),
             carried: Rate::new(Instant::ZERO),
             random: Random::new(seed),
         }

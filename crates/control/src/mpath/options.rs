@@ -1,6 +1,7 @@
 //! The paper's mPath and the one that is fit for use, as values of one type.
 
 use crate::Shape;
+use crate::bundle::START;
 
 /// How one packet of growth is handed out among the paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Options {
         initial: 10.0,
         initial_proxied: 4.0,
         start_everywhere: true,
-        open_at_start: 8,
+        open_at_start: START,
         evidence: 2,
         patience: 2,
         validate: true,

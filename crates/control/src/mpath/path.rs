@@ -3,8 +3,7 @@
 use super::aggregation::{ROWS, STAYS};
 use super::flow::Flow;
 use super::options::Options;
-use super::rate::Rate;
-use crate::bundle::Memento;
+use crate::bundle::{Memento, Rate};
 use crate::detector::{Delays, Run};
 use crate::{Acked, Congested, Delay, Opened, Undo};
 use byway_wire::Instant;

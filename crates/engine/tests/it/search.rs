@@ -174,7 +174,12 @@ fn bad_relays_cost_little_whatever_the_seed() {
 /// A list of 450 relays, a tenth of them dead, is complete in time. Then all packets but data and their ACKs are less than 1 % of 1 Mbit/s.
 #[test]
 fn a_complete_list_costs_next_to_nothing() {
-    let congestion = "mpath";
+    for congestion in CLASSES {
+        complete_list(congestion);
+    }
+}
+
+fn complete_list(congestion: &'static str) {
     let kinds: Vec<Kind> =
         (0..450).map(|index| if index % 10 == 9 { Kind::Dead } else { Kind::Good }).collect();
     let mut world = search(1, congestion, 1 << 40, [20, 4], &kinds);

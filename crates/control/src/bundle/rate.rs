@@ -7,7 +7,7 @@ const SPAN: Duration = Duration::from_millis(5_600);
 
 /// Counts bytes, and knows their rate of late.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     /// Bytes since the beginning.
     pub total: f64,
     /// Two points in time at least [`SPAN`] apart, and the total by then.

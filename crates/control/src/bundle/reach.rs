@@ -5,6 +5,8 @@
 
 use byway_wire::{Duration, Instant};
 
+/// Proxied paths that are opened at once: as many as fill a line several times as fast as the direct path's.
+pub(crate) const START: usize = 8;
 /// What half more paths must bring.
 const GAIN: f64 = 1.1;
 /// After a step without a gain the next is so much later, and twice as late each time.
@@ -13,7 +15,7 @@ const REST_AT_MOST: Duration = Duration::from_secs(480);
 
 /// The most proxied paths in use, and what the last step brought.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
+pub(crate) struct Reach {
     most: usize,
     /// The number before the last step, and the bytes per second at the time.
     before: Option<(usize, f64)>,
@@ -22,8 +24,8 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    pub const fn new(most: usize) -> Self {
-        Self { most, before: None, not_before: Instant::ZERO, rest: REST }
+    pub const fn new() -> Self {
+        Self { most: START, before: None, not_before: Instant::ZERO, rest: REST }
     }
 
     /// How many more may be opened beside those in use. `rate` is in bytes per second; nothing is judged while some are `unproven`.
@@ -56,7 +58,7 @@ mod tests {
 
     /// The number in use after ten minutes where a path brings `each`, up to `most` in all. Wishes come every two seconds.
     fn reached(each: f64, most: f64) -> usize {
-        let (mut reach, mut in_use, mut opened_at) = (Reach::new(8), 8, 0);
+        let (mut reach, mut in_use, mut opened_at) = (Reach::new(), START, 0);
         for second in (0..600).step_by(2) {
             let rate = (each * in_use as f64).min(most);
             let room =
