@@ -105,7 +105,7 @@ fn address() -> impl Strategy<Value = SocketAddr> {
 }
 
 prop_compose! {
-    fn greeted()(id: u32, relays in prop::collection::vec(address(), 1..=relay::MAX_ADDRESSES), address in address(),
+    fn greeted()(id in 0..1u32 << 31, relays in prop::collection::vec(address(), 1..=relay::MAX_ADDRESSES), address in address(),
                  expiry: u16, tag: u64) -> GreetedRelay {
         GreetedRelay { word: relay_word(id, relays), address, consent: Consent { expiry, tag } }
     }
