@@ -10,47 +10,9 @@
 //! KDF and PRF are BLAKE3. So a registry that has its secret needs to keep no other, and several that share a store agree.
 
 use byway_engine::handshake::Identity;
+use byway_wire::secret::Secret;
 use core::fmt;
 use zeroize::Zeroize as _;
-
-/// Sixteen bytes that are never shown, and wiped when dropped.
-#[derive(Clone)]
-pub struct Secret([u8; 16]);
-
-impl Secret {
-    /// A secret from its bytes.
-    #[must_use]
-    pub const fn new(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes.
-    #[must_use]
-    pub const fn expose(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl PartialEq for Secret {
-    /// In a time that does not depend on where they differ.
-    fn eq(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).fold(0, |all, (a, b)| all | (a ^ b)) == 0
-    }
-}
-
-impl Eq for Secret {}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(redacted)")
-    }
-}
-
-impl Drop for Secret {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
 
 /// What a registry derives from its secret.
 #[derive(Clone)]
@@ -81,8 +43,8 @@ impl Secrets {
 
     /// The secret of the word `number`.
     #[must_use]
-    pub fn word(&self, number: u32) -> Secret {
-        Secret(half(&self.word, &number.to_be_bytes()))
+    pub fn word(&self, number: u32) -> Secret<[u8; 16]> {
+        Secret::new(half(&self.word, &number.to_be_bytes()))
     }
 
     /// The key of the heartbeats of the relay `number`.

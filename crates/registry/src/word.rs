@@ -6,12 +6,12 @@
 //!
 //! The text has the form of all words ([`byway_wire::word`]), with the checksum over the prefix too. A word is a secret.
 
-use crate::secrets::Secret;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use byway_engine::handshake::PublicKey;
 use byway_wire::frame::{read_address, write_address};
+use byway_wire::secret::Secret;
 use byway_wire::word::{self, WordError as TextError};
 use byway_wire::{DecodeError, Reader, Writer};
 use core::fmt;
@@ -64,7 +64,7 @@ pub struct Token {
     /// Which word it is.
     pub number: u32,
     /// What only its holder and the registry know.
-    pub secret: Secret,
+    pub secret: Secret<[u8; 16]>,
 }
 
 impl Token {

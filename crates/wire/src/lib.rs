@@ -11,7 +11,7 @@
 //! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
 //! | rate limits | [`meter`] |
 //! | CIDR prefixes, the Internet checksum | [`prefix`], [`checksum`] |
-//! | shell-safe words, units of bytes | [`word`], [`units`] |
+//! | shell-safe words, bytes that must not be seen, units | [`word`], [`secret`], [`units`] |
 //! | seeded numbers, days and months | [`random`], [`date`] |
 #![no_std]
 
@@ -29,6 +29,7 @@ pub mod packet;
 pub mod prefix;
 pub mod random;
 pub mod relay;
+pub mod secret;
 pub mod time;
 pub mod units;
 pub mod word;

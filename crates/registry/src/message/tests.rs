@@ -1,6 +1,6 @@
 use super::*;
-use crate::secrets::Secret;
 use byway_wire::relay::{Grant, Minute, RelayKey, Scope, Terms};
+use byway_wire::secret::Secret;
 use proptest::prelude::*;
 
 fn token() -> Token {

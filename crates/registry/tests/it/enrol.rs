@@ -93,7 +93,7 @@ fn each_word_is_good_for_what_it_says() {
     assert_eq!(net.ask(client, &use_word, &asks(JOIN)), refused(Reason::OtherKind));
     assert_eq!(net.ask(client, &use_word, &asks(99)), refused(Reason::UnknownWord));
     let mut forged = token(5, Kind::Use);
-    forged.secret = byway_registry::secrets::Secret::new([0; 16]);
+    forged.secret = byway_wire::secret::Secret::new([0; 16]);
     let forged = byway_registry::message::Request::Ask(byway_registry::message::Ask {
         token: forged,
         most: 5,

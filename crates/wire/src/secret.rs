@@ -1,6 +1,6 @@
 //! Bytes that must not be seen: never printed, wiped when dropped, compared without telling where they differ.
 
-use std::fmt;
+use core::fmt;
 use zeroize::Zeroize;
 
 /// A value that only [`expose`](Secret::expose) lets out.
@@ -36,7 +36,7 @@ impl<T: Zeroize + AsRef<[u8]>> PartialEq for Secret<T> {
     fn eq(&self, other: &Self) -> bool {
         let (mine, theirs) = (self.0.as_ref(), other.0.as_ref());
         let difference = mine.iter().zip(theirs).fold(0, |all, (a, b)| all | (a ^ b));
-        mine.len() == theirs.len() && std::hint::black_box(difference) == 0
+        mine.len() == theirs.len() && core::hint::black_box(difference) == 0
     }
 }
 
@@ -45,6 +45,7 @@ impl<T: Zeroize + AsRef<[u8]>> Eq for Secret<T> {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::{format, vec};
 
     #[test]
     fn a_secret_shows_nothing_and_compares_by_value() {
