@@ -10,7 +10,7 @@
 //! | `sense.rs` | what delays tell: waits, jitter, growth |
 //! | `law.rs` | one path: delay, queue, reaction |
 //! | `losses.rs` | whether losses are more than chance |
-//! | here | the bundle: coupling and choking |
+//! | here | the bundle: coupling, choking, and how many relays are wished for |
 
 mod constants;
 mod law;
@@ -83,9 +83,9 @@ impl Background {
     /// The direct path, or any without one, met a queue of its own: are more paths wished for?
     fn wish_for_more(&mut self, id: PathId, now: Instant) {
         let proxied = || self.paths.iter().map(|(_, path)| path).filter(|path| path.proxied);
-        let direct = self.paths.get(id).is_some_and(|path| !path.proxied);
-        let none = proxied().count() == self.paths.iter().count();
-        if self.open > 0 || !direct && !none || proxied().any(|path| path.start) {
+        let is_direct = self.paths.get(id).is_some_and(|path| !path.proxied);
+        let has_direct = self.paths.iter().any(|(_, path)| !path.proxied);
+        if self.open > 0 || has_direct && !is_direct || proxied().any(|path| path.start) {
             return;
         }
         let window = self.paths.get(id).map_or(0.0, Path::window_packets);

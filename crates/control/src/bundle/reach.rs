@@ -1,11 +1,11 @@
 //! How many proxied paths may be in use: as many as gain something.
 //!
-//! A number that was enough on one network is too few on another. So it grows by half as often as that brings a tenth more bytes per
-//! second, of the half more that paths as good as the others would bring. If it does not, the number goes back and rests.
+//! What is enough on one network is too little on another. So the number grows by half, and again after each step that brings a tenth
+//! more bytes per second. Paths as good as the others would bring half more. After a step without a gain it goes back, and waits.
 
 use byway_wire::{Duration, Instant};
 
-/// Proxied paths that are opened at once: as many as fill a line several times as fast as the direct path's.
+/// Proxied paths that are opened at once, before anything is known of them.
 pub(crate) const START: usize = 8;
 /// What half more paths must bring.
 const GAIN: f64 = 1.1;

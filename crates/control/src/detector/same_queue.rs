@@ -8,9 +8,9 @@ use crate::Delay;
 use byway_wire::Duration;
 use byway_wire::time::nanos;
 
-/// The length of a slot: the base time interval of RFC 8382, 4.1.
+/// The length of a slot: the base time interval T that RFC 8382 recommends.
 const SLOT: Duration = Duration::from_millis(350);
-/// So many slots are looked at: M of RFC 8382, 4.1. They are 10.5 s.
+/// So many slots are looked at: M of RFC 8382. They are 10.5 s.
 const ROW: usize = 30;
 /// So many of them must have packets of both paths.
 const ENOUGH: usize = 20;
@@ -86,7 +86,7 @@ impl Delays {
     }
 
     /// The part of the variance of `other`'s delays that these do not share: near 0 if packets of both wait in one queue, 1 and more if
-    /// they wait in different ones. `None` if too little is known, or if neither queue changes by more than packets of one slot differ.
+    /// they wait in different ones. `None` if too little is known, or if neither queue changes by more than chance.
     ///
     /// A line through each row is taken out first. Queues that fill evenly look alike wherever they are; how one falls and rises does not.
     #[must_use]

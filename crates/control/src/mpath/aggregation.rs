@@ -9,7 +9,7 @@ use crate::bundle::Rate;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
-/// Paths share a queue if three quarters of how the direct path's delay varies are theirs too.
+/// Paths share a queue if at least three quarters of the variance of the direct path's delay is theirs too.
 const SAME: f64 = 0.25;
 /// How long load is lent: the rows by which delays are compared are twice as long. The first quarter is not judged: windows settle.
 const LENT: Duration = Duration::from_millis(5_600);
@@ -82,28 +82,30 @@ impl Trials {
 impl MPath {
     /// A proxied path has lost: does it share a bottleneck with the direct one?
     pub(super) fn compare_with_direct(&mut self, id: PathId) {
-        let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)).cloned() else { return };
+        let Some(direct) = self.direct().and_then(|direct| self.paths.get(direct)) else { return };
+        let (interval, window) = (direct.interval, direct.window);
         let Some(path) = self.paths.get_mut(id) else { return };
-        if !path.coincides(&direct) {
+        if !path.coincides(interval) {
             path.coincident = path.coincident.saturating_sub(1);
             return;
         }
         path.coincident = path.coincident.saturating_add(1);
         // w0 before the direct path decreased; it has, since its interval is of a loss.
-        self.aggregate(&[id], direct.window / self.options.keep);
+        self.aggregate(&[id], window / self.options.keep);
     }
 
     /// The direct path has lost: which proxied paths lost at the same time?
     pub(super) fn compare_all(&mut self, direct_id: PathId) {
-        let Some(direct) = self.paths.get(direct_id).cloned() else { return };
+        let Some(direct) = self.paths.get(direct_id) else { return };
+        let (interval, window) = (direct.interval, direct.window);
         let mut shared = Vec::new();
         for (id, path) in self.paths.iter_mut().filter(|(_, path)| path.proxied && !path.dropped) {
-            if path.coincides(&direct) {
+            if path.coincides(interval) {
                 path.coincident = path.coincident.saturating_add(1);
                 shared.push(id);
             }
         }
-        self.aggregate(&shared, direct.window / self.options.keep);
+        self.aggregate(&shared, window / self.options.keep);
     }
 
     /// Load aggregation: each of `shared` (decreased already, w_j/2 is left) gives `min(alpha, w0 / sum w_j)` of what is left
@@ -172,7 +174,7 @@ impl MPath {
         }
     }
 
-    /// Lends the direct path the load of paths that wait in its queue: of so many that the direct path's gain will show, the largest first.
+    /// Lends the direct path the load of paths that wait in its queue, the largest first: half of its own rate, so that its gain shows.
     fn lend(&mut self, now: Instant) {
         if self.trials.now.is_some() || now < self.trials.not_before {
             return;

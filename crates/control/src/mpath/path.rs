@@ -231,9 +231,9 @@ impl Path {
         self.run.reset();
     }
 
-    /// Whether its latest loss interval and that of `other` have an instant in common.
-    pub fn coincides(&self, other: &Self) -> bool {
-        match (self.interval, other.interval) {
+    /// Whether its latest loss interval and another have an instant in common.
+    pub fn coincides(&self, other: Option<(Instant, Instant)>) -> bool {
+        match (self.interval, other) {
             (Some(a), Some(b)) => a.0 <= b.1 && b.0 <= a.1,
             _ => false,
         }
