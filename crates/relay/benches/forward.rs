@@ -1,9 +1,10 @@
 //! What a packet costs a relay, beside a forwarder that only copies: each datagram once into a queue and once out of it.
 //!
-//! `cargo bench -p byway-relay` prints, for packets of 1200 bytes in memory, packets per second of processor time (medians of
-//! rounds that alternate), their ratio to copying, and instructions per packet if `valgrind` is there; then what words that a
-//! registry minted cost beside the operator's own. What `handle` rewrites is restored by a copy that all pay for. On sockets, where the system costs more than either: `cargo bench -p byway-rivals
-//! --bench relay`.
+//! `cargo bench -p byway-relay` prints packets per second of processor time, for packets of 1200 bytes in memory. Each figure is a median
+//! of rounds that alternate. Beside it stand the ratio to copying, and instructions per packet if `valgrind` is there. Then it compares
+//! words that a registry minted with the operator's own. What `handle` rewrites is restored by a copy that all pay for.
+//!
+//! On sockets the system costs more than either: `cargo bench -p byway-rivals --bench relay`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 
 #[path = "../tests/it/common/mod.rs"]

@@ -27,10 +27,9 @@ const RETURN_LIFE: u64 = 600;
 
 /// A relay.
 ///
-/// The owner's side: [`issue`](Self::issue), [`roll`](Self::roll), [`set_clock`](Self::set_clock), [`used`](Self::used),
-/// [`counters`](Self::counters), [`accounts`](Self::accounts), [`next_event`](Self::next_event); for registries
-/// [`range_key`](Self::range_key), [`set_epoch`](Self::set_epoch), [`watch`](Self::watch), [`drain`](Self::drain). The driver's side is
-/// [`Machine`]. A relay that is enrolled nowhere has no deadlines: it only answers.
+/// Its owner makes words with [`issue`](Self::issue) and ends all of them with [`roll`](Self::roll). A registry is given a key by
+/// [`range_key`](Self::range_key), and [`set_epoch`](Self::set_epoch) tells what it says. The driver's side is [`Machine`]. A relay that is
+/// enrolled nowhere has no deadlines: it only answers.
 ///
 /// It sends from one socket per address family: the first that is up. Receivers open their NAT towards the socket that
 /// they greeted, so give it one port, not several.

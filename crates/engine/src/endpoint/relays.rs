@@ -1,7 +1,7 @@
 //! What an endpoint does about relays: greets them, offers them to peers, consents to be reached through them.
 //!
-//! A sender greets a relay to learn its clock, then offers it to the receiver; the receiver greets it too, which
-//! opens its NAT, and passes the consent that it gets on to the sender; then the relay is a candidate for a path.
+//! A sender greets a relay to learn its clock, then offers it to the receiver. The receiver greets it too, which opens its NAT, and passes
+//! the consent that it gets on to the sender. Then the relay is a candidate for a path.
 
 use super::fit::{Unfit, unfit};
 use super::greetings::{Failure, Greeting, Known, Purpose};

@@ -497,9 +497,8 @@ impl Incoming {
         }
     }
 
-    /// When [`Incoming::write_snacks`] has something to write: τ after a hole was seen or last named, at once when the
-    /// window (the connection's, or its stream's) is more than half full. mPath, section III-C: τ is twice the direct
-    /// path's RTT.
+    /// When [`Incoming::write_snacks`] has something to write. That is τ after a hole was seen or last named, and at once when the window of
+    /// the connection or of its stream is more than half full. τ is twice the direct path's RTT (mPath, section III-C).
     #[must_use]
     pub fn snack_deadline(&self, tau: Duration) -> Option<Instant> {
         self.holes.deadline(tau, self.account.is_half_full())

@@ -1,8 +1,7 @@
 //! What this side sends: streams and objects.
 //!
-//! Who calls what: the owner opens, writes, adds, answers reads and takes events; the connection asks for frames
-//! ([`Outgoing::fill`]) and tells what became of them ([`Outgoing::on_acked`], [`Outgoing::on_lost`]) and what the peer
-//! allows. Nothing here takes longer when there are more streams or objects: what can be sent stands in queues.
+//! The owner opens, writes, adds, answers reads and takes events. The connection asks for frames ([`Outgoing::fill`]), and tells what became
+//! of them ([`Outgoing::on_acked`], [`Outgoing::on_lost`]) and what the peer allows. Nothing here takes longer when there are more streams or objects: what can be sent stands in queues.
 
 mod blocked;
 mod fill;
