@@ -1,8 +1,8 @@
 //! The options of a gateway, each of them a row: what it is called, what it is for, what may be written, where it stands in
 //! [`Settings`].
 //!
-//! Whoever reads options, writes them, explains them or compares them goes by this table: files, plans, `byway gateway check`,
-//! `byway gateway status`, `--help`, the manual, reloading.
+//! All that is done with options goes by this table. Files and plans read them, and reloading compares them. `byway gateway check`,
+//! `byway gateway status`, `--help` and the manual tell them.
 
 use crate::loss;
 use crate::machine::{Bundle, Settings};

@@ -46,7 +46,7 @@ pub struct GatewayReport {
     /// The rule that finds losses.
     #[serde(default)]
     pub loss: String,
-    /// How long after they were sent packets were held for lost, of the newest; only where gateways judge that themselves: by a rule
+    /// How long after its sending each of the newest losses was found. Only gateways that judge losses themselves know it: by a rule
     /// other than the packet numbers of paths, or with a cache.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found_after: Vec<f64>,

@@ -1,12 +1,12 @@
 //! One account per grant in use: what it used today, how fast, its MAC key so that it is not derived per packet, and what its
 //! last packet was found to be.
 //!
-//! The table is made for so many accounts, or begins with [`FIRST`] of them and grows set by set to that many (linear
-//! hashing: the sets split in turn, and each split moves the accounts of one). Memory for it is taken between packets
-//! ([`Accounts::make_room`]), so no packet allocates, and none waits for more than one set to move. Only who has a genuine word gets an account, so forgers cannot
-//! fill it, and one word gets at most 255 branches. When a newcomer finds both of its sets of [`WAYS`] full, an account that owes
-//! nothing makes room: it has expired, or nothing is lent by its rate meter and it used nothing of a limited quota today.
-//! Forgetting such an account forgets nothing, so being pushed out and coming back refills no quota. If all of them owe
+//! The table grows set by set from [`FIRST`] accounts to as many as it is made for, by linear hashing: sets split in turn, and each split
+//! moves the accounts of one set. Memory for it is taken between packets ([`Accounts::make_room`]), so no packet allocates. None waits for
+//! more than one set to move. Only who has a genuine word gets an account, so forgers cannot fill it. One word gets at most 255 branches.
+//!
+//! A newcomer may find both of its sets of [`WAYS`] full. Then an account that owes nothing makes room. Such an account has expired, or
+//! its rate meter has lent nothing and it used nothing of a limited quota today. Forgetting such an account forgets nothing, so being pushed out and coming back refills no quota. If all of them owe
 //! something, the newcomer is refused as [`Busy`](byway_wire::relay::Reason::Busy): the quotas that an operator set are
 //! worth more than one more word.
 

@@ -1,7 +1,7 @@
 //! What this side receives: streams and objects.
 //!
-//! Who calls what: the connection hands over frames and asks for limits, refusals and SNACKs to send; the owner writes
-//! objects to the disk ([`Incoming::next_write`], [`Incoming::written`]), reads streams and takes events. What the owner
+//! The connection hands over frames, and asks for limits, refusals and SNACKs to send. The owner writes objects to the disk
+//! ([`Incoming::next_write`], [`Incoming::written`]), reads streams and takes events. What the owner
 //! does not take, the sender cannot send: every byte counts against the window until it was read or written.
 //!
 //! * `streams` and `objects`: which live, and which are over. `stream` and `object`: one of them. `extent`: what of one has arrived.
@@ -175,8 +175,8 @@ impl Incoming {
         self.account.held()
     }
 
-    /// Bytes that wait now for a hole before them in their stream or object to be filled, and the most that ever did: what a
-    /// receiver needs that hands everything on in order (one stream or object at a time).
+    /// Bytes that wait until a hole before them in their stream or object is filled: now, and at most so far. A receiver that hands
+    /// everything on in order needs so much memory, for one stream or object at a time.
     #[must_use]
     pub const fn out_of_order(&self) -> (u64, u64) {
         self.scatter.beyond()

@@ -67,8 +67,8 @@ impl Block {
 
     /// Ends the gathering: hands over the pieces, each with its distance from the block's start.
     pub fn close(self, pool: &mut Pool, mut piece: impl FnMut(u64, Vec<u8>)) {
-        // What fills little of its buffer gets one of its size: or a few hundred small objects that wait for the disk hold all
-        // the memory there is, and the bytes of the next go to it packet by packet.
+        // What fills little of its buffer gets a buffer of its size. Otherwise a few hundred small objects that wait for the disk hold all
+        // memory, and the bytes of the next object go to the disk packet by packet.
         let whole = self.have.count() == 1 && self.have.prefix() == self.data.len() as u64;
         if whole && self.data.len() >= self.data.capacity() / 2 {
             piece(0, self.data);
