@@ -71,6 +71,22 @@ impl Spaces {
         }
     }
 
+    /// Hosts around one that forwards, `hub`. Each has an address that ends in `.1`, in a network of its own, where the hub is `.254`.
+    pub fn star(tag: &str, hosts: &[(&str, &str)]) -> Self {
+        let names: Vec<&str> = hosts.iter().map(|(name, _)| *name).chain(["hub"]).collect();
+        let spaces = Self::new(tag, &names);
+        spaces.says("hub", &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
+        for (name, here) in hosts {
+            let there = format!("{}.254", here.strip_suffix(".1").unwrap());
+            let device = format!("to-{name}");
+            spaces.line([(name, "eth0", here), ("hub", &device, &there)]);
+            spaces.says(name, &["ip", "route", "add", "default", "via", &there]);
+            spaces.wait(name, "eth0");
+            spaces.wait("hub", &device);
+        }
+        spaces
+    }
+
     /// Waits until the kernel says that a line works, which takes up to a second: byway uses none that does not.
     pub fn wait(&self, host: &str, device: &str) {
         let up = wait_for(PATIENCE, || {

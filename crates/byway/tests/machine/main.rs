@@ -10,6 +10,7 @@ mod crowd;
 mod emulate;
 mod emulated_gateways;
 mod files;
+mod fleet;
 mod floods;
 mod gateway;
 mod marks;
@@ -30,6 +31,7 @@ fn main() {
     // Those that take longest come first, so that others run beside them.
     let tests = [
         pages::tests(),
+        fleet::tests(),
         sites::tests(),
         gateway::tests(),
         emulated_gateways::tests(),

@@ -49,21 +49,10 @@ fn address(relay: usize) -> String {
 }
 
 fn build() -> Hosts {
-    let names: Vec<String> = (0..RELAYS).map(host).collect();
-    let mut all = vec!["snd", "rcv", "hub"];
-    all.extend(names.iter().map(String::as_str));
-    let spaces = Spaces::new("s", &all);
-    spaces.says("hub", &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
-    let ends = [("snd", SENDER.to_owned()), ("rcv", RECEIVER.to_owned())];
-    let relays = names.iter().enumerate().map(|(relay, name)| (name.as_str(), address(relay)));
-    for (name, here) in ends.into_iter().chain(relays) {
-        let there = format!("{}.254", here.strip_suffix(".1").unwrap());
-        let device = format!("to-{name}");
-        spaces.line([(name, "eth0", &here), ("hub", &device, &there)]);
-        spaces.says(name, &["ip", "route", "add", "default", "via", &there]);
-        spaces.wait(name, "eth0");
-        spaces.wait("hub", &device);
-    }
+    let relays: Vec<(String, String)> = (0..RELAYS).map(|relay| (host(relay), address(relay))).collect();
+    let relays = relays.iter().map(|(name, address)| (name.as_str(), address.as_str()));
+    let hosts: Vec<_> = [("snd", SENDER), ("rcv", RECEIVER)].into_iter().chain(relays).collect();
+    let spaces = Spaces::star("s", &hosts);
     let shape = |host: &str, device: &str, rate: &str| {
         let limits = ["root", "tbf", "rate", rate, "burst", "6kb", "limit", "100kb"];
         spaces.says(host, &[&["tc", "qdisc", "add", "dev", device], limits.as_slice()].concat());

@@ -14,12 +14,22 @@ pub struct Server {
     user: Option<String>,
 }
 
+/// Where the programs of the latest PostgreSQL on this host are.
+fn programs() -> Option<PathBuf> {
+    let programs = fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path().join("bin"));
+    programs.filter(|path| path.join("initdb").exists()).max()
+}
+
 impl Server {
+    /// Whether one can be started.
+    #[allow(dead_code, reason = "each test program uses its part")]
+    pub fn is_possible() -> bool {
+        programs().is_some()
+    }
+
     /// Starts one. `None`: there is no PostgreSQL on this host.
     pub fn start() -> Option<Self> {
-        let programs =
-            fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path().join("bin"));
-        let programs = programs.filter(|path| path.join("initdb").exists()).max()?;
+        let programs = programs()?;
         let directory = tempfile::tempdir().unwrap();
         let user = rustix::process::getuid().is_root().then(|| {
             let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -34,18 +44,44 @@ impl Server {
             let numbers: Vec<u32> = line.split(':').filter_map(|field| field.parse().ok()).collect();
             chown(server.path(), Some(numbers[0]), Some(numbers[1])).unwrap();
         }
-        let data = server.data();
         server.run(
             "initdb",
-            &["--no-sync", "--auth=trust", "--username=byway", "--encoding=UTF8", "-D", &data],
+            &["--no-sync", "--auth=trust", "--username=byway", "--encoding=UTF8", "-D", &server.data()],
         );
+        assert!(server.go());
+        Some(server)
+    }
+
+    /// Whether the server could be started over what is in its directory.
+    fn go(&self) -> bool {
         let options = format!(
             "-c listen_addresses= -c unix_socket_directories={} -c fsync=off -c max_connections=90",
-            server.path().display()
+            self.path().display()
         );
-        let log = server.path().join("log").display().to_string();
-        server.run("pg_ctl", &["-D", &data, "-l", &log, "-o", &options, "-w", "start"]);
-        Some(server)
+        let log = self.path().join("log").display().to_string();
+        self.does("pg_ctl", &["-D", &self.data(), "-l", &log, "-o", &options, "-w", "start"])
+    }
+
+    /// Kills the server with SIGKILL: what it has not written is lost.
+    #[allow(dead_code, reason = "each test program uses its part")]
+    pub fn kill(&self) {
+        let file = fs::read_to_string(self.path().join("data/postmaster.pid")).unwrap();
+        let id = file.lines().next().unwrap();
+        assert!(Command::new("kill").args(["-KILL", id]).status().unwrap().success());
+    }
+
+    /// Starts it again after that.
+    #[allow(dead_code, reason = "each test program uses its part")]
+    pub fn start_again(&self) {
+        // The processes that it had begun end by themselves, and it does not start beside them.
+        let begun = (0..100).any(|_| {
+            let begun = self.go();
+            if !begun {
+                std::thread::sleep(std::time::Duration::from_millis(300));
+            }
+            begun
+        });
+        assert!(begun, "{}", fs::read_to_string(self.path().join("log")).unwrap_or_default());
     }
 
     fn path(&self) -> &Path {
@@ -57,6 +93,11 @@ impl Server {
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {
+        assert!(self.does(program, arguments), "{program} {arguments:?}");
+    }
+
+    /// Whether a program of PostgreSQL's does well.
+    fn does(&self, program: &str, arguments: &[&str]) -> bool {
         let program = self.programs.join(program);
         let mut command = match &self.user {
             Some(user) => {
@@ -67,8 +108,7 @@ impl Server {
             None => Command::new(&program),
         };
         command.args(arguments).current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
-        let status = command.stderr(Stdio::null()).status().unwrap();
-        assert!(status.success(), "{}: {status}", program.display());
+        command.stderr(Stdio::null()).status().unwrap().success()
     }
 
     /// Runs a statement.

@@ -1,0 +1,457 @@
+//! Registries, forty relays and a transfer, each on a host of its own. Relays join, swallow and are killed. Registry and data base are
+//! killed and started again. What comes out is what went in, and relays forward nothing for strangers: the kernel counts at interfaces.
+//!
+//! ```text
+//!            8 Mbit/s               direct: 1.6 Mbit/s
+//!   sender ───────────── hub ────────────────────────── receiver
+//!                         ├── relay 0  …  relay 39
+//!                         ├── registry 0, registry 1 ┄ data base
+//!                         └── alice, eve, victim
+//! ```
+//!
+//! Needs root and `ip`, `tc`, `nft`, one of the tests PostgreSQL too; says *ignored* by name where they are missing.
+
+mod strangers;
+
+#[path = "../../../registry-store/tests/it/server.rs"]
+mod server;
+
+use crate::common::machine::{Missing, PATIENCE, missing, must, test, wait_for};
+use crate::common::spaces::Spaces;
+use crate::common::ticket_in;
+use crate::namespaces::PRIVATE;
+use byway_registry::message::List;
+use byway_registry::word::Word;
+use byway_wire::relay::Minted;
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+use server::Server;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const RELAYS: usize = 40;
+const SENDER: &str = "10.77.200.1";
+const RECEIVER: &str = "10.77.201.1";
+const REGISTRIES: [(&str, &str); 2] = [("g0", "10.77.202.1"), ("g1", "10.77.203.1")];
+const ALICE: &str = "10.77.204.1";
+const EVE: &str = "10.77.205.1";
+const VICTIM: &str = "10.77.206.1";
+/// What is longer is data, or a packet of somebody who says that he may send: greetings, notices and heartbeats are shorter.
+const LONG: usize = 500;
+/// Bytes that a sender has beyond those that arrived.
+const AHEAD: u64 = 2 << 20;
+
+/// Relays that stay as they are, and carry what is counted.
+const STEADY: Range<usize> = 0..8;
+/// Relays that swallow all that they forward, and those that swallow what is long.
+const SWALLOW: Range<usize> = 8..12;
+const SWALLOW_LONG: Range<usize> = 12..16;
+/// Relays that are killed, and come back.
+const DIE: Range<usize> = 16..20;
+/// Relays that join amid the transfer, and those that join while nobody can enrol them.
+const JOIN: Range<usize> = 20..30;
+const JOIN_LATER: Range<usize> = 30..40;
+
+pub fn tests() -> Vec<Trial> {
+    let programs = Spaces::possible(&["tc -V", "nft -v"]);
+    let lacks = missing(programs, "it needs root and the programs ip, tc and nft");
+    let no_server: Missing = missing(Server::is_possible(), "it needs PostgreSQL");
+    vec![
+        test("fleet::a_transfer_outlives_the_registry_and_its_relays", lacks, on_a_file),
+        test(
+            "fleet::a_transfer_outlives_registries_and_their_data_base",
+            lacks.or(no_server),
+            on_a_data_base,
+        ),
+    ]
+}
+
+fn host(relay: usize) -> String {
+    format!("r{relay}")
+}
+
+fn address(relay: usize) -> String {
+    format!("10.77.{relay}.1")
+}
+
+fn on_a_file() -> Result<(), Failed> {
+    outlives(&Fleet::new("f", 1, None), None)
+}
+
+fn on_a_data_base() -> Result<(), Failed> {
+    let server = Server::start().ok_or("no server")?;
+    outlives(&Fleet::new("p", 2, Some(server.data_base("fleet"))), Some(&server))
+}
+
+/// A process whose events go to a file. Killed if the test ends before it.
+struct Process {
+    child: Child,
+    said: PathBuf,
+}
+
+impl Process {
+    /// The first event of this name that it says, once it does.
+    #[track_caller]
+    fn event(&mut self, name: &str) -> Value {
+        let found = wait_for(PATIENCE, || {
+            let text = fs::read_to_string(&self.said).unwrap();
+            let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            events.into_iter().find(|event| event["event"] == name)
+        });
+        found.unwrap_or_else(|| panic!("no {name} in {}", fs::read_to_string(&self.said).unwrap()))
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        wait_for(PATIENCE, || self.child.try_wait().unwrap())?.code()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The hosts, and what they keep.
+struct Fleet {
+    spaces: Spaces,
+    directory: tempfile::TempDir,
+    registries: &'static [(&'static str, &'static str)],
+    /// Where registries keep everything, if not in a file.
+    store: Option<String>,
+}
+
+impl Fleet {
+    fn new(tag: &str, registries: usize, store: Option<String>) -> Self {
+        let relays: Vec<(String, String)> = (0..RELAYS).map(|relay| (host(relay), address(relay))).collect();
+        let relays = relays.iter().map(|(name, address)| (name.as_str(), address.as_str()));
+        let others = [("snd", SENDER), ("rcv", RECEIVER), ("alice", ALICE), ("eve", EVE), ("victim", VICTIM)];
+        let registries = &REGISTRIES[..registries];
+        let hosts: Vec<_> = others.into_iter().chain(registries.iter().copied()).chain(relays).collect();
+        let spaces = Spaces::star(tag, &hosts);
+        let fleet = Self { spaces, directory: tempfile::tempdir().unwrap(), registries, store };
+        fleet.shape();
+        fleet.count();
+        fleet
+    }
+
+    fn shape(&self) {
+        let tbf = ["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8mbit", "burst", "6kb"];
+        self.spaces.says("snd", &[tbf.as_slice(), &["limit", "100kb"]].concat());
+        self.nft(
+            "hub",
+            &format!(
+                "add table ip d; add chain ip d f {{ type filter hook forward priority 0; }}; \
+                 add rule ip d f ip saddr {SENDER} ip daddr {RECEIVER} limit rate over 200 kbytes/second burst 20 kbytes drop"
+            ),
+        );
+    }
+
+    /// Counts what is long at the interfaces of relays and victim.
+    fn count(&self) {
+        let registries = self.registries.iter().map(|(_, address)| *address);
+        let known: Vec<&str> = [SENDER, RECEIVER, ALICE, VICTIM].into_iter().chain(registries).collect();
+        for relay in 0..RELAYS {
+            let rules = [
+                ("got", "from", format!("ip saddr {{ {SENDER}, {RECEIVER}, {ALICE} }}")),
+                ("sent", "to", format!("ip daddr {{ {SENDER}, {RECEIVER}, {VICTIM} }}")),
+                ("strange", "to", format!("ip daddr != {{ {} }}", known.join(", "))),
+            ];
+            let chains = "add table ip c; add chain ip c from { type filter hook prerouting priority 0; }; \
+                          add chain ip c to { type filter hook postrouting priority 0; }";
+            let rules = rules.map(|(name, chain, rule)| {
+                format!("add counter ip c {name}; add rule ip c {chain} {rule} udp length > {LONG} counter name {name}")
+            });
+            self.nft(&host(relay), &format!("{chains}; {}", rules.join("; ")));
+        }
+        self.nft(
+            "victim",
+            &format!(
+                "add table netdev c; add counter netdev c got; \
+                 add chain netdev c in {{ type filter hook ingress device eth0 priority 0; }}; \
+                 add rule netdev c in udp length > {LONG} counter name got"
+            ),
+        );
+        // Packets travel one by one, so that each is counted with its headers.
+        for end in (0..RELAYS).map(host).chain(["snd", "rcv"].map(str::to_owned)) {
+            self.spaces.says(&end, &["ip", "link", "set", "dev", "eth0", "gso_max_segs", "1"]);
+        }
+    }
+
+    fn nft(&self, host: &str, rules: &str) {
+        self.spaces.says(host, &["nft", rules]);
+    }
+
+    /// Packets and bytes that were counted.
+    fn counted(&self, host: &str, family: &str, name: &str) -> (u64, u64) {
+        let told = self.spaces.says(host, &["nft", "list", "counter", family, "c", name]);
+        let number = |before: &str| -> u64 {
+            let (_, rest) = told.split_once(before).expect("a counter");
+            rest.split_whitespace().next().unwrap().parse().unwrap()
+        };
+        (number("packets "), number("bytes "))
+    }
+
+    /// byway on a host, as somebody.
+    fn byway(&self, host: &str, name: &str, arguments: &[&str]) -> Command {
+        let mut command = self.spaces.on(host);
+        command.arg(env!("CARGO_BIN_EXE_byway")).args(arguments);
+        command.env("BYWAY_STATE_DIR", self.directory.path().join(name));
+        if let Some(store) = self.store.as_ref().filter(|_| name == "registry") {
+            command.env("BYWAY_STORE", store);
+        }
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn start(&self, mut command: Command) -> Process {
+        let said = tempfile::Builder::new().tempfile_in(self.directory.path()).unwrap().keep().unwrap();
+        Process { child: command.stdout(said.0).spawn().unwrap(), said: said.1 }
+    }
+
+    fn registry(&self, (name, address): (&str, &str)) -> Process {
+        let mut arguments = vec!["registry", "--json", "--listen", address];
+        self.registries.iter().for_each(|(_, address)| arguments.extend(["--advertise", address]));
+        self.start(self.byway(name, "registry", &arguments))
+    }
+
+    fn relay(&self, relay: usize, join: &str) -> Process {
+        let (listen, operator) = (format!("{}:4748", address(relay)), format!("operator {relay}"));
+        let own = ["relay", "--json", "--listen", &listen, "--registry", join, "--operator", &operator];
+        self.start(self.byway(&host(relay), &host(relay), &[&own[..], &PRIVATE].concat()))
+    }
+
+    /// What an operator of the registry does.
+    fn operate(&self, arguments: &[&str]) -> Value {
+        let arguments = [&["registry", "--json"], arguments].concat();
+        let told = must(&mut self.byway(self.registries[0].0, "registry", &arguments));
+        serde_json::from_str(told.lines().last().unwrap()).unwrap()
+    }
+
+    /// A client's word.
+    fn word(&self, arguments: &[&str]) -> Word {
+        let done = self.operate(&[&["word"], arguments].concat());
+        done["word"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// What a registry offers, as soon as it does.
+    fn list(&self, word: &Word, is_enough: impl Fn(&List) -> bool + Sync) -> List {
+        let identity = byway_transfer::Identity::generate().unwrap();
+        let list = self.spaces.at("alice", || {
+            wait_for(PATIENCE, || {
+                let list = byway_transfer::registry::ask(&identity, word).unwrap().ok()?;
+                is_enough(&list).then_some(list)
+            })
+        });
+        list.expect("a list that has whom it should")
+    }
+
+    /// Relays that do not forward any more, as the kernel has it.
+    fn swallow(&self, relays: Range<usize>, which: &str) {
+        for relay in relays {
+            let rules = "add table ip s; add chain ip s out { type filter hook output priority 0; }";
+            self.nft(&host(relay), &format!("{rules}; add rule ip s out {which} drop"));
+        }
+    }
+}
+
+/// Which relays a list names.
+fn named(list: &List) -> BTreeSet<usize> {
+    let number = |operator: &str| operator.strip_prefix("operator ").unwrap().parse().unwrap();
+    list.relays.iter().map(|listed| number(listed.operator.as_str())).collect()
+}
+
+fn has(list: &List, mut relays: impl Iterator<Item = usize>) -> bool {
+    let named = named(list);
+    relays.all(|relay| named.contains(&relay))
+}
+
+/// In which of two epochs all of a list was minted, as long as none comes twice; `None`: not all in one, or there is nothing.
+fn epoch(list: &List) -> Option<bool> {
+    let mut odd = list.relays.iter().map(|listed| Minted::of(listed.word.grant().id).unwrap().odd);
+    let first = odd.next()?;
+    odd.all(|it| it == first).then_some(first)
+}
+
+/// Bytes that arrived, by the last word of a sender.
+fn progress(said: &Path) -> u64 {
+    let text = fs::read_to_string(said).unwrap();
+    let events = text.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut progress = events.into_iter().filter(|event| event["event"] == "progress");
+    progress.next().map_or(0, |event| event["bytes"].as_u64().unwrap())
+}
+
+/// Gives a sender bytes until it is told to stop, and says what they hash to. No more than a little waits: the end is not to take long.
+fn feed(mut sender: ChildStdin, said: PathBuf, stop: Arc<AtomicBool>) -> JoinHandle<(u64, blake3::Hash)> {
+    std::thread::spawn(move || {
+        let (mut hasher, mut given, mut piece) = (blake3::Hasher::new(), 0_u64, vec![0; 64 << 10]);
+        while !stop.load(Ordering::Acquire) {
+            if given > progress(&said) + AHEAD {
+                std::thread::sleep(Duration::from_millis(20));
+                continue;
+            }
+            blake3::Hasher::new().update(&given.to_be_bytes()).finalize_xof().fill(&mut piece);
+            sender.write_all(&piece).unwrap();
+            hasher.update(&piece);
+            given += piece.len() as u64;
+        }
+        (given, hasher.finalize())
+    })
+}
+
+/// What a receiver gives.
+fn taken(mut receiver: impl std::io::Read + Send + 'static) -> JoinHandle<(u64, blake3::Hash)> {
+    std::thread::spawn(move || {
+        let (mut hasher, mut got, mut piece) = (blake3::Hasher::new(), 0_u64, vec![0; 64 << 10]);
+        loop {
+            let length = receiver.read(&mut piece).unwrap();
+            if length == 0 {
+                return (got, hasher.finalize());
+            }
+            hasher.update(&piece[..length]);
+            got += length as u64;
+        }
+    })
+}
+
+/// A transfer of a stream that goes on until it is told to end.
+struct Transfer {
+    sender: Process,
+    receiver: Process,
+    stop: Arc<AtomicBool>,
+    given: JoinHandle<(u64, blake3::Hash)>,
+    got: JoinHandle<(u64, blake3::Hash)>,
+}
+
+impl Transfer {
+    fn begin(fleet: &Fleet, word: &str) -> Self {
+        let errors = fleet.directory.path().join("ticket");
+        let listen = format!("{RECEIVER}:0");
+        let mut command = fleet.byway("rcv", "receiver", &["recv", "-", "--once", "--listen", &listen]);
+        command.stderr(File::create(&errors).unwrap()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let got = taken(child.stdout.take().unwrap());
+        let receiver = Process { child, said: errors.clone() };
+        let ticket = ticket_in(&errors);
+        let send = ["send", "--json", "-", &ticket, "--registry", word, "--priority", "normal"];
+        let mut command = fleet.byway("snd", "sender", &send);
+        command.stdin(Stdio::piped());
+        let mut sender = fleet.start(command);
+        let stop = Arc::new(AtomicBool::new(false));
+        let given = feed(sender.child.stdin.take().unwrap(), sender.said.clone(), Arc::clone(&stop));
+        Self { sender, receiver, stop, given, got }
+    }
+
+    /// Waits until it has gone on by so many bytes.
+    #[track_caller]
+    fn goes_on(&self, bytes: u64) {
+        let aim = progress(&self.sender.said) + bytes;
+        let done = wait_for(PATIENCE, || (progress(&self.sender.said) >= aim).then_some(()));
+        assert!(done.is_some(), "it stands still at {}", progress(&self.sender.said));
+    }
+
+    /// Ends it; the sender's result.
+    fn end(mut self) -> Value {
+        self.stop.store(true, Ordering::Release);
+        let result = self.sender.event("result");
+        assert_eq!(self.sender.code(), Some(0), "{result}");
+        assert_eq!(self.receiver.code(), Some(0));
+        let (given, got) = (self.given.join().unwrap(), self.got.join().unwrap());
+        assert_eq!(given, got, "what came out is what went in");
+        result
+    }
+}
+
+fn outlives(fleet: &Fleet, server: Option<&Server>) -> Result<(), Failed> {
+    let mut registries: Vec<Process> = fleet.registries.iter().map(|it| fleet.registry(*it)).collect();
+    let ready = registries.iter_mut().map(|registry| registry.event("ready")).last().unwrap();
+    let [join, ask] = ["join", "use"].map(|word| ready[word].as_str().unwrap().to_owned());
+    let [alice, carol] =
+        [fleet.word(&["--for", "alice"]), fleet.word(&["--for", "carol", "--quota", "512K"])];
+    let mut relays: Vec<Process> = (0..JOIN.start).map(|relay| fleet.relay(relay, &join)).collect();
+    relays.iter_mut().for_each(|relay| drop(relay.event("enrolled")));
+    let transfer = Transfer::begin(fleet, &ask);
+    transfer.goes_on(1 << 20);
+
+    // Who holds a good grant is served; a copy, a forgery and what is used up are not.
+    let victim = strangers::Victim::new(fleet);
+    let good = fleet.list(&alice, |list| has(list, STEADY));
+    let owed = strangers::with_grants(fleet, &victim, &good);
+    let owed = owed + strangers::over_quota(fleet, &victim, &fleet.list(&carol, |_| true));
+    strangers::without_grants(fleet, &victim, &good);
+
+    // Relays come, swallow and die.
+    relays.extend(JOIN.map(|relay| fleet.relay(relay, &join)));
+    fleet.swallow(SWALLOW, "udp length > 3 @th,64,8 { 0x64, 0x65 }");
+    fleet.swallow(SWALLOW_LONG, &format!("ip daddr {RECEIVER} udp length > {LONG}"));
+    relays[DIE].iter_mut().for_each(Process::kill);
+    relays[JOIN].iter_mut().for_each(|relay| drop(relay.event("enrolled")));
+    transfer.goes_on(1 << 20);
+
+    // The registry dies; of two the first, and then the data base.
+    registries[0].kill();
+    server.iter().for_each(|server| server.kill());
+    transfer.goes_on(1 << 20);
+    relays.extend(JOIN_LATER.map(|relay| fleet.relay(relay, &join)));
+    if registries.len() > 1 {
+        fleet.list(&alice, |list| has(list, STEADY.chain(JOIN)));
+    }
+    transfer.goes_on(1 << 20);
+    server.iter().for_each(|server| server.start_again());
+    registries[0] = fleet.registry(fleet.registries[0]);
+    assert_eq!(registries[0].event("ready")["use"], ready["use"]);
+    for relay in DIE {
+        relays[relay] = fleet.relay(relay, &join);
+    }
+    let joined =
+        relays.iter_mut().enumerate().filter(|(relay, _)| JOIN_LATER.chain(DIE).any(|it| it == *relay));
+    joined.for_each(|(_, relay)| drop(relay.event("enrolled")));
+
+    // Nothing that was enrolled is lost. A word ends: who is listed then knows of it.
+    fleet.operate(&["revoke", "alice"]);
+    let ask: Word = ask.parse()?;
+    let all = || STEADY.chain(DIE).chain(JOIN).chain(JOIN_LATER);
+    fleet.list(&ask, |list| epoch(list) == epoch(&good).map(|odd| !odd) && has(list, all()));
+    let bob = fleet.word(&["--for", "bob", "--expires", "20s"]);
+    let expired = fleet.list(&bob, |_| true);
+    strangers::without_grants(fleet, &victim, &good);
+    strangers::too_late(fleet, &victim, &good);
+    strangers::too_late(fleet, &victim, &expired);
+    transfer.goes_on(1 << 20);
+    let result = transfer.end();
+    assert_eq!(result["verified"], true, "{result}");
+
+    assert_eq!(
+        victim.counted(fleet),
+        owed,
+        "the victim got what was sent to it with good grants, and nothing else"
+    );
+    let mut carried = 0;
+    for relay in 0..RELAYS {
+        let counted = |name| fleet.counted(&host(relay), "ip", name);
+        let (got, sent) = (counted("got"), counted("sent"));
+        assert!(sent.1 <= got.1, "relay {relay} sent {sent:?}, and got {got:?}");
+        assert_eq!(counted("strange").0, 0, "relay {relay}");
+        carried += sent.1;
+    }
+    assert!(carried > 0);
+    println!(
+        "relays carried {carried} bytes, {owed} packets of them for alice and carol; {}",
+        result["relays_verdict"]
+    );
+    Ok(())
+}
