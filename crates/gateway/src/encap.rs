@@ -6,6 +6,7 @@
 //! SERVES     0x12, part of an announcement (see `serves`)
 //! BATCHED    0x13, flow label (3), sequence (4), map (4), IP packet
 //! LOSS       0x14, flow label (3), first missing sequence (4), one past the last (4)
+//! RELAY      0x19, the bytes of a relay's word (see `byway_wire::relay`)
 //! ```
 //!
 //! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These are not given again. Such a gateway begins with
@@ -32,6 +33,7 @@ const UNORDERED: u8 = VERSION << 4 | 1;
 const SERVES: u8 = VERSION << 4 | 2;
 const BATCHED: u8 = VERSION << 4 | 3;
 const LOSS: u8 = VERSION << 4 | 4;
+const RELAY: u8 = VERSION << 4 | 9;
 /// What a gateway of version 0.1 understands. It is ignored.
 pub const SPEAKS: u8 = VERSION << 4 | 8;
 
@@ -107,6 +109,11 @@ pub enum Message<'a> {
         /// One past the last that is missing.
         end: u32,
     },
+    /// The relay that runs beside the gateway, and the peer's word for it.
+    Relay {
+        /// See [`Word::from_bytes`](byway_wire::relay::Word::from_bytes).
+        word: &'a [u8],
+    },
 }
 
 impl<'a> Message<'a> {
@@ -120,6 +127,7 @@ impl<'a> Message<'a> {
         match kind {
             UNORDERED => return packet(&mut reader).map(|packet| Self::Unordered { packet }),
             SERVES => return Ok(Self::Serves { part: reader.take_rest() }),
+            RELAY => return Ok(Self::Relay { word: reader.take_rest() }),
             ORDERED | BATCHED | LOSS => {}
             _ => return Err(DecodeError::UnknownType(kind)),
         }
@@ -150,7 +158,8 @@ impl<'a> Message<'a> {
             Self::Ordered { packet: bytes, .. }
             | Self::Unordered { packet: bytes }
             | Self::Batched { packet: bytes, .. }
-            | Self::Serves { part: bytes } => writer.bytes(bytes),
+            | Self::Serves { part: bytes }
+            | Self::Relay { word: bytes } => writer.bytes(bytes),
             Self::Loss { .. } => {}
         }
     }
@@ -164,6 +173,7 @@ impl<'a> Message<'a> {
             }
             Self::Unordered { .. } => writer.u8(UNORDERED),
             Self::Serves { .. } => writer.u8(SERVES),
+            Self::Relay { .. } => writer.u8(RELAY),
             Self::Batched { label, sequence, map, .. } => {
                 writer.u32(u32::from(BATCHED) << 24 | label.0);
                 writer.u32(sequence);
@@ -207,7 +217,7 @@ mod tests {
     #[test]
     fn in_hex() {
         let (label, sequence, packet) = (Label::new(0xff0a_0b0c), 0x0102_0304, &b"IP"[..]);
-        let frozen: [(Message<'_>, &[u8]); 5] = [
+        let frozen: [(Message<'_>, &[u8]); 6] = [
             (Message::Ordered { label, sequence, packet }, &[0x10, 10, 11, 12, 1, 2, 3, 4, b'I', b'P']),
             (Message::Unordered { packet }, &[0x11, b'I', b'P']),
             (Message::Serves { part: &[1, 2] }, &[0x12, 1, 2]),
@@ -219,6 +229,7 @@ mod tests {
                 Message::Loss { label, first: u32::MAX, end: 1 },
                 &[0x14, 10, 11, 12, 255, 255, 255, 255, 0, 0, 0, 1],
             ),
+            (Message::Relay { word: &[1, 2] }, &[0x19, 1, 2]),
         ];
         for (message, bytes) in frozen {
             assert_eq!(written(&message), bytes);
@@ -226,7 +237,7 @@ mod tests {
         }
         assert_eq!((ORDERED_LEN, UNORDERED_LEN, BATCHED_LEN), (8, 1, 12));
         let urgent: Vec<bool> = frozen.iter().map(|(_, bytes)| Message::is_urgent(bytes)).collect();
-        assert_eq!(urgent, [false, true, false, false, true]);
+        assert_eq!(urgent, [false, true, false, false, true, false]);
     }
 
     #[test]
@@ -254,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..64), kind in 0x10u8..0x15) {
+        fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..64), kind in 0x10u8..0x1a) {
             let bytes: Vec<u8> = [kind].into_iter().chain(bytes).collect();
             if let Ok(message) = Message::read(&bytes) {
                 prop_assert_eq!(written(&message), bytes);

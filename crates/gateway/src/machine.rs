@@ -11,7 +11,7 @@
 //!
 //! | part | what it owns |
 //! |---|---|
-//! | `links` | sessions, tunnels and peers; `survey` works out what is known of the way by a tunnel |
+//! | `links` | sessions, tunnels and peers; `detours` has the relays that no file names; `survey` works out what is known of the way by a tunnel |
 //! | `flows` | the flows that are carried, the rules, and what is counted of each |
 //! | `ingress` | from hosts to sessions: what waits takes a path |
 //! | `egress` | from sessions to hosts: packets are put in order, windows rewritten |
@@ -20,6 +20,7 @@
 
 mod carriage;
 mod config;
+mod detours;
 mod egress;
 mod flows;
 mod gate;
@@ -29,6 +30,7 @@ mod ingress;
 mod judge;
 mod links;
 mod losses;
+mod overview;
 mod parcel;
 mod peer;
 mod places;
@@ -61,7 +63,9 @@ use alloc::vec::Vec;
 use byway_control::{ChoiceError, Sender, controller};
 use byway_engine::connection::Event;
 use byway_engine::connection::datagrams::Received;
+use byway_engine::handshake::PublicKey;
 use byway_engine::{Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_wire::relay::Word;
 use byway_wire::{DecodeError, Input, Instant, Machine, Out, Transmit};
 use egress::{Came, Egress};
 use flows::{Entered, Flows};
@@ -146,6 +150,16 @@ impl Gateway {
     /// The sessions, for relays at which this side [stands](Endpoint::stand_at).
     pub const fn endpoint(&mut self) -> &mut Endpoint {
         &mut self.links.endpoint
+    }
+
+    /// Tells the peer with this key of a relay that runs beside this gateway, by a word of its own. A later word replaces it.
+    pub fn lend_relay(&mut self, now: Instant, peer: PublicKey, word: Word) {
+        self.links.lend_relay(now, peer, word);
+    }
+
+    /// Sends to every peer through these relays too, which a registry offers, when their turn comes and if they prove of use.
+    pub fn add_relays(&mut self, now: Instant, words: Vec<Word>) {
+        self.links.on_found(now, words);
     }
 
     /// Other rules from now on. Flows that are carried stay so.
@@ -276,6 +290,7 @@ impl Gateway {
             Ok(Message::Unordered { .. }) => return self.on_packet(now, came, UNORDERED_LEN, data),
             // Whom it serves a peer says in the session for all flows.
             Ok(Message::Serves { part }) => !tunnel.is_dedicated() && links.on_serves(came.peer, part),
+            Ok(Message::Relay { word }) => !tunnel.is_dedicated() && links.on_relay(now, came.peer, word),
             Ok(Message::Loss { label, first, end }) => {
                 losses.on_reported(now, place, (label, first, end), links, &flows.table, hosts);
                 true
@@ -352,7 +367,7 @@ impl Gateway {
         let (rules, others) = flows.decided();
         Status {
             settings: *settings,
-            peers: links.status(&flows.table),
+            peers: overview::peers(links, &flows.table),
             flows: flows.table.len(),
             table: flows.table.counters(),
             counters: self.counters(),

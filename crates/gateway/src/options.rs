@@ -154,6 +154,12 @@ pub const OPTIONS: &[GatewayOption] = &[
         |settings, value| set_flag(&mut settings.fail_closed, value),
         |settings| Some(Value::Flag(settings.fail_closed)),
     ),
+    flag(
+        "detours",
+        "send through relays that run beside other peers' gateways",
+        |settings, value| set_flag(&mut settings.detours, value),
+        |settings| Some(Value::Flag(settings.detours)),
+    ),
     GatewayOption {
         name: "dead-after",
         help: "a peer of which nothing is heard for so long is dead: 1s to 60s",

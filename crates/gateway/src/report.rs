@@ -147,6 +147,9 @@ pub struct PeerReport {
     /// Prefixes that it announces and may not speak for.
     #[serde(default)]
     pub refused: usize,
+    /// Whether a relay runs beside it that it lets us use.
+    #[serde(default)]
+    pub relays: bool,
 }
 
 /// A flow's own bundle of paths.
@@ -297,6 +300,7 @@ impl PeerReport {
             carried_bytes: peer.carried_bytes,
             serves: peer.serves.iter().map(|served| served.hosts.to_string()).collect(),
             refused: peer.refused,
+            relays: peer.relays,
         }
     }
 }

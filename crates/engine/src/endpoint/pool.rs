@@ -117,7 +117,8 @@ impl Pool {
         (0..).zip(&self.0).map(|(number, pooled)| (RelayId(number), pooled.local))
     }
 
-    /// Enters a relay, if it is not there already. `None`: there is no room.
+    /// Enters a relay, if it is not there already. A word of the same grant that holds for longer replaces the one before. `None`:
+    /// there is no room.
     pub fn enter(
         &mut self,
         now: Instant,
@@ -131,7 +132,11 @@ impl Pool {
         if index == MOST_RELAYS {
             return None;
         }
-        if index == self.0.len() {
+        if let Some(known) = self.0.get_mut(index) {
+            if known.word.terms().expiry < word.terms().expiry {
+                known.word = word.clone();
+            }
+        } else {
             let reach = reach.map(|reach| (reach.destination, reach.consent));
             self.0.push(Pooled { word: word.clone(), local, address, reach, asked_at: now, trouble: None });
         }
@@ -197,5 +202,28 @@ mod tests {
         }
         assert_eq!(pool.enter(now, way(0), &word(1), None), Some(RelayId(0)), "known");
         assert_eq!(pool.enter(now, way(2), &word(1), None), None, "full");
+    }
+
+    #[test]
+    fn a_word_that_holds_for_longer_replaces_the_one_before() {
+        let word = |expires| {
+            let terms = Terms {
+                expiry: Minute::from_unix(expires),
+                rate: RateClass::UNLIMITED,
+                quota: QuotaClass::UNLIMITED,
+                scope: Scope::ALL,
+            };
+            let address = SocketAddr::from(([192, 0, 2, 1], 4748));
+            RelayKey::new(&[1; 32]).issue(Grant { id: 1, terms }, vec![address]).unwrap()
+        };
+        let way = (Local(0), SocketAddr::from(([192, 0, 2, 1], 4748)));
+        let mut pool = Pool::default();
+        for (expires, holds) in
+            [(1_900_000_000, 1_900_000_000), (1_800_000_000, 1_900_000_000), (1_950_000_000, 1_950_000_000)]
+        {
+            let id = pool.enter(Instant::ZERO, way, &word(expires), None).unwrap();
+            assert_eq!(pool.word(id), Some(&word(holds)));
+        }
+        assert_eq!(pool.words().count(), 1);
     }
 }

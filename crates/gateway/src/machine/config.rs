@@ -102,6 +102,8 @@ pub struct Settings {
     pub timer: Timer,
     /// How paths are chosen.
     pub policy: Policy,
+    /// Whether relays beside other gateways are used, of which these tell.
+    pub detours: bool,
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<Rule>,
     /// What flows may have in flight beyond what the windows of the paths ask for, in percent of it, and no more than half of what a flow
@@ -133,6 +135,7 @@ impl Default for Settings {
             exit: ExitLimits::default(),
             timer: Timer::default(),
             policy: Policy::default(),
+            detours: true,
             window: Some(Rule::Delivered),
             headroom_percent: 100,
             loss: crate::loss::Rule::PathNumbers,

@@ -10,11 +10,12 @@
 
 use super::carriage::{Carriage, Table};
 use super::config::{self, Bundle, Settings};
+use super::detours::{Detours, Session};
 use super::hosts::Hosts;
 use super::judge::Judge;
 use super::peer::{FOR_FLOW, Peer};
 use super::places::{PeerIdx, Places, TunnelIdx};
-use super::status::{BundleStatus, Counters, PathStatus, PeerStatus};
+use super::status::Counters;
 use super::survey::Survey;
 use super::tunnel::{Dedicated, Tunnel};
 use crate::encap::{Label, Message};
@@ -28,7 +29,9 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::Choice;
+use byway_engine::handshake::PublicKey;
 use byway_engine::{Connection, Endpoint, Handle, Via};
+use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant, Writer};
 use core::net::SocketAddr;
 
@@ -45,6 +48,7 @@ pub(super) struct Links {
     pub tunnels: Places<TunnelIdx, Tunnel>,
     /// Whom peers serve.
     pub directory: Directory<PeerIdx>,
+    pub detours: Detours,
     settings: Settings,
     congestion: Choice,
     /// What peers are told to be served here.
@@ -86,6 +90,7 @@ impl Links {
             peers,
             tunnels,
             directory: Directory::new(),
+            detours: Detours::new(settings.detours),
             settings,
             congestion,
             announcement,
@@ -180,7 +185,8 @@ impl Links {
         }
         let peer = &mut self.peers[index];
         peer.on_session(now);
-        self.tunnels[peer.site].on_session(now, handle, &peer.config, &mut self.endpoint);
+        self.tunnels[peer.site].on_session(now, handle, &mut self.endpoint);
+        self.detours.lead(now, Session { handle, peer: index }, peer, &mut self.endpoint);
         self.sessions.insert(handle, peer.site);
         // Who makes another may have begun anew, and knows nothing of what stood beside the one before.
         self.close_all_own(now, index, flows, hosts);
@@ -222,6 +228,7 @@ impl Links {
     pub fn on_lost(&mut self, now: Instant, index: PeerIdx, flows: &mut Table, hosts: &mut Hosts) {
         self.counters.lost_sessions += 1;
         self.directory.forget(index);
+        self.detours.forget(index);
         self.close_all_own(now, index, flows, hosts);
         if !self.settings.fail_closed {
             self.release(self.peers[index].site, hosts);
@@ -266,7 +273,29 @@ impl Links {
             Message::Serves { part }.write(&mut Writer::new(&mut datagram));
             tunnel.returned.push_back(datagram);
         }
+        tunnel.returned.extend(self.detours.announcement(tunnel.peer));
         self.note_waiting(place);
+    }
+
+    /// The peer with this key is told of the relay here by this word.
+    pub fn lend_relay(&mut self, now: Instant, key: PublicKey, word: Word) {
+        let Some((index, _)) = self.peers.iter().find(|(_, peer)| peer.config.key == key) else { return };
+        self.detours.lend(index, word);
+        self.peers[index].announce_anew(now);
+        self.note_due();
+    }
+
+    /// A registry offers relays.
+    pub fn on_found(&mut self, now: Instant, words: Vec<Word>) {
+        let fresh = self.detours.on_found(words);
+        Detours::spread(now, &fresh, None, &self.tunnels, &mut self.endpoint);
+    }
+
+    /// A peer told of its relay. Whether it said something.
+    pub fn on_relay(&mut self, now: Instant, from: PeerIdx, word: &[u8]) -> bool {
+        let Ok(word) = self.detours.on_word(from, word) else { return false };
+        Detours::spread(now, word.as_slice(), Some(from), &self.tunnels, &mut self.endpoint);
+        true
     }
 
     /// The session is gone: what waits for it goes by the plain route.
@@ -430,7 +459,9 @@ impl Links {
         hosts: &mut Hosts,
     ) {
         let tunnel = &mut self.tunnels[place];
-        tunnel.on_session(now, handle, &self.peers[tunnel.peer].config, &mut self.endpoint);
+        tunnel.on_session(now, handle, &mut self.endpoint);
+        let peer = tunnel.peer;
+        self.detours.lead(now, Session { handle, peer }, &self.peers[peer], &mut self.endpoint);
         if tunnel.dedicated.is_some_and(|own| own.opened_here && own.flow.is_none()) {
             self.close_own(now, place, NEEDLESS, flows, hosts);
         }
@@ -531,46 +562,6 @@ impl Links {
                 self.leave_own(now, place, flows, hosts);
             }
         }
-    }
-
-    /// What peers are doing.
-    pub fn status(&self, flows: &Table) -> Vec<PeerStatus> {
-        let peer = |(index, peer): (PeerIdx, &Peer)| {
-            let site = &self.tunnels[peer.site];
-            let tunnels =
-                || self.tunnels.iter().map(|(_, tunnel)| tunnel).filter(move |tunnel| tunnel.peer == index);
-            PeerStatus {
-                name: peer.config.name.clone(),
-                up: self.connection(site).is_some(),
-                trouble: peer.trouble.clone(),
-                paths: self.paths(site),
-                bundles: tunnels().filter_map(|tunnel| self.own_bundle(tunnel, flows)).collect(),
-                flows: flows.iter().filter(|flow| flow.data.peer == index).count(),
-                flow_limit: site.way.flow_limit,
-                waiting: tunnels().map(|tunnel| tunnel.entry.bytes()).sum(),
-                entry: tunnels().map(|tunnel| tunnel.entry.counters()).sum(),
-                reorder_wait: site.way.reorder_wait,
-                carried: peer.carried,
-                carried_bytes: peer.carried_bytes,
-                serves: self.directory.served_by(index).cloned().collect(),
-                refused: peer.refused,
-            }
-        };
-        self.peers.iter().map(peer).collect()
-    }
-
-    fn connection(&self, tunnel: &Tunnel) -> Option<&Connection> {
-        tunnel.session().and_then(|session| self.endpoint.connection(session))
-    }
-
-    fn paths(&self, tunnel: &Tunnel) -> Vec<PathStatus> {
-        self.connection(tunnel).map(|connection| connection.status().paths).unwrap_or_default()
-    }
-
-    /// The bundle of a single flow that is known.
-    fn own_bundle(&self, tunnel: &Tunnel, flows: &Table) -> Option<BundleStatus> {
-        let key = flows.get(tunnel.dedicated?.flow?)?.key;
-        Some(BundleStatus { key, paths: self.paths(tunnel) })
     }
 }
 

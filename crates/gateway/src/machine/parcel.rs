@@ -37,7 +37,7 @@ impl Parcel {
             Message::Ordered { packet, .. }
             | Message::Batched { packet, .. }
             | Message::Unordered { packet } => Some(Self::copy(Vec::new(), packet)),
-            Message::Serves { .. } | Message::Loss { .. } => None,
+            Message::Serves { .. } | Message::Loss { .. } | Message::Relay { .. } => None,
         }
     }
 

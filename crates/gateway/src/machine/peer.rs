@@ -132,6 +132,13 @@ impl Peer {
         self.announcing = Some(Announcing { at: now, told: 0 });
     }
 
+    /// There is something new to tell it.
+    pub fn announce_anew(&mut self, now: Instant) {
+        if let Some(announcing) = &mut self.announcing {
+            *announcing = Announcing { at: now, told: 0 };
+        }
+    }
+
     /// There is no session for all flows any more, or the attempt at one failed, and why.
     pub fn on_gone(&mut self, now: Instant, why: String) {
         // To whom there is no session nothing is announced.

@@ -97,6 +97,8 @@ pub struct PeerStatus {
     pub serves: Vec<Served>,
     /// Prefixes that it says it serves, and may not speak for.
     pub refused: usize,
+    /// Whether a relay runs beside it that it lets us use.
+    pub relays: bool,
 }
 
 /// A bundle of paths for one flow.

@@ -3,7 +3,6 @@
 //! Both ends may dial. A packet goes by the newest session and is taken from any, so two that cross each other do no harm; of more
 //! than two the oldest is closed.
 
-use super::config;
 use super::holes::Holes;
 use super::judge::Judge;
 use super::parcel::Parcel;
@@ -136,13 +135,7 @@ impl Tunnel {
     }
 
     /// A session is there.
-    pub fn on_session(
-        &mut self,
-        now: Instant,
-        handle: Handle,
-        config: &config::Peer,
-        endpoint: &mut Endpoint,
-    ) {
+    pub fn on_session(&mut self, now: Instant, handle: Handle, endpoint: &mut Endpoint) {
         if self.dialling == Some(handle) {
             self.dialling = None;
         }
@@ -151,9 +144,6 @@ impl Tunnel {
         if self.sessions.len() > MOST_SESSIONS {
             let oldest = self.sessions.remove(0);
             endpoint.close(now, oldest, 0, "a newer session took its place");
-        }
-        for (word, reach) in &config.relays {
-            endpoint.add_relay(now, handle, word, reach.as_ref());
         }
     }
 

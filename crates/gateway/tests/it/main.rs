@@ -4,5 +4,6 @@
 mod bad;
 mod bundles;
 mod common;
+mod detours;
 mod losses;
 mod site;

@@ -136,12 +136,17 @@ fn relay() -> Relay {
 }
 
 fn word(index: usize, id: u32) -> Word {
-    let expiry = Minute::from_unix(UNIX + 40 * 86_400);
+    word_until(index, id, 40 * 86_400)
+}
+
+/// A word that ends so many seconds after a simulation begins.
+pub fn word_until(index: usize, id: u32, seconds: u64) -> Word {
+    let expiry = Minute::from_unix(UNIX + seconds);
     let terms = Terms { expiry, rate: RateClass::UNLIMITED, quota: QuotaClass::UNLIMITED, scope: Scope::ALL };
     relay().issue(Grant { id, terms }, vec![relay_at(index)]).expect("a word")
 }
 
-fn identity(seed: u8) -> Identity {
+pub fn identity(seed: u8) -> Identity {
     Identity::from_secret([seed; 32])
 }
 
@@ -155,7 +160,12 @@ pub struct Plan {
     pub of_bob: Option<Settings>,
     pub congestion: &'static str,
     pub seed: u64,
+    /// Whether both know a third gateway.
+    pub third: bool,
 }
+
+/// Where the third gateway is.
+const THIRD: &str = "10.3.1.1:4749";
 
 impl Default for Plan {
     fn default() -> Self {
@@ -166,6 +176,7 @@ impl Default for Plan {
             of_bob: None,
             congestion: "background",
             seed: 1,
+            third: false,
         }
     }
 }
@@ -216,6 +227,41 @@ impl Sites {
         sites
     }
 
+    #[allow(dead_code, reason = "not all tests have a third gateway")]
+    /// As [`new`](Self::new), with one direct path, and a third gateway that both know and that serves others. A relay runs beside it,
+    /// with lines to Alice's gateway and to Bob's. `meets` are the lines of the gateway itself to both.
+    pub fn with_third(
+        plan: Plan,
+        direct: PipeConfig,
+        ways: [PipeConfig; 2],
+        meets: [PipeConfig; 2],
+        plain: &PipeConfig,
+    ) -> (Self, Handle<Gateway>) {
+        let mut sites = Self::new(Plan { third: true, ..plan }, &[direct], plain);
+        let [alice, bob, third] =
+            ["10.1.0.1:4000", "10.2.0.1:4000", THIRD].map(|address| socket(address.into()));
+        let at = relay_at(0);
+        sites.world.add("relay", relay(), &[at]);
+        let mut config = sites.plan.config(0, &[]);
+        let peer = |site: u8| Peer {
+            name: format!("site {site}"),
+            key: identity(site + 1).public(),
+            addresses: Vec::new(),
+            allowed: vec![Prefix::of(sites.plan.host(site), 24)],
+            relays: Vec::new(),
+        };
+        config.peers = vec![peer(0), peer(1)];
+        config.identity = identity(3);
+        config.serves = vec![Served { hosts: Prefix::of(sites.plan.host(2), 24), ports: Vec::new() }];
+        config.seed = [77; 32];
+        let handle = sites.world.add("third", Gateway::new(config).expect("a gateway"), &[third]);
+        for ((end, way), meet) in [alice, bob].into_iter().zip(ways).zip(meets) {
+            sites.world.connect(end, at, way.clone(), way);
+            sites.world.connect(end, third, meet.clone(), meet);
+        }
+        (sites, handle)
+    }
+
     pub fn run(&mut self, millis: u64) {
         self.world.run_until(Instant::from_millis(millis));
     }
@@ -232,7 +278,14 @@ impl Plan {
 
     pub fn config(&self, site: u8, peer_at: &[SocketAddr]) -> Config {
         let prefix = |site| Prefix::of(self.host(site), if self.v6 { 32 } else { 24 });
-        Config {
+        let third = self.third.then(|| Peer {
+            name: "the third".into(),
+            key: identity(3).public(),
+            addresses: vec![socket(THIRD.into())],
+            allowed: vec![prefix(2)],
+            relays: Vec::new(),
+        });
+        let mut config = Config {
             identity: identity(site + 1),
             suites: Suites::SECURE,
             seed: [site + 9; 32],
@@ -251,7 +304,9 @@ impl Plan {
             serves: vec![Served { hosts: prefix(site), ports: Vec::new() }],
             serial: 1,
             settings: self.of_bob.filter(|_| site == 1).unwrap_or(self.settings),
-        }
+        };
+        config.peers.extend(third);
+        config
     }
 
     fn site(&self, site: u8, plain_to: SocketAddr, peer_at: &[SocketAddr]) -> Site {
