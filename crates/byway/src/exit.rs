@@ -144,6 +144,10 @@ impl Exit {
         if mistyped || cause.is::<UnitError>() || cause.is::<RegistryWordError>() || cause.is::<NoHost>() {
             return Some(Self::Usage);
         }
+        #[cfg(feature = "gateway")]
+        if cause.downcast_ref().is_some_and(byway_gateway_host::GatewayError::is_usage) {
+            return Some(Self::Usage);
+        }
         if let Some(error) = cause.downcast_ref() {
             return Some(Self::of_transfer(error));
         }

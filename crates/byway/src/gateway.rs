@@ -1,9 +1,8 @@
-//! A gateway on this host: its configuration, what it installs in the kernel, and the running of it.
+//! A gateway on this host: what is told of its configuration, what it installs in the kernel, and the running of it.
 
 pub mod check;
-pub mod config;
-mod gating;
 pub mod plumbing;
-pub mod reload;
 pub mod report;
 pub mod run;
+
+pub use byway_gateway_host::config;

@@ -53,6 +53,22 @@ pub struct GatewayReport {
     /// What is kept until it is acknowledged, if anything is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheReport>,
+    /// The relay beside it, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<RelayReport>,
+}
+
+/// A relay beside a gateway. Bytes are those of datagrams.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelayReport {
+    /// Where it listens.
+    pub listen: Vec<String>,
+    /// What it carried since its start.
+    pub bytes: u64,
+    /// What it carried today, over restarts.
+    pub today_bytes: u64,
+    /// What it carried in this month.
+    pub month_bytes: u64,
 }
 
 /// An option.
@@ -225,6 +241,7 @@ impl GatewayReport {
                 resent: counters.resent,
                 suppressed: counters.suppressed,
             }),
+            relay: None,
         }
     }
 }

@@ -3,10 +3,12 @@
 mod cache;
 mod enrolling;
 mod finder;
+mod finding;
 mod question;
 
 pub use enrolling::{EnrolNews, Enrolling, EnrollingPlan};
 pub use finder::FindPlan;
+pub use finding::{FindNews, Finding};
 pub use question::ask;
 
 pub(crate) use finder::Finder;

@@ -10,7 +10,9 @@ use crate::secret::Secret;
 use byway_net::{Clock, Control, Flow, Owner, Socket, unix_seconds};
 use byway_relay::{Config, Counters, Event, Load, Policy, Relay, Used};
 use byway_wire::heartbeat::RelayId;
-use byway_wire::relay::{Grant, GrantId, Minute, QuotaClass, RangeKey, RateClass, Scope, Terms, Word};
+use byway_wire::relay::{
+    Grant, GrantId, Minute, QuotaClass, RangeKey, RateClass, RelayKey, Scope, Terms, Word,
+};
 use byway_wire::{Duration, Instant, Machine as _};
 use keeper::Keeper;
 use std::io;
@@ -130,6 +132,8 @@ pub struct Relaying {
     shared: Arc<Shared>,
     enrolments: Vec<([u8; 32], Enrolment)>,
     word: Word,
+    /// What other words are made with.
+    issuer: RelayKey,
     clock: Clock,
 }
 
@@ -160,6 +164,7 @@ impl Relaying {
         config.accounts = plan.accounts.unwrap_or(config.accounts);
         config.beat_counter = config.beat_counter.max(kept.beats.saturating_add(BEATS_AHEAD));
         let mut relay = Relay::new(&config, clock.now());
+        let issuer = RelayKey::new(plan.key.expose());
         if kept.relay != Some(relay.id()) {
             // Another key: registries know this relay no more.
             (kept.relay, kept.ranges) = (Some(relay.id()), Vec::new());
@@ -196,13 +201,23 @@ impl Relaying {
             thread.spawn(move || keeper.run(&to_keep, &ask, &waker)).map_err(Error::Thread)
         };
         let keeper = keeper.map(keep).transpose()?;
-        Ok(Self { driver, keeper, news: inbox, orders, shared, enrolments, word, clock })
+        Ok(Self { driver, keeper, news: inbox, orders, shared, enrolments, word, issuer, clock })
     }
 
     /// The word for senders.
     #[must_use]
     pub const fn word(&self) -> &Word {
         &self.word
+    }
+
+    /// A word for somebody else, with the rate and the quota of the first. Words of one `name` share them, also over restarts.
+    #[must_use]
+    pub fn word_for(&self, name: &[u8; 32], expires: Duration) -> Option<Word> {
+        let [a, b, c, d, ..] = blake3::derive_key("byway relay v1 grant of a peer", name);
+        let expiry = Minute::from_unix(unix_seconds().saturating_add(expires.as_secs()));
+        let terms = Terms { expiry, ..self.word.grant().terms };
+        let grant = Grant { id: GrantId::own(u32::from_be_bytes([a, b, c, d])), terms };
+        self.issuer.issue(grant, self.word.relays().to_vec()).ok()
     }
 
     /// What a registry of the plan has to be told.

@@ -1,6 +1,6 @@
 //! `byway gateway check`: what a configuration means, what is odd about it, and what it would install. Installs nothing.
 
-use super::config::{GatewayConfig, PORT};
+use super::config::{GatewayConfig, PORT, RelayConfig};
 use super::plumbing::{self, system};
 use crate::units::Bytes;
 use byway_gateway::Prefix;
@@ -130,6 +130,10 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
             peer.name,
             allowed.join(", ")
         ));
+    }
+    lines.extend(config.relay.as_ref().map(RelayConfig::explain));
+    if config.registry.is_some() {
+        lines.push("It asks a registry for relays.".to_owned());
     }
     lines
 }

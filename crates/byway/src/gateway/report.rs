@@ -81,8 +81,9 @@ impl fmt::Display for Shown<'_> {
             };
             writeln!(
                 f,
-                "{}: {state}{trouble}; serves {}; {} flows{own}, {} carried, {} waiting, {} dropped",
+                "{}: {state}{trouble}{}; serves {}; {} flows{own}, {} carried, {} waiting, {} dropped",
                 peer.name,
+                if peer.relays { ", relays for us" } else { "" },
                 served(peer),
                 peer.flows,
                 Bytes(peer.carried_bytes),
@@ -109,6 +110,10 @@ impl fmt::Display for Shown<'_> {
                     None => writeln!(f)?,
                 }
             }
+        }
+        if let Some(relay) = &report.relay {
+            let [bytes, today] = [relay.bytes, relay.today_bytes].map(Bytes);
+            writeln!(f, "relays for peers at {}: {bytes} carried, {today} today", relay.listen.join(", "))?;
         }
         for rule in &report.rules {
             writeln!(f, "{}", decided(rule, report.observing))?;

@@ -1,9 +1,7 @@
 //! `byway gateway --config FILE`: a gateway from its start to its end.
 
 use super::config::GatewayConfig;
-use super::gating::Gating;
 use super::plumbing::{self, system};
-use super::reload;
 use super::report::Shown;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output, Ready};
@@ -12,6 +10,9 @@ use anyhow::{Context as _, Result};
 use byway_gateway::kernel::Plan;
 use byway_gateway::machine::Gateway;
 use byway_gateway::report::GatewayReport;
+use byway_gateway_host::gating::Gating;
+use byway_gateway_host::lending::{LendNews, Lending};
+use byway_gateway_host::reload;
 use byway_net::{READY, STOPPING, Tun, keep_net_admin, notify, unix_seconds};
 use byway_transfer::sockets;
 use byway_transfer::state::StateDir;
@@ -46,7 +47,7 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     system::device_free(&config.tun, Path::new(system::DEVICES))?;
     let serial = u32::try_from(unix_seconds()).unwrap_or(u32::MAX);
     let gateway = Gateway::new(config.site(&identity, byway_net::seed()?, serial)?)
-        .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+        .map_err(byway_gateway_host::GatewayError::Impossible)?;
     let sockets = sockets::serving(&config.listen, super::config::PORT)?;
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
     if let Some(clipped) = sockets::clipped(&sockets) {
@@ -62,18 +63,22 @@ pub fn run(state: Option<&Path>, mut config: GatewayConfig, output: &mut Output)
     keep_net_admin().context("cannot give up capabilities")?;
     let signals = Signals::install(Hangup::Reload, || {}).context("cannot take over signals")?;
     output.heed(&signals);
+    let mut lending = Lending::start(&config, &identity, state)?;
     let gating = Gating::start(gateway, tun, sockets)?;
     let installed = Installed::new(plan)?;
     output.emit(&Event::Ready(Ready { listen: listening, ..Ready::default() }));
     let does = if config.settings.observe { "observing" } else { "carrying" };
     output.say(&format!("{does} by {}", config.tun));
     notify(READY);
-    let stop = serve(&mut config, &gating, &answers, &signals, output);
+    let stop = serve(&mut config, (&gating, &mut lending), &answers, &signals, output);
     notify(STOPPING);
     // First of all, so that nothing comes here any more.
     drop(installed);
     let begun = answers.begun;
-    let report = GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64());
+    lending.drain();
+    let relay = lending.report();
+    let report = GatewayReport { relay, ..GatewayReport::of(&gating.stop()?, begun.elapsed().as_secs_f64()) };
+    lending.stop()?;
     output.say(&Shown(&report).to_string());
     let exit = stop.map_or(Exit::Error, Exit::of_service);
     output.emit(&Event::result("gateway", exit, told(&report)));
@@ -88,13 +93,23 @@ fn told(report: &GatewayReport) -> Outcome {
 /// Looks after a gateway until a signal says stop; `None` if it ended by itself.
 fn serve(
     config: &mut GatewayConfig,
-    gating: &Gating,
+    (gating, lending): (&Gating, &mut Lending),
     answers: &Answers,
     signals: &Signals,
     output: &mut Output,
 ) -> Option<Exit> {
     loop {
-        let report = || GatewayReport::of(&gating.status(), answers.begun.elapsed().as_secs_f64());
+        for news in lending.turn(gating) {
+            match news {
+                LendNews::Said(said) => output.say(&said),
+                LendNews::Warning(message) => output.emit(&Event::Warning { message }),
+            }
+        }
+        let relay = lending.report();
+        let report = || GatewayReport {
+            relay: relay.clone(),
+            ..GatewayReport::of(&gating.status(), answers.begun.elapsed().as_secs_f64())
+        };
         answers.answer(report);
         if signals.take_report() {
             output.say(&Shown(&report()).to_string());

@@ -2,12 +2,15 @@
 
 use byway_cli::gateway::check::Report;
 use byway_cli::gateway::config::{GatewayConfig, MARK, PORT, status_socket};
+use byway_engine::handshake;
 use byway_gateway::kernel::TUN;
 use byway_gateway::loss::Rule;
 use byway_gateway::machine::{Bundle, Settings};
 use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Direction;
+use byway_registry::word::{Kind, Token, Word};
 use byway_transfer::identity::{Identity, PublicKey};
+use byway_transfer::secret::Secret;
 use byway_wire::Duration;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -211,6 +214,58 @@ fn a_file_becomes_a_gateway() {
     let config = read(&whole().replace(PEER, &own.public().to_string())).unwrap();
     let error = config.site(&own, [6; 32], 7).unwrap_err();
     assert!(error.to_string().contains("this gateway's own key"), "{error}");
+}
+
+/// The text of a registry's word.
+fn registry(kind: Kind) -> String {
+    let addresses = vec!["192.0.2.9:4750".parse().unwrap()];
+    let token = Token { number: 5, secret: Secret::new([1; 16]) };
+    Word { kind, key: handshake::PublicKey([7; 32]), token, addresses }.reveal()
+}
+
+#[test]
+fn a_relay_beside_it_and_registries_are_read() {
+    let [join, find] = [Kind::Join, Kind::Use].map(registry);
+    let with = |gateway: &str, relay: &str| {
+        let text = whole().replace("tun = ", &format!("{gateway}\ntun = "));
+        read(&format!("{text}\n[relay]\n{relay}\n"))
+    };
+    let relay = format!(
+        "listen = [\"192.0.2.1\"]\nadvertise = [\"198.51.100.1:99\"]\nallow-destination = [\"10.0.0.0/8\"]\nrate = \"1M\"\n\
+         quota = \"2G\"\nper-day = \"3G\"\nper-month = \"4G\"\nkey = \"relay.key\"\nregistry = \"{join}\"\noperator = \"we\"\nregion = \"here\""
+    );
+    let config = with(&format!("registry = \"{find}\""), &relay).unwrap();
+    let told = config.relay.clone().unwrap();
+    assert_eq!(told.listen, ["192.0.2.1:4748".parse::<SocketAddr>().unwrap()]);
+    assert_eq!(told.advertise, ["198.51.100.1:99".parse::<SocketAddr>().unwrap()]);
+    let limits = [told.rate, told.quota, told.per_day, told.per_month];
+    assert_eq!(limits, [Some(1 << 20), Some(2 << 30), Some(3 << 30), Some(4 << 30)]);
+    assert_eq!(told.key.as_deref(), Some(Path::new("/etc/byway/relay.key")));
+    assert_eq!((told.operator.as_str(), told.region.as_str()), ("we", "here"));
+    assert_eq!(told.registry.map(|word| word.kind), Some(Kind::Join));
+    assert_eq!(config.registry.as_ref().map(|word| word.kind), Some(Kind::Use));
+    assert!(config.exposed, "words stand in the file");
+    let lines = Report::of(&config).gateway;
+    let expected = "A relay beside it listens at 192.0.2.1:4748 (UDP), for its peers, and for a registry's clients, each 1.00 MiB a \
+                    second, each 2.00 GiB a day, 3.00 GiB a day in all, 4.00 GiB a month in all.";
+    assert!(lines.iter().any(|line| line == expected), "{lines:#?}");
+    assert!(with("", "").unwrap().relay.unwrap().listen.is_empty(), "a table without keys is a relay");
+    for (gateway, relay, expected) in [
+        ("", "rates = 5", "unknown field `rates`"),
+        ("", "rate = \"fast\"", "fast"),
+        ("registry = \"byway-registry-x\"", "", "registry word"),
+        (&format!("registry = \"{join}\""), "", "this word enrols relays"),
+        ("", &format!("registry = \"{find}\""), "this word asks for relays"),
+        (
+            "",
+            "advertise = [\"1.1.1.1\", \"1.1.1.2\", \"1.1.1.3\", \"1.1.1.4\", \"1.1.1.5\"]",
+            "4 addresses at most",
+        ),
+    ] {
+        let error = with(gateway, relay).unwrap_err();
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert!(!error.contains(&join[20..]) && !error.contains(&find[20..]), "a secret: {error}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 16] = [
+const FLOORS: [(&str, &[&str]); 17] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -33,6 +33,19 @@ const FLOORS: [(&str, &[&str]); 16] = [
             "byway-engine",
             "byway-files",
             "byway-registry",
+        ],
+    ),
+    (
+        "byway-gateway-host",
+        &[
+            "byway-wire",
+            "byway-control",
+            "byway-relay",
+            "byway-net",
+            "byway-engine",
+            "byway-gateway",
+            "byway-registry",
+            "byway-transfer",
         ],
     ),
     ("byway-emulate", &["byway-wire", "byway-net", "byway-sim"]),
@@ -64,6 +77,7 @@ const FLOORS: [(&str, &[&str]); 16] = [
             "byway-engine",
             "byway-files",
             "byway-gateway",
+            "byway-gateway-host",
             "byway-registry",
             "byway-registry-store",
             "byway-transfer",

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod crowd;
+mod detours;
 mod emulate;
 mod emulated_gateways;
 mod files;
@@ -34,6 +35,7 @@ fn main() {
         fleet::tests(),
         sites::tests(),
         gateway::tests(),
+        detours::tests(),
         emulated_gateways::tests(),
         emulate::tests(),
         namespaces::tests(),

@@ -1,13 +1,13 @@
 //! The file as it is written: its tables and keys, and where in it something stands.
 
-use crate::address::Endpoint;
-use crate::units::{parse_duration, parse_size};
+use super::relay::RelayText;
 use byway_gateway::Prefix;
 use byway_gateway::options::{GatewayOption, Kind, OPTIONS, Value as OptionValue};
 use byway_gateway::rules::Rule;
 use byway_gateway::serves::Served;
+use byway_transfer::address::Endpoint;
 use byway_transfer::identity::PublicKey;
-use byway_wire::relay::Word;
+use byway_transfer::units::{parse_duration, parse_size};
 use byway_wire::word::MAX_LEN;
 use core::ops::Range;
 use serde::de::value::MapAccessDeserializer;
@@ -45,6 +45,7 @@ pub(super) struct File {
     pub peer: Vec<Spanned<PeerText>>,
     #[serde(default)]
     pub rule: Vec<Rule>,
+    pub relay: Option<RelayText>,
 }
 
 /// What `[gateway]` says beside options.
@@ -59,10 +60,12 @@ pub(super) struct GatewayText {
     pub serves: Spanned<Vec<ServedText>>,
     pub congestion: Option<Spanned<String>>,
     pub dscp: Option<Spanned<String>>,
+    pub registry: Option<Spanned<String>>,
 }
 
 /// The keys of [`GatewayText`].
-const BESIDE: [&str; 8] = ["key", "listen", "tun", "mark", "status", "serves", "congestion", "dscp"];
+const BESIDE: [&str; 9] =
+    ["key", "listen", "tun", "mark", "status", "serves", "congestion", "dscp", "registry"];
 
 /// What the tables of options say, by the names of their keys.
 #[derive(Debug, serde::Deserialize)]
@@ -200,11 +203,14 @@ impl Place<'_> {
         self.at(0..0, what)
     }
 
-    /// A relay's word, itself or as `@FILE`. It is a secret: what is wrong with it is said without it.
-    pub fn word(&self, directory: &Path, told: &Spanned<String>) -> Result<Word, ConfigError> {
+    /// A word, itself or as `@FILE`. It is a secret: what is wrong with it is said without it.
+    pub fn word<T>(&self, directory: &Path, told: &Spanned<String>) -> Result<T, ConfigError>
+    where
+        T: FromStr<Err: fmt::Display>,
+    {
         let word = told.as_ref();
         let Some(file) = word.strip_prefix('@') else {
-            return word.trim().parse().map_err(|error| self.at(told.span(), &format!("{error}")));
+            return word.trim().parse().map_err(|error: T::Err| self.at(told.span(), &error.to_string()));
         };
         let file = directory.join(file);
         let wrong = |error: &dyn fmt::Display| self.at(told.span(), &format!("{}: {error}", file.display()));
@@ -212,6 +218,6 @@ impl Place<'_> {
         std::fs::File::open(&file)
             .and_then(|open| open.take(MAX_LEN as u64 + 1).read_to_string(&mut text))
             .map_err(|error| wrong(&error))?;
-        text.trim().parse().map_err(|error: byway_wire::relay::WordError| wrong(&error))
+        text.trim().parse().map_err(|error: T::Err| wrong(&error))
     }
 }

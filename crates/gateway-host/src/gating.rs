@@ -1,11 +1,15 @@
 //! A gateway that runs: the machine of `byway-gateway` between sockets and a TUN device, and the handle by which a program runs it.
 
-use anyhow::{Context as _, Result};
+use crate::GatewayError;
+use byway_engine::handshake;
 use byway_gateway::State;
 use byway_gateway::machine::{Gateway, Parcel, Status};
 use byway_gateway::rules::Rules;
 use byway_net::{Clock, Control, DeviceSource, Flow, Owner, Socket, Tun};
+use byway_transfer::Error;
+use byway_transfer::identity::PublicKey;
 use byway_wire::Instant;
+use byway_wire::relay::Word;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,11 +19,21 @@ const READS: usize = 32;
 /// Who asks for the status waits no longer than this, and then gets what was told last.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
 
+/// Orders that wait for the gateway's thread.
+const ORDERS: usize = 64;
+
 /// A gateway that runs.
 pub struct Gating {
     driver: byway_net::Handle<Edge>,
     board: Arc<Board>,
-    rules: SyncSender<Rules>,
+    orders: SyncSender<Order>,
+}
+
+/// What a program orders.
+enum Order {
+    Rules(Rules),
+    Lend(PublicKey, Word),
+    Relays(Vec<Word>),
 }
 
 /// Where the gateway's thread writes what it is doing when somebody asks.
@@ -35,19 +49,20 @@ impl Gating {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(gateway: Gateway, tun: Tun, sockets: Vec<Socket>) -> Result<Self> {
+    pub fn start(gateway: Gateway, tun: Tun, sockets: Vec<Socket>) -> Result<Self, GatewayError> {
         let clock = Clock::new();
         let told = Mutex::new((0, gateway.status()));
         let board = Arc::new(Board { asked: AtomicBool::new(false), told, news: Condvar::new() });
-        let (rules, inbox) = sync_channel(1);
-        let edge = Edge { tun, rules: inbox, board: Arc::clone(&board) };
-        let control = Control::new().context("cannot make an eventfd")?;
+        let (orders, inbox) = sync_channel(ORDERS);
+        let edge = Edge { tun, orders: inbox, board: Arc::clone(&board) };
+        let control = Control::new().map_err(Error::Descriptor)?;
         let driver = byway_net::spawn_with(control, "byway gateway", gateway, edge, sockets, clock)
-            .context("cannot start a thread")?;
-        Ok(Self { driver, board, rules })
+            .map_err(Error::Thread)?;
+        Ok(Self { driver, board, orders })
     }
 
     /// What it is doing.
+    #[must_use]
     pub fn status(&self) -> Status {
         let told = self.board.told.lock().unwrap_or_else(PoisonError::into_inner);
         let before = told.0;
@@ -60,12 +75,27 @@ impl Gating {
 
     /// Other rules from now on.
     pub fn set_rules(&self, rules: Rules) {
+        self.order(Order::Rules(rules));
+    }
+
+    /// Tells a peer of the relay here, by a word of its own.
+    pub fn lend(&self, peer: PublicKey, word: Word) {
+        self.order(Order::Lend(peer, word));
+    }
+
+    /// Relays that a registry offers.
+    pub fn add_relays(&self, words: Vec<Word>) {
+        self.order(Order::Relays(words));
+    }
+
+    fn order(&self, order: Order) {
         // Waits for those of before to be taken, which is soon. Who has ended needs none.
-        let _ = self.rules.send(rules);
+        let _ = self.orders.send(order);
         self.driver.waker().wake();
     }
 
     /// Whether it ended by itself.
+    #[must_use]
     pub fn is_over(&self) -> bool {
         self.driver.is_finished()
     }
@@ -74,10 +104,10 @@ impl Gating {
     ///
     /// # Errors
     /// Why it had ended before.
-    pub fn stop(self) -> Result<Status> {
+    pub fn stop(self) -> Result<Status, GatewayError> {
         self.driver.stop();
-        let finished = self.driver.join().context("the gateway's thread broke")?;
-        finished.outcome?;
+        let finished = self.driver.join().map_err(Error::Panicked)?;
+        finished.outcome.map_err(Error::EventLoop)?;
         Ok(finished.machine.status())
     }
 }
@@ -85,7 +115,7 @@ impl Gating {
 /// The hosts' side of the machine.
 struct Edge {
     tun: Tun,
-    rules: Receiver<Rules>,
+    orders: Receiver<Order>,
     board: Arc<Board>,
 }
 
@@ -93,7 +123,13 @@ impl Owner for Edge {
     type Machine = Gateway;
 
     fn turn(&mut self, gateway: &mut Gateway, now: Instant) -> Flow {
-        self.rules.try_iter().for_each(|rules| gateway.set_rules(rules));
+        for order in self.orders.try_iter() {
+            match order {
+                Order::Rules(rules) => gateway.set_rules(rules),
+                Order::Lend(peer, word) => gateway.lend_relay(now, handshake::PublicKey(peer.0), word),
+                Order::Relays(words) => gateway.add_relays(now, words),
+            }
+        }
         for _ in 0..READS {
             let read = self.tun.receive(|packet, vouched| {
                 let buffer = gateway.buffer();

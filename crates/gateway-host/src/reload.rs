@@ -21,7 +21,9 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
         ("congestion", running.congestion != fresh.congestion),
         ("dscp", running.dscp != fresh.dscp),
         ("serves", running.serves != fresh.serves),
+        ("registry", running.registry != fresh.registry),
         ("[[peer]]", running.peers != fresh.peers),
+        ("[relay]", running.relay != fresh.relay),
     ];
     let differs = differs.into_iter().filter_map(|(what, differs)| differs.then_some(what));
     let options = OPTIONS.iter().filter(|option| option.differs(&running.settings, &settings));
@@ -98,6 +100,8 @@ to-ports = [873]
             ("mark", "congestion = \"hir\"\nmark", "congestion"),
             ("mark", "dscp = \"none\"\nmark", "dscp"),
             ("mark", "dead-after = \"9s\"\nmark", "dead-after"),
+            ("mark", "detours = false\nmark", "detours"),
+            ("[limits]", "[relay]\nrate = \"1M\"\n[limits]", "[relay]"),
         ] {
             assert_eq!(told(&running, from, to), (vec![what], false));
         }

@@ -1,13 +1,12 @@
 //! `gw.toml`: what a gateway is told, and the line of every mistake in it. `docs/gateway.md` says what it may say.
 
+mod relay;
 mod text;
 
+pub use relay::{RELAY_PORT, RelayConfig};
 pub use text::ConfigError;
 
-use crate::address::Endpoint;
-use crate::exit::{Exit, Failure};
-use crate::marking::{self, Marking};
-use anyhow::{Context as _, Result};
+use crate::GatewayError;
 use byway_control::{Choice, ChoiceError, Class, Sender, controller};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
@@ -17,10 +16,14 @@ use byway_gateway::machine::{self, Settings};
 use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
+use byway_registry::word::{self as registry, Kind};
+use byway_transfer::address::Endpoint;
+use byway_transfer::default_dscp;
 use byway_transfer::identity::{Identity, PublicKey};
 use byway_transfer::state::StateDir;
+use byway_wire::Dscp;
 use byway_wire::relay::Word;
-use clap::ValueEnum as _;
+use relay::RelayText;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -57,7 +60,7 @@ pub struct GatewayConfig {
     /// The controller of its sessions.
     pub congestion: Choice,
     /// The code point of its sessions, if it is told one.
-    pub dscp: Option<Marking>,
+    pub dscp: Option<Dscp>,
     /// Hosts behind it.
     pub serves: Vec<Served>,
     /// Other gateways.
@@ -66,6 +69,10 @@ pub struct GatewayConfig {
     pub rules: Rules,
     /// How it behaves.
     pub settings: Settings,
+    /// A relay beside it.
+    pub relay: Option<RelayConfig>,
+    /// A registry to ask for relays.
+    pub registry: Option<registry::Word>,
     /// Whether it was told to observe, and to fail closed, whatever its file says.
     pub insisted: [bool; 2],
 }
@@ -90,12 +97,11 @@ impl GatewayConfig {
     ///
     /// # Errors
     /// It cannot be read (not found, or as the system says), or says something wrong: a usage error with the line.
-    pub fn read(file: &Path) -> Result<Self> {
-        let shown = file.display();
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
+    pub fn read(file: &Path) -> Result<Self, GatewayError> {
+        let unread = |source| GatewayError::Unread { file: file.to_owned(), source };
+        let text = fs::read_to_string(file).map_err(unread)?;
         let mode = fs::metadata(file).map_or(0, |metadata| metadata.mode());
-        let mut config =
-            Self::parse(file, &text).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+        let mut config = Self::parse(file, &text)?;
         config.exposed &= mode & 0o077 != 0;
         Ok(config)
     }
@@ -107,12 +113,15 @@ impl GatewayConfig {
     pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let directory = file.parent().unwrap_or(Path::new(""));
         let place = Place { file, text };
-        let (File { gateway, peer, rule, .. }, options) = place.read()?;
+        let (File { gateway, peer, rule, relay, .. }, options) = place.read()?;
         let Some(gateway) = gateway else {
             return Err(place.whole("there is no [gateway] table: say there what this gateway serves"));
         };
-        let exposed =
-            peer.iter().flat_map(|peer| &peer.as_ref().relays).any(|word| !word.as_ref().starts_with('@'));
+        let mut words = peer.iter().flat_map(|peer| &peer.as_ref().relays).chain(&gateway.registry);
+        let exposed = words.any(|word| !word.as_ref().starts_with('@'))
+            || relay.as_ref().is_some_and(RelayText::has_word);
+        let relay = relay.map(|relay| relay.read(&place, directory)).transpose()?;
+        let registry = relay::registry(&place, directory, gateway.registry.as_ref(), Kind::Use)?;
         let settings = settings(&place, &options)?;
         let serves = serves(&place, &gateway)?;
         let congestion = congestion(&place, gateway.congestion.as_ref())?;
@@ -140,6 +149,8 @@ impl GatewayConfig {
             peers,
             rules: Rules { rules: rule },
             settings,
+            relay,
+            registry,
             insisted: [false; 2],
         })
     }
@@ -158,7 +169,7 @@ impl GatewayConfig {
     ///
     /// # Errors
     /// Nothing says where this host's is.
-    pub fn key_file(&self, state: Option<&Path>) -> Result<PathBuf> {
+    pub fn key_file(&self, state: Option<&Path>) -> Result<PathBuf, GatewayError> {
         match &self.key {
             Some(file) => Ok(file.clone()),
             None => Ok(StateDir::locate(state, |name| std::env::var_os(name))?.identity_path()),
@@ -169,16 +180,11 @@ impl GatewayConfig {
     ///
     /// # Errors
     /// As said; a usage error with what to do.
-    pub fn own_key(&self, identity: &Identity) -> Result<()> {
-        if let Some(peer) = self.peers.iter().find(|peer| peer.key == identity.public()) {
-            let sentence = format!(
-                "{}: the peer `{}` has this gateway's own key: write what `byway id` prints over there",
-                self.file.display(),
-                peer.name
-            );
-            return Err(Failure::new(Exit::Usage, sentence).into());
+    pub fn own_key(&self, identity: &Identity) -> Result<(), GatewayError> {
+        match self.peers.iter().find(|peer| peer.key == identity.public()) {
+            Some(peer) => Err(GatewayError::OwnKey { file: self.file.clone(), peer: peer.name.clone() }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What the gateway is made with.
@@ -188,7 +194,12 @@ impl GatewayConfig {
     ///
     /// # Errors
     /// A peer has this gateway's own key.
-    pub fn site(&self, identity: &Identity, seed: [u8; 32], serial: u32) -> Result<machine::Config> {
+    pub fn site(
+        &self,
+        identity: &Identity,
+        seed: [u8; 32],
+        serial: u32,
+    ) -> Result<machine::Config, GatewayError> {
         self.own_key(identity)?;
         let peer = |peer: &Peer| machine::Peer {
             name: peer.name.clone(),
@@ -202,7 +213,7 @@ impl GatewayConfig {
             suites: Suites::SECURE,
             seed,
             connection: byway_engine::Config {
-                dscp: marking::dscp(self.dscp, &self.congestion.name),
+                dscp: self.dscp.unwrap_or_else(|| default_dscp(&self.congestion.name)),
                 ..byway_engine::Config::default()
             },
             congestion: self.congestion.clone(),
@@ -286,12 +297,16 @@ fn congestion(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Choic
     chosen.map_err(|error: ChoiceError| place.at(told.span(), &error.to_string()))
 }
 
-fn marking(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Option<Marking>, ConfigError> {
+fn marking(place: &Place<'_>, told: Option<&Spanned<String>>) -> Result<Option<Dscp>, ConfigError> {
     let Some(told) = told else { return Ok(None) };
-    Marking::from_str(told.as_ref(), false).map(Some).map_err(|_| {
-        let what = format!("sessions are not marked as `{}`: choose one of le, none", told.as_ref());
-        place.at(told.span(), &what)
-    })
+    match told.as_ref().as_str() {
+        "le" => Ok(Some(Dscp::LowerEffort)),
+        "none" => Ok(Some(Dscp::BestEffort)),
+        other => {
+            let what = format!("sessions are not marked as `{other}`: choose one of le, none");
+            Err(place.at(told.span(), &what))
+        }
+    }
 }
 
 fn tun(place: &Place<'_>, told: Option<Spanned<String>>) -> Result<String, ConfigError> {

@@ -1,0 +1,93 @@
+//! Three gateways, each a peer of the others: one relays for the other two, and no file has a word. The kernel's TCP through real
+//! processes on emulated links.
+//!
+//! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
+
+use crate::common::machine::{must, test};
+use crate::common::sites::Sites;
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+use std::fs;
+
+pub fn tests() -> Vec<Trial> {
+    vec![test("detours::a_gateway_relays_for_its_peers_and_no_file_has_a_word", Sites::missing(), third)]
+}
+
+/// Alice behind a gateway, Bob behind another, and a third gateway with lines to both.
+pub const PLAN: &str = r#"
+[[link]]
+between = ["alice", "left"]
+rate = "200 Mbit/s"
+delay = "0.1 ms"
+queue = "1000 packets"
+[[link]]
+between = ["right", "bob"]
+rate = "200 Mbit/s"
+delay = "0.1 ms"
+queue = "1000 packets"
+[[link]]
+between = ["left", "right"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "50 packets"
+[[link]]
+between = ["left", "middle"]
+rate = "10 Mbit/s"
+delay = "6 ms"
+queue = "50 packets"
+[[link]]
+between = ["middle", "right"]
+rate = "10 Mbit/s"
+delay = "6 ms"
+queue = "50 packets"
+"#;
+
+/// A `[[peer]]` of another gateway's file.
+fn peer(sites: &Sites, host: &str, allowed: &str) -> String {
+    let state = sites.bench.word(&format!("state-{host}"));
+    let key = must(&mut sites.bench.byway(&["--state-dir", &state, "id"]));
+    let address = sites.bench.address(host);
+    format!(
+        "\n[[peer]]\nname = \"{host}\"\nkey = \"{}\"\naddresses = [\"{address}:4749\"]\nallowed = [\"{allowed}\"]\n",
+        key.trim()
+    )
+}
+
+fn third() -> Result<(), Failed> {
+    let mut sites = Sites::new(PLAN);
+    sites.bench.serve("bob");
+    sites.configure("5201", "", &[]);
+    let middle = peer(&sites, "middle", "192.0.2.0/24");
+    for host in ["left", "right"] {
+        let file = sites.bench.path(&format!("{host}.toml"));
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("relays = []"), "{text}");
+        fs::write(&file, text + &middle).unwrap();
+    }
+    let (own, alice, bob) =
+        (sites.bench.address("middle"), sites.bench.address("alice"), sites.bench.address("bob"));
+    let ends = ["left", "right"]
+        .map(|host| peer(&sites, host, &format!("{}/32", if host == "left" { &alice } else { &bob })));
+    let text = format!(
+        "[gateway]\nserves = [\"192.0.2.0/24\"]\nlisten = [\"{own}:4749\"]\nstatus = \"middle.sock\"\n\
+         [relay]\nlisten = [\"{own}:4748\"]\n{}",
+        ends.concat()
+    );
+    fs::write(sites.bench.path("middle.toml"), text).unwrap();
+    sites.start("middle");
+    sites.start_both(2);
+    let load = ["iperf3", "-J", "-4", "-c", "bob", "-C", "cubic", "-n", "24M"];
+    sites.bench.start("load", "alice", &load);
+    assert!(sites.bench.end("load").success(), "{}", sites.bench.said("load"));
+    let (left, middle) = (sites.status("left"), sites.status("middle"));
+    let peers = left["peers"].as_array().unwrap();
+    assert_eq!(peers.iter().map(|peer| peer["relays"] == true).collect::<Vec<_>>(), [false, true], "{left}");
+    let through = |path: &&Value| path["route"].as_str().is_some_and(|route| route.contains(":4748"));
+    let sent = peers[0]["paths"].as_array().unwrap().iter().filter(through);
+    let sent: u64 = sent.filter_map(|path| path["sent_bytes"].as_u64()).sum();
+    let carried = middle["relay"]["bytes"].as_u64().unwrap();
+    println!("{sent} bytes through the relay, which carried {carried}");
+    assert!(sent > 4 << 20 && carried > 4 << 20, "{left} {middle}");
+    assert_eq!(left["counters"]["failed_open"], 0, "{left}");
+    Ok(())
+}

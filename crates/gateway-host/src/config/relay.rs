@@ -1,0 +1,135 @@
+//! `[relay]`: a relay beside the gateway, for its peers, and for a registry's clients if one is named.
+
+use super::text::{As, ConfigError, Place};
+use byway_gateway::Prefix;
+use byway_registry::word::{Kind, Word};
+use byway_transfer::address::Endpoint;
+use byway_transfer::units::{Bytes, parse_size};
+use byway_wire::relay::MAX_ADDRESSES;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// The UDP port of a relay unless told otherwise.
+pub const RELAY_PORT: u16 = 4748;
+
+/// A relay beside the gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RelayConfig {
+    /// Where it listens; none: at all addresses, on [`RELAY_PORT`].
+    pub listen: Vec<SocketAddr>,
+    /// Where peers find it; none: where it listens.
+    pub advertise: Vec<SocketAddr>,
+    /// Where it may send besides the public Internet and the peers' addresses.
+    pub allow_destination: Vec<Prefix>,
+    /// Bytes per second of a peer.
+    pub rate: Option<u64>,
+    /// Bytes per day of a peer.
+    pub quota: Option<u64>,
+    /// Bytes per day in all.
+    pub per_day: Option<u64>,
+    /// Bytes per month in all.
+    pub per_month: Option<u64>,
+    /// Its key file; `None`: this host's relay key.
+    pub key: Option<PathBuf>,
+    /// Where it enrols.
+    pub registry: Option<Word>,
+    /// Whose it is, for the registry.
+    pub operator: String,
+    /// Where it is, for the registry.
+    pub region: String,
+}
+
+impl RelayConfig {
+    /// What it does, in a sentence.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        let listen = match self.listen.as_slice() {
+            [] => format!("all addresses, UDP port {RELAY_PORT}"),
+            told => told.iter().map(|address| format!("{address} (UDP)")).collect::<Vec<_>>().join(", "),
+        };
+        let each = [(self.rate, " a second"), (self.quota, " a day")];
+        let each = each.iter().filter_map(|(limit, of)| Some(format!(", each {}{of}", Bytes((*limit)?))));
+        let all = [(self.per_day, " a day"), (self.per_month, " a month")];
+        let all = all.iter().filter_map(|(limit, of)| Some(format!(", {}{of} in all", Bytes((*limit)?))));
+        let limits: String = each.chain(all).collect();
+        let listed = if self.registry.is_some() { ", and for a registry's clients" } else { "" };
+        format!("A relay beside it listens at {listen}, for its peers{listed}{limits}.")
+    }
+}
+
+/// As it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct RelayText {
+    #[serde(default)]
+    listen: Vec<As<Endpoint>>,
+    advertise: Option<Spanned<Vec<As<Endpoint>>>>,
+    #[serde(default)]
+    allow_destination: Vec<Prefix>,
+    rate: Option<Spanned<String>>,
+    quota: Option<Spanned<String>>,
+    per_day: Option<Spanned<String>>,
+    per_month: Option<Spanned<String>>,
+    key: Option<PathBuf>,
+    registry: Option<Spanned<String>>,
+    #[serde(default)]
+    operator: String,
+    #[serde(default)]
+    region: String,
+}
+
+impl RelayText {
+    /// Whether a secret stands in the file itself.
+    pub fn has_word(&self) -> bool {
+        self.registry.as_ref().is_some_and(|word| !word.as_ref().starts_with('@'))
+    }
+
+    pub fn read(self, place: &Place<'_>, directory: &Path) -> Result<RelayConfig, ConfigError> {
+        let size = |told: Option<Spanned<String>>| {
+            let parse = |told: Spanned<String>| {
+                parse_size(told.as_ref()).map_err(|error| place.at(told.span(), &error.to_string()))
+            };
+            told.map(parse).transpose()
+        };
+        if let Some(told) = self.advertise.as_ref().filter(|told| told.as_ref().len() > MAX_ADDRESSES) {
+            let what = format!("a relay is found at {MAX_ADDRESSES} addresses at most");
+            return Err(place.at(told.span(), &what));
+        }
+        let advertise = self.advertise.map(Spanned::into_inner).unwrap_or_default();
+        let or_port = |asked: &As<Endpoint>| asked.0.or_port(RELAY_PORT);
+        Ok(RelayConfig {
+            listen: self.listen.iter().map(or_port).collect(),
+            advertise: advertise.iter().map(or_port).collect(),
+            allow_destination: self.allow_destination,
+            rate: size(self.rate)?,
+            quota: size(self.quota)?,
+            per_day: size(self.per_day)?,
+            per_month: size(self.per_month)?,
+            key: self.key.map(|key| directory.join(key)),
+            registry: registry(place, directory, self.registry.as_ref(), Kind::Join)?,
+            operator: self.operator,
+            region: self.region,
+        })
+    }
+}
+
+/// A registry's word of this kind.
+pub(super) fn registry(
+    place: &Place<'_>,
+    directory: &Path,
+    told: Option<&Spanned<String>>,
+    kind: Kind,
+) -> Result<Option<Word>, ConfigError> {
+    let Some(told) = told else { return Ok(None) };
+    let word: Word = place.word(directory, told)?;
+    if word.kind == kind {
+        return Ok(Some(word));
+    }
+    let what = match kind {
+        Kind::Use => "this word enrols relays: `registry` in [gateway] takes one that asks for relays",
+        Kind::Join => "this word asks for relays: `registry` in [relay] takes one that enrols relays",
+    };
+    Err(place.at(told.span(), what))
+}

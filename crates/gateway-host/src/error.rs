@@ -1,0 +1,51 @@
+//! Why a gateway cannot be set up, or is over.
+
+use crate::config::ConfigError;
+use byway_gateway::machine::Impossible;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a gateway cannot be set up, or is over.
+#[derive(Debug, Error)]
+pub enum GatewayError {
+    /// The file cannot be read.
+    #[error("cannot read {}", file.display())]
+    Unread {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file says something wrong.
+    #[error(transparent)]
+    Wrong(#[from] ConfigError),
+    /// A peer has the gateway's own key.
+    #[error("{}: the peer `{peer}` has this gateway's own key: write what `byway id` prints over there", file.display())]
+    OwnKey {
+        /// The file.
+        file: PathBuf,
+        /// The peer's name.
+        peer: String,
+    },
+    /// No gateway can be made of it.
+    #[error(transparent)]
+    Impossible(#[from] Impossible),
+    /// The system does not give what it needs, or its thread broke.
+    #[error(transparent)]
+    Host(#[from] byway_transfer::Error),
+    /// Keys cannot be read or made.
+    #[error(transparent)]
+    State(#[from] byway_transfer::state::StateError),
+    /// The system gives no entropy.
+    #[error(transparent)]
+    Entropy(#[from] byway_net::EntropyError),
+}
+
+impl GatewayError {
+    /// Whether what a person wrote is wrong, and not what the system does.
+    #[must_use]
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Wrong(_) | Self::OwnKey { .. } | Self::Impossible(_))
+    }
+}

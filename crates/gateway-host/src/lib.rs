@@ -1,0 +1,16 @@
+//! A gateway on this host: what its file says, and the running of it.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`config`] | `gw.toml`: what a gateway is told, and the line of every mistake in it |
+//! | [`gating`] | the machine of `byway-gateway` between sockets and a TUN device |
+//! | [`lending`] | a relay beside the gateway, and relays that a registry offers |
+//! | [`reload`] | what a gateway takes over of its file while it runs |
+
+pub mod config;
+mod error;
+pub mod gating;
+pub mod lending;
+pub mod reload;
+
+pub use error::GatewayError;
