@@ -3,9 +3,9 @@
 //! there are. Only the two endpoints' own work is timed; the packets of a millisecond are handed over at once, out of memory and into
 //! memory that is used each time, as a kernel does: what keeps the thousands that are under way is no work of theirs.
 //!
-//! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS]` prints the sender's data packets per second of both
-//! ends' time. Without words: 4 and 256 paths, with NewReno on every path, so that all of them carry data, in turns and medians,
-//! and the ratio.
+//! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]` prints the sender's data packets per second of both
+//! ends' time. No more paths open than are asked for; `IDLE` further relays are tried, answer, and are left unused. Without words: 4 and 256
+//! paths, and 4 with 1,000 idle relays, with NewReno on every path, so that all of them carry data, in turns and medians, and the ratios.
 //!
 //! Instructions of each end, which do not depend on who else uses the machine: `benches/instructions.sh`.
 //!
@@ -13,12 +13,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench that cannot run should say where")]
 #![expect(clippy::disallowed_types, reason = "a bench looks at the clock")]
 
+mod few;
 #[path = "../tests/it/common/many.rs"]
 mod many;
 
 use byway_engine::connection::Event;
 use byway_engine::connection::path::State;
-use byway_engine::{Endpoint, EndpointEvent, Handle};
+use byway_engine::{Endpoint, EndpointEvent, Handle, Standing};
 use byway_relay::Relay;
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, ObjectId, Out};
 use std::net::SocketAddr;
@@ -202,16 +203,17 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(paths: usize, congestion: &'static str) -> Self {
+    fn new(paths: usize, congestion: &str, idle: usize) -> Self {
         let mut relay = many::relay(1024, 1 << 24, 1 << 14);
         let address = SocketAddr::from(([10, 1, 0, 0], 4748));
         relay.handle(Instant::ZERO, Input::Link(LinkChange { local: Local(0), address, up: true }));
         let receiver = End::new(9, THERE, true);
         let mut sender = End::new(7, HERE, false);
         let peer = receiver.endpoint.public_key();
-        let words: Vec<_> = (0..paths - 1).map(|index| many::word(&relay, index)).collect();
-        many::connect(&mut sender.endpoint, Instant::ZERO, peer, vec![THERE], congestion, &words);
-        let queues = Queues::new(paths);
+        let words: Vec<_> = (0..paths - 1 + idle).map(|index| many::word(&relay, index)).collect();
+        let controller = Box::new(few::Few::new(byway_control::by_name(congestion, 1).unwrap(), paths));
+        many::connect_by(&mut sender.endpoint, Instant::ZERO, peer, vec![THERE], controller, &words);
+        let queues = Queues::new(paths + idle);
         Self { now: Instant::from_millis(1), sender, receiver, relay, queues, sent: Vec::new() }
     }
 
@@ -267,6 +269,12 @@ impl Bench {
         }
     }
 
+    fn available(&mut self) -> usize {
+        let handle = self.sender.handle.expect("connected");
+        let relays = self.sender.endpoint.relays(self.now, handle);
+        relays.iter().filter(|relay| relay.standing == Standing::Available).count()
+    }
+
     fn sent(&self) -> (u64, usize) {
         let handle = self.sender.handle.expect("connected");
         let status = self.sender.endpoint.connection(handle).expect("a connection").status();
@@ -276,8 +284,8 @@ impl Bench {
 }
 
 /// Packets per second.
-fn measure(paths: usize, congestion: &'static str, time: Duration) -> f64 {
-    let mut bench = Bench::new(paths, congestion);
+fn measure(paths: usize, congestion: &str, time: Duration, idle: usize) -> f64 {
+    let mut bench = Bench::new(paths, congestion, idle);
     bench.run(Duration::from_secs(4));
     let (before, _) = bench.sent();
     let (here, there) = (bench.sender.spent, bench.receiver.spent);
@@ -285,8 +293,9 @@ fn measure(paths: usize, congestion: &'static str, time: Duration) -> f64 {
     let (after, active) = bench.sent();
     let packets = (after - before) as f64;
     let [here, there] = [bench.sender.spent - here, bench.receiver.spent - there].map(|t| t.as_secs_f64());
+    let available = bench.available();
     println!(
-        "{paths:>4} paths {congestion:<8} {active:>4} active {packets:>9} packets {:>9.0} packets/s, sender {:>5.0} ns, \
+        "{paths:>4} paths {congestion:<8} {active:>4} active {available:>4} available {packets:>9} packets {:>9.0} packets/s, sender {:>5.0} ns, \
          receiver {:>5.0} ns each",
         packets / (here + there),
         here / packets * 1e9,
@@ -303,17 +312,19 @@ fn median(values: &[f64]) -> f64 {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    if let [paths, congestion, millis] = &words[..] {
-        let congestion = ["newreno", "mpath", "background"].into_iter().find(|known| known == congestion);
+    if let [paths, congestion, millis, idle @ ..] = &words[..] {
         let time = Duration::from_millis(millis.parse().expect("milliseconds"));
-        measure(paths.parse().expect("paths"), congestion.expect("newreno, mpath or harp"), time);
+        let idle = idle.first().map_or(0, |idle| idle.parse().expect("idle relays"));
+        measure(paths.parse().expect("paths"), congestion, time, idle);
         return;
     }
-    let mut rates = [Vec::new(), Vec::new()];
+    let mut rates = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..5 {
-        rates[0].push(measure(4, "newreno", Duration::from_secs(40)));
-        rates[1].push(measure(256, "newreno", Duration::from_secs(1)));
+        rates[0].push(measure(4, "newreno", Duration::from_secs(40), 0));
+        rates[1].push(measure(256, "newreno", Duration::from_secs(1), 0));
+        rates[2].push(measure(4, "newreno", Duration::from_secs(40), 1_000));
     }
-    let [few, many] = rates.map(|rates| median(&rates));
+    let [few, many, idle] = rates.map(|rates| median(&rates));
     println!("256 paths: {:.2} of the packets per second of 4", many / few);
+    println!("1,000 idle relays: {:.2} of the packets per second without", idle / few);
 }

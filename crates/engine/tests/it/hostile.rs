@@ -436,7 +436,7 @@ fn what_is_no_frame() {
 fn a_flood_of_relay_offers() {
     let mut bench = Bench::new(Config::default());
     let mut sent = Vec::new();
-    for number in 0..5_000_u32 {
+    for number in 0..10_000_u32 {
         let relay = SocketAddr::from(([99, (number >> 8) as u8, number as u8, 1], 4748));
         sent.extend(bench.say(0, |writer| {
             Frame::RelayOffer(RelayOffer { offer: number, relay, grant: number }).write(writer);

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
 mod background;
+mod bad_relays;
 mod cap;
 mod common;
 mod crowd;

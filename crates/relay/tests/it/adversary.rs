@@ -5,6 +5,7 @@ use byway_relay::{Config, Dropped};
 use byway_wire::relay::*;
 use byway_wire::{Duration, Ecn, Input, Instant, Local, Machine, Out};
 use proptest::prelude::*;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 fn refused(world: &World, reason: Reason) -> u64 {
@@ -104,6 +105,52 @@ fn a_cookie_of_another_address_is_refused_and_none_means_no_way_back() {
     assert!(back.seal(&mut packet));
     assert!(world.put(receiver(), &packet).is_empty());
     assert_eq!(world.relay.counters().dropped(Dropped::BadReturn), 1);
+}
+
+/// Whoever can send in the name of both gets each of two relays to forward to the other. A packet goes that way once, whatever is in it, and
+/// its way back ends there too.
+#[test]
+fn two_relays_that_forward_to_each_other_carry_a_packet_once() {
+    // What each takes the other for.
+    let other = [at("5.6.7.8:4748"), at("5.6.7.9:4748")];
+    let mut relays = [World::new(&config()), World::new(&Config { key: [6; 32], ..config() })];
+    for from_a_relay in [false, true] {
+        let mut hops = Vec::new();
+        for (world, other) in relays.iter_mut().zip(other) {
+            let word = world.word(1, terms());
+            hops.push(world.hop(&word, if from_a_relay { other } else { sender() }, other));
+        }
+        for layers in 1..6 {
+            // The outermost is for the first relay, the next for the second, and so on.
+            let now = relays[0].now;
+            let packet =
+                (0..layers).rev().fold(vec![7; 700], |inner, layer| seal(&hops[layer % 2], now, &inner));
+            let first = if from_a_relay { other[0] } else { sender() };
+            let before = relays.each_ref().map(|world| world.relay.counters().forwarded_packets);
+            let mut waiting = VecDeque::from([(0, first, packet)]);
+            let mut carried = 0;
+            while let Some((relay, from, packet)) = waiting.pop_front() {
+                for (to, sent) in relays[relay].put(from, &packet) {
+                    assert_eq!(to, other[relay], "to nobody else");
+                    carried += 1;
+                    assert!(carried <= 2, "it goes round");
+                    if let Ok(header) = Delivered::read(&sent) {
+                        // The other one is as bad as can be, and answers.
+                        let hop = ReturnHop::new(relay_v4(), &header);
+                        let mut answer = vec![0; hop.room()];
+                        answer.extend([7; 100]);
+                        if hop.seal(&mut answer) && from_a_relay {
+                            waiting.push_back((relay, other[relay], answer));
+                        }
+                    }
+                    waiting.push_back((1 - relay, other[1 - relay], sent));
+                }
+            }
+            let after = relays.each_ref().map(|world| world.relay.counters().forwarded_packets);
+            assert_eq!([after[0] - before[0], after[1] - before[1]], [1, 0], "{layers} layers");
+            assert_eq!(carried, if from_a_relay { 2 } else { 1 });
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use byway_relay::{Config as RelayConfig, Policy, Relay};
 use byway_sim::{PipeConfig, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 use byway_wire::{Duration, Instant};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 pub const MIB: u64 = 1 << 20;
 pub const UNIX: u64 = 1_800_057_600;
@@ -25,6 +25,17 @@ pub fn receiver_address() -> SocketAddr {
 
 pub fn relay_address(index: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 2 + (index >> 8) as u8, index as u8], 4748))
+}
+
+/// The number of the relay at this address.
+pub fn relay_index(at: SocketAddr) -> Option<usize> {
+    match at.ip() {
+        IpAddr::V4(ip) if ip.octets()[2] >= 2 => {
+            let [_, _, high, low] = ip.octets().map(usize::from);
+            Some(((high - 2) << 8) + low)
+        }
+        _ => None,
+    }
 }
 
 pub fn relay(now: Instant) -> Relay {

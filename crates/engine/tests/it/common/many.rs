@@ -2,7 +2,7 @@
 //! only a length, nothing is encrypted, and paths open as fast as they answer. It needs nothing else of this folder.
 #![allow(dead_code, reason = "each test and bench uses its part")]
 
-use byway_control::by_name;
+use byway_control::{Controller, by_name};
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, Handle, Payload};
@@ -50,7 +50,18 @@ pub fn connect(
     congestion: &str,
     words: &[Word],
 ) -> Handle {
-    let controller = by_name(congestion, 1).unwrap();
+    connect_by(sender, now, peer, addresses, by_name(congestion, 1).unwrap(), words)
+}
+
+/// The same with a controller at hand.
+pub fn connect_by(
+    sender: &mut Endpoint,
+    now: Instant,
+    peer: PublicKey,
+    addresses: Vec<SocketAddr>,
+    controller: Box<dyn Controller>,
+    words: &[Word],
+) -> Handle {
     let connect = Connect { peer, addresses, application: Vec::new(), controller };
     let handle = sender.connect(now, connect).unwrap();
     for word in words {
