@@ -9,6 +9,7 @@ pub mod absent;
 pub mod gateway;
 #[cfg(feature = "lab")]
 pub mod lab;
+pub mod lending;
 #[cfg(feature = "help")]
 pub mod pages;
 #[cfg(feature = "registry")]

@@ -10,6 +10,7 @@ mod gateway;
 mod id;
 #[cfg(feature = "lab")]
 mod lab;
+mod lending;
 #[cfg(feature = "help")]
 mod manual;
 mod ping;

@@ -19,6 +19,10 @@ pub trait Owner: Send {
     /// What it owns.
     type Machine: Machine + Send;
 
+    /// Called when the driver was woken, before it hands what arrived to the machine: tell the machine what it must know for that. Must
+    /// not block either.
+    fn before(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
+
     /// Called after each round of input, after each ring of the [`Waker`](crate::Waker), and at the machine's deadlines:
     /// move what came in on, put what is to go out in. Must not block; other threads are reached by bounded channels.
     /// What the machine has to send after the turn is sent next. May be called without cause.
@@ -177,6 +181,7 @@ impl<O: Owner> Driver<'_, O> {
                 self.control.counters().rung.add(1);
                 self.control.waker().silence();
             }
+            self.owner.before(&mut self.machine, self.clock.now());
             for index in 0..self.links.len() {
                 if waiter.readable(index) {
                     self.receive(index)?;

@@ -51,6 +51,7 @@ mod send;
 mod service;
 mod socket;
 mod statistics;
+mod traffic;
 #[cfg(feature = "tun")]
 mod tun;
 mod wait;
@@ -68,6 +69,7 @@ pub use knock::{Echo, Knock};
 pub use service::{READY, STOPPING, notify};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
 pub use statistics::Statistics;
+pub use traffic::Traffic;
 #[cfg(feature = "tun")]
 pub use tun::{Tun, TunError};
 pub use waker::Waker;

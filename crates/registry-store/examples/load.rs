@@ -142,6 +142,7 @@ impl Machine for Load {
                 grants: 0,
                 today: 0,
                 month: 0,
+                left: u64::MAX,
                 flags: 0,
             };
             let beat = Beat::new(report, &key.range_key(RANGE).heartbeat_key());

@@ -17,6 +17,8 @@ const BEATS_PER_SECOND: u64 = 2_000;
 const CALM: Duration = Duration::from_secs(1);
 /// Relays beyond which that is so.
 const MANY: usize = 1_000;
+/// A relay with fewer bytes left than that is not worth a try.
+const SPENT: u64 = 64 << 10;
 
 /// A relay that is enrolled.
 #[derive(Clone, Debug)]
@@ -38,6 +40,10 @@ pub struct Relay {
     /// Until when it counts as alive without another heartbeat.
     alive_until: Instant,
     draining: bool,
+    /// It has a transfer of its own.
+    busy: bool,
+    /// Its quota is used up, or as good as.
+    spent: bool,
     /// It failed a test since the last one that it passed.
     failed: bool,
     /// Where its last heartbeat came from, and by which socket.
@@ -46,7 +52,7 @@ pub struct Relay {
 
 impl Relay {
     fn is_listed(&self, now: Instant) -> bool {
-        self.alive_until > now && !self.draining && !self.failed && !self.row.revoked
+        self.alive_until > now && !self.draining && !self.spent && !self.failed && !self.row.revoked
     }
 
     /// The key of what is minted in the current epoch.
@@ -143,6 +149,8 @@ impl Book {
                     epoch_key,
                     alive_until: Instant::ZERO,
                     draining: false,
+                    busy: false,
+                    spent: false,
                     failed: false,
                     from: None,
                     row,
@@ -192,15 +200,16 @@ impl Book {
         if report.counter <= relay.counter {
             return (Heard::Replayed, None);
         }
-        let before = relay.is_listed(now);
+        let before = (relay.is_listed(now), relay.busy);
         relay.from = Some(from);
         relay.counter = report.counter;
         (relay.load, relay.grants, relay.draining) = (report.rate, report.grants, report.is_draining());
+        (relay.busy, relay.spent) = (report.is_busy(), report.left < SPENT);
         // What it says of an epoch that never was counts as the first.
         relay.epoch = if report.epoch <= self.epoch { report.epoch } else { 0 };
         (relay.seen, relay.alive_until) = (Some(now), now + patience(interval));
         let listed = relay.is_listed(now);
-        self.stale |= listed != before;
+        self.stale |= (listed, relay.busy) != before;
         self.unsaved.insert(report.relay);
         (Heard::Taken { next: interval, listed }, Some(relay.beat_key.clone()))
     }
@@ -257,7 +266,8 @@ impl Book {
             self.urn = Urn::new(listed().map(|relay| {
                 let [a, b, c, d, e, f, g, h, ..] = relay.row.relay.0;
                 let name = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-                Candidate { name, operator: &relay.row.operator, addresses: &relay.row.addresses }
+                let (operator, addresses) = (&relay.row.operator, &relay.row.addresses);
+                Candidate { name, operator, addresses, busy: relay.busy }
             }));
         }
         let more = self.urn.len() > skip.saturating_add(most);
@@ -329,6 +339,7 @@ mod tests {
             grants: 0,
             today: 0,
             month: 0,
+            left: u64::MAX,
             flags,
         };
         Beat::new(report, &key().range_key(range).heartbeat_key())
@@ -363,6 +374,20 @@ mod tests {
             book.hear(now, FROM, &Beat::new(report, &key().range_key(9).heartbeat_key())).0,
             Heard::Unknown
         );
+    }
+
+    #[test]
+    fn who_has_no_quota_left_is_not_listed_until_it_has() {
+        let (mut book, now) = (book(), Instant::ZERO + Duration::from_secs(5));
+        let with = |counter, left| {
+            let report = Report { left, ..beat(counter, 9, Report::BUSY).report };
+            Beat::new(report, &key().range_key(9).heartbeat_key())
+        };
+        for (counter, left, listed) in [(1, SPENT, true), (2, SPENT - 1, false), (3, u64::MAX, true)] {
+            let heard = book.hear(now, FROM, &with(counter, left)).0;
+            assert_eq!(heard, Heard::Taken { next: INTERVAL, listed });
+            assert_eq!(book.draw(now, 0, 0, 9).0.len(), usize::from(listed));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Every relay gets a number that follows from the client, the hour and its name. By these numbers it has a rank among the relays of its
 //! operator, and one among those of each of its prefixes (/16, of IPv6 /32). Those of the first rank come first, then those of the
-//! second, and so on. So an answer is a random subset, spread over operators and prefixes. It says nothing about merit. A relay that comes
+//! second, and so on. Relays with a transfer of their own come after all others, and are spread in the same way. So an answer is a random subset, spread over operators and prefixes. It says nothing about merit. A relay that comes
 //! or goes moves the others as little as it can: the same client gets the same draw for an hour.
 
 use crate::message::Label;
@@ -22,6 +22,8 @@ pub struct Candidate<'a> {
     pub operator: &'a Label,
     /// Where it is.
     pub addresses: &'a [SocketAddr],
+    /// Whether it has a transfer of its own, behind which what it forwards stands.
+    pub busy: bool,
 }
 
 /// What can be drawn from. Made anew when relays come or go.
@@ -36,6 +38,7 @@ pub struct Urn {
 struct Entry {
     name: u64,
     operator: u32,
+    busy: bool,
     prefixes: Vec<u32>,
 }
 
@@ -52,7 +55,7 @@ impl Urn {
             of_relay.sort_unstable();
             of_relay.dedup();
             let operator = number_of(&mut operators, candidate.operator);
-            Entry { name: candidate.name, operator, prefixes: of_relay }
+            Entry { name: candidate.name, operator, busy: candidate.busy, prefixes: of_relay }
         });
         let entries = entries.collect();
         Self { entries, operators: operators.len(), prefixes: prefixes.len() }
@@ -73,22 +76,22 @@ impl Urn {
     /// The places of `most` relays after the first `skip`, for who has this `seed`.
     #[must_use]
     pub fn draw(&self, seed: u64, skip: usize, most: usize) -> Vec<usize> {
-        let chance = |(place, entry): (u32, &Entry)| (mixed(seed ^ entry.name), place);
-        let mut order: Vec<(u64, u32)> = (0..).zip(&self.entries).map(chance).collect();
+        let chance = |(place, entry): (u32, &Entry)| (entry.busy, mixed(seed ^ entry.name), place);
+        let mut order: Vec<(bool, u64, u32)> = (0..).zip(&self.entries).map(chance).collect();
         order.sort_unstable();
         let (mut of_operator, mut of_prefix) = (vec![0_u32; self.operators], vec![0_u32; self.prefixes]);
-        let mut drawn: Vec<(u32, u32)> = Vec::with_capacity(order.len());
-        for (_, place) in order {
+        let mut drawn: Vec<(bool, u32, u32)> = Vec::with_capacity(order.len());
+        for (busy, _, place) in order {
             let Some(entry) = self.entries.get(place as usize) else { continue };
             let mut rank = count(&mut of_operator, entry.operator);
             for prefix in &entry.prefixes {
                 rank = rank.max(count(&mut of_prefix, *prefix));
             }
-            drawn.push((rank, place));
+            drawn.push((busy, rank, place));
         }
         // Stable: among equals chance decides.
-        drawn.sort_by_key(|(rank, _)| *rank);
-        drawn.into_iter().skip(skip).take(most).map(|(_, place)| place as usize).collect()
+        drawn.sort_by_key(|(busy, rank, _)| (*busy, *rank));
+        drawn.into_iter().skip(skip).take(most).map(|(.., place)| place as usize).collect()
     }
 }
 
@@ -126,6 +129,7 @@ mod tests {
                 name: *name,
                 operator,
                 addresses,
+                busy: name % 3 == 0 && operator.as_str() == "busy",
             }))
         }
     }
@@ -169,6 +173,24 @@ mod tests {
             urn.draw(mixed(seed), 0, 5).into_iter().for_each(|place| counts[place] += 1);
         }
         assert!(counts.iter().all(|count| (140..=260).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn who_has_a_transfer_of_his_own_comes_after_all_others_and_both_by_chance() {
+        let one = |it: u64| SocketAddr::from(([10, it as u8, 0, 1], 1));
+        let relays = Relays((0..60).map(|it| (it, Label::new("busy"), vec![one(it)])).collect());
+        let (urn, mut counts) = (relays.urn(), [0; 60]);
+        for seed in 0..2_000_u64 {
+            let drawn = urn.draw(mixed(seed), 0, 50);
+            assert!(drawn.iter().take(40).all(|place| place % 3 != 0), "{drawn:?}");
+            assert_eq!(urn.draw(mixed(seed), 38, 12), drawn[38..]);
+            drawn[..10].iter().chain(&drawn[40..]).for_each(|place| counts[*place] += 1);
+        }
+        // Ten of forty, and ten of twenty.
+        for (place, count) in counts.into_iter().enumerate() {
+            let expected = if place % 3 == 0 { 1_000 } else { 500 };
+            assert!((expected - 120..=expected + 120).contains(&count), "{place}: {count}");
+        }
     }
 
     proptest! {

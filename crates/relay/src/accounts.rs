@@ -209,6 +209,26 @@ impl Accounts {
         Some(set + way)
     }
 
+    /// The place of the account of this name, which [is taken in](Self::admit) with this key if it is not there.
+    pub(crate) fn place(
+        &mut self,
+        (grant, caveat): (Grant, Option<Caveat>),
+        origin: Origin,
+        key: impl FnOnce() -> Option<MacKey>,
+        caps: Caps,
+        (now, unix): (Instant, u64),
+        keep: Option<usize>,
+    ) -> Option<(usize, bool)> {
+        let place = self.find(grant.id, caveat.map_or(0, |caveat| caveat.branch));
+        let is_it = |account: &Account| {
+            account.grant == grant && account.caveat == caveat && account.origin == origin
+        };
+        match place.filter(|place| self.get(*place).is_some_and(is_it)) {
+            Some(place) => Some((place, false)),
+            None => self.admit(Account::new(grant, caveat, key()?, origin, caps), now, unix, keep),
+        }
+    }
+
     /// Takes in an account: in the place of the one of the same name, whose debts it inherits, or in a free place, or in
     /// that of one that owes nothing, but never in place `keep`. Gives its place, and whether another had to go.
     pub(crate) fn admit(

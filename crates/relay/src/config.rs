@@ -1,5 +1,6 @@
 //! What an operator may set.
 
+use crate::lend::Lend;
 use crate::policy::Policy;
 use crate::usage::Used;
 use core::fmt;
@@ -35,6 +36,8 @@ pub struct Config {
     pub queue_bytes: usize,
     /// Datagrams on their way out between two rounds of the driver.
     pub queue_datagrams: usize,
+    /// The relay is an end host that lends its line, behind its own traffic. `None`: it forwards whatever comes.
+    pub lend: Option<Lend>,
     /// Greetings answered per second.
     pub greetings_per_second: u64,
     /// Proven notices per second, over all grants; one grant gets at most one a second about its limits.
@@ -61,6 +64,7 @@ impl Config {
             accounts: 16_384,
             queue_bytes: 4 << 20,
             queue_datagrams: 4_096,
+            lend: None,
             greetings_per_second: 5_000,
             notices_per_second: 500,
             hints_per_second: 20,

@@ -45,11 +45,12 @@ pub(crate) struct Heart {
     registries: Vec<Registry>,
     counter: u64,
     draining: bool,
+    busy: bool,
 }
 
 impl Heart {
     pub(crate) const fn new(id: RelayId, counter: u64) -> Self {
-        Self { id, registries: Vec::new(), counter, draining: false }
+        Self { id, registries: Vec::new(), counter, draining: false, busy: false }
     }
 
     /// Beats for the registry that has `range` from `first` on.
@@ -94,6 +95,16 @@ impl Heart {
         }
     }
 
+    /// Says from now on whether the host has a transfer of its own; the next beat comes soon if that changes.
+    pub(crate) fn set_busy(&mut self, now: Instant, busy: bool) {
+        if core::mem::replace(&mut self.busy, busy) != busy {
+            for registry in self.registries.iter_mut().filter(|registry| registry.standing.answered.is_some())
+            {
+                registry.next = registry.next.min(now + SOONEST);
+            }
+        }
+    }
+
     /// That of the last beat, over all registries.
     pub(crate) const fn counter(&self) -> u64 {
         self.counter
@@ -112,14 +123,16 @@ impl Heart {
         &mut self,
         now: Instant,
         epoch: impl Fn(u8) -> Option<u32>,
-        carries: (Load, Used),
+        carries: (Load, Used, u64),
     ) -> Option<(Beat, &[SocketAddr])> {
         let registry = self.registries.iter_mut().find(|registry| registry.next <= now)?;
         self.counter = self.counter.saturating_add(1);
         registry.counter = self.counter;
         registry.next = now + registry.every;
         registry.standing.unanswered = registry.standing.unanswered.saturating_add(1);
-        let (load, used) = carries;
+        let (load, used, left) = carries;
+        let draining = if self.draining { Report::DRAINING } else { 0 };
+        let busy = if self.busy { Report::BUSY } else { 0 };
         let report = Report {
             relay: self.id,
             range: registry.range,
@@ -129,7 +142,8 @@ impl Heart {
             grants: load.grants,
             today: used.today,
             month: used.this_month,
-            flags: if self.draining { Report::DRAINING } else { 0 },
+            left,
+            flags: draining | busy,
         };
         Some((Beat::new(report, &registry.key), &registry.addresses))
     }

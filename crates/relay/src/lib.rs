@@ -17,6 +17,7 @@ mod accounts;
 mod config;
 mod heart;
 mod keys;
+mod lend;
 mod limit;
 mod links;
 mod log;
@@ -29,6 +30,7 @@ mod usage;
 
 pub use config::Config;
 pub use heart::Standing;
+pub use lend::{Counted, LATE, LOOK, Lend, Lending, LendingState, Trouble};
 pub use policy::Policy;
 pub use relay::Relay;
 pub use report::{Counters, Dropped, Event};

@@ -1,9 +1,10 @@
 //! The machine.
 
-use crate::accounts::{Account, Accounts, Caps};
+use crate::accounts::{Accounts, Caps};
 use crate::config::Config;
 use crate::heart::{Heart, Standing};
 use crate::keys::{Keys, Origin};
+use crate::lend::Lending;
 use crate::limit::Limiter;
 use crate::links::Links;
 use crate::log::Log;
@@ -15,11 +16,10 @@ use crate::usage::{Load, Usage, Used};
 use alloc::vec::Vec;
 use byway_wire::heartbeat::{ANSWERED, Answered, BEAT_LEN, RelayId};
 use byway_wire::relay::{
-    Back, CONSENT_LIFE, Caveat, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, Kind, MacKey,
-    NOTICE_LEN, Notice, RANGES, RangeKey, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError,
-    canonical,
+    Back, CONSENT_LIFE, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, Kind, MacKey, NOTICE_LEN,
+    Notice, RANGES, RangeKey, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
 };
-use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Machine, Out, Transmit, Writer};
+use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Machine, Out, Transmit, Writer};
 use core::net::SocketAddr;
 
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
@@ -45,6 +45,7 @@ pub struct Relay {
     links: Links,
     accounts: Accounts,
     queue: Queue,
+    lending: Option<Lending>,
     counters: Counters,
     greetings: Limiter,
     notices: Limiter,
@@ -81,6 +82,7 @@ impl Relay {
             links: Links::new(),
             accounts,
             queue: Queue::new(config.queue_bytes, config.queue_datagrams),
+            lending: config.lend.map(Lending::new),
             counters: Counters::default(),
             greetings: Limiter::new(config.greetings_per_second),
             notices: Limiter::new(config.notices_per_second),
@@ -171,6 +173,16 @@ impl Relay {
         self.heart.drain(now);
     }
 
+    /// What it lends; `None`: it is no host that does.
+    pub const fn lending(&mut self) -> Option<&mut Lending> {
+        self.lending.as_mut()
+    }
+
+    /// Whether its host has a transfer of its own: registries are told.
+    pub fn set_busy(&mut self, now: Instant, busy: bool) {
+        self.heart.set_busy(now, busy);
+    }
+
     /// Sets the Unix time anew: `unix_millis` at `now`.
     pub const fn set_clock(&mut self, now: Instant, unix_millis: u64) {
         (self.unix_millis, self.started) = (unix_millis, now);
@@ -225,6 +237,12 @@ impl Relay {
 
     fn allows(&self, destination: SocketAddr) -> bool {
         self.policy.allows(destination) && !self.links.are_at(destination)
+    }
+
+    /// Whether the host's own traffic leaves room for a stranger's datagram.
+    fn lend(&mut self, now: Instant, length: usize) -> Result<(), Dropped> {
+        let lends = self.lending.as_mut().is_none_or(|lending| lending.admit(now, length as u64));
+        lends.then_some(()).ok_or(Dropped::Yielded)
     }
 
     fn drop(&mut self, now: Instant, why: Dropped, grant: u32, from: SocketAddr) {
@@ -350,6 +368,7 @@ impl Relay {
             return refuse(Reason::Draining);
         }
         let Some(places) = self.places(now, unix, forward, holder) else { return refuse(Reason::Busy) };
+        self.lend(now, length).map_err(|why| (why, 0))?;
         self.charge(places, now, unix, length)
             .map_err(|(reason, retry)| (Dropped::Refused(reason), retry))?;
 
@@ -396,43 +415,24 @@ impl Relay {
         holder: &Holder,
     ) -> Option<(usize, Option<usize>)> {
         let Forward { grant, caveat, .. } = *forward;
+        let (origin, caps, when) = (holder.origin, self.caps, (now, unix));
         let own = match holder.place {
-            Some(place) => place,
-            None => self.place(now, unix, (grant, caveat), holder.origin, Some(&holder.key), None)?,
+            Some(place) => (place, false),
+            None => {
+                let key = || Some(holder.key.clone());
+                self.accounts.place((grant, caveat), origin, key, caps, when, None)?
+            }
         };
-        if caveat.is_none() {
-            return Some((own, None));
-        }
-        let above = self.place(now, unix, (grant, None), holder.origin, None, Some(own))?;
-        Some((own, Some(above)))
-    }
-
-    fn place(
-        &mut self,
-        now: Instant,
-        unix: u64,
-        name: (Grant, Option<Caveat>),
-        origin: Origin,
-        key: Option<&MacKey>,
-        keep: Option<usize>,
-    ) -> Option<usize> {
-        let (grant, caveat) = name;
-        let place = self.accounts.find(grant.id, caveat.map_or(0, |caveat| caveat.branch));
-        if let Some(place) = place
-            && self.accounts.get(place).is_some_and(|account| {
-                account.grant == grant && account.caveat == caveat && account.origin == origin
-            })
-        {
-            return Some(place);
-        }
-        let key = match key {
-            Some(key) => key.clone(),
-            None => self.keys.mac_key(origin, &grant, None)?,
+        let above = match caveat {
+            None => None,
+            Some(_) => {
+                let key = || self.keys.mac_key(origin, &grant, None);
+                Some(self.accounts.place((grant, None), origin, key, caps, when, Some(own.0))?)
+            }
         };
-        let account = Account::new(grant, caveat, key, origin, self.caps);
-        let (place, evicted) = self.accounts.admit(account, now, unix, keep)?;
-        self.counters.evicted += u64::from(evicted);
-        Some(place)
+        let evicted = u64::from(own.1) + u64::from(above.is_some_and(|(_, evicted)| evicted));
+        self.counters.evicted += evicted;
+        Some((own.0, above.map(|(place, _)| place)))
     }
 
     fn back(&mut self, now: Instant, datagram: &mut Datagram<'_>) {
@@ -486,6 +486,7 @@ impl Relay {
         if !self.queue.has_room(length) {
             return Err(Dropped::QueueFull);
         }
+        self.lend(now, length)?;
         let charged = self.charge((own, above), now, unix, length);
         charged.map_err(|(reason, _)| Dropped::Refused(reason))?;
         if (Back { from, inner: back.inner }).write(datagram.payload)
@@ -498,7 +499,7 @@ impl Relay {
     }
 
     fn beat(&mut self, now: Instant) {
-        let carries = (self.load(now), self.used(now));
+        let carries = (self.load(now), self.used(now), self.usage.left());
         while let Some((beat, addresses)) = self.heart.beat(now, |range| self.keys.epoch(range), carries) {
             let mut bytes = [0; BEAT_LEN];
             beat.write(&mut Writer::new(&mut bytes));
@@ -566,6 +567,7 @@ impl Machine for Relay {
             Input::Datagram(mut datagram) => {
                 self.counters.received_packets += 1;
                 self.counters.received_bytes += size(&datagram) as u64;
+                self.lending.iter_mut().for_each(|lending| lending.arrived(size(&datagram) as u64));
                 let first = datagram.payload.first().copied();
                 match first.and_then(Kind::of) {
                     Some(Kind::Forward) => self.forward(now, &mut datagram),
@@ -585,7 +587,10 @@ impl Machine for Relay {
     }
 
     fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        self.queue.transmit(out)
+        let dscp = if self.lending.is_some() { Dscp::LowerEffort } else { Dscp::BestEffort };
+        let sent = Transmit { dscp, ..self.queue.transmit(out)? };
+        self.lending.iter_mut().for_each(|lending| lending.left(&sent));
+        Some(sent)
     }
 
     fn deadline(&self) -> Option<Instant> {

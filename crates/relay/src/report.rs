@@ -4,27 +4,37 @@ use byway_wire::relay::Reason;
 use core::net::SocketAddr;
 
 /// Why a datagram went no further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Dropped {
     /// Refused under the rules of words; a notice told the sender, if there was one to spare.
+    #[error("{0}")]
     Refused(Reason),
     /// No relay packet, or one that is cut short.
+    #[error("no relay packet")]
     Malformed,
     /// A RETURN whose tag is not this relay's, is somebody else's, or ran out.
+    #[error("a way back that is not its own or ran out")]
     BadReturn,
     /// A RETURN for an account that the relay does not keep: it restarted. The sender's next packet brings it back.
+    #[error("a way back under a word not seen since the start")]
     UnknownAccount,
     /// A greeting above [`Config::greetings_per_second`](crate::Config::greetings_per_second).
+    #[error("too many greetings")]
     Greeting,
     /// More on its way out than the queue holds.
+    #[error("more than could leave")]
     QueueFull,
+    /// The host that lends its line needs it itself, or cannot tell whether it does.
+    #[error("this host's own traffic goes first")]
+    Yielded,
     /// An answer to no heartbeat of its own, or one that is not proven.
+    #[error("an answer to no heartbeat of this relay's")]
     BadAnswer,
 }
 
 impl Dropped {
     /// Number of kinds, for tables.
-    pub const COUNT: usize = Reason::ALL.len() + 6;
+    pub const COUNT: usize = Reason::ALL.len() + 7;
 
     /// All kinds.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -35,6 +45,7 @@ impl Dropped {
             Self::Greeting,
             Self::QueueFull,
             Self::BadAnswer,
+            Self::Yielded,
         ];
         Reason::ALL.into_iter().map(Self::Refused).chain(others)
     }
@@ -48,6 +59,7 @@ impl Dropped {
             Self::Greeting => Reason::ALL.len() + 3,
             Self::QueueFull => Reason::ALL.len() + 4,
             Self::BadAnswer => Reason::ALL.len() + 5,
+            Self::Yielded => Reason::ALL.len() + 6,
         }
     }
 }

@@ -95,6 +95,12 @@ impl Usage {
         Err((days * DAY - unix % DAY) as u32) // at most 31 days
     }
 
+    /// Bytes that may pass before another day or month; `u64::MAX`: any number.
+    pub(crate) fn left(&self) -> u64 {
+        let of = |most: Option<u64>, used: u64| most.map_or(u64::MAX, |most| most.saturating_sub(used));
+        of(self.per_day, self.used.today).min(of(self.per_month, self.used.this_month))
+    }
+
     pub(crate) fn charge(&mut self, bytes: u64, new_grant: bool) {
         self.used.today = self.used.today.saturating_add(bytes);
         self.used.this_month = self.used.this_month.saturating_add(bytes);
@@ -127,7 +133,7 @@ mod tests {
         let mut usage = Usage::new(Some(100), Some(150), Used::default(), NOON);
         assert_eq!(usage.used(), Used { day: 20_849, today: 0, month: 684, this_month: 0 });
         usage.charge(100, true);
-        assert_eq!(usage.check(NOON, 0), Ok(()));
+        assert_eq!((usage.check(NOON, 0), usage.left()), (Ok(()), 0));
         assert_eq!(usage.check(NOON, 1), Err(43_200));
         // The first of February.
         usage.go_on(NOON + 43_200);
@@ -142,7 +148,7 @@ mod tests {
     fn a_restart_goes_on_and_a_clock_set_back_gives_nothing() {
         let used = Used { day: 20_849, today: 90, month: 684, this_month: 140 };
         let mut usage = Usage::new(Some(100), Some(150), used, NOON);
-        assert_eq!(usage.used(), used);
+        assert_eq!((usage.used(), usage.left()), (used, 10));
         assert_eq!((usage.check(NOON, 10), usage.check(NOON, 11)), (Ok(()), Err(43_200)));
         usage.charge(10, true);
         usage.go_on(NOON - DAY);

@@ -33,6 +33,9 @@ pub enum Error {
     /// A relay gave away all its ranges of grants.
     #[error("this relay was enrolled at 128 registries: --roll-key makes it a new one")]
     NoRange,
+    /// Another process lends this host's line.
+    #[error("another byway relays for others with this state directory: its quota is for one")]
+    AlreadyLending,
     /// What is to be sent does not exist or cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),

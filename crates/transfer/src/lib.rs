@@ -49,7 +49,7 @@
 //! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was started anew | `probe` |
-//! | how a relay runs | `relaying` |
+//! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod address;
@@ -66,6 +66,7 @@ mod gate;
 mod greeting;
 pub mod identity;
 mod inbound;
+pub mod lending;
 mod limit;
 mod marking;
 mod memory;
@@ -113,7 +114,9 @@ pub use pause_reason::PauseReason;
 pub use ping::{PingPlan, Pinged, Pings, ping};
 pub use received::{BrokenOff, Destination, Received};
 pub use receiver::{Receiving, ReceivingPlan};
-pub use relaying::{Enrolment, Kept, KeptRange, NotKept, RelayNews, Relayed, Relaying, RelayingPlan};
+pub use relaying::{
+    Enrolment, Kept, KeptRange, LendLine, NotKept, RelayNews, Relayed, Relaying, RelayingPlan,
+};
 pub use relays::RelayTally;
 pub use sender::{Sending, SendingPlan, Sent};
 pub use start::Payload;

@@ -2,21 +2,25 @@
 
 mod keeper;
 mod kept;
+mod line;
 
 pub use kept::{Kept, KeptRange, NotKept};
 
 use crate::error::Error;
 use crate::secret::Secret;
 use byway_net::{Clock, Control, Flow, Owner, Socket, unix_seconds};
-use byway_relay::{Config, Counters, Event, Load, Policy, Relay, Used};
+use byway_relay::{
+    Config, Counters, Event, LATE, LOOK, Lend, LendingState, Load, Policy, Relay, Trouble, Used,
+};
 use byway_wire::heartbeat::RelayId;
 use byway_wire::relay::{
     Grant, GrantId, Minute, QuotaClass, RangeKey, RateClass, RelayKey, Scope, Terms, Word,
 };
 use byway_wire::{Duration, Instant, Machine as _};
 use keeper::Keeper;
+use line::Line;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,6 +66,17 @@ pub struct RelayingPlan {
     pub keep: Option<PathBuf>,
     /// The public keys of the registries whose words it carries.
     pub registries: Vec<[u8; 32]>,
+    /// It is an end host's, and lends the line that leads to an address.
+    pub lend: Option<LendLine>,
+}
+
+/// What an end host lends: the line by which it reaches an address elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct LendLine {
+    /// Bytes per second of either direction; `None`: as many as the line has shown.
+    pub rate: Option<u64>,
+    /// Where the line leads.
+    pub towards: IpAddr,
 }
 
 /// What a relay tells.
@@ -75,6 +90,8 @@ pub enum RelayNews {
     NotKept(io::Error),
     /// What it carried is on the disk again.
     KeptAgain,
+    /// It lends nothing for this reason, or lends again.
+    Lends(Option<Trouble>),
 }
 
 /// What a relay did.
@@ -88,6 +105,8 @@ pub struct Relayed {
     pub load: Load,
     /// Times that it could not be written to the disk.
     pub not_kept: u64,
+    /// How far it lends, if it is an end host.
+    pub lending: Option<LendingState>,
 }
 
 /// What a registry has to be told at enrolment.
@@ -106,6 +125,7 @@ enum Order {
     Enrolled { range: u8, epoch: u32, last_holds: Duration },
     Watch { range: u8, addresses: Vec<SocketAddr>, first: Duration },
     Drain,
+    Busy(bool),
 }
 
 /// What is to be kept.
@@ -162,6 +182,8 @@ impl Relaying {
         config.policy = plan.policy;
         (config.per_day, config.per_month, config.used) = (plan.per_day, plan.per_month, kept.used);
         config.accounts = plan.accounts.unwrap_or(config.accounts);
+        config.lend =
+            plan.lend.map(|lend| Lend { rate: lend.rate, measured: line::is_elsewhere(lend.towards) });
         config.beat_counter = config.beat_counter.max(kept.beats.saturating_add(BEATS_AHEAD));
         let mut relay = Relay::new(&config, clock.now());
         let issuer = RelayKey::new(plan.key.expose());
@@ -191,6 +213,11 @@ impl Relaying {
             shared: Arc::clone(&shared),
             packets: 0,
             changes: relay.epoch_changes(),
+            line: plan
+                .lend
+                .filter(|lend| line::is_elsewhere(lend.towards))
+                .map(|lend| Line::new(lend.towards)),
+            trouble: None,
         };
         let control = Control::new().map_err(Error::Descriptor)?;
         let driver = byway_net::spawn_with(control, "byway relay", relay, owner, plan.sockets, clock)
@@ -235,6 +262,11 @@ impl Relaying {
     /// Beats for the registry that has `range`, in `first` for the first time. False as above.
     pub fn watch(&self, range: u8, addresses: Vec<SocketAddr>, first: Duration) -> bool {
         self.order(Order::Watch { range, addresses, first })
+    }
+
+    /// Whether the host has a transfer of its own: registries offer others first. False as above.
+    pub fn set_busy(&self, busy: bool) -> bool {
+        self.order(Order::Busy(busy))
     }
 
     /// Takes no new word from now on, and tells registries that the end is near. False as above.
@@ -294,7 +326,9 @@ impl Relaying {
 impl Relayed {
     fn of(relay: &mut Relay, now: Instant, shared: &Shared) -> Self {
         let (used, load) = (relay.used(now), relay.load(now));
-        Self { counters: *relay.counters(), used, load, not_kept: shared.not_kept.load(Ordering::Relaxed) }
+        let lending = relay.lending().map(|lending| lending.state());
+        let not_kept = shared.not_kept.load(Ordering::Relaxed);
+        Self { counters: *relay.counters(), used, load, not_kept, lending }
     }
 }
 
@@ -327,6 +361,10 @@ struct Operator {
     packets: u64,
     /// Epochs known until the last snapshot.
     changes: u64,
+    /// The line that is lent, if it can be measured.
+    line: Option<Line>,
+    /// What was last told of it.
+    trouble: Option<Trouble>,
 }
 
 impl Operator {
@@ -338,6 +376,7 @@ impl Operator {
             Order::Watch { range, addresses, first } => {
                 relay.watch(now, range, addresses, first);
             }
+            Order::Busy(busy) => relay.set_busy(now, busy),
             Order::Drain => {
                 relay.drain(now);
                 relay.wake(now); // the last beat leaves in this turn, which may be the last
@@ -349,9 +388,18 @@ impl Operator {
 impl Owner for Operator {
     type Machine = Relay;
 
+    fn before(&mut self, relay: &mut Relay, now: Instant) {
+        if let (Some(line), Some(lending)) = (&mut self.line, relay.lending()) {
+            line.look(lending, now, LATE);
+        }
+    }
+
     fn turn(&mut self, relay: &mut Relay, now: Instant) -> Flow {
         while let Ok(order) = self.orders.try_recv() {
             Self::obey(relay, now, order);
+        }
+        if let (Some(line), Some(lending)) = (&mut self.line, relay.lending()) {
+            line.look(lending, now, LOOK);
         }
         relay.make_room();
         let packets = relay.counters().forwarded_packets + relay.counters().returned_packets;
@@ -370,6 +418,10 @@ impl Owner for Operator {
         // News that nobody takes are not worth waiting for; every drop is counted too.
         while let Some(event) = relay.next_event() {
             let _ = self.news.try_send(RelayNews::Dropped(event));
+        }
+        let trouble = relay.lending().and_then(|lending| lending.state().trouble);
+        if trouble != self.trouble && self.news.try_send(RelayNews::Lends(trouble)).is_ok() {
+            self.trouble = trouble;
         }
         if self.shared.report.swap(false, Ordering::AcqRel) {
             let relayed = Relayed::of(relay, now, &self.shared);

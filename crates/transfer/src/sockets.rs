@@ -143,11 +143,15 @@ pub fn clipped(sockets: &[Socket]) -> Option<String> {
 /// Where others find these sockets: for one bound to all addresses, each of the host's.
 #[must_use]
 pub fn reachable_at(sockets: &[Socket]) -> Vec<SocketAddr> {
+    reachable(sockets.iter().map(Socket::address))
+}
+
+/// The same, of sockets that are bound to these.
+pub(crate) fn reachable(bound: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     // Without the list there is still the unspecified address.
     let own = best_first(interfaces().unwrap_or_default(), &INTERNET, |_| true);
     let mut found = Vec::new();
-    for socket in sockets {
-        let address = socket.address();
+    for address in bound {
         if !address.ip().is_unspecified() {
             found.push(address);
             continue;

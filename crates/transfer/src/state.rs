@@ -159,6 +159,12 @@ impl StateDir {
         self.root.join(format!("relay-kept-{}", name.get(..32).unwrap_or_default()))
     }
 
+    /// Where an end host keeps the key by which registries know it as a relay.
+    #[must_use]
+    pub fn lending_key_path(&self) -> PathBuf {
+        self.root.join("lending-key")
+    }
+
     /// Puts a new relay key in place of the old one, by which every word given out becomes worthless.
     pub fn roll_relay_key(&self, path: Option<&Path>) -> Result<Secret<[u8; 32]>> {
         RELAY.replace(path.unwrap_or(&self.relay_key_path()))

@@ -18,6 +18,9 @@ pub enum UnitError {
     /// Not a duration.
     #[error("`{0}` is not a duration: write for example 90s, 30m, 24h or 7d")]
     Duration(String),
+    /// Not an amount in a time.
+    #[error("`{0}` is no quota: write for example 500M/day or 20G/month")]
+    Quota(String),
     /// A limit of nothing.
     #[error("a limit of 0 never lets anything through: write `off` for no limit")]
     Zero,

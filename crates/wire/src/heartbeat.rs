@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! BEAT      0x70, relay (16), range (1), counter (8), epoch (4), rate (8), grants (4), bytes today (8),
-//!           bytes this month (8), flags (1), MAC (8)
+//!           bytes this month (8), bytes left (8), flags (1), MAC (8)
 //! ANSWERED  0x71, counter (8), next beat after ms (4), epoch (4), last epoch holds for s (4), flags (1), MAC (8)
 //! ```
 //!
@@ -25,7 +25,7 @@ pub const BEAT_LEN: usize = BODY + 8;
 /// Bytes of an answer; fewer than those of a beat.
 pub const ANSWERED_LEN: usize = ORDERS + 8;
 
-const BODY: usize = 1 + 16 + 1 + 8 + 4 + 8 + 4 + 8 + 8 + 1;
+const BODY: usize = 1 + 16 + 1 + 8 + 4 + 8 + 4 + 8 + 8 + 8 + 1;
 const ORDERS: usize = 1 + 8 + 4 + 4 + 4 + 1;
 
 const _: () = assert!(ANSWERED_LEN <= BEAT_LEN);
@@ -65,13 +65,23 @@ pub struct Report {
     pub today: u64,
     /// Bytes that it forwarded in this month (UTC).
     pub month: u64,
-    /// [`DRAINING`](Self::DRAINING), or nothing. Other bits mean nothing yet.
+    /// Bytes that it forwards before it has to wait for another day or month; [`u64::MAX`]: any number.
+    pub left: u64,
+    /// [`DRAINING`](Self::DRAINING) and [`BUSY`](Self::BUSY), or nothing. Other bits mean nothing yet.
     pub flags: u8,
 }
 
 impl Report {
     /// It takes no new grants and ends soon.
     pub const DRAINING: u8 = 1;
+    /// It is an end host that has a transfer of its own.
+    pub const BUSY: u8 = 2;
+
+    /// Whether it has a transfer of its own, behind which what it forwards stands.
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        self.flags & Self::BUSY != 0
+    }
 
     /// Whether it takes no new grants and ends soon.
     #[must_use]
@@ -89,6 +99,7 @@ impl Report {
         writer.u32(self.grants);
         writer.u64(self.today);
         writer.u64(self.month);
+        writer.u64(self.left);
         writer.u8(self.flags);
     }
 
@@ -171,6 +182,7 @@ impl Beat {
             grants: reader.u32()?,
             today: reader.u64()?,
             month: reader.u64()?,
+            left: reader.u64()?,
             flags: reader.u8()?,
         };
         Ok(Self { report, mac: last(&mut reader)? })
@@ -274,6 +286,7 @@ mod tests {
             grants: 0x20,
             today: 0x3000,
             month: 0x0004_0000,
+            left: 0x0500_0000,
             flags: Report::DRAINING,
         }
     }
@@ -284,10 +297,10 @@ mod tests {
         let expected = [
             b"\x70RELAY-0123456789\x05\x01\x02\x03\x04\x05\x06\x07\x08\x00\x00\x00\x09".as_slice(),
             b"\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00\x00\x20\x00\x00\x00\x00\x00\x00\x30\x00",
-            b"\x00\x00\x00\x00\x00\x04\x00\x00\x01",
+            b"\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x01",
         ]
         .concat();
-        assert_eq!((BEAT_LEN, ANSWERED_LEN), (67, 30));
+        assert_eq!((BEAT_LEN, ANSWERED_LEN), (75, 30));
         assert_eq!(beat[..BODY], expected);
         let orders =
             Orders { counter: 1, next_millis: 10_000, epoch: 9, last_holds: 3_600, flags: Orders::LISTED };
@@ -297,7 +310,7 @@ mod tests {
         assert_eq!(answered[..ORDERS], *expected);
         let macs = [&beat[BODY..], &answered[ORDERS..]]
             .map(|mac| mac.iter().map(|byte| format!("{byte:02x}")).collect::<alloc::string::String>());
-        assert_eq!(macs, ["6660411cf1823b34", "f61725fa0d2c7497"]);
+        assert_eq!(macs, ["de6430bce282c888", "f61725fa0d2c7497"]);
         assert!([BEAT, ANSWERED].iter().all(|first| Kind::of(*first).is_none()));
     }
 
@@ -315,11 +328,11 @@ mod tests {
     proptest! {
         #[test]
         fn round_trip_and_no_forgery(
-            relay: [u8; 16], range in 0u8..128, counter: u64, epoch: u32, numbers: (u64, u32, u64, u64), flags: u8,
+            relay: [u8; 16], range in 0u8..128, counter: u64, epoch: u32, numbers: (u64, u32, u64, u64, u64), flags: u8,
             next_millis: u32, last_holds: u32, bit in 0usize..BEAT_LEN * 8,
         ) {
-            let (rate, grants, today, month) = numbers;
-            let report = Report { relay: RelayId(relay), range, counter, epoch, rate, grants, today, month, flags };
+            let (rate, grants, today, month, left) = numbers;
+            let report = Report { relay: RelayId(relay), range, counter, epoch, rate, grants, today, month, left, flags };
             let beat = Beat::new(report, &key());
             let mut written: [u8; BEAT_LEN] = bytes(|w| beat.write(w));
             prop_assert_eq!(Beat::read(&written), Ok(beat));

@@ -1,5 +1,6 @@
 //! The arguments of each verb.
 
+use super::lending::Lending;
 use super::words::Word;
 use crate::address::Endpoint;
 use crate::exit::{Exit, Failure};
@@ -29,7 +30,9 @@ Examples:
   byway recv - --once | tar x              a stream to standard output; the ticket is on standard error
   byway recv ~/in --listen 0.0.0.0:4747 --advertise 198.51.100.7
                                            a router forwards UDP port 4747 of that address to this host
-  byway recv ~/in --relay @relay.word      be reachable through a relay, also from behind a NAT")]
+  byway recv ~/in --relay @relay.word      be reachable through a relay, also from behind a NAT
+  byway recv ~/in --also-relay 20G/month --lend 5M --registry @join.word
+                                           relay for others meanwhile, behind this host's own traffic")]
 pub struct Recv {
     /// Directory to write into, or `-` for one stream to standard output. What an unfinished transfer leaves in it, in
     /// `.byway-partial`, is removed when nobody touched it for 30 days
@@ -65,6 +68,12 @@ pub struct Recv {
     /// has, or its cgroup]
     #[arg(long, value_name = "SIZE", env = "BYWAY_MEMORY", value_parser = parse_size)]
     pub memory: Option<u64>,
+    /// Registry that lists this host with --also-relay, as a word for joining or @FILE [default: none]
+    #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
+    pub registry: Option<Word<registry::Word>>,
+    /// What it relays for others.
+    #[command(flatten)]
+    pub lending: Lending,
 }
 
 /// How much a transfer asks of lines that others use too.
@@ -88,6 +97,8 @@ Examples:
   BYWAY_TICKET=... byway send a.iso              or from the environment
   byway send ~/photos TICKET --bwlimit 2M        no faster than 2 MiB/s
   tar c data | byway send - TICKET               a stream
+  byway send ~/photos TICKET --also-relay 500M/day --registry @join.word
+                                                 relay for others meanwhile, behind this host's own traffic
   byway send -n ~/photos TICKET                  what would be sent")]
 pub struct Send {
     /// Files and directories to send (or `-` for standard input), then the ticket or @FILE [env: BYWAY_TICKET]
@@ -96,9 +107,10 @@ pub struct Send {
     /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
-    /// Registry to ask for relays, as a word or @FILE [default: none]
-    #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
-    pub registry: Option<Word<registry::Word>>,
+    /// Registry to ask for relays, as a word or @FILE; with --also-relay a word for joining, or one of either kind; repeatable [default:
+    /// none]
+    #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true, value_delimiter = ',')]
+    pub registry: Vec<Word<registry::Word>>,
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
     #[arg(long)]
     pub no_relay: bool,
@@ -124,6 +136,9 @@ pub struct Send {
     /// List what would be sent, and send nothing [default: off]
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// What it relays for others.
+    #[command(flatten)]
+    pub lending: Lending,
 }
 
 impl Send {

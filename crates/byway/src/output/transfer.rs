@@ -185,6 +185,9 @@ pub struct Transferred {
     /// Whose it was, for a receiver.
     #[serde(flatten)]
     pub origin: Option<Origin>,
+    /// What was relayed for others meanwhile, if anything was to be.
+    #[serde(rename = "lent_bytes", skip_serializing_if = "Option::is_none")]
+    pub lent: Option<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]

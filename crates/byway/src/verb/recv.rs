@@ -1,5 +1,6 @@
 //! `byway recv`: prints a ticket and takes what is sent.
 
+use super::lending::Lent;
 use super::show::Show;
 use super::toggle::Toggle;
 use crate::args::verbs::Recv;
@@ -125,10 +126,13 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     for message in troubles {
         output.emit(&Event::Warning { message });
     }
+    let registry = arguments.registry.iter().map(words::Word::value).collect::<Result<Vec<_>>>()?;
+    let mut lent = Lent::start(global, &arguments.lending, &registry, &arguments.advertise, output)?;
     let once = arguments.once || piped;
     let mut held = Held { standing, owner, told: !arguments.allow.is_empty() };
     let toggle = Toggle::new(arguments.bwlimit.down);
-    let exit = serve(&receiving, &signals, once, toggle, &mut held, output)?;
+    let exit = serve(&receiving, &signals, once, toggle, &mut held, &mut lent, output)?;
+    lent.stop(output);
     receiving.join()?;
     Ok(exit)
 }
@@ -215,6 +219,7 @@ fn serve(
     once: bool,
     mut toggle: Toggle,
     held: &mut Held,
+    lent: &mut Lent,
     output: &mut Output,
 ) -> Result<Exit> {
     let mut show = Show::new(output);
@@ -245,6 +250,7 @@ fn serve(
             None => {}
         }
         toggle.look(signals, receiving, output);
+        lent.look(running > 0, signals, output);
         if stop.is_none()
             && let Some(exit) = signals.stop()
         {

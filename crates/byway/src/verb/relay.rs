@@ -66,6 +66,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         per_month: arguments.per_month,
         accounts: Some(usize::try_from(arguments.accounts).unwrap_or(usize::MAX)),
         keep: Some(state.relay_kept_path(file)),
+        lend: None,
         registries: enrolling.iter().map(|plan| plan.word.key.0).collect(),
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
@@ -136,7 +137,7 @@ fn tell(relaying: &Relaying, output: &mut Output) {
     match relaying.next(TICK) {
         Some(RelayNews::Relayed(relayed)) => output.emit(&Event::Counters(shown(&relayed))),
         Some(RelayNews::Dropped(event)) => {
-            let reason = reason(event.dropped);
+            let reason = event.dropped;
             let more = match event.left_out {
                 0 => String::new(),
                 more => format!(", and {more} more before"),
@@ -150,7 +151,7 @@ fn tell(relaying: &Relaying, output: &mut Output) {
             output.say(&format!("cannot write down what was carried: {error}; a restart would forget it"));
         }
         Some(RelayNews::KeptAgain) => output.say("what was carried is written down again"),
-        None => {}
+        Some(RelayNews::Lends(_)) | None => {}
     }
 }
 
@@ -173,7 +174,7 @@ fn policy(arguments: &Relay) -> Policy {
     sockets::own_addresses().into_iter().fold(policy, Policy::own)
 }
 
-fn shown(relayed: &Relayed) -> RelayCounters {
+pub(super) fn shown(relayed: &Relayed) -> RelayCounters {
     let counters = &relayed.counters;
     let dropped = Dropped::all().filter(|why| counters.dropped(*why) > 0);
     RelayCounters {
@@ -188,18 +189,6 @@ fn shown(relayed: &Relayed) -> RelayCounters {
         month_bytes: relayed.used.this_month,
         grants: relayed.load.grants,
         not_kept: relayed.not_kept,
-        dropped: dropped.map(|why| (reason(why), counters.dropped(why))).collect(),
-    }
-}
-
-fn reason(why: Dropped) -> String {
-    match why {
-        Dropped::Refused(reason) => reason.to_string(),
-        Dropped::Malformed => "no relay packet".into(),
-        Dropped::BadReturn => "a way back that is not its own or ran out".into(),
-        Dropped::UnknownAccount => "a way back under a word not seen since the start".into(),
-        Dropped::Greeting => "too many greetings".into(),
-        Dropped::QueueFull => "more than could leave".into(),
-        Dropped::BadAnswer => "an answer to no heartbeat of this relay's".into(),
+        dropped: dropped.map(|why| (why.to_string(), counters.dropped(why))).collect(),
     }
 }

@@ -1,5 +1,6 @@
 //! `byway send`: files or a stream to whoever printed the ticket.
 
+use super::lending::Lent;
 use super::show::Show;
 use super::toggle::Toggle;
 use crate::args::verbs::{Priority, Send};
@@ -14,6 +15,7 @@ use byway_control::{Class, Controller, Sender};
 use byway_engine::Config;
 use byway_files::Totals;
 use byway_net::Clock;
+use byway_registry::word as registry;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::ticket::Ticket;
 use byway_transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
@@ -35,8 +37,10 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let (paths, ticket) = arguments.split(environment.as_deref())?;
     let ticket = ticket.value()?;
     let relays = relays(arguments)?;
-    let registry =
-        arguments.registry.as_ref().filter(|_| !arguments.no_relay).map(words::Word::value).transpose()?;
+    let registries = arguments.registry.iter().map(words::Word::value).collect::<Result<Vec<_>>>()?;
+    let lends = arguments.lending.also_relay.is_some();
+    let asks = |word: &&registry::Word| !(arguments.no_relay || lends && word.kind == registry::Kind::Join);
+    let registry = registries.iter().find(asks).cloned();
     let paths: Vec<PathBuf> = paths.into_iter().map(Path::to_owned).collect();
     let piped = paths.iter().any(|path| path.as_os_str() == "-");
     if piped && paths.len() > 1 {
@@ -80,13 +84,15 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     };
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
+    let mut lent = Lent::start(global, &arguments.lending, &registries, &[], output)?;
     let (mut show, mut toggle) = (Show::new(output), Toggle::new(arguments.bwlimit.up));
     loop {
         let sending = Sending::start(plan()?)?;
         toggle.begin(&sending);
-        let (sent, stop) = watch(sending, &signals, &mut show, &mut toggle, output)?;
+        let (sent, stop) = watch(sending, &signals, &mut show, &mut toggle, &mut lent, output)?;
         if !sent.can_go_on() || stop.is_some() {
-            return conclude(sent, stop, piped, output);
+            let lent = lent.stop(output);
+            return conclude(sent, stop, piped, lent, output);
         }
         let message = "the receiver was started anew: going on with what it does not have".into();
         output.emit(&Event::Warning { message });
@@ -99,6 +105,7 @@ fn watch(
     signals: &Signals,
     show: &mut Show,
     toggle: &mut Toggle,
+    lent: &mut Lent,
     output: &mut Output,
 ) -> Result<(Sent, Option<Exit>)> {
     let mut stop = None;
@@ -117,6 +124,7 @@ fn watch(
             }
         }
         toggle.look(signals, &sending, output);
+        lent.look(true, signals, output);
         if stop.is_none()
             && let Some(exit) = signals.stop()
         {
@@ -135,7 +143,13 @@ fn watch(
 }
 
 /// Tells how it ended.
-fn conclude(sent: Sent, stop: Option<Exit>, piped: bool, output: &mut Output) -> Result<Exit> {
+fn conclude(
+    sent: Sent,
+    stop: Option<Exit>,
+    piped: bool,
+    lent: Option<u64>,
+    output: &mut Output,
+) -> Result<Exit> {
     let (bytes, seconds) = (sent.bytes, sent.seconds);
     if let (Err(_), Some(exit)) = (&sent.outcome, stop) {
         let how = match piped {
@@ -166,6 +180,7 @@ fn conclude(sent: Sent, stop: Option<Exit>, piped: bool, output: &mut Output) ->
         paths: super::show::totals(&sent.paths),
         relays: super::show::relays(&sent.relays),
         relays_verdict: sent.verdict,
+        lent,
         failed: sent.failed + sent.unsent,
         ..Transferred::default()
     }));
@@ -254,7 +269,7 @@ mod tests {
     fn exit(sent: Sent, stop: Option<Exit>) -> Exit {
         let global = Global { quiet: true, ..Global::default() };
         let mut output = Output::to(Box::new(io::sink()), Box::new(io::sink()), global.style());
-        conclude(sent, stop, false, &mut output).unwrap_or_else(|error| Exit::of(&error))
+        conclude(sent, stop, false, None, &mut output).unwrap_or_else(|error| Exit::of(&error))
     }
 
     #[test]

@@ -112,6 +112,7 @@ fn heartbeats_that_are_copies_or_forgeries_are_counted_and_not_answered() {
             grants: 0,
             today: 0,
             month: 0,
+            left: u64::MAX,
             flags: 0,
         };
         let mut bytes = [0; BEAT_LEN];

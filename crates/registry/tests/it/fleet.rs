@@ -77,8 +77,18 @@ impl Machine for Fleet {
         }
         member.counter += 1;
         let (relay, counter, epoch) = (member.key.id(), member.counter, member.epoch);
-        let report =
-            Report { relay, range: RANGE, counter, epoch, rate: 0, grants: 0, today: 0, month: 0, flags: 0 };
+        let report = Report {
+            relay,
+            range: RANGE,
+            counter,
+            epoch,
+            rate: 0,
+            grants: 0,
+            today: 0,
+            month: 0,
+            left: u64::MAX,
+            flags: 0,
+        };
         let key = member.key.range_key(RANGE).heartbeat_key();
         Beat::new(report, &key).write(&mut Writer::new(out.buffer));
         let (size, segment) = (BEAT_LEN, BEAT_LEN);

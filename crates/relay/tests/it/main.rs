@@ -8,6 +8,7 @@ mod flood;
 mod growth;
 #[path = "../../../engine/tests/it/heap.rs"]
 mod heap;
+mod lending;
 mod minted;
 mod recent;
 mod registries;

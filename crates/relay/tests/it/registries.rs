@@ -70,6 +70,7 @@ fn a_beat_goes_to_every_address_and_tells_what_is_carried() {
         grants: 1,
         today: 1_600,
         month: 1_600,
+        left: u64::MAX,
         flags: 0,
     };
     assert!(sent.iter().all(|(_, report)| *report == expected), "{sent:?}");

@@ -24,6 +24,7 @@ fn start(keep: &Path, key: u8, registries: &[[u8; 32]]) -> (Relaying, SocketAddr
         accounts: None,
         keep: Some(keep.to_owned()),
         registries: registries.to_vec(),
+        lend: None,
     });
     (relaying.unwrap(), address)
 }

@@ -1,0 +1,101 @@
+//! `--also-relay`: what this host relays for others while a transfer runs.
+
+use super::relay::shown;
+use crate::args::Global;
+use crate::args::lending::Lending as Arguments;
+use crate::exit::{Exit, Failure};
+use crate::output::{Event, Fields, Output};
+use crate::signals::Signals;
+use anyhow::Result;
+use byway_net::Clock;
+use byway_registry::word::{Kind, Word};
+use byway_transfer::address::Endpoint;
+use byway_transfer::lending::{Lending, LendingNews, LendingPlan};
+use byway_wire::{Duration, Instant};
+
+/// Time between two lines of counters for a program.
+const STATISTICS: Duration = Duration::from_secs(10);
+
+/// What is lent, if anything is.
+pub(super) struct Lent {
+    lending: Option<Lending>,
+    clock: Clock,
+    told: Instant,
+}
+
+impl Lent {
+    /// Begins, if that is asked for, and says what is lent. A host that cannot lend transfers all the same.
+    pub fn start(
+        global: &Global,
+        arguments: &Arguments,
+        words: &[Word],
+        advertise: &[Endpoint],
+        output: &mut Output,
+    ) -> Result<Self> {
+        let (clock, told) = (Clock::new(), Instant::ZERO);
+        let Some(quota) = arguments.also_relay else { return Ok(Self { lending: None, clock, told }) };
+        let Some(registry) = words.iter().find(|word| word.kind == Kind::Join).cloned() else {
+            let sentence = "--also-relay needs the registry's word for joining: give it with --registry";
+            return Err(Failure::new(Exit::Usage, sentence).into());
+        };
+        let plan = LendingPlan {
+            quota,
+            rate: arguments.lend,
+            registry,
+            advertise: advertise.to_vec(),
+            allow: arguments.allow_destination.clone(),
+        };
+        let lending = match Lending::start(&global.state()?, plan) {
+            Ok(lending) => {
+                let terms = lending.terms();
+                output.say(&terms);
+                output.emit(&Event::Told { event: "lends", fields: Fields::one("terms", &terms) });
+                Some(lending)
+            }
+            Err(error) => {
+                let message = format!("relays for nobody: {:#}", anyhow::Error::from(error));
+                output.emit(&Event::Warning { message });
+                None
+            }
+        };
+        Ok(Self { lending, clock, told })
+    }
+
+    /// Tells what happened, and what was relayed if somebody wants to know. `busy`: this host has a transfer of its own.
+    pub fn look(&mut self, busy: bool, signals: &Signals, output: &mut Output) {
+        let Some(lending) = &mut self.lending else { return };
+        lending.set_busy(busy);
+        let now = self.clock.now();
+        if signals.take_report() || output.is_json() && now.since(self.told) >= STATISTICS {
+            self.told = now;
+            lending.ask();
+        }
+        while let Some(news) = lending.look() {
+            match news {
+                LendingNews::Listed(addresses) => {
+                    let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                    output.say(&format!("the registry lists this host at {}", texts.join(" ")));
+                    output.emit(&Event::Told { event: "enrolled", fields: Fields::one("addresses", &texts) });
+                }
+                LendingNews::Told(message) => output.emit(&Event::Warning { message }),
+                LendingNews::Relayed(relayed) => output.emit(&Event::Counters(shown(&relayed))),
+            }
+        }
+    }
+
+    /// Ends, and says what was relayed: bytes either way.
+    pub fn stop(self, output: &mut Output) -> Option<u64> {
+        match self.lending?.stop() {
+            Ok(relayed) => {
+                let shown = shown(&relayed);
+                output.say(&format!("relayed for others: {shown}"));
+                output.emit(&Event::told("lent", &shown));
+                Some(shown.forwarded_bytes + shown.returned_bytes)
+            }
+            Err(error) => {
+                output.emit(&Event::Warning { message: error.to_string() });
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! An end host that relays for others beside its own transfers: within a quota, behind its own traffic, and found by a registry.
+
+use crate::address::Endpoint;
+use crate::error::Error;
+use crate::registry::{EnrolNews, Enrolling, EnrollingPlan};
+use crate::relaying::{LendLine, RelayNews, Relayed, Relaying, RelayingPlan};
+use crate::secret::Secret;
+use crate::sockets;
+use crate::state::{StateDir, StateError};
+use crate::units::{Bytes, UnitError, parse_size};
+use byway_net::Clock;
+use byway_registry::word::Word;
+use byway_relay::{Policy, Trouble};
+use byway_wire::relay::MAX_ADDRESSES;
+use byway_wire::{Duration, Instant, Prefix};
+use rustix::fs::{FlockOperation, flock};
+use std::fmt;
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+/// The port that it listens on, if that is free.
+pub const PORT: u16 = 4748;
+/// Between two looks at this host's addresses.
+const ADDRESSES: Duration = Duration::from_secs(5);
+/// Nobody is given a word of this relay's own; it would be good for so long.
+const WORD: Duration = Duration::from_secs(60);
+
+/// How much a host relays for others in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quota {
+    /// So many bytes a day (UTC).
+    Day(u64),
+    /// So many bytes a month (UTC).
+    Month(u64),
+}
+
+impl FromStr for Quota {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let wrong = || UnitError::Quota(text.to_owned());
+        let (bytes, time) = text.split_once('/').ok_or_else(wrong)?;
+        match (parse_size(bytes)?, time.trim()) {
+            (0, _) => Err(wrong()),
+            (bytes, "day") => Ok(Self::Day(bytes)),
+            (bytes, "month") => Ok(Self::Month(bytes)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Day(bytes) => write!(f, "{} a day", Bytes(*bytes)),
+            Self::Month(bytes) => write!(f, "{} a month", Bytes(*bytes)),
+        }
+    }
+}
+
+/// What to lend, and who finds it.
+pub struct LendingPlan {
+    /// In all.
+    pub quota: Quota,
+    /// Bytes per second of either direction; `None`: as many as the line has shown.
+    pub rate: Option<u64>,
+    /// The registry's word for joining.
+    pub registry: Word,
+    /// Outside addresses that lead here.
+    pub advertise: Vec<Endpoint>,
+    /// Networks that may be forwarded to besides the public Internet.
+    pub allow: Vec<Prefix>,
+}
+
+/// What happens.
+#[derive(Debug)]
+pub enum LendingNews {
+    /// The registry lists this host at these addresses.
+    Listed(Vec<SocketAddr>),
+    /// Something a person should know.
+    Told(String),
+    /// What was relayed so far, as was asked.
+    Relayed(Box<Relayed>),
+}
+
+/// An end host that relays.
+pub struct Lending {
+    relaying: Relaying,
+    enrolling: Enrolling,
+    plan: LendingPlan,
+    key: Secret<[u8; 32]>,
+    /// What the sockets are bound to.
+    bound: Vec<SocketAddr>,
+    addresses: Vec<SocketAddr>,
+    clock: Clock,
+    looked: Instant,
+    told: Option<String>,
+    busy: bool,
+    waiting: Vec<LendingNews>,
+    /// Held while it lends: the quota is one process's.
+    _lock: File,
+}
+
+impl Lending {
+    /// Starts, with what the state directory keeps for that.
+    ///
+    /// # Errors
+    /// Another process lends with this state directory; or as for a relay.
+    pub fn start(state: &StateDir, plan: LendingPlan) -> Result<Self, Error> {
+        let path = state.lending_key_path();
+        let key = state.relay_key(Some(&path))?;
+        let lock = lock(&path)?;
+        let loopback = plan.registry.addresses.iter().all(|address| address.ip().is_loopback());
+        let sockets = match loopback {
+            true => sockets::listening(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))], None)?,
+            false => sockets::serving(&[], PORT).or_else(|_| sockets::listening(&[], None))?,
+        };
+        let bound: Vec<SocketAddr> = sockets.iter().map(byway_net::Socket::address).collect();
+        let addresses = addresses(&plan, &bound);
+        let policy = plan.allow.iter().copied().fold(Policy::public(), Policy::allow);
+        let (per_day, per_month) = match plan.quota {
+            Quota::Day(bytes) => (Some(bytes), None),
+            Quota::Month(bytes) => (None, Some(bytes)),
+        };
+        let towards = plan.registry.addresses.first().map_or(Ipv4Addr::LOCALHOST.into(), SocketAddr::ip);
+        let relaying = Relaying::start(RelayingPlan {
+            key: key.clone(),
+            policy: sockets::own_addresses().into_iter().fold(policy, Policy::own),
+            sockets,
+            addresses: addresses.clone(),
+            expires: WORD,
+            rate: None,
+            quota: None,
+            per_day,
+            per_month,
+            accounts: None,
+            keep: Some(state.relay_kept_path(Some(&path))),
+            registries: vec![plan.registry.key.0],
+            lend: Some(LendLine { rate: plan.rate, towards }),
+        })?;
+        let enrolling = enrol(&relaying, &plan, &key, &addresses)?;
+        let (clock, told, waiting, busy) = (Clock::new(), None, Vec::new(), false);
+        let looked = clock.now();
+        Ok(Self {
+            relaying,
+            enrolling,
+            plan,
+            key,
+            bound,
+            addresses,
+            clock,
+            looked,
+            told,
+            busy,
+            waiting,
+            _lock: lock,
+        })
+    }
+
+    /// What is lent, to whom, and until when: one sentence.
+    #[must_use]
+    pub fn terms(&self) -> String {
+        let rate = match self.plan.rate {
+            Some(rate) => format!("{} a second", Bytes(rate)),
+            None => "what the line has shown".into(),
+        };
+        let registries: Vec<String> = self.plan.registry.addresses.iter().map(ToString::to_string).collect();
+        let ports: Vec<String> = self.bound.iter().map(|address| address.port().to_string()).collect();
+        format!(
+            "relays for others at UDP port {}, behind its own traffic: up to {rate} and {}, for senders whom the registry at {} sends, \
+             until this command ends",
+            ports.first().map_or("", String::as_str),
+            self.plan.quota,
+            registries.join(" or "),
+        )
+    }
+
+    /// Whether this host has a transfer of its own: registries offer others first.
+    pub fn set_busy(&mut self, busy: bool) {
+        if busy != self.busy && self.relaying.set_busy(busy) {
+            self.busy = busy;
+        }
+    }
+
+    /// Asks for [`LendingNews::Relayed`].
+    pub fn ask(&self) {
+        self.relaying.ask();
+    }
+
+    /// The next thing that happened, if anything did. Does not wait. To be called a few times a second.
+    pub fn look(&mut self) -> Option<LendingNews> {
+        let now = self.clock.now();
+        if now.since(self.looked) >= ADDRESSES {
+            self.looked = now;
+            self.move_on();
+        }
+        if let Some(news) = self.waiting.pop() {
+            return Some(news);
+        }
+        if let Some(news) = self.enrolling.look(&self.relaying) {
+            return self.enrolled(news);
+        }
+        match self.relaying.next(Duration::ZERO)? {
+            RelayNews::Relayed(relayed) => Some(LendingNews::Relayed(relayed)),
+            RelayNews::Dropped(_) => None,
+            RelayNews::NotKept(error) => Some(LendingNews::Told(format!(
+                "cannot write down what was relayed: {error}; a restart would forget it"
+            ))),
+            RelayNews::KeptAgain => Some(LendingNews::Told("what was relayed is written down again".into())),
+            RelayNews::Lends(trouble) => Some(LendingNews::Told(lends(trouble))),
+        }
+    }
+
+    /// Enrols anew if this host's addresses changed.
+    fn move_on(&mut self) {
+        let addresses = addresses(&self.plan, &self.bound);
+        if addresses != self.addresses
+            && let Ok(enrolling) = enrol(&self.relaying, &self.plan, &self.key, &addresses)
+        {
+            (self.addresses, self.enrolling) = (addresses, enrolling);
+        }
+    }
+
+    fn enrolled(&mut self, news: EnrolNews) -> Option<LendingNews> {
+        match news {
+            EnrolNews::Epoch { .. } => None,
+            EnrolNews::Enrolled { passed, failed, .. } => {
+                let not = failed.into_iter().map(|(address, why)| {
+                    LendingNews::Told(format!("the registry does not list this host at {address}: {why}"))
+                });
+                self.waiting.extend(not);
+                self.told = None;
+                Some(LendingNews::Listed(passed))
+            }
+            EnrolNews::Failed { error, again } => {
+                let mut text = format!("this host is not listed: {error}");
+                if self.addresses.iter().all(|address| sockets::is_private(address.ip())) {
+                    let port = self.bound.first().map_or(PORT, SocketAddr::port);
+                    text += &format!(
+                        "; all its addresses are private: if a router forwards UDP port {port} to it, name the outside address with \
+                         --advertise"
+                    );
+                }
+                let text = format!("{text}; tried again in {} s", again.as_secs());
+                // The same again is no news, whenever it is tried.
+                let sentence = error.to_string();
+                (self.told.replace(sentence.clone()) != Some(sentence)).then_some(LendingNews::Told(text))
+            }
+        }
+    }
+
+    /// Tells registries, stops, keeps what was relayed, and says what it was.
+    ///
+    /// # Errors
+    /// The event loop broke before.
+    pub fn stop(self) -> Result<Relayed, Error> {
+        self.relaying.drain();
+        self.relaying.stop()
+    }
+}
+
+fn lends(trouble: Option<Trouble>) -> String {
+    match trouble {
+        Some(trouble) => format!("nothing is lent now: {trouble}"),
+        None => "the line is lent again".into(),
+    }
+}
+
+/// One process at a time has the quota.
+fn lock(path: &std::path::Path) -> Result<File, Error> {
+    let file = File::open(path).map_err(|source| StateError::Io {
+        what: "lock the relay key in".into(),
+        path: path.to_owned(),
+        source,
+    })?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| Error::AlreadyLending)?;
+    Ok(file)
+}
+
+/// Where others find this host: what was advertised, or else its own addresses.
+fn addresses(plan: &LendingPlan, bound: &[SocketAddr]) -> Vec<SocketAddr> {
+    let port = bound.first().map_or(PORT, SocketAddr::port);
+    let mut addresses = match plan.advertise.as_slice() {
+        [] => sockets::reachable(bound.iter().copied()),
+        told => told.iter().map(|endpoint| SocketAddr::new(endpoint.ip, port)).collect(),
+    };
+    addresses.truncate(MAX_ADDRESSES);
+    addresses
+}
+
+fn enrol(
+    relaying: &Relaying,
+    plan: &LendingPlan,
+    key: &Secret<[u8; 32]>,
+    addresses: &[SocketAddr],
+) -> Result<Enrolling, Error> {
+    Enrolling::start(
+        relaying,
+        EnrollingPlan {
+            key: key.clone(),
+            word: plan.registry.clone(),
+            rate: plan.rate,
+            quota: None,
+            operator: String::new(),
+            region: String::new(),
+            addresses: addresses.to_vec(),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_names_its_time() {
+        let parse = |text: &str| text.parse::<Quota>();
+        assert_eq!(parse("20G/month"), Ok(Quota::Month(20 << 30)));
+        assert_eq!(parse("500M/day"), Ok(Quota::Day(500 << 20)));
+        assert_eq!(Quota::Day(500 << 20).to_string(), "500 MiB a day");
+        for text in ["", "20G", "20G/", "20G/year", "0/day", "/day", "x/day", "1G/day/day"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}
