@@ -15,7 +15,6 @@ pub mod pages;
 #[cfg(feature = "registry")]
 pub mod registry;
 pub mod verbs;
-pub mod words;
 
 #[cfg(not(feature = "gateway"))]
 use absent::Absent as Gateway;

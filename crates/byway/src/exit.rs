@@ -8,6 +8,7 @@ use byway_transfer::identity::KeyError;
 use byway_transfer::reach::NoHost;
 use byway_transfer::state::StateError;
 use byway_transfer::ticket::TicketError;
+use byway_transfer::words::NoWord;
 use byway_transfer::{Error as StartError, NotConnected, TransferError};
 use byway_wire::relay::WordError;
 use std::fmt;
@@ -139,6 +140,9 @@ impl Exit {
     fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Self> {
         if let Some(failure) = cause.downcast_ref::<Failure>() {
             return Some(failure.exit);
+        }
+        if let Some(error) = cause.downcast_ref::<NoWord>() {
+            return error.is_mistyped().then_some(Self::Usage);
         }
         let mistyped = cause.is::<TicketError>() || cause.is::<WordError>() || cause.is::<KeyError>();
         if mistyped || cause.is::<UnitError>() || cause.is::<RegistryWordError>() || cause.is::<NoHost>() {

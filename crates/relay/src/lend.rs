@@ -246,6 +246,8 @@ struct Side {
     carried: [u64; 2],
     /// The most that it carried for three windows, of late.
     most: u64,
+    /// The most that it carried for one window, of late.
+    peak: u64,
     /// What is lent by the climb.
     climb: u64,
     budget: u64,
@@ -265,6 +267,7 @@ impl Side {
             relayed: 0,
             carried: [0; 2],
             most: FLOOR,
+            peak: FLOOR,
             climb: CLIMB,
             budget: 0,
             tokens: 0,
@@ -339,7 +342,8 @@ impl Side {
         if refused && !self.is_active() && carried >= self.climb / 8 {
             self.climb += self.climb / 5;
         }
-        self.climb = self.climb.min(self.most * 3).max(CLIMB);
+        self.peak = carried.max(self.peak - self.peak / 256);
+        self.climb = self.climb.min(self.peak * 2).max(CLIMB);
     }
 
     const fn turn(&mut self) {
@@ -423,7 +427,7 @@ mod tests {
             let before = self.passed;
             for _ in 0..millis {
                 self.now += Duration::from_millis(1);
-                if self.now.as_nanos() % 20_000_000 == 0 {
+                if self.now.as_nanos().is_multiple_of(20_000_000) {
                     self.lending.look(self.now, Some(self.counted));
                 }
                 (self.own, self.offered) = (self.own + own / 1_000, self.offered + offered / 1_000);
@@ -564,7 +568,7 @@ mod tests {
             for step in 0..400 {
                 // Bursts and pauses of any length.
                 let chance = mixed(seed ^ (step / (1 + seed % 7)));
-                let own = if chance % 3 == 0 { 0 } else { chance % (2 * rate) };
+                let own = if chance.is_multiple_of(3) { 0 } else { chance % (2 * rate) };
                 let lent = world.lending.up.quiet();
                 let passed = world.run(50, own, 2 * rate, 100 * MEBI);
                 if step > 2 && own == own_before {

@@ -97,6 +97,7 @@ mod unreached;
 mod uplinks;
 mod warnings;
 mod ways;
+pub mod words;
 mod writer;
 
 pub use byway_wire::secret::{self, Secret};

@@ -1,7 +1,6 @@
 //! The arguments of each verb.
 
 use super::lending::Lending;
-use super::words::Word;
 use crate::address::Endpoint;
 use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
@@ -10,6 +9,7 @@ use anyhow::Result;
 use byway_registry::word as registry;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
+use byway_transfer::words::Word;
 use byway_wire::{Prefix, relay};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;

@@ -1,11 +1,11 @@
 //! `byway ping`: is the receiver there, over which paths, and how far away.
 
+use crate::args::Global;
 use crate::args::verbs::Ping;
-use crate::args::{Global, words};
 use crate::exit::Exit;
 use crate::output::{Align, Event, Outcome, Output, PingPath, Table};
 use anyhow::Result;
-use byway_transfer::{PingPlan, Pinged, ping, sockets};
+use byway_transfer::{PingPlan, Pinged, ping, sockets, words};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 

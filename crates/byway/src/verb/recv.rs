@@ -3,8 +3,8 @@
 use super::lending::Lent;
 use super::show::Show;
 use super::toggle::Toggle;
+use crate::args::Global;
 use crate::args::verbs::Recv;
-use crate::args::{Global, words};
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Outcome, Output, Reach, Ready, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
@@ -17,7 +17,7 @@ use byway_transfer::state::{Standing, StateDir};
 use byway_transfer::ticket::{MAX_ENTRIES, Ticket};
 use byway_transfer::{
     Destination, News, Received, Receiving, ReceivingPlan, TicketOwner, greet_relays, receiving_config,
-    sockets,
+    sockets, words,
 };
 use byway_wire::Duration;
 use byway_wire::relay::Word;
@@ -126,7 +126,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
     for message in troubles {
         output.emit(&Event::Warning { message });
     }
-    let registry = arguments.registry.iter().map(words::Word::value).collect::<Result<Vec<_>>>()?;
+    let registry = arguments.registry.iter().map(words::Word::value).collect::<Result<Vec<_>, _>>()?;
     let mut lent = Lent::start(global, &arguments.lending, &registry, &arguments.advertise, output)?;
     let once = arguments.once || piped;
     let mut held = Held { standing, owner, told: !arguments.allow.is_empty() };

@@ -2,7 +2,6 @@
 
 use crate::args::Global;
 use crate::args::verbs::{RELAY_PORT, Relay};
-use crate::args::words::Word;
 use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output, Ready, RelayCounters};
 use crate::signals::{Hangup, Signals};
@@ -10,6 +9,7 @@ use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_relay::{Dropped, Policy};
 use byway_transfer::registry::{EnrolNews, Enrolling, EnrollingPlan};
+use byway_transfer::words::Word;
 use byway_transfer::{RelayNews, Relayed, Relaying, RelayingPlan, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::MAX_ADDRESSES;

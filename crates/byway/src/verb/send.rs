@@ -3,8 +3,8 @@
 use super::lending::Lent;
 use super::show::Show;
 use super::toggle::Toggle;
+use crate::args::Global;
 use crate::args::verbs::{Priority, Send};
-use crate::args::{Global, words};
 use crate::exit::{Exit, Failure};
 use crate::marking::dscp;
 use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
@@ -18,7 +18,7 @@ use byway_net::Clock;
 use byway_registry::word as registry;
 use byway_transfer::registry::FindPlan;
 use byway_transfer::ticket::Ticket;
-use byway_transfer::{News, Payload, Sending, SendingPlan, Sent, sockets};
+use byway_transfer::{News, Payload, Sending, SendingPlan, Sent, sockets, words};
 use byway_wire::Duration;
 use byway_wire::relay::Word;
 use std::io;
@@ -37,7 +37,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     let (paths, ticket) = arguments.split(environment.as_deref())?;
     let ticket = ticket.value()?;
     let relays = relays(arguments)?;
-    let registries = arguments.registry.iter().map(words::Word::value).collect::<Result<Vec<_>>>()?;
+    let registries = arguments.registry.iter().map(words::Word::value).collect::<Result<Vec<_>, _>>()?;
     let lends = arguments.lending.also_relay.is_some();
     let asks = |word: &&registry::Word| !(arguments.no_relay || lends && word.kind == registry::Kind::Join);
     let registry = registries.iter().find(asks).cloned();
@@ -200,7 +200,7 @@ fn relays(arguments: &Send) -> Result<Vec<Word>> {
     if arguments.no_relay {
         return Ok(Vec::new());
     }
-    words::values(&arguments.relay, "--relay")
+    Ok(words::values(&arguments.relay, "--relay")?)
 }
 
 fn controller(arguments: &Send) -> Result<Box<dyn Controller>> {

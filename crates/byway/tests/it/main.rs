@@ -8,6 +8,7 @@ mod common;
 mod config;
 mod kernel;
 mod lab;
+mod lending;
 mod limit;
 mod memory;
 mod modes;

@@ -1,18 +1,78 @@
-//! Values of flags: words that are secrets.
+//! Words that are secrets, as a person gives them: each itself, or the name of a file that holds it.
 
-use crate::exit::{Exit, Failure};
-use anyhow::{Context, Result};
-use byway_transfer::secret::Secret;
+use crate::secret::Secret;
 use byway_wire::word;
+use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use thiserror::Error as ThisError;
 
 /// Words that a file may hold, and an option be given in all.
 pub const MOST: usize = 1_000;
+
+/// Why there is no word.
+#[derive(Debug, ThisError)]
+pub enum NoWord {
+    /// It is none.
+    #[error("{0}")]
+    Wrong(Box<dyn Error + Send + Sync>),
+    /// What a file holds is none.
+    #[error("the word in {}: {why}", .path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: Box<dyn Error + Send + Sync>,
+    },
+    /// What stands in a line of a file is none.
+    #[error("line {number} of {}: {why}", .path.display())]
+    InLine {
+        /// The file.
+        path: PathBuf,
+        /// Its line, counted from 1.
+        number: usize,
+        /// What is wrong.
+        why: Box<dyn Error + Send + Sync>,
+    },
+    /// A file has no line with a word.
+    #[error("{} holds no word", .0.display())]
+    Empty(PathBuf),
+    /// A file is none that a person wrote.
+    #[error("{} holds no word: it is not text", .0.display())]
+    NoText(PathBuf),
+    /// A file cannot be read.
+    #[error("cannot read {}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// More than an option takes.
+    #[error("{0} words, and {MOST} are the most")]
+    TooMany(usize),
+    /// Of an option.
+    #[error("{0}")]
+    Of(&'static str, #[source] Box<NoWord>),
+}
+
+impl NoWord {
+    /// Whether what was written is wrong; else the system did not give what is there.
+    #[must_use]
+    pub fn is_mistyped(&self) -> bool {
+        match self {
+            Self::Read { .. } => false,
+            Self::Of(_, inner) => inner.is_mistyped(),
+            _ => true,
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, NoWord>;
 
 /// A word as given: itself, or `@FILE`, which is read when the word is needed.
 pub struct Word<T> {
@@ -44,7 +104,7 @@ impl<T> fmt::Debug for Word<T> {
 impl<T> FromStr for Word<T> {
     type Err = std::convert::Infallible;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
         let source = match text.strip_prefix('@') {
             Some(path) => Source::File(PathBuf::from(path)),
             None => Source::Literal(Secret::new(text.to_owned())),
@@ -56,15 +116,21 @@ impl<T> FromStr for Word<T> {
 impl<T> Word<T>
 where
     T: FromStr,
-    T::Err: std::error::Error + Send + Sync + 'static,
+    T::Err: Error + Send + Sync + 'static,
 {
-    /// The value that the word stands for. Fails if its file cannot be read, or with what is wrong with the word.
+    /// The value that the word stands for.
+    ///
+    /// # Errors
+    /// Its file cannot be read, or the word is none.
     pub fn value(&self) -> Result<T> {
         match &self.source {
-            Source::Literal(text) => Ok(text.expose().trim().parse()?),
+            Source::Literal(text) => {
+                text.expose().trim().parse::<T>().map_err(|error| NoWord::Wrong(error.into()))
+            }
             Source::File(path) => {
                 let text = read(path, word::MAX_LEN)?;
-                text.expose().trim().parse::<T>().with_context(|| format!("the word in {}", path.display()))
+                let wrong = |error: T::Err| NoWord::InFile { path: path.clone(), why: error.into() };
+                text.expose().trim().parse::<T>().map_err(wrong)
             }
         }
     }
@@ -76,12 +142,12 @@ where
         let lines = (1..).zip(text.expose().lines().map(str::trim));
         let words = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let parse = |(number, line): (usize, &str)| {
-            line.parse::<T>().with_context(|| format!("line {number} of {}", path.display()))
+            let wrong = |error: T::Err| NoWord::InLine { path: path.clone(), number, why: error.into() };
+            line.parse::<T>().map_err(wrong)
         };
         let values: Vec<T> = words.map(parse).collect::<Result<_>>()?;
         if values.is_empty() {
-            let sentence = format!("{} holds no word", path.display());
-            return Err(Failure::new(Exit::Usage, sentence).into());
+            return Err(NoWord::Empty(path.clone()));
         }
         Ok(values)
     }
@@ -94,15 +160,14 @@ where
 pub fn values<T>(words: &[Word<T>], option: &'static str) -> Result<Vec<T>>
 where
     T: FromStr,
-    T::Err: std::error::Error + Send + Sync + 'static,
+    T::Err: Error + Send + Sync + 'static,
 {
     let mut all = Vec::new();
     for word in words {
-        all.extend(word.values().context(option)?);
+        all.extend(word.values().map_err(|error| NoWord::Of(option, Box::new(error)))?);
     }
     if all.len() > MOST {
-        let sentence = format!("{option}: {} words, and {MOST} are the most", all.len());
-        return Err(Failure::new(Exit::Usage, sentence).into());
+        return Err(NoWord::Of(option, Box::new(NoWord::TooMany(all.len()))));
     }
     Ok(all)
 }
@@ -114,19 +179,16 @@ fn read(path: &Path, most: usize) -> Result<Secret<String>> {
         file.take(most as u64 + 1).read_to_string(&mut text)?;
         Ok(Secret::new(text))
     });
-    text.map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => {
-            let sentence = format!("{} holds no word: it is not text", path.display());
-            Failure::new(Exit::Usage, sentence).into()
-        }
-        _ => anyhow::Error::new(error).context(format!("cannot read {}", path.display())),
+    text.map_err(|source| match source.kind() {
+        io::ErrorKind::InvalidData => NoWord::NoText(path.to_owned()),
+        _ => NoWord::Read { path: path.to_owned(), source },
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use byway_transfer::identity::{KeyError, PublicKey};
+    use crate::identity::{KeyError, PublicKey};
     use std::fs;
 
     #[test]
@@ -137,26 +199,28 @@ mod tests {
         let word = |text: &str| text.parse::<Word<PublicKey>>().unwrap();
         assert_eq!(word(&key.to_string()).value().unwrap(), key);
         let from_file = word(&format!("@{}", file.display()));
-        assert_eq!(Exit::of(&from_file.value().unwrap_err()), Exit::NotFound);
+        assert!(!from_file.value().unwrap_err().is_mistyped());
         fs::write(&file, format!("{key}\n")).unwrap();
         assert_eq!(from_file.value().unwrap(), key);
         fs::write(&file, "nonsense").unwrap();
         let error = from_file.value().unwrap_err();
-        assert_eq!(error.downcast_ref(), Some(&KeyError::NotAKey));
-        assert_eq!(Exit::of(&error), Exit::Usage);
+        assert!(
+            error.is_mistyped() && error.to_string().ends_with(&KeyError::NotAKey.to_string()),
+            "{error}"
+        );
         fs::write(&file, format!("# ours\n{key}\n\n {key} \r\n")).unwrap();
         assert_eq!(values(&[from_file.clone(), word(&key.to_string())], "--to").unwrap(), [key; 3]);
         fs::write(&file, format!("{key}\nnonsense\n")).unwrap();
         let error = values(std::slice::from_ref(&from_file), "--to").unwrap_err();
-        assert!(format!("{error:#}").starts_with("--to: line 2 of "), "{error:#}");
+        assert!(error.source().unwrap().to_string().starts_with("line 2 of "), "{error:?}");
         fs::write(&file, format!("{key}\n").repeat(MOST)).unwrap();
         assert_eq!(values(std::slice::from_ref(&from_file), "--to").unwrap().len(), MOST);
         let error = values(&[from_file.clone(), from_file.clone()], "--to").unwrap_err();
-        assert_eq!(error.to_string(), "--to: 2000 words, and 1000 are the most");
+        assert_eq!(error.source().unwrap().to_string(), "2000 words, and 1000 are the most");
         fs::write(&file, "# nothing\n").unwrap();
-        assert_eq!(Exit::of(&values(std::slice::from_ref(&from_file), "--to").unwrap_err()), Exit::Usage);
+        assert!(values(std::slice::from_ref(&from_file), "--to").unwrap_err().is_mistyped());
         fs::write(&file, [0xff; 4]).unwrap();
-        assert_eq!(Exit::of(&from_file.value().unwrap_err()), Exit::Usage);
+        assert!(from_file.value().unwrap_err().is_mistyped());
         assert_eq!(format!("{:?}", word("byway1-secret")), "[redacted]");
     }
 }
