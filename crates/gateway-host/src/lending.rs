@@ -143,6 +143,7 @@ impl Lent {
             accounts: None,
             keep: Some(state.relay_kept_path(file)),
             registries: enrolling.iter().map(|plan| plan.word.key.0).collect(),
+            lend: None,
         })?;
         let enrolling = enrolling.map(|plan| Enrolling::start(&relaying, plan)).transpose()?;
         let peers = config.peers.iter().map(|peer| peer.key).collect();
@@ -170,7 +171,7 @@ impl Lent {
             Some(RelayNews::KeptAgain) => {
                 told.push(LendNews::Said("what was carried is written down again".into()));
             }
-            Some(RelayNews::Dropped(_)) | None => {}
+            Some(RelayNews::Dropped(_) | RelayNews::Lends(_)) | None => {}
         }
         let news = self.enrolling.as_mut().and_then(|enrolling| enrolling.look(&self.relaying));
         told.extend(news.map(enrolled).unwrap_or_default());
