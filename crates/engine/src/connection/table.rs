@@ -10,11 +10,14 @@ use byway_wire::PathId;
 /// A row this long may be all gaps.
 const SHORT: usize = 256;
 
+/// A power of two: more than most connections have old paths.
+const HINTS: usize = 256;
+
 /// Things by path id, in its order.
 #[derive(Debug)]
 pub(super) struct Table<T> {
-    /// Those with ids below `base`, by id.
-    elders: Vec<(PathId, Box<T>)>,
+    /// Those with ids below `base`.
+    elders: Elders<T>,
     /// The id of the first slot.
     base: u32,
     slots: Vec<Option<Box<T>>>,
@@ -30,7 +33,7 @@ impl<T> Default for Table<T> {
 
 impl<T> Table<T> {
     pub const fn new() -> Self {
-        Self { elders: Vec::new(), base: 0, slots: Vec::new(), taken: 0 }
+        Self { elders: Elders::new(), base: 0, slots: Vec::new(), taken: 0 }
     }
 
     /// One above the highest id that ever was in it.
@@ -42,11 +45,7 @@ impl<T> Table<T> {
     pub fn insert(&mut self, id: PathId, value: T) {
         let value = Box::new(value);
         let Some(index) = id.0.checked_sub(self.base) else {
-            match self.elder(id) {
-                Ok(at) => drop(self.elders.get_mut(at).map(|known| core::mem::replace(&mut known.1, value))),
-                Err(at) => self.elders.insert(at, (id, value)),
-            }
-            return;
+            return self.elders.insert(id, value);
         };
         let index = index as usize;
         if self.slots.len() <= index {
@@ -65,7 +64,7 @@ impl<T> Table<T> {
     pub fn get(&self, id: PathId) -> Option<&T> {
         match self.slots.get(self.index(id)) {
             Some(slot) => slot.as_deref(),
-            None => self.elder(id).ok().and_then(|at| self.elders.get(at)).map(|(_, value)| &**value),
+            None => self.elders.get(id),
         }
     }
 
@@ -73,8 +72,7 @@ impl<T> Table<T> {
     pub fn get_mut(&mut self, id: PathId) -> Option<&mut T> {
         let index = self.index(id);
         if index >= self.slots.len() {
-            let at = self.elder(id).ok()?;
-            return self.elders.get_mut(at).map(|(_, value)| &mut **value);
+            return self.elders.get_mut(id);
         }
         self.slots.get_mut(index)?.as_deref_mut()
     }
@@ -87,8 +85,7 @@ impl<T> Table<T> {
     /// Takes something out for good.
     pub fn remove(&mut self, id: PathId) -> Option<T> {
         let Some(index) = id.0.checked_sub(self.base) else {
-            let at = self.elder(id).ok()?;
-            return Some(*self.elders.remove(at).1);
+            return self.elders.remove(id).map(|value| *value);
         };
         let value = self.slots.get_mut(index as usize)?.take()?;
         self.taken -= 1;
@@ -97,23 +94,22 @@ impl<T> Table<T> {
 
     /// All of them. Not for the hot path.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        let elders = self.elders.iter().map(|(_, value)| &**value);
+        let elders = self.elders.all.iter().map(|(_, value)| &**value);
         elders.chain(self.slots.iter().filter_map(|slot| slot.as_deref()))
     }
 
     /// All of them, to be changed. Not for the hot path.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        let elders = self.elders.iter_mut().map(|(_, value)| &mut **value);
+        let elders = self.elders.all.iter_mut().map(|(_, value)| &mut **value);
         elders.chain(self.slots.iter_mut().filter_map(|slot| slot.as_deref_mut()))
     }
 
     /// The lowest id in it that is `least` or more: for a walk through all during which it changes.
     pub fn from(&self, least: PathId) -> Option<PathId> {
-        if least.0 < self.base {
-            let at = self.elder(least).unwrap_or_else(|at| at);
-            if let Some((id, _)) = self.elders.get(at) {
-                return Some(*id);
-            }
+        if least.0 < self.base
+            && let Some(id) = self.elders.from(least)
+        {
+            return Some(id);
         }
         let first = least.0.saturating_sub(self.base) as usize;
         let found = self.slots.get(first..)?.iter().position(Option::is_some)?;
@@ -121,12 +117,7 @@ impl<T> Table<T> {
     }
 
     pub const fn len(&self) -> usize {
-        self.elders.len() + self.taken
-    }
-
-    #[cold]
-    fn elder(&self, id: PathId) -> Result<usize, usize> {
-        self.elders.binary_search_by_key(&id, |(id, _)| *id)
+        self.elders.all.len() + self.taken
     }
 
     /// Those of the older half of the row move to the list.
@@ -135,11 +126,81 @@ impl<T> Table<T> {
         let half = self.slots.len() / 2;
         for (index, slot) in self.slots.drain(..half).enumerate() {
             if let Some(value) = slot {
-                self.elders.push((PathId(self.base + index as u32), value));
+                self.elders.all.push((PathId(self.base + index as u32), value));
                 self.taken -= 1;
             }
         }
+        self.elders.settle();
         self.base += half as u32;
+    }
+}
+
+/// Those whose row was given up. They may be the ones that carry all, so they are found as fast as those in the row.
+#[derive(Debug)]
+struct Elders<T> {
+    /// By id.
+    all: Vec<(PathId, Box<T>)>,
+    /// Where the one with an id that ends in these bits may stand.
+    hints: [u16; HINTS],
+}
+
+impl<T> Elders<T> {
+    const fn new() -> Self {
+        Self { all: Vec::new(), hints: [0; HINTS] }
+    }
+
+    /// Where one stands, or else where it would.
+    #[inline]
+    fn find(&self, id: PathId) -> Result<usize, usize> {
+        let at = usize::from(self.hints[id.0 as usize % HINTS]);
+        match self.all.get(at) {
+            Some((found, _)) if *found == id => Ok(at),
+            _ => self.search(id),
+        }
+    }
+
+    #[cold]
+    fn search(&self, id: PathId) -> Result<usize, usize> {
+        self.all.binary_search_by_key(&id, |(id, _)| *id)
+    }
+
+    #[inline]
+    fn get(&self, id: PathId) -> Option<&T> {
+        self.all.get(self.find(id).ok()?).map(|(_, value)| &**value)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, id: PathId) -> Option<&mut T> {
+        let at = self.find(id).ok()?;
+        self.all.get_mut(at).map(|(_, value)| &mut **value)
+    }
+
+    /// The lowest id that is `least` or more.
+    fn from(&self, least: PathId) -> Option<PathId> {
+        self.all.get(self.find(least).unwrap_or_else(|at| at)).map(|(id, _)| *id)
+    }
+
+    fn insert(&mut self, id: PathId, value: Box<T>) {
+        match self.find(id) {
+            Ok(at) => drop(self.all.get_mut(at).map(|known| core::mem::replace(&mut known.1, value))),
+            Err(at) => {
+                self.all.insert(at, (id, value));
+                self.settle();
+            }
+        }
+    }
+
+    fn remove(&mut self, id: PathId) -> Option<Box<T>> {
+        let (_, value) = self.all.remove(self.find(id).ok()?);
+        self.settle();
+        Some(value)
+    }
+
+    /// Makes the hints anew.
+    fn settle(&mut self) {
+        for (at, (id, _)) in self.all.iter().enumerate() {
+            self.hints[id.0 as usize % HINTS] = at as u16;
+        }
     }
 }
 
@@ -173,7 +234,7 @@ mod tests {
             assert_eq!((table.get(id), table.len()), (map.get(&id), map.len()));
             assert!(table.next_id() > id || behind > 0, "{id:?}");
             let longest = 2 * (SHORT + 4 * 20);
-            assert!(table.slots.len() <= longest && table.elders.len() <= 20, "{}", table.slots.len());
+            assert!(table.slots.len() <= longest && table.elders.all.len() <= 20, "{}", table.slots.len());
             if round % 100 == 0 {
                 assert!(table.iter().eq(map.values()) && table.iter_mut().eq(map.values_mut()));
                 let mut ids = Vec::new();
