@@ -10,12 +10,12 @@ use crate::GatewayError;
 use byway_control::{Choice, ChoiceError, Class, Sender, controller};
 use byway_engine::handshake;
 use byway_engine::seal::Suites;
-use byway_gateway::Prefix;
 use byway_gateway::kernel::{Plan, Site, TUN};
 use byway_gateway::machine::{self, Settings};
 use byway_gateway::options::OPTIONS;
 use byway_gateway::rules::Rules;
 use byway_gateway::serves::{MOST_PORTS, Served, announce};
+use byway_gateway::{Ports, Prefix};
 use byway_registry::word::{self as registry, Kind};
 use byway_transfer::address::Endpoint;
 use byway_transfer::default_dscp;
@@ -25,10 +25,10 @@ use byway_wire::Dscp;
 use byway_wire::relay::Word;
 use relay::RelayText;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use text::{File, GatewayText, OptionsText, PeerText, Place};
+use text::{File, GatewayText, GuestText, OptionsText, PeerText, Place};
 use toml::Spanned;
 
 /// The UDP port of a gateway unless told otherwise.
@@ -69,12 +69,27 @@ pub struct GatewayConfig {
     pub rules: Rules,
     /// How it behaves.
     pub settings: Settings,
+    /// Hosts that may ask to be served.
+    pub guests: Vec<Guest>,
     /// A relay beside it.
     pub relay: Option<RelayConfig>,
     /// A registry to ask for relays.
     pub registry: Option<registry::Word>,
     /// Whether it was told to observe, and to fail closed, whatever its file says.
     pub insisted: [bool; 2],
+}
+
+/// A host that may ask to be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// What people call it.
+    pub name: String,
+    /// Its key.
+    pub key: PublicKey,
+    /// Addresses at which it may be served; none: any.
+    pub hosts: Vec<Prefix>,
+    /// Ports at which it may be served; none: all.
+    pub ports: Vec<Ports>,
 }
 
 /// Another gateway.
@@ -90,6 +105,20 @@ pub struct Peer {
     pub allowed: Vec<Prefix>,
     /// Relays to reach it through.
     pub relays: Vec<Word>,
+}
+
+impl Guest {
+    /// What it may, in a sentence.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        let list = |texts: Vec<String>, any: &str, before: &str| match texts.as_slice() {
+            [] => any.to_owned(),
+            texts => format!("{before}{}", texts.join(", ")),
+        };
+        let hosts = list(self.hosts.iter().map(ToString::to_string).collect(), "wherever it is", "in ");
+        let ports = list(self.ports.iter().map(ToString::to_string).collect(), "", ", ports ");
+        format!("The guest {} may ask to be served at its own address, {hosts}{ports}.", self.name)
+    }
 }
 
 impl GatewayConfig {
@@ -113,7 +142,7 @@ impl GatewayConfig {
     pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let directory = file.parent().unwrap_or(Path::new(""));
         let place = Place { file, text };
-        let (File { gateway, peer, rule, relay, .. }, options) = place.read()?;
+        let (File { gateway, peer, rule, relay, guest, .. }, options) = place.read()?;
         let Some(gateway) = gateway else {
             return Err(place.whole("there is no [gateway] table: say there what this gateway serves"));
         };
@@ -123,7 +152,8 @@ impl GatewayConfig {
         let relay = relay.map(|relay| relay.read(&place, directory)).transpose()?;
         let registry = relay::registry(&place, directory, gateway.registry.as_ref(), Kind::Use)?;
         let settings = settings(&place, &options)?;
-        let serves = serves(&place, &gateway)?;
+        let guests = guests(&place, guest)?;
+        let serves = serves(&place, &gateway, !guests.is_empty())?;
         let congestion = congestion(&place, gateway.congestion.as_ref())?;
         let dscp = marking(&place, gateway.dscp.as_ref())?;
         let tun = tun(&place, gateway.tun)?;
@@ -149,6 +179,7 @@ impl GatewayConfig {
             peers,
             rules: Rules { rules: rule },
             settings,
+            guests,
             relay,
             registry,
             insisted: [false; 2],
@@ -208,6 +239,12 @@ impl GatewayConfig {
             allowed: peer.allowed.clone(),
             relays: peer.relays.iter().map(|word| (word.clone(), None)).collect(),
         };
+        let guest = |guest: &Guest| machine::Guest {
+            name: guest.name.clone(),
+            key: handshake::PublicKey(guest.key.0),
+            hosts: guest.hosts.clone(),
+            ports: guest.ports.clone(),
+        };
         Ok(machine::Config {
             identity: handshake::Identity::from_secret(*identity.secret().expose()),
             suites: Suites::SECURE,
@@ -221,14 +258,29 @@ impl GatewayConfig {
             rules: self.rules.clone(),
             serves: self.serves.clone(),
             serial,
+            guests: self.guests.iter().map(guest).collect(),
             settings: self.settings,
         })
     }
 
-    /// What it asks of the kernel.
+    /// What it asks of the kernel while no host has asked to be served. Routes are there for those that may.
     #[must_use]
     pub fn plan(&self) -> Plan {
-        let here: Vec<Prefix> = self.serves.iter().map(|served| served.hosts).collect();
+        let everywhere =
+            [Prefix::of(Ipv4Addr::UNSPECIFIED.into(), 0), Prefix::of(Ipv6Addr::UNSPECIFIED.into(), 0)];
+        let may = |guest: &Guest| match guest.hosts.as_slice() {
+            [] => everywhere.to_vec(),
+            hosts => hosts.to_vec(),
+        };
+        let possible: Vec<Prefix> = self.guests.iter().flat_map(may).collect();
+        Plan { routing: self.plan_for(&possible).routing, ..self.plan_for(&[]) }
+    }
+
+    /// What it asks of the kernel while these hosts are served, too.
+    #[must_use]
+    pub fn plan_for(&self, guests: &[Prefix]) -> Plan {
+        let here: Vec<Prefix> =
+            self.serves.iter().map(|served| served.hosts).chain(guests.iter().copied()).collect();
         let there: Vec<Prefix> = self.elsewhere().collect();
         Plan::new(Site {
             tun: &self.tun,
@@ -269,20 +321,24 @@ fn settings(place: &Place<'_>, told: &OptionsText) -> Result<Settings, ConfigErr
     Ok(settings)
 }
 
-fn serves(place: &Place<'_>, gateway: &GatewayText) -> Result<Vec<Served>, ConfigError> {
-    let serves: Vec<Served> = gateway.serves.as_ref().iter().map(|served| served.0.clone()).collect();
-    if serves.is_empty() {
+fn serves(place: &Place<'_>, gateway: &GatewayText, has_guests: bool) -> Result<Vec<Served>, ConfigError> {
+    let Some(told) = &gateway.serves else {
+        let what = "missing field `serves`: name the prefixes of the hosts here, such as \"192.168.1.0/24\"";
+        return if has_guests { Ok(Vec::new()) } else { Err(place.whole(what)) };
+    };
+    let serves: Vec<Served> = told.as_ref().iter().map(|served| served.0.clone()).collect();
+    if serves.is_empty() && !has_guests {
         return Err(place.at(
-            gateway.serves.span(),
+            told.span(),
             "a gateway that serves no hosts carries nothing: name their prefixes, such as \"192.168.1.0/24\"",
         ));
     }
     if let Some(served) = serves.iter().find(|served| served.ports.len() > MOST_PORTS) {
         let what = format!("{} has more than {MOST_PORTS} ranges of ports", served.hosts);
-        return Err(place.at(gateway.serves.span(), &what));
+        return Err(place.at(told.span(), &what));
     }
     announce(0, &serves).map(|_| serves).ok_or_else(|| {
-        place.at(gateway.serves.span(), "that is more than can be announced to peers: use wider prefixes")
+        place.at(told.span(), "that is more than can be announced to peers: use wider prefixes")
     })
 }
 
@@ -320,6 +376,26 @@ fn tun(place: &Place<'_>, told: Option<Spanned<String>>) -> Result<String, Confi
         return Err(place.at(told.span(), what));
     }
     Ok(told.into_inner())
+}
+
+fn guests(place: &Place<'_>, told: Vec<Spanned<GuestText>>) -> Result<Vec<Guest>, ConfigError> {
+    let mut guests: Vec<Guest> = Vec::with_capacity(told.len());
+    for guest in told {
+        let GuestText { name, key, hosts, ports } = guest.into_inner();
+        if guests.iter().any(|other| other.name == *name.as_ref()) {
+            return Err(place.at(name.span(), &format!("there is another guest `{}`", name.as_ref())));
+        }
+        if let Some(other) = guests.iter().find(|other| other.key == key.as_ref().0) {
+            return Err(place.at(key.span(), &format!("the guest `{}` has this key, too", other.name)));
+        }
+        if ports.as_ref().is_some_and(|ports| ports.as_ref().len() > MOST_PORTS) {
+            let what = format!("a guest has at most {MOST_PORTS} ranges of ports");
+            return Err(place.at(name.span(), &what));
+        }
+        let ports = ports.map(Spanned::into_inner).unwrap_or_default();
+        guests.push(Guest { name: name.into_inner(), key: key.into_inner().0, hosts, ports });
+    }
+    Ok(guests)
 }
 
 fn peers(

@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use byway_gateway::machine::Impossible;
+use byway_gateway::serves::MOST_PORTS;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -31,6 +32,9 @@ pub enum GatewayError {
     /// No gateway can be made of it.
     #[error(transparent)]
     Impossible(#[from] Impossible),
+    /// A host asks for too much.
+    #[error("at most {MOST_PORTS} ranges of ports can be asked for")]
+    Ports,
     /// The system does not give what it needs, or its thread broke.
     #[error(transparent)]
     Host(#[from] byway_transfer::Error),
@@ -46,6 +50,6 @@ impl GatewayError {
     /// Whether what a person wrote is wrong, and not what the system does.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
-        matches!(self, Self::Wrong(_) | Self::OwnKey { .. } | Self::Impossible(_))
+        matches!(self, Self::Wrong(_) | Self::OwnKey { .. } | Self::Impossible(_) | Self::Ports)
     }
 }

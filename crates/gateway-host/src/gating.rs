@@ -2,9 +2,9 @@
 
 use crate::GatewayError;
 use byway_engine::handshake;
-use byway_gateway::State;
 use byway_gateway::machine::{Gateway, Parcel, Status};
 use byway_gateway::rules::Rules;
+use byway_gateway::{Prefix, State};
 use byway_net::{Clock, Control, DeviceSource, Flow, Owner, Socket, Tun};
 use byway_transfer::Error;
 use byway_transfer::identity::PublicKey;
@@ -42,6 +42,8 @@ struct Board {
     /// What was told last, and how often there was something told.
     told: Mutex<(u64, Status)>,
     news: Condvar,
+    /// Hosts that asked to be served, if they are others than when that was looked at.
+    guests: Mutex<Option<Vec<Prefix>>>,
 }
 
 impl Gating {
@@ -52,9 +54,14 @@ impl Gating {
     pub fn start(gateway: Gateway, tun: Tun, sockets: Vec<Socket>) -> Result<Self, GatewayError> {
         let clock = Clock::new();
         let told = Mutex::new((0, gateway.status()));
-        let board = Arc::new(Board { asked: AtomicBool::new(false), told, news: Condvar::new() });
+        let board = Arc::new(Board {
+            asked: AtomicBool::new(false),
+            told,
+            news: Condvar::new(),
+            guests: Mutex::new(None),
+        });
         let (orders, inbox) = sync_channel(ORDERS);
-        let edge = Edge { tun, orders: inbox, board: Arc::clone(&board) };
+        let edge = Edge { tun, orders: inbox, guests: 0, board: Arc::clone(&board) };
         let control = Control::new().map_err(Error::Descriptor)?;
         let driver = byway_net::spawn_with(control, "byway gateway", gateway, edge, sockets, clock)
             .map_err(Error::Thread)?;
@@ -71,6 +78,12 @@ impl Gating {
         let waited = self.board.news.wait_timeout_while(told, PATIENCE, |told| told.0 == before);
         let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
         told.1.clone()
+    }
+
+    /// The hosts that asked to be served, if they are others than when this was asked last.
+    #[must_use]
+    pub fn take_guests(&self) -> Option<Vec<Prefix>> {
+        self.board.guests.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Other rules from now on.
@@ -117,6 +130,8 @@ struct Edge {
     tun: Tun,
     orders: Receiver<Order>,
     board: Arc<Board>,
+    /// Which guests were told.
+    guests: u64,
 }
 
 impl Owner for Edge {
@@ -147,6 +162,11 @@ impl Owner for Edge {
             gateway.recycle(parcel.into_buffer());
         }
         self.tun.flush();
+        let guests = gateway.guests_version();
+        if std::mem::replace(&mut self.guests, guests) != guests {
+            let hosts = gateway.guest_hosts().into_iter().map(|host| Prefix::of(host, 128)).collect();
+            *self.board.guests.lock().unwrap_or_else(PoisonError::into_inner) = Some(hosts);
+        }
         if self.board.asked.swap(false, Ordering::AcqRel) {
             // Whoever asked holds the lock for no longer than it takes to begin to wait.
             let mut told = self.board.told.lock().unwrap_or_else(PoisonError::into_inner);

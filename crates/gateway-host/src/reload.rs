@@ -23,6 +23,7 @@ pub fn needs_start(running: &GatewayConfig, fresh: &GatewayConfig) -> Vec<&'stat
         ("serves", running.serves != fresh.serves),
         ("registry", running.registry != fresh.registry),
         ("[[peer]]", running.peers != fresh.peers),
+        ("[[guest]]", running.guests != fresh.guests),
         ("[relay]", running.relay != fresh.relay),
     ];
     let differs = differs.into_iter().filter_map(|(what, differs)| differs.then_some(what));
@@ -101,6 +102,11 @@ to-ports = [873]
             ("mark", "dscp = \"none\"\nmark", "dscp"),
             ("mark", "dead-after = \"9s\"\nmark", "dead-after"),
             ("mark", "detours = false\nmark", "detours"),
+            (
+                "[[rule]]",
+                "[[guest]]\nname = \"g\"\nkey = \"byway-key-mfrggzdfmztwq2lknnwg23tpobyxe43uov3ho6dzpiydcmrtgq2qpgjcuu\"\n[[rule]]",
+                "[[guest]]",
+            ),
             ("[limits]", "[relay]\nrate = \"1M\"\n[limits]", "[relay]"),
         ] {
             assert_eq!(told(&running, from, to), (vec![what], false));

@@ -7,6 +7,7 @@
 //! BATCHED    0x13, flow label (3), sequence (4), map (4), IP packet
 //! LOSS       0x14, flow label (3), first missing sequence (4), one past the last (4)
 //! RELAY      0x19, the bytes of a relay's word (see `byway_wire::relay`)
+//! TABLE      0x1a, what another gateway announced (see `table`)
 //! ```
 //!
 //! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These are not given again. Such a gateway begins with
@@ -34,6 +35,7 @@ const SERVES: u8 = VERSION << 4 | 2;
 const BATCHED: u8 = VERSION << 4 | 3;
 const LOSS: u8 = VERSION << 4 | 4;
 const RELAY: u8 = VERSION << 4 | 9;
+const TABLE: u8 = VERSION << 4 | 10;
 /// What a gateway of version 0.1 understands. It is ignored.
 pub const SPEAKS: u8 = VERSION << 4 | 8;
 
@@ -114,6 +116,11 @@ pub enum Message<'a> {
         /// See [`Word::from_bytes`](byway_wire::relay::Word::from_bytes).
         word: &'a [u8],
     },
+    /// What another gateway announced, passed on.
+    Table {
+        /// See [`Table::read`](crate::table::Table::read).
+        table: &'a [u8],
+    },
 }
 
 impl<'a> Message<'a> {
@@ -128,6 +135,7 @@ impl<'a> Message<'a> {
             UNORDERED => return packet(&mut reader).map(|packet| Self::Unordered { packet }),
             SERVES => return Ok(Self::Serves { part: reader.take_rest() }),
             RELAY => return Ok(Self::Relay { word: reader.take_rest() }),
+            TABLE => return Ok(Self::Table { table: reader.take_rest() }),
             ORDERED | BATCHED | LOSS => {}
             _ => return Err(DecodeError::UnknownType(kind)),
         }
@@ -159,7 +167,8 @@ impl<'a> Message<'a> {
             | Self::Unordered { packet: bytes }
             | Self::Batched { packet: bytes, .. }
             | Self::Serves { part: bytes }
-            | Self::Relay { word: bytes } => writer.bytes(bytes),
+            | Self::Relay { word: bytes }
+            | Self::Table { table: bytes } => writer.bytes(bytes),
             Self::Loss { .. } => {}
         }
     }
@@ -174,6 +183,7 @@ impl<'a> Message<'a> {
             Self::Unordered { .. } => writer.u8(UNORDERED),
             Self::Serves { .. } => writer.u8(SERVES),
             Self::Relay { .. } => writer.u8(RELAY),
+            Self::Table { .. } => writer.u8(TABLE),
             Self::Batched { label, sequence, map, .. } => {
                 writer.u32(u32::from(BATCHED) << 24 | label.0);
                 writer.u32(sequence);
@@ -217,7 +227,7 @@ mod tests {
     #[test]
     fn in_hex() {
         let (label, sequence, packet) = (Label::new(0xff0a_0b0c), 0x0102_0304, &b"IP"[..]);
-        let frozen: [(Message<'_>, &[u8]); 6] = [
+        let frozen: [(Message<'_>, &[u8]); 7] = [
             (Message::Ordered { label, sequence, packet }, &[0x10, 10, 11, 12, 1, 2, 3, 4, b'I', b'P']),
             (Message::Unordered { packet }, &[0x11, b'I', b'P']),
             (Message::Serves { part: &[1, 2] }, &[0x12, 1, 2]),
@@ -230,6 +240,7 @@ mod tests {
                 &[0x14, 10, 11, 12, 255, 255, 255, 255, 0, 0, 0, 1],
             ),
             (Message::Relay { word: &[1, 2] }, &[0x19, 1, 2]),
+            (Message::Table { table: &[1, 2] }, &[0x1a, 1, 2]),
         ];
         for (message, bytes) in frozen {
             assert_eq!(written(&message), bytes);
@@ -237,7 +248,7 @@ mod tests {
         }
         assert_eq!((ORDERED_LEN, UNORDERED_LEN, BATCHED_LEN), (8, 1, 12));
         let urgent: Vec<bool> = frozen.iter().map(|(_, bytes)| Message::is_urgent(bytes)).collect();
-        assert_eq!(urgent, [false, true, false, false, true, false]);
+        assert_eq!(urgent, [false, true, false, false, true, false, false]);
     }
 
     #[test]
@@ -265,7 +276,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..64), kind in 0x10u8..0x1a) {
+        fn what_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..64), kind in 0x10u8..0x1b) {
             let bytes: Vec<u8> = [kind].into_iter().chain(bytes).collect();
             if let Ok(message) = Message::read(&bytes) {
                 prop_assert_eq!(written(&message), bytes);

@@ -10,7 +10,8 @@
 //! | what it is: headers and options, or the reason to leave it alone | [`ip`], [`tcp`], [`segment`], [`pass`] |
 //! | who makes the checksum right | [`checksum`] |
 //! | whether its flow is background, and what the rules mean | [`rules`], [`ports`] |
-//! | which gateway serves its destination | [`serves`] |
+//! | which gateway serves its destination | [`serves`]; what others tell of it: [`table`] |
+//! | a host that asks a gateway to be served | [`joining`] |
 //! | the flow it is of: SYN to FIN, window scale | [`flow`], [`key`] |
 //! | a SYN's segment size lowered by what the session adds | [`clamp`] |
 //! | an ACK's receive window lowered to what the paths can carry in a round trip | [`window`] |
@@ -41,6 +42,7 @@ pub mod epoch;
 pub mod flow;
 pub mod icmp;
 pub mod ip;
+pub mod joining;
 pub mod kernel;
 pub mod key;
 mod lists;
@@ -55,6 +57,7 @@ pub mod report;
 pub mod rules;
 pub mod segment;
 pub mod serves;
+pub mod table;
 pub mod tcp;
 pub mod window;
 

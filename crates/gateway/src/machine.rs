@@ -11,7 +11,8 @@
 //!
 //! | part | what it owns |
 //! |---|---|
-//! | `links` | sessions, tunnels and peers; `detours` has the relays that no file names; `survey` works out what is known of the way by a tunnel |
+//! | `links` | sessions, tunnels and peers; `detours` has the relays that no file names, `tables` what peers say of others; `survey` works out what is known of the way by a tunnel |
+//! | `guests` | hosts that asked to be served |
 //! | `flows` | the flows that are carried, the rules, and what is counted of each |
 //! | `ingress` | from hosts to sessions: what waits takes a path |
 //! | `egress` | from sessions to hosts: packets are put in order, windows rewritten |
@@ -24,6 +25,7 @@ mod detours;
 mod egress;
 mod flows;
 mod gate;
+mod guests;
 mod holes;
 mod hosts;
 mod ingress;
@@ -36,6 +38,7 @@ mod peer;
 mod places;
 mod status;
 mod survey;
+mod tables;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -43,22 +46,25 @@ mod tunnel;
 mod watch;
 mod way;
 
-pub use config::{Bundle, Config, Peer, Settings};
+pub use config::{Bundle, Config, Guest, Peer, Settings};
 pub use ingress::Taken;
 pub use parcel::{HEADROOM, Parcel};
-pub use status::{BundleStatus, Counters, PathStatus, PeerStatus, RuleStatus, Status};
+pub use status::{BundleStatus, Counters, GuestStatus, PathStatus, PeerStatus, RuleStatus, Status};
 pub use tally::{FlowStatus, Tally};
 
 use crate::cache::Fate;
 use crate::checksum::State;
 use crate::encap::{BATCHED_LEN, Label, Message, ORDERED_LEN, SPEAKS, UNORDERED_LEN};
 use crate::flow::{End, FlowId, Seen, Why};
+use crate::joining::{NOT_ALLOWED, is_request};
 use crate::loss::Rule;
 use crate::pass::Passed;
 use crate::rules::Rules;
 use crate::segment::Segment;
 use crate::serves::announce;
+use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use byway_control::{ChoiceError, Sender, controller};
 use byway_engine::connection::Event;
@@ -67,8 +73,11 @@ use byway_engine::handshake::PublicKey;
 use byway_engine::{Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use byway_wire::relay::Word;
 use byway_wire::{DecodeError, Input, Instant, Machine, Out, Transmit};
+use core::net::IpAddr;
+use core::sync::atomic::AtomicU64;
 use egress::{Came, Egress};
 use flows::{Entered, Flows};
+use guests::Guests;
 use hosts::Hosts;
 use ingress::Ingress;
 use links::{Links, watches};
@@ -84,6 +93,7 @@ pub struct Gateway {
     egress: Egress,
     losses: Losses,
     hosts: Hosts,
+    guests: Guests,
     /// Why packets were left alone.
     passed: Passed,
 }
@@ -115,7 +125,11 @@ impl Gateway {
             owner_judges_losses: settings.loss != Rule::PathNumbers,
             ..config.connection
         };
+        let strangers = Arc::new(AtomicU64::new(0));
+        let guests = Guests::new(config.guests, config.serves.clone(), config.serial, Arc::clone(&strangers));
         let known = peer::Known {
+            guests: guests.keys(),
+            strangers,
             keys: config.peers.iter().map(|peer| peer.key).collect(),
             congestion: config.congestion.clone(),
         };
@@ -137,6 +151,7 @@ impl Gateway {
             egress: Egress::new(&settings, config.serves),
             losses: Losses::new(&settings),
             hosts: Hosts::new(settings.outbox),
+            guests,
             passed: Passed::default(),
         })
     }
@@ -154,12 +169,12 @@ impl Gateway {
 
     /// Tells the peer with this key of a relay that runs beside this gateway, by a word of its own. A later word replaces it.
     pub fn lend_relay(&mut self, now: Instant, peer: PublicKey, word: Word) {
-        self.links.lend_relay(now, peer, word);
+        detours::lend(&mut self.links, now, peer, word);
     }
 
     /// Sends to every peer through these relays too, which a registry offers, when their turn comes and if they prove of use.
     pub fn add_relays(&mut self, now: Instant, words: Vec<Word>) {
-        self.links.on_found(now, words);
+        detours::on_found(&mut self.links, now, words);
     }
 
     /// Other rules from now on. Flows that are carried stay so.
@@ -220,6 +235,7 @@ impl Gateway {
     fn attend(&mut self, now: Instant) {
         while let Some(event) = self.links.endpoint.next_event() {
             match event {
+                EndpointEvent::Accepted(handle) if self.is_guest(handle) => self.on_guest(now, handle),
                 EndpointEvent::Connected(handle) | EndpointEvent::Accepted(handle) => {
                     let Self { links, flows, hosts, .. } = self;
                     if links.on_session(now, handle, &mut flows.table, hosts) {
@@ -230,14 +246,57 @@ impl Gateway {
                 EndpointEvent::Failed(handle, error) => self.session_gone(now, handle, error.to_string()),
                 EndpointEvent::Closed(handle) => {
                     let why = self.links.endpoint.connection_mut(handle).and_then(why_closed);
-                    self.session_gone(now, handle, why.unwrap_or_default());
+                    let (why, left) = why.unwrap_or_default();
+                    if !self.guests.on_gone(now, handle, left) {
+                        self.session_gone(now, handle, why);
+                    }
                     self.links.endpoint.forget(handle);
+                    self.tend_guests(now);
                 }
                 EndpointEvent::RelayTrouble(..)
                 | EndpointEvent::Reachable { .. }
                 | EndpointEvent::StandingTrouble(..) => {}
             }
         }
+    }
+
+    fn is_guest(&self, handle: Handle) -> bool {
+        let connection = self.links.endpoint.connection(handle);
+        connection.is_some_and(|connection| is_request(connection.application()))
+    }
+
+    /// A host asks to be served.
+    fn on_guest(&mut self, now: Instant, handle: Handle) {
+        let Some(connection) = self.links.endpoint.connection(handle) else { return };
+        match self.guests.on_session(handle, connection) {
+            Ok(Some(before)) => self.links.endpoint.close(now, before, 0, "a newer session took its place"),
+            Ok(None) => {}
+            Err(why) => self.links.endpoint.close(now, handle, NOT_ALLOWED, &why),
+        }
+        self.tend_guests(now);
+    }
+
+    /// Serves those that asked for it, and nobody else any more.
+    fn tend_guests(&mut self, now: Instant) {
+        let Self { links, egress, guests, .. } = self;
+        if let Some(announcement) = guests.tend(now) {
+            links.set_announcement(now, announcement);
+        }
+        if guests.take_news() {
+            egress.set_guests(guests.hosts());
+        }
+    }
+
+    /// Grows whenever other hosts are [guests](Status::guests) than before.
+    #[must_use]
+    pub const fn guests_version(&self) -> u64 {
+        self.guests.version()
+    }
+
+    /// The addresses of hosts that asked to be served, and are.
+    #[must_use]
+    pub fn guest_hosts(&self) -> BTreeSet<IpAddr> {
+        self.guests.hosts()
     }
 
     fn session_gone(&mut self, now: Instant, handle: Handle, why: String) {
@@ -289,8 +348,13 @@ impl Gateway {
             }
             Ok(Message::Unordered { .. }) => return self.on_packet(now, came, UNORDERED_LEN, data),
             // Whom it serves a peer says in the session for all flows.
-            Ok(Message::Serves { part }) => !tunnel.is_dedicated() && links.on_serves(came.peer, part),
-            Ok(Message::Relay { word }) => !tunnel.is_dedicated() && links.on_relay(now, came.peer, word),
+            Ok(Message::Serves { part }) => !tunnel.is_dedicated() && links.on_serves(now, came.peer, part),
+            Ok(Message::Relay { word }) => {
+                !tunnel.is_dedicated() && detours::on_relay(links, now, came.peer, word)
+            }
+            Ok(Message::Table { table }) => {
+                !tunnel.is_dedicated() && tables::on_table(links, now, came.peer, table)
+            }
             Ok(Message::Loss { label, first, end }) => {
                 losses.on_reported(now, place, (label, first, end), links, &flows.table, hosts);
                 true
@@ -353,11 +417,11 @@ impl Gateway {
     /// What happened so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let Self { links, flows, ingress, egress, losses, hosts, .. } = self;
+        let Self { links, flows, ingress, egress, losses, hosts, guests, .. } = self;
         let hosts = Counters { overrun: hosts.overrun(), ..Counters::default() };
         let parts =
             [links.counters(), flows.counters(), ingress.counters(), egress.counters(), losses.counters()];
-        parts.into_iter().chain([hosts]).sum()
+        parts.into_iter().chain([hosts, guests.counters(), links.tables.counters()]).sum()
     }
 
     /// What it is doing.
@@ -368,6 +432,7 @@ impl Gateway {
         Status {
             settings: *settings,
             peers: overview::peers(links, &flows.table),
+            guests: self.guests.status(),
             flows: flows.table.len(),
             table: flows.table.counters(),
             counters: self.counters(),
@@ -383,10 +448,10 @@ impl Gateway {
     }
 }
 
-/// Why a session is over, in its own words.
-fn why_closed(connection: &mut Connection) -> Option<String> {
+/// Why a session is over, in its own words, and whether the peer closed it and all was well.
+fn why_closed(connection: &mut Connection) -> Option<(String, bool)> {
     core::iter::from_fn(|| connection.next_event()).find_map(|event| match event {
-        Event::Closed { reason, .. } => Some(reason),
+        Event::Closed { code, reason, by_peer } => Some((reason, by_peer && code == 0)),
         _ => None,
     })
 }
@@ -402,6 +467,7 @@ impl Machine for Gateway {
         self.links.endpoint.wake(now);
         self.attend(now);
         self.collect(now);
+        self.tend_guests(now);
         self.links.tend(now, &mut self.flows.table, &mut self.hosts);
         self.expire(now);
     }
@@ -414,8 +480,8 @@ impl Machine for Gateway {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let Self { links, flows, egress, .. } = self;
+        let Self { links, flows, egress, guests, .. } = self;
         let own = [links.endpoint.deadline(), egress.deadline(), flows.table.deadline(), links.due()];
-        own.into_iter().flatten().min()
+        own.into_iter().chain([guests.deadline()]).flatten().min()
     }
 }

@@ -160,6 +160,12 @@ pub const OPTIONS: &[GatewayOption] = &[
         |settings, value| set_flag(&mut settings.detours, value),
         |settings| Some(Value::Flag(settings.detours)),
     ),
+    flag(
+        "introduce",
+        "tell peers of each other: where they are, and which hosts they serve",
+        |settings, value| set_flag(&mut settings.introduce, value),
+        |settings| Some(Value::Flag(settings.introduce)),
+    ),
     GatewayOption {
         name: "dead-after",
         help: "a peer of which nothing is heard for so long is dead: 1s to 60s",

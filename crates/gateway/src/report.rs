@@ -1,10 +1,13 @@
 //! What a gateway is doing, as its socket and `byway gateway status --json` tell it.
 
 use crate::key::FlowKey;
-use crate::machine::{BundleStatus, FlowStatus, PathStatus, PeerStatus, RuleStatus, Settings, Status};
+use crate::machine::{
+    BundleStatus, FlowStatus, GuestStatus, PathStatus, PeerStatus, RuleStatus, Settings, Status,
+};
 use crate::options::{GatewayOption, OPTIONS};
 use crate::pass::Pass;
 use crate::rules::Action;
+use crate::serves::Served;
 use alloc::borrow::ToOwned as _;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -27,6 +30,9 @@ pub struct GatewayReport {
     pub options: Vec<OptionReport>,
     /// Other gateways.
     pub peers: Vec<PeerReport>,
+    /// Hosts that asked to be served, and are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guests: Vec<GuestReport>,
     /// Flows that are carried now.
     pub flows: usize,
     /// What the rules decided, in their order; the last, without a number, is what peers carry that no rule here calls background.
@@ -56,6 +62,20 @@ pub struct GatewayReport {
     /// The relay beside it, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<RelayReport>,
+}
+
+/// A host that asked to be served.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestReport {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub host: String,
+    /// Its ports; none: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<String>,
+    /// Whether there is a session with it. Without one it is served for a minute more.
+    pub up: bool,
 }
 
 /// A relay beside a gateway. Bytes are those of datagrams.
@@ -223,6 +243,7 @@ impl GatewayReport {
             observing: status.settings.observe,
             options: options(&status.settings),
             peers: status.peers.iter().map(PeerReport::of).collect(),
+            guests: status.guests.iter().map(GuestReport::of).collect(),
             flows: status.flows,
             rules: rules(status),
             largest: largest(status),
@@ -243,6 +264,14 @@ impl GatewayReport {
             }),
             relay: None,
         }
+    }
+}
+
+impl GuestReport {
+    fn of(guest: &GuestStatus) -> Self {
+        let Served { hosts, ports } = &guest.served;
+        let ports = ports.iter().map(|ports| ports.to_string()).collect();
+        Self { name: guest.name.clone(), host: hosts.to_string(), ports, up: guest.up }
     }
 }
 

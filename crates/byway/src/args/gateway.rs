@@ -1,7 +1,9 @@
 //! The arguments of `byway gateway`.
 
+use byway_gateway::Ports;
 use byway_gateway::machine::Settings;
 use byway_gateway::options::{GatewayOption, OPTIONS};
+use byway_gateway_host::joining::GatewayAt;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -14,6 +16,7 @@ Examples:
   byway gateway --config gw.toml --observe   change nothing: show which flows would be carried, and how much
   byway gateway --config gw.toml             carry them, until stopped
   byway gateway status                       peers, paths, flows
+  byway gateway join byway-key-…@198.51.100.7 --ports 80,443   be served by that gateway, at these ports of this host
 
 Hosts behind it are not changed. docs/gateway.md shows two sites, step by step. Needs CAP_NET_ADMIN, nft and ip.", after_help = options())]
 pub struct Gateway {
@@ -38,6 +41,25 @@ pub enum GatewayCommand {
     Check(GatewayCheck),
     /// Say how the gateway on this host is doing
     Status(GatewayStatus),
+    /// Ask a gateway to serve this host, as long as this runs
+    Join(GatewayJoin),
+}
+
+/// `byway gateway join`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway gateway join byway-key-…@198.51.100.7               flows to and from this host are carried, until stopped
+  byway gateway join byway-key-…@198.51.100.7 --ports 80,443   of flows to this host, those to these ports
+
+The gateway's file must have this host's key, which `byway id` prints, as a [[guest]]. What this host sends must pass the gateway.")]
+pub struct GatewayJoin {
+    /// The gateway: its key, and its address, with or without port
+    #[arg(value_name = "KEY@ADDR")]
+    pub gateway: GatewayAt,
+    /// Ports of this host, and ranges, to which flows are carried [default: all]
+    #[arg(long, value_name = "PORTS", value_delimiter = ',')]
+    pub ports: Vec<Ports>,
 }
 
 /// `byway gateway check`

@@ -1,6 +1,6 @@
 //! `byway gateway check`: what a configuration means, what is odd about it, and what it would install. Installs nothing.
 
-use super::config::{GatewayConfig, PORT, RelayConfig};
+use super::config::{GatewayConfig, Guest, PORT, RelayConfig};
 use super::plumbing::{self, system};
 use crate::units::Bytes;
 use byway_gateway::Prefix;
@@ -131,6 +131,7 @@ fn gateway(config: &GatewayConfig) -> Vec<String> {
             allowed.join(", ")
         ));
     }
+    lines.extend(config.guests.iter().map(Guest::explain));
     lines.extend(config.relay.as_ref().map(RelayConfig::explain));
     if config.registry.is_some() {
         lines.push("It asks a registry for relays.".to_owned());

@@ -111,6 +111,15 @@ impl fmt::Display for Shown<'_> {
                 }
             }
         }
+        for guest in &report.guests {
+            let ports = if guest.ports.is_empty() {
+                String::new()
+            } else {
+                format!(", ports {}", guest.ports.join(", "))
+            };
+            let up = if guest.up { "" } else { " (not heard of now)" };
+            writeln!(f, "guest {} is served at {}{ports}{up}", guest.name, guest.host)?;
+        }
         if let Some(relay) = &report.relay {
             let [bytes, today] = [relay.bytes, relay.today_bytes].map(Bytes);
             writeln!(f, "relays for peers at {}: {bytes} carried, {today} today", relay.listen.join(", "))?;

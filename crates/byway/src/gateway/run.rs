@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Event, Fields, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
+use byway_gateway::Prefix;
 use byway_gateway::kernel::Plan;
 use byway_gateway::machine::Gateway;
 use byway_gateway::report::GatewayReport;
@@ -98,7 +99,14 @@ fn serve(
     signals: &Signals,
     output: &mut Output,
 ) -> Option<Exit> {
+    let mut guests = Vec::new();
     loop {
+        if let Some(hosts) = gating.take_guests() {
+            guests = hosts;
+            if let Err(error) = plumbing::reload(&config.plan_for(&guests)) {
+                output.complain(&format!("{error:#}: what guests send takes the plain route"));
+            }
+        }
         for news in lending.turn(gating) {
             match news {
                 LendNews::Said(said) => output.say(&said),
@@ -115,7 +123,7 @@ fn serve(
             output.say(&Shown(&report()).to_string());
         }
         if signals.take_reload() {
-            match reload(config, gating) {
+            match reload(config, gating, &guests) {
                 Ok(told) => output.say(&told),
                 Err(error) => output.complain(&format!("{error:#}; all stays as it was")),
             }
@@ -148,10 +156,10 @@ impl Drop for Installed {
 }
 
 /// Takes over other rules, without touching flows that are carried; what is to be told about it.
-fn reload(config: &mut GatewayConfig, gating: &Gating) -> Result<String> {
+fn reload(config: &mut GatewayConfig, gating: &Gating, guests: &[Prefix]) -> Result<String> {
     let fresh = GatewayConfig::read(&config.file)?;
     let after = reload::with_rules(config, &fresh);
-    plumbing::reload(&after.plan())?;
+    plumbing::reload(&after.plan_for(guests))?;
     gating.set_rules(after.rules.clone());
     *config = after;
     Ok(match reload::needs_start(config, &fresh).as_slice() {

@@ -1,13 +1,20 @@
 //! `byway gateway`: background flows of hosts that know nothing of it.
 
 use crate::args::Global;
-use crate::args::gateway::{Gateway, GatewayCheck, GatewayCommand};
-use crate::exit::Exit;
+use crate::args::gateway::{Gateway, GatewayCheck, GatewayCommand, GatewayJoin};
+use crate::exit::{Exit, Failure};
 use crate::gateway::check::Report;
 use crate::gateway::config::{self, GatewayConfig};
 use crate::gateway::run;
 use crate::output::{Event, Fields, Outcome, Output};
-use anyhow::Result;
+use crate::signals::{Hangup, Signals};
+use anyhow::{Context as _, Result};
+use byway_gateway::joining::Standing;
+use byway_gateway_host::joining::Association;
+use std::time::Duration;
+
+/// Time between two looks at signals.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Does what was asked for.
 pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> Result<Exit> {
@@ -17,6 +24,7 @@ pub(super) fn run(global: &Global, arguments: &Gateway, output: &mut Output) -> 
             let usual = || config::status_socket(&asked.tun);
             run::status(&asked.socket.clone().unwrap_or_else(usual), output)
         }
+        Some(GatewayCommand::Join(asked)) => join(global, asked, output),
         None => {
             let mut config = GatewayConfig::read(&arguments.config.clone().unwrap_or_default())?;
             config.insist([arguments.observe, arguments.fail_closed]);
@@ -33,4 +41,44 @@ fn check(global: &Global, asked: &GatewayCheck, output: &mut Output) -> Result<E
     output.answer(&report.to_string())?;
     output.emit(&Event::result("gateway", Exit::Ok, Outcome::Told(Fields::of(&report))));
     Ok(Exit::Ok)
+}
+
+/// Asks a gateway to serve this host, until stopped.
+fn join(global: &Global, asked: &GatewayJoin, output: &mut Output) -> Result<Exit> {
+    let identity = global.state()?.identity()?;
+    let association = Association::start(&identity, asked.gateway, asked.ports.clone())?;
+    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
+    let (host, at) = (association.host(), asked.gateway.address);
+    let ports: Vec<String> = asked.ports.iter().map(ToString::to_string).collect();
+    let ports = if ports.is_empty() { String::new() } else { format!(", ports {}", ports.join(", ")) };
+    let exit = loop {
+        match association.next(TICK) {
+            Some(Standing::Joined) => {
+                output.say(&format!("the gateway at {at} serves {host}{ports}"));
+                output.emit(&Event::Told { event: "joined", fields: Fields::one("host", &host) });
+            }
+            Some(Standing::Refused(why)) => {
+                return Err(
+                    Failure::new(Exit::NotAuthorised, format!("the gateway at {at} refuses: {why}")).into()
+                );
+            }
+            Some(Standing::Lost(why)) => {
+                let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+                let message = format!("no session with the gateway at {at}{why}; asked again");
+                output.emit(&Event::Warning { message });
+            }
+            Some(Standing::Asking | Standing::Left) | None => {}
+        }
+        if let Some(exit) = signals.stop() {
+            break exit;
+        }
+        if association.is_over() {
+            break Exit::Error;
+        }
+    };
+    association.leave();
+    let exit = exit.of_service();
+    output.emit(&Event::result("gateway", exit, Outcome::Told(Fields::one("host", &host))));
+    Ok(exit)
 }

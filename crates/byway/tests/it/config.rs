@@ -269,6 +269,42 @@ fn a_relay_beside_it_and_registries_are_read() {
 }
 
 #[test]
+fn guests_are_read_and_told_apart() {
+    let other = Identity::new(Secret::new([9; 32])).public().to_string();
+    let with = |guests: &str| read(&format!("{}\n{guests}\n", whole()));
+    let guest = |name: &str, key: &str, more: &str| {
+        format!("[[guest]]\nname = \"{name}\"\nkey = \"{key}\"\n{more}\n")
+    };
+    let config =
+        with(&guest("laptop", &other, "hosts = [\"192.168.9.0/24\"]\nports = [80, \"8000-8010\"]")).unwrap();
+    let [laptop] = config.guests.as_slice() else { panic!("{:?}", config.guests) };
+    assert!(laptop.ports[1].contains(8005) && laptop.hosts[0].contains([192, 168, 9, 1].into()));
+    let expected =
+        "The guest laptop may ask to be served at its own address, in 192.168.9.0/24, ports 80, 8000-8010.";
+    assert!(Report::of(&config).gateway.iter().any(|line| line == expected));
+    // Routes are there for guests that may come; what is taken follows those that have.
+    let without = read(&whole()).unwrap().plan();
+    assert_eq!(config.plan().ruleset, without.ruleset);
+    let joined = config.plan_for(&["192.168.9.7".parse().unwrap()]);
+    assert!(joined.ruleset.contains("192.168.9.7"), "{}", joined.ruleset);
+    // A gateway may serve nobody but guests.
+    let alone = "[gateway]\ntun = \"byway1\"\n[[peer]]\nname = \"b\"\nkey = \"KEY\"\nallowed = [\"10.0.0.0/8\"]\n[[rule]]\n"
+        .replace("KEY", PEER);
+    let served = read(&format!("{alone}{}", guest("laptop", &other, ""))).unwrap();
+    assert_eq!((served.serves.len(), served.plan().routing.len()), (0, 1));
+    assert!(read(&alone).unwrap_err().contains("missing field `serves`"));
+    for (guests, expected) in [
+        (guest("a", &other, "") + &guest("a", PEER, ""), "there is another guest `a`"),
+        (guest("a", &other, "") + &guest("b", &other, ""), "the guest `a` has this key, too"),
+        (guest("a", "byway-key-x", ""), "key"),
+        (guest("a", &other, "port = 5"), "unknown field `port`"),
+    ] {
+        let error = with(&guests).unwrap_err();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+}
+
+#[test]
 fn the_example_of_the_manual_means_what_it_says() {
     let manual = include_str!("../../../../docs/gateway.md");
     let example = manual.split("```toml gw.toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();

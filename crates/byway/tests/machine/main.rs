@@ -14,6 +14,7 @@ mod files;
 mod fleet;
 mod floods;
 mod gateway;
+mod joining;
 mod marks;
 mod namespaces;
 mod newcomer;
@@ -36,6 +37,7 @@ fn main() {
         sites::tests(),
         gateway::tests(),
         detours::tests(),
+        joining::tests(),
         emulated_gateways::tests(),
         emulate::tests(),
         namespaces::tests(),

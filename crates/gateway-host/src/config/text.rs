@@ -1,10 +1,10 @@
 //! The file as it is written: its tables and keys, and where in it something stands.
 
 use super::relay::RelayText;
-use byway_gateway::Prefix;
 use byway_gateway::options::{GatewayOption, Kind, OPTIONS, Value as OptionValue};
 use byway_gateway::rules::Rule;
 use byway_gateway::serves::Served;
+use byway_gateway::{Ports, Prefix};
 use byway_transfer::address::Endpoint;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::units::{parse_duration, parse_size};
@@ -46,6 +46,8 @@ pub(super) struct File {
     #[serde(default)]
     pub rule: Vec<Rule>,
     pub relay: Option<RelayText>,
+    #[serde(default)]
+    pub guest: Vec<Spanned<GuestText>>,
 }
 
 /// What `[gateway]` says beside options.
@@ -57,7 +59,7 @@ pub(super) struct GatewayText {
     pub tun: Option<Spanned<String>>,
     pub mark: Option<Spanned<u16>>,
     pub status: Option<PathBuf>,
-    pub serves: Spanned<Vec<ServedText>>,
+    pub serves: Option<Spanned<Vec<ServedText>>>,
     pub congestion: Option<Spanned<String>>,
     pub dscp: Option<Spanned<String>>,
     pub registry: Option<Spanned<String>>,
@@ -131,6 +133,16 @@ pub(super) struct PeerText {
     pub allowed: Spanned<Vec<Prefix>>,
     #[serde(default)]
     pub relays: Vec<Spanned<String>>,
+}
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GuestText {
+    pub name: Spanned<String>,
+    pub key: Spanned<As<PublicKey>>,
+    #[serde(default)]
+    pub hosts: Vec<Prefix>,
+    pub ports: Option<Spanned<Vec<Ports>>>,
 }
 
 /// A value by its text.

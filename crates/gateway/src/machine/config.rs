@@ -4,6 +4,7 @@ use crate::cache;
 use crate::entry;
 use crate::flow;
 use crate::pick::Policy;
+use crate::ports::Ports;
 use crate::reorder::{ExitLimits, Timer};
 use crate::rules::Rules;
 use crate::serves::Served;
@@ -40,8 +41,23 @@ pub struct Config {
     pub serves: Vec<Served>,
     /// The serial number of what is [served](crate::serves::Part::serial).
     pub serial: u32,
+    /// Hosts that may ask to be served.
+    pub guests: Vec<Guest>,
     /// How it behaves.
     pub settings: Settings,
+}
+
+/// A host that may ask to be served, at the address from which it comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// What people call it.
+    pub name: String,
+    /// Its key.
+    pub key: PublicKey,
+    /// Addresses at which it may be served; none: any.
+    pub hosts: Vec<Prefix>,
+    /// Ports at which it may be served; none: all.
+    pub ports: Vec<Ports>,
 }
 
 /// Another gateway.
@@ -104,6 +120,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Whether relays beside other gateways are used, of which these tell.
     pub detours: bool,
+    /// Whether peers are told of each other.
+    pub introduce: bool,
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<Rule>,
     /// What flows may have in flight beyond what the windows of the paths ask for, in percent of it, and no more than half of what a flow
@@ -136,6 +154,7 @@ impl Default for Settings {
             timer: Timer::default(),
             policy: Policy::default(),
             detours: true,
+            introduce: true,
             window: Some(Rule::Delivered),
             headroom_percent: 100,
             loss: crate::loss::Rule::PathNumbers,

@@ -4,13 +4,14 @@
 //! be no detour. What was heard of a peer counts as long as there is a session with it, for sessions that begin then. Those that
 //! are there keep the relay, and drop it by themselves if it does not answer.
 
+use super::links::Links;
 use super::peer::Peer;
-use super::places::{PeerIdx, Places, TunnelIdx};
-use super::tunnel::Tunnel;
+use super::places::PeerIdx;
 use crate::encap::Message;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
+use byway_engine::handshake::PublicKey;
 use byway_engine::{Endpoint, Handle};
 use byway_wire::relay::Word;
 use byway_wire::{Instant, Writer};
@@ -106,19 +107,35 @@ impl Detours {
             endpoint.add_relay(now, session.handle, word, None);
         }
     }
+}
 
-    /// Relays are there of which sessions do not know: all that lead to other peers than `of` may go through them.
-    pub fn spread(
-        now: Instant,
-        words: &[Word],
-        of: Option<PeerIdx>,
-        tunnels: &Places<TunnelIdx, Tunnel>,
-        endpoint: &mut Endpoint,
-    ) {
-        for (_, tunnel) in tunnels.iter().filter(|(_, tunnel)| Some(tunnel.peer) != of) {
-            for handle in &tunnel.sessions {
-                words.iter().for_each(|word| endpoint.add_relay(now, *handle, word, None));
-            }
+/// The peer with this key is told of the relay here by this word.
+pub(super) fn lend(links: &mut Links, now: Instant, key: PublicKey, word: Word) {
+    let Some(index) = links.peer_of(key) else { return };
+    links.detours.lend(index, word);
+    links.peers[index].announce_anew(now);
+    links.note_due();
+}
+
+/// A registry offers relays.
+pub(super) fn on_found(links: &mut Links, now: Instant, words: Vec<Word>) {
+    let fresh = links.detours.on_found(words);
+    spread(links, now, &fresh, None);
+}
+
+/// A peer told of its relay. Whether it said something.
+pub(super) fn on_relay(links: &mut Links, now: Instant, from: PeerIdx, word: &[u8]) -> bool {
+    let Ok(word) = links.detours.on_word(from, word) else { return false };
+    spread(links, now, word.as_slice(), Some(from));
+    true
+}
+
+/// Relays are there of which sessions do not know: all that lead to other peers than `of` may go through them.
+fn spread(links: &mut Links, now: Instant, words: &[Word], of: Option<PeerIdx>) {
+    let Links { tunnels, endpoint, .. } = links;
+    for (_, tunnel) in tunnels.iter().filter(|(_, tunnel)| Some(tunnel.peer) != of) {
+        for handle in &tunnel.sessions {
+            words.iter().for_each(|word| endpoint.add_relay(now, *handle, word, None));
         }
     }
 }

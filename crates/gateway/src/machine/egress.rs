@@ -15,8 +15,10 @@ use crate::reorder::{Arrived, Exit, Timer, WaitStats};
 use crate::segment::Segment;
 use crate::serves::Served;
 use crate::tcp::Flags;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant};
+use core::net::IpAddr;
 
 /// After a flow changed over to another tunnel what it sent by the one before is waited for so long.
 const CHANGING: Duration = Duration::from_secs(1);
@@ -35,6 +37,8 @@ pub(super) struct Egress {
     /// What waits to be put in order, by the peer that sent it and its label.
     queues: Exit<(PeerIdx, Label), Parcel>,
     serves: Vec<Served>,
+    /// Hosts that asked to be served.
+    guests: BTreeSet<IpAddr>,
     timer: Timer,
     /// Whether windows are rewritten.
     windows: bool,
@@ -47,6 +51,7 @@ impl Egress {
         Self {
             queues: Exit::new(settings.exit),
             serves,
+            guests: BTreeSet::new(),
             timer: settings.timer,
             windows: settings.window.is_some(),
             counters: Counters::default(),
@@ -73,11 +78,17 @@ impl Egress {
         self.counters.malformed += 1;
     }
 
+    /// These hosts asked to be served, and are.
+    pub fn set_guests(&mut self, guests: BTreeSet<IpAddr>) {
+        self.guests = guests;
+    }
+
     /// Whether a peer may send this to a host of this site: from hosts that it speaks for, to hosts that are served here.
     pub fn may_deliver(&mut self, peer: &Peer, segment: &Segment) -> bool {
         let (source, destination) = (segment.ip.source, segment.ip.destination);
-        let may =
-            peer.speaks_for(source) && self.serves.iter().any(|served| served.hosts.contains(destination));
+        let here = self.serves.iter().any(|served| served.hosts.contains(destination))
+            || self.guests.contains(&destination);
+        let may = peer.speaks_for(source) && here;
         self.counters.forbidden += u64::from(!may);
         may
     }

@@ -17,6 +17,7 @@ use super::peer::{FOR_FLOW, Peer};
 use super::places::{PeerIdx, Places, TunnelIdx};
 use super::status::Counters;
 use super::survey::Survey;
+use super::tables::{self, Tables};
 use super::tunnel::{Dedicated, Tunnel};
 use crate::encap::{Label, Message};
 use crate::entry;
@@ -31,7 +32,6 @@ use alloc::vec::Vec;
 use byway_control::Choice;
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Connection, Endpoint, Handle, Via};
-use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant, Writer};
 use core::net::SocketAddr;
 
@@ -49,6 +49,8 @@ pub(super) struct Links {
     /// Whom peers serve.
     pub directory: Directory<PeerIdx>,
     pub detours: Detours,
+    /// What peers say of others.
+    pub tables: Tables,
     settings: Settings,
     congestion: Choice,
     /// What peers are told to be served here.
@@ -91,6 +93,7 @@ impl Links {
             tunnels,
             directory: Directory::new(),
             detours: Detours::new(settings.detours),
+            tables: Tables::default(),
             settings,
             congestion,
             announcement,
@@ -158,13 +161,33 @@ impl Links {
     }
 
     /// A part of what a peer announces came. Whether it says something.
-    pub fn on_serves(&mut self, from: PeerIdx, part: &[u8]) -> bool {
-        let Ok(part) = Part::read(part) else { return false };
+    pub fn on_serves(&mut self, now: Instant, from: PeerIdx, bytes: &[u8]) -> bool {
+        let Ok(part) = Part::read(bytes) else { return false };
+        if self.tables.on_own_word(from) {
+            self.directory.forget(from);
+        }
+        tables::on_part(self, now, from, bytes, &part);
         let peer = &mut self.peers[from];
         if let Given::Complete { refused } = self.directory.on_part(from, part, &peer.config.allowed) {
             peer.refused = refused;
         }
         true
+    }
+
+    /// The peer that has this key.
+    pub fn peer_of(&self, key: PublicKey) -> Option<PeerIdx> {
+        self.peers.iter().find(|(_, peer)| peer.config.key == key).map(|(index, _)| index)
+    }
+
+    /// Where a peer is, as its session shows.
+    pub fn addresses_of(&self, index: PeerIdx) -> Vec<SocketAddr> {
+        let session = self.tunnels[self.peers[index].site].session();
+        session.and_then(|session| self.endpoint.connection(session)).map(addresses).unwrap_or_default()
+    }
+
+    /// Whether peers are told of each other.
+    pub const fn introduces(&self) -> bool {
+        self.settings.introduce
     }
 
     /// A session is there. Whether it is one to take datagrams from that came before it was known whose it is.
@@ -175,8 +198,7 @@ impl Links {
         }
         let Some(connection) = self.endpoint.connection(handle) else { return false };
         let (key, single) = (connection.peer(), connection.application() == FOR_FLOW);
-        let known = self.peers.iter().find(|(_, peer)| peer.config.key == key);
-        let Some((index, _)) = known else {
+        let Some(index) = self.peer_of(key) else {
             self.endpoint.close(now, handle, 6, "not a peer");
             return false;
         };
@@ -227,7 +249,9 @@ impl Links {
     /// The last session for all flows of a peer is over.
     pub fn on_lost(&mut self, now: Instant, index: PeerIdx, flows: &mut Table, hosts: &mut Hosts) {
         self.counters.lost_sessions += 1;
-        self.directory.forget(index);
+        if !self.tables.has_heard(index) {
+            self.directory.forget(index);
+        }
         self.detours.forget(index);
         self.close_all_own(now, index, flows, hosts);
         if !self.settings.fail_closed {
@@ -239,7 +263,8 @@ impl Links {
     /// Notes when something is to be done next.
     pub fn note_due(&mut self) {
         let peers = self.peers.iter().filter_map(|(_, peer)| peer.deadline());
-        self.due = peers.chain(self.tunnels.iter().filter_map(|(_, tunnel)| tunnel.deadline())).min();
+        let tunnels = self.tunnels.iter().filter_map(|(_, tunnel)| tunnel.deadline());
+        self.due = peers.chain(tunnels).chain(self.tables.deadline()).min();
     }
 
     /// What is due at peers: dialling, announcing.
@@ -262,6 +287,7 @@ impl Links {
             }
         }
         self.tend_own(now, flows, hosts);
+        tables::tend(self, now);
         self.note_due();
     }
 
@@ -277,25 +303,13 @@ impl Links {
         self.note_waiting(place);
     }
 
-    /// The peer with this key is told of the relay here by this word.
-    pub fn lend_relay(&mut self, now: Instant, key: PublicKey, word: Word) {
-        let Some((index, _)) = self.peers.iter().find(|(_, peer)| peer.config.key == key) else { return };
-        self.detours.lend(index, word);
-        self.peers[index].announce_anew(now);
+    /// Peers are told from now on that these hosts are served here.
+    pub fn set_announcement(&mut self, now: Instant, announcement: Vec<Vec<u8>>) {
+        self.announcement = announcement;
+        for index in self.peers.numbers() {
+            self.peers[index].announce_anew(now);
+        }
         self.note_due();
-    }
-
-    /// A registry offers relays.
-    pub fn on_found(&mut self, now: Instant, words: Vec<Word>) {
-        let fresh = self.detours.on_found(words);
-        Detours::spread(now, &fresh, None, &self.tunnels, &mut self.endpoint);
-    }
-
-    /// A peer told of its relay. Whether it said something.
-    pub fn on_relay(&mut self, now: Instant, from: PeerIdx, word: &[u8]) -> bool {
-        let Ok(word) = self.detours.on_word(from, word) else { return false };
-        Detours::spread(now, word.as_slice(), Some(from), &self.tunnels, &mut self.endpoint);
-        true
     }
 
     /// The session is gone: what waits for it goes by the plain route.
@@ -613,7 +627,7 @@ mod tests {
         };
         let [told] =
             announce(1, &[served([10, 0, 1, 0]), served([10, 9, 9, 0])]).unwrap().try_into().unwrap();
-        assert!(links.on_serves(peer, &told) && !links.on_serves(peer, &told[..2]));
+        assert!(links.on_serves(NOW, peer, &told) && !links.on_serves(NOW, peer, &told[..2]));
         assert_eq!(links.directory.find([10, 0, 1, 9].into(), 80), Some(peer));
         assert_eq!((links.directory.find([10, 9, 9, 9].into(), 80), links.peers[peer].refused), (None, 1));
     }

@@ -37,7 +37,9 @@ impl Parcel {
             Message::Ordered { packet, .. }
             | Message::Batched { packet, .. }
             | Message::Unordered { packet } => Some(Self::copy(Vec::new(), packet)),
-            Message::Serves { .. } | Message::Loss { .. } | Message::Relay { .. } => None,
+            Message::Serves { .. } | Message::Loss { .. } | Message::Relay { .. } | Message::Table { .. } => {
+                None
+            }
         }
     }
 

@@ -4,8 +4,10 @@ use super::config;
 use super::gate::Gate;
 use super::places::{PeerIdx, Places, TunnelIdx};
 use crate::encap::Label;
+use crate::joining::is_request;
 use crate::serves::Directory;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use byway_control::{Choice, Sender, controller};
 use byway_engine::handshake::PublicKey;
@@ -13,6 +15,7 @@ use byway_engine::{Admission, Admit, Connect, Endpoint, Handle};
 use byway_wire::{Duration, Instant};
 use core::cmp::Reverse;
 use core::net::{IpAddr, SocketAddr};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The first pause before dialling again; it doubles up to [`LONGEST_PAUSE`].
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
@@ -40,6 +43,8 @@ pub(super) struct Peer {
     pub config: config::Peer,
     /// The tunnel to it that is for all flows.
     pub site: TunnelIdx,
+    /// Where it is, as others say.
+    learned: Vec<SocketAddr>,
     retry_at: Option<Instant>,
     pause: Duration,
     pub announcing: Option<Announcing>,
@@ -61,6 +66,7 @@ impl Peer {
             retry_at: (!config.addresses.is_empty()).then_some(Instant::ZERO),
             config,
             site,
+            learned: Vec::new(),
             pause: SHORTEST_PAUSE,
             announcing: None,
             trouble: None,
@@ -89,12 +95,33 @@ impl Peer {
             return None;
         }
         self.retry_at = None;
-        let connect = self.connect(self.config.addresses.clone(), FOR_SITE, (congestion, seed))?;
+        let connect = self.connect(self.addresses(), FOR_SITE, (congestion, seed))?;
         let handle = endpoint.connect(now, connect).ok();
         if handle.is_none() {
             self.retry(now);
         }
         handle
+    }
+
+    /// Where it may be reached.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let learned = self.learned.iter().filter(|address| !self.config.addresses.contains(address));
+        self.config.addresses.iter().chain(learned).copied().collect()
+    }
+
+    /// Others say where it is. It is dialled there, unless it is `busy`: there is a session, or an attempt at one.
+    pub fn learn(&mut self, now: Instant, addresses: &[SocketAddr], busy: bool) {
+        let news = self.learned != addresses;
+        self.learned = addresses.to_vec();
+        if self.retry_at.is_none() && !busy && news && !addresses.is_empty() {
+            self.retry_at = Some(now);
+        }
+    }
+
+    /// What others said does not hold any more.
+    pub fn unlearn(&mut self) {
+        self.learned.clear();
+        self.retry_at = self.retry_at.filter(|_| !self.config.addresses.is_empty());
     }
 
     /// How to connect to it.
@@ -120,7 +147,7 @@ impl Peer {
     }
 
     fn retry(&mut self, now: Instant) {
-        if !self.config.addresses.is_empty() {
+        if !self.addresses().is_empty() {
             self.retry_at = Some(now + self.pause);
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         }
@@ -184,15 +211,26 @@ pub(super) fn speaker(
     may.max().map(|(_, Reverse(index))| index)
 }
 
-/// Takes the gateways that are known.
+/// Takes the gateways that are known, and hosts that may ask to be served.
 pub(super) struct Known {
     pub keys: Vec<PublicKey>,
+    /// Hosts that may ask to be served, and a count of those that may not.
+    pub guests: Vec<PublicKey>,
+    pub strangers: Arc<AtomicU64>,
     pub congestion: Choice,
 }
 
 impl Admission for Known {
     fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit {
         let reject = |code, reason: &str| Admit::Reject { code, reason: reason.into() };
+        if is_request(said) {
+            if !self.guests.contains(&peer) {
+                self.strangers.fetch_add(1, Ordering::Relaxed);
+                return reject(6, "this gateway does not know your key: it must be among its guests");
+            }
+            let controller = controller(&self.congestion, Sender::Session, 0);
+            return controller.map_or_else(|_| reject(1, "no controller"), Admit::Accept);
+        }
         if said != FOR_SITE && said != FOR_FLOW {
             return reject(2, "this is a gateway, which takes no transfers");
         }

@@ -61,6 +61,18 @@ counters! {
     spurious,
     /// Losses of which the controller was told from here: one per path and epoch.
     penalties,
+    /// Hosts that asked to be served, and are.
+    guests,
+    /// Hosts that asked to be served and were refused, for whatever reason.
+    refused_guests,
+    /// Those of them that asked for an address that is not their own.
+    foreign_guests,
+    /// Hosts of which nothing was heard any more, and that are not served any more.
+    expired_guests,
+    /// Parts of what peers announced, passed on to others.
+    passed_on,
+    /// Parts of what gateways announced that the file does not name, dropped.
+    unknown_origins,
 }
 
 /// A path to a peer.
@@ -101,6 +113,17 @@ pub struct PeerStatus {
     pub relays: bool,
 }
 
+/// A host that asked to be served.
+#[derive(Clone, Debug)]
+pub struct GuestStatus {
+    /// What people call it.
+    pub name: String,
+    /// Its address and ports.
+    pub served: Served,
+    /// Whether there is a session with it. Without one it is served for a while.
+    pub up: bool,
+}
+
 /// A bundle of paths for one flow.
 #[derive(Clone, Debug)]
 pub struct BundleStatus {
@@ -128,6 +151,8 @@ pub struct Status {
     pub settings: Settings,
     /// Peers, in the order of the configuration.
     pub peers: Vec<PeerStatus>,
+    /// Hosts that asked to be served, and are.
+    pub guests: Vec<GuestStatus>,
     /// Flows in the table.
     pub flows: usize,
     /// What became of flows.

@@ -28,13 +28,17 @@ pub struct Served {
 }
 
 impl Served {
+    /// Bytes of an entry at most.
+    pub const MOST_BYTES: usize = 18 + MOST_PORTS * 4;
+
     /// Whether `port` of its hosts is served.
     #[must_use]
     pub fn has_port(&self, port: u16) -> bool {
         self.ports.is_empty() || self.ports.iter().any(|ports| ports.contains(port))
     }
 
-    fn write(&self, writer: &mut Writer<'_>) {
+    /// Writes an entry.
+    pub fn write(&self, writer: &mut Writer<'_>) {
         self.hosts.write(writer);
         let ports = self.ports.get(..MOST_PORTS).unwrap_or(&self.ports);
         writer.u8(ports.len() as u8);
@@ -44,7 +48,11 @@ impl Served {
         }
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    /// Reads an entry.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let hosts = Prefix::read(reader)?;
         let count = usize::from(reader.u8()?);
         if count > MOST_PORTS {
@@ -99,7 +107,7 @@ impl Part {
 pub fn announce(serial: u32, entries: &[Served]) -> Option<Vec<Vec<u8>>> {
     let mut parts: Vec<Vec<u8>> = alloc::vec![header(serial, 0)];
     for entry in entries {
-        let mut buffer = [0; 18 + MOST_PORTS * 4];
+        let mut buffer = [0; Served::MOST_BYTES];
         let mut writer = Writer::new(&mut buffer);
         entry.write(&mut writer);
         if parts.last().is_none_or(|part| part.len() + writer.len() > PART_BYTES) {

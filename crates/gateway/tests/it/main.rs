@@ -5,5 +5,7 @@ mod bad;
 mod bundles;
 mod common;
 mod detours;
+mod guests;
 mod losses;
 mod site;
+mod tables;

@@ -295,6 +295,7 @@ impl Draft {
                 rules: Rules { rules: vec![Rule { action: Action::Background, ..Rule::default() }] },
                 serves: of(side).into_iter().map(|hosts| Served { hosts, ports: Vec::new() }).collect(),
                 serial: 1,
+                guests: Vec::new(),
                 settings: self.gateways.settings,
             };
             let Ok(gateway) = Gateway::new(config) else {

@@ -5,7 +5,7 @@ pub mod host;
 use byway_engine::handshake::Identity;
 use byway_engine::seal::Suites;
 use byway_gateway::ip::Ip;
-use byway_gateway::machine::{Config, Gateway, Parcel, Peer, Settings};
+use byway_gateway::machine::{Config, Gateway, Guest, Parcel, Peer, Settings};
 use byway_gateway::rules::{Action, Rule, Rules};
 use byway_gateway::serves::Served;
 use byway_gateway::{Prefix, Segment, State};
@@ -162,6 +162,8 @@ pub struct Plan {
     pub seed: u64,
     /// Whether both know a third gateway.
     pub third: bool,
+    /// Hosts that Alice's gateway serves once they ask, and nobody else.
+    pub guests: Vec<Guest>,
 }
 
 /// Where the third gateway is.
@@ -177,6 +179,7 @@ impl Default for Plan {
             congestion: "background",
             seed: 1,
             third: false,
+            guests: Vec::new(),
         }
     }
 }
@@ -303,9 +306,13 @@ impl Plan {
             rules: Rules { rules: vec![Rule { action: Action::Background, ..Rule::default() }] },
             serves: vec![Served { hosts: prefix(site), ports: Vec::new() }],
             serial: 1,
+            guests: Vec::new(),
             settings: self.of_bob.filter(|_| site == 1).unwrap_or(self.settings),
         };
         config.peers.extend(third);
+        if site == 0 && !self.guests.is_empty() {
+            (config.serves, config.guests) = (Vec::new(), self.guests.clone());
+        }
         config
     }
 

@@ -1,0 +1,275 @@
+//! A host that asks a gateway to be served by it (Harp's association, III.G), for its own address and for nobody else's.
+//!
+//! What it asks for stands in the handshake, so its key vouches for it, and a gateway that does not want it says so at once:
+//!
+//! ```text
+//! "byway gateway 1, a guest", address as a prefix of full length, number of port ranges (1; none: all ports), first (2) and last (2) of each
+//! ```
+//!
+//! It is served as long as the session lives. A session that is lost is made again; the gateway waits for it as long as
+//! [`LEASE`] says.
+
+use crate::serves::Served;
+use alloc::string::{String, ToString as _};
+use alloc::vec;
+use alloc::vec::Vec;
+use byway_control::{Choice, ChoiceError, Sender, controller};
+use byway_engine::connection::Event;
+use byway_engine::handshake::{Identity, PublicKey};
+use byway_engine::seal::Suites;
+use byway_engine::{Config, Connect, Connection, Endpoint, EndpointConfig, EndpointEvent, Handle};
+use byway_wire::{DecodeError, Duration, Input, Instant, Machine, Out, Reader, Transmit, Writer};
+use core::net::SocketAddr;
+
+/// A host of which nothing is heard is served so much longer.
+pub const LEASE: Duration = Duration::from_secs(60);
+/// What a host says in the handshake, before what it asks for.
+const FOR_GUEST: &[u8] = b"byway gateway 1, a guest";
+/// The code with which a gateway closes what it does not allow.
+pub const NOT_ALLOWED: u64 = 6;
+/// The first pause before asking again; it doubles up to the longest.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// A gateway of which nothing is heard for so long is asked again.
+const SILENT: Duration = Duration::from_secs(5);
+
+/// What a host says in the handshake that wants to be served.
+#[must_use]
+pub fn request(served: &Served) -> Vec<u8> {
+    let mut said = vec![0; FOR_GUEST.len() + Served::MOST_BYTES];
+    let mut writer = Writer::new(&mut said);
+    writer.bytes(FOR_GUEST);
+    served.write(&mut writer);
+    let length = writer.len();
+    said.truncate(length);
+    said
+}
+
+/// Whether somebody who says this in the handshake is a host that wants to be served.
+#[must_use]
+pub fn is_request(said: &[u8]) -> bool {
+    said.starts_with(FOR_GUEST)
+}
+
+/// What a host asks for that said this.
+///
+/// # Errors
+/// What is wrong with it: it may ask for one address.
+pub fn asked(said: &[u8]) -> Result<Served, DecodeError> {
+    let mut reader = Reader::new(said.strip_prefix(FOR_GUEST).ok_or(DecodeError::Range("no request"))?);
+    let served = Served::read(&mut reader)?;
+    let whole = if served.hosts.address().is_ipv4() { 32 } else { 128 };
+    match served.hosts.length() == whole && reader.is_empty() {
+        true => Ok(served),
+        false => Err(DecodeError::Range("one address")),
+    }
+}
+
+/// What a host is made with that wants to be served.
+#[derive(Clone, Debug)]
+pub struct JoiningConfig {
+    /// Its key.
+    pub identity: Identity,
+    /// Ciphers.
+    pub suites: Suites,
+    /// Fresh entropy, or a simulation's seed.
+    pub seed: [u8; 32],
+    /// The gateway's key.
+    pub gateway: PublicKey,
+    /// Where the gateway is.
+    pub addresses: Vec<SocketAddr>,
+    /// The host's own address, and the ports at which it is to be served; none: all.
+    pub served: Served,
+}
+
+/// How far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The gateway has not answered.
+    Asking,
+    /// The gateway serves the host.
+    Joined,
+    /// The gateway does not want it, and says why.
+    Refused(String),
+    /// The session is over, for this reason. It is made again.
+    Lost(String),
+    /// The host has left.
+    Left,
+}
+
+/// A host that wants to be served.
+pub struct Joining {
+    endpoint: Endpoint,
+    config: JoiningConfig,
+    congestion: Choice,
+    session: Option<Handle>,
+    retry_at: Option<Instant>,
+    pause: Duration,
+    standing: Standing,
+}
+
+impl Joining {
+    /// It asks as soon as it is driven.
+    ///
+    /// # Errors
+    /// Never with the controllers that there are.
+    pub fn new(config: JoiningConfig) -> Result<Self, ChoiceError> {
+        let congestion: Choice = "background".parse()?;
+        controller(&congestion, Sender::Session, 0)?;
+        let endpoint = Endpoint::new(EndpointConfig {
+            identity: config.identity.clone(),
+            suites: config.suites,
+            seed: config.seed,
+            connection: Config { idle_timeout: SILENT, ..Config::default() },
+            admission: None,
+            greeting: Vec::new(),
+        });
+        Ok(Self {
+            endpoint,
+            config,
+            congestion,
+            session: None,
+            retry_at: Some(Instant::ZERO),
+            pause: SHORTEST_PAUSE,
+            standing: Standing::Asking,
+        })
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub const fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Leaves the gateway, which serves the host no more once it hears of it.
+    pub fn leave(&mut self, now: Instant) {
+        (self.retry_at, self.standing) = (None, Standing::Left);
+        if let Some(session) = self.session.take() {
+            self.endpoint.close(now, session, 0, "the host leaves");
+        }
+    }
+
+    fn attend(&mut self, now: Instant) {
+        while let Some(event) = self.endpoint.next_event() {
+            match event {
+                EndpointEvent::Failed(handle, error) if self.session == Some(handle) => {
+                    self.lost(now, Standing::Lost(error.to_string()));
+                }
+                EndpointEvent::Closed(handle) => {
+                    let why = self.endpoint.connection_mut(handle).map(why_closed);
+                    self.endpoint.forget(handle);
+                    if self.session == Some(handle) {
+                        self.lost(now, why.unwrap_or_else(|| Standing::Lost(String::new())));
+                    }
+                }
+                _ => {}
+            }
+        }
+        // A gateway that does not want a host closes instead of acknowledging.
+        let connection = self.session.and_then(|session| self.endpoint.connection(session));
+        if connection.is_some_and(Connection::is_acknowledged) {
+            (self.standing, self.pause) = (Standing::Joined, SHORTEST_PAUSE);
+        }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.dial(now);
+        }
+    }
+
+    fn dial(&mut self, now: Instant) {
+        self.retry_at = None;
+        let Ok(controller) = controller(&self.congestion, Sender::Session, 0) else { return };
+        let connect = Connect {
+            peer: self.config.gateway,
+            addresses: self.config.addresses.clone(),
+            application: request(&self.config.served),
+            controller,
+        };
+        match self.endpoint.connect(now, connect) {
+            Ok(session) => self.session = Some(session),
+            Err(error) => self.lost(now, Standing::Lost(error.to_string())),
+        }
+    }
+
+    fn lost(&mut self, now: Instant, standing: Standing) {
+        self.session = None;
+        self.retry_at = Some(now + self.pause).filter(|_| !matches!(standing, Standing::Refused(_)));
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.standing = standing;
+    }
+}
+
+/// How the host stands when its session is over.
+fn why_closed(connection: &mut Connection) -> Standing {
+    let closed = core::iter::from_fn(|| connection.next_event()).find_map(|event| match event {
+        Event::Closed { code, reason, by_peer } => Some((code, reason, by_peer)),
+        _ => None,
+    });
+    match closed {
+        Some((NOT_ALLOWED, reason, true)) => Standing::Refused(reason),
+        Some((_, reason, _)) => Standing::Lost(reason),
+        None => Standing::Lost(String::new()),
+    }
+}
+
+impl Machine for Joining {
+    fn handle(&mut self, now: Instant, input: Input<'_>) {
+        self.endpoint.handle(now, input);
+        self.attend(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.endpoint.wake(now);
+        self.attend(now);
+    }
+
+    fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
+        self.endpoint.transmit(now, out)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        [self.endpoint.deadline(), self.retry_at].into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::Ports;
+    use byway_wire::Prefix;
+
+    fn served(hosts: &str, ports: &[&str]) -> Served {
+        Served {
+            hosts: hosts.parse().unwrap(),
+            ports: ports.iter().map(|ports| ports.parse().unwrap()).collect(),
+        }
+    }
+
+    #[test]
+    fn in_hex() {
+        let said = request(&served("10.1.2.3", &["80"]));
+        assert_eq!(said, [FOR_GUEST, &[32, 10, 1, 2, 3, 1, 0, 80, 0, 80]].concat());
+        assert_eq!(asked(&said), Ok(served("10.1.2.3", &["80"])));
+        assert!(is_request(&said) && !is_request(b"byway gateway 1"));
+    }
+
+    #[test]
+    fn one_address_alone_may_be_asked_for() {
+        for (hosts, good) in
+            [("10.1.2.3", true), ("10.1.2.0/31", false), ("2001:db8::1", true), ("2001:db8::/127", false)]
+        {
+            assert_eq!(asked(&request(&served(hosts, &[]))).is_ok(), good, "{hosts}");
+        }
+        let mut long = request(&served("10.1.2.3", &[]));
+        long.push(0);
+        assert_eq!(asked(&long), Err(DecodeError::Range("one address")));
+        assert_eq!(asked(b"byway gateway 1"), Err(DecodeError::Range("no request")));
+        assert_eq!(asked(FOR_GUEST), Err(DecodeError::Truncated));
+    }
+
+    #[test]
+    fn as_many_ports_as_fit() {
+        let ports = (0..16).filter_map(|port| Ports::new(port, port)).collect();
+        let most = Served { hosts: Prefix::of([0x20; 16].into(), 128), ports };
+        assert_eq!(asked(&request(&most)), Ok(most));
+    }
+}
