@@ -11,7 +11,7 @@
 //!
 //! | part | what it owns |
 //! |---|---|
-//! | `links` | sessions, tunnels and peers; `detours` has the relays that no file names, `tables` what peers say of others; `survey` works out what is known of the way by a tunnel |
+//! | `links` | sessions, tunnels and peers; `detours` has the relays that no file names, `tables` of what others were heard to say, `told` what becomes of it; `survey` works out what is known of the way by a tunnel |
 //! | `guests` | hosts that asked to be served |
 //! | `flows` | the flows that are carried, the rules, and what is counted of each |
 //! | `ingress` | from hosts to sessions: what waits takes a path |
@@ -42,6 +42,7 @@ mod tables;
 mod tally;
 #[cfg(test)]
 mod testing;
+mod told;
 mod tunnel;
 mod watch;
 mod way;
@@ -169,12 +170,12 @@ impl Gateway {
 
     /// Tells the peer with this key of a relay that runs beside this gateway, by a word of its own. A later word replaces it.
     pub fn lend_relay(&mut self, now: Instant, peer: PublicKey, word: Word) {
-        detours::lend(&mut self.links, now, peer, word);
+        told::lend(&mut self.links, now, peer, word);
     }
 
     /// Sends to every peer through these relays too, which a registry offers, when their turn comes and if they prove of use.
     pub fn add_relays(&mut self, now: Instant, words: Vec<Word>) {
-        detours::on_found(&mut self.links, now, words);
+        told::on_found(&mut self.links, now, words);
     }
 
     /// Other rules from now on. Flows that are carried stay so.
@@ -348,12 +349,14 @@ impl Gateway {
             }
             Ok(Message::Unordered { .. }) => return self.on_packet(now, came, UNORDERED_LEN, data),
             // Whom it serves a peer says in the session for all flows.
-            Ok(Message::Serves { part }) => !tunnel.is_dedicated() && links.on_serves(now, came.peer, part),
+            Ok(Message::Serves { part }) => {
+                !tunnel.is_dedicated() && told::on_serves(links, now, came.peer, part)
+            }
             Ok(Message::Relay { word }) => {
-                !tunnel.is_dedicated() && detours::on_relay(links, now, came.peer, word)
+                !tunnel.is_dedicated() && told::on_relay(links, now, came.peer, word)
             }
             Ok(Message::Table { table }) => {
-                !tunnel.is_dedicated() && tables::on_table(links, now, came.peer, table)
+                !tunnel.is_dedicated() && told::on_table(links, now, came.peer, table)
             }
             Ok(Message::Loss { label, first, end }) => {
                 losses.on_reported(now, place, (label, first, end), links, &flows.table, hosts);
@@ -468,6 +471,7 @@ impl Machine for Gateway {
         self.attend(now);
         self.collect(now);
         self.tend_guests(now);
+        told::tend(&mut self.links, now);
         self.links.tend(now, &mut self.flows.table, &mut self.hosts);
         self.expire(now);
     }

@@ -63,6 +63,7 @@ fn parsed(words: &[String]) -> Result<(), String> {
     let key = PublicKey([7; 32]).to_string();
     let words = words.iter().map(|word| match word.as_str() {
         "KEY" | "byway-key-…" => key.clone(),
+        word if word.starts_with("byway-key-…@") => word.replace("byway-key-…", &key),
         word => word.to_owned(),
     });
     let arguments = ["byway".to_owned()].into_iter().chain(words);

@@ -3,6 +3,7 @@
 //!
 //! Needs root, `ip`, `nft` and `iperf3`; says *ignored* by name where they are missing.
 
+use crate::common::bench::BYWAY;
 use crate::common::machine::{must, test};
 use crate::common::sites::Sites;
 use libtest_mimic::{Failed, Trial};
@@ -10,7 +11,10 @@ use serde_json::Value;
 use std::fs;
 
 pub fn tests() -> Vec<Trial> {
-    vec![test("detours::a_gateway_relays_for_its_peers_and_no_file_has_a_word", Sites::missing(), third)]
+    vec![
+        test("detours::a_gateway_relays_for_its_peers_and_no_file_has_a_word", Sites::missing(), third),
+        test("detours::a_registry_leads_gateways_to_a_relay_beside_another", Sites::missing(), registry),
+    ]
 }
 
 /// Alice behind a gateway, Bob behind another, and a third gateway with lines to both.
@@ -89,5 +93,39 @@ fn third() -> Result<(), Failed> {
     println!("{sent} bytes through the relay, which carried {carried}");
     assert!(sent > 4 << 20 && carried > 4 << 20, "{left} {middle}");
     assert_eq!(left["counters"]["failed_open"], 0, "{left}");
+    Ok(())
+}
+
+/// The third gateway is nobody's peer. Its relay enrols in a registry, which the others ask.
+fn registry() -> Result<(), Failed> {
+    let mut sites = Sites::new(PLAN);
+    sites.bench.serve("bob");
+    let own = sites.bench.address("middle");
+    let state = sites.bench.word("state-registry");
+    let at = format!("{own}:4750");
+    sites.bench.start(
+        "registry",
+        "middle",
+        &[BYWAY, "--json", "--state-dir", &state, "registry", "--listen", &at],
+    );
+    let ready: Value = serde_json::from_str(&sites.bench.line("registry")).unwrap();
+    let [join, find] = ["join", "use"].map(|kind| ready[kind].as_str().unwrap().to_owned());
+    sites.configure("5201", &format!("registry = \"{find}\""), &[]);
+    let text = format!(
+        "[gateway]\nserves = [\"192.0.2.0/24\"]\nlisten = [\"{own}:4749\"]\nstatus = \"middle.sock\"\n\
+         [relay]\nlisten = [\"{own}:4748\"]\nallow-destination = [\"10.66.0.0/16\"]\nregistry = \"{join}\"\n"
+    );
+    fs::write(sites.bench.path("middle.toml"), text).unwrap();
+    sites.start("middle");
+    let listed = |said: String| said.contains("the registry lists the relay at").then_some(());
+    sites.bench.wait("a relay that is listed", || {
+        listed(sites.bench.complained("middle")).or_else(|| listed(sites.bench.said("middle")))
+    });
+    sites.start_both(2);
+    let load = ["iperf3", "-J", "-4", "-c", "bob", "-C", "cubic", "-n", "16M"];
+    sites.bench.start("load", "alice", &load);
+    assert!(sites.bench.end("load").success(), "{}", sites.bench.said("load"));
+    let middle = sites.status("middle");
+    assert!(middle["relay"]["bytes"].as_u64().unwrap() > 2 << 20, "{middle} {}", sites.status("left"));
     Ok(())
 }

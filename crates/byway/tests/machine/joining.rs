@@ -61,7 +61,7 @@ fn guest() -> Result<(), Failed> {
     sites.bench.wait("a host that has joined", || (served(&sites) == [alice.clone()]).then_some(()));
     let rules = || sites.bench.says("left", &["nft", "list", "table", "inet", "byway_gw"]);
     sites.bench.wait("rules for it", || rules().contains(&alice).then_some(()));
-    assert!(carried(&mut sites, "while") > 3 << 20, "{}", sites.status("left"));
+    assert!(carried(&mut sites, "while") > 2 << 20, "{}", sites.status("left"));
     let status = sites.status("left");
     assert_eq!(status["guests"][0]["name"], "alice", "{status}");
     assert_eq!(status["counters"]["refused_guests"], 1, "{status}");

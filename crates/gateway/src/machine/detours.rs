@@ -4,20 +4,21 @@
 //! be no detour. What was heard of a peer counts as long as there is a session with it, for sessions that begin then. Those that
 //! are there keep the relay, and drop it by themselves if it does not answer.
 
-use super::links::Links;
 use super::peer::Peer;
 use super::places::PeerIdx;
 use crate::encap::Message;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use byway_engine::handshake::PublicKey;
 use byway_engine::{Endpoint, Handle};
 use byway_wire::relay::Word;
-use byway_wire::{Instant, Writer};
+use byway_wire::{Duration, Instant, Writer};
 
 /// Relays of a registry that are kept at most.
 const MOST_FOUND: usize = 400;
+
+/// A peer may name another relay no more often than this: each is greeted from here, and takes a place in every session.
+const PACE: Duration = Duration::from_secs(60);
 
 /// What of a session is needed to send it through relays.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +34,10 @@ pub(super) struct Detours {
     used: bool,
     /// The word that each peer is told of the relay here.
     lent: BTreeMap<PeerIdx, Word>,
-    /// What each peer told of its relay.
-    heard: BTreeMap<PeerIdx, Word>,
+    /// What each peer told of its relay, and whether that was in a session that lives.
+    heard: BTreeMap<PeerIdx, (Word, bool)>,
+    /// When a peer named another relay than before.
+    named: BTreeMap<PeerIdx, Instant>,
     /// What a registry offers.
     found: Vec<Word>,
 }
@@ -42,7 +45,13 @@ pub(super) struct Detours {
 impl Detours {
     /// None yet.
     pub const fn new(used: bool) -> Self {
-        Self { used, lent: BTreeMap::new(), heard: BTreeMap::new(), found: Vec::new() }
+        Self {
+            used,
+            lent: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            named: BTreeMap::new(),
+            found: Vec::new(),
+        }
     }
 
     /// A peer is told of the relay here by this word from now on.
@@ -60,24 +69,31 @@ impl Detours {
 
     /// Whether a peer told of a relay.
     pub fn has_heard(&self, of: PeerIdx) -> bool {
-        self.heard.contains_key(&of)
+        self.heard.get(&of).is_some_and(|(_, lives)| *lives)
     }
 
     /// A peer's word came. The word if it says something new; an error if it is none.
-    pub fn on_word(&mut self, from: PeerIdx, word: &[u8]) -> Result<Option<Word>, ()> {
+    pub fn on_word(&mut self, now: Instant, from: PeerIdx, word: &[u8]) -> Result<Option<Word>, ()> {
         let word = Word::from_bytes(word).map_err(|_| ())?;
-        let known = self.heard.get(&from) == Some(&word);
-        self.heard.insert(from, word.clone());
-        Ok(Some(word).filter(|_| self.used && !known))
+        let known = self.heard.get(&from);
+        if known.is_some_and(|(known, lives)| *known == word && *lives) {
+            return Ok(None);
+        }
+        if !known.is_some_and(|(known, _)| is_same(known, &word)) {
+            if self.named.get(&from).is_some_and(|at| now.since(*at) < PACE) {
+                return Ok(None);
+            }
+            self.named.insert(from, now);
+        }
+        self.heard.insert(from, (word.clone(), true));
+        Ok(Some(word).filter(|_| self.used))
     }
 
     /// A registry offers these. Those that are new.
     pub fn on_found(&mut self, words: Vec<Word>) -> Vec<Word> {
         let mut fresh = Vec::new();
         for word in words {
-            let same =
-                |known: &&mut Word| known.relays() == word.relays() && known.grant().id == word.grant().id;
-            match self.found.iter_mut().find(same) {
+            match self.found.iter_mut().find(|known| is_same(known, &word)) {
                 Some(known) if *known == word => continue,
                 Some(known) => *known = word.clone(),
                 None => {
@@ -94,7 +110,9 @@ impl Detours {
 
     /// There is no session with a peer any more.
     pub fn forget(&mut self, peer: PeerIdx) {
-        self.heard.remove(&peer);
+        if let Some((_, lives)) = self.heard.get_mut(&peer) {
+            *lives = false;
+        }
     }
 
     /// A session begins: it may go through all relays that lead to its peer.
@@ -102,42 +120,16 @@ impl Detours {
         for (word, reach) in &peer.config.relays {
             endpoint.add_relay(now, session.handle, word, reach.as_ref());
         }
-        let heard = self.heard.iter().filter(|(of, _)| self.used && **of != session.peer);
-        for word in heard.map(|(_, word)| word).chain(&self.found) {
+        let heard = self.heard.iter().filter(|(of, (_, lives))| self.used && *lives && **of != session.peer);
+        for word in heard.map(|(_, (word, _))| word).chain(&self.found) {
             endpoint.add_relay(now, session.handle, word, None);
         }
     }
 }
 
-/// The peer with this key is told of the relay here by this word.
-pub(super) fn lend(links: &mut Links, now: Instant, key: PublicKey, word: Word) {
-    let Some(index) = links.peer_of(key) else { return };
-    links.detours.lend(index, word);
-    links.peers[index].announce_anew(now);
-    links.note_due();
-}
-
-/// A registry offers relays.
-pub(super) fn on_found(links: &mut Links, now: Instant, words: Vec<Word>) {
-    let fresh = links.detours.on_found(words);
-    spread(links, now, &fresh, None);
-}
-
-/// A peer told of its relay. Whether it said something.
-pub(super) fn on_relay(links: &mut Links, now: Instant, from: PeerIdx, word: &[u8]) -> bool {
-    let Ok(word) = links.detours.on_word(from, word) else { return false };
-    spread(links, now, word.as_slice(), Some(from));
-    true
-}
-
-/// Relays are there of which sessions do not know: all that lead to other peers than `of` may go through them.
-fn spread(links: &mut Links, now: Instant, words: &[Word], of: Option<PeerIdx>) {
-    let Links { tunnels, endpoint, .. } = links;
-    for (_, tunnel) in tunnels.iter().filter(|(_, tunnel)| Some(tunnel.peer) != of) {
-        for handle in &tunnel.sessions {
-            words.iter().for_each(|word| endpoint.add_relay(now, *handle, word, None));
-        }
-    }
+/// Whether two words are of one grant at one relay.
+fn is_same(one: &Word, other: &Word) -> bool {
+    one.relays() == other.relays() && one.grant().id == other.grant().id
 }
 
 #[cfg(test)]
@@ -161,17 +153,30 @@ mod tests {
     #[test]
     fn a_word_is_news_once() {
         let mut detours = Detours::new(true);
-        let (a, b) = (PeerIdx::at(0), PeerIdx::at(1));
+        let (a, b, now) = (PeerIdx::at(0), PeerIdx::at(1), Instant::from_millis(5));
         let first = word(1, 1_900_000_000);
-        assert_eq!(detours.on_word(a, &first.to_bytes()), Ok(Some(first.clone())));
-        assert_eq!(detours.on_word(a, &first.to_bytes()), Ok(None));
+        assert_eq!(detours.on_word(now, a, &first.to_bytes()), Ok(Some(first.clone())));
+        assert_eq!(detours.on_word(now, a, &first.to_bytes()), Ok(None));
         let renewed = word(1, 1_900_086_400);
-        assert_eq!(detours.on_word(a, &renewed.to_bytes()), Ok(Some(renewed)));
-        assert_eq!(detours.on_word(a, b"a word"), Err(()));
+        assert_eq!(detours.on_word(now, a, &renewed.to_bytes()), Ok(Some(renewed)));
+        assert_eq!(detours.on_word(now, a, b"a word"), Err(()));
         assert!(detours.has_heard(a) && !detours.has_heard(b));
         detours.forget(a);
         assert!(!detours.has_heard(a));
-        assert_eq!(Detours::new(false).on_word(a, &first.to_bytes()), Ok(None), "not used");
+        let renewed = word(1, 1_900_086_400);
+        assert_eq!(detours.on_word(now, a, &renewed.to_bytes()), Ok(Some(renewed)), "in another session");
+        assert_eq!(Detours::new(false).on_word(now, a, &first.to_bytes()), Ok(None), "not used");
+    }
+
+    #[test]
+    fn a_peer_names_another_relay_once_a_minute() {
+        let mut detours = Detours::new(true);
+        let a = PeerIdx::at(0);
+        let taken = (0..300).filter(|second| {
+            let word = word(*second, 1_900_000_000).to_bytes();
+            detours.on_word(Instant::from_millis(u64::from(*second) * 1_000), a, &word).unwrap().is_some()
+        });
+        assert_eq!(taken.collect::<Vec<_>>(), [0, 60, 120, 180, 240]);
     }
 
     #[test]

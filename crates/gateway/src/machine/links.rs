@@ -17,14 +17,14 @@ use super::peer::{FOR_FLOW, Peer};
 use super::places::{PeerIdx, Places, TunnelIdx};
 use super::status::Counters;
 use super::survey::Survey;
-use super::tables::{self, Tables};
+use super::tables::Tables;
 use super::tunnel::{Dedicated, Tunnel};
 use crate::encap::{Label, Message};
 use crate::entry;
 use crate::flow::{End, FlowId, Phase};
 use crate::loss::Rule;
 use crate::segment::Segment;
-use crate::serves::{Directory, Given, Part};
+use crate::serves::Directory;
 use crate::tcp::Flags;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -160,20 +160,6 @@ impl Links {
         true
     }
 
-    /// A part of what a peer announces came. Whether it says something.
-    pub fn on_serves(&mut self, now: Instant, from: PeerIdx, bytes: &[u8]) -> bool {
-        let Ok(part) = Part::read(bytes) else { return false };
-        if self.tables.on_own_word(from) {
-            self.directory.forget(from);
-        }
-        tables::on_part(self, now, from, bytes, &part);
-        let peer = &mut self.peers[from];
-        if let Given::Complete { refused } = self.directory.on_part(from, part, &peer.config.allowed) {
-            peer.refused = refused;
-        }
-        true
-    }
-
     /// The peer that has this key.
     pub fn peer_of(&self, key: PublicKey) -> Option<PeerIdx> {
         self.peers.iter().find(|(_, peer)| peer.config.key == key).map(|(index, _)| index)
@@ -287,7 +273,6 @@ impl Links {
             }
         }
         self.tend_own(now, flows, hosts);
-        tables::tend(self, now);
         self.note_due();
     }
 
@@ -599,7 +584,6 @@ mod tests {
     use super::super::testing::{Parts, parts, segment};
     use super::*;
     use crate::flow::Seen;
-    use crate::serves::announce;
 
     const NOW: Instant = Instant::from_millis(5);
 
@@ -616,20 +600,6 @@ mod tests {
         });
         links.for_waiting(|_, _| panic!("nothing waits"));
         assert_eq!(seen, 1);
-    }
-
-    #[test]
-    fn a_peer_serves_what_it_may_announce() {
-        let Parts { mut links, peer, .. } = parts(Settings::default());
-        let served = |hosts: [u8; 4]| crate::serves::Served {
-            hosts: byway_wire::Prefix::of(hosts.into(), 24),
-            ports: Vec::new(),
-        };
-        let [told] =
-            announce(1, &[served([10, 0, 1, 0]), served([10, 9, 9, 0])]).unwrap().try_into().unwrap();
-        assert!(links.on_serves(NOW, peer, &told) && !links.on_serves(NOW, peer, &told[..2]));
-        assert_eq!(links.directory.find([10, 0, 1, 9].into(), 80), Some(peer));
-        assert_eq!((links.directory.find([10, 9, 9, 9].into(), 80), links.peers[peer].refused), (None, 1));
     }
 
     #[test]

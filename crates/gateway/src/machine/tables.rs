@@ -6,23 +6,18 @@
 //!   What is not heard of again is forgotten after [`HOLDS`].
 //! - An origin's own word counts more: what others say of it is not looked at while there is a session with it.
 
-use super::links::Links;
 use super::places::PeerIdx;
 use super::status::Counters;
-use crate::encap::Message;
-use crate::serves::{Given, Part};
-use crate::table::{MOST_ADDRESSES, MOST_HOPS, Table};
+use crate::serves::Part;
+use crate::table::MOST_HOPS;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use byway_wire::{Duration, Instant, Writer};
-use core::net::SocketAddr;
+use byway_wire::{Duration, Instant};
 
 /// A part is passed on no more often than this.
 const EVERY: Duration = Duration::from_secs(2);
 /// What others say of an origin holds for so long. They say it again every minute.
 const HOLDS: Duration = Duration::from_secs(150);
-/// Datagrams that wait for the paths to a peer, beyond which nothing is passed on to it.
-const MOST_WAITING: usize = 512;
 
 /// What was passed on.
 #[derive(Debug, Default)]
@@ -32,16 +27,6 @@ pub(super) struct Tables {
     /// The serial of a part, and when it was passed on.
     passed: BTreeMap<(PeerIdx, u8), (u32, Instant)>,
     counters: Counters,
-}
-
-/// Something to be passed on.
-struct Passing<'a> {
-    origin: PeerIdx,
-    from: PeerIdx,
-    hops: u8,
-    addresses: Vec<SocketAddr>,
-    part: &'a [u8],
-    is: &'a Part,
 }
 
 impl Tables {
@@ -65,85 +50,37 @@ impl Tables {
         self.heard.contains_key(&origin)
     }
 
-    /// Whether a part may be passed on now.
-    fn may_pass(&mut self, now: Instant, passing: &Passing<'_>) -> bool {
-        let place = (passing.origin, passing.is.part);
-        let known = self.passed.get(&place).filter(|(serial, _)| *serial == passing.is.serial);
-        if passing.hops > MOST_HOPS || known.is_some_and(|(_, at)| now.since(*at) < EVERY) {
+    /// Others say whom an origin serves.
+    pub fn on_heard(&mut self, now: Instant, origin: PeerIdx) {
+        self.heard.insert(origin, now + HOLDS);
+    }
+
+    /// Others say something of a gateway that the file does not name.
+    pub const fn on_unknown(&mut self) {
+        self.counters.unknown_origins += 1;
+    }
+
+    /// Something is passed on to a peer.
+    pub const fn on_passed(&mut self) {
+        self.counters.passed_on += 1;
+    }
+
+    /// Whether a part may be passed on now, over so many gateways.
+    pub fn may_pass(&mut self, now: Instant, origin: PeerIdx, hops: u8, part: &Part) -> bool {
+        let place = (origin, part.part);
+        let known = self.passed.get(&place).filter(|(serial, _)| *serial == part.serial);
+        if hops > MOST_HOPS || known.is_some_and(|(_, at)| now.since(*at) < EVERY) {
             return false;
         }
-        self.passed.insert(place, (passing.is.serial, now));
+        self.passed.insert(place, (part.serial, now));
         true
     }
-}
 
-/// A peer announced a part of what it serves: the others hear of it.
-pub(super) fn on_part(links: &mut Links, now: Instant, from: PeerIdx, part: &[u8], is: &Part) {
-    let peer = &links.peers[from];
-    let known = links.addresses_of(from).into_iter().chain(peer.config.addresses.iter().copied());
-    let mut addresses: Vec<SocketAddr> = Vec::new();
-    for address in known {
-        if !addresses.iter().any(|other| other.is_ipv4() == address.is_ipv4()) {
-            addresses.push(address);
-        }
-    }
-    debug_assert!(addresses.len() <= MOST_ADDRESSES, "one of each version of IP");
-    pass(links, now, Passing { origin: from, from, hops: 1, addresses, part, is });
-}
-
-/// A peer passed on what another announced. Whether it said something.
-pub(super) fn on_table(links: &mut Links, now: Instant, from: PeerIdx, bytes: &[u8]) -> bool {
-    let Ok(table) = Table::read(bytes) else { return false };
-    let Ok(part) = Part::read(table.part) else { return false };
-    if table.origin == links.endpoint.public_key() {
-        return true;
-    }
-    let Some(origin) = links.peer_of(table.origin) else {
-        links.tables.counters.unknown_origins += 1;
-        return true;
-    };
-    let peer = &mut links.peers[origin];
-    if origin == from || links.tunnels[peer.site].session().is_some() {
-        return true;
-    }
-    peer.learn(now, &table.addresses, links.tunnels[peer.site].dialling.is_some());
-    let given = links.directory.on_part(origin, part.clone(), &links.peers[origin].config.allowed);
-    if let Given::Complete { refused } = given {
-        links.peers[origin].refused = refused;
-    }
-    links.tables.heard.insert(origin, now + HOLDS);
-    let Table { hops, addresses, part: bytes, .. } = table;
-    pass(links, now, Passing { origin, from, hops: hops + 1, addresses, part: bytes, is: &part });
-    links.note_due();
-    true
-}
-
-/// Forgets what was not heard of again.
-pub(super) fn tend(links: &mut Links, now: Instant) {
-    let over = links.tables.heard.iter().filter(|(_, until)| **until <= now);
-    let over: Vec<PeerIdx> = over.map(|(origin, _)| *origin).collect();
-    for origin in over {
-        links.tables.heard.remove(&origin);
-        links.directory.forget(origin);
-        links.peers[origin].unlearn();
-    }
-}
-
-fn pass(links: &mut Links, now: Instant, passing: Passing<'_>) {
-    if !links.introduces() || !links.tables.may_pass(now, &passing) {
-        return;
-    }
-    let Passing { origin, from, hops, addresses, part, .. } = passing;
-    let table = Table { hops, origin: links.peers[origin].config.key, addresses, part }.to_bytes();
-    let mut datagram = alloc::vec![0; table.len() + 1];
-    Message::Table { table: &table }.write(&mut Writer::new(&mut datagram));
-    for index in links.peers.numbers().filter(|index| *index != origin && *index != from) {
-        let site = links.peers[index].site;
-        let tunnel = &mut links.tunnels[site];
-        if tunnel.session().is_some() && tunnel.returned.len() < MOST_WAITING {
-            tunnel.returned.push_back(datagram.clone());
-            links.tables.counters.passed_on += 1;
-            links.note_waiting(site);
-        }
+    /// Origins of which nothing was heard again. They are forgotten.
+    pub fn take_over(&mut self, now: Instant) -> Vec<PeerIdx> {
+        let over = self.heard.iter().filter(|(_, until)| **until <= now);
+        let over: Vec<PeerIdx> = over.map(|(origin, _)| *origin).collect();
+        self.heard.retain(|_, until| *until > now);
+        over
     }
 }
