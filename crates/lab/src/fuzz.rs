@@ -137,6 +137,7 @@ pub fn setup(seed: u64) -> Setup {
     }
     changes.sort_by_key(|change| change.at);
     Setup {
+        registry: None,
         axes: Vec::new(),
         duration: Duration::from_secs(PATIENCE),
         cut: Duration::ZERO,

@@ -25,6 +25,8 @@ pub struct Setup {
     pub network: Network,
     /// What changes during the run, in order of time.
     pub changes: Vec<Change>,
+    /// Where senders ask for relays.
+    pub registry: Option<Registry>,
     /// Pairs of gateways, which carry the flows of hosts. Names are unique.
     pub gateways: Vec<Gateways>,
     /// Bulk data. Names are unique.
@@ -35,6 +37,15 @@ pub struct Setup {
     pub cross: Vec<Cross>,
     /// The most bytes that packets under way may take; a world that could need more is refused.
     pub memory: u64,
+}
+
+/// A registry in the network, and the relays that it knows when the world begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registry {
+    /// The node where it sits.
+    pub at: String,
+    /// The nodes of its relays: [`Way::Through`] and [`Way::Any`].
+    pub relays: Vec<Way>,
 }
 
 /// The network before the seed is known.
@@ -212,6 +223,8 @@ pub enum Way {
     Through(String),
     /// Through so many nodes chosen by the seed among those whose names begin so.
     Any(String, usize),
+    /// Through relays that the registry names when it is asked.
+    Registry,
 }
 
 /// What carries a transfer.

@@ -14,6 +14,13 @@ use thiserror::Error;
 /// After so long without an end an exchange is given up.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Relays that a transfer asks for at first.
+pub const FIRST: usize = 24;
+/// Relays that it asks for each time when all were tried.
+pub const MORE: usize = 48;
+/// The most that one transfer asks for.
+pub const MOST: usize = 400;
+
 const FORTH: StreamId = StreamId(0);
 const BACK: StreamId = StreamId(1);
 

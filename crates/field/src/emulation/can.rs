@@ -55,6 +55,9 @@ fn possible(transfer: &Transfer) -> Result<(), String> {
         Carrier::Session(_) if transfer.paths.iter().any(|way| matches!(way, Way::Any(..))) => {
             Err("relays chosen by the seed are only simulated".into())
         }
+        Carrier::Session(_) if transfer.paths.contains(&Way::Registry) => {
+            Err("a registry that senders ask is only simulated".into())
+        }
         Carrier::Session(options)
             if options.pnack_first_gap || options.ack_direct || options.tau.is_some() =>
         {

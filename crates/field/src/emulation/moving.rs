@@ -28,7 +28,7 @@ impl Moving<'_> {
         let nodes = || {
             transfer.paths.iter().filter_map(|way| match way {
                 Way::Through(node) => Some(node.as_str()),
-                Way::Direct | Way::Any(..) => None,
+                Way::Direct | Way::Any(..) | Way::Registry => None,
             })
         };
         if transfer.paths.contains(&Way::Direct) {
@@ -49,7 +49,7 @@ impl Moving<'_> {
     fn links(&self, way: &Way) -> Result<Vec<Direction>> {
         let through = match way {
             Way::Through(node) => vec![node.as_str()],
-            Way::Direct | Way::Any(..) => Vec::new(),
+            Way::Direct | Way::Any(..) | Way::Registry => Vec::new(),
         };
         Ok(self.graph.way(self.from, self.to, &through)?)
     }

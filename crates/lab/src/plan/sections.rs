@@ -6,7 +6,7 @@ use super::reader::{Reader, Wrong};
 use super::units::{self, Kind};
 use crate::setup::{
     Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, End, Gateways, Line, LineSpec, Network,
-    Queue, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+    Queue, Registry, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
 };
 use byway_control::{Choice, ChoiceError};
 use byway_sim::queue::FqCodelConfig;
@@ -49,6 +49,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
         return reader.wrong("sample", "expected at least 1 ms, and at most a million samples");
     }
     let gateways = gateways::all(reader)?;
+    let registry = reader.table("registry", registry)?;
     let setup = Setup {
         axes,
         duration,
@@ -71,9 +72,14 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
         transfers: flat(reader.each("transfer", |reader| transfer(reader, &gateways))?),
         requests: flat(reader.each("requests", |reader| Ok(when(reader)?.then_some(requests(reader)?)))?),
         cross: flat(reader.each("cross", |reader| Ok(when(reader)?.then_some(cross(reader)?)))?),
+        registry,
         gateways,
     };
     reader.finish()?;
+    let asks = |transfer: &Transfer| transfer.paths.contains(&Way::Registry);
+    if setup.registry.is_none() && setup.transfers.iter().any(asks) {
+        return Err((0..0, "a transfer finds relays by \"registry\", and there is no [registry]".into()));
+    }
     let mut names: Vec<&str> = setup
         .transfers
         .iter()
@@ -260,25 +266,44 @@ fn end(reader: &Reader<'_>, key: &str) -> Result<End, Wrong> {
     }
 }
 
+fn registry(reader: &Reader<'_>) -> Result<Registry, Wrong> {
+    let at = reader.needed("at", "the node of the registry", reader.text("at")?)?;
+    let relays = listed(reader, "relays")?;
+    if relays.iter().any(|way| matches!(way, Way::Direct | Way::Registry)) {
+        return reader.wrong("relays", "expected nodes, for example [\"R*8\"]");
+    }
+    Ok(Registry { at, relays })
+}
+
 pub(super) fn ways(reader: &Reader<'_>) -> Result<Vec<Way>, Wrong> {
+    let ways = listed(reader, "paths")?;
+    if ways.contains(&Way::Registry) && !ways.contains(&Way::Direct) {
+        return reader.wrong("paths", "relays of the registry are offered to the receiver over \"direct\"");
+    }
+    Ok(ways)
+}
+
+/// The ways under `key`; without it the direct one.
+fn listed(reader: &Reader<'_>, key: &str) -> Result<Vec<Way>, Wrong> {
     let mut ways = Vec::new();
-    for text in reader.texts("paths")?.unwrap_or_else(|| vec!["direct".into()]) {
+    for text in reader.texts(key)?.unwrap_or_else(|| vec!["direct".into()]) {
         let way = match text.split_once('*') {
             _ if text == "direct" => Way::Direct,
+            _ if text == "registry" => Way::Registry,
             // "R*8": eight of the nodes that begin with R.
             Some((prefix, count)) => match count.parse() {
                 Ok(count) if count > 0 => Way::Any(prefix.to_owned(), count),
-                _ => return reader.wrong("paths", format!("{text:?}: expected for example \"R*8\"")),
+                _ => return reader.wrong(key, format!("{text:?}: expected for example \"R*8\"")),
             },
             None => Way::Through(text),
         };
         if ways.contains(&way) {
-            return reader.wrong("paths", "a way stands there twice");
+            return reader.wrong(key, "a way stands there twice");
         }
         ways.push(way);
     }
     if ways.is_empty() {
-        return reader.wrong("paths", "expected at least one way");
+        return reader.wrong(key, "expected at least one way");
     }
     Ok(ways)
 }
@@ -392,6 +417,9 @@ fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Transfer>, Wr
     if let Carrier::Gateways(_, by) = &carrier {
         let by = known.iter().find(|gateways| gateways.name == *by);
         paths = by.map(|gateways| gateways.paths.clone()).unwrap_or_default();
+    }
+    if paths.contains(&Way::Registry) && !matches!(carrier, Carrier::Session(_)) {
+        return reader.wrong("paths", "only sessions ask a registry");
     }
     let one = Transfer {
         name: group.clone(),

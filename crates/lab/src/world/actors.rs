@@ -3,13 +3,16 @@
 use super::RunError;
 use super::carriers::{Behind, Ends, Session, Tcp};
 use super::gateways::{self, Draft, Pair};
-use super::layout::{DIRECT, Layout, Placed};
+use super::layout::{self, DIRECT, Layout, Placed};
+use super::registry::{Asker, Hub, Office, Shared};
 use super::relays::Relays;
 use super::session::{Manner, Receiver, Sender, Task, Ticket};
 use super::supply::Supply;
 use super::tcp;
 use super::wang::{Hops, Source, Wanted};
-use crate::setup::{Carrier, Cross, Gateways, Requests, SessionOptions, Setup, TcpOptions, Transfer};
+use crate::setup::{
+    Carrier, Cross, Gateways, Registry, Requests, SessionOptions, Setup, TcpOptions, Transfer,
+};
 use byway_engine::Config;
 use byway_engine::config::{AckWay, Pnack, Tau};
 use byway_sim::tcp::web::Clients;
@@ -18,13 +21,16 @@ use byway_sim::topology::Direction;
 use byway_sim::{Handle, Random, World};
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant, Local};
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Ports, for who reads a trace.
 const SENDER: u16 = 5000;
 const RECEIVER: u16 = 4000;
 pub(super) const RELAY: u16 = 4748;
 const HTTP: u16 = 80;
+const REGISTRY: u16 = 4750;
 
 /// All that acts in a world.
 #[derive(Debug)]
@@ -33,6 +39,8 @@ pub(super) struct Actors {
     pub(super) requests: Vec<Asking>,
     pub(super) cross: Vec<Crossing>,
     pub(super) relays: Relays,
+    /// The nodes of the registry's relays, in the order of their ways.
+    pub(super) enrolled: Vec<String>,
     /// Of the transfers over TCP to relays.
     pub(super) sources: Vec<Source>,
     pub(super) gateways: Vec<Pair>,
@@ -82,6 +90,7 @@ struct Stage<'a, 'b> {
     layout: &'a mut Layout<'b>,
     world: &'a mut World,
     relays: Relays,
+    listing: Option<Listing>,
     sources: Vec<Source>,
     known: &'a [Gateways],
     drafts: Vec<Draft>,
@@ -102,23 +111,83 @@ impl Actors {
             layout,
             world,
             relays: Relays::default(),
+            listing: None,
             sources: Vec::new(),
             known: &setup.gateways,
             drafts: Vec::new(),
         };
+        if let Some(registry) = &setup.registry {
+            stage.listing = Some(stage.registry(registry)?);
+        }
         let transfers =
             setup.transfers.iter().map(|transfer| stage.transfer(transfer)).collect::<Result<_, _>>()?;
         let requests =
             setup.requests.iter().map(|requests| stage.requests(requests)).collect::<Result<_, _>>()?;
         let cross = setup.cross.iter().map(|cross| stage.cross(cross)).collect::<Result<_, _>>()?;
-        let Stage { mut relays, sources, drafts, world, .. } = stage;
+        let Stage { mut relays, listing, sources, drafts, world, .. } = stage;
+        let enrolled = listing.map_or_else(Vec::new, |listing| {
+            relays.expect(listing.office.clients());
+            let address = listing.office.address;
+            let _: Handle<Hub> = world.add("registry", listing.office.open(seed), &[address]);
+            listing.nodes
+        });
         let gateways = drafts.into_iter().map(|draft| draft.build(seed, world)).collect::<Result<_, _>>()?;
         relays.add(world);
-        Ok(Self { transfers, requests, cross, relays, sources, gateways })
+        Ok(Self { transfers, requests, cross, relays, enrolled, sources, gateways })
     }
 }
 
+/// A registry that is being made, and its relays.
+struct Listing {
+    office: Office,
+    nodes: Vec<String>,
+    /// The number of each relay by its address.
+    numbers: Rc<BTreeMap<SocketAddr, usize>>,
+}
+
 impl Stage<'_, '_> {
+    fn registry(&mut self, registry: &Registry) -> Result<Listing, RunError> {
+        let nodes = layout::enrolled(registry, self.layout.graph(), self.seed)?;
+        self.layout.graph().way(&registry.at, &registry.at, &[])?;
+        let address = self.layout.address(REGISTRY);
+        self.layout.place(address, &registry.at);
+        let mut office = Office::new(address, self.seed);
+        let mut numbers = BTreeMap::new();
+        for (number, node) in nodes.iter().enumerate() {
+            let Self { layout, relays, seed, .. } = &mut *self;
+            let relay = relays.enrol(node, *seed, || layout.address(RELAY), &mut office);
+            layout.place(relay, node);
+            numbers.insert(relay, number);
+        }
+        Ok(Listing { office, nodes, numbers: Rc::new(numbers) })
+    }
+
+    /// What the registry offers the sender of a transfer, which asks from a host of its own at the sender's node. Relays at its ends are
+    /// no detour.
+    fn offers(
+        &mut self,
+        transfer: &Transfer,
+        placed: &Placed,
+        ends: [SocketAddr; 2],
+        start: Instant,
+    ) -> Option<(Shared, Vec<SocketAddr>)> {
+        let mut random = self.random("question", &transfer.name);
+        let listing = self.listing.as_mut().filter(|_| placed.by_registry)?;
+        let word = listing.office.word();
+        let at_ends = listing.numbers.iter().filter(|(_, number)| {
+            listing.nodes.get(**number).is_some_and(|node| *node == placed.from || *node == placed.to)
+        });
+        let passed = at_ends.map(|(relay, _)| *relay).collect();
+        let offers = Shared::default();
+        let asker = Asker::new(word, offers.clone(), start, &mut random);
+        let here = self.layout.address(SENDER);
+        for (host, node) in [(here, &placed.from), (ends[0], &placed.from), (ends[1], &placed.to)] {
+            self.layout.place(host, node);
+        }
+        let _: Handle<Asker> = self.world.add(&format!("asker of {}", transfer.name), asker, &[here]);
+        Some((offers, passed))
+    }
+
     fn random(&self, what: &str, name: &str) -> Random {
         Random::component(self.seed, &format!("{what} of {name}"))
     }
@@ -176,11 +245,14 @@ impl Stage<'_, '_> {
         let standing = if direct.is_some() { Vec::new() } else { words.values().cloned().collect() };
         let mut random = self.random("receiver", &transfer.name);
         let receiver = Receiver::new(&manner, standing, ticket.clone(), &mut random);
+        let offers = self.offers(transfer, placed, [here, there], start);
+        let listed = offers.as_ref().and(self.listing.as_ref()).map(|listing| Rc::clone(&listing.numbers));
         let task = Task {
             peer: receiver.key(),
             direct,
             words,
             ticket,
+            offers,
             supply: Supply::new(&transfer.demand),
             controller,
             start,
@@ -189,7 +261,7 @@ impl Stage<'_, '_> {
         let sender = Sender::new(&manner, task, &mut self.random("sender", &transfer.name));
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
-        Ok((Ends::Session(Session { sender, receiver, firsts }), ways))
+        Ok((Ends::Session(Session { sender, receiver, firsts, listed }), ways))
     }
 
     fn tcp(

@@ -10,6 +10,7 @@ use byway_sim::{Handle, World};
 use byway_wire::{Duration, Instant, PathId};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Whoever carries a transfer.
 pub(super) trait Carrier {
@@ -87,6 +88,15 @@ pub(super) struct Session {
     pub(super) receiver: Handle<Receiver>,
     /// Which way it is by where its packets go first.
     pub(super) firsts: BTreeMap<SocketAddr, usize>,
+    /// The same for the registry's relays, if it asks there. Their ways come after all others.
+    pub(super) listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
+}
+
+impl Session {
+    fn way(&self, first: &SocketAddr) -> Option<usize> {
+        let listed = || Some(self.firsts.len() + self.listed.as_ref()?.get(first)?);
+        self.firsts.get(first).copied().or_else(listed)
+    }
 }
 
 /// TCP between two hosts.
@@ -138,7 +148,7 @@ impl Carrier for Session {
         let seen = paths.into_iter().filter_map(|path| {
             Some(Seen {
                 path: path.id,
-                way: *self.firsts.get(&path.route.remote)?,
+                way: self.way(&path.route.remote)?,
                 bytes: path.totals.acked_bytes,
                 lost: path.totals.lost,
                 usable: path.state != State::Probing,

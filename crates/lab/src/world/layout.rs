@@ -1,11 +1,11 @@
 //! Who sits where: addresses of hosts, and the ways between them.
 
 use super::RunError;
-use crate::setup::{End, Transfer, Way};
+use crate::setup::{End, Registry, Transfer, Way};
 use byway_sim::topology::{Built, Direction, Graph};
-use byway_sim::{Random, World};
+use byway_sim::{PipeConfig, Random, World};
 use core::net::{IpAddr, SocketAddr};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the way that routers choose.
 pub(super) const DIRECT: &str = "direct";
@@ -17,11 +17,13 @@ pub(super) struct Layout<'a> {
     given: u32,
     routes: Vec<(IpAddr, IpAddr, Vec<Direction>)>,
     used: BTreeSet<Direction>,
+    /// The nodes of hosts that find their ways when they need them.
+    free: BTreeMap<IpAddr, String>,
 }
 
 impl<'a> Layout<'a> {
     pub(super) fn new(graph: &'a Graph) -> Self {
-        Self { graph, given: 0, routes: Vec::new(), used: BTreeSet::new() }
+        Self { graph, given: 0, routes: Vec::new(), used: BTreeSet::new(), free: BTreeMap::new() }
     }
 
     /// An address that nobody else has, in 10.0.0.0/8.
@@ -46,6 +48,11 @@ impl<'a> Layout<'a> {
         Ok(there)
     }
 
+    /// Lets the host at this node reach every other of that kind, and be reached.
+    pub(super) fn place(&mut self, host: SocketAddr, at: &str) {
+        self.free.insert(host.ip(), at.to_owned());
+    }
+
     /// The network.
     pub(super) const fn graph(&self) -> &'a Graph {
         self.graph
@@ -58,11 +65,28 @@ impl<'a> Layout<'a> {
 
     /// Makes the links that are used, and the routes.
     pub(super) fn build(&self, world: &mut World) -> Result<Built, RunError> {
-        let used = self.used.iter().copied();
-        let built =
-            self.graph.build_with(world, used, |world, name, config| world.link(name, config.clone()));
+        let make = |world: &mut World, name: &str, config: &PipeConfig| world.link(name, config.clone());
+        let built = if self.free.is_empty() {
+            self.graph.build_with(world, self.used.iter().copied(), make)
+        } else {
+            self.graph.build_with(world, self.graph.directions(), make)
+        };
         for (from, to, way) in &self.routes {
             built.route(world, *from, *to, way)?;
+        }
+        if !self.free.is_empty() {
+            let (graph, built, free) = (self.graph.clone(), built.clone(), self.free.clone());
+            world.route_by(move |from, to| {
+                // Back as there.
+                let back = from > to;
+                let (first, last) = if back { (to, from) } else { (from, to) };
+                let mut way = graph.way(free.get(&first)?, free.get(&last)?, &[]).ok()?;
+                if back {
+                    way.reverse();
+                    way.iter_mut().for_each(|direction| *direction = direction.reversed());
+                }
+                built.links(&way).ok()
+            });
         }
         Ok(built)
     }
@@ -75,6 +99,8 @@ pub(super) struct Placed {
     pub(super) to: String,
     /// The node of each way; `None`: as the routers route. No two are the same.
     pub(super) ways: Vec<Option<String>>,
+    /// Whether the registry names more.
+    pub(super) by_registry: bool,
 }
 
 impl Placed {
@@ -89,7 +115,7 @@ impl Placed {
             .ok_or_else(|| none(transfer, &transfer.from))?;
         let to =
             choose(&transfer.to, &from, graph, &mut random).ok_or_else(|| none(transfer, &transfer.to))?;
-        let mut placed = Self { from, to, ways: Vec::new() };
+        let mut placed = Self { from, to, ways: Vec::new(), by_registry: false };
         let mut random = Random::component(seed, &format!("ways of {}", transfer.name));
         for way in &transfer.paths {
             match way {
@@ -99,21 +125,12 @@ impl Placed {
                     placed.ways.push(Some(node.clone()));
                 }
                 Way::Any(prefix, count) => {
-                    let free = |node: &&str| node.starts_with(prefix.as_str()) && placed.is_free(node);
-                    let mut nodes: Vec<String> = graph.nodes().filter(free).map(str::to_owned).collect();
-                    if nodes.len() < *count {
-                        return Err(RunError::TooFew {
-                            transfer: transfer.name.clone(),
-                            prefix: prefix.clone(),
-                            wanted: *count,
-                            there: nodes.len(),
-                        });
-                    }
-                    for _ in 0..*count {
-                        let chosen = random.below(nodes.len() as u64) as usize;
-                        placed.ways.push(Some(nodes.swap_remove(chosen)));
-                    }
+                    let chosen = some(&transfer.name, prefix, *count, graph, &mut random, |node| {
+                        placed.is_free(node)
+                    })?;
+                    placed.ways.extend(chosen.into_iter().map(Some));
                 }
+                Way::Registry => placed.by_registry = true,
             }
         }
         Ok(placed)
@@ -130,6 +147,48 @@ impl Placed {
     fn is_free(&self, node: &str) -> bool {
         node != self.from && node != self.to && !self.ways.iter().flatten().any(|taken| taken == node)
     }
+}
+
+/// The nodes of a registry's relays.
+pub(super) fn enrolled(registry: &Registry, graph: &Graph, seed: u64) -> Result<Vec<String>, RunError> {
+    let mut random = Random::component(seed, "relays of the registry");
+    let mut nodes: Vec<String> = Vec::new();
+    for way in &registry.relays {
+        match way {
+            Way::Through(node) => {
+                graph.way(node, node, &[])?;
+                nodes.push(node.clone());
+            }
+            Way::Any(prefix, count) => {
+                let chosen = some("registry", prefix, *count, graph, &mut random, |node| {
+                    !nodes.iter().any(|it| it == node)
+                })?;
+                nodes.extend(chosen);
+            }
+            // A plan that says so is refused.
+            Way::Direct | Way::Registry => {}
+        }
+    }
+    Ok(nodes)
+}
+
+/// So many of the nodes whose names begin so, and that `fit`.
+fn some(
+    who: &str,
+    prefix: &str,
+    count: usize,
+    graph: &Graph,
+    random: &mut Random,
+    fit: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, RunError> {
+    let free = |node: &&str| node.starts_with(prefix) && fit(node);
+    let mut nodes: Vec<String> = graph.nodes().filter(free).map(str::to_owned).collect();
+    if nodes.len() < count {
+        let (transfer, prefix) = (who.to_owned(), prefix.to_owned());
+        return Err(RunError::TooFew { transfer, prefix, wanted: count, there: nodes.len() });
+    }
+    let draw = |_| nodes.swap_remove(random.below(nodes.len() as u64) as usize);
+    Ok((0..count).map(draw).collect())
 }
 
 fn choose(end: &End, other: &str, graph: &Graph, random: &mut Random) -> Option<String> {

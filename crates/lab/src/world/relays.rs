@@ -1,18 +1,21 @@
 //! Relays at nodes of the network, one for all sessions that go through there.
 
+use super::registry::{Office, RANGE};
 use byway_relay::{Config, Policy, Relay};
 use byway_sim::{Handle, Random, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
-use byway_wire::{Instant, Prefix, time::nanos};
+use byway_wire::{Duration, Instant, Prefix, time::nanos};
 use core::net::{Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 
 /// What the relays' clocks show when the world begins, in Unix seconds. Some day; words are good for long after.
-const UNIX: u64 = 1_800_057_600;
+pub(super) const UNIX: u64 = 1_800_057_600;
 const GOOD_FOR: u64 = 365 * 86_400;
 /// Bytes and datagrams on their way out of a relay between two rounds. A world brings them one by one.
 const QUEUE: usize = 64 << 10;
 const QUEUED: usize = 64;
+/// Time between heartbeats, and so the most until the first.
+const BEATS: Duration = Duration::from_secs(10);
 
 /// The relays of a world, by node.
 #[derive(Debug, Default)]
@@ -25,8 +28,10 @@ pub(super) struct Relays {
 struct Site {
     address: SocketAddr,
     key: [u8; 32],
-    /// How many grants it gave.
+    /// How many grants it gave, or others in its name.
     grants: u32,
+    /// The registry where it is enrolled, and when it is heard of there first.
+    enrolled: Option<(SocketAddr, Duration)>,
     handle: Option<Handle<Relay>>,
 }
 
@@ -39,7 +44,13 @@ impl Site {
         (config.queue_bytes, config.queue_datagrams) = (QUEUE, QUEUED);
         // In a simulation everybody greets at the same instant.
         config.greetings_per_second = 1_000_000;
-        Relay::new(&config, now)
+        let mut relay = Relay::new(&config, now);
+        if let Some((registry, first)) = self.enrolled {
+            relay.set_epoch(now, RANGE, 1, Duration::ZERO);
+            // It beats for no other.
+            let _ = relay.watch(now, RANGE, vec![registry], first);
+        }
+        relay
     }
 }
 
@@ -51,11 +62,7 @@ impl Relays {
         seed: u64,
         address: impl FnOnce() -> SocketAddr,
     ) -> Option<Word> {
-        let site = self.at.entry(node.to_owned()).or_insert_with(|| {
-            let mut key = [0; 32];
-            Random::component(seed, &format!("relay at {node}")).fill(&mut key);
-            Site { address: address(), key, grants: 0, handle: None }
-        });
+        let site = self.site(node, seed, address);
         site.grants += 1;
         let terms = Terms {
             expiry: Minute::from_unix(UNIX + GOOD_FOR),
@@ -65,6 +72,37 @@ impl Relays {
         };
         let grant = Grant { id: site.grants, terms };
         site.relay(Instant::ZERO).issue(grant, vec![site.address]).ok()
+    }
+
+    /// Enrols the relay at `node` with a registry. `address`: as above.
+    pub(super) fn enrol(
+        &mut self,
+        node: &str,
+        seed: u64,
+        address: impl FnOnce() -> SocketAddr,
+        office: &mut Office,
+    ) -> SocketAddr {
+        let first = Random::component(seed, &format!("heartbeats of {node}")).up_to(BEATS);
+        let registry = office.address;
+        let site = self.site(node, seed, address);
+        site.enrolled = Some((registry, first));
+        office.enrol(node, &site.relay(Instant::ZERO), site.address);
+        site.address
+    }
+
+    /// Makes room at every enrolled relay for the grants of so many clients.
+    pub(super) fn expect(&mut self, clients: u32) {
+        for site in self.at.values_mut().filter(|site| site.enrolled.is_some()) {
+            site.grants += clients;
+        }
+    }
+
+    fn site(&mut self, node: &str, seed: u64, address: impl FnOnce() -> SocketAddr) -> &mut Site {
+        self.at.entry(node.to_owned()).or_insert_with(|| {
+            let mut key = [0; 32];
+            Random::component(seed, &format!("relay at {node}")).fill(&mut key);
+            Site { address: address(), key, grants: 0, enrolled: None, handle: None }
+        })
     }
 
     /// Puts the relays into the world, once all words are given.

@@ -1,5 +1,6 @@
 //! byway's own session between two hosts: the engine, and an application that has bulk data.
 
+use super::registry::Shared;
 use super::supply::Supply;
 use byway_control::{Controller, by_name};
 use byway_engine::connection::Event;
@@ -21,6 +22,8 @@ use std::rc::Rc;
 /// How often a sender looks whether its receiver can be reached through another relay, and for how long.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOK_FOR: Duration = Duration::from_secs(15);
+/// How often it looks whether the registry named relays.
+const LOOK_AT_OFFERS: Duration = Duration::from_millis(250);
 
 /// What a ticket would say: by which relays a receiver can be reached, where it was seen, and its consent. The plan hands
 /// it over, for in a simulation nobody types.
@@ -68,6 +71,8 @@ pub(super) struct Task {
     pub(super) words: BTreeMap<SocketAddr, Word>,
     /// How the receiver can be reached through them.
     pub(super) ticket: Ticket,
+    /// What a registry offers, if one is asked; and the addresses of relays that are no detour.
+    pub(super) offers: Option<(Shared, Vec<SocketAddr>)>,
     /// What there is to send.
     pub(super) supply: Supply,
     /// Governs it.
@@ -87,6 +92,9 @@ pub(super) struct Sender {
     ticket: Ticket,
     /// How many entries of the ticket are used.
     met: usize,
+    offers: Option<(Shared, Vec<SocketAddr>)>,
+    /// How many of them were taken.
+    taken: usize,
     supply: Supply,
     controller: Option<Box<dyn Controller>>,
     start: Instant,
@@ -114,6 +122,8 @@ impl Sender {
             words: task.words,
             ticket: task.ticket,
             met: 0,
+            offers: task.offers,
+            taken: 0,
             supply: task.supply,
             controller: Some(task.controller),
             start: task.start,
@@ -164,11 +174,25 @@ impl Sender {
             }
             self.met = self.met.max(known);
         }
+        let offered = self.take_offers(now).then_some(now + LOOK_AT_OFFERS);
         let waits = !self.over && self.met < self.words.len() && now < self.start + LOOK_FOR;
-        self.look_at = waits.then_some(now + LOOK);
+        self.look_at = if waits { Some(now + LOOK) } else { offered.filter(|_| !self.over) };
         if !waits && self.handle.is_none() {
             self.fail("no relay answers the receiver".to_owned());
         }
+    }
+
+    /// Takes up the relays that a registry named; whether more may come.
+    fn take_offers(&mut self, now: Instant) -> bool {
+        let (Some((offers, passed)), Some(handle)) = (&self.offers, self.handle) else { return false };
+        let offers = offers.borrow();
+        for word in offers.words.iter().skip(self.taken) {
+            if !word.relays().iter().any(|relay| passed.contains(relay)) {
+                self.endpoint.add_relay(now, handle, word, None);
+            }
+        }
+        self.taken = offers.words.len();
+        !offers.complete
     }
 
     /// The peer is reached directly, and offered every relay over that way.
@@ -191,8 +215,16 @@ impl Sender {
         let Some(handle) = self.handle.filter(|_| self.connected) else { return };
         let Some(connection) = self.endpoint.connection_mut(handle) else { return };
         while let Some(event) = connection.next_event() {
-            if let Event::Closed { code, reason, .. } = event {
-                return self.fail(format!("closed with code {code}: {reason}"));
+            match event {
+                Event::Closed { code, reason, .. } => {
+                    return self.fail(format!("closed with code {code}: {reason}"));
+                }
+                Event::RelaysUsedUp => {
+                    if let Some((offers, _)) = &self.offers {
+                        offers.borrow_mut().used_up = true;
+                    }
+                }
+                _ => {}
             }
         }
         let out = connection.outgoing();

@@ -69,6 +69,8 @@ pub(super) struct Watch {
 struct Notes {
     record: TransferRecord,
     ways: Vec<Course>,
+    /// Where ways to relays of a registry stand among these, by their number.
+    listed: BTreeMap<usize, usize>,
     /// Of every path that there ever was, or TCP's subflows by number.
     paths: BTreeMap<PathId, Tally>,
     /// Bytes acknowledged at the last sample.
@@ -113,6 +115,7 @@ impl Watch {
                 ..TransferRecord::default()
             },
             ways: vec![Course::default(); moving.ways.len()],
+            listed: BTreeMap::new(),
             paths: BTreeMap::new(),
             acked: 0,
         };
@@ -217,11 +220,16 @@ fn gateways(world: &World, actors: &Actors) -> Vec<GatewayRecord> {
 
 impl Notes {
     fn sample(&mut self, world: &World, actors: &Actors, moving: &Moving) {
-        let Look { received, paths, together } = moving.ends.carrier().look(world, &actors.gateways);
+        let Look { received, mut paths, together } = moving.ends.carrier().look(world, &actors.gateways);
+        for seen in &mut paths {
+            if let Some(number) = seen.way.checked_sub(moving.ways.len()) {
+                seen.way = self.listed(number, actors);
+            }
+        }
         self.record.received.push(received);
-        let mut glances = vec![Glance::default(); moving.ways.len()];
+        let mut glances = vec![Glance::default(); self.ways.len()];
         // Bytes acknowledged on each way since the last sample.
-        let mut fresh = vec![0; moving.ways.len()];
+        let mut fresh = vec![0; self.ways.len()];
         for seen in paths {
             if let (Some(glance), Some(now)) = (glances.get_mut(seen.way), seen.glance) {
                 *glance = Glance { window: glance.window + now.window, ..now };
@@ -234,7 +242,7 @@ impl Notes {
             self.acked = together;
             share(new, &mut fresh);
         }
-        let mut lost = vec![0; moving.ways.len()];
+        let mut lost = vec![0; self.ways.len()];
         for tally in self.paths.values() {
             if let Some(lost) = lost.get_mut(tally.way) {
                 *lost += tally.lost;
@@ -251,6 +259,24 @@ impl Notes {
             record.rtt.push((glance.rtt.as_secs_f64() * 1e3) as f32);
             record.choked.push(glance.choked);
         }
+    }
+
+    /// Where the way through the registry's relay of this number stands. A new one has carried nothing so far.
+    fn listed(&mut self, number: usize, actors: &Actors) -> usize {
+        let (ways, record) = (&mut self.ways, &mut self.record);
+        *self.listed.entry(number).or_insert_with(|| {
+            let samples = record.received.len();
+            record.paths.push(PathRecord {
+                name: actors.enrolled.get(number).cloned().unwrap_or_default(),
+                acked: vec![0; samples],
+                window: vec![0.0; samples],
+                rtt: vec![0.0; samples],
+                lost: vec![0; samples],
+                choked: vec![false; samples],
+            });
+            ways.push(Course::default());
+            ways.len() - 1
+        })
     }
 
     /// Takes note of a path.

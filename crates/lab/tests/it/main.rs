@@ -4,4 +4,5 @@
 mod expect;
 mod gateways;
 mod plan;
+mod registry;
 mod world;

@@ -215,6 +215,11 @@ fn what_is_wrong_is_said_with_its_line() {
         ("title = ", "titel = ", "`title` is missing"),
         ("to_any = \"G\"", "", "expected a node, or `to_any`"),
         ("seeds = 10", "seeds = = 10", ""),
+        (
+            "to_any = \"G\"",
+            "to_any = \"G\"\npaths = [\"registry\"]",
+            "offered to the receiver over \"direct\"",
+        ),
     ] {
         let (_, said) = refused(&PLAN.replacen(old, new, 1));
         assert!(said.contains(what), "{new}: {said}");

@@ -12,12 +12,13 @@ use byway_wire::Duration;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-fn seconds(seconds: f64) -> Duration {
+pub(crate) fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-fn setup(duration: f64, links: Vec<Line>) -> Setup {
+pub(crate) fn setup(duration: f64, links: Vec<Line>) -> Setup {
     Setup {
+        registry: None,
         axes: vec![("n".into(), "1".into())],
         duration: seconds(duration),
         cut: Duration::ZERO,
@@ -32,7 +33,7 @@ fn setup(duration: f64, links: Vec<Line>) -> Setup {
     }
 }
 
-fn both(from: &str, to: &str, mbit: u64, millis: u64) -> [Line; 2] {
+pub(crate) fn both(from: &str, to: &str, mbit: u64, millis: u64) -> [Line; 2] {
     let spec = LineSpec {
         rate: Some(mbit * 1_000_000),
         delay: Some(Duration::from_millis(millis)),
@@ -42,15 +43,15 @@ fn both(from: &str, to: &str, mbit: u64, millis: u64) -> [Line; 2] {
     [(from, to), (to, from)].map(|(from, to)| Line { from: from.into(), to: to.into(), spec: spec.clone() })
 }
 
-fn congestion(name: &str) -> Choice {
+pub(crate) fn congestion(name: &str) -> Choice {
     Choice { name: name.into(), options: BTreeMap::new() }
 }
 
-fn node(name: &str) -> End {
+pub(crate) fn node(name: &str) -> End {
     End::Node(name.into())
 }
 
-fn session(name: &str, from: &str, to: &str, paths: &[Way], controller: &str) -> Transfer {
+pub(crate) fn session(name: &str, from: &str, to: &str, paths: &[Way], controller: &str) -> Transfer {
     Transfer {
         name: name.into(),
         group: name.into(),
@@ -70,7 +71,7 @@ fn tcp(name: &str, from: &str, to: &str, paths: &[Way], controller: &str) -> Tra
     Transfer { carrier: Carrier::Tcp(TcpOptions::default()), ..session(name, from, to, paths, controller) }
 }
 
-fn go(setup: &Setup, seed: u64) -> Record {
+pub(crate) fn go(setup: &Setup, seed: u64) -> Record {
     run(setup, seed, &AtomicBool::new(false)).expect("a world that runs")
 }
 
@@ -79,7 +80,7 @@ fn refused(setup: &Setup) -> RunError {
 }
 
 /// Mbit/s that the receiver got between two seconds.
-fn goodput(record: &Record, transfer: &TransferRecord, from: f64, until: f64) -> f64 {
+pub(crate) fn goodput(record: &Record, transfer: &TransferRecord, from: f64, until: f64) -> f64 {
     let at = |second: f64| transfer.received[(second / record.sample).round() as usize];
     (at(until) - at(from)) as f64 * 8e-6 / (until - from)
 }

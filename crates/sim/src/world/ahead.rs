@@ -25,13 +25,14 @@ pub(super) enum Feeder {
 }
 
 impl Network {
-    /// Notes a chain, and which of its links may be looked at late from now on.
-    pub(super) fn note_feeders(&mut self, links: &[LinkId]) {
+    /// Notes a chain that is new at `now`, and which of its links may be looked at late from then on.
+    pub(super) fn note_feeders(&mut self, now: Instant, links: &[LinkId]) {
         let mut before = Feeder::Many;
         for &link in links {
             let known = self.edge(link).feeder;
             if known != before && known != Feeder::Nobody {
                 // What leaves it still leaves in order: who looks late at what this link leads to may go on.
+                while self.edge(link).ahead && self.catch_up(link.0, now) {}
                 self.stop_ahead(link.0);
                 before = Feeder::Many;
             }

@@ -95,6 +95,7 @@ pub enum Verdict {
 }
 
 type Tap = Box<dyn FnMut(Seen<'_>) -> Verdict>;
+type Router = Box<dyn FnMut(IpAddr, IpAddr) -> Option<Vec<LinkId>>>;
 
 #[derive(Debug)]
 struct Socket {
@@ -147,7 +148,8 @@ struct Spurious {
 
 /// A simulated world.
 ///
-/// *Building*: [`add`](Self::add), [`link`](Self::link), [`route`](Self::route), [`connect`](Self::connect).
+/// *Building*: [`add`](Self::add), [`link`](Self::link), [`route`](Self::route), [`route_by`](Self::route_by),
+/// [`connect`](Self::connect).
 /// *Running*: [`run_until`](Self::run_until), [`run_for`](Self::run_for), [`run_while`](Self::run_while).
 /// *Looking*: `world[handle]`, [`counters`](Self::counters), [`waiting`](Self::waiting), [`stray`](Self::stray),
 /// [`trace`](Self::trace), [`observe`](Self::observe), [`capture`](Self::capture).
@@ -162,6 +164,7 @@ pub struct World {
     /// Changes whenever the owners do.
     generation: u32,
     network: Network,
+    router: Option<Router>,
     tap: Option<Tap>,
     capture: Option<Capture>,
     spurious: Option<Spurious>,
@@ -182,6 +185,7 @@ impl World {
             owners: BTreeMap::new(),
             generation: 0,
             network: Network::new(),
+            router: None,
             tap: None,
             capture: None,
             spurious: None,
@@ -268,11 +272,23 @@ impl World {
     /// Packets from `from` to the IP address `to` follow these links in turn; several routes may share a link. A route
     /// of no links is an arrival at once. A later route replaces an earlier one.
     pub fn route(&mut self, from: impl Into<Source>, to: IpAddr, links: &[LinkId]) {
-        let chain = self.network.chain(links);
+        let chain = self.network.chain(self.now, links);
         match from.into() {
             Source::Address(from) => self.network.route_address(from, to, chain),
             Source::Socket(node, local) => self.network.route_local(node.0, local.0, to, chain),
         }
+        self.forget_routes();
+    }
+
+    /// Asks `router` for the links from an IP address to another where no [route](Self::route) is known, when the first packet
+    /// goes there. What it gives becomes a route; `None`: there is no way. For worlds where few of many ways are used, and nobody
+    /// knows which.
+    pub fn route_by(&mut self, router: impl FnMut(IpAddr, IpAddr) -> Option<Vec<LinkId>> + 'static) {
+        self.router = Some(Box::new(router));
+        self.forget_routes();
+    }
+
+    fn forget_routes(&mut self) {
         for socket in self.slots.iter_mut().flat_map(|slot| &mut slot.sockets) {
             socket.forget_routes();
         }

@@ -232,15 +232,15 @@ impl Network {
         self.edge_mut(link).observers.push(observer);
     }
 
-    /// Notes a chain of links; the place where it begins.
-    pub(super) fn chain(&mut self, links: &[LinkId]) -> u32 {
+    /// Notes a chain of links that is new at `now`; the place where it begins.
+    pub(super) fn chain(&mut self, now: Instant, links: &[LinkId]) -> u32 {
         let begins = self.places.len() as u32;
         for &link in links {
             self.edge(link);
             self.places.push(link.0);
         }
         self.places.push(END);
-        self.note_feeders(links);
+        self.note_feeders(now, links);
         begins
     }
 

@@ -284,7 +284,13 @@ impl World {
         let from = socket.seen;
         if socket.routes.get(socket.last_route).is_none_or(|route| route.to != to) {
             let place = socket.routes.binary_search_by(|route| route.to.cmp(&to)).unwrap_or_else(|place| {
-                let chain = self.network.lookup(node, transmit.local.0, from.ip(), to.ip());
+                let known = self.network.lookup(node, transmit.local.0, from.ip(), to.ip());
+                let chain = known.or_else(|| {
+                    let links = self.router.as_mut()?(from.ip(), to.ip())?;
+                    let chain = self.network.chain(self.now, &links);
+                    self.network.route_address(from.ip(), to.ip(), chain);
+                    Some(chain)
+                });
                 socket.routes.insert(place, Route { to, chain, owner: None });
                 place
             });

@@ -5,7 +5,7 @@ use byway_sim::queue::{CodelConfig, FqCodelConfig, RedConfig};
 use byway_sim::{Counters, Discipline, LinkId, PipeConfig, World};
 use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit};
 use proptest::prelude::*;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 /// Sends numbered datagrams in bursts, answers what it gets, and writes down what came when.
@@ -70,6 +70,27 @@ fn dumbbell(
     burst: u64,
     stops: &[u64],
 ) -> (Outcome, u64) {
+    dumbbell_with(Routes::Known, saving, seed, flows, lines, burst, stops)
+}
+
+/// How a world learns of its routes.
+#[derive(Clone, Copy, PartialEq)]
+enum Routes {
+    /// All before it runs.
+    Known,
+    /// Each with its first packet.
+    Asked,
+}
+
+fn dumbbell_with(
+    routes: Routes,
+    saving: bool,
+    seed: u64,
+    flows: u8,
+    lines: &[PipeConfig; 4],
+    burst: u64,
+    stops: &[u64],
+) -> (Outcome, u64) {
     let mut world = World::new(seed);
     world.save_events(saving);
     let [access, first, second, leaf] = lines;
@@ -77,6 +98,7 @@ fn dumbbell(
         .map(|name| world.link(name, if name.ends_with('1') { first.clone() } else { second.clone() }));
     let mut links: Vec<LinkId> = middle.to_vec();
     let mut nodes = Vec::new();
+    let mut ways = BTreeMap::new();
     for flow in 0..flows {
         let (a, b) = (address(flow, 1), address(100 + flow, 1));
         for (here, there, sends, [one, two]) in
@@ -96,9 +118,15 @@ fn dumbbell(
             nodes.push(world.add(&format!("{here}"), talker, &[here]));
             let up = world.link(&format!("{here} up"), access.clone());
             let down = world.link(&format!("{there} down"), leaf.clone());
-            world.route(here, there.ip(), &[up, one, two, down]);
+            match routes {
+                Routes::Known => world.route(here, there.ip(), &[up, one, two, down]),
+                Routes::Asked => drop(ways.insert((here.ip(), there.ip()), vec![up, one, two, down])),
+            }
             links.extend([up, down]);
         }
+    }
+    if routes == Routes::Asked {
+        world.route_by(move |from, to| ways.get(&(from, to)).cloned());
     }
     let mut books = Vec::new();
     for &stop in stops {
@@ -164,6 +192,10 @@ proptest! {
         prop_assert_eq!(&plain.2, &saved.2);
         prop_assert_eq!(&plain.1, &saved.1);
         prop_assert_eq!(plain.0, saved.0);
+        for saving in [false, true] {
+            let (asked, _) = dumbbell_with(Routes::Asked, saving, seed, flows, &lines, burst, &stops);
+            prop_assert_eq!(&plain, &asked);
+        }
     }
 
     #[test]

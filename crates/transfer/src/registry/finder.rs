@@ -4,17 +4,12 @@
 use super::cache;
 use byway_engine::{Endpoint, EndpointEvent};
 use byway_net::unix_seconds;
-use byway_registry::client::{AskError, Exchange};
+use byway_registry::client::{AskError, Exchange, FIRST, MORE, MOST};
 use byway_registry::message::{Answer, Ask, List, MOST_RELAYS, Request};
 use byway_registry::word::Word;
 use byway_wire::{Duration, Instant, relay};
 use std::path::PathBuf;
 
-/// Relays asked for at first, and each time when all were tried.
-const FIRST: usize = 24;
-const MORE: usize = 48;
-/// The most that one transfer asks for.
-const MOST: usize = 400;
 /// After a failure the registry is asked again so much later, and ever later.
 const AGAIN: Duration = Duration::from_secs(15);
 const AGAIN_MOST: Duration = Duration::from_secs(300);

@@ -1,0 +1,243 @@
+//! A registry in the world: the machine that runs, with a store in memory. Its relays beat, and senders ask it over the network.
+//!
+//! Relays are enrolled when the world begins, and were heard of a moment before. What a sender is told it hands over within one host, as
+//! a [`Ticket`](super::session::Ticket) is handed over: the session carries headers only, and the question real bytes.
+
+use super::relays::UNIX;
+use byway_engine::handshake::Identity;
+use byway_engine::seal::Suites;
+use byway_engine::{Config as Connection, Endpoint, EndpointConfig, EndpointEvent};
+use byway_registry::client::{Exchange, FIRST, MORE, MOST};
+use byway_registry::message::{Answer, Ask, Label, List, Request};
+use byway_registry::secrets::Secrets;
+use byway_registry::store::{Memory, RelayRow, Reply, Request as Wish, Seen, Store, WordRow};
+use byway_registry::word::{Kind, Token, Word};
+use byway_registry::{Config, Registry};
+use byway_relay::Relay;
+use byway_sim::{Node, Random};
+use byway_wire::relay::{self, QuotaClass, RateClass};
+use byway_wire::{Duration, Instant, Machine};
+use core::net::SocketAddr;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The range of grant ids that every relay gives this registry.
+pub(super) const RANGE: u8 = 1;
+/// The word that enrolled the relays; clients have those after it.
+const JOIN: u32 = 1;
+/// How often an asker looks whether its sender wants more.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// A registry that is being made.
+#[derive(Debug)]
+pub(super) struct Office {
+    pub(super) address: SocketAddr,
+    secret: [u8; 32],
+    store: Memory,
+    words: u32,
+}
+
+impl Office {
+    pub(super) fn new(address: SocketAddr, seed: u64) -> Self {
+        let mut secret = [0; 32];
+        Random::component(seed, "registry").fill(&mut secret);
+        let mut store = Memory::new(UNIX - 60);
+        store.put_word(row(JOIN, Kind::Join));
+        Self { address, secret, store, words: JOIN }
+    }
+
+    /// Knows a relay, each with an operator of its own, and that it lived a second ago.
+    pub(super) fn enrol(&mut self, node: &str, relay: &Relay, address: SocketAddr) {
+        let id = relay.id();
+        self.store.put_relay(RelayRow {
+            relay: id,
+            key: Identity::from_secret(self.secret).public(),
+            word: JOIN,
+            range: RANGE,
+            range_key: relay.range_key(RANGE),
+            rate: RateClass::UNLIMITED,
+            quota: QuotaClass::UNLIMITED,
+            operator: Label::new(node),
+            region: Label::default(),
+            addresses: vec![address],
+            revoked: false,
+        });
+        let seen = vec![Seen { relay: id, at: UNIX - 1, counter: 0, load: 0 }];
+        let _ = self.store.answer(Wish::Note { seen, entries: Vec::new() });
+    }
+
+    /// A word of its own for a client.
+    pub(super) fn word(&mut self) -> Word {
+        self.words += 1;
+        self.store.put_word(row(self.words, Kind::Use));
+        let secrets = Secrets::new(&self.secret);
+        let token = Token { number: self.words, secret: secrets.word(self.words) };
+        Word { kind: Kind::Use, key: secrets.identity().public(), token, addresses: vec![self.address] }
+    }
+
+    /// How many clients have a word.
+    pub(super) const fn clients(&self) -> u32 {
+        self.words - JOIN
+    }
+
+    /// The registry as it runs.
+    pub(super) fn open(self, seed: u64) -> Hub {
+        let Self { secret, mut store, .. } = self;
+        let begin = match store.answer(Wish::Changes { since: 0 }) {
+            Reply::Changes(changes) => changes,
+            _ => unreachable!("a store in memory answers what it is asked"),
+        };
+        let mut entropy = [0; 32];
+        Random::component(seed, "entropy of the registry").fill(&mut entropy);
+        let config =
+            Config { secret, seed: entropy, unix_millis: UNIX * 1_000, suites: Suites::SECURE, begin };
+        Hub { registry: Registry::new(config, Instant::ZERO), store }
+    }
+}
+
+fn row(number: u32, kind: Kind) -> WordRow {
+    let (rate, quota) = (RateClass::UNLIMITED, QuotaClass::UNLIMITED);
+    WordRow {
+        number,
+        kind,
+        name: format!("word {number}"),
+        uses: None,
+        rate,
+        quota,
+        expires: u64::MAX,
+        revoked: false,
+    }
+}
+
+/// The registry and its store.
+pub(super) struct Hub {
+    pub(super) registry: Registry,
+    store: Memory,
+}
+
+impl Node for Hub {
+    fn machine(&mut self) -> &mut dyn Machine {
+        &mut self.registry
+    }
+
+    fn turn(&mut self, now: Instant) {
+        while let Some((number, wish)) = self.registry.next_request() {
+            let reply = self.store.answer(wish);
+            self.registry.answer(now, number, reply);
+        }
+    }
+}
+
+/// What passes between a sender and the asker on its host.
+#[derive(Debug, Default)]
+pub(super) struct Offers {
+    /// Words for relays, in the order in which they became known.
+    pub(super) words: Vec<relay::Word>,
+    /// The sender tried them all.
+    pub(super) used_up: bool,
+    /// No more will come.
+    pub(super) complete: bool,
+}
+
+/// Shared by the two.
+pub(super) type Shared = Rc<RefCell<Offers>>;
+
+/// Asks a registry for a sender.
+pub(super) struct Asker {
+    endpoint: Endpoint,
+    word: Word,
+    exchange: Option<Exchange>,
+    offers: Shared,
+    /// How many of the draw are here.
+    had: usize,
+    next: Option<Instant>,
+}
+
+impl Asker {
+    /// Asks for the first time at `start`.
+    pub(super) fn new(word: Word, offers: Shared, start: Instant, random: &mut Random) -> Self {
+        let (mut secret, mut seed) = ([0; 32], [0; 32]);
+        random.fill(&mut secret);
+        random.fill(&mut seed);
+        let endpoint = Endpoint::new(EndpointConfig {
+            identity: Identity::from_secret(secret),
+            suites: Suites::SECURE,
+            seed,
+            connection: Connection::default(),
+            admission: None,
+            greeting: Vec::new(),
+        });
+        Self { endpoint, word, exchange: None, offers, had: 0, next: Some(start) }
+    }
+
+    fn ask(&mut self, now: Instant) {
+        let most = if self.had == 0 { FIRST } else { MORE };
+        let ask = Ask {
+            token: self.word.token.clone(),
+            most: u8::try_from(most).unwrap_or(u8::MAX),
+            skip: u16::try_from(self.had).unwrap_or(u16::MAX),
+        };
+        self.exchange = Exchange::begin(&mut self.endpoint, now, &self.word).ok().map(|mut exchange| {
+            exchange.ask(&Request::Ask(ask));
+            exchange.finish();
+            exchange
+        });
+    }
+
+    fn take(&mut self, list: List) {
+        let mut offers = self.offers.borrow_mut();
+        self.had += list.relays.len();
+        // A registry that just came back knows of nobody yet.
+        offers.complete = !list.more && self.had > 0 || self.had >= MOST;
+        offers.used_up = false;
+        offers.words.extend(list.relays.into_iter().map(|listed| listed.word));
+    }
+
+    fn look(&mut self, now: Instant) {
+        if self.exchange.is_none() && self.next.is_some_and(|next| next <= now) {
+            let (used_up, complete) = {
+                let offers = self.offers.borrow();
+                (offers.used_up, offers.complete)
+            };
+            self.next = (!complete).then_some(now + LOOK);
+            if self.had == 0 || used_up && !complete {
+                self.ask(now);
+            }
+        }
+        let Some(exchange) = &mut self.exchange else { return };
+        let answer = exchange.drive(&mut self.endpoint, now);
+        match answer {
+            Ok(None) => return,
+            Ok(Some(Answer::List(list))) => self.take(list),
+            // It is asked again with the next look.
+            Ok(Some(_)) | Err(_) => {}
+        }
+        if let Some(exchange) = self.exchange.take() {
+            exchange.end(&mut self.endpoint, now);
+        }
+    }
+}
+
+impl Node for Asker {
+    fn machine(&mut self) -> &mut dyn Machine {
+        &mut self.endpoint
+    }
+
+    fn turn(&mut self, now: Instant) {
+        while let Some(event) = self.endpoint.next_event() {
+            if let Some(exchange) = &mut self.exchange
+                && exchange.on_event(&event).is_err()
+            {
+                self.exchange = None;
+            }
+            if let EndpointEvent::Closed(handle) = event {
+                self.endpoint.forget(handle);
+            }
+        }
+        self.look(now);
+    }
+
+    fn alarm(&self) -> Option<Instant> {
+        self.exchange.as_ref().map(Exchange::deadline).or(self.next)
+    }
+}

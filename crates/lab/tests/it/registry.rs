@@ -1,0 +1,74 @@
+//! Senders that ask a registry in their network.
+
+use crate::world::{both, congestion, go, goodput, node, seconds, session, setup};
+use byway_lab::setup::{Change, Changed, Registry, Setup, Way};
+
+/// S and D with a direct line, three detours of as much, and a registry that S reaches. Relays are at the detours and at S itself.
+fn asking(paths: &[Way]) -> Setup {
+    let mut lines = [both("S", "D", 10, 10), both("S", "G", 100, 20)].concat();
+    for relay in ["R1", "R2", "R3"] {
+        lines.extend(both("S", relay, 10, 5));
+        lines.extend(both(relay, "D", 100, 5));
+    }
+    let relays = vec![Way::Any("R".into(), 3), Way::Through("S".into())];
+    Setup {
+        registry: Some(Registry { at: "G".into(), relays }),
+        transfers: vec![session("bulk", "S", "D", paths, "background")],
+        ..setup(40.0, lines)
+    }
+}
+
+const BY_REGISTRY: [Way; 2] = [Way::Direct, Way::Registry];
+
+#[test]
+fn a_sender_uses_the_relays_that_a_registry_names() {
+    let record = go(&asking(&BY_REGISTRY), 3);
+    let bulk = &record.transfers[0];
+    let mut names: Vec<&str> = bulk.paths.iter().map(|path| path.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["R1", "R2", "R3", "direct"], "a relay at one's own host is no detour");
+    assert!(bulk.paths.iter().all(|path| path.acked.len() == bulk.received.len()));
+    let known = [vec![Way::Direct], ["R1", "R2", "R3"].map(|it| Way::Through(it.into())).to_vec()].concat();
+    let told = go(&Setup { registry: None, ..asking(&known) }, 3);
+    let (asked, told) = (goodput(&record, bulk, 20.0, 40.0), goodput(&told, &told.transfers[0], 20.0, 40.0));
+    assert!(asked > 0.97 * told, "{asked} beside {told} with the relays in the plan");
+    assert_eq!(go(&asking(&BY_REGISTRY), 3).trace, record.trace);
+}
+
+#[test]
+fn without_the_registry_a_transfer_goes_on_and_finds_relays_once_it_is_back() {
+    let cut = |at: f64, up: bool| {
+        let ends = [("S", "G"), ("G", "S")];
+        ends.map(|(from, to)| Change {
+            at: seconds(at),
+            what: Changed::Link {
+                from: from.into(),
+                to: to.into(),
+                rate: None,
+                delay: None,
+                loss: None,
+                up: Some(up),
+            },
+        })
+    };
+    let changes = [cut(0.0, false), cut(50.0, true)].concat();
+    let mut setup = Setup { changes, ..asking(&BY_REGISTRY) };
+    setup.duration = seconds(120.0);
+    setup.transfers[0].congestion = congestion("mpath");
+    let record = go(&setup, 5);
+    let bulk = &record.transfers[0];
+    let (without, with) = (goodput(&record, bulk, 20.0, 50.0), goodput(&record, bulk, 90.0, 120.0));
+    assert!(without > 8.0 && with > 1.5 * without, "{without} and then {with}");
+}
+
+#[test]
+fn two_senders_share_relays_that_run_at_hosts() {
+    let mut setup = asking(&BY_REGISTRY);
+    let mut other = session("other", "R1", "D", &BY_REGISTRY, "background");
+    other.to = node("S");
+    setup.transfers.push(other);
+    let record = go(&setup, 7);
+    let names = |transfer: usize| record.transfers[transfer].paths.iter().map(|path| path.name.as_str());
+    assert!(names(1).all(|name| name != "R1" && name != "S") && names(1).count() > 1);
+    assert!(names(0).any(|name| name == "R1"), "R1 sends, and relays");
+}
