@@ -21,7 +21,15 @@ const FLOORS: [(&str, &[&str]); 17] = [
     ("byway-registry-store", &["byway-wire", "byway-net", "byway-engine", "byway-registry"]),
     (
         "byway-lab",
-        &["byway-wire", "byway-control", "byway-relay", "byway-sim", "byway-engine", "byway-gateway"],
+        &[
+            "byway-wire",
+            "byway-control",
+            "byway-relay",
+            "byway-sim",
+            "byway-engine",
+            "byway-gateway",
+            "byway-registry",
+        ],
     ),
     (
         "byway-transfer",

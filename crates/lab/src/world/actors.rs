@@ -4,7 +4,7 @@ use super::RunError;
 use super::carriers::{Behind, Ends, Session, Tcp};
 use super::gateways::{self, Draft, Pair};
 use super::layout::{self, DIRECT, Layout, Placed};
-use super::registry::{Asker, Hub, Office, Shared};
+use super::registry::{Asker, Hub, Offers, Office};
 use super::relays::Relays;
 use super::session::{Manner, Receiver, Sender, Task, Ticket};
 use super::supply::Supply;
@@ -39,8 +39,6 @@ pub(super) struct Actors {
     pub(super) requests: Vec<Asking>,
     pub(super) cross: Vec<Crossing>,
     pub(super) relays: Relays,
-    /// The nodes of the registry's relays, in the order of their ways.
-    pub(super) enrolled: Vec<String>,
     /// Of the transfers over TCP to relays.
     pub(super) sources: Vec<Source>,
     pub(super) gateways: Vec<Pair>,
@@ -125,22 +123,20 @@ impl Actors {
             setup.requests.iter().map(|requests| stage.requests(requests)).collect::<Result<_, _>>()?;
         let cross = setup.cross.iter().map(|cross| stage.cross(cross)).collect::<Result<_, _>>()?;
         let Stage { mut relays, listing, sources, drafts, world, .. } = stage;
-        let enrolled = listing.map_or_else(Vec::new, |listing| {
-            relays.expect(listing.office.clients());
-            let address = listing.office.address;
-            let _: Handle<Hub> = world.add("registry", listing.office.open(seed), &[address]);
-            listing.nodes
-        });
+        if let Some(Listing { office, .. }) = listing {
+            relays.expect(office.clients());
+            let address = office.address();
+            let _: Handle<Hub> = world.add("registry", office.open(seed), &[address]);
+        }
         let gateways = drafts.into_iter().map(|draft| draft.build(seed, world)).collect::<Result<_, _>>()?;
         relays.add(world);
-        Ok(Self { transfers, requests, cross, relays, enrolled, sources, gateways })
+        Ok(Self { transfers, requests, cross, relays, sources, gateways })
     }
 }
 
 /// A registry that is being made, and its relays.
 struct Listing {
     office: Office,
-    nodes: Vec<String>,
     /// The number of each relay by its address.
     numbers: Rc<BTreeMap<SocketAddr, usize>>,
 }
@@ -159,7 +155,7 @@ impl Stage<'_, '_> {
             layout.place(relay, node);
             numbers.insert(relay, number);
         }
-        Ok(Listing { office, nodes, numbers: Rc::new(numbers) })
+        Ok(Listing { office, numbers: Rc::new(numbers) })
     }
 
     /// What the registry offers the sender of a transfer, which asks from a host of its own at the sender's node. Relays at its ends are
@@ -170,15 +166,15 @@ impl Stage<'_, '_> {
         placed: &Placed,
         ends: [SocketAddr; 2],
         start: Instant,
-    ) -> Option<(Shared, Vec<SocketAddr>)> {
+    ) -> Option<(Offers, Vec<SocketAddr>)> {
         let mut random = self.random("question", &transfer.name);
-        let listing = self.listing.as_mut().filter(|_| placed.by_registry)?;
-        let word = listing.office.word();
+        let listing = self.listing.as_mut().filter(|_| placed.asks())?;
+        let (word, nodes) = (listing.office.word(), self.relays.enrolled());
         let at_ends = listing.numbers.iter().filter(|(_, number)| {
-            listing.nodes.get(**number).is_some_and(|node| *node == placed.from || *node == placed.to)
+            nodes.get(**number).is_some_and(|node| *node == placed.from || *node == placed.to)
         });
         let passed = at_ends.map(|(relay, _)| *relay).collect();
-        let offers = Shared::default();
+        let offers = Offers::default();
         let asker = Asker::new(word, offers.clone(), start, &mut random);
         let here = self.layout.address(SENDER);
         for (host, node) in [(here, &placed.from), (ends[0], &placed.from), (ends[1], &placed.to)] {
@@ -261,7 +257,7 @@ impl Stage<'_, '_> {
         let sender = Sender::new(&manner, task, &mut self.random("sender", &transfer.name));
         let receiver = self.world.add(&format!("receiver of {}", transfer.name), receiver, &[there]);
         let sender = self.world.add(&format!("sender of {}", transfer.name), sender, &[here]);
-        Ok((Ends::Session(Session { sender, receiver, firsts, listed }), ways))
+        Ok((Ends::Session(Session::new(sender, receiver, firsts, listed)), ways))
     }
 
     fn tcp(

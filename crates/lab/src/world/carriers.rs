@@ -87,12 +87,21 @@ pub(super) struct Session {
     pub(super) sender: Handle<Sender>,
     pub(super) receiver: Handle<Receiver>,
     /// Which way it is by where its packets go first.
-    pub(super) firsts: BTreeMap<SocketAddr, usize>,
+    firsts: BTreeMap<SocketAddr, usize>,
     /// The same for the registry's relays, if it asks there. Their ways come after all others.
-    pub(super) listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
+    listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
 }
 
 impl Session {
+    pub(super) const fn new(
+        sender: Handle<Sender>,
+        receiver: Handle<Receiver>,
+        firsts: BTreeMap<SocketAddr, usize>,
+        listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
+    ) -> Self {
+        Self { sender, receiver, firsts, listed }
+    }
+
     fn way(&self, first: &SocketAddr) -> Option<usize> {
         let listed = || Some(self.firsts.len() + self.listed.as_ref()?.get(first)?);
         self.firsts.get(first).copied().or_else(listed)

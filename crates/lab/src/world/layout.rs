@@ -100,7 +100,7 @@ pub(super) struct Placed {
     /// The node of each way; `None`: as the routers route. No two are the same.
     pub(super) ways: Vec<Option<String>>,
     /// Whether the registry names more.
-    pub(super) by_registry: bool,
+    by_registry: bool,
 }
 
 impl Placed {
@@ -134,6 +134,11 @@ impl Placed {
             }
         }
         Ok(placed)
+    }
+
+    /// Whether the registry names more ways.
+    pub(super) const fn asks(&self) -> bool {
+        self.by_registry
     }
 
     fn check(&self, transfer: &Transfer, graph: &Graph, node: &str) -> Result<(), RunError> {

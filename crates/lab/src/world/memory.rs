@@ -51,7 +51,7 @@ pub(super) fn estimate(setup: &Setup, graph: &Graph, actors: &Actors, layout: &L
     let packets = under_way.saturating_mul(carried + 2 * MEMORY_PER_PACKET);
     let samples = nanos(setup.duration) / nanos(setup.sample).max(1) + 2;
     let hosts = actors.transfers.iter().map(|moving| {
-        let listed = if moving.placed.by_registry { actors.enrolled.len().min(MOST) } else { 0 };
+        let listed = if moving.placed.asks() { actors.relays.enrolled().len().min(MOST) } else { 0 };
         let ways = (moving.ways.len() + listed) as u64;
         let host = match moving.ends {
             Ends::Session(_) => SESSION + ways * CONNECTION,
@@ -82,7 +82,7 @@ fn in_windows(setup: &Setup, graph: &Graph, actors: &Actors) -> u64 {
             Carrier::Tcp(tcp) | Carrier::TcpRelays(tcp) | Carrier::Gateways(tcp, _) => tcp.receive_window,
         };
         let most = most.map_or(u64::MAX, |bytes| bytes / PACKET + 1);
-        if moving.placed.by_registry {
+        if moving.placed.asks() {
             return most;
         }
         moving.ways.iter().map(|way| fills(graph, way).min(most)).fold(0, u64::saturating_add)

@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// A registry that is being made.
 #[derive(Debug)]
 pub(super) struct Office {
-    pub(super) address: SocketAddr,
+    address: SocketAddr,
     secret: [u8; 32],
     store: Memory,
     words: u32,
@@ -44,6 +44,11 @@ impl Office {
         let mut store = Memory::new(UNIX - 60);
         store.put_word(row(JOIN, Kind::Join));
         Self { address, secret, store, words: JOIN }
+    }
+
+    /// Where it is.
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Knows a relay, each with an operator of its own, and that it lived a second ago.
@@ -111,7 +116,7 @@ fn row(number: u32, kind: Kind) -> WordRow {
 
 /// The registry and its store.
 pub(super) struct Hub {
-    pub(super) registry: Registry,
+    registry: Registry,
     store: Memory,
 }
 
@@ -128,26 +133,43 @@ impl Node for Hub {
     }
 }
 
-/// What passes between a sender and the asker on its host.
+/// What passes between a sender and the asker on its host, which share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Offers(Rc<RefCell<Passed>>);
+
 #[derive(Debug, Default)]
-pub(super) struct Offers {
+struct Passed {
     /// Words for relays, in the order in which they became known.
-    pub(super) words: Vec<relay::Word>,
+    words: Vec<relay::Word>,
     /// The sender tried them all.
-    pub(super) used_up: bool,
+    used_up: bool,
     /// No more will come.
-    pub(super) complete: bool,
+    complete: bool,
 }
 
-/// Shared by the two.
-pub(super) type Shared = Rc<RefCell<Offers>>;
+impl Offers {
+    /// The words after the first `taken`.
+    pub(super) fn after(&self, taken: usize) -> Vec<relay::Word> {
+        self.0.borrow().words.iter().skip(taken).cloned().collect()
+    }
+
+    /// Whether no more will come.
+    pub(super) fn is_complete(&self) -> bool {
+        self.0.borrow().complete
+    }
+
+    /// The sender tried them all.
+    pub(super) fn use_up(&self) {
+        self.0.borrow_mut().used_up = true;
+    }
+}
 
 /// Asks a registry for a sender.
 pub(super) struct Asker {
     endpoint: Endpoint,
     word: Word,
     exchange: Option<Exchange>,
-    offers: Shared,
+    offers: Offers,
     /// How many of the draw are here.
     had: usize,
     next: Option<Instant>,
@@ -155,7 +177,7 @@ pub(super) struct Asker {
 
 impl Asker {
     /// Asks for the first time at `start`.
-    pub(super) fn new(word: Word, offers: Shared, start: Instant, random: &mut Random) -> Self {
+    pub(super) fn new(word: Word, offers: Offers, start: Instant, random: &mut Random) -> Self {
         let (mut secret, mut seed) = ([0; 32], [0; 32]);
         random.fill(&mut secret);
         random.fill(&mut seed);
@@ -185,7 +207,7 @@ impl Asker {
     }
 
     fn take(&mut self, list: List) {
-        let mut offers = self.offers.borrow_mut();
+        let mut offers = self.offers.0.borrow_mut();
         self.had += list.relays.len();
         // A registry that just came back knows of nobody yet.
         offers.complete = !list.more && self.had > 0 || self.had >= MOST;
@@ -196,7 +218,7 @@ impl Asker {
     fn look(&mut self, now: Instant) {
         if self.exchange.is_none() && self.next.is_some_and(|next| next <= now) {
             let (used_up, complete) = {
-                let offers = self.offers.borrow();
+                let offers = self.offers.0.borrow();
                 (offers.used_up, offers.complete)
             };
             self.next = (!complete).then_some(now + LOOK);

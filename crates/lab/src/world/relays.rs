@@ -21,6 +21,8 @@ const BEATS: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Relays {
     at: BTreeMap<String, Site>,
+    /// The nodes of those that are enrolled, in their order.
+    enrolled: Vec<String>,
 }
 
 /// A relay at a node.
@@ -83,11 +85,18 @@ impl Relays {
         office: &mut Office,
     ) -> SocketAddr {
         let first = Random::component(seed, &format!("heartbeats of {node}")).up_to(BEATS);
-        let registry = office.address;
+        let registry = office.address();
         let site = self.site(node, seed, address);
         site.enrolled = Some((registry, first));
         office.enrol(node, &site.relay(Instant::ZERO), site.address);
-        site.address
+        let address = site.address;
+        self.enrolled.push(node.to_owned());
+        address
+    }
+
+    /// The nodes of the relays that are enrolled with a registry, in the order in which they were.
+    pub(super) fn enrolled(&self) -> &[String] {
+        &self.enrolled
     }
 
     /// Makes room at every enrolled relay for the grants of so many clients.

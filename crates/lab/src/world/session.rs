@@ -1,6 +1,6 @@
 //! byway's own session between two hosts: the engine, and an application that has bulk data.
 
-use super::registry::Shared;
+use super::registry::Offers;
 use super::supply::Supply;
 use byway_control::{Controller, by_name};
 use byway_engine::connection::Event;
@@ -72,7 +72,7 @@ pub(super) struct Task {
     /// How the receiver can be reached through them.
     pub(super) ticket: Ticket,
     /// What a registry offers, if one is asked; and the addresses of relays that are no detour.
-    pub(super) offers: Option<(Shared, Vec<SocketAddr>)>,
+    pub(super) offers: Option<(Offers, Vec<SocketAddr>)>,
     /// What there is to send.
     pub(super) supply: Supply,
     /// Governs it.
@@ -92,7 +92,7 @@ pub(super) struct Sender {
     ticket: Ticket,
     /// How many entries of the ticket are used.
     met: usize,
-    offers: Option<(Shared, Vec<SocketAddr>)>,
+    offers: Option<(Offers, Vec<SocketAddr>)>,
     /// How many of them were taken.
     taken: usize,
     supply: Supply,
@@ -185,14 +185,13 @@ impl Sender {
     /// Takes up the relays that a registry named; whether more may come.
     fn take_offers(&mut self, now: Instant) -> bool {
         let (Some((offers, passed)), Some(handle)) = (&self.offers, self.handle) else { return false };
-        let offers = offers.borrow();
-        for word in offers.words.iter().skip(self.taken) {
+        for word in offers.after(self.taken) {
+            self.taken += 1;
             if !word.relays().iter().any(|relay| passed.contains(relay)) {
-                self.endpoint.add_relay(now, handle, word, None);
+                self.endpoint.add_relay(now, handle, &word, None);
             }
         }
-        self.taken = offers.words.len();
-        !offers.complete
+        !offers.is_complete()
     }
 
     /// The peer is reached directly, and offered every relay over that way.
@@ -221,7 +220,7 @@ impl Sender {
                 }
                 Event::RelaysUsedUp => {
                     if let Some((offers, _)) = &self.offers {
-                        offers.borrow_mut().used_up = true;
+                        offers.use_up();
                     }
                 }
                 _ => {}

@@ -267,7 +267,7 @@ impl Notes {
         *self.listed.entry(number).or_insert_with(|| {
             let samples = record.received.len();
             record.paths.push(PathRecord {
-                name: actors.enrolled.get(number).cloned().unwrap_or_default(),
+                name: actors.relays.enrolled().get(number).cloned().unwrap_or_default(),
                 acked: vec![0; samples],
                 window: vec![0.0; samples],
                 rtt: vec![0.0; samples],
