@@ -280,6 +280,14 @@ impl Gateway {
     /// Serves those that asked for it, and nobody else any more.
     fn tend_guests(&mut self, now: Instant) {
         let Self { links, egress, guests, .. } = self;
+        for session in guests.take_moved(now, &links.endpoint) {
+            links.endpoint.close(
+                now,
+                session,
+                NOT_ALLOWED,
+                "you come from another address now: ask for that one",
+            );
+        }
         if let Some(announcement) = guests.tend(now) {
             links.set_announcement(now, announcement);
         }

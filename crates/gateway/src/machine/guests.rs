@@ -13,13 +13,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use alloc::{format, string::ToString as _};
 use byway_engine::handshake::PublicKey;
-use byway_engine::{Connection, Handle, Via};
+use byway_engine::{Connection, Endpoint, Handle, Via};
 use byway_wire::{Duration, Instant};
 use core::net::IpAddr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Peers are told no more often than this: serial numbers are to stay behind the seconds of Unix time.
 const PACE: Duration = Duration::from_secs(1);
+
+/// A path with so many timeouts in a row says nothing of where its host is.
+const SILENT: u32 = 3;
+/// Where hosts come from is looked at this often.
+const LOOKS: Duration = Duration::from_secs(5);
 
 /// A host that is served.
 #[derive(Clone, Debug)]
@@ -42,6 +47,7 @@ pub(super) struct Guests {
     /// Something changed of which peers were not told.
     changed: bool,
     told_at: Instant,
+    look_at: Instant,
     /// Counts what changed, and how much of it was taken.
     version: u64,
     taken: u64,
@@ -65,6 +71,7 @@ impl Guests {
             serial,
             changed: false,
             told_at: Instant::ZERO,
+            look_at: Instant::ZERO,
             version: 0,
             taken: 0,
             strangers,
@@ -100,10 +107,7 @@ impl Guests {
 
     /// A session of a host's is there. A session that it had before, and that is to be closed; or why it is refused.
     pub fn on_session(&mut self, handle: Handle, connection: &Connection) -> Result<Option<Handle>, String> {
-        let status = connection.status();
-        let from = status.paths.iter().filter(|path| matches!(path.route.via, Via::Direct));
-        let from: Vec<IpAddr> = from.map(|path| path.route.remote.ip().to_canonical()).collect();
-        let admitted = self.admit(connection.peer(), connection.application(), &from);
+        let admitted = self.admit(connection.peer(), connection.application(), &comes_from(connection));
         let (place, served) = admitted.inspect_err(|_| self.counters.refused_guests += 1)?;
         let fresh = self.leases.get(&place).is_none_or(|lease| lease.served != served);
         let lease = Lease { served, session: Some(handle), until: Instant::FAR_FUTURE };
@@ -154,6 +158,27 @@ impl Guests {
         Ok((place, served))
     }
 
+    /// Ends the service of hosts that come from elsewhere than where they are served. Their sessions, which are to be closed.
+    pub fn take_moved(&mut self, now: Instant, endpoint: &Endpoint) -> Vec<Handle> {
+        if self.leases.is_empty() || now < self.look_at {
+            return Vec::new();
+        }
+        self.look_at = now + LOOKS;
+        let moved = |lease: &Lease| {
+            lease.session.filter(|session| {
+                let from = endpoint.connection(*session).map(comes_from).unwrap_or_default();
+                !from.is_empty() && !from.contains(&lease.served.hosts.address())
+            })
+        };
+        let moved: Vec<Handle> = self.leases.values().filter_map(moved).collect();
+        if !moved.is_empty() {
+            self.leases.retain(|_, lease| lease.session.is_none_or(|session| !moved.contains(&session)));
+            self.counters.expired_guests += moved.len() as u64;
+            self.note();
+        }
+        moved
+    }
+
     /// A session is over; `left`: its host closed it. Whether it was a guest's.
     pub fn on_gone(&mut self, now: Instant, session: Handle, left: bool) -> bool {
         let found = self.leases.iter_mut().find(|(_, lease)| lease.session == Some(session));
@@ -189,7 +214,8 @@ impl Guests {
     /// When [`tend`](Self::tend) has something to do.
     pub fn deadline(&self) -> Option<Instant> {
         let ends = self.leases.values().filter(|lease| lease.session.is_none()).map(|lease| lease.until);
-        ends.chain(self.changed.then_some(self.told_at)).min()
+        let looks = (!self.leases.is_empty()).then_some(self.look_at);
+        ends.chain(looks).chain(self.changed.then_some(self.told_at)).min()
     }
 
     fn note(&mut self) {
@@ -204,4 +230,12 @@ impl Guests {
         };
         self.leases.iter().map(guest).collect()
     }
+}
+
+/// The addresses that a session's host was seen at, and that it has proven.
+fn comes_from(connection: &Connection) -> Vec<IpAddr> {
+    let status = connection.status();
+    let lives = status.paths.iter().filter(|path| path.silent < SILENT);
+    let direct = lives.filter(|path| matches!(path.route.via, Via::Direct));
+    direct.map(|path| path.route.remote.ip().to_canonical()).collect()
 }

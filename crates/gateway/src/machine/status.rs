@@ -67,7 +67,7 @@ counters! {
     refused_guests,
     /// Those of them that asked for an address that is not their own.
     foreign_guests,
-    /// Hosts of which nothing was heard any more, and that are not served any more.
+    /// Hosts that are not served any more, since nothing was heard of them, or they came from another address.
     expired_guests,
     /// Parts of what peers announced, passed on to others.
     passed_on,

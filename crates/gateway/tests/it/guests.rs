@@ -50,7 +50,15 @@ fn join(
     ports: &[&str],
     line: PipeConfig,
 ) -> Handle<Joining> {
-    let config = JoiningConfig {
+    let config = config(key, asked, ports);
+    let at = SocketAddr::new(address(from), 5_000);
+    let handle = sites.world.add(&format!("host {from}"), Joining::new(config).unwrap(), &[at]);
+    sites.world.connect(at, GATE.parse().unwrap(), line.clone(), line);
+    handle
+}
+
+fn config(key: u8, asked: u8, ports: &[&str]) -> JoiningConfig {
+    JoiningConfig {
         identity: identity(key),
         suites: Suites::SECURE,
         seed: [key; 32],
@@ -60,11 +68,7 @@ fn join(
             hosts: Prefix::of(address(asked), 32),
             ports: ports.iter().map(|port| port.parse().unwrap()).collect(),
         },
-    };
-    let at = SocketAddr::new(address(from), 5_000);
-    let handle = sites.world.add(&format!("host {from}"), Joining::new(config).unwrap(), &[at]);
-    sites.world.connect(at, GATE.parse().unwrap(), line.clone(), line);
-    handle
+    }
 }
 
 /// What Bob's gateway knows that Alice's serves.
@@ -167,6 +171,28 @@ fn a_lease_outlives_a_short_silence_and_ends_after_a_long_one() {
         let counters = sites.world[sites.alice].gateway.counters();
         assert_eq!(counters.expired_guests, 1 - expected as u64);
     }
+}
+
+/// A host with two addresses asks for one, and goes on by the other alone: it is not where it is served any more.
+#[test]
+fn who_comes_from_elsewhere_now_is_served_no_more() {
+    let mut sites = sites(1, |line| line);
+    let cut = line(100, 1).partition(Instant::from_millis(5_000), Instant::from_millis(900_000));
+    join(&mut sites, 101, 101, 101, &[], cut.clone());
+    let second: SocketAddr = "192.168.1.108:5000".parse().unwrap();
+    let two = sites.world.add(
+        "two",
+        Joining::new(config(102, 102, &[])).unwrap(),
+        &[SocketAddr::new(address(102), 5_000), second],
+    );
+    let gate: SocketAddr = GATE.parse().unwrap();
+    sites.world.connect(SocketAddr::new(address(102), 5_000), gate, cut.clone(), cut);
+    sites.world.connect(second, gate, line(100, 1), line(100, 1));
+    sites.run(4_500);
+    assert_eq!(known_to_bob(&sites).len(), 2);
+    sites.run(120_000);
+    assert!(known_to_bob(&sites).is_empty(), "{:?}", sites.world[sites.alice].gateway.status().guests);
+    assert!(!matches!(sites.world[two].standing(), Standing::Joined));
 }
 
 #[test]
