@@ -2,21 +2,46 @@
 //!
 //! Data arrives, and is acknowledged, nearly in order: what changes is near one of the ends. A ring of pairs makes both
 //! ends cheap (appending to the last range is O(1), the ring moves whichever side of a change is shorter) and takes 16
-//! bytes per range and nothing when empty.
+//! bytes per range and nothing when empty. Over hundreds of paths it is not in order, and there are thousands of ranges:
+//! what the ring has too much of stands in parts of bounded length below it, so that a change moves little.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// More ranges than this are no longer in one piece. Tests have so few that they meet all cases.
+const PIECE: usize = if cfg!(test) { 4 } else { 256 };
 
 /// A set of offsets. All ranges are half open: first, and one past the last.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct RangeSet {
+    /// The highest ranges; empty only if the set is.
     ranges: VecDeque<(u64, u64)>,
+    /// Those below, in parts that are never empty.
+    below: VecDeque<Vec<(u64, u64)>>,
+    /// How many ranges are in these parts.
+    count_below: usize,
 }
+
+/// The place of a range: its part, or else the ring, and the place there.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    part: usize,
+    slot: usize,
+}
+
+impl PartialEq for RangeSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for RangeSet {}
 
 impl RangeSet {
     /// The empty set.
     #[must_use]
     pub const fn new() -> Self {
-        Self { ranges: VecDeque::new() }
+        Self { ranges: VecDeque::new(), below: VecDeque::new(), count_below: 0 }
     }
 
     /// Whether nothing is in it.
@@ -28,18 +53,21 @@ impl RangeSet {
     /// How many ranges it takes to describe the set: what it costs in memory.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.ranges.len()
+        self.count_below + self.ranges.len()
     }
 
     /// The ranges, ascending.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
-        self.ranges.iter().copied()
+        self.below.iter().flatten().chain(&self.ranges).copied()
     }
 
     /// The lowest range.
     #[must_use]
     pub fn first(&self) -> Option<(u64, u64)> {
-        self.ranges.front().copied()
+        match self.below.front() {
+            Some(lowest) => lowest.first().copied(),
+            None => self.ranges.front().copied(),
+        }
     }
 
     /// One past the highest offset; zero when empty.
@@ -60,8 +88,7 @@ impl RangeSet {
     /// Whether all of `start..end` is in the set. An empty range always is.
     #[must_use]
     pub fn covers(&self, start: u64, end: u64) -> bool {
-        start >= end
-            || self.ranges.get(self.past(start)).is_some_and(|range| range.0 <= start && end <= range.1)
+        start >= end || self.at(self.past(start)).is_some_and(|range| range.0 <= start && end <= range.1)
     }
 
     /// Adds `start..end`; returns how many offsets are new.
@@ -83,43 +110,42 @@ impl RangeSet {
             Some(last) if start < last.1 => {}
             _ => {
                 self.ranges.push_back((start, end));
+                self.shorten();
                 new(start, end);
                 return end - start;
             }
         }
-        let low = self.ranges.partition_point(|range| range.1 < start);
-        let (mut at, mut merged, mut added, mut high) = (start, (start, end), 0, low);
-        while let Some(range) = self.ranges.get(high).filter(|range| range.0 <= end) {
+        let low = self.seek(|range| range.1 < start);
+        let (mut at, mut merged, mut added, mut high, mut met) = (start, (start, end), 0, low, 0);
+        while let Some(range) = self.at(high).filter(|range| range.0 <= end) {
             if at < range.0 {
                 new(at, range.0);
                 added += range.0 - at;
             }
             at = at.max(range.1);
             merged = (merged.0.min(range.0), merged.1.max(range.1));
-            high += 1;
+            (high, met) = (self.next(high), met + 1);
         }
         if at < end {
             new(at, end);
             added += end - at;
         }
-        match self.ranges.get_mut(low) {
-            Some(range) if high > low => {
+        match self.at_mut(low) {
+            Some(range) if met > 0 => {
                 *range = merged;
-                if high > low + 1 {
-                    self.ranges.drain(low + 1..high);
-                }
+                self.take_out(self.next(low), met - 1);
             }
-            _ => self.ranges.insert(low, merged),
+            _ => self.put(low, merged),
         }
         added
     }
 
     /// Takes `start..end` out; returns how many offsets were in.
     pub fn remove(&mut self, start: u64, end: u64) -> u64 {
-        let low = self.past(start);
-        let (mut high, mut removed) = (low, 0);
+        let mut at = self.past(start);
+        let (mut high, mut met, mut removed) = (at, 0, 0);
         let (mut left, mut right) = (None, None);
-        while let Some(&range) = self.ranges.get(high).filter(|range| start < end && range.0 < end) {
+        while let Some(range) = self.at(high).filter(|range| start < end && range.0 < end) {
             removed += range.1.min(end) - range.0.max(start);
             if range.0 < start {
                 left = Some((range.0, start));
@@ -127,30 +153,30 @@ impl RangeSet {
             if range.1 > end {
                 right = Some((end, range.1));
             }
-            high += 1;
+            (high, met) = (self.next(high), met + 1);
         }
         // What sticks out on either side stays, in the places of what goes.
-        let mut at = low;
         for rest in [left, right].into_iter().flatten() {
-            match self.ranges.get_mut(at) {
-                Some(range) if at < high => *range = rest,
-                _ => self.ranges.insert(at, rest),
+            match self.at_mut(at) {
+                Some(range) if met > 0 => {
+                    *range = rest;
+                    (at, met) = (self.next(at), met - 1);
+                }
+                _ => self.put(at, rest),
             }
-            at += 1;
         }
-        if at < high {
-            self.ranges.drain(at..high);
-        }
+        self.take_out(at, met);
         removed
     }
 
     /// Takes up to `most` offsets off the lowest range and returns them.
     pub fn take_first(&mut self, most: u64) -> Option<(u64, u64)> {
-        let first = self.ranges.front_mut()?;
+        let lowest = Place { part: 0, slot: 0 };
+        let first = self.at_mut(lowest)?;
         let end = first.1.min(first.0.saturating_add(most));
         let taken = (first.0, end);
         if end == first.1 {
-            self.ranges.pop_front();
+            self.take_out(lowest, 1);
         } else {
             first.0 = end;
         }
@@ -159,15 +185,15 @@ impl RangeSet {
 
     /// The ranges of `start..end` that are not in the set, ascending.
     pub fn gaps(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let (mut at, mut index) = (start, self.past(start));
+        let (mut at, mut place) = (start, self.past(start));
         core::iter::from_fn(move || {
             while at < end {
                 let from = at;
-                let Some(&range) = self.ranges.get(index).filter(|range| range.0 < end) else {
+                let Some(range) = self.at(place).filter(|range| range.0 < end) else {
                     at = end;
                     return Some((from, end));
                 };
-                (at, index) = (range.1, index + 1);
+                (at, place) = (range.1, self.next(place));
                 if from < range.0 {
                     return Some((from, range.0));
                 }
@@ -179,17 +205,119 @@ impl RangeSet {
     /// Empties the set and keeps its memory.
     pub fn clear(&mut self) {
         self.ranges.clear();
+        self.below.clear();
+        self.count_below = 0;
     }
 
-    /// Index of the first range that ends beyond `offset`. The ends are tried first: that is where things happen.
-    fn past(&self, offset: u64) -> usize {
+    /// Place of the first range that ends beyond `offset`. The ends are tried first: that is where things happen.
+    fn past(&self, offset: u64) -> Place {
         if self.ranges.back().is_none_or(|last| last.1 <= offset) {
-            return self.ranges.len();
+            return Place { part: self.below.len(), slot: self.ranges.len() };
         }
-        if self.ranges.front().is_some_and(|first| first.1 > offset) {
-            return 0;
+        if self.first().is_some_and(|first| first.1 > offset) {
+            return Place { part: 0, slot: 0 };
         }
-        self.ranges.partition_point(|range| range.1 <= offset)
+        self.seek(|range| range.1 <= offset)
+    }
+
+    /// Place of the first range that is not `before`, as all are from there on.
+    fn seek(&self, before: impl Fn(&(u64, u64)) -> bool) -> Place {
+        let part = self.below.partition_point(|part| part.last().is_some_and(&before));
+        let slot = match self.below.get(part) {
+            Some(part) => part.partition_point(before),
+            None => self.ranges.partition_point(before),
+        };
+        Place { part, slot }
+    }
+
+    #[inline]
+    fn at(&self, place: Place) -> Option<(u64, u64)> {
+        match self.below.get(place.part) {
+            Some(part) => part.get(place.slot).copied(),
+            None => self.ranges.get(place.slot).copied(),
+        }
+    }
+
+    #[inline]
+    fn at_mut(&mut self, place: Place) -> Option<&mut (u64, u64)> {
+        match self.below.get_mut(place.part) {
+            Some(part) => part.get_mut(place.slot),
+            None => self.ranges.get_mut(place.slot),
+        }
+    }
+
+    /// The place after this one.
+    #[inline]
+    fn next(&self, Place { part, slot }: Place) -> Place {
+        match self.below.get(part) {
+            Some(ranges) if slot + 1 >= ranges.len() => Place { part: part + 1, slot: 0 },
+            _ => Place { part, slot: slot + 1 },
+        }
+    }
+
+    /// Puts a range before the one at a place.
+    fn put(&mut self, place: Place, range: (u64, u64)) {
+        let Some(part) = self.below.get_mut(place.part) else {
+            self.ranges.insert(place.slot, range);
+            return self.shorten();
+        };
+        part.insert(place.slot, range);
+        self.count_below += 1;
+        if part.len() > PIECE {
+            let upper = part.split_off(PIECE / 2);
+            self.below.insert(place.part + 1, upper);
+        }
+    }
+
+    /// Takes so many ranges out from a place on.
+    #[inline]
+    fn take_out(&mut self, place: Place, count: usize) {
+        match count {
+            0 => {}
+            1 if self.below.is_empty() => drop(self.ranges.remove(place.slot)),
+            _ => self.take_out_of_parts(place, count),
+        }
+    }
+
+    fn take_out_of_parts(&mut self, Place { mut part, mut slot }: Place, mut count: usize) {
+        while count > 0
+            && let Some(ranges) = self.below.get_mut(part)
+        {
+            let here = count.min(ranges.len() - slot);
+            ranges.drain(slot..slot + here);
+            self.count_below -= here;
+            count -= here;
+            if ranges.is_empty() {
+                self.below.remove(part);
+            } else {
+                part += 1;
+            }
+            slot = 0;
+        }
+        if count > 0 {
+            self.ranges.drain(slot..slot + count);
+        }
+        if self.ranges.is_empty()
+            && let Some(highest) = self.below.pop_back()
+        {
+            self.count_below -= highest.len();
+            self.ranges = highest.into();
+        }
+    }
+
+    /// What the ring has too much of goes into a part of its own.
+    #[inline]
+    fn shorten(&mut self) {
+        if self.ranges.len() > PIECE {
+            self.split();
+        }
+    }
+
+    #[cold]
+    fn split(&mut self) {
+        let lower: Vec<(u64, u64)> = self.ranges.drain(..PIECE / 2).collect();
+        self.count_below += lower.len();
+        self.below.push_back(lower);
     }
 }
 
@@ -200,7 +328,7 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    const SPACE: usize = 64;
+    const SPACE: usize = 160;
 
     /// The same set, one flag per offset.
     fn flags(set: &RangeSet) -> Vec<bool> {
@@ -224,10 +352,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_set(operations in prop::collection::vec((any::<bool>(), 0..SPACE, 0..SPACE), 1..60)) {
+        fn it_is_a_set(operations in prop::collection::vec((any::<bool>(), 0..SPACE, 0..SPACE), 1..160)) {
             let mut set = RangeSet::new();
             let mut model = vec![false; SPACE];
             for (adds, a, b) in operations {
+                // Mostly short, so that there are many ranges.
+                let b = if b % 8 > 0 { (a + b % 3).min(SPACE - 1) } else { b };
                 let (start, end) = (a.min(b), a.max(b));
                 let changed = runs(&model, !adds, start, end);
                 let count: u64 = changed.iter().map(|run| run.1 - run.0).sum();
@@ -242,6 +372,8 @@ mod tests {
                 }
                 model[start..end].fill(adds);
                 prop_assert_eq!(flags(&set), model.clone());
+                prop_assert!(set.below.iter().all(|part| !part.is_empty()));
+                prop_assert_eq!(set.count(), set.iter().count());
                 // Canonical: sorted, not empty, not touching.
                 prop_assert_eq!(set.iter().collect::<Vec<_>>(), runs(&model, true, 0, SPACE));
                 prop_assert_eq!(set.end() as usize, model.iter().rposition(|flag| *flag).map_or(0, |at| at + 1));
