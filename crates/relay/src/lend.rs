@@ -30,7 +30,7 @@ const CLIMB: u64 = 128 << 10;
 const HEADERS: u64 = 8 + 20 + 14;
 /// The host itself uses the line for no more than a chat below so many bytes per second, and below an eighth of what the line carries.
 const CHAT: u64 = 32 << 10;
-/// Own bytes between two looks that are more than a few packets: their rate is believed at once.
+/// Own bytes between two looks that are more than a few packets.
 const BURST: u64 = 6_000;
 /// What may pass after a time in which nobody looked, before the next look tells more.
 const FIRST: u64 = 4_000;
@@ -239,6 +239,10 @@ struct Side {
     now: u64,
     /// The most of it in this half second and the two before.
     peaks: [u64; 3],
+    /// Whether it was more than a chat then.
+    active: [bool; 3],
+    /// The host's own bytes in this window.
+    own: u64,
     /// What the counter showed in this window, and strangers' bytes.
     shown: u64,
     relayed: u64,
@@ -263,6 +267,8 @@ impl Side {
             last: (0, Duration::ZERO),
             now: 0,
             peaks: [0; 3],
+            active: [false; 3],
+            own: 0,
             shown: 0,
             relayed: 0,
             carried: [0; 2],
@@ -297,13 +303,19 @@ impl Side {
         (self.quiet().min(self.most) / 8).max(CHAT)
     }
 
+    /// Whether the host itself uses the line for more.
     fn is_active(&self) -> bool {
-        self.own() > self.chat()
+        self.active.contains(&true)
+    }
+
+    /// Own bytes between two looks that are more than a few packets, or than what arrives while somebody looks.
+    fn burst(&self) -> u64 {
+        BURST.max(of_time(self.peak, Duration::from_millis(2)))
     }
 
     fn forget(&mut self, now: Instant, first: u64) {
         (self.unseen, self.last, self.shown, self.relayed) = (0, (0, Duration::ZERO), 0, 0);
-        (self.now, self.peaks) = (0, [0; 3]);
+        (self.now, self.peaks, self.active, self.own) = (0, [0; 3], [false; 3], 0);
         let budget = if first > 0 { FIRST_RATE.min(self.quiet()) } else { 0 };
         (self.budget, self.tokens, self.filled) = (budget, first, now);
     }
@@ -317,9 +329,11 @@ impl Side {
         let own = bytes - seen;
         let (before, earlier) = self.last;
         let over_both = per_second(own + before, time + earlier);
-        let rate = if own >= BURST { over_both.max(per_second(own, time)) } else { over_both };
-        let grows = rate > self.now + self.now / 4 && rate > self.chat();
-        (self.last, self.now) = ((own, time), rate);
+        let bursts = own >= self.burst();
+        let rate = if bursts { over_both.max(per_second(own, time)) } else { over_both };
+        let grows = bursts && rate > self.now + self.now / 4;
+        (self.last, self.now, self.own) = ((own, time), rate, self.own.saturating_add(own));
+        self.active[0] |= bursts && rate > self.chat();
         self.peaks[0] = self.peaks[0].max(if grows { rate.saturating_mul(2) } else { rate });
     }
 
@@ -331,6 +345,7 @@ impl Side {
     /// A window is over.
     fn learn(&mut self, lasted: Duration, refused: bool) {
         let carried = per_second(self.shown, lasted);
+        self.active[0] |= per_second(self.own, lasted) > self.chat();
         let sustained = self.carried.into_iter().fold(carried, u64::min);
         self.carried = [self.carried[1], carried];
         // Room that nobody took although somebody sent: the line may have less.
@@ -347,8 +362,9 @@ impl Side {
     }
 
     const fn turn(&mut self) {
-        (self.shown, self.relayed) = (0, 0);
+        (self.shown, self.relayed, self.own) = (0, 0, 0);
         self.peaks = [0, self.peaks[0], self.peaks[1]];
+        self.active = [false, self.active[0], self.active[1]];
     }
 
     fn lend(&mut self, now: Instant) {

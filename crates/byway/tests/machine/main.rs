@@ -15,6 +15,7 @@ mod fleet;
 mod floods;
 mod gateway;
 mod joining;
+mod lending;
 mod marks;
 mod namespaces;
 mod newcomer;
@@ -49,6 +50,7 @@ fn main() {
         plumbing::tests(),
         sources::tests(),
         marks::tests(),
+        lending::tests(),
         crowd::tests(),
     ];
     common::machine::conclude(tests.into_iter().flatten().collect());

@@ -1,0 +1,185 @@
+//! An end host behind an uplink of 8 Mbit/s that relays for others: its own upload keeps the line, and its quota is kept.
+//!
+//! Needs root, `ip` and `iperf3`; says *ignored* by name where they are missing. Figures are ratios within one run.
+
+use crate::common::bench::{Bench, TRIES};
+use crate::common::machine::{Measured, is_root, measures, missing, works};
+use libtest_mimic::Trial;
+use serde_json::Value;
+use std::fs;
+use std::time::Duration;
+
+pub fn tests() -> Vec<Trial> {
+    let root = is_root() && ["ip -V", "iperf3 -v", "unshare --net true"].into_iter().all(works);
+    let lacks = missing(root, "it needs root and the programs ip, iperf3 and unshare");
+    vec![
+        measures("lending::its_own_upload_keeps_the_line_beside_a_strangers_transfer", lacks, upload),
+        measures("lending::a_quota_is_kept", lacks, quota),
+    ]
+}
+
+/// A sender whose direct way to the receiver is thin, a host that lends its line, and a registry.
+const PLAN: &str = r#"
+[[link]]
+between = ["sender", "thin"]
+rate = "400 kbit/s"
+delay = "1 ms"
+queue = "20 packets"
+[[link]]
+between = ["thin", "receiver"]
+delay = "1 ms"
+[[link]]
+between = ["sender", "hub"]
+rate = "100 Mbit/s"
+delay = "10 ms"
+[[link]]
+between = ["lender", "hub"]
+one_way = true
+rate = "8 Mbit/s"
+delay = "5 ms"
+queue = "100 ms"
+[[link]]
+between = ["hub", "lender"]
+one_way = true
+rate = "40 Mbit/s"
+delay = "5 ms"
+queue = "100 ms"
+[[link]]
+between = ["hub", "receiver"]
+rate = "100 Mbit/s"
+delay = "10 ms"
+[[link]]
+between = ["hub", "registry"]
+rate = "100 Mbit/s"
+delay = "5 ms"
+"#;
+
+/// The programs of one run.
+struct Site {
+    bench: Bench,
+}
+
+impl Site {
+    /// The lender is listed, and the stranger's transfer is to begin.
+    fn new(quota: &str, lend: &[&str]) -> Self {
+        let mut site = Self { bench: Bench::new() };
+        site.bench.up("site", PLAN);
+        site.start("registry", "registry", &["registry", "--listen", "0.0.0.0:4750"]);
+        let join = site.word("registry", "join");
+        for (host, more) in [("receiver", &[][..]), ("lender", lend)] {
+            let into = site.bench.word(&format!("{host}-in"));
+            fs::create_dir(&into).unwrap();
+            let mut arguments = vec!["recv", into.as_str()];
+            if host == "lender" {
+                let lends = ["--also-relay", quota, "--registry", &join, "--allow-destination", "10.0.0.0/8"];
+                arguments.extend(lends);
+            }
+            arguments.extend(more);
+            site.start(host, host, &arguments);
+        }
+        site.wait("lender", "enrolled", |event| Some(event.clone()));
+        site
+    }
+
+    fn start(&mut self, name: &str, host: &str, arguments: &[&str]) {
+        let state = self.bench.word(&format!("{name}-state"));
+        let fixed = [crate::common::bench::BYWAY, "--json", "--state-dir", &state];
+        self.bench.start(name, host, &[&fixed, arguments].concat());
+    }
+
+    /// The stranger begins.
+    fn send(&mut self) {
+        let file = self.bench.word("file");
+        fs::write(&file, vec![7; 200 << 20]).unwrap();
+        let (ticket, ask) = (self.word("receiver", "ticket"), self.word("registry", "use"));
+        self.start("sender", "sender", &["send", &file, &ticket, "--registry", &ask, "--priority", "normal"]);
+    }
+
+    /// A field of a program's first event.
+    fn word(&self, name: &str, field: &str) -> String {
+        self.wait(name, "ready", |event| event[field].as_str().map(str::to_owned))
+    }
+
+    /// Looks for an event of a program.
+    fn wait<T>(&self, name: &str, event: &str, look: impl Fn(&Value) -> Option<T>) -> T {
+        self.bench.wait(&format!("{event} of {name}"), || self.last(name, event).as_ref().and_then(&look))
+    }
+
+    /// The last event of this kind.
+    fn last(&self, name: &str, event: &str) -> Option<Value> {
+        let said = self.bench.said(name);
+        let events = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events.filter(|found| found["event"] == event).last()
+    }
+
+    /// Bytes that the lender relayed so far, by its own account.
+    fn relayed(&self) -> u64 {
+        let before = self.bench.said("lender").lines().count();
+        self.bench.signal("lender", "USR1");
+        self.bench.wait("counters", || (self.bench.said("lender").lines().count() > before).then_some(()));
+        self.last("lender", "counters").map_or(0, |event| event["month_bytes"].as_u64().unwrap())
+    }
+
+    /// The host's own upload by the kernel's CUBIC, in Mbit/s.
+    fn own(&self, seconds: &str) -> f64 {
+        let said = self.bench.iperf("lender", &["-c", "receiver", "-C", "cubic", "-t", seconds]);
+        said["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6
+    }
+}
+
+/// The stranger's rate through the lender in Mbit/s, over some seconds in which the host itself is idle.
+fn idle(site: &Site, seconds: u64) -> f64 {
+    let before = site.relayed();
+    std::thread::sleep(Duration::from_secs(seconds));
+    (site.relayed() - before) as f64 * 8.0 / 1e6 / seconds as f64
+}
+
+fn upload() -> Measured {
+    for lend in [&["--lend", "1M"][..], &["--lend", "5M"], &[]] {
+        let mut found = None;
+        for _ in 0..TRIES {
+            let mut site = Site::new("10G/month", lend);
+            site.bench.serve("receiver");
+            let alone = site.own("10");
+            site.send();
+            site.bench.wait("the relay in use", || (site.relayed() > 1 << 20).then_some(()));
+            // Without --lend the rate is found by a climb.
+            std::thread::sleep(Duration::from_secs(if lend.is_empty() { 40 } else { 5 }));
+            let relays = idle(&site, 10);
+            let beside = site.own("15");
+            if site.bench.is_accurate() {
+                found = Some((alone, relays, beside));
+                break;
+            }
+        }
+        let Some((alone, relays, beside)) = found else { return Ok(None) };
+        let figures = format!(
+            "{lend:?}: {alone:.2} Mbit/s alone, {beside:.2} beside a stranger, who has {relays:.2} while the host is idle"
+        );
+        eprintln!("{figures}");
+        if beside < 0.95 * alone || relays < 5.0 {
+            return Err(figures.into());
+        }
+    }
+    Ok(Some(()))
+}
+
+fn quota() -> Measured {
+    let mut site = Site::new("30M/day", &["--lend", "1M"]);
+    site.send();
+    let most = 30 << 20;
+    // The stranger wants 200 MiB. When nothing more passes it is spent, or as good as.
+    let mut before = 0;
+    site.bench.wait("the quota spent", || {
+        std::thread::sleep(Duration::from_secs(3));
+        let now = site.relayed();
+        let is_spent = now > most / 2 && now == before;
+        before = now;
+        is_spent.then_some(())
+    });
+    let by_link = site.bench.link("lender>hub")["bytes"].as_u64().unwrap();
+    eprintln!("relayed {before} of {most} bytes, {by_link} on the line");
+    assert!((most * 9 / 10..=most).contains(&before), "{before} of {most}");
+    assert!((most * 9 / 10..=most * 11 / 10).contains(&by_link), "{by_link} of {most} on the line");
+    Ok(Some(()))
+}
