@@ -108,8 +108,8 @@ impl Site {
     /// The last event of this kind.
     fn last(&self, name: &str, event: &str) -> Option<Value> {
         let said = self.bench.said(name);
-        let events = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        events.filter(|found| found["event"] == event).last()
+        let mut events = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events.rfind(|found| found["event"] == event)
     }
 
     /// Bytes that the lender relayed so far, by its own account.
