@@ -180,6 +180,13 @@ impl Book {
         }
     }
 
+    /// A relay that is in passed a test.
+    pub fn passed(&mut self, relay: RelayId) {
+        if let Some(relay) = self.relays.get_mut(&relay) {
+            (self.stale, relay.failed) = (true, false);
+        }
+    }
+
     /// A test of a relay failed.
     pub fn failed(&mut self, relay: RelayId) {
         if let Some(relay) = self.relays.get_mut(&relay) {

@@ -16,6 +16,7 @@
 //! | [`trial`] | a packet exchange through a relay before it is listed |
 //! | [`registry`] | the machine |
 //! | [`client`] | the other side: enrolment and question in a session of one's own endpoint |
+//! | [`complaints`] | which relays a sender complains of, and when |
 #![no_std]
 
 extern crate alloc;
@@ -24,6 +25,7 @@ extern crate std;
 
 pub mod book;
 pub mod client;
+pub mod complaints;
 pub mod draw;
 pub mod message;
 pub mod mint;

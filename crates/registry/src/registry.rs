@@ -5,7 +5,9 @@ mod counters;
 mod datagram;
 mod desk;
 mod endpoint;
+mod entry;
 mod question;
+mod retests;
 mod sessions;
 mod untold;
 mod words;
@@ -13,27 +15,27 @@ mod words;
 pub use counters::{Counters, Event};
 
 use crate::book::{Book, Heard};
-use crate::message::{Answer, Ask, Enrol, Failure, Reason, Request};
+use crate::message::{Answer, Ask, Reason, Request};
 use crate::mint;
 use crate::secrets::Secrets;
-use crate::store::{self, Changes, Entry, Epoch, RelayRow, Reply};
+use crate::store::{self, Changes, Entry, Epoch, Reply};
 use crate::trial::Trials;
-use crate::word::{Kind, Token};
+use crate::word::Kind;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
-use applicants::{Applicants, Tested};
+use alloc::string::String;
+use applicants::Applicants;
 use byway_engine::handshake::PublicKey;
 use byway_engine::seal::Suites;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
 use byway_wire::heartbeat::{ANSWERED_LEN, BEAT, Beat, Orders, RelayId};
-use byway_wire::relay::{self, canonical};
+use byway_wire::relay;
 use byway_wire::{Datagram, Duration, Input, Instant, Local, Machine, Out, Transmit};
 use core::net::SocketAddr;
 use datagram::{send, written};
 use desk::{Desk, Pending};
 use endpoint::endpoint;
 use question::list;
+use retests::Retests;
 use sessions::{Sessions, Step};
 use untold::Untold;
 use words::Words;
@@ -44,8 +46,6 @@ const REFRESH: Duration = Duration::from_secs(1);
 const FLUSH: Duration = Duration::from_secs(5);
 /// Into so many draws the hosts that share a word are divided: so many a word's holder sees in an hour.
 const SLOTS: u8 = 16;
-/// A relay is tested no sooner again after a complaint, or after it failed.
-const RETEST: Duration = Duration::from_secs(60);
 /// A relay that is told of a new epoch comes no sooner.
 const SOON: Duration = Duration::from_secs(1);
 /// Answers to heartbeats that wait to be sent.
@@ -78,8 +78,8 @@ pub struct Registry {
     book: Book,
     sessions: Sessions,
     applicants: Applicants,
-    /// When relays were tested last.
-    retested: BTreeMap<RelayId, Instant>,
+    /// When relays were tested again.
+    retests: Retests,
     trials: Trials,
     desk: Desk,
     answers: VecDeque<(Local, SocketAddr, [u8; ANSWERED_LEN])>,
@@ -106,7 +106,7 @@ impl Registry {
             book: Book::default(),
             sessions: Sessions::default(),
             applicants: Applicants::default(),
-            retested: BTreeMap::new(),
+            retests: Retests::default(),
             trials: Trials::new(*blake3::hash(&config.seed).as_bytes()),
             desk: Desk::default(),
             answers: VecDeque::new(),
@@ -291,23 +291,7 @@ impl Registry {
         while let Some(handle) = self.endpoint.next_with_streams() {
             self.serve(now, handle);
         }
-        while let Some((key, outcome)) = self.trials.next_end() {
-            self.counters.tests += 1;
-            match self.applicants.on_end(key, outcome) {
-                None => {}
-                Some(Tested::Applicant(applicant)) => {
-                    let handle = applicant.handle;
-                    self.tested(now, applicant);
-                    self.serve(now, handle);
-                }
-                Some(Tested::Again(relay, passed)) if passed => self.book.found_alive(now, relay),
-                Some(Tested::Again(relay, _)) => {
-                    self.counters.tests_failed += 1;
-                    self.book.failed(relay);
-                    self.log(now, "refused", relay.to_string(), "it failed a test".to_string());
-                }
-            }
-        }
+        self.take_tests(now);
     }
 
     /// Reads what a session asks, and answers what can be.
@@ -361,147 +345,6 @@ impl Registry {
         self.counters.grants += list.relays.len() as u64;
         self.reply(handle, &Answer::List(list));
         Ok(())
-    }
-
-    fn on_complaint(
-        &mut self,
-        now: Instant,
-        handle: Handle,
-        token: &Token,
-        relays: &[RelayId],
-    ) -> Result<(), Reason> {
-        let number = self.words.find(token, Kind::Use, self.unix(now))?.number;
-        self.words.may_ask(now, number)?;
-        self.counters.complaints += 1;
-        for relay in relays {
-            self.retest(now, *relay);
-        }
-        self.reply(handle, &Answer::Heard);
-        Ok(())
-    }
-
-    fn on_enrol(
-        &mut self,
-        now: Instant,
-        handle: Handle,
-        peer: PublicKey,
-        mut enrol: Enrol,
-    ) -> Result<(), Reason> {
-        let word = self.words.find(&enrol.token, Kind::Join, self.unix(now))?;
-        let known = self.book.get(enrol.relay).filter(|relay| !relay.row.revoked);
-        if known.is_some_and(|relay| relay.row.key != peer) {
-            return Err(Reason::OtherKey);
-        }
-        if known.is_none() && word.uses == Some(0) {
-            return Err(Reason::UsedUp);
-        }
-        if self.applicants.is_full() || self.trials.is_full() {
-            return Err(Reason::Busy);
-        }
-        enrol.addresses.iter_mut().for_each(|address| *address = canonical(*address));
-        enrol.addresses.sort_unstable();
-        enrol.addresses.dedup();
-        let row = RelayRow {
-            relay: enrol.relay,
-            key: peer,
-            word: enrol.token.number,
-            range: enrol.range,
-            range_key: enrol.range_key,
-            rate: enrol.rate,
-            quota: enrol.quota,
-            operator: enrol.operator,
-            region: enrol.region,
-            addresses: enrol.addresses,
-            revoked: false,
-        };
-        self.applicants.enter(handle, row);
-        let answer = Answer::Epoch { epoch: self.epoch.number, last_holds: self.last_holds(now) };
-        self.reply(handle, &answer);
-        Ok(())
-    }
-
-    /// A relay knows the epoch: it is tested.
-    fn on_ready(&mut self, now: Instant, handle: Handle) -> Result<(), Reason> {
-        let Some(row) = self.applicants.row_of(handle).cloned() else { return Err(Reason::Malformed) };
-        let tests = self.tests_of(&row);
-        for (key, outcome) in self.applicants.test(handle, &tests) {
-            self.begin_test(now, key, outcome);
-        }
-        Ok(())
-    }
-
-    /// What each address is tested with, and from where.
-    fn tests_of(&self, row: &RelayRow) -> Vec<(SocketAddr, Option<(Local, relay::Word)>)> {
-        let key = row.range_key.epoch_key(self.epoch.number);
-        let word = mint::own(row, &self.epoch, &key);
-        let of = |address: &SocketAddr| {
-            let local = self.locals.iter().find(|(_, own)| own.is_ipv4() == address.is_ipv4());
-            (*address, local.and_then(|(local, _)| Some((*local, word.clone()?))))
-        };
-        row.addresses.iter().map(of).collect()
-    }
-
-    fn begin_test(&mut self, now: Instant, key: u64, test: (SocketAddr, Option<(Local, relay::Word)>)) {
-        match test {
-            (address, Some((local, word))) => self.trials.begin(now, key, word, local, address),
-            (_, None) => self.trials.fail(key, Failure::NoSocket),
-        }
-    }
-
-    fn retest(&mut self, now: Instant, name: RelayId) {
-        let recent = self.retested.get(&name).is_some_and(|at| now.since(*at) < RETEST);
-        let Some(relay) = self.book.get(name).filter(|_| !recent && !self.trials.is_full()) else { return };
-        let tests = self.tests_of(&relay.row);
-        self.retested.retain(|_, at| now.since(*at) < RETEST);
-        self.retested.insert(name, now);
-        for (key, test) in self.applicants.test_again(name, &tests) {
-            self.begin_test(now, key, test);
-        }
-    }
-
-    /// All addresses of a relay that wants in are tested.
-    fn tested(&mut self, now: Instant, applicant: applicants::Applicant) {
-        if applicant.row.addresses.is_empty() {
-            self.counters.tests_failed += 1;
-            let failures: Vec<String> =
-                applicant.failed.iter().map(|(address, why)| alloc::format!("{address}: {why}")).collect();
-            self.log(now, "refused", applicant.row.relay.to_string(), failures.join("; "));
-            return self.refuse(applicant.handle, Reason::Untested);
-        }
-        let at = self.unix(now);
-        self.desk.enrol(applicant, at);
-    }
-
-    /// The store has written an enrolment, or refused it.
-    fn enrolled(
-        &mut self,
-        now: Instant,
-        applicant: applicants::Applicant,
-        outcome: Result<(), store::Unfit>,
-    ) {
-        let applicants::Applicant { handle, row, failed, .. } = applicant;
-        let reason = match outcome {
-            Ok(()) => None,
-            Err(store::Unfit::Word) => Some(Reason::UnknownWord),
-            Err(store::Unfit::UsedUp) => Some(Reason::UsedUp),
-            Err(store::Unfit::Crowded) => Some(Reason::Crowded),
-            Err(store::Unfit::OtherKey) => Some(Reason::OtherKey),
-        };
-        let (name, passed) = (row.relay, row.addresses.clone());
-        if let Some(reason) = reason {
-            self.log(now, "refused", name.to_string(), reason.to_string());
-            return self.refuse(handle, reason);
-        }
-        let known = self.book.get(name).is_some();
-        let addresses: Vec<String> = passed.iter().map(ToString::to_string).collect();
-        let detail = alloc::format!("operator {:?}, at {}", row.operator.as_str(), addresses.join(" "));
-        self.log(now, if known { "changed" } else { "enrolled" }, name.to_string(), detail);
-        self.book.enter(row);
-        self.book.set_epoch_of(name, self.epoch.number);
-        self.book.found_alive(now, name);
-        self.counters.enrolled += 1;
-        let beat_millis = u32::try_from(self.book.interval().as_millis()).unwrap_or(u32::MAX);
-        self.reply(handle, &Answer::Enrolled { beat_millis, passed, failed });
     }
 
     /// What is due of its own.

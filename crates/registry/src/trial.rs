@@ -5,7 +5,7 @@
 //! somebody else's. What a relay says of its capacity is not believed and not asked.
 
 use crate::message::Failure;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use byway_wire::relay::{
@@ -71,6 +71,12 @@ pub struct Trials {
     secret: [u8; 32],
     serial: u64,
     running: BTreeMap<Key, Running>,
+    /// Which test what may come belongs to: the nonce of a greeting, the packet through a relay, the consent in it.
+    greetings: BTreeMap<[u8; 8], Key>,
+    probes: BTreeMap<[u8; PROBE_LEN], Key>,
+    consents: BTreeMap<(SocketAddr, [u8; 8]), Key>,
+    /// When each is due.
+    due: BTreeSet<(Instant, Key)>,
     waiting: VecDeque<(Key, Word, Local, SocketAddr)>,
     sending: VecDeque<Sending>,
     ends: VecDeque<(Key, Result<(), Failure>)>,
@@ -84,6 +90,10 @@ impl Trials {
             secret,
             serial: 0,
             running: BTreeMap::new(),
+            greetings: BTreeMap::new(),
+            probes: BTreeMap::new(),
+            consents: BTreeMap::new(),
+            due: BTreeSet::new(),
             waiting: VecDeque::new(),
             sending: VecDeque::new(),
             ends: VecDeque::new(),
@@ -106,8 +116,10 @@ impl Trials {
         while self.running.len() < AT_ONCE
             && let Some((key, word, local, address)) = self.waiting.pop_front()
         {
-            let stage = Stage::Greeting { nonce: self.nonce() };
+            let nonce = self.nonce();
+            let stage = Stage::Greeting { nonce };
             let running = Running { word, local, address, stage, tries: 0, refused: false, at: now };
+            self.greetings.insert(nonce, key);
             self.running.insert(key, running);
             self.again(now, key);
         }
@@ -122,7 +134,16 @@ impl Trials {
     }
 
     fn end(&mut self, now: Instant, key: Key, outcome: Result<(), Failure>) {
-        self.running.remove(&key);
+        if let Some(running) = self.running.remove(&key) {
+            self.due.remove(&(running.at, key));
+            match running.stage {
+                Stage::Greeting { nonce } => drop(self.greetings.remove(&nonce)),
+                Stage::Packet { probe, consent, .. } => {
+                    self.probes.remove(&probe);
+                    self.consents.remove(&(running.address, consent.tag.to_be_bytes()));
+                }
+            }
+        }
         self.ends.push_back((key, outcome));
         self.start(now);
     }
@@ -139,7 +160,9 @@ impl Trials {
             return self.end(now, key, Err(failure));
         }
         running.tries += 1;
+        self.due.remove(&(running.at, key));
         running.at = now + TRY;
+        self.due.insert((running.at, key));
         let bytes = match &running.stage {
             Stage::Greeting { nonce } => {
                 let mut bytes = vec![0; GREET_LEN];
@@ -163,11 +186,12 @@ impl Trials {
     /// Takes an answer to a greeting, if it is one of ours.
     pub fn on_greeted(&mut self, now: Instant, from: SocketAddr, packet: &[u8]) -> bool {
         let Ok(greeted) = Greeted::read(packet) else { return false };
-        let found = self.running.iter().find(|(_, running)| {
-            running.address == canonical(from)
-                && matches!(running.stage, Stage::Greeting { nonce } if nonce == greeted.nonce)
-        });
-        let Some(key) = found.map(|(key, _)| *key) else { return false };
+        let Some(key) = self.greetings.get(&greeted.nonce).copied() else { return false };
+        let is_its = |running: &&Running| running.address == canonical(from);
+        if self.running.get(&key).filter(is_its).is_none() {
+            return false;
+        }
+        self.greetings.remove(&greeted.nonce);
         let (first, second) = (self.nonce(), self.nonce());
         let Some(running) = self.running.get_mut(&key) else { return false };
         let mut probe = [PROBE; PROBE_LEN];
@@ -175,6 +199,8 @@ impl Trials {
         probe[9..].copy_from_slice(&second);
         // An answer to an earlier try makes the round trip seem longer: wrong by less than the clocks may differ.
         let sent = Instant::from_nanos(running.at.as_nanos().saturating_sub(TRY.as_nanos() as u64));
+        self.probes.insert(probe, key);
+        self.consents.insert((running.address, greeted.consent.tag.to_be_bytes()), key);
         running.stage = Stage::Packet {
             probe,
             destination: greeted.address,
@@ -194,11 +220,7 @@ impl Trials {
         if inner.len() != PROBE_LEN || inner.first() != Some(&PROBE) {
             return false;
         }
-        let found = self.running.iter().find(|(_, running)| match &running.stage {
-            Stage::Packet { probe, .. } => probe == inner,
-            Stage::Greeting { .. } => false,
-        });
-        if let Some(key) = found.map(|(key, _)| *key) {
+        if let Some(key) = self.probes.get(inner).copied() {
             self.end(now, key, Ok(()));
         }
         true
@@ -207,9 +229,9 @@ impl Trials {
     /// Takes a relay's notice that it did not forward.
     pub fn on_notice(&mut self, from: SocketAddr, packet: &[u8]) {
         let Ok(notice) = Notice::read(packet) else { return };
-        for running in self.running.values_mut() {
-            let ours = matches!(&running.stage, Stage::Packet { consent, .. } if consent.tag.to_be_bytes() == notice.echo);
-            running.refused |= ours && running.address == canonical(from);
+        let key = self.consents.get(&(canonical(from), notice.echo));
+        if let Some(running) = key.and_then(|key| self.running.get_mut(key)) {
+            running.refused = true;
         }
     }
 
@@ -220,8 +242,10 @@ impl Trials {
 
     /// Runs what is due.
     pub fn wake(&mut self, now: Instant) {
-        let due = self.running.iter().filter(|(_, running)| running.at <= now).map(|(key, _)| *key);
-        for key in due.collect::<Vec<_>>() {
+        while let Some((at, key)) = self.due.first().copied()
+            && at <= now
+        {
+            self.due.remove(&(at, key));
             self.again(now, key);
         }
     }
@@ -229,7 +253,7 @@ impl Trials {
     /// When something is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.running.values().map(|running| running.at).min()
+        self.due.first().map(|(at, _)| *at)
     }
 
     /// The next datagram to send.

@@ -28,7 +28,7 @@ use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Reach};
 use byway_net::{Clock, Control, Flow, Owner, Socket};
-use byway_wire::relay::Word;
+use byway_wire::relay::{Reason, Word};
 use byway_wire::{Duration, Input, Instant, Machine as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -312,7 +312,9 @@ impl Owner for Sender {
             self.drive(endpoint, handle, now);
             let ends = self.ending.as_ref().is_some_and(|ending| ending.leave_at.is_none());
             if due || ends {
-                for news in self.relays.look(endpoint.relays(now, handle), &self.locals) {
+                let relays = endpoint.relays(now, handle);
+                self.finder.iter_mut().for_each(|finder| finder.on_relays(now, &relays));
+                for news in self.relays.look(relays, &self.locals) {
                     self.tell(news);
                 }
             }
@@ -418,8 +420,10 @@ impl Sender {
     fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(connection) = endpoint.connection_mut(handle) else { return };
         while let Some(event) = connection.next_event() {
-            if let (Event::RelaysUsedUp, Some(finder)) = (&event, &mut self.finder) {
-                finder.ask_for_more(now);
+            match (&event, &mut self.finder) {
+                (Event::RelaysUsedUp, Some(finder)) => finder.ask_for_more(now),
+                (Event::Notice { reason: Reason::EpochOver, .. }, Some(finder)) => finder.on_epoch_over(now),
+                _ => {}
             }
             if let Event::Closed { code, reason, by_peer } = event {
                 self.fail(error_of(code, &reason, by_peer), now);

@@ -33,6 +33,8 @@ pub struct Tried {
     pub rtt: Option<Duration>,
     /// Bytes per second that it carried at best while it was in use; zero if it never was.
     pub goodput: u64,
+    /// How often it fell silent as a path since a probe of it was answered last.
+    pub silences: u32,
 }
 
 /// The endpoint's number for a relay by which one local socket may reach the peer.
@@ -136,6 +138,7 @@ struct Candidate {
     /// RTT of its latest probe, less what packets of every path waited in queues at the time.
     rtt: Option<Duration>,
     failures: u32,
+    silences: u32,
     worked: bool,
     /// Whether it was ever in use, and the best that it carried, in bytes per second.
     used: bool,
@@ -152,6 +155,7 @@ impl Candidate {
             phase: Phase::Waits(now),
             rtt: None,
             failures: 0,
+            silences: 0,
             worked: false,
             used: false,
             goodput: 0,
@@ -259,11 +263,15 @@ impl Candidates {
         self.changed();
     }
 
-    /// One more relay; one that is known has its uplink back.
+    /// One more relay; one that is known has its uplink back, or another word.
     pub fn add_relay(&mut self, now: Instant, relay: RelayId, local: Local) {
         match self.all.iter_mut().find(|known| known.relay == Some(relay)) {
             Some(known) => {
-                if known.phase == Phase::Waits(Instant::FAR_FUTURE) || known.end == Some(End::Unanswered) {
+                let refused = known.phase == Phase::Over && matches!(known.end, Some(End::Refused(_)));
+                if refused
+                    || known.phase == Phase::Waits(Instant::FAR_FUTURE)
+                    || known.end == Some(End::Unanswered)
+                {
                     (known.phase, known.failures) = (Phase::Waits(now), 0);
                 }
             }
@@ -401,6 +409,7 @@ impl Candidates {
         };
         let (relay, local, came_back) = (it.relay, it.local, it.failures > 0);
         (it.phase, it.rtt, it.worked, it.failures, it.end) = (Phase::Kept, Some(rtt), true, 0, None);
+        it.silences = 0;
         let timely = in_time(it, limit);
         let keep = relay.is_none() || timely && (wanted || kept < MOST_KEPT) || kept < MOST_KEPT / 2;
         if relay.is_none() && came_back {
@@ -427,6 +436,7 @@ impl Candidates {
         it.worked |= lived.worked;
         it.goodput = it.goodput.max(lived.goodput);
         it.end = Some(end);
+        it.silences = it.silences.saturating_add(u32::from(matches!(end, End::Unanswered | End::GivenUp)));
         match end {
             End::LocalGone => it.phase = Phase::Waits(Instant::FAR_FUTURE),
             End::CarriedLittle => it.phase = Phase::Over,
@@ -530,7 +540,13 @@ impl Candidates {
                 _ if in_time(it, limit) => Standing::Available,
                 _ => Standing::Reserve,
             };
-            Some(Tried { relay: it.relay?, standing, rtt: it.rtt, goodput: it.goodput })
+            Some(Tried {
+                relay: it.relay?,
+                standing,
+                rtt: it.rtt,
+                goodput: it.goodput,
+                silences: it.silences,
+            })
         })
     }
 

@@ -84,6 +84,8 @@ pub struct RelayStatus {
     pub rtt: Option<Duration>,
     /// Bytes per second that it carried at best while it was in use; zero if it never was.
     pub goodput: u64,
+    /// How often it fell silent as a path since a probe of it was answered last.
+    pub silences: u32,
 }
 
 /// The relays of a connection or attempt, by their numbers.
@@ -167,10 +169,18 @@ impl Pool {
 
     /// What is known of a relay that the connection knows by its number.
     pub fn status(&self, tried: Tried) -> Option<RelayStatus> {
-        let Tried { relay, standing, rtt, goodput } = tried;
+        let Tried { relay, standing, rtt, goodput, silences } = tried;
         let pooled = self.get(relay)?;
         let trouble = pooled.trouble.filter(|_| standing == Standing::Unusable);
-        Some(RelayStatus { relay: pooled.address, local: pooled.local, standing, trouble, rtt, goodput })
+        Some(RelayStatus {
+            relay: pooled.address,
+            local: pooled.local,
+            standing,
+            trouble,
+            rtt,
+            goodput,
+            silences,
+        })
     }
 }
 

@@ -10,18 +10,22 @@ use byway_wire::{Instant, Meter};
 /// Questions that a word may ask in a second, and at once.
 const ASKS_PER_SECOND: u64 = 50;
 const ASKS_AT_ONCE: u64 = 500;
+/// Relays that its holders may complain of in a second, and at once.
+const COMPLAINTS_PER_SECOND: u64 = 4;
+const COMPLAINTS_AT_ONCE: u64 = 64;
 
 /// All of them.
 #[derive(Debug)]
 pub(super) struct Words {
     secrets: Secrets,
     rows: BTreeMap<u32, WordRow>,
-    meters: BTreeMap<u32, Meter>,
+    asks: BTreeMap<u32, Meter>,
+    complaints: BTreeMap<u32, Meter>,
 }
 
 impl Words {
     pub const fn new(secrets: Secrets) -> Self {
-        Self { secrets, rows: BTreeMap::new(), meters: BTreeMap::new() }
+        Self { secrets, rows: BTreeMap::new(), asks: BTreeMap::new(), complaints: BTreeMap::new() }
     }
 
     pub const fn secrets(&self) -> &Secrets {
@@ -31,7 +35,8 @@ impl Words {
     /// A word is new, or changed.
     pub fn enter(&mut self, row: WordRow) {
         if row.revoked {
-            self.meters.remove(&row.number);
+            self.asks.remove(&row.number);
+            self.complaints.remove(&row.number);
         }
         self.rows.insert(row.number, row);
     }
@@ -53,11 +58,20 @@ impl Words {
 
     /// Counts a question.
     pub fn may_ask(&mut self, now: Instant, number: u32) -> Result<(), Reason> {
-        let meter = self.meters.entry(number).or_default();
-        if meter.wait(now, ASKS_AT_ONCE * (1_000_000_000 / ASKS_PER_SECOND)) > 0 {
-            return Err(Reason::TooOften);
-        }
-        meter.take(now, 1, ASKS_PER_SECOND);
-        Ok(())
+        spend(self.asks.entry(number).or_default(), now, 1, (ASKS_PER_SECOND, ASKS_AT_ONCE))
     }
+
+    /// Counts a complaint of so many relays.
+    pub fn may_complain(&mut self, now: Instant, number: u32, relays: usize) -> Result<(), Reason> {
+        let limits = (COMPLAINTS_PER_SECOND, COMPLAINTS_AT_ONCE);
+        spend(self.complaints.entry(number).or_default(), now, relays as u64, limits)
+    }
+}
+
+fn spend(meter: &mut Meter, now: Instant, units: u64, (rate, at_once): (u64, u64)) -> Result<(), Reason> {
+    if meter.wait(now, at_once * (1_000_000_000 / rate)) > 0 {
+        return Err(Reason::TooOften);
+    }
+    meter.take(now, units, rate);
+    Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod bad;
 mod common;
+mod complaints;
 mod enrol;
 mod epochs;
 mod fleet;

@@ -1,10 +1,11 @@
-//! Relays for a transfer: asked for while it begins, and again when all were tried. Nothing waits for it, and no failure of it ends
-//! anything.
+//! Relays for a transfer: asked for while it begins, and again when all were tried. Those that turn out to be of no use the registry is
+//! told of. Nothing waits for it, and no failure of it ends anything.
 
 use super::cache;
-use byway_engine::{Endpoint, EndpointEvent};
+use byway_engine::{Endpoint, EndpointEvent, RelayStatus};
 use byway_net::unix_seconds;
 use byway_registry::client::{AskError, Exchange, FIRST, MORE, MOST};
+use byway_registry::complaints::Complaints;
 use byway_registry::message::{Answer, Ask, List, MOST_RELAYS, Request};
 use byway_registry::word::Word;
 use byway_wire::{Duration, Instant, relay};
@@ -15,6 +16,13 @@ const AGAIN: Duration = Duration::from_secs(15);
 const AGAIN_MOST: Duration = Duration::from_secs(300);
 /// Grants are renewed so long before they end, or after half of their life.
 const BEFORE: u64 = 1_800;
+/// An epoch that ended is known to all relays after some seconds. Not every relay is taken up at once, since ways back by it go silent
+/// first: so it is asked again, so often.
+const EPOCH_KNOWN: Duration = Duration::from_secs(5);
+const EPOCH_AGAIN: Duration = Duration::from_secs(15);
+const RENEWALS: u32 = 3;
+/// So long passes until an epoch may have ended once more.
+const EPOCH_APART: Duration = Duration::from_secs(60);
 
 /// Which registry to ask.
 #[derive(Clone, Debug)]
@@ -30,6 +38,9 @@ pub(crate) struct Finder {
     word: Word,
     cache: Option<PathBuf>,
     exchange: Option<Exchange>,
+    /// It is a complaint: what becomes of it does not matter.
+    complains: bool,
+    complaints: Complaints,
     /// How many of the draw are here.
     had: usize,
     /// What was asked for last.
@@ -41,6 +52,10 @@ pub(crate) struct Finder {
     next: Option<Instant>,
     failures: u32,
     told: bool,
+    /// No sooner are grants asked for again because an epoch ended.
+    renew_from: Instant,
+    /// How often they are still asked for.
+    renewals: u32,
 }
 
 /// What came of looking.
@@ -57,12 +72,16 @@ impl Finder {
     pub fn new(plan: FindPlan) -> (Self, Vec<relay::Word>) {
         let cache = plan.cache.map(|directory| cache::path_of(&directory, &plan.word));
         let list = cache.as_deref().and_then(|path| cache::read(path, unix_seconds()));
+        let mut complaints = Complaints::default();
+        list.iter().for_each(|list| complaints.learn(list));
         let kept: Vec<relay::Word> =
             list.into_iter().flat_map(|list| list.relays).map(|it| it.word).collect();
         let finder = Self {
             word: plan.word,
             cache,
             exchange: None,
+            complains: false,
+            complaints,
             had: 0,
             skip: 0,
             most: FIRST,
@@ -70,6 +89,8 @@ impl Finder {
             next: Some(Instant::ZERO),
             failures: 0,
             told: false,
+            renew_from: Instant::ZERO,
+            renewals: 0,
         };
         (finder, kept)
     }
@@ -80,6 +101,24 @@ impl Finder {
             (self.skip, self.most) = (self.had, MORE);
             self.next = Some(now);
         }
+    }
+
+    /// Takes in how far the relays of the transfer are.
+    pub fn on_relays(&mut self, now: Instant, relays: &[RelayStatus]) {
+        self.complaints.look(now, relays);
+    }
+
+    /// A relay says that the epoch of its grant is over: there are new grants, for all relays.
+    pub fn on_epoch_over(&mut self, now: Instant) {
+        if now >= self.renew_from && self.failures == 0 {
+            (self.renew_from, self.renewals) = (now + EPOCH_APART, RENEWALS);
+            (self.skip, self.most) = (0, self.had.max(FIRST));
+            self.ask_by(now + EPOCH_KNOWN);
+        }
+    }
+
+    fn ask_by(&mut self, at: Instant) {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
     /// Takes in an event of the endpoint; whether it is about the registry.
@@ -97,13 +136,10 @@ impl Finder {
     /// Asks if it is time, and takes what was answered.
     pub fn look(&mut self, endpoint: &mut Endpoint, now: Instant) -> Found {
         let mut found = Found::default();
-        if self.exchange.is_none() && self.next.is_some_and(|next| next <= now) {
-            self.next = None;
+        if let Some(request) = self.exchange.is_none().then(|| self.request(now)).flatten() {
             match Exchange::begin(endpoint, now, &self.word) {
                 Ok(mut exchange) => {
-                    let most = u8::try_from(self.most.min(MOST_RELAYS)).unwrap_or(u8::MAX);
-                    let skip = u16::try_from(self.skip).unwrap_or(u16::MAX);
-                    exchange.ask(&Request::Ask(Ask { token: self.word.token.clone(), most, skip }));
+                    exchange.ask(&request);
                     exchange.finish();
                     self.exchange = Some(exchange);
                 }
@@ -113,7 +149,8 @@ impl Finder {
         let Some(exchange) = &mut self.exchange else { return self.told(found) };
         match exchange.drive(endpoint, now) {
             Ok(None) => {}
-            Ok(Some(Answer::List(list))) => {
+            Ok(Some(Answer::Heard)) if self.complains => self.end(endpoint, now),
+            Ok(Some(Answer::List(list))) if !self.complains => {
                 self.end(endpoint, now);
                 found.words = self.take(list, now);
             }
@@ -127,6 +164,20 @@ impl Finder {
             }
         }
         self.told(found)
+    }
+
+    /// What is asked now, if anything is: for relays, or that those of no use be tested.
+    fn request(&mut self, now: Instant) -> Option<Request> {
+        let token = self.word.token.clone();
+        self.complains = self.next.is_none_or(|next| next > now);
+        if self.complains {
+            let relays = self.complaints.take(now);
+            return (!relays.is_empty()).then_some(Request::Complain { token, relays });
+        }
+        self.next = None;
+        let most = u8::try_from(self.most.min(MOST_RELAYS)).unwrap_or(u8::MAX);
+        let skip = u16::try_from(self.skip).unwrap_or(u16::MAX);
+        Some(Request::Ask(Ask { token, most, skip }))
     }
 
     /// Says once that the registry is of no use.
@@ -147,6 +198,9 @@ impl Finder {
 
     fn fail(&mut self, error: &AskError, now: Instant) {
         self.exchange = None;
+        if self.complains {
+            return;
+        }
         self.failures += 1;
         let later = AGAIN * 2_u32.saturating_pow(self.failures.min(8) - 1);
         // What it refuses now it refuses later, mostly: a word that was taken back comes back with another name.
@@ -157,12 +211,16 @@ impl Finder {
 
     fn take(&mut self, list: List, now: Instant) -> Vec<relay::Word> {
         (self.failures, self.told) = (0, false);
+        self.complaints.learn(&list);
         self.more = list.more;
         self.had = self.had.max(self.skip + list.relays.len());
         let left = list.until.saturating_sub(unix_seconds());
         let renew = left.saturating_sub(BEFORE).max(left / 2).max(60);
-        let renewed = now + Duration::from_secs(renew);
-        self.next = Some(self.next.map_or(renewed, |next| next.min(renewed)));
+        self.ask_by(now + Duration::from_secs(renew));
+        self.renewals = self.renewals.saturating_sub(1);
+        if self.renewals > 0 {
+            self.ask_by(now + EPOCH_AGAIN);
+        }
         if self.skip == 0
             && let Some(path) = self.cache.clone()
         {

@@ -1,0 +1,158 @@
+//! Which of the relays that a registry named a sender complains of, and when.
+//!
+//! A relay is complained of once it is of no use to a session, if that may be the relay's own fault: it is silent, it swallows, or it
+//! does not know what the registry minted for it. What the sender ran out of, and what a relay does not lend to anyone, is no fault. The
+//! registry then tests the relay itself. So a complaint that is wrong costs it a packet or two, and the relay nothing.
+
+use crate::message::{List, MOST_COMPLAINTS};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use byway_engine::{RelayStatus, RelayTrouble, Standing};
+use byway_wire::heartbeat::RelayId;
+use byway_wire::relay::Reason;
+use byway_wire::{Duration, Instant};
+use core::net::SocketAddr;
+
+/// Between two complaints: several relays often turn out to be of no use at once.
+const APART: Duration = Duration::from_secs(5);
+/// A relay is complained of no sooner again.
+const AGAIN: Duration = Duration::from_secs(600);
+/// Relays that are known at most: more than a session has.
+const MOST: usize = 4_096;
+
+/// The complaints of one sender.
+#[derive(Clone, Debug, Default)]
+pub struct Complaints {
+    /// Who is at an address.
+    names: BTreeMap<SocketAddr, RelayId>,
+    told: BTreeMap<RelayId, Instant>,
+    due: BTreeSet<RelayId>,
+    next: Option<Instant>,
+}
+
+impl Complaints {
+    /// The registry named these relays.
+    pub fn learn(&mut self, list: &List) {
+        for listed in &list.relays {
+            for address in listed.word.relays() {
+                if self.names.len() < MOST {
+                    self.names.insert(*address, listed.relay);
+                }
+            }
+        }
+    }
+
+    /// Takes in how far the relays of a session are.
+    pub fn look(&mut self, now: Instant, relays: &[RelayStatus]) {
+        for status in relays.iter().filter(|status| may_be_its_fault(status)) {
+            let Some(name) = self.names.get(&status.relay) else { continue };
+            if self.told.get(name).is_none_or(|told| now.since(*told) >= AGAIN) && self.due.insert(*name) {
+                self.next.get_or_insert(now + APART);
+            }
+        }
+    }
+
+    /// The relays to complain of now; mostly none.
+    pub fn take(&mut self, now: Instant) -> Vec<RelayId> {
+        if self.next.is_none_or(|next| next > now) {
+            return Vec::new();
+        }
+        let mut relays = Vec::new();
+        while relays.len() < MOST_COMPLAINTS
+            && let Some(name) = self.due.pop_first()
+        {
+            self.told.insert(name, now);
+            relays.push(name);
+        }
+        self.next = (!self.due.is_empty()).then_some(now + APART);
+        relays
+    }
+
+    /// When there may be something to complain of.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+}
+
+fn may_be_its_fault(status: &RelayStatus) -> bool {
+    match (status.standing, status.trouble) {
+        (Standing::Unusable, None | Some(RelayTrouble::Silent)) => true,
+        (Standing::Unusable, Some(RelayTrouble::Refused(reason))) => {
+            matches!(reason, Reason::UnknownWord | Reason::UnknownRange | Reason::Unreachable)
+        }
+        (Standing::Available | Standing::Reserve | Standing::Trying, None) => status.silences > 0,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Label, Listed};
+    use alloc::vec;
+    use byway_wire::Local;
+    use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Secret, Terms, Word};
+
+    fn address(index: u8) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, index], 4748))
+    }
+
+    fn list(relays: u8) -> List {
+        let terms = Terms {
+            expiry: Minute::MAX,
+            rate: RateClass::UNLIMITED,
+            quota: QuotaClass::UNLIMITED,
+            scope: Scope::ALL,
+        };
+        let listed = |index: u8| Listed {
+            relay: RelayId([index; 16]),
+            operator: Label::default(),
+            region: Label::default(),
+            seen: 0,
+            load: 0,
+            word: Word::new(vec![address(index)], Grant { id: 1, terms }, Secret::new([1; 16])).unwrap(),
+        };
+        List { made: 0, until: 0, more: false, relays: (0..relays).map(listed).collect() }
+    }
+
+    fn status(index: u8, standing: Standing, trouble: Option<RelayTrouble>, silences: u32) -> RelayStatus {
+        let relay = address(index);
+        RelayStatus { relay, local: Local(0), standing, trouble, rtt: None, goodput: 0, silences }
+    }
+
+    #[test]
+    fn several_are_told_at_once_and_each_once_in_a_while() {
+        let (mut complaints, at) = (Complaints::default(), |s| Instant::ZERO + Duration::from_secs(s));
+        complaints.learn(&list(40));
+        let all: Vec<_> = (0..50).map(|index| status(index, Standing::Unusable, None, 0)).collect();
+        complaints.look(at(1), &all[..1]);
+        complaints.look(at(2), &all);
+        assert_eq!((complaints.deadline(), complaints.take(at(5))), (Some(at(6)), vec![]));
+        assert_eq!([6, 11, 16, 21].map(|s| complaints.take(at(s)).len()), [16, 16, 8, 0]);
+        complaints.look(at(600), &all);
+        assert_eq!(complaints.deadline(), None, "the registry knows");
+        complaints.look(at(607), &all[..9]);
+        assert_eq!(complaints.take(at(612)).len(), 9);
+    }
+
+    #[test]
+    fn what_is_no_fault_of_the_relay_is_not_told() {
+        let refused = |reason| Some(RelayTrouble::Refused(reason));
+        let unusable = |trouble| may_be_its_fault(&status(0, Standing::Unusable, trouble, 0));
+        assert!(
+            unusable(None) && unusable(Some(RelayTrouble::Silent)) && unusable(refused(Reason::UnknownWord))
+        );
+        assert!(!unusable(Some(RelayTrouble::PeerCannot)) && !unusable(Some(RelayTrouble::NoRoute)));
+        for reason in
+            [Reason::OverQuota, Reason::RelayQuota, Reason::Draining, Reason::EpochOver, Reason::Destination]
+        {
+            assert!(!unusable(refused(reason)), "{reason}");
+        }
+        let lived = |standing, silences| may_be_its_fault(&status(0, standing, None, silences));
+        assert!(lived(Standing::Available, 1) && !lived(Standing::Available, 0));
+        assert!(
+            !lived(Standing::Shares, 9) && !lived(Standing::InUse, 9) && !lived(Standing::CarriedLittle, 9)
+        );
+    }
+}

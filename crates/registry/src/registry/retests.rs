@@ -1,0 +1,36 @@
+//! When relays were tested again: each no sooner than a while after the last time, whoever complains.
+
+use alloc::collections::{BTreeSet, VecDeque};
+use byway_wire::heartbeat::RelayId;
+use byway_wire::{Duration, Instant};
+
+/// A relay is tested no sooner again after a complaint, or after it failed.
+const APART: Duration = Duration::from_secs(60);
+
+/// Those that were tested of late.
+#[derive(Debug, Default)]
+pub(super) struct Retests {
+    recent: BTreeSet<RelayId>,
+    /// In the order in which their tests began.
+    order: VecDeque<(Instant, RelayId)>,
+}
+
+impl Retests {
+    /// Whether a relay may be tested again.
+    pub fn may_begin(&mut self, now: Instant, relay: RelayId) -> bool {
+        while let Some((at, old)) = self.order.front()
+            && now.since(*at) >= APART
+        {
+            self.recent.remove(old);
+            self.order.pop_front();
+        }
+        !self.recent.contains(&relay)
+    }
+
+    /// Its test begins.
+    pub fn begin(&mut self, now: Instant, relay: RelayId) {
+        if self.recent.insert(relay) {
+            self.order.push_back((now, relay));
+        }
+    }
+}
