@@ -5,7 +5,7 @@ mod counters;
 mod datagram;
 mod desk;
 mod endpoint;
-mod entry;
+mod examiner;
 mod question;
 mod retests;
 mod sessions;
@@ -15,27 +15,27 @@ mod words;
 pub use counters::{Counters, Event};
 
 use crate::book::{Book, Heard};
-use crate::message::{Answer, Ask, Reason, Request};
+use crate::message::{Answer, Ask, Enrol, Reason, Request};
 use crate::mint;
 use crate::secrets::Secrets;
-use crate::store::{self, Changes, Entry, Epoch, Reply};
-use crate::trial::Trials;
-use crate::word::Kind;
+use crate::store::{self, Changes, Entry, Epoch, RelayRow, Reply};
+use crate::word::{Kind, Token};
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::string::String;
-use applicants::Applicants;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use applicants::{Applicant, Tested};
 use byway_engine::handshake::PublicKey;
 use byway_engine::seal::Suites;
 use byway_engine::{Endpoint, EndpointEvent, Handle};
 use byway_wire::heartbeat::{ANSWERED_LEN, BEAT, Beat, Orders, RelayId};
-use byway_wire::relay;
+use byway_wire::relay::{self, canonical};
 use byway_wire::{Datagram, Duration, Input, Instant, Local, Machine, Out, Transmit};
 use core::net::SocketAddr;
 use datagram::{send, written};
 use desk::{Desk, Pending};
 use endpoint::endpoint;
+use examiner::Examiner;
 use question::list;
-use retests::Retests;
 use sessions::{Sessions, Step};
 use untold::Untold;
 use words::Words;
@@ -77,10 +77,7 @@ pub struct Registry {
     epoch: Epoch,
     book: Book,
     sessions: Sessions,
-    applicants: Applicants,
-    /// When relays were tested again.
-    retests: Retests,
-    trials: Trials,
+    examiner: Examiner,
     desk: Desk,
     answers: VecDeque<(Local, SocketAddr, [u8; ANSWERED_LEN])>,
     untold: Untold,
@@ -105,9 +102,7 @@ impl Registry {
             epoch: Epoch::default(),
             book: Book::default(),
             sessions: Sessions::default(),
-            applicants: Applicants::default(),
-            retests: Retests::default(),
-            trials: Trials::new(*blake3::hash(&config.seed).as_bytes()),
+            examiner: Examiner::new(*blake3::hash(&config.seed).as_bytes()),
             desk: Desk::default(),
             answers: VecDeque::new(),
             untold: Untold::new(now),
@@ -347,13 +342,144 @@ impl Registry {
         Ok(())
     }
 
+    fn on_enrol(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        peer: PublicKey,
+        mut enrol: Enrol,
+    ) -> Result<(), Reason> {
+        let word = self.words.find(&enrol.token, Kind::Join, self.unix(now))?;
+        let known = self.book.get(enrol.relay).filter(|relay| !relay.row.revoked);
+        if known.is_some_and(|relay| relay.row.key != peer) {
+            return Err(Reason::OtherKey);
+        }
+        if known.is_none() && word.uses == Some(0) {
+            return Err(Reason::UsedUp);
+        }
+        if self.examiner.is_full() {
+            return Err(Reason::Busy);
+        }
+        enrol.addresses.iter_mut().for_each(|address| *address = canonical(*address));
+        enrol.addresses.sort_unstable();
+        enrol.addresses.dedup();
+        let row = RelayRow {
+            relay: enrol.relay,
+            key: peer,
+            word: enrol.token.number,
+            range: enrol.range,
+            range_key: enrol.range_key,
+            rate: enrol.rate,
+            quota: enrol.quota,
+            operator: enrol.operator,
+            region: enrol.region,
+            addresses: enrol.addresses,
+            revoked: false,
+        };
+        self.examiner.enter(handle, row);
+        let answer = Answer::Epoch { epoch: self.epoch.number, last_holds: self.last_holds(now) };
+        self.reply(handle, &answer);
+        Ok(())
+    }
+
+    /// A relay knows the epoch: it is tested.
+    fn on_ready(&mut self, now: Instant, handle: Handle) -> Result<(), Reason> {
+        let tested = self.examiner.test(now, handle, &self.epoch, &self.locals);
+        if tested { Ok(()) } else { Err(Reason::Malformed) }
+    }
+
+    /// Takes in tests that are over.
+    fn take_tests(&mut self, now: Instant) {
+        while let Some(tested) = self.examiner.next_end(&mut self.counters.tests) {
+            match tested {
+                None => {}
+                Some(Tested::Applicant(applicant)) => {
+                    let handle = applicant.handle;
+                    self.tested(now, applicant);
+                    self.serve(now, handle);
+                }
+                Some(Tested::Again(relay, passed)) if passed => self.book.passed(relay),
+                Some(Tested::Again(relay, _)) => {
+                    self.counters.tests_failed += 1;
+                    self.book.failed(relay);
+                    self.log(now, "refused", relay.to_string(), "it failed a test".to_string());
+                }
+            }
+        }
+    }
+
+    /// Somebody found relays of no use. That alone takes none off the list: the registry's own test does.
+    fn on_complaint(
+        &mut self,
+        now: Instant,
+        handle: Handle,
+        token: &Token,
+        relays: &[RelayId],
+    ) -> Result<(), Reason> {
+        let number = self.words.find(token, Kind::Use, self.unix(now))?.number;
+        self.words.may_complain(now, number, relays.len())?;
+        self.counters.complaints += 1;
+        for relay in relays {
+            self.retest(now, *relay);
+        }
+        self.reply(handle, &Answer::Heard);
+        Ok(())
+    }
+
+    /// Tests a relay again that is in.
+    fn retest(&mut self, now: Instant, name: RelayId) {
+        if let Some(relay) = self.book.get(name).filter(|relay| !relay.row.revoked) {
+            self.examiner.retest(now, &relay.row, &self.epoch, &self.locals);
+        }
+    }
+
+    /// All addresses of a relay that wants in are tested.
+    fn tested(&mut self, now: Instant, applicant: Applicant) {
+        if applicant.row.addresses.is_empty() {
+            self.counters.tests_failed += 1;
+            let failures: Vec<String> =
+                applicant.failed.iter().map(|(address, why)| alloc::format!("{address}: {why}")).collect();
+            self.log(now, "refused", applicant.row.relay.to_string(), failures.join("; "));
+            return self.refuse(applicant.handle, Reason::Untested);
+        }
+        let at = self.unix(now);
+        self.desk.enrol(applicant, at);
+    }
+
+    /// The store has written an enrolment, or refused it.
+    fn enrolled(&mut self, now: Instant, applicant: Applicant, outcome: Result<(), store::Unfit>) {
+        let Applicant { handle, row, failed, .. } = applicant;
+        let reason = match outcome {
+            Ok(()) => None,
+            Err(store::Unfit::Word) => Some(Reason::UnknownWord),
+            Err(store::Unfit::UsedUp) => Some(Reason::UsedUp),
+            Err(store::Unfit::Crowded) => Some(Reason::Crowded),
+            Err(store::Unfit::OtherKey) => Some(Reason::OtherKey),
+        };
+        let (name, passed) = (row.relay, row.addresses.clone());
+        if let Some(reason) = reason {
+            self.log(now, "refused", name.to_string(), reason.to_string());
+            return self.refuse(handle, reason);
+        }
+        let known = self.book.get(name).is_some();
+        let addresses: Vec<String> = passed.iter().map(ToString::to_string).collect();
+        let detail = alloc::format!("operator {:?}, at {}", row.operator.as_str(), addresses.join(" "));
+        self.log(now, if known { "changed" } else { "enrolled" }, name.to_string(), detail);
+        self.book.enter(row);
+        self.book.set_epoch_of(name, self.epoch.number);
+        self.book.found_alive(now, name);
+        self.counters.enrolled += 1;
+        let beat_millis = u32::try_from(self.book.interval().as_millis()).unwrap_or(u32::MAX);
+        self.reply(handle, &Answer::Enrolled { beat_millis, passed, failed });
+    }
+
     /// What is due of its own.
     fn tend(&mut self, now: Instant) {
-        self.trials.wake(now);
+        self.examiner.trials().wake(now);
         self.untold.wake(now);
         while let Some(handle) = self.sessions.next_overdue(now) {
             self.counters.overdue += 1;
-            self.applicants.forget(handle);
+            self.examiner.forget(handle);
             self.endpoint.close(now, handle, 1, "the registry waits no longer");
         }
         if self.refresh_at <= now {
@@ -406,7 +532,7 @@ impl Machine for Registry {
                 return send(local, remote, &bytes, out);
             }
         }
-        if let Some(sending) = self.trials.next_sending() {
+        if let Some(sending) = self.examiner.trials().next_sending() {
             return send(sending.local, sending.to, &sending.bytes, out);
         }
         self.endpoint.transmit(now, out)
@@ -415,7 +541,7 @@ impl Machine for Registry {
     fn deadline(&self) -> Option<Instant> {
         let own = [
             self.endpoint.deadline(),
-            self.trials.deadline(),
+            self.examiner.deadline(),
             self.sessions.deadline(),
             self.untold.deadline(),
         ];
@@ -432,11 +558,11 @@ impl Registry {
         match first.and_then(relay::Kind::of) {
             _ if first == Some(BEAT) => self.on_beat(now, local, remote, datagram.payload),
             Some(relay::Kind::Greeted) => {
-                let known = self.trials.on_greeted(now, remote, datagram.payload);
+                let known = self.examiner.trials().on_greeted(now, remote, datagram.payload);
                 self.counters.malformed += u64::from(!known);
             }
-            Some(relay::Kind::Notice) => self.trials.on_notice(remote, datagram.payload),
-            Some(relay::Kind::Delivered) if self.trials.on_delivered(now, datagram.payload) => {}
+            Some(relay::Kind::Notice) => self.examiner.trials().on_notice(remote, datagram.payload),
+            Some(relay::Kind::Delivered) if self.examiner.trials().on_delivered(now, datagram.payload) => {}
             _ => self.endpoint.handle(now, Input::Datagram(datagram)),
         }
     }

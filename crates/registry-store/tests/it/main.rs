@@ -13,6 +13,9 @@ fn main() {
     if let Some(file) = std::env::var_os(suite::ENROLS_INTO) {
         return suite::enrol_for_ever(Path::new(&file));
     }
+    if let Some(directory) = std::env::var_os(suite::FILLS) {
+        return suite::fill_the_disk(Path::new(&directory));
+    }
     let arguments = Arguments::from_args();
     let mut trials = vec![Trial::test("a_copy_of_one_file_is_whole_and_for_its_owner_alone", || {
         suite::backup();
@@ -22,6 +25,15 @@ fn main() {
         suite::kills();
         Ok(())
     }));
+    let small_disk = || -> Result<(), Failed> {
+        suite::full_disk();
+        Ok(())
+    };
+    let root = rustix::process::geteuid().is_root();
+    trials.push(
+        Trial::test("a_full_disk_loses_nothing_and_is_written_to_once_there_is_room", small_disk)
+            .with_ignored_flag(!root),
+    );
     let listing = arguments.list;
     let server = if listing { None } else { server::Server::start().map(Arc::new) };
     for (name, test) in suite::ALL {

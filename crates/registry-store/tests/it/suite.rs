@@ -3,7 +3,9 @@
 use crate::server::Server;
 use byway_engine::handshake::PublicKey;
 use byway_registry::message::Label;
-use byway_registry::store::{Changes, Entry, LAST_HOLDS, RelayRow, Reply, Request, Seen, Unfit, WordRow};
+use byway_registry::store::{
+    Changes, Entry, LAST_HOLDS, RelayRow, Reply, Request, Seen, Store as _, Unfit, WordRow,
+};
 use byway_registry::word::Kind;
 use byway_registry_store::keeper::{Revoked, standard};
 use byway_registry_store::sqlite::Sqlite;
@@ -256,4 +258,60 @@ pub fn kills() {
         assert!(answered.iter().all(|relay| kept.contains(relay)), "round {round}");
     }
     assert!(answered.len() >= 300, "{}", answered.len());
+}
+
+/// Names the directory that a process of [`fill_the_disk`] uses.
+pub const FILLS: &str = "BYWAY_TEST_FILLS";
+
+/// A small disk of the test's own, in a mount namespace of its own.
+pub fn full_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=1m tmpfs \"$0\" && exec \"$1\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-m", "sh", "-c", script]).arg(directory.path()).arg(std::env::current_exe().unwrap());
+    let done = command.env(FILLS, directory.path()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Enrols on a disk without room, and again when there is some.
+pub fn fill_the_disk(directory: &Path) {
+    let mut keeper = Sqlite::open(&directory.join("registry.db")).unwrap();
+    let join = keeper.issue(&issue(Kind::Join, "join"), AT).unwrap();
+    let row = |index: u8| relay(index, &[&format!("192.0.2.{index}:1")], join.number);
+    enrol(&mut keeper, &row(1)).unwrap();
+    let ballast = directory.join("ballast");
+    let mut file = std::fs::File::create(&ballast).unwrap();
+    while std::io::Write::write(&mut file, &[7; 512]).is_ok_and(|written| written > 0) {}
+    // Somewhere in the log there may be room for one or two.
+    let (mut answered, mut gone) = (vec![row(1)], 0);
+    for index in 2..20 {
+        match keeper.answer(Request::Enrol { row: row(index), at: AT }) {
+            Reply::Enrolled(Ok(())) => answered.push(row(index)),
+            Reply::Gone => gone += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(gone > 10, "{gone}");
+    let seen = Seen { relay: row(1).relay, at: AT + 9, counter: 3, load: 5 };
+    let note = || Request::Note { seen: vec![seen], entries: Vec::new() };
+    let entry = Entry { at: AT, what: "refused", who: "x".repeat(20_000), detail: String::new() };
+    let long = Request::Note { seen: Vec::new(), entries: vec![entry] };
+    assert_eq!(keeper.answer(long), Reply::Gone);
+    let sorted = |mut rows: Vec<RelayRow>| {
+        rows.sort_by_key(|row| row.relay);
+        rows
+    };
+    assert_eq!(sorted(changes(&mut keeper, 0).relays), answered, "what is there is read");
+    std::fs::remove_file(&ballast).unwrap();
+    drop(file);
+    assert_eq!(keeper.answer(note()), Reply::Noted);
+    for index in 20..30 {
+        enrol(&mut keeper, &row(index)).unwrap();
+        answered.push(row(index));
+    }
+    keeper.check().unwrap();
+    drop(keeper);
+    let mut keeper = Sqlite::open(&directory.join("registry.db")).unwrap();
+    let kept = keeper.everything().unwrap();
+    assert_eq!((sorted(kept.relays), kept.seen), (answered, vec![seen]));
 }

@@ -42,7 +42,7 @@ pub(super) enum Tested {
 }
 
 /// All of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Applicants {
     applicants: BTreeMap<Handle, Applicant>,
     again: BTreeMap<RelayId, (usize, bool)>,
@@ -51,6 +51,10 @@ pub(super) struct Applicants {
 }
 
 impl Applicants {
+    pub const fn new() -> Self {
+        Self { applicants: BTreeMap::new(), again: BTreeMap::new(), tests: BTreeMap::new(), next: 0 }
+    }
+
     pub fn is_full(&self) -> bool {
         self.applicants.len() >= MOST
     }

@@ -8,7 +8,7 @@ use byway_wire::{Duration, Instant};
 const APART: Duration = Duration::from_secs(60);
 
 /// Those that were tested of late.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Retests {
     recent: BTreeSet<RelayId>,
     /// In the order in which their tests began.
@@ -16,6 +16,10 @@ pub(super) struct Retests {
 }
 
 impl Retests {
+    pub const fn new() -> Self {
+        Self { recent: BTreeSet::new(), order: VecDeque::new() }
+    }
+
     /// Whether a relay may be tested again.
     pub fn may_begin(&mut self, now: Instant, relay: RelayId) -> bool {
         while let Some((at, old)) = self.order.front()

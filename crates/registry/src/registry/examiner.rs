@@ -1,0 +1,107 @@
+//! Who is tested, with what, and what came of it: relays that want in, and those that are tested again.
+
+use super::applicants::{Applicants, Tested};
+use super::retests::Retests;
+use crate::message::Failure;
+use crate::mint;
+use crate::store::{Epoch, RelayRow};
+use crate::trial::{Key, Trials};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use byway_engine::Handle;
+use byway_wire::relay::Word;
+use byway_wire::{Instant, Local};
+use core::net::SocketAddr;
+
+/// The registry's own addresses.
+type Locals = BTreeMap<Local, SocketAddr>;
+/// With what an address is tested, and from where; `None`: there is no socket of its family.
+type Test = (SocketAddr, Option<(Local, Word)>);
+
+/// All tests.
+#[derive(Debug)]
+pub(super) struct Examiner {
+    trials: Trials,
+    applicants: Applicants,
+    retests: Retests,
+}
+
+impl Examiner {
+    pub const fn new(secret: [u8; 32]) -> Self {
+        Self { trials: Trials::new(secret), applicants: Applicants::new(), retests: Retests::new() }
+    }
+
+    /// What is exchanged with relays.
+    pub const fn trials(&mut self) -> &mut Trials {
+        &mut self.trials
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        self.trials.deadline()
+    }
+
+    /// Whether nobody else can be tested now.
+    pub fn is_full(&self) -> bool {
+        self.applicants.is_full() || self.trials.is_full()
+    }
+
+    /// A relay wants in.
+    pub fn enter(&mut self, handle: Handle, row: RelayRow) {
+        self.applicants.enter(handle, row);
+    }
+
+    /// The session of a relay that wants in is over.
+    pub fn forget(&mut self, handle: Handle) {
+        self.applicants.forget(handle);
+    }
+
+    /// Tests a relay that wants in. False: nobody there waits for it.
+    pub fn test(&mut self, now: Instant, handle: Handle, epoch: &Epoch, locals: &Locals) -> bool {
+        let Some(row) = self.applicants.row_of(handle) else { return false };
+        let tests = tests_of(row, epoch, locals);
+        for (key, test) in self.applicants.test(handle, &tests) {
+            self.begin(now, key, test);
+        }
+        true
+    }
+
+    /// Tests a relay again that is in, unless that was done of late. At an address to which this registry has no socket another one
+    /// tested it.
+    pub fn retest(&mut self, now: Instant, row: &RelayRow, epoch: &Epoch, locals: &Locals) {
+        if self.trials.is_full() || !self.retests.may_begin(now, row.relay) {
+            return;
+        }
+        let tests: Vec<Test> =
+            tests_of(row, epoch, locals).into_iter().filter(|(_, test)| test.is_some()).collect();
+        if tests.is_empty() {
+            return;
+        }
+        self.retests.begin(now, row.relay);
+        for (key, test) in self.applicants.test_again(row.relay, &tests) {
+            self.begin(now, key, test);
+        }
+    }
+
+    fn begin(&mut self, now: Instant, key: Key, (address, test): Test) {
+        match test {
+            Some((local, word)) => self.trials.begin(now, key, word, local, address),
+            None => self.trials.fail(key, Failure::NoSocket),
+        }
+    }
+
+    /// The next test of an address that is over: what came of all addresses, if it was the last. `count` goes up by each.
+    pub fn next_end(&mut self, count: &mut u64) -> Option<Option<Tested>> {
+        let (key, outcome) = self.trials.next_end()?;
+        *count += 1;
+        Some(self.applicants.on_end(key, outcome))
+    }
+}
+
+fn tests_of(row: &RelayRow, epoch: &Epoch, locals: &Locals) -> Vec<Test> {
+    let word = mint::own(row, epoch, &row.range_key.epoch_key(epoch.number));
+    let of = |address: &SocketAddr| {
+        let local = locals.iter().find(|(_, own)| own.is_ipv4() == address.is_ipv4());
+        (*address, local.and_then(|(local, _)| Some((*local, word.clone()?))))
+    };
+    row.addresses.iter().map(of).collect()
+}
