@@ -5,9 +5,9 @@
 #
 # One path with AES-256-GCM and with the null cipher (benches/session.rs), and 4 and 256 paths, and 4 with 1,000 relays that are left
 # unused, with the null cipher (benches/paths.rs). Both classes at 100 Mbit/s: at another rate each packet has another share of the ACKs,
-# so what they cost compares at one rate only.
-# A thousand relays are tried within the first eight seconds. What it costs to begin is in a short run as in a long one: their difference is divided by the packets that it carried. Wants valgrind,
-# whose processor has AES-NI and AVX2, and none of the wider instructions. Some minutes.
+# so what they cost compares at one rate only. A thousand relays are tried within the first eight seconds. What it costs to begin is in a
+# short run as in a long one: their difference is divided by the packets that it carried. Wants valgrind, whose processor has AES-NI and
+# AVX2, and none of the wider instructions. Some minutes.
 set -eu
 cd "$(dirname "$0")/../../.."
 trap 'rm -rf "$work"' EXIT
