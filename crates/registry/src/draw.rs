@@ -54,7 +54,9 @@ impl Urn {
                 .collect();
             of_relay.sort_unstable();
             of_relay.dedup();
-            let operator = number_of(&mut operators, candidate.operator);
+            // Whoever does not say whose a relay is has it alone.
+            let nameless = candidate.operator.as_str().is_empty().then_some(candidate.name);
+            let operator = number_of(&mut operators, (candidate.operator, nameless));
             Entry { name: candidate.name, operator, busy: candidate.busy, prefixes: of_relay }
         });
         let entries = entries.collect();
@@ -119,6 +121,7 @@ mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
     use alloc::format;
+    use alloc::string::String;
     use proptest::prelude::*;
 
     struct Relays(Vec<(u64, Label, Vec<SocketAddr>)>);
@@ -162,6 +165,18 @@ mod tests {
             let prefixes: BTreeSet<u8> = drawn.iter().map(|place| (relays.0[*place].0 % 10) as u8).collect();
             assert_eq!(prefixes.len(), 10, "{drawn:?}");
         }
+    }
+
+    #[test]
+    fn relays_of_nobody_in_particular_are_not_taken_for_one_operators() {
+        let one = |it: u64| SocketAddr::from(([10, it as u8, 0, 1], 1));
+        let operator = |it: u64| Label::new(&if it < 20 { String::new() } else { format!("{it}") });
+        let relays = Relays((0..40).map(|it| (it, operator(it), vec![one(it)])).collect());
+        let (urn, mut nameless) = (relays.urn(), 0);
+        for seed in 0..500_u64 {
+            nameless += urn.draw(mixed(seed), 0, 10).into_iter().filter(|place| *place < 20).count();
+        }
+        assert!((2_300..=2_700).contains(&nameless), "{nameless}: about half of 5,000");
     }
 
     #[test]

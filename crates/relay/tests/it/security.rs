@@ -32,6 +32,7 @@ fn every_test_that_the_security_page_names_exists() {
         let file = match file.split_once('/') {
             Some(("E", rest)) => format!("crates/engine/tests/it/{rest}"),
             Some(("R", rest)) => format!("crates/relay/tests/it/{rest}"),
+            Some(("G", rest)) => format!("crates/gateway/tests/it/{rest}"),
             Some(("F", rest)) => format!("crates/files/{rest}"),
             _ => file.to_owned(),
         };

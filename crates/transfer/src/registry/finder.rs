@@ -14,6 +14,8 @@ use std::path::PathBuf;
 /// After a failure the registry is asked again so much later, and ever later.
 const AGAIN: Duration = Duration::from_secs(15);
 const AGAIN_MOST: Duration = Duration::from_secs(300);
+/// A registry that knows of no relay is asked again so much later.
+const EMPTY: Duration = Duration::from_secs(60);
 /// Grants are renewed so long before they end, or after half of their life.
 const BEFORE: u64 = 1_800;
 /// An epoch that ended is known to all relays after some seconds. Not every relay is taken up at once, since ways back by it go silent
@@ -220,6 +222,9 @@ impl Finder {
         self.renewals = self.renewals.saturating_sub(1);
         if self.renewals > 0 {
             self.ask_by(now + EPOCH_AGAIN);
+        }
+        if self.had == 0 {
+            self.ask_by(now + EMPTY);
         }
         if self.skip == 0
             && let Some(path) = self.cache.clone()
