@@ -1,11 +1,15 @@
-//! What many paths cost the engine alone: a sender and a receiver in one thread, objects that are only a length, the null cipher,
-//! and between them one relay that stands for all, and queues that keep each path at the same rate and round trip however many
-//! there are. Only the two endpoints' own work is timed; the packets of a millisecond are handed over at once, out of memory and into
-//! memory that is used each time, as a kernel does: what keeps the thousands that are under way is no work of theirs.
+//! What many paths cost the engine alone.
+//!
+//! A sender and a receiver run in one thread, with the null cipher and objects that are only a length. One relay between them stands for
+//! all. Queues keep each path at the same rate and round trip, however many there are. Only the work of the two endpoints is timed. The
+//! packets of a millisecond are handed over at once. They come out of memory that is used each time, as a kernel's do: keeping the
+//! thousands that are under way is not the endpoints' work.
 //!
 //! `cargo bench -p byway-engine --bench paths [-- PATHS CONGESTION MILLISECONDS [IDLE]]` prints the sender's data packets per second of both
-//! ends' time. No more paths open than are asked for; `IDLE` further relays are tried, answer, and are left unused. Without words: 4 and 256
-//! paths, and 4 with 1,000 idle relays, with NewReno on every path, so that all of them carry data, in turns and medians, and the ratios.
+//! ends' time. No more paths open than are asked for. `IDLE` further relays are tried, answer, and are left unused.
+//!
+//! Without arguments it runs 4 paths, 256 paths, and 4 beside 1,000 idle relays, in turns. It prints medians and their ratios. All paths
+//! have NewReno, so that all carry data.
 //!
 //! Instructions of each end, which do not depend on who else uses the machine: `benches/instructions.sh`.
 //!

@@ -1,9 +1,11 @@
 //! Sets of offsets as sorted, disjoint ranges that do not touch.
 //!
 //! Data arrives, and is acknowledged, nearly in order: what changes is near one of the ends. A ring of pairs makes both
-//! ends cheap (appending to the last range is O(1), the ring moves whichever side of a change is shorter) and takes 16
-//! bytes per range and nothing when empty. Over hundreds of paths it is not in order, and there are thousands of ranges:
-//! what the ring has too much of stands in parts of bounded length below it, so that a change moves little.
+//! ends cheap. Appending to the last range is O(1), and the ring moves whichever side of a change is shorter. It takes 16
+//! bytes per range, and nothing when empty.
+//!
+//! Over hundreds of paths data is not in order, and there are thousands of ranges. What the ring has too much of stands
+//! below it, in parts of bounded length. So a change moves little.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -1,7 +1,9 @@
 //! One variant of a plan with one seed: the world is built, runs, and is recorded.
 //!
 //! * `network`: the graph of the variant; `layout`: who sits where, and the ways between them.
-//! * `session`, `supply`, `relays`: byway's engine and its relays; `registry`: where senders ask for relays; `tcp`: reference hosts; `wang`: those whose rates to relays are set.
+//! * `session`, `supply`, `relays`: byway's engine and its relays.
+//! * `registry`: where senders ask for relays.
+//! * `tcp`: reference hosts; `wang`: those whose rates to relays are set.
 //! * `gateways`: byway's gateways between such hosts.
 //! * `actors`: the plan's transfers, requests and cross traffic as nodes; `watch`: what is noted of them.
 //! * `memory`: what a world may need, before it runs; `flow`: what could be pushed through relays at best.

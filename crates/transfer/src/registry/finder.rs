@@ -170,16 +170,16 @@ impl Finder {
 
     /// What is asked now, if anything is: for relays, or that those of no use be tested.
     fn request(&mut self, now: Instant) -> Option<Request> {
-        let token = self.word.token.clone();
         self.complains = self.next.is_none_or(|next| next > now);
         if self.complains {
             let relays = self.complaints.take(now);
-            return (!relays.is_empty()).then_some(Request::Complain { token, relays });
+            let complain = |relays| Request::Complain { token: self.word.token.clone(), relays };
+            return Some(relays).filter(|relays| !relays.is_empty()).map(complain);
         }
         self.next = None;
         let most = u8::try_from(self.most.min(MOST_RELAYS)).unwrap_or(u8::MAX);
         let skip = u16::try_from(self.skip).unwrap_or(u16::MAX);
-        Some(Request::Ask(Ask { token, most, skip }))
+        Some(Request::Ask(Ask { token: self.word.token.clone(), most, skip }))
     }
 
     /// Says once that the registry is of no use.
