@@ -144,6 +144,9 @@ impl RangeSet {
 
     /// Takes `start..end` out; returns how many offsets were in.
     pub fn remove(&mut self, start: u64, end: u64) -> u64 {
+        if self.is_empty() {
+            return 0;
+        }
         let mut at = self.past(start);
         let (mut high, mut met, mut removed) = (at, 0, 0);
         let (mut left, mut right) = (None, None);
