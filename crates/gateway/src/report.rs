@@ -211,6 +211,9 @@ pub struct PathReport {
     /// Why it carries nothing, if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Bytes of the largest datagram (UDP payload) that it is known to carry.
+    #[serde(default)]
+    pub datagram: u64,
     /// Congestion window.
     pub window: u64,
     /// Bytes in flight.
@@ -384,6 +387,7 @@ impl PathReport {
             route: format!("{}{through}", path.route.remote),
             state: state.to_owned(),
             why: why.map(str::to_owned),
+            datagram: path.datagram as u64,
             window: path.window,
             in_flight: path.in_flight,
             srtt: path.srtt.as_secs_f64(),

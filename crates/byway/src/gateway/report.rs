@@ -104,7 +104,8 @@ impl fmt::Display for Shown<'_> {
                 if let Some(queueing) = path.queueing {
                     write!(f, ", {:.1} ms queued", queueing * 1e3)?;
                 }
-                write!(f, ", {} sent, {} packets lost", Bytes(path.sent_bytes), path.lost)?;
+                let sent = Bytes(path.sent_bytes);
+                write!(f, ", {sent} sent in packets of up to {} B, {} lost", path.datagram, path.lost)?;
                 match &path.why {
                     Some(why) => writeln!(f, " ({why})")?,
                     None => writeln!(f)?,

@@ -161,23 +161,41 @@ impl Fleet {
         );
     }
 
-    /// Counts what is long at the interfaces of relays and victim.
+    /// Counts what is long: what relays get where they are, what they send where it comes to the hub, and what the victim gets.
+    ///
+    /// A host counts what it sends before its datagrams are cut apart that the kernel took as one: two short ones would be one long.
     fn count(&self) {
         let registries = self.registries.iter().map(|(_, address)| *address);
         let known: Vec<&str> = [SENDER, RECEIVER, ALICE, VICTIM].into_iter().chain(registries).collect();
+        let chain = |name| format!("add chain ip c {name} {{ type filter hook prerouting priority 0; }}");
+        let counts = |name: &str, chain: &str, rule: &str| {
+            format!(
+                "add counter ip c {name}; add rule ip c {chain} {rule} udp length > {LONG} counter name {name}"
+            )
+        };
+        let mut hub = vec!["add table ip c".to_owned()];
         for relay in 0..RELAYS {
-            let rules = [
-                ("got", "from", format!("ip saddr {{ {SENDER}, {RECEIVER}, {ALICE} }}")),
-                ("sent", "to", format!("ip daddr {{ {SENDER}, {RECEIVER}, {VICTIM} }}")),
-                ("strange", "to", format!("ip daddr != {{ {} }}", known.join(", "))),
-            ];
-            let chains = "add table ip c; add chain ip c from { type filter hook prerouting priority 0; }; \
-                          add chain ip c to { type filter hook postrouting priority 0; }";
-            let rules = rules.map(|(name, chain, rule)| {
-                format!("add counter ip c {name}; add rule ip c {chain} {rule} udp length > {LONG} counter name {name}")
-            });
-            self.nft(&host(relay), &format!("{chains}; {}", rules.join("; ")));
+            let name = host(relay);
+            let got = counts("got", "got", &format!("ip saddr {{ {SENDER}, {RECEIVER}, {ALICE} }}"));
+            self.nft(&name, &format!("add table ip c; {}; {got}", chain("got")));
+            // A chain for each relay's interface, so that no packet meets the rules of all.
+            let from = |which: &str| format!("ip daddr {which}");
+            hub.push(format!("add chain ip c {name}"));
+            hub.push(counts(
+                &format!("{name}-sent"),
+                &name,
+                &from(&format!("{{ {SENDER}, {RECEIVER}, {VICTIM} }}")),
+            ));
+            hub.push(counts(
+                &format!("{name}-strange"),
+                &name,
+                &from(&format!("!= {{ {} }}", known.join(", "))),
+            ));
         }
+        hub.push(chain("from"));
+        let each = (0..RELAYS).map(|relay| format!("\"to-{0}\" : jump {0}", host(relay)));
+        hub.push(format!("add rule ip c from iifname vmap {{ {} }}", each.collect::<Vec<_>>().join(", ")));
+        self.nft("hub", &hub.join("; "));
         self.nft(
             "victim",
             &format!(
@@ -194,6 +212,14 @@ impl Fleet {
 
     fn nft(&self, host: &str, rules: &str) {
         self.spaces.says(host, &["nft", rules]);
+    }
+
+    /// Packets and bytes of a relay that were counted: `got`, `sent` or `strange`.
+    fn of_relay(&self, relay: usize, name: &str) -> (u64, u64) {
+        match name {
+            "got" => self.counted(&host(relay), "ip", name),
+            _ => self.counted("hub", "ip", &format!("{}-{name}", host(relay))),
+        }
     }
 
     /// Packets and bytes that were counted.
@@ -437,7 +463,7 @@ fn outlives(fleet: &Fleet, server: Option<&Server>) -> Result<(), Failed> {
     strangers::too_late(fleet, &victim, &good);
     strangers::too_late(fleet, &victim, &expired);
     // The sender has grants of the new epoch.
-    let carried = || (0..RELAYS).map(|relay| fleet.counted(&host(relay), "ip", "sent").1).sum::<u64>();
+    let carried = || (0..RELAYS).map(|relay| fleet.of_relay(relay, "sent").1).sum::<u64>();
     let before = carried();
     assert!(wait_for(PATIENCE, || (carried() > before + (1 << 20)).then_some(())).is_some());
     let result = transfer.end();
@@ -449,10 +475,9 @@ fn outlives(fleet: &Fleet, server: Option<&Server>) -> Result<(), Failed> {
         "the victim got what was sent to it with good grants, and nothing else"
     );
     for relay in 0..RELAYS {
-        let counted = |name| fleet.counted(&host(relay), "ip", name);
-        let (got, sent) = (counted("got"), counted("sent"));
+        let (got, sent) = (fleet.of_relay(relay, "got"), fleet.of_relay(relay, "sent"));
         assert!(sent.1 <= got.1, "relay {relay} sent {sent:?}, and got {got:?}");
-        assert_eq!(counted("strange").0, 0, "relay {relay}");
+        assert_eq!(fleet.of_relay(relay, "strange").0, 0, "relay {relay}");
     }
     println!(
         "relays carried {} bytes, {owed} packets of them for alice and carol; {}",

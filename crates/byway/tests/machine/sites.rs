@@ -324,11 +324,21 @@ fn slow_lines() -> String {
     PLAN.replace("\"40 Mbit/s\"", "\"10 Mbit/s\"")
 }
 
+/// Something, once each path of a gateway is known to carry packets of 1,400 bytes.
+fn full_size(status: &Value) -> Option<()> {
+    let mut paths = status["peers"][0]["paths"].as_array()?.iter();
+    paths.all(|path| path["datagram"].as_u64() > Some(1_400)).then_some(())
+}
+
 fn narrower() -> Result<(), Failed> {
     let mut sites = Sites::new(&slow_lines());
     let relays = [sites.relay("one"), sites.relay("two")];
     sites.configure(PORTS, "", &relays);
     sites.start_both(3);
+    // A flow's hosts hear from the SYN how much a packet takes, so paths are to know it by then.
+    for host in ["left", "right"] {
+        sites.bench.wait("packets of full size", || full_size(&sites.status(host)));
+    }
     const MUCH: u64 = 20_000_000;
     let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, MUCH);
     sites.bench.wait("the flow", || (flow.arrived(&sites) > MUCH / 4).then_some(()));
