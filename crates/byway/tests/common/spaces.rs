@@ -8,6 +8,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// What all names of hosts begin with.
+pub const PREFIX: &str = "bw";
+
 /// Hosts; gone when dropped.
 pub struct Spaces {
     prefix: String,
@@ -20,7 +23,7 @@ impl Spaces {
         if !super::machine::is_root() {
             return false;
         }
-        let name = format!("bw{}probe", std::process::id());
+        let name = format!("{PREFIX}{}probe", std::process::id());
         let on = |command: &&str| {
             run(&[&["ip", "netns", "exec", &name], command.split(' ').collect::<Vec<_>>().as_slice()]
                 .concat())
@@ -34,7 +37,7 @@ impl Spaces {
     pub fn new(tag: &str, hosts: &[&str]) -> Self {
         static TESTS: AtomicU32 = AtomicU32::new(0);
         let number = TESTS.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("bw{}{tag}{number}", std::process::id());
+        let prefix = format!("{PREFIX}{}{tag}{number}", std::process::id());
         let spaces = Self { prefix, hosts: hosts.iter().map(ToString::to_string).collect() };
         for host in hosts {
             must(Command::new("ip").args(["netns", "add", &spaces.name(host)]));
