@@ -40,10 +40,17 @@ const DEAD: u32 = 2;
 /// Silence after which a person is told.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Whether every path that may carry data waits for an answer that is overdue.
+/// Whether every path that may carry data waits for an answer, which is overdue on one of them. On a long path something is sent now and
+/// then before anything is overdue, and each time it has longer.
 pub(crate) fn is_silent(status: &Status) -> bool {
-    let mut used = status.paths.iter().filter(|path| path.state != State::Probing);
-    used.all(|path| path.silent > 0)
+    let mut used = status.paths.iter().filter(|path| path.state != State::Probing).peekable();
+    let is_overdue = used.peek().is_none() || used.clone().any(|path| path.silent > 0);
+    is_overdue && used.all(|path| path.silent > 0 || path.in_flight > 0)
+}
+
+/// Packets that were acknowledged on paths that live: if they grow, something was heard.
+pub(crate) fn acknowledged(status: &Status) -> u64 {
+    status.paths.iter().map(|path| path.totals.acked).sum()
 }
 
 /// What the paths do not tell.
@@ -188,7 +195,10 @@ mod tests {
         let silent = |silent| PathStatus { silent, ..path(State::Active, Some(1), 50) };
         let probing = path(State::Probing, None, 2);
         assert!(is_silent(&status(vec![silent(1), silent(4), probing])));
-        assert!(!is_silent(&status(vec![silent(0), silent(4)])));
+        let [idle, waits] = [0, 1_200].map(|in_flight| PathStatus { in_flight, ..silent(0) });
+        assert!(!is_silent(&status(vec![idle.clone(), silent(4)])));
+        assert!(is_silent(&status(vec![waits.clone(), silent(4)])), "a long path waits too");
+        assert!(!is_silent(&status(vec![waits])) && !is_silent(&status(vec![idle])));
         assert!(is_silent(&status(Vec::new())), "there is no path left");
         let one = status(vec![silent(4)]);
         assert_eq!(of_transfer(silence(Duration::from_millis(2_999)), &one), None);

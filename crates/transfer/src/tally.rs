@@ -96,6 +96,8 @@ pub(crate) struct Counter {
     paths: BTreeMap<PathId, PathTally>,
     /// Since when nothing is heard on any path, as far as was looked.
     silent: Option<Instant>,
+    /// Packets acknowledged at the last look.
+    acknowledged: u64,
 }
 
 impl Counter {
@@ -124,6 +126,10 @@ impl Counter {
     ) -> Tally {
         let rate = self.rate(now);
         let status = connection.status();
+        let acknowledged = pause_reason::acknowledged(&status);
+        if std::mem::replace(&mut self.acknowledged, acknowledged) < acknowledged {
+            self.silent = None;
+        }
         self.silent = pause_reason::is_silent(&status).then(|| self.silent.unwrap_or(now));
         let circumstances = Circumstances { silence: self.silence(now), ..circumstances };
         let pause = pause_reason::of_transfer(circumstances, &status);
