@@ -19,7 +19,7 @@ pub use event::{
 pub use fields::Fields;
 pub use table::{Align, Table};
 pub use transfer::{
-    Origin, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange, RelayTotal, Transferred,
+    Lends, Origin, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange, RelayTotal, Transferred,
 };
 
 use crate::exit::Exit;

@@ -129,6 +129,7 @@ impl Lent {
             operator: relay.operator.clone(),
             region: relay.region.clone(),
             addresses: addresses.clone(),
+            seen: false,
         });
         let relaying = Relaying::start(RelayingPlan {
             key,

@@ -86,7 +86,8 @@ fn serve(directory: &str, relays: usize) {
         keeper.answer(store::Request::Note { seen, entries: Vec::new() });
     }
     let sockets = vec![Socket::bind(hub()).unwrap()];
-    let running = Running::start(Plan { keeper, sockets, addresses: vec![hub()] }).unwrap();
+    let running =
+        Running::start(Plan { keeper, sockets, addresses: vec![hub()], probe_from: Vec::new() }).unwrap();
     println!("serves {relays} relays");
     let view = running.view();
     while !running.is_over() {

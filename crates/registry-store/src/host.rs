@@ -11,7 +11,7 @@ use byway_wire::heartbeat::RelayId;
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -35,6 +35,8 @@ pub struct Plan {
     pub sockets: Vec<Socket>,
     /// Where relays and senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
+    /// Those of the sockets that test relays and do nothing else: none of `addresses`.
+    pub probe_from: Vec<IpAddr>,
 }
 
 /// Why a registry does not run.
@@ -105,7 +107,7 @@ impl Running {
     /// # Errors
     /// The store does not answer; the system gives no thread.
     pub fn start(plan: Plan) -> Result<Self, RegistryError> {
-        let Plan { mut keeper, sockets, addresses } = plan;
+        let Plan { mut keeper, sockets, addresses, probe_from } = plan;
         keeper.set_addresses(&addresses)?;
         let [join, ask] = standard(&mut *keeper, unix_seconds())?;
         let words = Words::of(&mut *keeper)?;
@@ -117,7 +119,8 @@ impl Running {
             suites: Suites::SECURE,
             begin: keeper.everything()?,
         };
-        let registry = Registry::new(config, clock.now());
+        let mut registry = Registry::new(config, clock.now());
+        registry.probe_from(probe_from);
         let control = Control::new()?;
         let (requests, asked) = sync_channel(REQUESTS);
         let (answered, replies) = sync_channel(REQUESTS);

@@ -4,7 +4,7 @@
 //! in network byte order. A text has a length (1) before it, a list a count (1).
 //!
 //! ```text
-//! 01 ENROL     token (20), relay (16), range (1), range key (32), rate class (1), quota class (1), operator, region, addresses
+//! 01 ENROL     token (20), relay (16), range (1), range key (32), rate class (1), quota class (1), operator, region, addresses, seen (1)
 //! 02 READY     the relay knows the epoch: it may be tested
 //! 03 ASK       token (20), most (1), passed over (2)
 //! 04 COMPLAIN  token (20), relays (16 each)
@@ -105,6 +105,8 @@ pub struct Enrol {
     pub region: Label,
     /// Where it can be reached: one to [`MOST_ADDRESSES`].
     pub addresses: Vec<SocketAddr>,
+    /// It may stand behind a NAT: the address that its heartbeats come from is to be tested too.
+    pub seen: bool,
 }
 
 /// A question for relays. It does not name a destination.
@@ -178,11 +180,23 @@ pub enum Reason {
     /// It has as much to do as it can.
     #[error("the registry has as much to do as it can")]
     Busy = 12,
+    /// A NAT or a firewall lets the registry in, and nobody else.
+    #[error(
+        "a NAT or a firewall stands before it, which lets in nobody but the registry: forward a UDP port, and name the outside \
+         address with --advertise"
+    )]
+    Filtered = 13,
+    /// A NAT stands before it, and the registry cannot tell what that lets in.
+    #[error(
+        "a NAT stands before it, and the registry has no second address (--probe-from) to try what that lets in: forward a UDP \
+         port, and name the outside address with --advertise"
+    )]
+    Unprobed = 14,
 }
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::UnknownWord,
         Self::Revoked,
         Self::Expired,
@@ -195,6 +209,8 @@ impl Reason {
         Self::Untested,
         Self::Malformed,
         Self::Busy,
+        Self::Filtered,
+        Self::Unprobed,
     ];
 
     /// One word for it.
@@ -213,13 +229,24 @@ impl Reason {
             Self::Untested => "untested",
             Self::Malformed => "malformed",
             Self::Busy => "busy",
+            Self::Filtered => "filtered",
+            Self::Unprobed => "unprobed",
         }
     }
 
     /// Whether the same request may succeed later.
     #[must_use]
     pub const fn passes(self) -> bool {
-        matches!(self, Self::TooOften | Self::StoreGone | Self::Untested | Self::Busy | Self::Crowded)
+        matches!(
+            self,
+            Self::TooOften
+                | Self::StoreGone
+                | Self::Untested
+                | Self::Busy
+                | Self::Crowded
+                | Self::Filtered
+                | Self::Unprobed
+        )
     }
 
     fn of(number: u8) -> Option<Self> {
@@ -243,11 +270,17 @@ pub enum Failure {
     /// The registry has no socket of this address family.
     #[error("the registry cannot reach this address family")]
     NoSocket = 4,
+    /// Nothing from elsewhere gets in where its heartbeats come from.
+    #[error("a NAT or a firewall lets in nobody but the registry")]
+    Filtered = 5,
+    /// Nobody knows what gets in where its heartbeats come from.
+    #[error("the registry has no second address to try what the NAT lets in")]
+    Unprobed = 6,
 }
 
 impl Failure {
     fn of(number: u8) -> Option<Self> {
-        [Self::NoAnswer, Self::NoPacket, Self::Refused, Self::NoSocket]
+        [Self::NoAnswer, Self::NoPacket, Self::Refused, Self::NoSocket, Self::Filtered, Self::Unprobed]
             .into_iter()
             .find(|it| *it as u8 == number)
     }
@@ -336,6 +369,7 @@ impl Request {
                 operator: Label::read(&mut reader)?,
                 region: Label::read(&mut reader)?,
                 addresses: read_addresses(&mut reader, 1)?,
+                seen: reader.u8()? != 0,
             })),
             0x02 => Self::Ready,
             0x03 => {
@@ -365,6 +399,7 @@ impl Request {
                 enrol.operator.write(writer);
                 enrol.region.write(writer);
                 write_addresses(writer, &enrol.addresses);
+                writer.u8(u8::from(enrol.seen));
             }
             Self::Ready => writer.u8(0x02),
             Self::Ask(ask) => {

@@ -15,7 +15,7 @@ mod words;
 pub use counters::{Counters, Event};
 
 use crate::book::{Book, Heard};
-use crate::message::{Answer, Ask, Enrol, Reason, Request};
+use crate::message::{Answer, Ask, Enrol, Failure, Reason, Request};
 use crate::mint;
 use crate::secrets::Secrets;
 use crate::store::{self, Changes, Entry, Epoch, RelayRow, Reply};
@@ -30,7 +30,7 @@ use byway_engine::{Endpoint, EndpointEvent, Handle};
 use byway_wire::heartbeat::{ANSWERED_LEN, BEAT, Beat, Orders, RelayId};
 use byway_wire::relay::{self, canonical};
 use byway_wire::{Datagram, Duration, Input, Instant, Local, Machine, Out, Transmit};
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use datagram::{send, written};
 use desk::{Desk, Pending};
 use endpoint::endpoint;
@@ -78,6 +78,7 @@ pub struct Registry {
     book: Book,
     sessions: Sessions,
     examiner: Examiner,
+    probe_from: Vec<IpAddr>,
     desk: Desk,
     answers: VecDeque<(Local, SocketAddr, [u8; ANSWERED_LEN])>,
     untold: Untold,
@@ -103,6 +104,7 @@ impl Registry {
             book: Book::default(),
             sessions: Sessions::default(),
             examiner: Examiner::new(*blake3::hash(&config.seed).as_bytes()),
+            probe_from: Vec::new(),
             desk: Desk::default(),
             answers: VecDeque::new(),
             untold: Untold::new(now),
@@ -119,6 +121,12 @@ impl Registry {
             }
         }
         registry
+    }
+
+    /// Sockets at these addresses are for tests of relays alone. To be told before they come. Words must not name them: a NAT lets in
+    /// whom its host sends to.
+    pub fn probe_from(&mut self, addresses: Vec<IpAddr>) {
+        self.probe_from = addresses;
     }
 
     /// Its public key.
@@ -233,6 +241,7 @@ impl Registry {
             self.counters.malformed += 1;
             return;
         };
+        self.examiner.see(now, &beat, remote, &self.epoch);
         let (heard, key) = self.book.hear(now, (local, remote), &beat);
         let (Heard::Taken { next, listed }, Some(key)) = (heard, key) else {
             self.counters.beat_refused(heard);
@@ -376,7 +385,7 @@ impl Registry {
             addresses: enrol.addresses,
             revoked: false,
         };
-        self.examiner.enter(handle, row);
+        self.examiner.enter(handle, row, enrol.seen);
         let answer = Answer::Epoch { epoch: self.epoch.number, last_holds: self.last_holds(now) };
         self.reply(handle, &answer);
         Ok(())
@@ -434,14 +443,22 @@ impl Registry {
     }
 
     /// All addresses of a relay that wants in are tested.
-    fn tested(&mut self, now: Instant, applicant: Applicant) {
+    fn tested(&mut self, now: Instant, mut applicant: Applicant) {
+        let of_nat = |why: Failure| matches!(why, Failure::Filtered | Failure::Unprobed);
         if applicant.row.addresses.is_empty() {
             self.counters.tests_failed += 1;
             let failures: Vec<String> =
                 applicant.failed.iter().map(|(address, why)| alloc::format!("{address}: {why}")).collect();
             self.log(now, "refused", applicant.row.relay.to_string(), failures.join("; "));
-            return self.refuse(applicant.handle, Reason::Untested);
+            let reason = match applicant.failed.iter().map(|(_, why)| *why).find(|why| of_nat(*why)) {
+                Some(Failure::Filtered) => Reason::Filtered,
+                Some(_) => Reason::Unprobed,
+                None => Reason::Untested,
+            };
+            return self.refuse(applicant.handle, reason);
         }
+        // Whoever is reached where it said so need not know what a NAT does.
+        applicant.failed.retain(|(_, why)| !of_nat(*why));
         let at = self.unix(now);
         self.desk.enrol(applicant, at);
     }
@@ -504,6 +521,9 @@ impl Machine for Registry {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
         match input {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
+            Input::Link(change) if self.probe_from.contains(&change.address.ip()) => {
+                self.examiner.set_probe(change);
+            }
             Input::Link(change) => {
                 if change.up {
                     self.locals.insert(change.local, change.address);
@@ -556,13 +576,17 @@ impl Registry {
         let Datagram { local, remote, .. } = datagram;
         let first = datagram.payload.first().copied();
         match first.and_then(relay::Kind::of) {
-            _ if first == Some(BEAT) => self.on_beat(now, local, remote, datagram.payload),
+            _ if first == Some(BEAT) && !self.examiner.is_probe(local) => {
+                self.on_beat(now, local, remote, datagram.payload)
+            }
             Some(relay::Kind::Greeted) => {
                 let known = self.examiner.trials().on_greeted(now, remote, datagram.payload);
                 self.counters.malformed += u64::from(!known);
             }
             Some(relay::Kind::Notice) => self.examiner.trials().on_notice(remote, datagram.payload),
             Some(relay::Kind::Delivered) if self.examiner.trials().on_delivered(now, datagram.payload) => {}
+            // Nobody has business there.
+            _ if self.examiner.is_probe(local) => self.counters.malformed += 1,
             _ => self.endpoint.handle(now, Input::Datagram(datagram)),
         }
     }

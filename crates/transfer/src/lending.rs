@@ -67,7 +67,7 @@ pub struct LendingPlan {
     pub rate: Option<u64>,
     /// The registry's word for joining.
     pub registry: Word,
-    /// Outside addresses that lead here.
+    /// Outside addresses that lead here; those without a port, at the port that is listened on.
     pub advertise: Vec<Endpoint>,
     /// Networks that may be forwarded to besides the public Internet.
     pub allow: Vec<Prefix>,
@@ -283,7 +283,7 @@ fn addresses(plan: &LendingPlan, bound: &[SocketAddr]) -> Vec<SocketAddr> {
     let port = bound.first().map_or(PORT, SocketAddr::port);
     let mut addresses = match plan.advertise.as_slice() {
         [] => sockets::reachable(bound.iter().copied()),
-        told => told.iter().map(|endpoint| SocketAddr::new(endpoint.ip, port)).collect(),
+        told => told.iter().map(|endpoint| endpoint.or_port(port)).collect(),
     };
     addresses.truncate(MAX_ADDRESSES);
     addresses
@@ -305,6 +305,7 @@ fn enrol(
             operator: String::new(),
             region: String::new(),
             addresses: addresses.to_vec(),
+            seen: plan.advertise.is_empty(),
         },
     )
 }

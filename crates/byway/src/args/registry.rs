@@ -3,7 +3,7 @@
 use crate::address::Endpoint;
 use crate::units::{parse_duration, parse_size};
 use clap::{Args, Subcommand};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,6 +24,10 @@ pub struct Registry {
     /// Address that relays and senders find it at, for the words; repeatable, at most 4 [default: those listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
+    /// Another local address to try relays behind NATs from, which no word may name; repeatable, one per address family [default:
+    /// none, and a relay whose addresses are all behind a NAT is not listed]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_PROBE_FROM", value_delimiter = ',')]
+    pub probe_from: Vec<IpAddr>,
     /// Where it keeps what it knows: a file, or postgres://… for several registries on one PostgreSQL [default: registry.db in the state
     /// directory]
     #[arg(long, value_name = "STORE", env = "BYWAY_STORE", hide_env_values = true, global = true)]

@@ -139,6 +139,10 @@ pub struct Send {
     /// What it relays for others.
     #[command(flatten)]
     pub lending: Lending,
+    /// Outside address of a router that forwards UDP to this host's relay, with --also-relay; without port the one listened on;
+    /// repeatable [default: this host's own addresses]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
+    pub advertise: Vec<Endpoint>,
 }
 
 impl Send {

@@ -137,6 +137,7 @@ fn total_text(progress: &Progress, columns: usize) -> String {
         Some(format!("  {}", Rate(progress.rate_bps))),
         seconds_left(progress).map(|left| format!("  {} left", Span(left))),
         progress.pause.map(|pause| format!("  {pause}")),
+        progress.lends.as_ref().map(|lends| format!("  {lends}")),
     ];
     for more in more.into_iter().flatten() {
         if breadth(&text) + breadth(&more) <= columns {

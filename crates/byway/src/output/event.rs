@@ -3,7 +3,7 @@
 //! Rates are bits per second (`_bps`), sizes bytes, times seconds unless the name ends otherwise.
 
 use super::fields::{Fields, always};
-use super::transfer::{PathChange, Progress, RelayChange, Transferred};
+use super::transfer::{Lends, PathChange, Progress, RelayChange, Transferred};
 use crate::exit::Exit;
 use crate::units::Bytes;
 use serde::Serialize;
@@ -212,6 +212,9 @@ pub struct RelayCounters {
     pub grants: u32,
     /// Times that these could not be written to the disk.
     pub not_kept: u64,
+    /// What an end host lends now.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub lends: Option<Lends>,
     /// Datagrams dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
 }
@@ -223,6 +226,9 @@ impl fmt::Display for RelayCounters {
         write!(f, "{} back ({back}), greeted {}", self.returned_packets, self.greeted)?;
         let (today, month) = (Bytes(self.today_bytes), Bytes(self.month_bytes));
         write!(f, "\n  carried {today} today and {month} this month")?;
+        if let Some(lends) = &self.lends {
+            write!(f, "\n  {lends} now")?;
+        }
         for (reason, count) in &self.dropped {
             write!(f, "\n  dropped {count}: {reason}")?;
         }

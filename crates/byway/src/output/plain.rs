@@ -151,6 +151,9 @@ pub(super) fn progress_line(progress: &Progress) -> String {
     if let Some(pause) = progress.pause {
         let _ = write!(text, " ({pause})");
     }
+    if let Some(lends) = &progress.lends {
+        let _ = write!(text, ", {lends}");
+    }
     for (index, path) in progress.paths.iter().enumerate() {
         let separator = if index == 0 { ';' } else { ',' };
         let _ = write!(text, "{separator} {} {}", path.name, Rate(path.rate_bps));

@@ -1,6 +1,7 @@
 //! What the events of transfers hold: whose they are, how far, over which paths, and what came of them.
 
 use super::fit::printable;
+use crate::units::Rate;
 use serde::Serialize;
 use std::fmt;
 
@@ -47,8 +48,35 @@ pub struct Progress {
     /// Why it is not faster, if something other than the paths holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
+    /// What this host relays for others beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lends: Option<Lends>,
     /// Every path that is not closed.
     pub paths: Vec<PathProgress>,
+}
+
+/// What an end host lends now, and why it is no more.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lends {
+    /// What it forwards for others.
+    pub relays_bps: u64,
+    /// What others may send by it at most: the less of both directions.
+    pub lends_bps: u64,
+    /// The most that it sent itself in the last second.
+    pub own_up_bps: u64,
+    /// The most that it received itself.
+    pub own_down_bps: u64,
+    /// Why nothing is lent, if its own traffic is not the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lends_nothing: Option<String>,
+}
+
+impl fmt::Display for Lends {
+    /// `relays 3.10 Mbit/s of 7.20 Mbit/s for others`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [relays, lends] = [self.relays_bps, self.lends_bps].map(|bps| Rate(bps as f64));
+        write!(f, "relays {relays} of {lends} for others")
+    }
 }
 
 /// How one path does.

@@ -4,7 +4,7 @@ use super::relay::shown;
 use crate::args::Global;
 use crate::args::lending::Lending as Arguments;
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Fields, Output};
+use crate::output::{Event, Fields, Lends, Output};
 use crate::signals::Signals;
 use anyhow::Result;
 use byway_net::Clock;
@@ -13,14 +13,19 @@ use byway_transfer::address::Endpoint;
 use byway_transfer::lending::{Lending, LendingNews, LendingPlan};
 use byway_wire::{Duration, Instant};
 
-/// Time between two lines of counters for a program.
+/// Time between two looks at what is lent, and between two lines of counters for a program.
+const LOOK: Duration = Duration::from_secs(1);
 const STATISTICS: Duration = Duration::from_secs(10);
 
 /// What is lent, if anything is.
 pub(super) struct Lent {
     lending: Option<Lending>,
     clock: Clock,
+    looked: Instant,
     told: Instant,
+    /// Somebody wants to know what was relayed.
+    asked: bool,
+    lends: Option<Lends>,
 }
 
 impl Lent {
@@ -32,8 +37,9 @@ impl Lent {
         advertise: &[Endpoint],
         output: &mut Output,
     ) -> Result<Self> {
-        let (clock, told) = (Clock::new(), Instant::ZERO);
-        let Some(quota) = arguments.also_relay else { return Ok(Self { lending: None, clock, told }) };
+        let (clock, looked, told) = (Clock::new(), Instant::ZERO, Instant::ZERO);
+        let nothing = Self { lending: None, clock, looked, told, asked: false, lends: None };
+        let Some(quota) = arguments.also_relay else { return Ok(nothing) };
         let Some(registry) = words.iter().find(|word| word.kind == Kind::Join).cloned() else {
             let sentence = "--also-relay needs the registry's word for joining: give it with --registry";
             return Err(Failure::new(Exit::Usage, sentence).into());
@@ -58,7 +64,7 @@ impl Lent {
                 None
             }
         };
-        Ok(Self { lending, clock, told })
+        Ok(Self { lending, ..nothing })
     }
 
     /// Tells what happened, and what was relayed if somebody wants to know. `busy`: this host has a transfer of its own.
@@ -67,7 +73,10 @@ impl Lent {
         lending.set_busy(busy);
         let now = self.clock.now();
         if signals.take_report() || output.is_json() && now.since(self.told) >= STATISTICS {
-            self.told = now;
+            (self.told, self.asked, self.looked) = (now, true, Instant::ZERO);
+        }
+        if now.since(self.looked) >= LOOK {
+            self.looked = now;
             lending.ask();
         }
         while let Some(news) = lending.look() {
@@ -78,9 +87,20 @@ impl Lent {
                     output.emit(&Event::Told { event: "enrolled", fields: Fields::one("addresses", &texts) });
                 }
                 LendingNews::Told(message) => output.emit(&Event::Warning { message }),
-                LendingNews::Relayed(relayed) => output.emit(&Event::Counters(shown(&relayed))),
+                LendingNews::Relayed(relayed) => {
+                    let counters = shown(&relayed);
+                    self.lends.clone_from(&counters.lends);
+                    if std::mem::take(&mut self.asked) {
+                        output.emit(&Event::Counters(counters));
+                    }
+                }
             }
         }
+    }
+
+    /// What is lent now.
+    pub fn lends(&self) -> Option<Lends> {
+        self.lends.clone()
     }
 
     /// Ends, and says what was relayed: bytes either way.

@@ -12,6 +12,7 @@ use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_files::{Modes, Sink, SinkOptions};
 use byway_net::Socket;
+use byway_transfer::address::Endpoint;
 use byway_transfer::reach::{self, Direct};
 use byway_transfer::state::{Standing, StateDir};
 use byway_transfer::ticket::{MAX_ENTRIES, Ticket};
@@ -127,7 +128,10 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         output.emit(&Event::Warning { message });
     }
     let registry = arguments.registry.iter().map(words::Word::value).collect::<Result<Vec<_>, _>>()?;
-    let mut lent = Lent::start(global, &arguments.lending, &registry, &arguments.advertise, output)?;
+    // The ports of these are the receiver's own.
+    let outside: Vec<Endpoint> =
+        arguments.advertise.iter().map(|it| Endpoint { port: None, ..*it }).collect();
+    let mut lent = Lent::start(global, &arguments.lending, &registry, &outside, output)?;
     let once = arguments.once || piped;
     let mut held = Held { standing, owner, told: !arguments.allow.is_empty() };
     let toggle = Toggle::new(arguments.bwlimit.down);
@@ -251,6 +255,7 @@ fn serve(
         }
         toggle.look(signals, receiving, output);
         lent.look(running > 0, signals, output);
+        show.lends = lent.lends();
         if stop.is_none()
             && let Some(exit) = signals.stop()
         {

@@ -88,7 +88,8 @@ fn issue(keeper: &mut dyn Keeper, word: &RegistryWord, output: &mut Output) -> R
 
 fn serve(keeper: Box<dyn Keeper>, arguments: &Registry, output: &mut Output) -> Result<Exit> {
     let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(PORT)).collect();
-    let sockets = sockets::serving(&listen, PORT)?;
+    let probe_from = &arguments.probe_from;
+    let mut sockets = sockets::serving(&listen, PORT)?;
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);
     }
@@ -97,10 +98,29 @@ fn serve(keeper: Box<dyn Keeper>, arguments: &Registry, output: &mut Output) -> 
         [] => sockets::reachable_at(&sockets),
         told => told.iter().map(|endpoint| endpoint.or_port(PORT)).collect(),
     };
+    if arguments.advertise.is_empty() && listen.is_empty() {
+        addresses.retain(|address| !probe_from.contains(&address.ip()));
+    }
+    if let Some(both) = addresses.iter().find(|address| probe_from.contains(&address.ip())) {
+        let sentence = format!(
+            "{} of --probe-from is where relays send heartbeats: no NAT would keep out what comes from there",
+            both.ip()
+        );
+        return Err(Failure::new(Exit::Usage, sentence).into());
+    }
     addresses.truncate(MAX_ADDRESSES);
+    if !probe_from.is_empty() {
+        let any = probe_from.iter().map(|ip| SocketAddr::new(*ip, 0));
+        sockets.extend(sockets::serving(&any.collect::<Vec<_>>(), 0)?);
+    }
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
-    let running = Running::start(Plan { keeper, sockets, addresses: addresses.clone() })?;
+    let running = Running::start(Plan {
+        keeper,
+        sockets,
+        addresses: addresses.clone(),
+        probe_from: probe_from.clone(),
+    })?;
     let page = arguments.http.map(|address| Page::serve(address, running.view())).transpose();
     let page = page.context("cannot serve pages")?;
     let [join, ask] = [running.join_word(), running.use_word()].map(Word::reveal);

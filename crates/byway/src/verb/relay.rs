@@ -3,7 +3,7 @@
 use crate::args::Global;
 use crate::args::verbs::{RELAY_PORT, Relay};
 use crate::exit::{Exit, Failure};
-use crate::output::{Event, Fields, Outcome, Output, Ready, RelayCounters};
+use crate::output::{Event, Fields, Lends, Outcome, Output, Ready, RelayCounters};
 use crate::signals::{Hangup, Signals};
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
@@ -53,6 +53,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         operator: arguments.operator.clone(),
         region: arguments.region.clone(),
         addresses: addresses.clone(),
+        seen: arguments.advertise.is_empty(),
     });
     let relaying = Relaying::start(RelayingPlan {
         key,
@@ -189,6 +190,13 @@ pub(super) fn shown(relayed: &Relayed) -> RelayCounters {
         month_bytes: relayed.used.this_month,
         grants: relayed.load.grants,
         not_kept: relayed.not_kept,
+        lends: relayed.lending.map(|lending| Lends {
+            relays_bps: relayed.load.rate.saturating_mul(8),
+            lends_bps: lending.up.min(lending.down).saturating_mul(8),
+            own_up_bps: lending.own_up.saturating_mul(8),
+            own_down_bps: lending.own_down.saturating_mul(8),
+            lends_nothing: lending.trouble.map(|trouble| trouble.to_string()),
+        }),
         dropped: dropped.map(|why| (why.to_string(), counters.dropped(why))).collect(),
     }
 }

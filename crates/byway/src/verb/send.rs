@@ -84,7 +84,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
     };
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
-    let mut lent = Lent::start(global, &arguments.lending, &registries, &[], output)?;
+    let mut lent = Lent::start(global, &arguments.lending, &registries, &arguments.advertise, output)?;
     let (mut show, mut toggle) = (Show::new(output), Toggle::new(arguments.bwlimit.up));
     loop {
         let sending = Sending::start(plan()?)?;
@@ -125,6 +125,7 @@ fn watch(
         }
         toggle.look(signals, &sending, output);
         lent.look(true, signals, output);
+        show.lends = lent.lends();
         if stop.is_none()
             && let Some(exit) = signals.stop()
         {

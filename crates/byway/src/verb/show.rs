@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::output::{
-    Event, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange,
+    Event, Lends, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange,
     RelayTotal, ResultEvent, TriedWay,
 };
 use byway_transfer::{Heard, News, PathTally, PauseReason, RelayTally, Tally, TransferError, Tried};
@@ -15,11 +15,13 @@ pub(super) struct Show {
     /// When the last event of progress was, in seconds of the transfer.
     last: Option<f64>,
     json: bool,
+    /// What this host relays for others meanwhile.
+    pub lends: Option<Lends>,
 }
 
 impl Show {
     pub fn new(output: &Output) -> Self {
-        Self { last: None, json: output.is_json() }
+        Self { last: None, json: output.is_json(), lends: None }
     }
 
     /// Shows one piece of news.
@@ -30,7 +32,7 @@ impl Show {
                 let due = self.last.is_none_or(|last| tally.seconds < last || tally.seconds >= last + EVERY);
                 if due || !self.json {
                     self.last = Some(tally.seconds);
-                    output.emit(&Event::Progress(progress(tally)));
+                    output.emit(&Event::Progress(Progress { lends: self.lends.clone(), ..progress(tally) }));
                 }
             }
             News::Warning(message) => output.emit(&Event::Warning { message }),
@@ -63,6 +65,7 @@ fn progress(tally: Tally) -> Progress {
         total: tally.total,
         rate_bps: tally.rate_bps,
         pause: tally.pause.map(pause),
+        lends: None,
         paths: paths.collect(),
     }
 }

@@ -65,6 +65,7 @@ fn progress(seconds: f64) -> Event {
         total: Some(48 << 20),
         rate_bps: 27e6,
         pause: None,
+        lends: None,
         paths: vec![direct, relay],
     })
 }

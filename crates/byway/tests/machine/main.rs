@@ -14,10 +14,12 @@ mod files;
 mod fleet;
 mod floods;
 mod gateway;
+mod hosts;
 mod joining;
 mod lending;
 mod marks;
 mod namespaces;
+mod nat;
 mod newcomer;
 mod pages;
 mod plumbing;
@@ -35,6 +37,7 @@ fn main() {
     let tests = [
         pages::tests(),
         fleet::tests(),
+        hosts::tests(),
         sites::tests(),
         gateway::tests(),
         detours::tests(),
@@ -42,6 +45,7 @@ fn main() {
         emulated_gateways::tests(),
         emulate::tests(),
         namespaces::tests(),
+        nat::tests(),
         search::tests(),
         newcomer::tests(),
         files::tests(),

@@ -34,6 +34,7 @@ fn enrol() -> Enrol {
         operator: Label::new("Example"),
         region: Label::new("eu"),
         addresses: vec![address(), "[2001:db8::1]:9".parse().unwrap()],
+        seen: true,
     }
 }
 

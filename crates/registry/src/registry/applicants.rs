@@ -1,16 +1,19 @@
 //! Relays that are tested: those that want in, and those that somebody complained of.
 
-use crate::message::Failure;
+use crate::message::{Failure, MOST_ADDRESSES};
 use crate::store::RelayRow;
 use crate::trial::Key;
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use byway_engine::Handle;
-use byway_wire::heartbeat::RelayId;
+use byway_wire::heartbeat::{Beat, RelayId};
 use core::net::SocketAddr;
 
 /// Relays that want in at once.
 const MOST: usize = 1_024;
+/// Addresses that heartbeats of one come from: one of each family.
+const MOST_SEEN: usize = 2;
 
 /// A relay that wants in.
 #[derive(Debug)]
@@ -24,11 +27,17 @@ pub(super) struct Applicant {
     /// Addresses that are being tested.
     left: usize,
     begun: bool,
+    /// Addresses that it told, once they are tested.
+    told: Vec<SocketAddr>,
+    /// Whether the address that its heartbeats come from is to be tested, and those that were.
+    seen: Option<Vec<SocketAddr>>,
 }
 
 #[derive(Debug)]
 enum Purpose {
     Applicant(Handle, SocketAddr),
+    /// The address that its heartbeats come from.
+    Seen(Handle, SocketAddr),
     Again(RelayId),
 }
 
@@ -45,28 +54,72 @@ pub(super) enum Tested {
 #[derive(Debug)]
 pub(super) struct Applicants {
     applicants: BTreeMap<Handle, Applicant>,
+    names: BTreeMap<RelayId, Handle>,
     again: BTreeMap<RelayId, (usize, bool)>,
     tests: BTreeMap<Key, Purpose>,
     next: Key,
 }
 
 impl Applicants {
-    pub const fn new() -> Self {
-        Self { applicants: BTreeMap::new(), again: BTreeMap::new(), tests: BTreeMap::new(), next: 0 }
+    pub fn new() -> Self {
+        let (applicants, names) = (BTreeMap::new(), BTreeMap::new());
+        Self { applicants, names, again: BTreeMap::new(), tests: BTreeMap::new(), next: 0 }
     }
 
     pub fn is_full(&self) -> bool {
         self.applicants.len() >= MOST
     }
 
-    pub fn enter(&mut self, handle: Handle, row: RelayRow) {
-        let applicant = Applicant { handle, row, failed: Vec::new(), left: 0, begun: false };
+    /// `seen`: the address that its heartbeats come from is to be tested too.
+    pub fn enter(&mut self, handle: Handle, row: RelayRow, seen: bool) {
+        self.names.insert(row.relay, handle);
+        let seen = seen.then(Vec::new);
+        let applicant =
+            Applicant { handle, row, failed: Vec::new(), left: 0, begun: false, told: Vec::new(), seen };
         self.applicants.insert(handle, applicant);
     }
 
     /// Its session is over.
     pub fn forget(&mut self, handle: Handle) {
-        self.applicants.remove(&handle);
+        self.take(handle);
+    }
+
+    fn take(&mut self, handle: Handle) -> Option<Applicant> {
+        let applicant = self.applicants.remove(&handle)?;
+        if self.names.get(&applicant.row.relay) == Some(&handle) {
+            self.names.remove(&applicant.row.relay);
+        }
+        Some(applicant)
+    }
+
+    /// A heartbeat came from an address. If that is to be tested now: under which name, and the relay as if it had told that alone.
+    pub fn see(&mut self, beat: &Beat, from: SocketAddr) -> Option<(Key, RelayRow)> {
+        let handle = *self.names.get(&beat.report.relay)?;
+        let applicant = self.applicants.get_mut(&handle)?;
+        let seen = applicant.seen.as_mut()?;
+        let is_new = seen.len() < MOST_SEEN && !seen.contains(&from);
+        if !is_new || !beat.is_authentic(&applicant.row.range_key.heartbeat_key()) {
+            return None;
+        }
+        seen.push(from);
+        if applicant.begun { self.test_seen(handle, from) } else { None }
+    }
+
+    /// Where heartbeats of an applicant came from before its tests began: likewise.
+    pub fn see_earlier(&mut self, handle: Handle) -> Vec<(Key, RelayRow)> {
+        let seen = self.applicants.get(&handle).and_then(|applicant| applicant.seen.clone());
+        seen.into_iter().flatten().filter_map(|from| self.test_seen(handle, from)).collect()
+    }
+
+    fn test_seen(&mut self, handle: Handle, from: SocketAddr) -> Option<(Key, RelayRow)> {
+        let applicant = self.applicants.get_mut(&handle)?;
+        if applicant.told.contains(&from) {
+            return None;
+        }
+        applicant.left += 1;
+        self.next += 1;
+        self.tests.insert(self.next, Purpose::Seen(handle, from));
+        Some((self.next, RelayRow { addresses: vec![from], ..applicant.row.clone() }))
     }
 
     /// What an applicant told, if it waits for its test.
@@ -82,7 +135,7 @@ impl Applicants {
     ) -> Vec<(Key, (SocketAddr, T))> {
         if let Some(applicant) = self.applicants.get_mut(&handle) {
             (applicant.left, applicant.begun) = (tests.len(), true);
-            applicant.row.addresses.clear();
+            applicant.told = core::mem::take(&mut applicant.row.addresses);
         }
         self.name(tests, |address| Purpose::Applicant(handle, address))
     }
@@ -110,20 +163,32 @@ impl Applicants {
         named.collect()
     }
 
+    fn tested(
+        &mut self,
+        handle: Handle,
+        address: SocketAddr,
+        outcome: Result<(), Failure>,
+    ) -> Option<Tested> {
+        let applicant = self.applicants.get_mut(&handle)?;
+        match outcome {
+            Ok(()) if applicant.row.addresses.len() < MOST_ADDRESSES => applicant.row.addresses.push(address),
+            Ok(()) => {}
+            Err(why) => applicant.failed.push((address, why)),
+        }
+        applicant.left -= 1;
+        if applicant.left > 0 {
+            return None;
+        }
+        self.take(handle).map(Tested::Applicant)
+    }
+
     /// The test of an address is over; what came of all, if it was the last.
     pub fn on_end(&mut self, key: Key, outcome: Result<(), Failure>) -> Option<Tested> {
         match self.tests.remove(&key)? {
-            Purpose::Applicant(handle, address) => {
-                let applicant = self.applicants.get_mut(&handle)?;
-                match outcome {
-                    Ok(()) => applicant.row.addresses.push(address),
-                    Err(why) => applicant.failed.push((address, why)),
-                }
-                applicant.left -= 1;
-                if applicant.left > 0 {
-                    return None;
-                }
-                self.applicants.remove(&handle).map(Tested::Applicant)
+            Purpose::Applicant(handle, address) => self.tested(handle, address, outcome),
+            Purpose::Seen(handle, address) => {
+                let filtered = |why| if why == Failure::NoAnswer { Failure::Filtered } else { why };
+                self.tested(handle, address, outcome.map_err(filtered))
             }
             Purpose::Again(relay) => {
                 let (left, passed) = self.again.get_mut(&relay)?;

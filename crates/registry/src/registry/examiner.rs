@@ -9,8 +9,9 @@ use crate::trial::{Key, Trials};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use byway_engine::Handle;
-use byway_wire::relay::Word;
-use byway_wire::{Instant, Local};
+use byway_wire::heartbeat::Beat;
+use byway_wire::relay::{Word, canonical};
+use byway_wire::{Instant, LinkChange, Local};
 use core::net::SocketAddr;
 
 /// The registry's own addresses.
@@ -24,11 +25,28 @@ pub(super) struct Examiner {
     trials: Trials,
     applicants: Applicants,
     retests: Retests,
+    /// Sockets to test from alone: where nobody sends to, no NAT lets answers in.
+    probes: Locals,
 }
 
 impl Examiner {
-    pub const fn new(secret: [u8; 32]) -> Self {
-        Self { trials: Trials::new(secret), applicants: Applicants::new(), retests: Retests::new() }
+    pub fn new(secret: [u8; 32]) -> Self {
+        let (applicants, retests) = (Applicants::new(), Retests::new());
+        Self { trials: Trials::new(secret), applicants, retests, probes: Locals::new() }
+    }
+
+    /// A socket to test from came or went.
+    pub fn set_probe(&mut self, change: LinkChange) {
+        if change.up {
+            self.probes.insert(change.local, change.address);
+        } else {
+            self.probes.remove(&change.local);
+        }
+    }
+
+    /// Whether a socket is there for tests alone.
+    pub fn is_probe(&self, local: Local) -> bool {
+        self.probes.contains_key(&local)
     }
 
     /// What is exchanged with relays.
@@ -46,8 +64,22 @@ impl Examiner {
     }
 
     /// A relay wants in.
-    pub fn enter(&mut self, handle: Handle, row: RelayRow) {
-        self.applicants.enter(handle, row);
+    pub fn enter(&mut self, handle: Handle, row: RelayRow, seen: bool) {
+        self.applicants.enter(handle, row, seen);
+    }
+
+    /// Where a heartbeat came from: if it is of a relay that wants in behind a NAT, it is tested whether others get in there.
+    pub fn see(&mut self, now: Instant, beat: &Beat, from: SocketAddr, epoch: &Epoch) {
+        if let Some((key, row)) = self.applicants.see(beat, canonical(from)) {
+            self.begin_seen(now, key, &row, epoch);
+        }
+    }
+
+    fn begin_seen(&mut self, now: Instant, key: Key, row: &RelayRow, epoch: &Epoch) {
+        match tests_of(row, epoch, &[&self.probes]).pop() {
+            Some(test @ (_, Some(_))) => self.begin(now, key, test),
+            _ => self.trials.fail(key, Failure::Unprobed),
+        }
     }
 
     /// The session of a relay that wants in is over.
@@ -58,9 +90,12 @@ impl Examiner {
     /// Tests a relay that wants in. False: nobody there waits for it.
     pub fn test(&mut self, now: Instant, handle: Handle, epoch: &Epoch, locals: &Locals) -> bool {
         let Some(row) = self.applicants.row_of(handle) else { return false };
-        let tests = tests_of(row, epoch, locals);
+        let tests = tests_of(row, epoch, &[&self.probes, locals]);
         for (key, test) in self.applicants.test(handle, &tests) {
             self.begin(now, key, test);
+        }
+        for (key, row) in self.applicants.see_earlier(handle) {
+            self.begin_seen(now, key, &row, epoch);
         }
         true
     }
@@ -71,8 +106,10 @@ impl Examiner {
         if self.trials.is_full() || !self.retests.may_begin(now, row.relay) {
             return;
         }
-        let tests: Vec<Test> =
-            tests_of(row, epoch, locals).into_iter().filter(|(_, test)| test.is_some()).collect();
+        let tests: Vec<Test> = tests_of(row, epoch, &[&self.probes, locals])
+            .into_iter()
+            .filter(|(_, test)| test.is_some())
+            .collect();
         if tests.is_empty() {
             return;
         }
@@ -97,10 +134,12 @@ impl Examiner {
     }
 }
 
-fn tests_of(row: &RelayRow, epoch: &Epoch, locals: &Locals) -> Vec<Test> {
+/// The first socket of these that is of its family tests an address.
+fn tests_of(row: &RelayRow, epoch: &Epoch, from: &[&Locals]) -> Vec<Test> {
     let word = mint::own(row, epoch, &row.range_key.epoch_key(epoch.number));
     let of = |address: &SocketAddr| {
-        let local = locals.iter().find(|(_, own)| own.is_ipv4() == address.is_ipv4());
+        let mut locals = from.iter().flat_map(|locals| locals.iter());
+        let local = locals.find(|(_, own)| own.is_ipv4() == address.is_ipv4());
         (*address, local.and_then(|(local, _)| Some((*local, word.clone()?))))
     };
     row.addresses.iter().map(of).collect()

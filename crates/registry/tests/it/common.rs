@@ -230,6 +230,7 @@ pub fn enrol(index: usize, addresses: &[SocketAddr]) -> Enrol {
         operator: Label::new(&format!("operator {index}")),
         region: Label::new("eu"),
         addresses: addresses.to_vec(),
+        seen: false,
     }
 }
 
@@ -246,8 +247,12 @@ pub struct Net {
 
 impl Net {
     pub fn new(seed: u64, store: Memory) -> Self {
+        Self::at(seed, Hub::new(store, Instant::ZERO), &[hub_address()])
+    }
+
+    pub fn at(seed: u64, hub: Hub, addresses: &[SocketAddr]) -> Self {
         let mut world = World::new(seed);
-        let hub = world.add("registry", Hub::new(store, Instant::ZERO), &[hub_address()]);
+        let hub = world.add("registry", hub, addresses);
         Self { world, hub, hosts: 0 }
     }
 

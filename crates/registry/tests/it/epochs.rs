@@ -100,6 +100,46 @@ fn a_planned_roll_keeps_the_last_epoch_for_an_hour_and_a_revocation_does_not() {
 }
 
 #[test]
+fn a_registry_whose_own_clock_is_a_day_off_keeps_its_relays_and_brings_no_epoch_back() {
+    for day in [-86_400_i64, 86_400] {
+        let mut store = memory();
+        store.put_word(row(5, Kind::Use, "alice"));
+        let mut net = Net::new(16, store);
+        let (host, client) = (net.asker(Asker::new(1)), net.asker(Asker::new(2)));
+        let relay = member(&mut net, 0, host);
+        let hub = net.hub;
+        net.run(Duration::from_secs(30));
+        net.world.act(hub, |hub, _| hub.store.revoke("alice", UNIX + 30));
+        net.run(Duration::from_secs(15));
+        let epoch = |net: &Net| net.world[relay].epoch(net.world.now(), RANGE).unwrap();
+        assert_eq!(epoch(&net), (2, Duration::ZERO));
+        let mut number = 2;
+        for off in [day, 0] {
+            net.world.act(hub, |hub, now| {
+                let unix = UNIX.saturating_add_signed(off) * 1_000 + now.as_nanos() / 1_000_000;
+                hub.registry.set_clock(now, unix);
+            });
+            net.run(Duration::from_secs(40));
+            // A day ahead it is time for the next epoch, after which the last holds for an hour. No epoch falls.
+            let (now, holds) = epoch(&net);
+            assert!(now >= number && now <= 3, "{day} {off}: {now} after {number}");
+            assert!(holds == Duration::ZERO || now == 3 && holds <= Duration::from_secs(3_600), "{holds:?}");
+            number = now;
+            // What it mints is carried: the relay passes the test that a complaint leads to.
+            let names = vec![enrol(0, &[]).relay];
+            let complain = Request::Complain { token: word(USE, Kind::Use).token, relays: names };
+            assert_eq!(net.ask(client, &word(USE, Kind::Use), &complain), Ok(Answer::Heard));
+            net.run(Duration::from_secs(40));
+            let list = net.list(client, 9, 0);
+            assert_eq!(list.relays.len(), 1, "{day} {off}");
+            assert_eq!(Minted::of(list.relays[0].word.grant().id).unwrap().odd, number % 2 == 1);
+        }
+        assert_eq!(number, if day > 0 { 3 } else { 2 });
+        assert_eq!(net.world[hub].registry.counters().tests_failed, 0);
+    }
+}
+
+#[test]
 fn a_relay_that_senders_complain_of_is_tested_again() {
     let mut net = Net::new(14, memory());
     let (host, client) = (net.asker(Asker::new(1)), net.asker(Asker::new(2)));

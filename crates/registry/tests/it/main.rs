@@ -7,3 +7,4 @@ mod complaints;
 mod enrol;
 mod epochs;
 mod fleet;
+mod nat;

@@ -42,6 +42,8 @@ pub struct EnrollingPlan {
     pub region: String,
     /// Where it can be reached.
     pub addresses: Vec<SocketAddr>,
+    /// It may stand behind a NAT: it is reached where its heartbeats come from, if others are let in there.
+    pub seen: bool,
 }
 
 /// What happens.
@@ -81,6 +83,8 @@ pub struct Enrolling {
     /// Where heartbeats go.
     registry: Vec<SocketAddr>,
     beats: bool,
+    /// The registry is to see where heartbeats come from, before it lists the relay.
+    seen: bool,
 }
 
 impl Enrolling {
@@ -103,6 +107,7 @@ impl Enrolling {
             operator: Label::new(&plan.operator),
             region: Label::new(&plan.region),
             addresses: plan.addresses,
+            seen: plan.seen,
         }));
         let (news, inbox) = sync_channel(NEWS);
         let ready = Arc::new(AtomicBool::new(false));
@@ -121,7 +126,8 @@ impl Enrolling {
         let sockets = sockets::sending(&[], &destinations)?;
         let driver = byway_net::spawn_with(control, "byway enrol", endpoint, owner, sockets, Clock::new())
             .map_err(Error::Thread)?;
-        Ok(Self { driver, news: inbox, ready, range: enrolment.range, registry, beats: false })
+        let (range, seen) = (enrolment.range, plan.seen);
+        Ok(Self { driver, news: inbox, ready, range, registry, beats: false, seen })
     }
 
     /// The next thing that happened, if anything did. The relay learns what it has to. To be called a few times a second.
@@ -131,6 +137,9 @@ impl Enrolling {
         match &news {
             EnrolNews::Epoch { epoch, last_holds } => {
                 relaying.enrolled(self.range, *epoch, *last_holds);
+                if self.seen && !self.beats {
+                    relaying.watch(self.range, self.registry.clone(), Duration::ZERO);
+                }
                 // It carries what is minted in the epoch: it may be tested.
                 self.ready.store(true, Ordering::Release);
                 self.driver.waker().wake();
