@@ -404,7 +404,7 @@ impl Registry {
                 None => {}
                 Some(Tested::Applicant(applicant)) => {
                     let handle = applicant.handle;
-                    self.tested(now, applicant);
+                    self.tested(now, *applicant);
                     self.serve(now, handle);
                 }
                 Some(Tested::Again(relay, passed)) if passed => self.book.passed(relay),

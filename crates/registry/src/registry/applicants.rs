@@ -3,6 +3,7 @@
 use crate::message::{Failure, MOST_ADDRESSES};
 use crate::store::RelayRow;
 use crate::trial::Key;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -45,7 +46,7 @@ enum Purpose {
 #[derive(Debug)]
 pub(super) enum Tested {
     /// Of a relay that wants in.
-    Applicant(Applicant),
+    Applicant(Box<Applicant>),
     /// Of one that is in, and whether it passed at all its addresses.
     Again(RelayId, bool),
 }
@@ -179,7 +180,7 @@ impl Applicants {
         if applicant.left > 0 {
             return None;
         }
-        self.take(handle).map(Tested::Applicant)
+        self.take(handle).map(|applicant| Tested::Applicant(Box::new(applicant)))
     }
 
     /// The test of an address is over; what came of all, if it was the last.
