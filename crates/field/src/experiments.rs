@@ -291,6 +291,7 @@ fn write_results(
     for (number, spec) in expectation.figures.iter().enumerate() {
         let drawn = match spec.kind {
             Kind::Measure | Kind::Bars => figure::measured::draw(spec, indexed),
+            Kind::Distribution => figure::measured::distribution(spec, indexed),
             _ => figure::draw(spec, records),
         };
         match drawn {

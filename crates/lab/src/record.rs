@@ -57,6 +57,12 @@ pub struct TransferRecord {
     pub reorder: u64,
     /// Paths that were usable after probing.
     pub opened: u64,
+    /// How many of them there had been, by sample.
+    #[serde(default)]
+    pub found: Vec<u32>,
+    /// Whether its ends are on different continents, where the network knows of such.
+    #[serde(default)]
+    pub abroad: Option<bool>,
     /// Its paths: "direct", or the node they go through. A path that was dropped and opened again is one here.
     pub paths: Vec<PathRecord>,
 }

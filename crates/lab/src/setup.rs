@@ -46,6 +46,17 @@ pub struct Registry {
     pub at: String,
     /// The nodes of its relays: [`Way::Through`] and [`Way::Any`].
     pub relays: Vec<Way>,
+    /// The relays are end hosts, which lend their only line behind their own traffic. `None`: they forward whatever comes.
+    pub lend: Option<Lent>,
+}
+
+/// How much of its line a host lends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lent {
+    /// The most that the line has shown.
+    Climb,
+    /// So many bits per second.
+    Rate(u64),
 }
 
 /// The network before the seed is known.

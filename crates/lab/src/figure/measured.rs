@@ -1,4 +1,4 @@
-//! Figures of a measure over an axis: the axis from left to right, the other axes as lines or bars.
+//! Figures of a measure over an axis: the axis from left to right, the other axes as lines or bars. And the distribution of a measure.
 
 use super::chart::{self, Bars, DrawError, Line};
 use super::{FigureSpec, Kind};
@@ -60,6 +60,42 @@ pub fn draw(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawErro
     }
 }
 
+/// Percentiles from one point of a distribution to the next.
+const STEP: usize = 2;
+
+/// Draws the distribution of a measure over an axis or the members of a group; over several seeds the median of each percentile.
+///
+/// # Errors
+/// If the measure or what it runs over is missing or wrong, or nothing was measured.
+pub fn distribution(spec: &FigureSpec, records: &Records<'_>) -> Result<String, DrawError> {
+    let wrong = |why: String| DrawError::new(&spec.title, why);
+    let text = spec.measure.as_deref().ok_or_else(|| wrong("`measure` is missing".into()))?;
+    let over = spec.over.as_deref().ok_or_else(|| wrong("`over`, an axis or a group, is missing".into()))?;
+    let percentile = |percent: usize| {
+        let text = format!("percentile_over({over}, {percent}, {text})");
+        Measure::parse(&text).map_err(|error| wrong(error.to_string()))
+    };
+    let percentiles = (0..=100).step_by(STEP).map(|percent| Ok((percent, percentile(percent)?)));
+    let percentiles = percentiles.collect::<Result<Vec<_>, DrawError>>()?;
+    let mut lines: Vec<Line> = Vec::new();
+    for variant in records.variants() {
+        let other = spec.at.iter().any(|(axis, label)| variant.get(axis) != Some(label));
+        let name = name_of(spec, over, &variant, records);
+        if other || lines.iter().any(|line| line.name == name) {
+            continue;
+        }
+        let points = percentiles.iter().filter_map(|(percent, measure)| {
+            let (value, ..) = point(measure, records, &variant)?;
+            Some((value, *percent as f64 / 100.0))
+        });
+        let points: Vec<_> = points.collect();
+        if !points.is_empty() {
+            lines.push(Line { name, points });
+        }
+    }
+    chart::lines(&spec.title, &spec.unit, "share", &lines)
+}
+
 /// The labels of the axes that the figure leaves open and that have more than one value.
 fn name_of(spec: &FigureSpec, x: &str, variant: &Selection, records: &Records<'_>) -> String {
     let open = records
@@ -75,4 +111,43 @@ fn point(measure: &Measure, records: &Records<'_>, variant: &Selection) -> Optio
     let median = stats::median(&values)?;
     let interval = stats::median_interval(&values);
     Some(interval.map_or((median, median, median), |interval| (median, interval.low, interval.high)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Record, TransferRecord};
+
+    #[test]
+    fn a_distribution_runs_over_an_axis_with_a_line_for_each_of_the_others() {
+        let record = |who: &str, pair: u64| Record {
+            axes: vec![("who".into(), who.into()), ("pair".into(), pair.to_string())],
+            sample: 1.0,
+            duration: 10.0,
+            transfers: vec![TransferRecord {
+                name: "t".into(),
+                group: "t".into(),
+                received: (0..=10).map(|at| at * pair * 125_000).collect(),
+                ..TransferRecord::default()
+            }],
+            ..Record::default()
+        };
+        let records: Vec<Record> =
+            ["a", "b"].into_iter().flat_map(|who| [1, 2, 3].map(|pair| record(who, pair))).collect();
+        let mut spec = FigureSpec {
+            title: "T".into(),
+            kind: Kind::Distribution,
+            of: vec![],
+            at: BTreeMap::new(),
+            measure: Some("goodput(t)".into()),
+            x: None,
+            over: Some("pair".into()),
+            unit: "Mbit/s".into(),
+        };
+        let records = Records::new(&records).expect("records");
+        let svg = distribution(&spec, &records).expect("a figure");
+        assert!(svg.contains("\na\n") && svg.contains("\nb\n") && !svg.contains("a 1"), "{svg}");
+        spec.over = Some("nobody".into());
+        assert!(distribution(&spec, &records).is_err());
+    }
 }

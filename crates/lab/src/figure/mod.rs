@@ -27,6 +27,8 @@ pub struct FigureSpec {
     pub measure: Option<String>,
     /// For `measure`: the axis that runs from left to right.
     pub x: Option<String>,
+    /// For `distribution`: over what, an axis or `members(GROUP)`.
+    pub over: Option<String>,
     /// Unit of the measure.
     #[serde(default)]
     pub unit: String,
@@ -56,6 +58,10 @@ pub enum Kind {
     Measure,
     /// The same as bars.
     Bars,
+    /// Distribution of a measure over the values of an axis or the members of a group; the other axes make the series.
+    Distribution,
+    /// Paths that were found usable so far, and those in use, over time.
+    Sets,
 }
 
 /// The most series of one figure: more cannot be told apart.
@@ -106,7 +112,10 @@ pub fn draw(spec: &FigureSpec, records: &[Record]) -> Result<String, DrawError> 
         Kind::Queue => ("time (s)", "queue (packets)"),
         Kind::Share => ("time (s)", "share of the transfer's bytes"),
         Kind::Cdf => ("completion time (s)", "share of requests"),
-        Kind::Trace | Kind::Measure | Kind::Bars => (spec.x.as_deref().unwrap_or(""), spec.unit.as_str()),
+        Kind::Sets => ("time (s)", "paths"),
+        Kind::Trace | Kind::Measure | Kind::Bars | Kind::Distribution => {
+            (spec.x.as_deref().unwrap_or(""), spec.unit.as_str())
+        }
     };
     chart::lines(&spec.title, x, y, &lines)
 }
@@ -173,7 +182,8 @@ fn lines_of(spec: &FigureSpec, record: &Record) -> Vec<Line> {
                 Line { name: requests.name.clone(), points: distribution(took) }
             })
             .collect(),
-        Kind::Measure | Kind::Bars => Vec::new(),
+        Kind::Sets => transfers().flat_map(|transfer| sets(transfer, record.sample)).collect(),
+        Kind::Measure | Kind::Bars | Kind::Distribution => Vec::new(),
     }
 }
 
@@ -242,6 +252,18 @@ fn rates(cumulative: &[u64], every: f64, least: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
+/// How many paths were found usable so far, and how many are in use.
+fn sets(transfer: &TransferRecord, every: f64) -> [Line; 2] {
+    let found = transfer.found.iter().map(|found| f64::from(*found));
+    let used = |at: usize| {
+        let open = |path: &&PathRecord| path.window.get(at).is_some_and(|window| *window > 0.0);
+        transfer.paths.iter().filter(open).count() as f64
+    };
+    let used = (0..transfer.found.len()).map(used);
+    let line = |name: &str, points| Line { name: format!("{} {name}", transfer.name), points };
+    [line("found", samples(found, every)), line("in use", samples(used, every))]
+}
+
 /// What part of a transfer each path carried, over bins of at least two seconds.
 fn shares(paths: &[PathRecord], every: f64) -> Vec<Line> {
     let rates: Vec<_> = paths.iter().map(|path| rates(&path.acked, every, BIN)).collect();
@@ -307,6 +329,7 @@ mod tests {
             at: BTreeMap::new(),
             measure: None,
             x: None,
+            over: None,
             unit: String::new(),
         }
     }

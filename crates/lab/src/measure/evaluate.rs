@@ -271,7 +271,8 @@ impl<'a> Arguments<'_, 'a> {
             Function::Losses => self.transfers()?.losses(),
             Function::Reorder => Ok(self.transfers()?.reorder()),
             Function::Usable => self.transfers()?.usable(self.optional(1)?, self.optional(2)?),
-            Function::Opened => Ok(self.transfers()?.opened()),
+            Function::Opened => self.transfers()?.opened(self.optional(1)?),
+            Function::Abroad => self.transfers()?.abroad(),
             Function::Requests => {
                 let record = self.scope.record()?;
                 let list = requests::named(record, self.name(0))?;

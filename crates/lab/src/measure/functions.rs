@@ -104,7 +104,8 @@ signatures! {
     "losses" Losses [TRANSFER] 1;
     "reorder" Reorder [TRANSFER] 1;
     "usable" Usable [TRANSFER, FROM, TO] 1;
-    "opened" Opened [TRANSFER] 1;
+    "opened" Opened [TRANSFER, Parameter::Value("by second")] 1;
+    "abroad" Abroad [TRANSFER] 1;
     "requests" Requests [REQUESTS, PERCENTILE, FROM, TO] 2;
     "stretch" Stretch [REQUESTS, PERCENTILE, Parameter::Variant, FROM, TO] 3;
     "finished" Finished [REQUESTS, FROM, TO] 1;

@@ -252,9 +252,21 @@ impl<'r> Transfers<'r> {
         self.members.iter().map(|transfer| transfer.reorder as f64 / 1e3).fold(0.0, f64::max)
     }
 
-    pub(super) fn opened(&self) -> f64 {
-        let opened: f64 = self.members.iter().map(|transfer| transfer.opened as f64).sum();
-        opened / self.members.len() as f64
+    pub(super) fn opened(&self, by: Option<f64>) -> Result<f64, Undefined> {
+        let opened = |transfer: &&TransferRecord| {
+            let Some(by) = by else { return Ok(transfer.opened as f64) };
+            let found = transfer.found.get(libm::floor(by / self.sample() + 1e-6) as usize);
+            let none = || Undefined::no_data(format!("nothing was noted of the paths found by second {by}"));
+            found.map(|found| f64::from(*found)).ok_or_else(none)
+        };
+        let opened = self.members.iter().map(opened).collect::<Result<Vec<_>, _>>()?;
+        Ok(opened.iter().sum::<f64>() / self.members.len() as f64)
+    }
+
+    pub(super) fn abroad(&self) -> Result<f64, Undefined> {
+        let abroad = self.members.iter().map(|transfer| transfer.abroad).collect::<Option<Vec<bool>>>();
+        let abroad = abroad.ok_or_else(|| Undefined::no_data("this network knows of no continents"))?;
+        Ok(abroad.iter().filter(|abroad| **abroad).count() as f64 / self.members.len() as f64)
     }
 
     pub(super) fn usable(&self, from: Option<f64>, to: Option<f64>) -> Result<f64, Undefined> {

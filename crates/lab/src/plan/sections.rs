@@ -5,8 +5,8 @@ use super::node::{Node, Value};
 use super::reader::{Reader, Wrong};
 use super::units::{self, Kind};
 use crate::setup::{
-    Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, End, Gateways, Line, LineSpec, Network,
-    Queue, Registry, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
+    Arrivals, Carrier, Change, Changed, Cross, Demand, Discipline, End, Gateways, Lent, Line, LineSpec,
+    Network, Queue, Registry, Requests, SessionOptions, Setup, Sizes, TcpOptions, Transfer, Way,
 };
 use byway_control::{Choice, ChoiceError};
 use byway_sim::queue::FqCodelConfig;
@@ -49,7 +49,7 @@ pub(super) fn top(reader: &Reader<'_>, axes: Vec<(String, String)>) -> Result<To
         return reader.wrong("sample", "expected at least 1 ms, and at most a million samples");
     }
     let gateways = gateways::all(reader)?;
-    let registry = reader.table("registry", registry)?;
+    let registry = reader.table("registry", registry)?.flatten();
     let setup = Setup {
         axes,
         duration,
@@ -266,13 +266,20 @@ fn end(reader: &Reader<'_>, key: &str) -> Result<End, Wrong> {
     }
 }
 
-fn registry(reader: &Reader<'_>) -> Result<Registry, Wrong> {
+fn registry(reader: &Reader<'_>) -> Result<Option<Registry>, Wrong> {
+    let present = when(reader)?;
     let at = reader.needed("at", "the node of the registry", reader.text("at")?)?;
     let relays = listed(reader, "relays")?;
     if relays.iter().any(|way| matches!(way, Way::Direct | Way::Registry)) {
         return reader.wrong("relays", "expected nodes, for example [\"R*8\"]");
     }
-    Ok(Registry { at, relays })
+    let lend = reader.text("lend")?.map(|text| match units::parse(&text) {
+        _ if text == "climb" => Ok(Lent::Climb),
+        Some((Kind::Rate, rate)) if (1.0..=1e13).contains(&rate) => Ok(Lent::Rate(rate as u64)),
+        _ => reader.wrong("lend", "expected \"climb\", or a rate such as \"5 Mbit/s\""),
+    });
+    let lend = lend.transpose()?;
+    Ok(present.then_some(Registry { at, relays, lend }))
 }
 
 pub(super) fn ways(reader: &Reader<'_>) -> Result<Vec<Way>, Wrong> {
@@ -449,9 +456,20 @@ fn transfer(reader: &Reader<'_>, known: &[Gateways]) -> Result<Vec<Transfer>, Wr
     })
 }
 
-/// The copy of this number; `#` in the names of its nodes is the number.
+/// The copy of this number; `#` in the names of its nodes is the number, `#+10` ten more than it.
 fn numbered(one: &Transfer, number: u32) -> Transfer {
-    let own = |name: &str| name.replace('#', &number.to_string());
+    let own = |name: &str| {
+        let mut parts = name.split('#');
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |before, part| {
+            let rest = part.strip_prefix('+').unwrap_or_default();
+            let digits = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
+            match rest[..digits].parse::<u32>() {
+                Ok(more) => format!("{before}{}{}", number.saturating_add(more), &rest[digits..]),
+                Err(_) => format!("{before}{number}{part}"),
+            }
+        })
+    };
     let at = |end: &End| match end {
         End::Node(node) => End::Node(own(node)),
         any @ End::Any(_) => any.clone(),

@@ -108,7 +108,7 @@ impl Actors {
             end,
             layout,
             world,
-            relays: Relays::default(),
+            relays: Relays::lending(setup.registry.as_ref().and_then(|registry| registry.lend)),
             listing: None,
             sources: Vec::new(),
             known: &setup.gateways,

@@ -1,7 +1,7 @@
 //! One variant of a plan with one seed: the world is built, runs, and is recorded.
 //!
 //! * `network`: the graph of the variant; `layout`: who sits where, and the ways between them.
-//! * `session`, `supply`, `relays`: byway's engine and its relays.
+//! * `session`, `supply`, `relays`, `stand`: byway's engine, its relays, and where these stand.
 //! * `registry`: where senders ask for relays.
 //! * `tcp`: reference hosts; `wang`: those whose rates to relays are set.
 //! * `gateways`: byway's gateways between such hosts.
@@ -18,6 +18,7 @@ mod network;
 mod registry;
 mod relays;
 mod session;
+mod stand;
 mod supply;
 mod tcp;
 mod wang;
@@ -79,6 +80,12 @@ pub enum RunError {
     /// A relay is to crash where there is none.
     #[error("at {node} there is no relay that could go down or come up: no session goes through there")]
     NoRelay {
+        /// The node.
+        node: String,
+    },
+    /// A host that lends has several lines.
+    #[error("at {node} there is a relay that lends the line of its host, and that has not just one")]
+    Lines {
         /// The node.
         node: String,
     },
@@ -173,10 +180,11 @@ fn run_in(mut world: World, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Re
         return Err(RunError::Memory { needed: megabytes(needed), allowed: megabytes(setup.memory) });
     }
     let built = layout.build(&mut world)?;
+    actors.relays.watch(&mut world, &graph, &built)?;
     let links = watch::links(&graph, &actors, &layout, &built)?;
     let optimum = flow::optimum(setup, &graph, &actors)?;
     let all = built.links(&layout.used().iter().copied().collect::<Vec<_>>())?;
-    let mut watch = Watch::new(setup, &actors, all, links);
+    let mut watch = Watch::new(setup, &graph, &actors, all, links);
     let mut crashes = crashes(setup, &actors)?.into_iter().peekable();
     let end = Instant::ZERO + setup.duration;
     let mut at = Instant::ZERO;

@@ -1,7 +1,12 @@
 //! Relays at nodes of the network, one for all sessions that go through there.
 
+use super::RunError;
 use super::registry::{Office, RANGE};
-use byway_relay::{Config, Policy, Relay};
+use super::stand::{Line, Stand};
+use crate::setup::Lent;
+use byway_registry::client::MOST;
+use byway_relay::{Config, Lend, Policy, Relay};
+use byway_sim::topology::{Built, Graph};
 use byway_sim::{Handle, Random, World};
 use byway_wire::relay::{Grant, Minute, QuotaClass, RateClass, Scope, Terms, Word};
 use byway_wire::{Duration, Instant, Prefix, time::nanos};
@@ -23,6 +28,8 @@ pub(super) struct Relays {
     at: BTreeMap<String, Site>,
     /// The nodes of those that are enrolled, in their order.
     enrolled: Vec<String>,
+    /// How those lend, if they are end hosts.
+    lend: Option<Lent>,
 }
 
 /// A relay at a node.
@@ -34,7 +41,9 @@ struct Site {
     grants: u32,
     /// The registry where it is enrolled, and when it is heard of there first.
     enrolled: Option<(SocketAddr, Duration)>,
-    handle: Option<Handle<Relay>>,
+    /// The line that it lends, and how.
+    line: Option<(Line, Lent)>,
+    handle: Option<Handle<Stand>>,
 }
 
 impl Site {
@@ -46,6 +55,10 @@ impl Site {
         (config.queue_bytes, config.queue_datagrams) = (QUEUE, QUEUED);
         // In a simulation everybody greets at the same instant.
         config.greetings_per_second = 1_000_000;
+        config.lend = self.line.as_ref().map(|(_, lent)| match lent {
+            Lent::Climb => Lend { rate: None, measured: true },
+            Lent::Rate(bits) => Lend { rate: Some(bits / 8), measured: true },
+        });
         let mut relay = Relay::new(&config, now);
         if let Some((registry, first)) = self.enrolled {
             relay.set_epoch(now, RANGE, 1, Duration::ZERO);
@@ -54,9 +67,18 @@ impl Site {
         }
         relay
     }
+
+    fn stand(&self, now: Instant) -> Stand {
+        Stand::new(self.relay(now), self.line.as_ref().map(|(line, _)| line.clone()))
+    }
 }
 
 impl Relays {
+    /// Relays that lend so when they are enrolled.
+    pub(super) fn lending(lend: Option<Lent>) -> Self {
+        Self { lend, ..Self::default() }
+    }
+
     /// A word for the relay at `node`, for a sender of its own. `address`: asked for where there is no relay yet.
     pub(super) fn word(
         &mut self,
@@ -86,8 +108,10 @@ impl Relays {
     ) -> SocketAddr {
         let first = Random::component(seed, &format!("heartbeats of {node}")).up_to(BEATS);
         let registry = office.address();
+        let lend = self.lend;
         let site = self.site(node, seed, address);
         site.enrolled = Some((registry, first));
+        site.line = lend.map(|lent| (Line::default(), lent));
         office.enrol(node, &site.relay(Instant::ZERO), site.address);
         let address = site.address;
         self.enrolled.push(node.to_owned());
@@ -99,8 +123,10 @@ impl Relays {
         &self.enrolled
     }
 
-    /// Makes room at every enrolled relay for the grants of so many clients.
+    /// Makes room at every enrolled relay for the grants of so many clients. Each is named some of many relays, so most relays meet few.
     pub(super) fn expect(&mut self, clients: u32) {
+        let named = u64::from(clients) * MOST as u64 / self.enrolled.len().max(1) as u64;
+        let clients = clients.min(u32::try_from(4 * named + 64).unwrap_or(u32::MAX));
         for site in self.at.values_mut().filter(|site| site.enrolled.is_some()) {
             site.grants += clients;
         }
@@ -110,16 +136,29 @@ impl Relays {
         self.at.entry(node.to_owned()).or_insert_with(|| {
             let mut key = [0; 32];
             Random::component(seed, &format!("relay at {node}")).fill(&mut key);
-            Site { address: address(), key, grants: 0, enrolled: None, handle: None }
+            Site { address: address(), key, grants: 0, enrolled: None, line: None, handle: None }
         })
     }
 
     /// Puts the relays into the world, once all words are given.
     pub(super) fn add(&mut self, world: &mut World) {
         for (node, site) in &mut self.at {
-            let relay = site.relay(Instant::ZERO);
-            site.handle = Some(world.add(&format!("relay at {node}"), relay, &[site.address]));
+            let stand = site.stand(Instant::ZERO);
+            site.handle = Some(world.add(&format!("relay at {node}"), stand, &[site.address]));
         }
+    }
+
+    /// Counts what passes the lines that are lent.
+    pub(super) fn watch(&self, world: &mut World, graph: &Graph, built: &Built) -> Result<(), RunError> {
+        for (node, site) in &self.at {
+            let Some((line, _)) = &site.line else { continue };
+            let mut neighbours = graph.neighbours(node)?;
+            let (Some(neighbour), None) = (neighbours.next(), neighbours.next()) else {
+                return Err(RunError::Lines { node: node.clone() });
+            };
+            line.watch(world, built.link(node, neighbour)?, built.link(neighbour, node)?);
+        }
+        Ok(())
     }
 
     /// Whether there is a relay at `node`.
@@ -138,7 +177,7 @@ impl Relays {
         debug_assert!(site.handle.is_some(), "the relay at {node} was never put into the world");
         let Some(handle) = site.handle else { return };
         if up {
-            let fresh = site.relay(world.now());
+            let fresh = site.stand(world.now());
             world.replace(handle, fresh);
         } else {
             world.freeze(handle, true);

@@ -4,7 +4,7 @@ use super::RunError;
 use super::actors::{Actors, Crossing, Moving};
 use super::carriers::{Glance, Look, Seen};
 use super::gateways::Pair;
-use super::layout::Layout;
+use super::layout::{Layout, Placed};
 use crate::record::{
     CrossRecord, GatewayRecord, LinkRecord, PathRecord, Record, RequestRecord, RequestsRecord, TransferRecord,
 };
@@ -99,15 +99,18 @@ impl Watch {
     /// Notes `links`; counts what went over `all`.
     pub(super) fn new(
         setup: &Setup,
+        graph: &Graph,
         actors: &Actors,
         all: Vec<LinkId>,
         links: Vec<(LinkId, LinkRecord)>,
     ) -> Self {
+        let abroad = |placed: &Placed| Some(graph.region(&placed.from)? != graph.region(&placed.to)?);
         let notes = |(transfer, moving): (&crate::setup::Transfer, &Moving)| Notes {
             record: TransferRecord {
                 name: transfer.name.clone(),
                 group: transfer.group.clone(),
                 started: moving.start.as_secs_f64(),
+                abroad: abroad(&moving.placed),
                 paths: moving
                     .names()
                     .map(|name| PathRecord { name: name.to_owned(), ..PathRecord::default() })
@@ -251,6 +254,7 @@ impl Notes {
         for (course, fresh) in self.ways.iter_mut().zip(fresh) {
             course.acked += fresh;
         }
+        self.record.found.push(self.ways.iter().filter(|way| way.usable).count() as u32);
         let seen = self.ways.iter().zip(glances).zip(lost);
         for (record, ((course, glance), lost)) in self.record.paths.iter_mut().zip(seen) {
             record.acked.push(course.acked);

@@ -1,7 +1,7 @@
 //! What a plan may say, and what is said about one that may not.
 
 use byway_lab::plan::{Mode, Overrides, Plan};
-use byway_lab::setup::{Arrivals, Carrier, Changed, Demand, Discipline, End, Queue, Sizes, Way};
+use byway_lab::setup::{Arrivals, Carrier, Changed, Demand, Discipline, End, Lent, Queue, Sizes, Way};
 use byway_wire::Duration;
 
 const PLAN: &str = r#"
@@ -224,4 +224,35 @@ fn what_is_wrong_is_said_with_its_line() {
         let (_, said) = refused(&PLAN.replacen(old, new, 1));
         assert!(said.contains(what), "{new}: {said}");
     }
+}
+
+#[test]
+fn copies_are_numbered_and_a_registry_may_be_left_out() {
+    const PLAN: &str = r#"
+title = "Pairs that ask"
+duration = "60 s"
+[sweep]
+who = { asks = { paths = ["direct", "registry"], asks = true }, not = { paths = ["direct"], asks = false } }
+[topology]
+name = "internet"
+[registry]
+at = "h1"
+relays = ["p*3"]
+lend = "5 Mbit/s"
+when = "$who.asks"
+[[transfer]]
+name = "bulk"
+from = "h#"
+to = "h#+100"
+count = 2
+paths = "$who.paths"
+"#;
+    let plan = read(PLAN);
+    let [asks, not] = plan.variants.try_into().expect("two");
+    assert_eq!(asks.transfers[1].to, End::Node("h102".into()));
+    assert_eq!(asks.registry.expect("one").lend, Some(Lent::Rate(5_000_000)));
+    assert_eq!(not.registry, None);
+    let wrong = PLAN.replace("5 Mbit/s", "all of it");
+    let (_, error) = refused(&wrong);
+    assert!(error.contains("expected \"climb\", or a rate"), "{error}");
 }

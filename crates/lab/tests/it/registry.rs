@@ -1,7 +1,8 @@
 //! Senders that ask a registry in their network.
 
-use crate::world::{both, congestion, go, goodput, node, seconds, session, setup};
-use byway_lab::setup::{Change, Changed, Registry, Setup, Way};
+use crate::world::{both, congestion, go, goodput, node, refused, seconds, session, setup};
+use byway_lab::setup::{Change, Changed, Lent, Registry, Setup, Way};
+use byway_lab::world::RunError;
 
 /// S and D with a direct line, three detours of as much, and a registry that S reaches. Relays are at the detours and at S itself.
 fn asking(paths: &[Way]) -> Setup {
@@ -12,7 +13,7 @@ fn asking(paths: &[Way]) -> Setup {
     }
     let relays = vec![Way::Any("R".into(), 3), Way::Through("S".into())];
     Setup {
-        registry: Some(Registry { at: "G".into(), relays }),
+        registry: Some(Registry { at: "G".into(), relays, lend: None }),
         transfers: vec![session("bulk", "S", "D", paths, "background")],
         ..setup(40.0, lines)
     }
@@ -71,4 +72,53 @@ fn two_senders_share_relays_that_run_at_hosts() {
     let names = |transfer: usize| record.transfers[transfer].paths.iter().map(|path| path.name.as_str());
     assert!(names(1).all(|name| name != "R1" && name != "S") && names(1).count() > 1);
     assert!(names(0).any(|name| name == "R1"), "R1 sends, and relays");
+}
+
+/// S and D with a direct line of 4 Mbit/s, and a host H behind a line of its own that relays for them.
+fn lending(lend: Option<Lent>, own: bool) -> Setup {
+    let mut lines = [both("S", "A", 100, 1), both("D", "B", 100, 1), both("A", "B", 4, 2)].concat();
+    for (one, other, rate) in [("H", "C", 10), ("A", "C", 100), ("B", "C", 100), ("A", "G", 100)] {
+        lines.extend(both(one, other, rate, 2));
+    }
+    let relays = vec![Way::Through("H".into())];
+    let mut transfers = vec![session("bulk", "S", "D", &BY_REGISTRY, "mpath")];
+    if own {
+        transfers.push(session("own", "H", "B", &[Way::Direct], "mpath"));
+    }
+    Setup { registry: Some(Registry { at: "G".into(), relays, lend }), transfers, ..setup(40.0, lines) }
+}
+
+#[test]
+fn a_host_that_lends_its_line_does_so_behind_its_own_traffic() {
+    let by_host = |setup: &Setup| {
+        let record = go(setup, 3);
+        let path = record.transfers[0].paths.iter().find(|path| path.name == "H");
+        let late = path.map(|path| path.acked[path.acked.len() - 1] - path.acked[path.acked.len() / 2]);
+        let own = record.transfers.get(1).map(|own| goodput(&record, own, 20.0, 40.0));
+        (late.unwrap_or_default() as f64 * 8e-6 / 20.0, own)
+    };
+    let (idle, _) = by_host(&lending(Some(Lent::Climb), false));
+    assert!(idle > 3.0, "an idle host lent {idle} Mbit/s of 10");
+    let (capped, _) = by_host(&lending(Some(Lent::Rate(1_000_000)), false));
+    assert!(capped > 0.3 && capped < 1.05, "with 1 Mbit/s it lent {capped}");
+    let (busy, own) = by_host(&lending(Some(Lent::Climb), true));
+    let (_, alone) = by_host(&Setup { registry: None, ..direct_only(lending(None, true)) });
+    let (own, alone) = (own.unwrap_or_default(), alone.unwrap_or_default());
+    assert!(own > 0.93 * alone, "{own} beside a stranger's {busy}, alone {alone}");
+    let (taken, beside) = by_host(&lending(None, true));
+    assert!(taken > busy, "a relay that does not lend carries {taken}, one that does {busy}");
+    assert!(beside.unwrap_or_default() < own, "and its host has less: {beside:?}");
+}
+
+/// The same without the stranger's detour.
+fn direct_only(mut setup: Setup) -> Setup {
+    setup.transfers[0].paths = vec![Way::Direct];
+    setup
+}
+
+#[test]
+fn a_host_with_two_lines_cannot_lend() {
+    let mut setup = lending(Some(Lent::Climb), false);
+    setup.network.links.extend(both("H", "A", 10, 2));
+    assert_eq!(refused(&setup), RunError::Lines { node: "H".into() });
 }

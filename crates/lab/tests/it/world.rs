@@ -75,7 +75,7 @@ pub(crate) fn go(setup: &Setup, seed: u64) -> Record {
     run(setup, seed, &AtomicBool::new(false)).expect("a world that runs")
 }
 
-fn refused(setup: &Setup) -> RunError {
+pub fn refused(setup: &Setup) -> RunError {
     run(setup, 1, &AtomicBool::new(false)).expect_err("must be refused")
 }
 

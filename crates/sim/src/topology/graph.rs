@@ -48,6 +48,7 @@ pub struct Graph {
     lanes: Vec<Lane>,
     leaving: Vec<Vec<Direction>>,
     between: BTreeMap<(u32, u32), Direction>,
+    regions: BTreeMap<u32, u8>,
     pub(super) trees: Trees,
 }
 
@@ -143,6 +144,22 @@ impl Graph {
         let direction = self.direction(from, to)?;
         self.trees = Trees::default();
         Ok(&mut self.lane_mut(direction).config)
+    }
+
+    /// Says in which part of the world a node is.
+    ///
+    /// # Errors
+    /// [`Error::UnknownNode`].
+    pub fn set_region(&mut self, name: &str, region: u8) -> Result<(), Error> {
+        let node = self.node(name)?;
+        self.regions.insert(node, region);
+        Ok(())
+    }
+
+    /// In which part of the world a node is, where the network knows of such.
+    #[must_use]
+    pub fn region(&self, name: &str) -> Option<u8> {
+        self.regions.get(self.by_name.get(name)?).copied()
     }
 
     /// Whether there is a node of this name.

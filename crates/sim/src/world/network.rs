@@ -11,7 +11,7 @@ use byway_wire::{Ecn, Instant};
 use core::any::Any;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Which link. Numbered in the order of [`World::link`](crate::World::link).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -158,6 +158,7 @@ pub(super) const END: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(super) struct Network {
     pub(super) edges: Vec<Edge>,
+    names: BTreeSet<String>,
     /// The links of all chains, one chain after the other, each closed by [`END`]; the first is empty.
     pub(super) places: Vec<u32>,
     by_local: BTreeMap<(u32, u16, IpAddr), u32>,
@@ -191,10 +192,8 @@ impl Network {
     }
 
     pub(super) fn add(&mut self, name: &str, body: Body) -> LinkId {
-        assert!(
-            self.edges.iter().all(|edge| edge.name != name),
-            "two links are called {name}: their faults would be the same"
-        );
+        let fresh = self.names.insert(name.to_owned());
+        assert!(fresh, "two links are called {name}: their faults would be the same");
         let may_reorder = body.as_link().may_reorder();
         self.edges.push(Edge {
             name: name.to_owned(),

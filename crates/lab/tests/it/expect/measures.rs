@@ -42,6 +42,7 @@ fn run() -> Record {
     backup.paths[0].rtt = values(&[(15.0, 0.0), (35.0, 50.0), (60.0, 100.0)]);
     backup.paths[1].rtt = values(&[(60.0, 0.0)]);
     (backup.lost, backup.reorder, backup.opened) = (Some(17), 64_500, 2);
+    (backup.found, backup.abroad) = (vec![0, 1, 2], Some(true));
     (backup.started, backup.finished) = (1.5, Some(58.0));
     Record {
         transfers: vec![
@@ -121,6 +122,10 @@ fn paths_by_hand() {
     // Only direct carried in the last 20 s.
     is("usable(backup)", &run, 1.0);
     is("opened(backup)", &run, 2.0);
+    is("opened(backup, 0.5)", &run, 1.0);
+    is_not("opened(backup, 30)", &run, Why::NoData, "nothing was noted of the paths found by second 30");
+    is("abroad(backup)", &run, 1.0);
+    is_not("abroad(peer)", &run, Why::NoData, "this network knows of no continents");
     is("losses(backup)", &run, 17.0);
     is("reorder(backup)", &run, 64.5);
 }

@@ -66,8 +66,8 @@ impl Default for Internet {
 pub(super) const INTERNET: &[Parameter] = &[
     parameter("routers", 3_000.0, [500.0, 20_000.0], "number of routers, without relays and hosts"),
     parameter("regional", 280.0, [10.0, 1_000.0], "number of regional networks among them"),
-    parameter("relays", 450.0, [0.0, 5_000.0], "number of relays (mPath, section 4.2: about 450)"),
-    parameter("hosts", 200.0, [0.0, 5_000.0], "number of hosts"),
+    parameter("relays", 450.0, [0.0, 20_000.0], "number of relays (mPath, section 4.2: about 450)"),
+    parameter("hosts", 200.0, [0.0, 20_000.0], "number of hosts"),
     parameter("tight", 0.12, [0.0, 1.0], "share of lines between networks that are congested"),
     parameter("scale", 1.0, [0.001, 10.0], "factor on all rates, and on queues with them"),
 ];
@@ -359,8 +359,10 @@ impl Net<'_> {
     }
 
     fn leaf(&mut self, name: &str, edge: usize, up: PipeConfig, down: PipeConfig) -> Result<(), Error> {
+        let edge = format!("e{edge}");
         self.graph.add_node(name)?;
-        self.graph.add_edge(name, &format!("e{edge}"), self.scaled(up), self.scaled(down))
+        self.graph.set_region(name, settle(self.seed, &edge).0.continent)?;
+        self.graph.add_edge(name, &edge, self.scaled(up), self.scaled(down))
     }
 
     /// A line of an end at the rates of this world. Its queue shrinks and grows with the rate, so what a packet waits in it at
