@@ -5,6 +5,7 @@ use crate::driver::{Finished, Owner, run};
 use crate::socket::Socket;
 use crate::statistics::{Counters, Statistics};
 use crate::waker::Waker;
+use crate::watch::Watch;
 use std::any::Any;
 use std::io;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::thread::{Builder, JoinHandle};
 #[derive(Clone, Debug)]
 pub struct Control {
     waker: Waker,
+    watch: Watch,
     shared: Arc<Shared>,
 }
 
@@ -30,15 +32,21 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// What the system said when it would not give an eventfd (too many open files).
+    /// What the system said when it would not give two descriptors (too many open files).
     pub fn new() -> io::Result<Self> {
-        Ok(Self { waker: Waker::new()?, shared: Arc::default() })
+        Ok(Self { waker: Waker::new()?, watch: Watch::new()?, shared: Arc::default() })
     }
 
     /// Rings for the owner's turn. Clone it for whoever needs it.
     #[must_use]
     pub fn waker(&self) -> &Waker {
         &self.waker
+    }
+
+    /// Where an owner enters what it wants to hear of by [`ready`](Owner::ready). Clone it for whoever needs it.
+    #[must_use]
+    pub fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// Ends the driver soon: one more turn, what the machine then has to say as far as that goes without waiting, and no
@@ -79,7 +87,7 @@ pub struct Panicked(pub String);
 ///
 /// # Errors
 ///
-/// What the system said when it would not give a thread or an eventfd.
+/// What the system said when it would not give a thread or descriptors.
 pub fn spawn<O>(
     name: &str,
     machine: O::Machine,

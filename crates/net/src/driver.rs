@@ -5,11 +5,13 @@ use crate::control::Control;
 use crate::device::DeviceSource;
 use crate::outbox::Outbox;
 use crate::receive::{Inbox, Received};
-use crate::send::{Obstacle, Progress as Left, Sent};
+use crate::send::{Obstacle, Sent};
 use crate::socket::Socket;
-use crate::wait::Waiter;
+use crate::statistics::Counters;
+use crate::wait::{Happened, Waiter};
+use crate::watch::Ready;
 use byway_wire::{
-    Duration, Input, Instant, LinkChange, Local, Machine, Out, SendError, SendErrorKind, Transmit,
+    Duration, Input, Instant, LinkChange, Local, Machine, Out, RoomChange, SendError, SendErrorKind, Transmit,
 };
 use std::io;
 use std::net::SocketAddr;
@@ -22,6 +24,9 @@ pub trait Owner: Send {
     /// Called when the driver was woken, before it hands what arrived to the machine: tell the machine what it must know for that. Must
     /// not block either.
     fn before(&mut self, _machine: &mut Self::Machine, _now: Instant) {}
+
+    /// A descriptor that the owner entered in the driver's [`Watch`](crate::Watch) is ready, told before the turn. Must not block either.
+    fn ready(&mut self, _machine: &mut Self::Machine, _ready: Ready, _now: Instant) {}
 
     /// Called after each round of input, after each ring of the [`Waker`](crate::Waker), and at the machine's deadlines:
     /// move what came in on, put what is to go out in. Must not block; other threads are reached by bounded channels.
@@ -95,6 +100,9 @@ const RECEIVE_FAILURES: u32 = 1_000;
 
 /// Runs `machine` on the calling thread until `owner` or `control` says stop. The machine learns of its sockets first:
 /// the socket at index `i` is `Local(i)`, and up. So are those that the owner [opens](Owner::opened) later.
+///
+/// A full socket holds up nobody but itself: what was written for it waits, the machine is [told](Input::Room), and all others
+/// go on.
 pub fn run<O: Owner>(
     machine: O::Machine,
     owner: O,
@@ -107,12 +115,13 @@ pub fn run<O: Owner>(
         owner,
         clock,
         control,
-        links: sockets.into_iter().map(|socket| Link { socket, failures: 0 }).collect(),
+        links: Vec::with_capacity(sockets.len()),
+        full: Vec::new(),
+        max_segments: 1,
         inbox: Inbox::new(),
         outbox: Outbox::new(),
-        blocked: None,
     };
-    let outcome = driver.run();
+    let outcome = driver.run(sockets);
     let sockets = driver.links.into_iter().map(|link| link.socket).collect();
     Finished { machine: driver.machine, owner: driver.owner, sockets, outcome }
 }
@@ -123,119 +132,125 @@ struct Driver<'a, O: Owner> {
     clock: Clock,
     control: &'a Control,
     links: Vec<Link>,
+    /// Which of them are full.
+    full: Vec<Local>,
+    /// Most datagrams in one message of any of them.
+    max_segments: usize,
     inbox: Inbox,
-    /// What the machine wrote and the system has not taken yet.
+    /// What the machine wrote and the system has not taken yet, but for what waits for a full socket.
     outbox: Outbox,
-    blocked: Option<Blocked>,
 }
 
 struct Link {
     socket: Socket,
     failures: u32,
+    full: Option<Full>,
+    /// What waits until it is full no more. Made when it is full for the first time.
+    parked: Option<Box<Outbox>>,
 }
 
-/// The first run of the outbox met a full socket or device: the machine writes nothing else until it left.
+/// A socket or its device takes no more.
 #[derive(Clone, Copy)]
-struct Blocked {
-    local: Local,
+struct Full {
     /// When to try again if the socket itself will not tell.
     retry: Option<Instant>,
+    /// Whether it has room again, as far as anybody can tell.
+    over: bool,
 }
 
 /// How far sending got.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// The machine has nothing more to say.
+    /// The machine has nothing more to say, or nothing to a socket that has room.
     Done,
     /// It may have; its share of this round is used up.
     More,
-    /// A socket or device is full.
-    Blocked,
 }
 
 impl<O: Owner> Driver<'_, O> {
-    fn run(&mut self) -> Result<(), DriverError> {
+    fn run(&mut self, sockets: Vec<Socket>) -> Result<(), DriverError> {
         let device = self.owner.device();
-        self.announce(0)?;
+        let control = self.control;
+        let mut waiter =
+            Waiter::new(control.watch(), control.waker(), device.as_ref()).map_err(DriverError::Wait)?;
+        self.take(&waiter, sockets)?;
         let mut progress = Progress::More;
-        while let Some(opened) = self.run_with_these(device.as_ref(), &mut progress)? {
-            let before = self.links.len();
-            self.links.extend(opened.into_iter().map(|socket| Link { socket, failures: 0 }));
-            self.announce(before)?;
-        }
-        Ok(())
-    }
-
-    /// Runs until the end, or until the owner opened more sockets.
-    fn run_with_these(
-        &mut self,
-        device: Option<&DeviceSource>,
-        progress: &mut Progress,
-    ) -> Result<Option<Vec<Socket>>, DriverError> {
-        let sources: Vec<_> = self.links.iter().map(|link| link.socket.io.clone()).collect();
-        let mut waiter = Waiter::new(self.control.waker(), &sources, device);
         loop {
-            let (until, blocked) = self.patience(*progress);
-            waiter.wait(&self.clock, until, blocked).map_err(DriverError::Wait)?;
-            if waiter.rung() {
-                self.control.counters().rung.add(1);
-                self.control.waker().silence();
-            }
+            let until = self.patience(progress);
+            waiter.wait(&self.clock, until).map_err(DriverError::Wait)?;
             self.owner.before(&mut self.machine, self.clock.now());
-            for index in 0..self.links.len() {
-                if waiter.readable(index) {
-                    self.receive(index)?;
+            for at in 0..waiter.len() {
+                match waiter.happened(at) {
+                    Some(Happened::Socket { index, readable, room }) => {
+                        if room
+                            && let Some(full) = self.links.get_mut(index).and_then(|link| link.full.as_mut())
+                        {
+                            full.over = true;
+                        }
+                        if readable {
+                            self.receive(index)?;
+                        }
+                    }
+                    Some(Happened::Source(ready)) => {
+                        self.owner.ready(&mut self.machine, ready, self.clock.now());
+                    }
+                    Some(Happened::Rung) => {
+                        control.counters().rung.add(1);
+                        control.waker().silence();
+                    }
+                    Some(Happened::Device) | None => {}
                 }
             }
             // Asked before the turn, so that the turn sees all that was said before the stop.
-            let stopped = self.control.is_stopped();
+            let stopped = control.is_stopped();
+            self.send_parked(&waiter)?;
             let now = self.clock.now();
             if self.machine.deadline().is_some_and(|deadline| deadline <= now) {
                 self.machine.wake(now);
             }
-            self.control.counters().turns.add(1);
+            control.counters().turns.add(1);
             let flow = self.owner.turn(&mut self.machine, now);
-            *progress = self.transmit();
+            progress = self.transmit(&waiter)?;
             if flow == Flow::Stop || stopped {
-                return Ok(None);
+                return Ok(());
             }
             let opened = self.owner.opened();
             if !opened.is_empty() {
-                return Ok(Some(opened));
+                self.take(&waiter, opened)?;
+                progress = Progress::More;
             }
         }
     }
 
-    /// Tells the machine of the sockets from this one on.
-    fn announce(&mut self, first: usize) -> Result<(), DriverError> {
-        let count = self.links.len();
+    /// Takes more sockets and tells the machine of them.
+    fn take(&mut self, waiter: &Waiter<'_>, sockets: Vec<Socket>) -> Result<(), DriverError> {
+        let count = self.links.len() + sockets.len();
         let now = self.clock.now();
-        for (index, link) in self.links.iter().enumerate().skip(first) {
-            let number = u16::try_from(index).map_err(|_| DriverError::TooManySockets(count))?;
-            let change = LinkChange { local: Local(number), address: link.socket.address(), up: true };
-            self.machine.handle(now, Input::Link(change));
-            if link.socket.buffers().clipped() {
+        for socket in sockets {
+            let number = u16::try_from(self.links.len()).map_err(|_| DriverError::TooManySockets(count))?;
+            waiter.add(number, &socket.io).map_err(DriverError::Wait)?;
+            self.max_segments = self.max_segments.max(socket.max_segments());
+            if socket.buffers().clipped() {
                 self.control.counters().clipped_sockets.add(1);
             }
+            let change = LinkChange { local: Local(number), address: socket.address(), up: true };
+            self.links.push(Link { socket, failures: 0, full: None, parked: None });
+            self.machine.handle(now, Input::Link(change));
         }
         Ok(())
     }
 
-    /// Until when to wait (`None`: for as long as it takes) and which socket must have room first.
-    fn patience(&self, progress: Progress) -> (Option<Instant>, Option<usize>) {
-        let deadline = self.machine.deadline();
-        match (progress, &self.blocked) {
-            (Progress::More, _) => (Some(Instant::ZERO), None),
-            (_, None) => (deadline, None),
-            (_, Some(blocked)) => {
-                // A machine that may not send cannot move a deadline that only sending would move; it was woken in this
-                // round, and is again when the obstacle is gone.
-                let now = self.clock.now();
-                let deadline = deadline.filter(|deadline| *deadline > now);
-                let until = [deadline, blocked.retry].into_iter().flatten().min();
-                (until, blocked.retry.is_none().then_some(usize::from(blocked.local.0)))
-            }
+    /// Until when to wait (`None`: for as long as it takes).
+    fn patience(&self, progress: Progress) -> Option<Instant> {
+        if progress == Progress::More {
+            return Some(Instant::ZERO);
         }
+        let retries = self.full.iter().filter_map(|local| self.link(*local)?.full?.retry);
+        retries.chain(self.machine.deadline()).min()
+    }
+
+    fn link(&self, local: Local) -> Option<&Link> {
+        self.links.get(usize::from(local.0))
     }
 
     fn receive(&mut self, index: usize) -> Result<(), DriverError> {
@@ -263,62 +278,160 @@ impl<O: Owner> Driver<'_, O> {
         Ok(())
     }
 
-    /// Sends what is left from before, then what the machine has to say, for one round.
-    fn transmit(&mut self) -> Progress {
-        let max_segments = self.links.iter().map(|link| link.socket.max_segments()).max().unwrap_or(1);
-        let (mut runs, mut bytes) = (0, 0);
-        while self.flush() {
-            if runs >= BURST_RUNS || bytes >= BURST_BYTES {
-                return Progress::More;
+    /// Sends what waited for sockets that have room again, and tells the machine of those for which nothing waits any more.
+    fn send_parked(&mut self, waiter: &Waiter<'_>) -> Result<(), DriverError> {
+        let mut at = 0;
+        while let Some(local) = self.full.get(at).copied() {
+            at += 1;
+            let now = self.clock.now();
+            let Some(link) = self.links.get_mut(usize::from(local.0)) else { continue };
+            let Some(full) = link.full else { continue };
+            if !full.over && full.retry.is_none_or(|retry| retry > now) {
+                continue;
             }
+            let counters = self.control.counters();
+            let still = link.send_parked(&mut self.machine, &self.clock, counters);
+            let (waited, waits) = (full.waits_for_socket(), still.is_some_and(Full::waits_for_socket));
+            if waits != waited {
+                waiter.want_room(local.0, &link.socket.io, waits).map_err(DriverError::Wait)?;
+            }
+            if still.is_none() {
+                at -= 1;
+                self.full.swap_remove(at);
+                let change = RoomChange { local, room: true };
+                self.machine.handle(self.clock.now(), Input::Room(change));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what the machine has to say, for one round.
+    fn transmit(&mut self, waiter: &Waiter<'_>) -> Result<Progress, DriverError> {
+        let (mut runs, mut bytes) = (0, 0);
+        loop {
+            if runs >= BURST_RUNS || bytes >= BURST_BYTES {
+                return Ok(Progress::More);
+            }
+            let mut silent = false;
             while let Some(buffer) = self.outbox.room() {
-                let mut out = Out { buffer, max_segments };
+                let mut out = Out { buffer, max_segments: self.max_segments };
                 let Some(transmit) = self.machine.transmit(self.clock.now(), &mut out) else {
-                    return if self.flush() { Progress::Done } else { Progress::Blocked };
+                    silent = true;
+                    break;
                 };
                 (runs, bytes) = (runs + 1, bytes + transmit.size);
                 self.outbox.push(transmit);
             }
-        }
-        Progress::Blocked
-    }
-
-    /// Sends what is in the outbox. `false`: some of it has to wait.
-    fn flush(&mut self) -> bool {
-        let counters = self.control.counters();
-        self.blocked = None;
-        while let Some((local, left)) = self.send_next() {
-            match left.then {
-                Sent::All => self.outbox.advance(left.done, 0),
-                Sent::Blocked(sent, obstacle) => {
-                    counters.blocked.add(1);
-                    let retry = (obstacle == Obstacle::Device).then(|| self.clock.now() + DEVICE_PAUSE);
-                    self.outbox.advance(left.done, sent);
-                    self.blocked = Some(Blocked { local, retry });
-                    return false;
-                }
-                Sent::Failed(kind) => {
-                    counters.failed(kind);
-                    self.outbox.advance(left.done, 0);
-                    if let Some(Transmit { local, remote, segment, size, .. }) = self.outbox.first().copied()
-                    {
-                        self.outbox.advance(1, 0);
-                        let error = SendError { local, remote, size: segment.min(size), kind };
-                        self.machine.handle(self.clock.now(), Input::SendError(error));
-                    }
-                }
+            // Who was told something may have something to say to that.
+            let told = self.flush(waiter)?;
+            if silent && !told {
+                return Ok(Progress::Done);
             }
         }
-        true
     }
 
-    /// Sends what leaves next by one socket, as far as that goes.
-    fn send_next(&mut self) -> Option<(Local, Left)> {
-        let (local, runs, start) = self.outbox.next()?;
-        let left = match self.links.get_mut(usize::from(local.0)) {
-            Some(link) => link.socket.send(&runs, start, self.control.counters()),
-            None => Left { done: 0, then: Sent::Failed(SendErrorKind::Unreachable) },
-        };
-        Some((local, left))
+    /// Empties the outbox: what is in it leaves, or waits for its socket. Returns whether the machine was told something.
+    fn flush(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
+        let Self { machine, clock, links, outbox, .. } = self;
+        let counters = self.control.counters();
+        let mut told = false;
+        while let Some(&Transmit { local, .. }) = outbox.first() {
+            let Some(link) = links.get_mut(usize::from(local.0)) else {
+                refuse_first(outbox, SendErrorKind::Unreachable, machine, clock.now(), counters);
+                told = true;
+                continue;
+            };
+            if link.full.is_some() {
+                let parked = link.parked.get_or_insert_with(|| Box::new(Outbox::new()));
+                counters.overflowed.add(outbox.park(local, parked));
+                continue;
+            }
+            let offload = link.socket.max_segments();
+            match link.socket.send_next(outbox, counters) {
+                Sent::All => {}
+                Sent::Blocked(_, obstacle) => {
+                    counters.blocked.add(1);
+                    let full = Full::new(obstacle, clock.now());
+                    if full.waits_for_socket() {
+                        waiter.want_room(local.0, &link.socket.io, true).map_err(DriverError::Wait)?;
+                    }
+                    link.full = Some(full);
+                    self.full.push(local);
+                    machine.handle(clock.now(), Input::Room(RoomChange { local, room: false }));
+                    told = true;
+                }
+                Sent::Failed(kind) => {
+                    refuse_first(outbox, kind, machine, clock.now(), counters);
+                    told = true;
+                }
+            }
+            if link.socket.max_segments() < offload {
+                self.max_segments = links.iter().map(|link| link.socket.max_segments()).max().unwrap_or(1);
+            }
+        }
+        Ok(told)
+    }
+}
+
+impl Link {
+    /// Sends what waited. Returns what it waits for still.
+    fn send_parked<M: Machine>(
+        &mut self,
+        machine: &mut M,
+        clock: &Clock,
+        counters: &Counters,
+    ) -> Option<Full> {
+        self.full = None;
+        let parked = self.parked.as_mut()?;
+        while parked.first().is_some() {
+            match self.socket.send_next(parked, counters) {
+                Sent::All => {}
+                Sent::Blocked(_, obstacle) => {
+                    self.full = Some(Full::new(obstacle, clock.now()));
+                    break;
+                }
+                Sent::Failed(kind) => refuse_first(parked, kind, machine, clock.now(), counters),
+            }
+        }
+        self.full
+    }
+}
+
+impl Full {
+    fn new(obstacle: Obstacle, now: Instant) -> Self {
+        Self { retry: (obstacle == Obstacle::Device).then(|| now + DEVICE_PAUSE), over: false }
+    }
+
+    /// Whether the socket itself will tell.
+    const fn waits_for_socket(self) -> bool {
+        self.retry.is_none()
+    }
+}
+
+impl Socket {
+    /// Sends what leaves next, as far as that goes, and takes it out.
+    fn send_next(&mut self, outbox: &mut Outbox, counters: &Counters) -> Sent {
+        let Some((_, runs, start)) = outbox.next() else { return Sent::All };
+        let left = self.send(&runs, start, counters);
+        drop(runs);
+        let sent = if let Sent::Blocked(sent, _) = left.then { sent } else { 0 };
+        outbox.advance(left.done, sent);
+        left.then
+    }
+}
+
+/// The first run is not sent, and the machine learns why.
+fn refuse_first<M: Machine>(
+    outbox: &mut Outbox,
+    kind: SendErrorKind,
+    machine: &mut M,
+    now: Instant,
+    counters: &Counters,
+) {
+    counters.failed(kind);
+    if let Some(Transmit { local, remote, segment, size, .. }) = outbox.first().copied() {
+        outbox.advance(1, 0);
+        let error = SendError { local, remote, size: segment.min(size), kind };
+        machine.handle(now, Input::SendError(error));
     }
 }

@@ -2,7 +2,7 @@
 //! with them. Its twin, `byway-sim`, invents all of these; a machine cannot tell the two apart.
 //!
 //! Bind [`Socket`]s, give a machine and its [`Owner`] to [`spawn`] (a thread of its own) or [`run`] (this thread), talk
-//! to the owner through bounded channels and its [`Waker`]. Needs Linux (eventfd, `ppoll`, UDP segmentation).
+//! to the owner through bounded channels and its [`Waker`]. Needs Linux (eventfd, `epoll`, UDP segmentation).
 //!
 //! ```
 //! use byway_net::{Clock, Flow, Owner, Socket, spawn};
@@ -56,6 +56,7 @@ mod traffic;
 mod tun;
 mod wait;
 mod waker;
+mod watch;
 mod ways_out;
 
 pub use capabilities::{has_net_admin, keep_net_admin};
@@ -73,4 +74,5 @@ pub use traffic::Traffic;
 #[cfg(feature = "tun")]
 pub use tun::{Tun, TunError};
 pub use waker::Waker;
+pub use watch::{Ready, Token, Watch};
 pub use ways_out::way_out;

@@ -64,6 +64,42 @@ impl Outbox {
         Some((local, runs.collect(), self.sent))
     }
 
+    /// Hands what waits for one socket to the outbox of its own. The first run may have left in part. Returns how many datagrams found no
+    /// room there: none of those that one outbox held, if the other is empty.
+    pub(crate) fn park(&mut self, local: Local, parked: &mut Self) -> u64 {
+        let Self { bytes, runs, done, sent, .. } = self;
+        let (mut at, mut kept, mut lost) = (*done, *done, 0);
+        let mut start = std::mem::take(sent);
+        while let Some((transmit, from)) = runs.get(at).copied() {
+            at += 1;
+            if transmit.local != local {
+                if let Some(place) = runs.get_mut(kept) {
+                    *place = (transmit, from);
+                }
+                kept += 1;
+                continue;
+            }
+            let size = transmit.size.saturating_sub(std::mem::take(&mut start));
+            let end = from + transmit.size;
+            let rest = bytes.get(end - size..end).unwrap_or_default();
+            if !parked.take(Transmit { size, ..transmit }, rest) {
+                lost += size.div_ceil(transmit.segment.max(1)).max(1) as u64;
+            }
+        }
+        runs.truncate(kept);
+        self.advance(0, 0);
+        lost
+    }
+
+    fn take(&mut self, transmit: Transmit, bytes: &[u8]) -> bool {
+        let room = self.bytes.get_mut(self.filled..self.filled + bytes.len());
+        let Some(room) = room.filter(|_| self.runs.len() < MESSAGES) else { return false };
+        room.copy_from_slice(bytes);
+        self.runs.push((transmit, self.filled));
+        self.filled += bytes.len();
+        true
+    }
+
     /// So many runs are done with, and `sent` bytes of the next one.
     pub(crate) fn advance(&mut self, runs: usize, sent: usize) {
         (self.done, self.sent) = (self.done + runs, sent);
@@ -112,6 +148,45 @@ mod tests {
         assert_eq!(next(&outbox), Some((0, vec![vec![3; 3]], 0)));
         outbox.advance(1, 0);
         assert_eq!(next(&outbox), None);
+    }
+
+    #[test]
+    fn what_waits_for_one_socket_moves_and_the_others_stay_in_order() {
+        let (mut outbox, mut parked) = (Outbox::new(), Outbox::new());
+        for (number, local) in [0, 1, 0, 2, 0].into_iter().enumerate() {
+            outbox.room().unwrap()[..4].copy_from_slice(&[number as u8, 1, 2, 3]);
+            outbox.push(Transmit { segment: 2, ..run(local, 4) });
+        }
+        outbox.advance(0, 2);
+        assert_eq!(outbox.park(Local(0), &mut parked), 0);
+        let all = |outbox: &mut Outbox| {
+            std::iter::from_fn(|| {
+                let (local, runs, sent) = outbox.next()?;
+                let bytes = runs.first()?.bytes.to_vec();
+                drop(runs);
+                outbox.advance(1, 0);
+                Some((local.0, sent, bytes))
+            })
+            .collect::<Vec<_>>()
+        };
+        assert_eq!(all(&mut outbox), [(1, 0, vec![1, 1, 2, 3]), (2, 0, vec![3, 1, 2, 3])]);
+        let expected = [(0, 0, vec![2, 3]), (0, 0, vec![2, 1, 2, 3]), (0, 0, vec![4, 1, 2, 3])];
+        assert_eq!(all(&mut parked), expected);
+        assert!(outbox.room().is_some() && outbox.filled == 0);
+    }
+
+    #[test]
+    fn an_outbox_fits_into_an_empty_one_and_more_is_counted() {
+        for size in [1, WRITE_BYTES] {
+            let (mut outbox, mut parked) = (Outbox::new(), Outbox::new());
+            while outbox.room().is_some() {
+                outbox.push(run(0, size));
+            }
+            assert_eq!(outbox.park(Local(0), &mut parked), 0);
+            outbox.push(Transmit { segment: 1, ..run(0, 5) });
+            assert_eq!(outbox.park(Local(0), &mut parked), 5);
+            assert!(outbox.next().is_none());
+        }
     }
 
     #[test]

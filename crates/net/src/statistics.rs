@@ -51,8 +51,10 @@ statistics! {
     too_large,
     /// Sends that the system forbade.
     denied,
-    /// Times that a full socket or device made the driver wait before sending on.
+    /// Times that a full socket or device held back what was to leave by it.
     blocked,
+    /// Datagrams dropped because the machine wrote on for a socket that it was told is full.
+    overflowed,
     /// Sockets that lost segmentation offload while running.
     offload_lost,
     /// Sockets that were granted smaller buffers than they asked for.

@@ -1,89 +1,132 @@
-//! Waiting for sockets, the waker and a deadline at once, and ending on time.
+//! Waiting for sockets, the waker, the owner's descriptors and a deadline at once, and ending on time.
 
 use crate::clock::Clock;
 use crate::device::DeviceSource;
 use crate::waker::Waker;
+use crate::watch::{Kind, Ready, Token, Watch};
 use byway_wire::{Duration, Instant};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
 use std::net::UdpSocket;
 use std::num::NonZeroU64;
-use std::sync::Arc;
 use std::thread;
 
 /// Falling asleep and getting up again takes about this long: for a deadline nearer than this, looking again and again,
 /// and leaving the processor to others in between, is the only way not to be late.
 const TOO_SHORT_TO_SLEEP: Duration = Duration::from_micros(50);
+/// `epoll_pwait` counts in these.
+const MILLISECOND: Duration = Duration::from_millis(1);
+/// Events taken at once. What is left over comes first the next time.
+const EVENTS: usize = 256;
 
-/// The list that the kernel watches: the waker, then the sockets in their order, then the owner's device if there is one.
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happened {
+    /// The waker rang.
+    Rung,
+    /// A receive call on the socket would bring something, if only an error; or it has room to send, which is told to whom asked.
+    Socket { index: usize, readable: bool, room: bool },
+    /// The owner's device has something to read.
+    Device,
+    /// A descriptor of the owner's.
+    Source(Ready),
+}
+
+/// Waits for what is entered in a [`Watch`]: the waker, sockets, the owner's device if there is one, and what the owner enters.
+///
+/// Sockets, waker and device are watched by level: a driver takes its share and comes back for the rest. Room to send is asked for only
+/// while a socket is full, since a socket that is not would tell of every packet that leaves it.
 pub(crate) struct Waiter<'a> {
-    watched: Vec<PollFd<'a>>,
-    sources: &'a [Arc<UdpSocket>],
-    /// The socket watched for room to send.
-    full: Option<usize>,
+    watch: &'a Watch,
+    events: Vec<epoll::Event>,
     _slack: TimerSlack,
 }
 
 impl<'a> Waiter<'a> {
-    pub(crate) fn new(
-        waker: &'a Waker,
-        sources: &'a [Arc<UdpSocket>],
-        device: Option<&'a DeviceSource>,
-    ) -> Self {
-        let mut watched = Vec::with_capacity(sources.len() + 2);
-        watched.push(PollFd::new(waker, PollFlags::IN));
-        watched.extend(sources.iter().map(|source| PollFd::new(&**source, PollFlags::IN)));
-        watched.extend(device.map(|device| PollFd::new(device, PollFlags::IN)));
-        Self { watched, sources, full: None, _slack: TimerSlack::fine() }
+    pub(crate) fn new(watch: &'a Watch, waker: &Waker, device: Option<&DeviceSource>) -> io::Result<Self> {
+        watch.enter(waker, Kind::Waker.data(0), EventFlags::IN)?;
+        if let Some(device) = device {
+            watch.enter(device, Kind::Device.data(0), EventFlags::IN)?;
+        }
+        Ok(Self { watch, events: Vec::with_capacity(EVENTS), _slack: TimerSlack::fine() })
     }
 
-    /// Returns when a socket is readable, the waker rings, `full` has room to send, a signal was caught or the time is
-    /// `until`, whichever is first; with `until` in the past, at once.
-    pub(crate) fn wait(
-        &mut self,
-        clock: &Clock,
-        until: Option<Instant>,
-        full: Option<usize>,
-    ) -> io::Result<()> {
-        self.watch_for_room(full);
+    /// Waits for a socket too, from now on.
+    pub(crate) fn add(&self, index: u16, socket: &UdpSocket) -> io::Result<()> {
+        self.watch.enter(socket, Kind::Socket.data(index.into()), EventFlags::IN)
+    }
+
+    /// Waits for room to send, or no more.
+    pub(crate) fn want_room(&self, index: u16, socket: &UdpSocket, wanted: bool) -> io::Result<()> {
+        let flags = if wanted { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        Ok(self.watch.change(socket, Kind::Socket.data(index.into()), flags)?)
+    }
+
+    /// Returns when something happened, a signal was caught or the time is `until`, whichever is first; with `until` in the past, at
+    /// once.
+    pub(crate) fn wait(&mut self, clock: &Clock, until: Option<Instant>) -> io::Result<()> {
         loop {
             let remaining = until.map(|until| until.since(clock.now()));
-            let sleep = remaining
-                .map(|remaining| if remaining < TOO_SHORT_TO_SLEEP { Duration::ZERO } else { remaining });
-            self.watched.iter_mut().for_each(PollFd::clear_revents);
-            match poll(&mut self.watched, sleep.map(timespec).as_ref()) {
-                Ok(0) if remaining.is_some_and(|remaining| remaining.is_zero()) => return Ok(()),
-                Ok(0) => thread::yield_now(),
-                Ok(_) | Err(Errno::INTR) => return Ok(()),
+            match self.wait_once(remaining) {
+                Ok(()) if !self.events.is_empty() => return Ok(()),
+                Ok(()) if remaining.is_some_and(|remaining| remaining.is_zero()) => return Ok(()),
+                Ok(()) => thread::yield_now(),
+                Err(Errno::INTR) => return Ok(()),
                 Err(errno) => return Err(errno.into()),
             }
         }
     }
 
-    /// Whether the waker rang.
-    pub(crate) fn rung(&self) -> bool {
-        self.watched.first().is_some_and(|watched| !watched.revents().is_empty())
-    }
-
-    /// Whether a receive call on the socket would bring something, if only an error.
-    pub(crate) fn readable(&self, index: usize) -> bool {
-        let wanted = PollFlags::IN | PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
-        self.watched.get(index + 1).is_some_and(|watched| watched.revents().intersects(wanted))
-    }
-
-    fn watch_for_room(&mut self, full: Option<usize>) {
-        if self.full == full {
-            return;
-        }
-        for (index, flags) in [(self.full, PollFlags::IN), (full, PollFlags::IN | PollFlags::OUT)] {
-            let Some(index) = index else { continue };
-            if let (Some(watched), Some(source)) = (self.watched.get_mut(index + 1), self.sources.get(index))
-            {
-                *watched = PollFd::new(&**source, flags);
+    /// Waits no longer than `remaining`, perhaps less. `epoll_pwait2` would do it in one call, but for systems before Linux 5.11. So whole
+    /// milliseconds are waited for first: mostly something happens before they are over.
+    fn wait_once(&mut self, remaining: Option<Duration>) -> Result<(), Errno> {
+        self.events.clear();
+        let sleep = match remaining {
+            None => None,
+            Some(remaining) if remaining < TOO_SHORT_TO_SLEEP => Some(Duration::ZERO),
+            Some(remaining) if remaining < MILLISECOND => {
+                let mut watched = [PollFd::new(self.watch, PollFlags::IN)];
+                if poll(&mut watched, Some(&timespec(remaining)))? == 0 {
+                    return Ok(());
+                }
+                Some(Duration::ZERO)
             }
-        }
-        self.full = full;
+            Some(remaining) => {
+                let millis = u32::try_from(remaining.as_millis()).unwrap_or(u32::MAX).min(i32::MAX as u32);
+                Some(MILLISECOND * millis)
+            }
+        };
+        epoll::wait(self.watch, spare_capacity(&mut self.events), sleep.map(timespec).as_ref())?;
+        Ok(())
+    }
+
+    /// How much happened.
+    pub(crate) const fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// What happened: one of [`len`](Self::len).
+    pub(crate) fn happened(&self, at: usize) -> Option<Happened> {
+        let epoll::Event { flags, data } = *self.events.get(at)?;
+        let over = flags.intersects(EventFlags::ERR | EventFlags::HUP);
+        let (kind, number) = Kind::of(data.u64());
+        Some(match kind {
+            Kind::Waker => Happened::Rung,
+            Kind::Device => Happened::Device,
+            Kind::Socket => Happened::Socket {
+                index: usize::try_from(number).unwrap_or(usize::MAX),
+                readable: over || flags.contains(EventFlags::IN),
+                room: over || flags.contains(EventFlags::OUT),
+            },
+            Kind::Source => Happened::Source(Ready {
+                token: Token(number),
+                readable: over || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
+                writable: over || flags.contains(EventFlags::OUT),
+            }),
+        })
     }
 }
 
@@ -118,44 +161,87 @@ impl Drop for TimerSlack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    fn all(waiter: &Waiter<'_>) -> Vec<Happened> {
+        (0..waiter.len()).filter_map(|at| waiter.happened(at)).collect()
+    }
 
     #[test]
     fn ends_at_the_deadline_whether_near_or_far() {
         let clock = Clock::new();
-        let waker = Waker::new().unwrap();
-        let mut waiter = Waiter::new(&waker, &[], None);
-        for micros in [0, 10, 49, 51, 400, 5_000] {
+        let (watch, waker) = (Watch::new().unwrap(), Waker::new().unwrap());
+        let mut waiter = Waiter::new(&watch, &waker, None).unwrap();
+        for micros in [0, 10, 49, 51, 400, 999, 1_000, 1_001, 5_000, 5_300] {
             let until = clock.now() + Duration::from_micros(micros);
-            waiter.wait(&clock, Some(until), None).unwrap();
+            waiter.wait(&clock, Some(until)).unwrap();
             assert!(clock.now() >= until, "woke before a deadline {micros} µs away");
-            assert!(!waiter.rung());
+            assert_eq!(all(&waiter), []);
         }
     }
 
     #[test]
     fn tells_who_ended_the_wait() {
         let clock = Clock::new();
-        let waker = Waker::new().unwrap();
-        let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
-        let sources = [socket.clone()];
-        let mut waiter = Waiter::new(&waker, &sources, None);
+        let (watch, waker) = (Watch::new().unwrap(), Waker::new().unwrap());
+        let mut waiter = Waiter::new(&watch, &waker, None).unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        waiter.add(7, &socket).unwrap();
 
         waker.wake();
-        waiter.wait(&clock, None, None).unwrap();
-        assert!(waiter.rung() && !waiter.readable(0));
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [Happened::Rung]);
         waker.silence();
 
         socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
-        waiter.wait(&clock, None, None).unwrap();
-        assert!(!waiter.rung() && waiter.readable(0));
+        waiter.wait(&clock, None).unwrap();
+        let told = Happened::Socket { index: 7, readable: true, room: false };
+        assert_eq!(all(&waiter), [told]);
         socket.recv(&mut [0; 8]).unwrap();
 
         // Room to send ends a wait only for whom asked, and a socket without input stays unreadable.
-        waiter.wait(&clock, None, Some(0)).unwrap();
-        assert!(!waiter.rung() && !waiter.readable(0));
+        waiter.want_room(7, &socket, true).unwrap();
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [Happened::Socket { index: 7, readable: false, room: true }]);
+        waiter.want_room(7, &socket, false).unwrap();
         let until = clock.now() + Duration::from_millis(2);
-        waiter.wait(&clock, Some(until), None).unwrap();
+        waiter.wait(&clock, Some(until)).unwrap();
         assert!(clock.now() >= until);
+        assert_eq!(all(&waiter), []);
+    }
+
+    #[test]
+    fn a_descriptor_of_the_owner_is_told_of_when_it_becomes_ready_and_once() {
+        let clock = Clock::new();
+        let (watch, waker) = (Watch::new().unwrap(), Waker::new().unwrap());
+        let mut waiter = Waiter::new(&watch, &waker, None).unwrap();
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        let at_once = Some(Instant::ZERO);
+        let told = |readable, writable| Happened::Source(Ready { token: Token(3), readable, writable });
+
+        watch.add(&here, Token(3)).unwrap();
+        waiter.wait(&clock, at_once).unwrap();
+        assert_eq!(all(&waiter), [told(false, true)]);
+        waiter.wait(&clock, at_once).unwrap();
+        assert_eq!(all(&waiter), []);
+
+        there.write_all(b"some").unwrap();
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [told(true, true)]);
+        waiter.wait(&clock, at_once).unwrap();
+        assert_eq!(all(&waiter), [], "nothing more came");
+        here.read_exact(&mut [0; 2]).unwrap();
+        there.write_all(b"more").unwrap();
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [told(true, true)]);
+
+        drop(there);
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [told(true, true)]);
+        watch.remove(&here).unwrap();
+        waiter.wait(&clock, at_once).unwrap();
+        assert_eq!(all(&waiter), []);
     }
 
     #[test]

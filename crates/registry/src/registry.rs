@@ -533,6 +533,7 @@ impl Machine for Registry {
                 self.endpoint.handle(now, Input::Link(change));
             }
             Input::SendError(error) => self.endpoint.handle(now, Input::SendError(error)),
+            Input::Room(change) => self.endpoint.handle(now, Input::Room(change)),
         }
         self.attend(now);
     }

@@ -3,13 +3,20 @@
 use crate::queue::Way;
 use alloc::vec::Vec;
 use byway_wire::relay::canonical;
-use byway_wire::{Ecn, LinkChange, Local};
+use byway_wire::{Ecn, LinkChange, Local, RoomChange};
 use core::net::{IpAddr, SocketAddr};
 
 const MOST: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Links(Vec<(Local, SocketAddr)>);
+pub(crate) struct Links(Vec<Link>);
+
+#[derive(Debug)]
+struct Link {
+    local: Local,
+    address: SocketAddr,
+    full: bool,
+}
 
 impl Links {
     pub(crate) fn new() -> Self {
@@ -17,28 +24,37 @@ impl Links {
     }
 
     pub(crate) fn change(&mut self, change: &LinkChange) {
-        self.0.retain(|(local, _)| *local != change.local);
-        if change.up && self.0.len() < MOST {
-            let at = self.0.partition_point(|(local, _)| *local < change.local);
-            self.0.insert(at, (change.local, change.address));
+        let LinkChange { local, address, up } = *change;
+        self.0.retain(|link| link.local != local);
+        if up && self.0.len() < MOST {
+            let at = self.0.partition_point(|link| link.local < local);
+            self.0.insert(at, Link { local, address, full: false });
+        }
+    }
+
+    /// A socket is full, or has room again.
+    pub(crate) fn room(&mut self, change: RoomChange) {
+        let found = self.0.iter_mut().find(|link| link.local == change.local);
+        if let Some(link) = found {
+            link.full = !change.room;
         }
     }
 
     /// Whether one of them has this address.
     pub(crate) fn are_at(&self, address: SocketAddr) -> bool {
-        self.0.iter().any(|(_, own)| canonical(*own) == address)
+        self.0.iter().any(|own| canonical(own.address) == address)
     }
 
-    /// From which socket an address is reached. Where only an IPv6 socket is up, IPv4 goes through it in mapped form.
-    pub(crate) fn way(&self, remote: SocketAddr, ecn: Ecn) -> Option<Way> {
-        let of = |v4: bool| self.0.iter().find(|(_, address)| address.is_ipv4() == v4);
-        let (local, remote) = match (of(remote.is_ipv4()), remote.ip()) {
-            (Some((local, _)), _) => (*local, remote),
+    /// From which socket an address is reached, and whether that is full. Where only an IPv6 socket is up, IPv4 goes through it in mapped form.
+    pub(crate) fn way(&self, remote: SocketAddr, ecn: Ecn) -> Option<(Way, bool)> {
+        let of = |v4: bool| self.0.iter().find(|link| link.address.is_ipv4() == v4);
+        let (link, remote) = match (of(remote.is_ipv4()), remote.ip()) {
+            (Some(link), _) => (link, remote),
             (None, IpAddr::V4(ip)) => {
-                (of(false)?.0, SocketAddr::new(IpAddr::V6(ip.to_ipv6_mapped()), remote.port()))
+                (of(false)?, SocketAddr::new(IpAddr::V6(ip.to_ipv6_mapped()), remote.port()))
             }
             (None, IpAddr::V6(_)) => return None,
         };
-        Some(Way { local, remote, ecn })
+        Some((Way { local: link.local, remote, ecn }, link.full))
     }
 }

@@ -359,9 +359,9 @@ impl Relay {
                 Some(_) => {}
             }
         }
-        let Some(way) = self.links.way(to, datagram.ecn) else { return refuse(Reason::Unreachable) };
+        let Some((way, full)) = self.links.way(to, datagram.ecn) else { return refuse(Reason::Unreachable) };
         let length = size(datagram);
-        if !self.queue.has_room(length) {
+        if full || !self.queue.has_room(length) {
             return Err((Dropped::QueueFull, 0));
         }
         if self.heart.is_draining() && self.accounts.find(forward.grant.id, forward.branch()).is_none() {
@@ -481,9 +481,11 @@ impl Relay {
         if !self.allows(back.to) {
             return refuse(Reason::Destination);
         }
-        let Some(way) = self.links.way(back.to, datagram.ecn) else { return refuse(Reason::Unreachable) };
+        let Some((way, full)) = self.links.way(back.to, datagram.ecn) else {
+            return refuse(Reason::Unreachable);
+        };
         let length = size(datagram);
-        if !self.queue.has_room(length) {
+        if full || !self.queue.has_room(length) {
             return Err(Dropped::QueueFull);
         }
         self.lend(now, length)?;
@@ -505,7 +507,7 @@ impl Relay {
             beat.write(&mut Writer::new(&mut bytes));
             for address in addresses {
                 let way = self.links.way(canonical(*address), Ecn::NotEct);
-                if way.is_some_and(|way| self.queue.push(way, &bytes, 0)) {
+                if way.is_some_and(|(way, _)| self.queue.push(way, &bytes, 0)) {
                     self.counters.beats += 1;
                 }
             }
@@ -579,6 +581,7 @@ impl Machine for Relay {
             }
             Input::SendError(_) => self.counters.send_errors += 1,
             Input::Link(change) => self.links.change(&change),
+            Input::Room(change) => self.links.room(change),
         }
     }
 

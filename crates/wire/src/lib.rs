@@ -36,7 +36,9 @@ pub mod word;
 
 pub use codec::{DecodeError, Reader, Writer};
 pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};
-pub use machine::{Datagram, Dscp, Ecn, Input, LinkChange, Machine, Out, SendError, SendErrorKind, Transmit};
+pub use machine::{
+    Datagram, Dscp, Ecn, Input, LinkChange, Machine, Out, RoomChange, SendError, SendErrorKind, Transmit,
+};
 pub use meter::Meter;
 pub use prefix::{Prefix, PrefixError};
 pub use time::{Duration, Instant};

@@ -38,6 +38,8 @@ pub enum Input<'a> {
     SendError(SendError),
     /// A local socket came, changed its address, or went.
     Link(LinkChange),
+    /// A local socket is full, or has room again.
+    Room(RoomChange),
 }
 
 /// A datagram that arrived. The payload is lent mutably so that it can be decrypted in place.
@@ -90,6 +92,19 @@ pub struct LinkChange {
     pub address: SocketAddr,
     /// Whether it can be used from now on.
     pub up: bool,
+}
+
+/// A local socket is full, or has room again. Until this is said of a socket, it has room.
+///
+/// What was written for it before it was found full waits with the driver and leaves first. What is written for it meanwhile is kept as
+/// far as there is room, and dropped beyond that, as a network drops what it cannot carry. A machine that has other ways goes on
+/// with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoomChange {
+    /// The socket.
+    pub local: Local,
+    /// Whether it takes datagrams from now on.
+    pub room: bool,
 }
 
 /// Explicit Congestion Notification, RFC 3168 section 5.

@@ -176,7 +176,11 @@ impl Acks {
         let id = self.echo.take().filter(|_| self.rule == AckWay::Fastest)?;
         let own = arrivals.get(id)?.way;
         let others = paths.iter().filter(|path| Some(path.id()) != self.way);
-        let usable = others.filter(|path| path.credit() >= MOST_ECHO as u64 && path.send.rtt.is_sampled());
+        let usable = others.filter(|path| {
+            path.credit() >= MOST_ECHO as u64
+                && path.send.rtt.is_sampled()
+                && !paths.full().has(path.route.local)
+        });
         let way = usable.min_by_key(|path| (Some(path.id()) != own, path.send.rtt.smoothed()))?.id();
         Some((id, way))
     }
@@ -216,13 +220,15 @@ impl Acks {
             let allowed = path.send.rtt.smoothed() * 2 + Duration::from_millis(200);
             path.heard.is_none_or(|at| at + allowed < newest)
         };
+        let full = paths.full();
         let best = paths.iter().min_by_key(|path| {
             let unproven = path.address != Address::Valid;
             let unmeasured = !path.send.rtt.is_sampled();
             // Each change costs the peer its RTT estimates: another way must be faster by a quarter.
             let handicap = if self.way == Some(path.id()) { 3 } else { 4 };
             let slowness = path.send.rtt.smoothed() * handicap;
-            (path.send.timeouts() > 0, unproven, silence(path), unmeasured, slowness, path.id())
+            let held = full.has(path.route.local);
+            (held, path.send.timeouts() > 0, unproven, silence(path), unmeasured, slowness, path.id())
         });
         let direct = || paths.iter().find(|path| !path.route.is_proxied());
         let chosen = match self.rule {

@@ -6,6 +6,7 @@ use super::path::{Path, State};
 use super::purpose::Rest;
 use super::timers::{Armed, Owner, Timers, claim};
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, PathId};
 
 /// What is due already is looked at this much later, never in a loop that cannot end.
@@ -18,6 +19,8 @@ pub(super) struct Agenda {
     ready: VecDeque<PathId>,
     /// Paths with something pending.
     urgent: VecDeque<PathId>,
+    /// Of both, those whose socket is full. They stand in their queue again when that changes.
+    held: [Vec<PathId>; 2],
     /// What is left of a run of which datagrams leave one by one.
     rest: Option<Rest>,
     /// What may be sent at most.
@@ -37,6 +40,7 @@ impl Agenda {
         Self {
             ready: VecDeque::new(),
             urgent: VecDeque::new(),
+            held: [Vec::new(), Vec::new()],
             rest: None,
             cap: Cap::new(now, cap),
             timers: Timers::default(),
@@ -105,11 +109,34 @@ impl Agenda {
         self.urgent.pop_front()
     }
 
+    /// A path that stood first among those that may send data waits for its socket.
+    pub fn hold_ready(&mut self, id: PathId) {
+        self.held[0].push(id);
+    }
+
+    /// A path that stood first among those with something pending waits for its socket.
+    pub fn hold_urgent(&mut self, id: PathId) {
+        self.held[1].push(id);
+    }
+
+    /// Whether something waits for a socket.
+    pub fn holds(&self) -> bool {
+        self.held.iter().any(|held| !held.is_empty())
+    }
+
+    /// Sockets may have room: what waits for one stands in its queue again.
+    pub fn release(&mut self) {
+        let Self { ready, urgent, held: [held_ready, held_urgent], .. } = self;
+        ready.extend(held_ready.drain(..));
+        urgent.extend(held_urgent.drain(..));
+    }
+
     /// A path is gone.
     pub fn forget(&mut self, path: &Path) {
         if path.ready {
             let id = path.id();
             self.ready.retain(|waiting| *waiting != id);
+            self.held[0].retain(|waiting| *waiting != id);
         }
     }
 
@@ -253,6 +280,26 @@ mod tests {
         assert_eq!((agenda.urgent(), agenda.next_urgent()), (1, Some(PathId(1))));
         agenda.forget(&active);
         assert_eq!(agenda.next_ready(), None);
+    }
+
+    #[test]
+    fn a_path_that_waits_for_its_socket_is_in_no_queue_twice() {
+        let mut agenda = Agenda::new(Instant::ZERO, None);
+        let mut path = path(1, State::Active);
+        path.pending.ping = true;
+        agenda.make_ready(&mut path);
+        agenda.place(&mut path);
+        assert!(agenda.next_ready().is_some() && agenda.next_urgent().is_some());
+        agenda.hold_ready(path.id());
+        agenda.hold_urgent(path.id());
+        agenda.make_ready(&mut path);
+        agenda.place(&mut path);
+        assert!(agenda.holds() && (agenda.ready(), agenda.urgent()) == (0, 0));
+        agenda.release();
+        assert!(!agenda.holds() && (agenda.ready(), agenda.urgent()) == (1, 1));
+        agenda.hold_ready(path.id());
+        agenda.forget(&path);
+        assert!(!agenda.holds() && agenda.ready() == 0);
     }
 
     #[test]

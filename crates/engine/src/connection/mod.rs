@@ -19,6 +19,7 @@ mod cap;
 mod closed;
 pub mod datagrams;
 mod exchange;
+pub(crate) mod full;
 mod inbound;
 mod input;
 mod life;
@@ -136,6 +137,8 @@ pub struct Connection {
     exchange: Exchange,
     acks: Acks,
     agenda: Agenda,
+    /// Whether an ACK waits for a socket that is full.
+    waits: bool,
     news: News,
     /// Scratch space, kept so that no packet allocates.
     delays: Vec<Delay>,
@@ -162,6 +165,7 @@ impl Connection {
             exchange: Exchange::new(config, &params),
             acks: Acks::new(config),
             agenda: Agenda::new(now, config.cap),
+            waits: false,
             news: News::default(),
             delays: Vec::new(),
         }

@@ -1,6 +1,7 @@
 //! Puts packets together: what is pending on a path, ACKs, and data in runs of equal size on one path at a time.
 
 use super::acks::{ENTRY_ROOM, MOST_ECHO};
+use super::full::Full;
 use super::path::{Address, Path, State};
 use super::purpose::{Purpose, Rest};
 use super::{Connection, parcels};
@@ -35,6 +36,21 @@ impl Connection {
         sent
     }
 
+    /// Learns which sockets are full, before it sends.
+    #[inline]
+    pub(crate) fn see(&mut self, full: &Full) {
+        if !full.is_as(self.paths.full()) {
+            self.paths.set_full(full);
+            self.agenda.release();
+            self.waits = false;
+        }
+    }
+
+    /// Whether something would leave if a socket were not full.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.waits || self.agenda.holds()
+    }
+
     fn send(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         let sent = self.send_rest(now, out);
         let sent = if sent.is_some() { sent } else { self.send_pending(now, out) };
@@ -61,6 +77,10 @@ impl Connection {
     fn send_pending(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         for _ in 0..self.agenda.urgent() {
             let id = self.agenda.next_urgent()?;
+            if self.paths.is_held(id) {
+                self.agenda.hold_urgent(id);
+                continue;
+            }
             let Some(path) = self.paths.quietly(id) else { continue };
             path.urgent = false;
             if core::mem::take(&mut path.pending.ask) {
@@ -125,6 +145,10 @@ impl Connection {
             return None;
         }
         let way = self.acks.way(now, &self.arrivals, &mut self.paths)?;
+        if self.paths.is_held(way) {
+            self.waits = true;
+            return None;
+        }
         let credit = self.paths.get(way)?.credit();
         if credit < 128 {
             return None;
@@ -152,6 +176,10 @@ impl Connection {
         }
         for _ in 0..self.agenda.ready() {
             let id = self.agenda.next_ready()?;
+            if self.paths.is_held(id) {
+                self.agenda.hold_ready(id);
+                continue;
+            }
             let Self { paths, exchange, agenda, acks, arrivals, sealer, .. } = self;
             let beside = acks.riding(now, id, arrivals, paths).map_or(0, |_| ENTRY_ROOM);
             let Some(path) = paths.quietly(id).sure() else { continue };

@@ -1,5 +1,6 @@
 //! The paths that this side sends on. Whoever changes one marks it thereby, and what is marked is settled once the call is over.
 
+use super::full::Full;
 use super::path::{Mark, Path};
 use super::table::{Table, after};
 use crate::seal::connection_id;
@@ -18,11 +19,32 @@ pub(super) struct Paths {
     all: bool,
     routes: u64,
     ways: u64,
+    /// Sockets by which nothing can be sent now.
+    full: Full,
 }
 
 impl Paths {
-    pub const fn new(secret: [u8; 32]) -> Self {
-        Self { secret, table: Table::new(), marked: VecDeque::new(), all: false, routes: 0, ways: 0 }
+    pub fn new(secret: [u8; 32]) -> Self {
+        let (table, marked, full) = (Table::new(), VecDeque::new(), Full::default());
+        Self { secret, table, marked, all: false, routes: 0, ways: 0, full }
+    }
+
+    /// Sockets by which nothing can be sent now.
+    #[inline]
+    pub const fn full(&self) -> &Full {
+        &self.full
+    }
+
+    /// Other sockets are full than before.
+    pub fn set_full(&mut self, full: &Full) {
+        self.full.follow(full);
+        self.ways_changed();
+    }
+
+    /// Whether nothing can be sent on a path now.
+    #[inline]
+    pub fn is_held(&self, id: PathId) -> bool {
+        self.get(id).is_some_and(|path| self.full.has(path.route.local))
     }
 
     /// The id of the next path.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::packet::{Handshake, RefuseReason};
 use byway_wire::relay::{Notice, Reason, Verdict};
-use byway_wire::{Duration, Instant};
+use byway_wire::{Dscp, Duration, Ecn, Instant, Out, Transmit};
 use thiserror::Error;
 
 /// Between the first HELLOs to two addresses: RFC 8305 section 5 says 250 ms for TCP; a HELLO costs less.
@@ -210,4 +210,22 @@ impl Attempt {
     pub fn payload(config: &Config, application: &[u8]) -> Vec<u8> {
         Params::of(config).payload(application)
     }
+}
+
+/// Sends a packet that belongs to no connection yet.
+pub(super) fn send_plain(now: Instant, route: &Route, packet: &[u8], out: &mut Out<'_>) -> Option<Transmit> {
+    let envelope = route.overhead();
+    let size = envelope + packet.len();
+    let datagram = out.buffer.get_mut(..size)?;
+    datagram.get_mut(envelope..)?.copy_from_slice(packet);
+    route.enclose(now, datagram);
+    Some(Transmit {
+        local: route.local,
+        remote: route.remote,
+        ecn: Ecn::NotEct,
+        dscp: Dscp::BestEffort,
+        size,
+        segment: size,
+        phantom: 0,
+    })
 }

@@ -12,6 +12,7 @@ mod network;
 mod pool;
 mod recent;
 mod relays;
+mod room;
 mod steady;
 mod waiting;
 
@@ -31,14 +32,15 @@ use byway_wire::relay::Consent;
 use byway_wire::{ConnectionId, Duration, Input, Instant, Local, Machine, Meter, Out, PathId, Transmit};
 use core::net::SocketAddr;
 
-use attempt::Attempt;
 pub use attempt::ConnectError;
+use attempt::{Attempt, send_plain};
 use effort::Effort;
 pub use fit::Unfit;
 use greetings::Greetings;
 pub use handle::Handle;
 pub use pool::{MOST_RELAYS, Reach, RelayStatus, RelayTrouble};
 use recent::Recent;
+use room::Room;
 use steady::Steady;
 use waiting::Waiting;
 
@@ -171,6 +173,7 @@ pub struct Endpoint {
     random: Random,
     steady: Steady,
     locals: BTreeMap<Local, SocketAddr>,
+    room: Room,
     entries: BTreeMap<Handle, Entry>,
     next: u32,
     ids: BTreeMap<ConnectionId, (Handle, PathId)>,
@@ -211,6 +214,7 @@ impl Endpoint {
             random,
             steady: Steady::default(),
             locals: BTreeMap::new(),
+            room: Room::default(),
             entries: BTreeMap::new(),
             next: 0,
             ids: BTreeMap::new(),
@@ -367,6 +371,7 @@ impl Endpoint {
         if entry.streams_listed {
             self.streams.retain(|listed| *listed != handle);
         }
+        self.room.forget(handle);
         match entry.slot {
             Slot::Attempt(_) => self.attempts.retain(|_, attempt| *attempt != handle),
             Slot::Connection { connection, digest, announced } => {
@@ -499,6 +504,7 @@ impl Machine for Endpoint {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::SendError(error) => self.on_send_error(now, &error),
             Input::Link(change) => self.on_link(now, &change),
+            Input::Room(change) => self.on_room(change),
         }
     }
 
@@ -544,6 +550,7 @@ impl Machine for Endpoint {
                     (hello.and_then(|(route, hello)| send_plain(now, &route, &hello, out)), false)
                 }
                 Slot::Connection { connection, .. } => {
+                    connection.see(self.room.full());
                     (connection.transmit(now, out), connection.is_amid_run())
                 }
             };
@@ -562,6 +569,7 @@ impl Machine for Endpoint {
                 self.timers.arm(handle, &mut entry.armed, Some(now + AT_ONCE));
                 continue;
             }
+            self.note_waiting(handle);
             self.settle(now, handle);
         }
         None
@@ -570,22 +578,4 @@ impl Machine for Endpoint {
     fn deadline(&self) -> Option<Instant> {
         self.next_deadline().map(|own| self.steady.driver(own))
     }
-}
-
-/// Sends a packet that belongs to no connection yet.
-fn send_plain(now: Instant, route: &Route, packet: &[u8], out: &mut Out<'_>) -> Option<Transmit> {
-    let envelope = route.overhead();
-    let size = envelope + packet.len();
-    let datagram = out.buffer.get_mut(..size)?;
-    datagram.get_mut(envelope..)?.copy_from_slice(packet);
-    route.enclose(now, datagram);
-    Some(Transmit {
-        local: route.local,
-        remote: route.remote,
-        ecn: byway_wire::Ecn::NotEct,
-        dscp: byway_wire::Dscp::BestEffort,
-        size,
-        segment: size,
-        phantom: 0,
-    })
 }

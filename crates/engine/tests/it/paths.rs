@@ -3,12 +3,12 @@
 use crate::common::detours::{
     Detours, detours, receiver_address, relay_address, seconds, sender_address, through, way,
 };
-use crate::common::{MS, Parallel, Plan, both, line, parallel};
+use crate::common::{MS, Parallel, Plan, both, id, line, parallel};
 use byway_engine::Standing;
 use byway_engine::connection::path::State;
 use byway_sim::pipe::Change;
 use byway_sim::{PipeConfig, Seen, Verdict};
-use byway_wire::Instant;
+use byway_wire::{Input, Instant, Local, Machine as _, RoomChange};
 
 /// Both classes.
 const CLASSES: [&str; 2] = ["background", "mpath"];
@@ -282,5 +282,72 @@ fn two_paths_are_no_worse_than_the_better() {
             println!("{congestion}, 1:{ratio}: {together:.1} Mbit/s, {best:.1} alone");
             assert!(together > 0.95 * best, "{congestion}, 1:{ratio}: {together} of {best}");
         }
+    }
+}
+
+fn room(world: &mut Parallel, node: byway_sim::NodeId, local: u16, room: bool) {
+    let change = RoomChange { local: Local(local), room };
+    if node == id(world.sender) {
+        world.world.act(world.sender, |host, now| host.endpoint.handle(now, Input::Room(change)));
+    } else {
+        world.world.act(world.receiver, |host, now| host.endpoint.handle(now, Input::Room(change)));
+    }
+}
+
+/// Bytes that the sender has sent by each of its sockets.
+fn sent_by(world: &Parallel) -> Vec<u64> {
+    let host = &world.world[world.sender];
+    let paths = host.endpoint.connection(host.handle.unwrap()).unwrap().status().paths;
+    let by = |local| paths.iter().filter(move |path| path.route.local == Local(local));
+    (0..3).map(|local| by(local).map(|path| path.totals.bytes).sum()).collect()
+}
+
+/// One socket of three is full for five seconds: nothing is written for it, the others carry what they did, and it carries again at once.
+#[test]
+fn a_full_socket_blocks_its_own_path_alone() {
+    for congestion in CLASSES {
+        let pipes = [10, 20, 30].map(|delay| line(10, delay * MS));
+        let mut world = over(congestion, 1 << 30, &pipes);
+        world.world.stop_trace();
+        world.world.run_until(at(5));
+        let sender = id(world.sender);
+        room(&mut world, sender, 1, false);
+        let before = sent_by(&world);
+        world.world.run_until(at(10));
+        let meanwhile = sent_by(&world);
+        room(&mut world, sender, 1, true);
+        world.world.run_until(at(20));
+        let after = sent_by(&world);
+        assert_eq!(meanwhile[1], before[1], "{congestion}: something was written for a full socket");
+        let (alone, again) = (rate(&world, 6, 10), rate(&world, 14, 20));
+        println!("{congestion}: {alone:.1} Mbit/s by two, {again:.1} by three");
+        assert!(alone > 15.0 && again > 22.0, "{congestion}: {alone} {again}");
+        assert!(after[1] > meanwhile[1] + 1_000_000, "{congestion}: {after:?} {meanwhile:?}");
+    }
+}
+
+/// Every socket is full, at either end: nothing leaves, nobody spins, and all goes on as soon as one has room.
+#[test]
+fn where_all_sockets_are_full_the_session_waits_for_the_first() {
+    let pipes = [10, 20, 30].map(|delay| line(10, delay * MS));
+    for receiving in [false, true] {
+        let mut world = over("mpath", 1 << 30, &pipes);
+        world.world.stop_trace();
+        world.world.run_until(at(3));
+        let node = if receiving { id(world.receiver) } else { id(world.sender) };
+        for local in 0..3 {
+            room(&mut world, node, local, false);
+        }
+        let before = sent_by(&world);
+        world.world.run_until(at(6));
+        if !receiving {
+            assert_eq!(sent_by(&world), before);
+        }
+        for local in [2, 0, 1] {
+            room(&mut world, node, local, true);
+        }
+        world.world.run_until(at(14));
+        let again = rate(&world, 10, 14);
+        assert!(again > 22.0, "{receiving}: {again}");
     }
 }

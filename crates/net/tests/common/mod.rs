@@ -2,8 +2,10 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use byway_net::{Clock, Flow, Owner, Socket, spawn};
-use byway_wire::{Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, SendError, Transmit};
-use std::collections::VecDeque;
+use byway_wire::{
+    Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, RoomChange, SendError, Transmit,
+};
+use std::collections::{BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 
@@ -37,6 +39,9 @@ pub struct Notebook {
     pub received: Vec<(Instant, Instant, Ecn, Vec<u8>)>,
     pub deadline: Option<Instant>,
     pub woken: Vec<Instant>,
+    /// Sockets that are full, and how often one was.
+    pub full: BTreeSet<Local>,
+    pub filled: u32,
 }
 
 impl Notebook {
@@ -62,6 +67,11 @@ impl Machine for Notebook {
             }
             Input::SendError(error) => self.errors.push(error),
             Input::Link(change) => self.links.push(change),
+            Input::Room(RoomChange { local, room: true }) => assert!(self.full.remove(&local)),
+            Input::Room(RoomChange { local, room: false }) => {
+                self.filled += 1;
+                assert!(self.full.insert(local));
+            }
         }
     }
     fn wake(&mut self, now: Instant) {
@@ -69,7 +79,8 @@ impl Machine for Notebook {
         self.deadline = None;
     }
     fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        let (transmit, bytes) = self.to_send.pop_front()?;
+        let next = self.to_send.iter().position(|(transmit, _)| !self.full.contains(&transmit.local))?;
+        let (transmit, bytes) = self.to_send.remove(next)?;
         out.buffer[..bytes.len()].copy_from_slice(&bytes);
         Some(transmit)
     }

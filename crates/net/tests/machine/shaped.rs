@@ -3,7 +3,7 @@
 
 use crate::common::{Notebook, PATIENCE, socket, turn};
 use byway_net::{Clock, Control, Flow, Socket, run, spawn};
-use byway_wire::{Ecn, SendErrorKind};
+use byway_wire::{Ecn, Local, SendErrorKind};
 use libtest_mimic::{Failed, Trial};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -14,8 +14,14 @@ const WORLD: &str =
 /// Set inside the namespace to the name of the test to run there.
 const INSIDE: &str = "BYWAY_NET_TEST_INSIDE";
 
-const TESTS: [(&str, fn()); 3] = [
+/// A second way out beside the loopback: of a device that lets a datagram go every twelve seconds.
+const STUCK: &str = "ip link add slow0 type veth peer name slow1 && ip address add 192.0.2.1/24 dev slow0 && \
+    ip link set slow1 up && ip link set slow0 up && ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev slow0 && \
+    tc qdisc add dev slow0 root tbf rate 1kbit burst 2k latency 10000s";
+
+const TESTS: [(&str, fn()); 4] = [
     ("a_full_queue_holds_back_and_loses_nothing", a_full_queue_holds_back_and_loses_nothing),
+    ("a_full_socket_holds_up_nobody_else", a_full_socket_holds_up_nobody_else),
     ("what_the_interface_does_not_take_is_too_large", what_the_interface_does_not_take_is_too_large),
     ("no_route_is_unreachable", no_route_is_unreachable),
 ];
@@ -51,6 +57,43 @@ fn a_full_queue_holds_back_and_loses_nothing() {
     assert!(statistics.blocked > 0, "nothing was ever held back: {statistics:?}");
     // A driver that waits takes few turns; one that spins on a full socket takes as many as it can.
     assert!(statistics.turns < 5_000, "{statistics:?}");
+}
+
+fn a_full_socket_holds_up_nobody_else() {
+    const DATAGRAMS: usize = 2_000;
+    assert!(Command::new("sh").args(["-c", STUCK]).status().unwrap().success());
+    let clock = Clock::new();
+    let listener = socket(HERE);
+    let stuck = Socket::bind_with("192.0.2.1:0".parse().unwrap(), 8 << 10).unwrap();
+    let free = socket(HERE);
+    let mut notebook = Notebook::default();
+    for _ in 0..DATAGRAMS {
+        notebook.say("192.0.2.2:9".parse().unwrap(), Ecn::NotEct, 1_200, &[1; 1_200]);
+        notebook.say(listener.address(), Ecn::NotEct, 1_200, &[2; 1_200]);
+        notebook.to_send.back_mut().unwrap().0.local = Local(1);
+    }
+    let until = clock.now() + PATIENCE;
+    let listen =
+        turn(
+            move |notebook: &mut Notebook, now| {
+                if notebook.received.len() == DATAGRAMS || now > until { Flow::Stop } else { Flow::Continue }
+            },
+        );
+    let listener = spawn("listener", Notebook::default(), listen, vec![listener], clock).unwrap();
+    let speak_on = turn(|_: &mut Notebook, _| Flow::Continue);
+    let speaker = spawn("speaker", notebook, speak_on, vec![stuck, free], clock).unwrap();
+    let received = listener.join().unwrap().machine.received.len();
+    speaker.stop();
+    let statistics = speaker.statistics();
+    let finished = speaker.join().unwrap();
+    finished.outcome.unwrap();
+    let notebook = finished.machine;
+    assert_eq!(received, DATAGRAMS, "{statistics:?}");
+    assert!(notebook.filled > 0 && notebook.full.contains(&Local(0)), "it was never full: {statistics:?}");
+    assert!(notebook.to_send.iter().all(|(transmit, _)| transmit.local == Local(0)));
+    // Some left, some wait, and the machine kept the others.
+    assert!(notebook.to_send.len() > DATAGRAMS / 2, "{}", notebook.to_send.len());
+    assert_eq!(statistics.overflowed, 0);
 }
 
 fn what_the_interface_does_not_take_is_too_large() {

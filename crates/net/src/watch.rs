@@ -1,0 +1,97 @@
+//! What an owner has its driver watch beside the machine's sockets: local TCP connections, listeners, pipes, thousands of them.
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// The owner's name for a descriptor that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u32);
+
+/// A descriptor that the owner has watched is ready for more than when this was told last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Which.
+    pub token: Token,
+    /// A read brings something now: bytes, a connection, the end, or an error.
+    pub readable: bool,
+    /// A write takes something now, or tells an error.
+    pub writable: bool,
+}
+
+/// What a driver waits for, in the kernel's own list (epoll): a wake-up costs what happened, and not what is watched. Cheap to clone;
+/// descriptors come and go from any thread.
+///
+/// Descriptors of the owner are watched by edges: each is entered once, for both directions, and told of when it *becomes* readable or
+/// writable. So nothing is asked of the system when a stream is held back or goes on. In return the owner remembers what it was
+/// told until a read or write answers [`WouldBlock`](io::ErrorKind::WouldBlock), and rings the
+/// [`Waker`](crate::Waker) if it leaves some for its next turn.
+#[derive(Clone, Debug)]
+pub struct Watch(Arc<OwnedFd>);
+
+/// Who is meant by an event: the upper half of its data. The lower is a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Source,
+    Socket,
+    Device,
+    Waker,
+}
+
+impl Kind {
+    pub(crate) const fn data(self, number: u32) -> u64 {
+        (self as u64) << 32 | number as u64
+    }
+
+    pub(crate) const fn of(data: u64) -> (Self, u32) {
+        let kind = match data >> 32 {
+            0 => Self::Source,
+            1 => Self::Socket,
+            2 => Self::Device,
+            _ => Self::Waker,
+        };
+        (kind, data as u32)
+    }
+}
+
+impl Watch {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(epoll::create(CreateFlags::CLOEXEC)?)))
+    }
+
+    /// Watches `source`, which must not block. What it is ready for already is told at once. A token names one descriptor: whoever
+    /// uses it again may still hear of the one before, until the next turn.
+    ///
+    /// # Errors
+    ///
+    /// What the system says: it is watched already, it is nothing that can be waited for (a file), or there are too many.
+    pub fn add(&self, source: impl AsFd, token: Token) -> io::Result<()> {
+        let both = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        self.enter(source, Kind::Source.data(token.0), both)
+    }
+
+    /// Watches `source` no more. Closing it does the same, unless it was duplicated.
+    ///
+    /// # Errors
+    ///
+    /// What the system says: it is not watched.
+    pub fn remove(&self, source: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&*self.0, source)?)
+    }
+
+    pub(crate) fn enter(&self, source: impl AsFd, data: u64, flags: EventFlags) -> io::Result<()> {
+        Ok(epoll::add(&*self.0, source, EventData::new_u64(data), flags)?)
+    }
+
+    pub(crate) fn change(&self, source: impl AsFd, data: u64, flags: EventFlags) -> Result<(), Errno> {
+        epoll::modify(&*self.0, source, EventData::new_u64(data), flags)
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
