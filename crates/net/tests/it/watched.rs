@@ -151,11 +151,12 @@ fn descriptors_come_and_go_while_the_driver_runs() {
     let clock = Clock::new();
     let watch = control.watch().clone();
     let owner = Listening { listener, watch, streams: Vec::new(), ended: 0, until: clock.now() + PATIENCE };
-    let guest = std::thread::spawn(move || {
+    let connects = move || {
         for _ in 0..30 {
             TcpStream::connect(address).unwrap().write_all(b"a word").unwrap();
         }
-    });
+    };
+    let guest = std::thread::Builder::new().name("guest".into()).spawn(connects).unwrap();
     let finished = run(Notebook::default(), owner, vec![], clock, &control);
     finished.outcome.unwrap();
     guest.join().unwrap();

@@ -406,6 +406,30 @@ fn a_full_queue_drops_counts_and_charges_nobody() {
 }
 
 #[test]
+fn a_full_socket_takes_nothing_and_the_other_goes_on() {
+    let mut world = World::new(&config());
+    let other = at("[2a00::9]:2000");
+    let word = world.word(1, terms());
+    let hops = [receiver(), other].map(|to| (to, world.hop(&word, sender(), to)));
+    let put = |world: &mut World, index: usize| {
+        let (to, hop) = &hops[index];
+        let sent = world.put(sender(), &seal(hop, world.now, &[0; 1000]));
+        assert!(sent.iter().all(|(remote, _)| remote == to));
+        sent.len()
+    };
+    let room = |world: &mut World, room| {
+        let change = byway_wire::RoomChange { local: Local(0), room };
+        world.relay.handle(world.now, Input::Room(change));
+    };
+    assert_eq!((put(&mut world, 0), put(&mut world, 1)), (1, 1));
+    room(&mut world, false);
+    assert_eq!((put(&mut world, 0), put(&mut world, 1)), (0, 1));
+    assert_eq!(world.relay.counters().dropped(Dropped::QueueFull), 1);
+    room(&mut world, true);
+    assert_eq!((put(&mut world, 0), put(&mut world, 1)), (1, 1));
+}
+
+#[test]
 fn greetings_and_hints_are_few() {
     let mut world = World::new(&Config { greetings_per_second: 10, hints_per_second: 10, ..config() });
     let foreign = World::new(&Config::new([6; 32], UNIX * 1000)).word(1, terms());
