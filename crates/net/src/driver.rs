@@ -347,7 +347,7 @@ impl<O: Owner> Driver<'_, O> {
                 continue;
             }
             let offload = link.socket.max_segments();
-            match link.socket.send_next(outbox, counters) {
+            match send_next(&mut link.socket, outbox, counters) {
                 Sent::All => {}
                 Sent::Blocked(_, obstacle) => {
                     counters.blocked.add(1);
@@ -384,7 +384,7 @@ impl Link {
         self.full = None;
         let parked = self.parked.as_mut()?;
         while parked.first().is_some() {
-            match self.socket.send_next(parked, counters) {
+            match send_next(&mut self.socket, parked, counters) {
                 Sent::All => {}
                 Sent::Blocked(_, obstacle) => {
                     self.full = Some(Full::new(obstacle, clock.now()));
@@ -408,16 +408,14 @@ impl Full {
     }
 }
 
-impl Socket {
-    /// Sends what leaves next, as far as that goes, and takes it out.
-    fn send_next(&mut self, outbox: &mut Outbox, counters: &Counters) -> Sent {
-        let Some((_, runs, start)) = outbox.next() else { return Sent::All };
-        let left = self.send(&runs, start, counters);
-        drop(runs);
-        let sent = if let Sent::Blocked(sent, _) = left.then { sent } else { 0 };
-        outbox.advance(left.done, sent);
-        left.then
-    }
+/// Sends what leaves next by `socket`, as far as that goes, and takes it out.
+fn send_next(socket: &mut Socket, outbox: &mut Outbox, counters: &Counters) -> Sent {
+    let Some((_, runs, start)) = outbox.next() else { return Sent::All };
+    let left = socket.send(&runs, start, counters);
+    drop(runs);
+    let sent = if let Sent::Blocked(sent, _) = left.then { sent } else { 0 };
+    outbox.advance(left.done, sent);
+    left.then
 }
 
 /// The first run is not sent, and the machine learns why.

@@ -16,6 +16,11 @@ const RUN_BYTES: usize = 65_000;
 const SLOTS: usize = 256;
 const NONE: u32 = u32::MAX;
 
+/// Bytes of a datagram that came, those that are only a length included.
+pub(crate) const fn size(datagram: &byway_wire::Datagram<'_>) -> usize {
+    datagram.payload.len() + datagram.phantom
+}
+
 /// Where a datagram goes, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {

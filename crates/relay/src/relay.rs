@@ -9,7 +9,7 @@ use crate::limit::Limiter;
 use crate::links::Links;
 use crate::log::Log;
 use crate::policy::Policy;
-use crate::queue::{Queue, Way};
+use crate::queue::{Queue, Way, size};
 use crate::recent::{Moment, Recent, Said};
 use crate::report::{Counters, Dropped, Event};
 use crate::usage::{Load, Usage, Used};
@@ -481,9 +481,8 @@ impl Relay {
         if !self.allows(back.to) {
             return refuse(Reason::Destination);
         }
-        let Some((way, full)) = self.links.way(back.to, datagram.ecn) else {
-            return refuse(Reason::Unreachable);
-        };
+        let way = self.links.way(back.to, datagram.ecn);
+        let Some((way, full)) = way else { return refuse(Reason::Unreachable) };
         let length = size(datagram);
         if full || !self.queue.has_room(length) {
             return Err(Dropped::QueueFull);
@@ -556,11 +555,6 @@ impl Relay {
             self.drop(now, Dropped::QueueFull, greet.grant, from);
         }
     }
-}
-
-/// Bytes of a datagram, those that are only a length included.
-const fn size(datagram: &Datagram<'_>) -> usize {
-    datagram.payload.len() + datagram.phantom
 }
 
 impl Machine for Relay {

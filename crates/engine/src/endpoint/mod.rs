@@ -504,7 +504,14 @@ impl Machine for Endpoint {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::SendError(error) => self.on_send_error(now, &error),
             Input::Link(change) => self.on_link(now, &change),
-            Input::Room(change) => self.on_room(change),
+            Input::Room(change) => {
+                self.room.change(change);
+                while change.room
+                    && let Some(handle) = self.room.next_waiting()
+                {
+                    self.touch(handle);
+                }
+            }
         }
     }
 
@@ -562,6 +569,9 @@ impl Machine for Endpoint {
             }
             entry.dirty = false;
             self.dirty.pop_front();
+            if let Slot::Connection { connection, .. } = &entry.slot {
+                self.room.note(handle, || connection.waits_for_room());
+            }
             if let Slot::Attempt(attempt) = &entry.slot
                 && attempt.failure(now, self.greetings.awaited_by(handle)).is_some()
             {
@@ -569,7 +579,6 @@ impl Machine for Endpoint {
                 self.timers.arm(handle, &mut entry.armed, Some(now + AT_ONCE));
                 continue;
             }
-            self.note_waiting(handle);
             self.settle(now, handle);
         }
         None

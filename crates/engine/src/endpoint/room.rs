@@ -1,7 +1,6 @@
 //! Sockets that are full, and who waits for them.
 
 use super::handle::Handle;
-use super::{Endpoint, Slot};
 use crate::connection::full::Full;
 use alloc::collections::BTreeSet;
 use byway_wire::RoomChange;
@@ -24,28 +23,22 @@ impl Room {
     pub fn forget(&mut self, handle: Handle) {
         self.waiting.remove(&handle);
     }
-}
 
-impl Endpoint {
-    /// A socket is full, or has room again: whoever waited looks anew.
-    pub(super) fn on_room(&mut self, change: RoomChange) {
-        self.room.full.set(change.local, !change.room);
-        while change.room
-            && let Some(handle) = self.room.waiting.pop_first()
-        {
-            self.touch(handle);
+    /// A socket is full, or has room again.
+    pub fn change(&mut self, change: RoomChange) {
+        self.full.set(change.local, !change.room);
+    }
+
+    /// A connection has nothing more to send: perhaps since it `waits` for room.
+    #[inline]
+    pub fn note(&mut self, handle: Handle, waits: impl FnOnce() -> bool) {
+        if self.full.any() && waits() {
+            self.waiting.insert(handle);
         }
     }
 
-    /// A connection has nothing more to send: perhaps for want of room.
-    #[inline]
-    pub(super) fn note_waiting(&mut self, handle: Handle) {
-        if self.room.full.any()
-            && let Some(Slot::Connection { connection, .. }) =
-                self.entries.get(&handle).map(|entry| &entry.slot)
-            && connection.waits_for_room()
-        {
-            self.room.waiting.insert(handle);
-        }
+    /// The next that waited, to look anew.
+    pub fn next_waiting(&mut self) -> Option<Handle> {
+        self.waiting.pop_first()
     }
 }
