@@ -1,4 +1,4 @@
-//! An end host behind an uplink of 8 Mbit/s that relays for others: its own upload keeps the line, and its quota is kept.
+//! An end host behind a thin uplink that relays for others: its own upload keeps the line, and its quota is kept.
 //!
 //! Needs root, `ip` and `iperf3`; says *ignored* by name where they are missing. Figures are ratios within one run.
 
@@ -13,10 +13,28 @@ pub fn tests() -> Vec<Trial> {
     let root = is_root() && ["ip -V", "iperf3 -v", "unshare --net true"].into_iter().all(works);
     let lacks = missing(root, "it needs root and the programs ip, iperf3 and unshare");
     vec![
-        measures("lending::its_own_upload_keeps_the_line_beside_a_strangers_transfer", lacks, upload),
+        measures("lending::its_own_upload_keeps_the_line_beside_a_strangers_transfer", lacks, || {
+            upload(&USUAL)
+        }),
+        measures("lending::its_own_upload_keeps_a_line_of_2_mbits", lacks, || upload(&THIN)),
+        measures("lending::its_own_upload_keeps_a_line_of_30_mbits", lacks, || upload(&FAST)),
+        measures("lending::its_own_upload_keeps_a_line_of_100_ms", lacks, || upload(&LONG)),
         measures("lending::a_quota_is_kept", lacks, quota),
     ]
 }
+
+/// A line of the host that lends, in Mbit/s and ms each way, and what it is told to lend.
+struct Line {
+    up: u32,
+    down: u32,
+    delay: u32,
+    lends: &'static [&'static [&'static str]],
+}
+
+const USUAL: Line = Line { up: 8, down: 40, delay: 5, lends: &[&["--lend", "1M"], &["--lend", "5M"], &[]] };
+const THIN: Line = Line { up: 2, down: 10, delay: 5, lends: &[&["--lend", "1M"], &[]] };
+const FAST: Line = Line { up: 30, down: 100, delay: 5, lends: &[&["--lend", "8M"], &[]] };
+const LONG: Line = Line { up: 8, down: 40, delay: 40, lends: &[&["--lend", "5M"], &[]] };
 
 /// A sender whose direct way to the receiver is thin, a host that lends its line, and a registry.
 const PLAN: &str = r#"
@@ -35,14 +53,14 @@ delay = "10 ms"
 [[link]]
 between = ["lender", "hub"]
 one_way = true
-rate = "8 Mbit/s"
-delay = "5 ms"
+rate = "UP Mbit/s"
+delay = "DELAY ms"
 queue = "100 ms"
 [[link]]
 between = ["hub", "lender"]
 one_way = true
-rate = "40 Mbit/s"
-delay = "5 ms"
+rate = "DOWN Mbit/s"
+delay = "DELAY ms"
 queue = "100 ms"
 [[link]]
 between = ["hub", "receiver"]
@@ -61,9 +79,11 @@ struct Site {
 
 impl Site {
     /// The lender is listed, and the stranger's transfer is to begin.
-    fn new(quota: &str, lend: &[&str]) -> Self {
+    fn new(line: &Line, quota: &str, lend: &[&str]) -> Self {
         let mut site = Self { bench: Bench::new() };
-        site.bench.up("site", PLAN);
+        let words = [("UP", line.up), ("DOWN", line.down), ("DELAY", line.delay)];
+        let plan = words.iter().fold(PLAN.to_owned(), |plan, (word, is)| plan.replace(word, &is.to_string()));
+        site.bench.up("site", &plan);
         site.start("registry", "registry", &["registry", "--listen", "0.0.0.0:4750"]);
         let join = site.word("registry", "join");
         for (host, more) in [("receiver", &[][..]), ("lender", lend)] {
@@ -134,11 +154,11 @@ fn idle(site: &Site, seconds: u64) -> f64 {
     (site.relayed() - before) as f64 * 8.0 / 1e6 / seconds as f64
 }
 
-fn upload() -> Measured {
-    for lend in [&["--lend", "1M"][..], &["--lend", "5M"], &[]] {
+fn upload(line: &Line) -> Measured {
+    for lend in line.lends {
         let mut found = None;
         for _ in 0..TRIES {
-            let mut site = Site::new("10G/month", lend);
+            let mut site = Site::new(line, "10G/month", lend);
             site.bench.serve("receiver");
             let alone = site.own("10");
             // What was the host's own in the last second is not lent, and a relay that answers no probe is not tried again.
@@ -156,10 +176,12 @@ fn upload() -> Measured {
         }
         let Some((alone, relays, beside)) = found else { return Ok(None) };
         let figures = format!(
-            "{lend:?}: {alone:.2} Mbit/s alone, {beside:.2} beside a stranger, who has {relays:.2} while the host is idle"
+            "{} Mbit/s, {lend:?}: {alone:.2} Mbit/s alone, {beside:.2} ({:.3}) beside a stranger, who has {relays:.2} while the host is idle",
+            line.up,
+            beside / alone
         );
         eprintln!("{figures}");
-        if beside < 0.95 * alone || relays < 5.0 {
+        if beside < 0.95 * alone || relays < 5.0 / 8.0 * f64::from(line.up) {
             return Err(figures.into());
         }
     }
@@ -167,7 +189,7 @@ fn upload() -> Measured {
 }
 
 fn quota() -> Measured {
-    let mut site = Site::new("30M/day", &["--lend", "1M"]);
+    let mut site = Site::new(&USUAL, "30M/day", &["--lend", "1M"]);
     site.send();
     let most = 30 << 20;
     // The stranger wants 200 MiB. When nothing more passes it is spent, or as good as.
