@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 17] = [
+const FLOORS: [(&str, &[&str]); 18] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -16,6 +16,7 @@ const FLOORS: [(&str, &[&str]); 17] = [
     ("byway-sim", &["byway-wire", "byway-control"]),
     ("byway-engine", &["byway-wire", "byway-control"]),
     ("byway-files", &["byway-wire", "byway-engine"]),
+    ("byway-forward", &["byway-wire", "byway-engine"]),
     ("byway-gateway", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-registry", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-registry-store", &["byway-wire", "byway-net", "byway-engine", "byway-registry"]),

@@ -160,17 +160,24 @@ impl Outgoing {
         self.streams.entry(id).or_insert_with(|| OutStream::new(limit));
     }
 
-    /// Appends to a stream. Returns how many bytes were taken: fewer than given when the memory is full (then
-    /// [`OutEvent::Writable`] follows), none when the stream is not open or was finished.
-    pub fn write(&mut self, id: StreamId, data: &[u8]) -> usize {
+    /// Bytes of `wanted` that [`write`](Self::write) takes of a stream now. Fewer than wanted when the memory is full, or the peer has
+    /// no room for the stream: then [`OutEvent::Writable`] follows. None when the stream is not open or was finished.
+    pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
         let (room, share) = (self.stream_room(), self.limits.memory / 4);
         let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.finished) else { return 0 };
-        let own = share.saturating_sub(stream.held());
-        let taken = data.len().min(room).min(own);
-        if taken < data.len() {
+        let own = stream.room(share);
+        let taken = wanted.min(room).min(own);
+        if taken < wanted {
             stream.cut |= own <= room;
             self.cut |= room < own;
         }
+        taken
+    }
+
+    /// Appends to a stream. Returns how many bytes were taken: see [`room`](Self::room).
+    pub fn write(&mut self, id: StreamId, data: &[u8]) -> usize {
+        let taken = self.room(id, data.len());
+        let Some(stream) = self.streams.get_mut(&id).filter(|_| taken > 0) else { return 0 };
         stream.write(data.get(..taken).unwrap_or_default());
         self.stream_memory += taken;
         self.settle_stream(id);
@@ -481,8 +488,7 @@ impl Outgoing {
             _ => {}
         }
         stream.busy = stream.is_busy();
-        // A quarter of its share is free: worth the owner's while, if there is memory.
-        let writable = stream.cut && stream.held() <= self.limits.memory / 16 * 3;
+        let writable = stream.cut && stream.is_worth_while(self.limits.memory / 4);
         stream.cut &= !writable;
         self.cut |= writable;
         let (done, given_up) = (stream.is_done(), stream.reset != Reset::None);

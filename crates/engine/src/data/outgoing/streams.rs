@@ -4,6 +4,9 @@ use super::track::Track;
 use alloc::collections::VecDeque;
 use byway_wire::Writer;
 
+/// Bytes beyond the peer's limit that a stream keeps, so that there is something to send as soon as the limit moves.
+const AHEAD: u64 = 64 << 10;
+
 /// What became of the mark that a stream ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fin {
@@ -72,6 +75,18 @@ impl OutStream {
     /// Bytes held.
     pub fn held(&self) -> usize {
         self.buffer.len()
+    }
+
+    /// Bytes that it takes from the owner: of its share of the memory, and no more than a little beyond the peer's limit. A stream that
+    /// the peer does not read is not to fill the memory of all.
+    pub fn room(&self, share: usize) -> usize {
+        let ahead = (self.limit + AHEAD).saturating_sub(self.end());
+        share.saturating_sub(self.held()).min(usize::try_from(ahead).unwrap_or(usize::MAX))
+    }
+
+    /// Whether there is so much room that it is worth the owner's while: a quarter of its share, and half of what may go ahead.
+    pub fn is_worth_while(&self, share: usize) -> bool {
+        self.held() <= share / 4 * 3 && self.end() <= self.limit + AHEAD / 2
     }
 
     /// Takes bytes from the owner.

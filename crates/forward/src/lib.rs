@@ -1,0 +1,31 @@
+//! TCP connections of local programs travel as streams of a session: `byway forward`.
+//!
+//! The *entry* is where a program connects to a local port. The *exit* is the receiver of the session. It dials the target.
+//!
+//! ```text
+//! program ──TCP── entry ══ one stream of the session, over many paths ══ exit ──TCP── target
+//!                   REQUEST: the target            ──>
+//!                   <──                                ANSWER: connected, or why not
+//!                   bytes                          <──> bytes
+//! ```
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`target`] | where a connection is to lead: a host and a port |
+//! | [`local_port`] | which local port leads to which target, as a person writes it |
+//! | [`allow`] | what an exit may dial: a pure function of rules, target and address |
+//! | [`request`] | what stands at the beginning of a stream |
+//! | [`socks`] | SOCKS5 as programs speak it to the entry |
+//! | [`splice`] | a socket and a stream become one connection: ends, resets and back-pressure pass both ways |
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod allow;
+pub mod local_port;
+pub mod request;
+pub mod socks;
+pub mod splice;
+pub mod target;

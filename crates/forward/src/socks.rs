@@ -1,0 +1,235 @@
+//! SOCKS5 as programs speak it to the entry (RFC 1928): CONNECT without authentication. Names are left to the far end.
+//!
+//! ```text
+//! program: 5, count, methods          entry: 5, 0          (no authentication)
+//! program: 5, 1, 0, target            entry: 5, reply, 0, 1, 0.0.0.0, 0
+//! ```
+
+use crate::request::Refusal;
+use crate::target::Target;
+use alloc::vec::Vec;
+use byway_wire::{DecodeError, Reader};
+
+const VERSION: u8 = 5;
+/// Methods of authentication: none needed, and none that suits.
+const NO_AUTHENTICATION: u8 = 0;
+const NONE_SUITS: u8 = 0xff;
+const CONNECT: u8 = 1;
+/// Bytes of the longest greeting, and of the longest request.
+const GREETING: usize = 2 + 255;
+const REQUEST: usize = 3 + 1 + 1 + 255 + 2;
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Wait for more bytes.
+    Wait,
+    /// Write this, and go on with what is left of the bytes.
+    Say(Vec<u8>),
+    /// The program asks for this target. [`reply`] answers once it is known what became of it.
+    Connect(Target),
+    /// Write this, which may be empty, and close.
+    Close(Vec<u8>),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Greeting,
+    Request,
+    Over,
+}
+
+/// A program's first words.
+#[derive(Debug, Default)]
+pub struct Socks {
+    stage: Stage,
+    kept: Vec<u8>,
+}
+
+/// Replies (RFC 1928, section 6).
+mod replies {
+    pub const SUCCEEDED: u8 = 0;
+    pub const FAILURE: u8 = 1;
+    pub const NOT_ALLOWED: u8 = 2;
+    pub const HOST_UNREACHABLE: u8 = 4;
+    pub const REFUSED: u8 = 5;
+    pub const EXPIRED: u8 = 6;
+    pub const COMMAND: u8 = 7;
+    pub const ADDRESS_TYPE: u8 = 8;
+}
+
+/// What a program is told in the end. No address is told: the one that the exit bound tells a program nothing.
+#[must_use]
+pub const fn reply(outcome: Result<(), Refusal>) -> [u8; 10] {
+    let code = match outcome {
+        Ok(()) => replies::SUCCEEDED,
+        Err(Refusal::Forbidden | Refusal::Near) => replies::NOT_ALLOWED,
+        Err(Refusal::Name | Refusal::Unreachable) => replies::HOST_UNREACHABLE,
+        Err(Refusal::Refused) => replies::REFUSED,
+        Err(Refusal::Timeout) => replies::EXPIRED,
+        Err(Refusal::Full | Refusal::Failed) => replies::FAILURE,
+    };
+    written(code)
+}
+
+const fn written(code: u8) -> [u8; 10] {
+    [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
+}
+
+impl Socks {
+    /// Takes bytes from the program. Returns how many were used; what follows a request is the program's first data.
+    pub fn take(&mut self, bytes: &[u8]) -> (usize, Next) {
+        let most = match self.stage {
+            Stage::Greeting => GREETING,
+            Stage::Request => REQUEST,
+            Stage::Over => return (0, Next::Wait),
+        };
+        let before = self.kept.len();
+        let room = most.saturating_sub(before);
+        self.kept.extend_from_slice(bytes.get(..bytes.len().min(room)).unwrap_or_default());
+        let mut reader = Reader::new(&self.kept);
+        let next = match self.stage {
+            Stage::Greeting => greeting(&mut reader),
+            _ => request(&mut reader),
+        };
+        let length = self.kept.len() - reader.remaining();
+        match next {
+            Ok(next) => {
+                self.stage = match next {
+                    Next::Say(_) => Stage::Request,
+                    _ => Stage::Over,
+                };
+                self.kept.clear();
+                (length - before, next)
+            }
+            Err(Fault::Truncated) if self.kept.len() < most => (self.kept.len() - before, Next::Wait),
+            Err(fault) => {
+                self.stage = Stage::Over;
+                (bytes.len(), Next::Close(fault.told()))
+            }
+        }
+    }
+}
+
+/// Why a program is not served.
+enum Fault {
+    /// Bytes are missing.
+    Truncated,
+    /// It does not speak SOCKS5. What it would understand is not known.
+    Foreign,
+    /// It is told with a reply.
+    Reply(u8),
+}
+
+impl Fault {
+    fn told(self) -> Vec<u8> {
+        match self {
+            Self::Reply(code) => written(code).to_vec(),
+            Self::Foreign | Self::Truncated => Vec::new(),
+        }
+    }
+}
+
+impl From<DecodeError> for Fault {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Truncated => Self::Truncated,
+            DecodeError::UnknownType(_) => Self::Reply(replies::ADDRESS_TYPE),
+            _ => Self::Reply(replies::FAILURE),
+        }
+    }
+}
+
+fn greeting(reader: &mut Reader<'_>) -> Result<Next, Fault> {
+    if reader.u8()? != VERSION {
+        return Err(Fault::Foreign);
+    }
+    let count = usize::from(reader.u8()?);
+    let methods = reader.bytes(count)?;
+    Ok(match methods.contains(&NO_AUTHENTICATION) {
+        true => Next::Say([VERSION, NO_AUTHENTICATION].to_vec()),
+        false => Next::Close([VERSION, NONE_SUITS].to_vec()),
+    })
+}
+
+fn request(reader: &mut Reader<'_>) -> Result<Next, Fault> {
+    if reader.u8()? != VERSION {
+        return Err(Fault::Foreign);
+    }
+    let command = reader.u8()?;
+    let _reserved = reader.u8()?;
+    if command != CONNECT {
+        return Err(Fault::Reply(replies::COMMAND));
+    }
+    Ok(Next::Connect(Target::read(reader)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HELLO: &[u8] = &[5, 2, 1, 0];
+    const ASKS: &[u8] = &[5, 1, 0, 3, 1, b'a', 0, 80];
+
+    /// What is said and asked for if the bytes come in pieces of this size, and what is left.
+    fn spoken(bytes: &[u8], piece: usize) -> (Vec<Next>, Vec<u8>) {
+        let (mut socks, mut nexts, mut left) = (Socks::default(), Vec::new(), Vec::new());
+        for chunk in bytes.chunks(piece) {
+            let mut chunk = chunk;
+            while !chunk.is_empty() && socks.stage != Stage::Over {
+                let (used, next) = socks.take(chunk);
+                chunk = &chunk[used..];
+                if next != Next::Wait {
+                    nexts.push(next);
+                }
+            }
+            left.extend_from_slice(chunk);
+        }
+        (nexts, left)
+    }
+
+    #[test]
+    fn a_program_asks_for_a_target() {
+        let said = || [HELLO, ASKS, b"GET /"].concat();
+        for piece in 1..said().len() {
+            let (nexts, left) = spoken(&said(), piece);
+            assert_eq!(nexts, [Next::Say([5, 0].to_vec()), Next::Connect("a:80".parse().unwrap())]);
+            assert_eq!(left, b"GET /");
+        }
+    }
+
+    #[test]
+    fn what_is_not_served_is_told_why() {
+        let close = |said: &[u8]| Next::Close(said.to_vec());
+        for (said, last) in [
+            (&b"GET / HTTP/1.1"[..], close(&[])),
+            (&[4, 1, 0, 80, 10, 0, 0, 1, 0], close(&[])),
+            (&[5, 1, 2], close(&[5, 0xff])),
+            (&[5, 0], close(&[5, 0xff])),
+            (&[&[5, 1, 0][..], &[5, 2, 0, 1, 1, 2, 3, 4, 0, 80]].concat(), close(&written(7))),
+            (&[&[5, 1, 0][..], &[5, 1, 0, 2, 1, 2, 3, 4, 0, 80]].concat(), close(&written(8))),
+            (&[&[5, 1, 0][..], &[5, 1, 0, 3, 1, b' ', 0, 80]].concat(), close(&written(1))),
+            (&[&[5, 1, 0][..], &[5, 1, 0, 1, 1, 2, 3, 4, 0, 0]].concat(), close(&written(1))),
+            (&[&[5, 1, 0][..], b"GET"].concat(), close(&[])),
+        ] {
+            for piece in [1, 2, 100] {
+                assert_eq!(spoken(said, piece).0.last(), Some(&last), "{said:?}");
+            }
+        }
+        assert_eq!(reply(Ok(())), [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(Refusal::ALL.map(|refusal| reply(Err(refusal))[1]), [2, 2, 4, 5, 4, 6, 1, 1]);
+    }
+
+    #[test]
+    fn nothing_is_kept_beyond_the_longest_word() {
+        let mut socks = Socks::default();
+        assert_eq!(socks.take(&[5, 255]), (2, Next::Wait));
+        assert_eq!(socks.take(&[1; 254]), (254, Next::Wait));
+        assert_eq!(socks.take(&[0; 1000]), (1, Next::Say([5, 0].to_vec())));
+        assert_eq!(socks.take(&[5, 1, 0, 3, 255]), (5, Next::Wait));
+        assert_eq!(socks.take(&[b'x'; 254]), (254, Next::Wait));
+        assert_eq!(socks.take(b"x\0\x50more").1, Next::Close(written(1).to_vec()), "a name of 255 bytes");
+        assert_eq!(socks.take(b"more"), (0, Next::Wait));
+    }
+}

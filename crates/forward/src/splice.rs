@@ -1,0 +1,421 @@
+//! A socket and a stream become one connection: bytes, ends and resets pass both ways, and whoever does not read is not sent more.
+//!
+//! Nothing is held here but what a full socket did not take of one read: the kernel and the session have buffers enough.
+
+use crate::request::code;
+use alloc::vec::Vec;
+use byway_engine::connection::Connection;
+use byway_engine::data::StreamRead;
+use byway_wire::StreamId;
+
+/// Bytes that one call moves each way at most, so that no connection keeps others waiting.
+const TURN: usize = 256 << 10;
+
+/// How reading or writing a socket went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// So many bytes; none of a read: the end.
+    Done(usize),
+    /// None now. The socket tells when it is worth while to try again.
+    Later,
+    /// The connection was reset, or is broken in another way.
+    Broken,
+}
+
+/// A connection of TCP on this host, which blocks nobody.
+pub trait Local {
+    /// Reads what is there.
+    fn read(&mut self, buffer: &mut [u8]) -> Io;
+    /// Writes what there is room for; `bytes` is never empty.
+    fn write(&mut self, bytes: &[u8]) -> Io;
+    /// Nothing more will be written: the other side sees the end.
+    fn finish(&mut self);
+    /// Resets it: the other side sees that something broke.
+    fn abort(&mut self);
+}
+
+/// A stream of a session.
+pub trait Stream {
+    /// Bytes of `wanted` that [`write`](Self::write) takes. If fewer, it is told when there is room again.
+    fn room(&mut self, wanted: usize) -> usize;
+    /// Writes; no more than there is [`room`](Self::room) for.
+    fn write(&mut self, bytes: &[u8]);
+    /// Nothing more will be written.
+    fn finish(&mut self);
+    /// Reads what is there. `None`: the stream is over.
+    fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead>;
+    /// Gives both directions up.
+    fn reset(&mut self, code: u64);
+}
+
+/// A stream of a connection.
+#[derive(Debug)]
+pub struct StreamOf<'a> {
+    /// The session.
+    pub connection: &'a mut Connection,
+    /// The stream.
+    pub id: StreamId,
+}
+
+impl Stream for StreamOf<'_> {
+    fn room(&mut self, wanted: usize) -> usize {
+        self.connection.outgoing().room(self.id, wanted)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.connection.outgoing().write(self.id, bytes);
+    }
+
+    fn finish(&mut self) {
+        self.connection.outgoing().finish(self.id);
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead> {
+        self.connection.incoming().read(self.id, buffer)
+    }
+
+    fn reset(&mut self, code: u64) {
+        self.connection.outgoing().reset(self.id, code);
+        self.connection.incoming().stop(self.id, code);
+    }
+}
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// The socket has something to read. Not asked for while the stream has no room.
+    pub readable: bool,
+    /// The socket has room.
+    pub writable: bool,
+    /// Nothing: it had its turn, and others come first.
+    pub turn: bool,
+    /// The stream has room.
+    pub room: bool,
+}
+
+/// How a connection stands after a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It lives.
+    Open(Waits),
+    /// Both directions ended well: the socket can be closed.
+    Over,
+    /// It broke, and both sides were told.
+    Broken,
+}
+
+/// A socket and a stream.
+#[derive(Debug, Default)]
+pub struct Splice {
+    /// What the socket gave is at its end.
+    sent: bool,
+    /// What the stream gave is at its end, and the socket was told.
+    received: bool,
+    /// What the socket did not take.
+    pending: Vec<u8>,
+    /// The stream ends with it.
+    last: bool,
+    /// Bytes that went from socket to stream, and back.
+    pub moved: [u64; 2],
+}
+
+/// How one direction came to rest.
+enum Rest {
+    /// It ended.
+    Ended,
+    /// Its source has nothing.
+    Source,
+    /// Its sink is full.
+    Sink,
+    /// It had its turn.
+    Turn,
+    Broken,
+}
+
+impl Splice {
+    /// Moves what can be moved. `scratch` is for one read; what is in it does not matter before or after.
+    pub fn pump(&mut self, local: &mut impl Local, stream: &mut impl Stream, scratch: &mut [u8]) -> Standing {
+        let (up, down) = (self.send(local, stream, scratch), self.receive(local, stream, scratch));
+        match (up, down) {
+            (Rest::Broken, _) | (_, Rest::Broken) => {
+                self.break_off(local, stream);
+                Standing::Broken
+            }
+            (Rest::Ended, Rest::Ended) => Standing::Over,
+            (up, down) => Standing::Open(Waits {
+                readable: matches!(up, Rest::Source),
+                writable: matches!(down, Rest::Sink),
+                turn: matches!(up, Rest::Turn) || matches!(down, Rest::Turn),
+                room: matches!(up, Rest::Sink),
+            }),
+        }
+    }
+
+    /// Either side is broken: neither lives on.
+    pub fn break_off(&mut self, local: &mut impl Local, stream: &mut impl Stream) {
+        self.pending = Vec::new();
+        local.abort();
+        stream.reset(code::RESET);
+    }
+
+    /// From socket to stream.
+    fn send(&mut self, local: &mut impl Local, stream: &mut impl Stream, scratch: &mut [u8]) -> Rest {
+        let mut left = TURN;
+        while !self.sent {
+            if left == 0 {
+                return Rest::Turn;
+            }
+            let room = stream.room(scratch.len().min(left));
+            let Some(buffer) = scratch.get_mut(..room).filter(|_| room > 0) else { return Rest::Sink };
+            match local.read(buffer) {
+                Io::Done(0) => {
+                    stream.finish();
+                    self.sent = true;
+                }
+                Io::Done(length) => {
+                    stream.write(buffer.get(..length).unwrap_or_default());
+                    self.moved[0] += length as u64;
+                    left -= length;
+                }
+                Io::Later => return Rest::Source,
+                Io::Broken => return Rest::Broken,
+            }
+        }
+        Rest::Ended
+    }
+
+    /// From stream to socket.
+    fn receive(&mut self, local: &mut impl Local, stream: &mut impl Stream, scratch: &mut [u8]) -> Rest {
+        let mut left = TURN;
+        while !self.received {
+            if !self.pending.is_empty() {
+                let pending = core::mem::take(&mut self.pending);
+                match self.put(local, &pending) {
+                    Ok(done) if done == pending.len() => {}
+                    Ok(done) => {
+                        self.pending = Vec::from(pending.get(done..).unwrap_or_default());
+                        return Rest::Sink;
+                    }
+                    Err(rest) => return rest,
+                }
+            }
+            if self.last {
+                local.finish();
+                self.received = true;
+                return Rest::Ended;
+            }
+            if left == 0 {
+                return Rest::Turn;
+            }
+            let length = scratch.len().min(left);
+            let Some(read) = stream.read(scratch.get_mut(..length).unwrap_or_default()) else {
+                return Rest::Broken;
+            };
+            self.last = read.finished;
+            left -= read.length;
+            if read.length == 0 && !read.finished {
+                return Rest::Source;
+            }
+            let bytes = scratch.get(..read.length).unwrap_or_default();
+            match self.put(local, bytes) {
+                Ok(done) => self.pending = Vec::from(bytes.get(done..).unwrap_or_default()),
+                Err(rest) => return rest,
+            }
+        }
+        Rest::Ended
+    }
+
+    /// Writes to the socket as much as it takes.
+    fn put(&mut self, local: &mut impl Local, bytes: &[u8]) -> Result<usize, Rest> {
+        let mut done = 0;
+        while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
+            match local.write(rest) {
+                Io::Done(length) => {
+                    done += length;
+                    self.moved[1] += length as u64;
+                }
+                Io::Later => break,
+                Io::Broken => return Err(Rest::Broken),
+            }
+        }
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    /// One end of a pipe that takes at most `room` bytes, and gives at most `piece` at once.
+    #[derive(Debug, Default)]
+    struct End {
+        to_read: VecDeque<u8>,
+        read_ends: bool,
+        written: Vec<u8>,
+        write_room: usize,
+        ended: bool,
+        broken: bool,
+        piece: usize,
+    }
+
+    impl End {
+        fn take(&mut self, buffer: &mut [u8]) -> usize {
+            let length = self.to_read.len().min(buffer.len()).min(self.piece);
+            buffer.iter_mut().zip(self.to_read.drain(..length)).for_each(|(to, from)| *to = from);
+            length
+        }
+
+        fn put(&mut self, bytes: &[u8]) -> usize {
+            assert!(!self.ended, "nothing follows an end");
+            let length = bytes.len().min(self.write_room).min(self.piece);
+            self.write_room -= length;
+            self.written.extend_from_slice(&bytes[..length]);
+            length
+        }
+    }
+
+    impl Local for End {
+        fn read(&mut self, buffer: &mut [u8]) -> Io {
+            match self.take(buffer) {
+                _ if self.broken => Io::Broken,
+                0 if !self.read_ends => Io::Later,
+                length => Io::Done(length),
+            }
+        }
+
+        fn write(&mut self, bytes: &[u8]) -> Io {
+            match self.put(bytes) {
+                _ if self.broken => Io::Broken,
+                0 => Io::Later,
+                length => Io::Done(length),
+            }
+        }
+
+        fn finish(&mut self) {
+            assert!(!self.ended);
+            self.ended = true;
+        }
+
+        fn abort(&mut self) {
+            self.broken = true;
+        }
+    }
+
+    impl Stream for End {
+        fn room(&mut self, wanted: usize) -> usize {
+            wanted.min(self.write_room).min(self.piece)
+        }
+
+        fn write(&mut self, bytes: &[u8]) {
+            assert_eq!(self.put(bytes), bytes.len());
+        }
+
+        fn finish(&mut self) {
+            Local::finish(self);
+        }
+
+        fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead> {
+            let length = self.take(buffer);
+            (!self.broken).then(|| StreamRead { length, finished: self.read_ends && self.to_read.is_empty() })
+        }
+
+        fn reset(&mut self, code: u64) {
+            assert_eq!(code, code::RESET);
+            self.broken = true;
+        }
+    }
+
+    fn end(to_read: &[u8], piece: usize) -> End {
+        End { to_read: to_read.iter().copied().collect(), piece, ..End::default() }
+    }
+
+    proptest! {
+        /// Whatever room there is and in whatever pieces it comes: all arrives, in order, with its end, and each rest names what it waits for.
+        #[test]
+        fn all_passes_both_ways(
+            up in proptest::collection::vec(any::<u8>(), 0..2000),
+            down in proptest::collection::vec(any::<u8>(), 0..2000),
+            (local_piece, stream_piece) in (1_usize..300, 1_usize..300),
+            steps in proptest::collection::vec((0_usize..3, 1_usize..400), 1..400),
+        ) {
+            let (mut local, mut stream) = (end(&up, local_piece), end(&down, stream_piece));
+            let (mut splice, mut scratch) = (Splice::default(), [0; 128]);
+            let mut ends = steps.len() / 2;
+            let forever = [(0, 4000), (1, 4000), (2, 0)].into_iter().cycle().take(100);
+            let mut over = false;
+            for (what, amount) in steps.into_iter().chain(forever) {
+                match what {
+                    0 => local.write_room += amount,
+                    1 => stream.write_room += amount,
+                    _ => {}
+                }
+                ends = ends.saturating_sub(1);
+                if ends == 0 {
+                    (local.read_ends, stream.read_ends) = (true, true);
+                }
+                match splice.pump(&mut local, &mut stream, &mut scratch) {
+                    Standing::Open(waits) => {
+                        prop_assert_eq!(waits.writable, !splice.pending.is_empty());
+                        prop_assert!(!waits.readable || local.to_read.is_empty() && !local.read_ends);
+                        prop_assert!(!waits.room || stream.write_room == 0);
+                    }
+                    standing => {
+                        prop_assert_eq!(standing, Standing::Over);
+                        over = true;
+                        break;
+                    }
+                }
+            }
+            prop_assert!(over);
+            prop_assert_eq!((&local.written, &stream.written), (&down, &up));
+            prop_assert!(local.ended && stream.ended);
+            prop_assert_eq!(splice.moved, [up.len() as u64, down.len() as u64]);
+        }
+    }
+
+    #[test]
+    fn one_side_ends_while_the_other_goes_on() {
+        let (mut local, mut stream) = (end(b"GET", 100), end(b"", 100));
+        (local.read_ends, local.write_room, stream.write_room) = (true, 100, 100);
+        let (mut splice, mut scratch) = (Splice::default(), [0; 16]);
+        let standing = splice.pump(&mut local, &mut stream, &mut scratch);
+        assert_eq!(standing, Standing::Open(Waits::default()), "only the stream can bring something");
+        assert!(stream.ended && !local.ended);
+        stream.to_read.extend(b"answer");
+        stream.read_ends = true;
+        assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), Standing::Over);
+        assert_eq!(local.written, b"answer");
+        assert!(local.ended);
+    }
+
+    #[test]
+    fn what_breaks_breaks_both() {
+        for which in 0..2 {
+            let (mut local, mut stream) = (end(b"x", 100), end(b"y", 100));
+            if which == 0 {
+                local.broken = true
+            } else {
+                stream.broken = true
+            }
+            (local.write_room, stream.write_room) = (100, 100);
+            let standing = Splice::default().pump(&mut local, &mut stream, &mut [0; 16]);
+            assert_eq!(standing, Standing::Broken);
+            assert!(local.broken && stream.broken);
+        }
+    }
+
+    #[test]
+    fn no_connection_keeps_others_waiting() {
+        let (mut local, mut stream) = (end(&[1; TURN + 1], usize::MAX), end(b"", 100));
+        stream.write_room = usize::MAX;
+        stream.piece = usize::MAX;
+        let (mut splice, mut scratch) = (Splice::default(), [0; 4096]);
+        let turn = Standing::Open(Waits { turn: true, ..Waits::default() });
+        assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), turn);
+        assert_eq!(splice.moved[0], TURN as u64);
+        let rest = Standing::Open(Waits { readable: true, ..Waits::default() });
+        assert_eq!(splice.pump(&mut local, &mut stream, &mut scratch), rest);
+    }
+}
