@@ -318,7 +318,8 @@ mod tests {
 
         fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead> {
             let length = self.take(buffer);
-            (!self.broken).then(|| StreamRead { length, finished: self.read_ends && self.to_read.is_empty() })
+            (!self.broken)
+                .then_some(StreamRead { length, finished: self.read_ends && self.to_read.is_empty() })
         }
 
         fn reset(&mut self, code: u64) {

@@ -50,7 +50,11 @@ const FORWARDED: &str = "@th,64,8 { 0x64, 0x65 }";
 pub fn tests() -> Vec<Trial> {
     let programs = Spaces::possible(&["tc -V", "nft -v"]);
     let lacks = missing(programs, "it needs root and the programs ip, tc and nft");
-    vec![test("hosts::ten_end_hosts_relay_for_each_other_beside_thirty_relays", lacks, relay_for_each_other)]
+    vec![test(
+        "hosts::ten_end_hosts_relay_for_each_other_beside_thirty_relays",
+        lacks,
+        ten_end_hosts_relay_for_each_other_beside_thirty_relays,
+    )]
 }
 
 fn host(number: usize) -> String {
@@ -297,7 +301,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-fn relay_for_each_other() -> Result<(), Failed> {
+fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Failed> {
     let hosts = Arc::new(Hosts::new());
     let registry = hosts.start("g", &["registry", "--listen", REGISTRY, "--advertise", REGISTRY]);
     let ready = registry.event("ready");
