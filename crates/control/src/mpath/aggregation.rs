@@ -2,7 +2,8 @@
 //!
 //! The paper tells such paths by losses that fall together. Of forty paths in one queue each loses alone, so that moves little. Delays
 //! tell more: packets of such paths wait in one queue ([`Delays`](crate::detector::Delays)). Yet a queue in common need not be what holds
-//! the direct path back. So load is lent to it for some seconds, and comes back unless the direct path gains from it.
+//! the direct path back, and queues of equal lines can look alike. So load is lent to it for some seconds, and comes back unless the direct
+//! path gains from it. Half of the load comes first: a path that carries as much with half of its window waits in a queue of its own.
 
 use super::{Dropping, MPath, Path};
 use crate::bundle::Rate;
@@ -11,8 +12,14 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// Paths share a queue if at least three quarters of the variance of the direct path's delay is theirs too.
 const SAME: f64 = 0.25;
-/// How long load is lent: the rows by which delays are compared are twice as long. The first quarter is not judged: windows settle.
+/// How long half of the load is lent. In one queue a path with half of its window carries half; a queue of its own it only empties.
+const HALF_LENT: Duration = Duration::from_millis(2_800);
+const CARRIES: f64 = 0.9;
+/// Packets of a window whose half carries half: of one packet there is no half.
+const HALVES: f64 = 8.0;
+/// How long all of it is lent then: the rows by which delays are compared are twice as long.
 const LENT: Duration = Duration::from_millis(5_600);
+/// So much of either is not judged: windows settle.
 const SETTLES: Duration = Duration::from_millis(1_400);
 /// After load that the direct path could not carry, the next is lent so much later, and twice as late each time: a tenth of the time at most.
 const APART: Duration = Duration::from_secs(60);
@@ -46,12 +53,29 @@ pub(super) struct Trials {
 
 #[derive(Clone, Copy, Debug)]
 struct Trial {
-    ends_at: Instant,
-    /// Bytes per second that the direct path must reach.
-    needed: f64,
-    /// When counting began, and bytes that the direct path had carried by then.
-    from: Option<(Instant, f64)>,
+    began_at: Instant,
     settled_at: Instant,
+    ends_at: Instant,
+    part: Part,
+    /// Bytes per second that the direct path must reach with all of the load.
+    needed: f64,
+    /// When counting began, and the bytes that those who are judged had carried by then.
+    from: Option<(Instant, f64)>,
+}
+
+/// How much of the load is lent.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// Half, of paths that carried so many bytes per second.
+    Half(f64),
+    All,
+}
+
+impl Trial {
+    fn new(now: Instant, part: Part, needed: f64) -> Self {
+        let lasts = if matches!(part, Part::All) { LENT } else { HALF_LENT };
+        Self { began_at: now, settled_at: now + SETTLES, ends_at: now + lasts, part, needed, from: None }
+    }
 }
 
 impl Trials {
@@ -199,42 +223,68 @@ impl MPath {
             None if !self.trials.trust => return,
             None => {}
         }
-        let mut moved = 0.0;
+        let windows = lenders.iter().filter_map(|(_, id)| Some(self.paths.get(*id)?.window));
+        let halves = enough.is_some() && windows.fold(f64::INFINITY, f64::min) >= HALVES;
         for (_, id) in &lenders {
             if let Some(path) = self.paths.get_mut(*id) {
-                moved += path.window;
-                path.lent = Some(path.window);
+                let packets = path.lend(if halves { 0.5 } else { 1.0 });
+                self.give_to_direct(direct, packets);
             }
-        }
-        if let Some(direct) = self.paths.get_mut(direct) {
-            direct.grow(moved);
-            direct.threshold = direct.threshold.min(direct.window);
         }
         if enough.is_none() {
             self.end_lenders(now);
         } else {
-            let (ends_at, settled_at) = (now + LENT, now + SETTLES);
-            self.trials.now = Some(Trial { ends_at, needed: before + sum / 2.0, from: None, settled_at });
+            let part = if halves { Part::Half(sum) } else { Part::All };
+            self.trials.now = Some(Trial::new(now, part, before + sum / 2.0));
         }
         self.sum_up();
     }
 
-    /// Looks whether the direct path carries what was lent to it.
+    /// Paths that lent half of their windows carry less: the direct path gets the rest.
+    fn lend_rest(&mut self, now: Instant, needed: f64) {
+        let lenders = self.paths.iter_mut().filter(|(_, path)| path.lent.is_some());
+        let moved = lenders.map(|(_, path)| path.lend(1.0)).sum();
+        if let Some(direct) = self.direct() {
+            self.give_to_direct(direct, moved);
+        }
+        self.trials.now = Some(Trial::new(now, Part::All, needed));
+        self.sum_up();
+    }
+
+    fn give_to_direct(&mut self, direct: PathId, moved: f64) {
+        if let Some(direct) = self.paths.get_mut(direct) {
+            direct.grow(moved);
+            direct.threshold = direct.threshold.min(direct.window);
+        }
+    }
+
+    /// Looks what paths carry while load is lent: those that lent half of it, or the direct path with all of it.
     pub(super) fn judge(&mut self, now: Instant) {
-        let Some(trial) = self.trials.now.as_mut() else { return };
-        if now < trial.settled_at {
-            return;
-        }
-        let direct =
-            self.paths.iter().find(|(_, path)| !path.proxied).map(|(_, path)| path.contributed.total);
-        let Some(contributed) = direct else { return self.give_back(now) };
-        let (since, had) = *trial.from.get_or_insert((now, contributed));
-        if now < trial.ends_at {
-            return;
-        }
-        let carries = (contributed - had) / now.since(since).as_secs_f64().max(1e-3) >= trial.needed;
-        if !carries {
+        if self.trials.now.is_some() && self.direct().is_none() {
             return self.give_back(now);
+        }
+        let Some(trial) = self.trials.now.as_mut() else { return };
+        if now < trial.settled_at || trial.from.is_some() && now < trial.ends_at {
+            return;
+        }
+        let judged = |path: &Path| match trial.part {
+            Part::Half(_) => path.lent.is_some(),
+            Part::All => !path.proxied,
+        };
+        let contributed: f64 =
+            self.paths.iter().filter(|(_, path)| judged(path)).map(|(_, path)| path.contributed.total).sum();
+        let Some((since, had)) = trial.from else {
+            trial.from = Some((now, contributed));
+            return;
+        };
+        let carried = (contributed - had) / now.since(since).as_secs_f64().max(1e-3);
+        match trial.part {
+            Part::Half(before) if carried < CARRIES * before => {
+                let needed = trial.needed;
+                return self.lend_rest(now, needed);
+            }
+            Part::All if carried >= trial.needed => {}
+            Part::Half(_) | Part::All => return self.give_back(now),
         }
         let trials = &mut self.trials;
         (trials.now, trials.trust, trials.apart) = (None, true, APART);
@@ -245,17 +295,12 @@ impl MPath {
     /// What was lent comes back: the direct path does not carry it.
     pub(super) fn give_back(&mut self, now: Instant) {
         let trials = &mut self.trials;
-        if trials.now.take().is_none() {
-            return;
-        }
+        let Some(trial) = trials.now.take() else { return };
         (trials.trust, trials.not_before) = (false, now + trials.apart);
         trials.apart = trials.apart.saturating_mul(2).min(APART_AT_MOST);
         (trials.quiet_until, trials.pause) = (now, PAUSE);
         for (_, path) in self.paths.iter_mut() {
-            if let Some(window) = path.lent.take() {
-                path.window = window;
-                path.threshold = path.threshold.min(window);
-            }
+            path.take_back(trial.began_at);
         }
         self.sum_up();
     }

@@ -295,7 +295,8 @@ impl Controller for MPath {
         if self.alive().next().is_none() {
             // What was about to be dropped is all that is left: it is kept.
             for (_, path) in self.paths.iter_mut() {
-                (path.dropped, path.lent) = (false, None);
+                path.dropped = false;
+                path.take_back(Instant::ZERO);
                 path.window = path.window.max(1.0);
             }
             self.drop.clear();

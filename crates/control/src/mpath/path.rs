@@ -24,6 +24,15 @@ pub(super) struct Before {
     losses: u64,
 }
 
+/// Load that is lent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lent {
+    /// Packets.
+    packets: f64,
+    /// Whether it is all, so that the path does not send.
+    all: bool,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     /// Bytes of a full packet.
@@ -46,8 +55,8 @@ pub(super) struct Path {
     restarts: bool,
     /// Waits for being closed.
     pub dropped: bool,
-    /// Its window before its load was lent to the direct path.
-    pub lent: Option<f64>,
+    /// What of its window is lent to the direct path.
+    pub lent: Option<Lent>,
     /// What packets waited of late; whether that was in the direct path's queue, and whether it stayed long without.
     pub delays: Delays,
     pub same_queue: bool,
@@ -101,9 +110,28 @@ impl Path {
         }
     }
 
-    /// Whether it sends: it is neither about to be closed nor lent.
-    pub const fn takes_part(&self) -> bool {
-        !self.dropped && self.lent.is_none()
+    /// Whether it sends: it is neither about to be closed nor lent as a whole.
+    pub fn takes_part(&self) -> bool {
+        !self.dropped && !self.lent.is_some_and(|lent| lent.all)
+    }
+
+    /// Lends `part` of its window: so many packets.
+    pub fn lend(&mut self, part: f64) -> f64 {
+        let packets = part * self.window;
+        let before = self.lent.map_or(0.0, |lent| lent.packets);
+        self.window -= packets;
+        self.threshold = self.threshold.min(self.window);
+        self.lent = Some(Lent { packets: before + packets, all: part >= 1.0 });
+        packets
+    }
+
+    /// What was lent at `since` comes back, unless the path has lost meanwhile: it needs less.
+    pub fn take_back(&mut self, since: Instant) {
+        let Some(lent) = self.lent.take() else { return };
+        if lent.all || self.recover <= since {
+            self.grow(lent.packets);
+            self.threshold = self.threshold.min(self.window);
+        }
     }
 
     /// Whether it has shown that it is of use: for two rows of slots another queue than the direct path's, or none for a minute. What its

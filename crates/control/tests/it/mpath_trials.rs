@@ -10,10 +10,12 @@ const DIRECT: PathId = PathId(0);
 const STEP: u64 = 10;
 const BASE: i64 = 25_000_000;
 
-/// A line that carries a packet per ms, and packets for each path in the ratio of the windows. The direct path by itself carries so many.
+/// A line that carries a packet per ms, and packets for each path in the ratio of the windows. The direct path by itself carries so many,
+/// and each other path.
 struct Line {
     flow: MPath,
     direct_at_most: f64,
+    others_at_most: f64,
     paths: u32,
     owed: BTreeMap<PathId, f64>,
     carried: BTreeMap<PathId, f64>,
@@ -22,9 +24,21 @@ struct Line {
 
 impl Line {
     fn new(paths: u32, direct_at_most: f64) -> Self {
-        let mut flow = MPath::new("normal", Options::PRODUCTION, 1);
+        Self::of(Options::PRODUCTION, paths, direct_at_most)
+    }
+
+    fn of(options: Options, paths: u32, direct_at_most: f64) -> Self {
+        let mut flow = MPath::new("normal", options, 1);
         (0..=paths).for_each(|path| flow.open(PathId(path), &opened(path > 0)));
-        Self { flow, direct_at_most, paths, owed: BTreeMap::new(), carried: BTreeMap::new(), now: 0 }
+        Self {
+            flow,
+            direct_at_most,
+            others_at_most: 1.0,
+            paths,
+            owed: BTreeMap::new(),
+            carried: BTreeMap::new(),
+            now: 0,
+        }
     }
 
     /// Runs for so many seconds. `queue` is what a packet of a path waits at a time in ms.
@@ -39,7 +53,7 @@ impl Line {
                 .collect();
             let total: f64 = open.iter().map(|(_, window)| window).sum();
             for (id, window) in open {
-                let most = if id == DIRECT { self.direct_at_most } else { 1.0 };
+                let most = if id == DIRECT { self.direct_at_most } else { self.others_at_most };
                 let owed = self.owed.entry(id).or_default();
                 *owed += STEP as f64 * (window / total).min(most);
                 let packets = *owed as u32;
@@ -98,6 +112,17 @@ fn what_the_direct_path_cannot_carry_comes_back() {
     assert!(line.flow.wants().shares.is_empty());
     let window = |id| line.flow.allowance(PathId(id));
     assert!((1..=3).all(|id| !window(id).choked && window(id).window >= u64::from(PACKET)), "all are back");
+}
+
+#[test]
+fn lines_of_their_own_stay_full_while_their_queues_are_held_against_the_direct_one_s() {
+    let large = Options { initial_proxied: 10.0, ..Options::PRODUCTION };
+    let mut line = Line::of(large, 3, 0.05);
+    line.others_at_most = 0.05;
+    line.run(60, |_, at| fills(2_300, at));
+    assert!(line.flow.wants().shares.is_empty());
+    let carried = &line.carried;
+    assert!((0..=3).all(|id| carried[&PathId(id)] >= 2_990.0), "of 3000: {carried:?}");
 }
 
 #[test]
