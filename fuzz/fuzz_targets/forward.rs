@@ -1,0 +1,69 @@
+//! What an entry and an exit of forwarded connections read: a program's SOCKS5, a request on a stream, and what a person types. However
+//! the bytes are cut into pieces, the same comes of them.
+#![no_main]
+
+use byway_forward::allow::Rule;
+use byway_forward::local_port::{Forward, socks_listen};
+use byway_forward::request::{REQUEST_LEN, Request, request};
+use byway_forward::socks::{Next, Socks};
+use byway_forward::target::Target;
+use libfuzzer_sys::fuzz_target;
+
+/// What is said to a program whose bytes come in pieces of this size.
+fn socks(bytes: &[u8], piece: usize) -> Vec<Next> {
+    let (mut socks, mut said) = (Socks::default(), Vec::new());
+    for mut chunk in bytes.chunks(piece) {
+        while !chunk.is_empty() {
+            let (used, next) = socks.take(chunk);
+            assert!(used <= chunk.len());
+            chunk = &chunk[used..];
+            match next {
+                Next::Wait if chunk.is_empty() => {}
+                Next::Wait => return said,
+                Next::Connect(_) | Next::Close(_) => {
+                    said.push(next);
+                    return said;
+                }
+                Next::Say(_) => said.push(next),
+            }
+        }
+    }
+    said
+}
+
+/// The target that is asked for, if all is there; how many bytes were read.
+fn asked(bytes: &[u8], piece: usize) -> Option<Result<(usize, Target), ()>> {
+    let (mut request, mut read) = (Request::default(), 0);
+    for chunk in bytes.chunks(piece) {
+        match request.take(chunk) {
+            Ok((used, Some(target))) => return Some(Ok((read + used, target))),
+            Ok((used, None)) => {
+                assert_eq!(used, chunk.len());
+                read += used;
+            }
+            Err(_) => return Some(Err(())),
+        }
+    }
+    None
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    assert_eq!(socks(bytes, 1), socks(bytes, bytes.len().max(1)));
+    let whole = asked(bytes, bytes.len().max(1));
+    assert_eq!(asked(bytes, 1), whole);
+    if let Some(Ok((length, target))) = whole {
+        assert!(length <= REQUEST_LEN);
+        assert_eq!(asked(&request(&target), 7).map(|it| it.map(|(_, target)| target)), Some(Ok(target)));
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(target) = text.parse::<Target>() {
+        assert_eq!(target.to_string().parse(), Ok(target));
+    }
+    if let Ok(rule) = text.parse::<Rule>() {
+        assert_eq!(rule.to_string().parse(), Ok(rule));
+    }
+    if let Ok(forward) = text.parse::<Forward>() {
+        assert_eq!(forward.to_string().parse(), Ok(forward));
+    }
+    let _ = socks_listen(text);
+});
