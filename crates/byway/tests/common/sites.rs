@@ -1,10 +1,11 @@
 //! Two sites in a lab: Alice behind the gateway `left`, Bob behind the gateway `right`, relays elsewhere.
 
-use super::bench::{BYWAY, Bench, last_event};
-use super::machine::{Missing, is_root, missing, must, works};
+use super::bench::{BYWAY, Bench, TRIES, last_event};
+use super::machine::{Missing, is_root, missing, must, wait_for, works};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 /// A lab with gateways; which hosts and links there are besides, its plan says.
 pub struct Sites {
@@ -99,6 +100,28 @@ impl Sites {
             let known = peer["serves"].as_array().is_some_and(|served| !served.is_empty());
             (peer["up"] == true && there && known).then_some(())
         });
+    }
+
+    /// Waits until both gateways know that their paths carry packets of 1,400 bytes. The hosts of a flow hear from its SYN how much a
+    /// packet takes. A search that lost three packets on a busy machine rests for ten minutes: gateways that are started anew begin another.
+    #[track_caller]
+    pub fn know_packet_sizes(&mut self, paths: usize) {
+        const SEARCH: Duration = Duration::from_secs(10);
+        for _ in 0..TRIES {
+            let known = |(host, _): &(&str, _)| {
+                let is_large = |path: &Value| path["datagram"].as_u64() > Some(1_400);
+                let all =
+                    || self.status(host)["peers"][0]["paths"].as_array()?.iter().all(is_large).then_some(());
+                wait_for(SEARCH, all).is_some()
+            };
+            if ENDS.iter().all(known) {
+                return;
+            }
+            for (host, _) in ENDS {
+                self.bench.stop(host, "TERM");
+            }
+            self.start_both(paths);
+        }
     }
 
     /// What a gateway says of itself; null if none answers.

@@ -15,8 +15,7 @@
 mod flows;
 pub mod pour;
 
-use crate::common::bench::TRIES;
-use crate::common::machine::{Measured, measures, missing, test, wait_for, works};
+use crate::common::machine::{Measured, measures, missing, test, works};
 use crate::common::sites::Sites;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
@@ -325,32 +324,12 @@ fn slow_lines() -> String {
     PLAN.replace("\"40 Mbit/s\"", "\"10 Mbit/s\"")
 }
 
-/// Gateways that do not know how large packets may be after this time do not find it out.
-const SEARCH: Duration = Duration::from_secs(10);
-
-/// Something, once each path of a gateway is known to carry packets of 1,400 bytes.
-fn full_size(status: &Value) -> Option<()> {
-    let mut paths = status["peers"][0]["paths"].as_array()?.iter();
-    paths.all(|path| path["datagram"].as_u64() > Some(1_400)).then_some(())
-}
-
 fn narrower() -> Result<(), Failed> {
     let mut sites = Sites::new(&slow_lines());
     let relays = [sites.relay("one"), sites.relay("two")];
     sites.configure(PORTS, "", &relays);
     sites.start_both(3);
-    // A flow's hosts hear from the SYN how much a packet takes, so paths are to know it by then. A search that lost three packets on a
-    // busy machine rests for ten minutes: gateways that are started anew begin another.
-    for _ in 0..TRIES {
-        let known = |host| wait_for(SEARCH, || full_size(&sites.status(host))).is_some();
-        if ["left", "right"].into_iter().all(known) {
-            break;
-        }
-        for host in ["left", "right"] {
-            sites.bench.stop(host, "TERM");
-        }
-        sites.start_both(3);
-    }
+    sites.know_packet_sizes(3);
     const MUCH: u64 = 20_000_000;
     let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT, MUCH);
     sites.bench.wait("the flow", || (flow.arrived(&sites) > MUCH / 4).then_some(()));

@@ -289,6 +289,7 @@ pub fn closed() -> Result<(), Failed> {
     assert!(connects(&sites, PORT), "{}", sites.status("left"));
 
     // Nor does it go there when paths become narrower: hosts are told.
+    sites.know_packet_sizes(3);
     let flow = Flow::start(&mut sites, "cubic", ["alice", "bob"], PORT + 1, 4 * MUCH);
     sites.bench.wait("the flow", || (flow.arrived(&sites) > MUCH).then_some(()));
     for device in ["right", "one", "two"] {
