@@ -126,6 +126,8 @@ impl FromStr for Rule {
                 Who::Network(inner.unwrap_or(host).parse()?)
             }
             None => match host.parse()? {
+                // It would be shown as the rule for everybody.
+                Host::Name(name) if name.as_str() == "any" => return Err(TargetError::Host.into()),
                 Host::Name(name) => Who::Name(name),
                 Host::Address(address) => Who::Network(Prefix::of(address, 128)),
             },
