@@ -308,6 +308,8 @@ mod tests {
         }
         for text in [
             "",
+            "ANY:2",
+            "any.:2",
             "a",
             "a:0",
             "*:80",
