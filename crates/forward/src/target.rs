@@ -124,7 +124,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Writes kind (1), address (4, 16, or its length and a name) and port (2), as in a request of SOCKS5 (RFC 1928, section 4).
+    /// Writes kind (1), address (4 or 16, or a length and a name) and port (2). SOCKS5 does the same (RFC 1928, section 4).
     pub fn write(&self, writer: &mut Writer<'_>) {
         match &self.host {
             Host::Address(IpAddr::V4(v4)) => {

@@ -14,8 +14,8 @@ use std::net::UdpSocket;
 use std::num::NonZeroU64;
 use std::thread;
 
-/// Falling asleep and getting up again takes about this long: for a deadline nearer than this, looking again and again,
-/// and leaving the processor to others in between, is the only way not to be late.
+/// Falling asleep and waking up takes about this long. A nearer deadline would be missed, so the driver looks again and again, and
+/// leaves the processor to others in between.
 const TOO_SHORT_TO_SLEEP: Duration = Duration::from_micros(50);
 /// `epoll_pwait` counts in these.
 const MILLISECOND: Duration = Duration::from_millis(1);

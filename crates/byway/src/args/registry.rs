@@ -24,8 +24,8 @@ pub struct Registry {
     /// Address that relays and senders find it at, for the words; repeatable, at most 4 [default: those listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
-    /// Another local address to try relays behind NATs from, which no word may name; repeatable, one per address family [default:
-    /// none, and a relay whose addresses are all behind a NAT is not listed]
+    /// A second local address, from which relays behind NATs are tested. No word may name it; repeatable, one per address family
+    /// [default: none; relays behind NATs are not listed]
     #[arg(long, value_name = "ADDR", env = "BYWAY_PROBE_FROM", value_delimiter = ',')]
     pub probe_from: Vec<IpAddr>,
     /// Where it keeps what it knows: a file, or postgres://… for several registries on one PostgreSQL [default: registry.db in the state

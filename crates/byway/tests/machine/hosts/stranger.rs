@@ -1,4 +1,4 @@
-//! A stranger with a good grant, who sends far more than an end host lends.
+//! A stranger has a good grant, and sends far more than an end host lends.
 
 use super::{ALICE, Hosts, POOR, VICTIM, address};
 use crate::common::machine::{PATIENCE, wait_for};
