@@ -20,6 +20,7 @@ use crate::common::machine::{Missing, PATIENCE, missing, must, test, wait_for};
 use crate::common::spaces::Spaces;
 use crate::common::ticket_in;
 use crate::namespaces::PRIVATE;
+use crate::process::Process;
 use byway_registry::message::List;
 use byway_registry::word::Word;
 use byway_wire::relay::Minted;
@@ -31,7 +32,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -89,41 +90,6 @@ fn on_a_file() -> Result<(), Failed> {
 fn on_a_data_base() -> Result<(), Failed> {
     let server = Server::start().ok_or("no server")?;
     outlives(&Fleet::new("p", 2, Some(server.data_base("fleet"))), Some(&server))
-}
-
-/// A process whose events go to a file. Killed if the test ends before it.
-struct Process {
-    child: Child,
-    said: PathBuf,
-}
-
-impl Process {
-    /// The first event of this name that it says, once it does.
-    #[track_caller]
-    fn event(&mut self, name: &str) -> Value {
-        let found = wait_for(PATIENCE, || {
-            let text = fs::read_to_string(&self.said).unwrap();
-            let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            events.into_iter().find(|event| event["event"] == name)
-        });
-        found.unwrap_or_else(|| panic!("no {name} in {}", fs::read_to_string(&self.said).unwrap()))
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    fn code(&mut self) -> Option<i32> {
-        wait_for(PATIENCE, || self.child.try_wait().unwrap())?.code()
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// The hosts, and what they keep.

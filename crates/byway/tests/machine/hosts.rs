@@ -14,6 +14,7 @@ mod stranger;
 
 use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::spaces::Spaces;
+use crate::process::Process;
 use byway_registry::message::List;
 use byway_registry::word::Word;
 use byway_wire::random::mixed;
@@ -22,7 +23,7 @@ use serde_json::Value;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -71,39 +72,6 @@ fn relay(number: usize) -> (String, String) {
 
 fn quota(number: usize) -> u64 {
     if number == POOR { QUOTA_OF_THE_POOR } else { QUOTA }
-}
-
-/// A process whose events go to a file. Killed if the test ends before it.
-struct Process {
-    child: Child,
-    said: PathBuf,
-}
-
-impl Process {
-    fn events(&self, name: &str) -> Vec<Value> {
-        let text = fs::read_to_string(&self.said).unwrap();
-        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        events.filter(|event| event["event"] == name).collect()
-    }
-
-    /// The first event of this name that it says, once it does.
-    #[track_caller]
-    fn event(&self, name: &str) -> Value {
-        let found = wait_for(PATIENCE, || self.events(name).into_iter().next());
-        found.unwrap_or_else(|| panic!("no {name} in {}", fs::read_to_string(&self.said).unwrap()))
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// The hosts, and what they keep.

@@ -35,6 +35,8 @@ pub(super) struct Acks {
     way: Option<PathId>,
     way_until: Instant,
     ways: u64,
+    /// Whether one waits for a socket that is full.
+    held: bool,
     /// Whether data came since the way of the ACKs was last doubted.
     data_came: bool,
     /// Holes in streams and objects.
@@ -54,6 +56,7 @@ impl Acks {
             way: None,
             way_until: Instant::ZERO,
             ways: 0,
+            held: false,
             data_came: false,
             snacks: Snacks::new(config.tau),
             runs: Vec::new(),
@@ -64,6 +67,16 @@ impl Acks {
     /// When holes in streams and objects are named.
     pub const fn snacks(&mut self) -> &mut Snacks {
         &mut self.snacks
+    }
+
+    /// What is due waits for a socket that is full, or waits no more.
+    pub const fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
+    /// Whether it waits for a socket that is full.
+    pub const fn are_held(&self) -> bool {
+        self.held
     }
 
     /// Whether an ACK or a SNACK is due.

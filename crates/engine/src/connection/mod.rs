@@ -137,8 +137,6 @@ pub struct Connection {
     exchange: Exchange,
     acks: Acks,
     agenda: Agenda,
-    /// Whether an ACK waits for a socket that is full.
-    waits: bool,
     news: News,
     /// Scratch space, kept so that no packet allocates.
     delays: Vec<Delay>,
@@ -165,7 +163,6 @@ impl Connection {
             exchange: Exchange::new(config, &params),
             acks: Acks::new(config),
             agenda: Agenda::new(now, config.cap),
-            waits: false,
             news: News::default(),
             delays: Vec::new(),
         }

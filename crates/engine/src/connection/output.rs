@@ -42,13 +42,13 @@ impl Connection {
         if !full.is_as(self.paths.full()) {
             self.paths.set_full(full);
             self.agenda.release();
-            self.waits = false;
+            self.acks.hold(false);
         }
     }
 
     /// Whether something would leave if a socket were not full.
     pub(crate) fn waits_for_room(&self) -> bool {
-        self.waits || self.agenda.holds()
+        self.acks.are_held() || self.agenda.holds()
     }
 
     fn send(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
@@ -146,7 +146,7 @@ impl Connection {
         }
         let way = self.acks.way(now, &self.arrivals, &mut self.paths)?;
         if self.paths.is_held(way) {
-            self.waits = true;
+            self.acks.hold(true);
             return None;
         }
         let credit = self.paths.get(way)?.credit();

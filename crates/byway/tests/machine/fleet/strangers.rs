@@ -3,10 +3,10 @@
 
 use super::{ALICE, EVE, Fleet, LONG, STEADY, VICTIM, address, named};
 use crate::common::machine::{PATIENCE, wait_for};
+use crate::greet::greet;
 use byway_net::{Clock, unix_seconds};
 use byway_registry::message::List;
-use byway_wire::Writer;
-use byway_wire::relay::{GREET_LEN, Greet, Greeted, Hop, RelayClock, Secret, Word};
+use byway_wire::relay::{Hop, Secret, Word};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -29,28 +29,6 @@ fn socket(fleet: &Fleet, host: &str, address: &str) -> UdpSocket {
     let socket = fleet.spaces.at(host, || UdpSocket::bind((address, 5000)).unwrap());
     socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     socket
-}
-
-/// What a relay answers to a greeting for this grant.
-fn greet(socket: &UdpSocket, relay: SocketAddr, grant: u32, clock: &Clock) -> (Greeted, RelayClock) {
-    let nonce: [u8; 8] = byway_net::seed().unwrap();
-    let mut greeting = [0; GREET_LEN];
-    Greet { nonce, grant }.write(&mut Writer::new(&mut greeting));
-    let answer = wait_for(PATIENCE, || {
-        let sent = clock.now();
-        socket.send_to(&greeting, relay).unwrap();
-        let mut packet = [0; 2_000];
-        // What was sent to the victim comes here too.
-        while let Ok((length, from)) = socket.recv_from(&mut packet) {
-            let greeted =
-                Greeted::read(&packet[..length]).ok().filter(|it| it.nonce == nonce && from == relay);
-            if let Some(greeted) = greeted {
-                return Some((greeted, RelayClock::learn(&greeted, sent, clock.now())));
-            }
-        }
-        None
-    });
-    answer.expect("a relay that answers greetings")
 }
 
 impl Victim {

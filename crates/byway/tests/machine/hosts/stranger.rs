@@ -1,10 +1,9 @@
 //! A stranger has a good grant, and sends far more than an end host lends.
 
 use super::{ALICE, Hosts, POOR, VICTIM, address};
-use crate::common::machine::{PATIENCE, wait_for};
+use crate::greet::greet;
 use byway_net::Clock;
-use byway_wire::Writer;
-use byway_wire::relay::{GREET_LEN, Greet, Greeted, Hop, RelayClock, Word};
+use byway_wire::relay::{Hop, Word};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
@@ -37,25 +36,4 @@ pub fn fills(hosts: &Hosts, word: &Word, goes_on: impl Fn() -> bool) {
             std::thread::sleep(PAUSE);
         }
     }
-}
-
-/// What a relay answers to a greeting for this grant.
-fn greet(socket: &UdpSocket, relay: SocketAddr, grant: u32, clock: &Clock) -> (Greeted, RelayClock) {
-    let nonce: [u8; 8] = byway_net::seed().unwrap();
-    let mut greeting = [0; GREET_LEN];
-    Greet { nonce, grant }.write(&mut Writer::new(&mut greeting));
-    let answer = wait_for(PATIENCE, || {
-        let sent = clock.now();
-        socket.send_to(&greeting, relay).unwrap();
-        let mut packet = [0; 2_000];
-        while let Ok((length, from)) = socket.recv_from(&mut packet) {
-            let greeted =
-                Greeted::read(&packet[..length]).ok().filter(|it| it.nonce == nonce && from == relay);
-            if let Some(greeted) = greeted {
-                return Some((greeted, RelayClock::learn(&greeted, sent, clock.now())));
-            }
-        }
-        None
-    });
-    answer.expect("a relay that answers greetings")
 }
