@@ -181,6 +181,16 @@ impl Candidate {
         matches!(self.phase, Phase::Asked | Phase::Probing | Phase::Kept)
     }
 
+    /// Whether it is a relay that may yet turn out to be of use, or has and was never used.
+    fn is_choice(&self, limit: Option<Duration>) -> bool {
+        match self.phase {
+            Phase::Waits(_) if self.rtt.is_none() => self.end.is_none(),
+            Phase::Waits(_) | Phase::Kept => !self.used && in_time(self, limit),
+            Phase::Asked | Phase::Probing => !self.used,
+            Phase::InUse | Phase::Over => false,
+        }
+    }
+
     fn rest(&mut self, now: Instant, first: Duration) {
         let wait = first.saturating_mul(1 << self.failures.min(4)).min(REST_AT_MOST.max(first));
         self.failures = self.failures.saturating_add(1);
@@ -224,8 +234,10 @@ pub(super) struct Candidates {
     wanted: usize,
     /// When one may be tried next, as of the last change.
     due: Option<Instant>,
-    /// Whether the owner was asked for more since the last was added.
+    /// Whether the owner was asked for more since the last new one was added.
     asked: bool,
+    /// Whether anything changed since it was last found that they are not used up.
+    may_be_used_up: bool,
 }
 
 impl Candidates {
@@ -240,6 +252,7 @@ impl Candidates {
             wanted: 0,
             due: None,
             asked: false,
+            may_be_used_up: true,
         }
     }
 
@@ -275,9 +288,11 @@ impl Candidates {
                     (known.phase, known.failures) = (Phase::Waits(now), 0);
                 }
             }
-            None => self.all.push(Candidate::new(now, local, Some(relay), None)),
+            None => {
+                self.all.push(Candidate::new(now, local, Some(relay), None));
+                self.asked = false;
+            }
         }
-        self.asked = false;
         self.changed();
     }
 
@@ -506,24 +521,23 @@ impl Candidates {
         let changed = self.wanted != paths;
         if changed {
             self.wanted = paths;
+            self.may_be_used_up = true;
             self.find_due();
         }
         changed
     }
 
-    /// Whether the owner should be asked for more relays: every one was tried, and the controller wishes for more paths. Once.
+    /// Whether the owner should be asked for more relays: the controller wishes for more paths, and no relay is left that was never tried,
+    /// or answered in time and was never used. One that failed or was dropped is no choice, even if it is due to be tried again. True once
+    /// until a new relay is added.
     pub fn is_used_up(&mut self, now: Instant) -> bool {
-        let relays = || self.all.iter().filter(|it| it.relay.is_some());
-        let used_up = !self.asked
-            && self.wanted > 0
-            && relays().next().is_some()
-            && !relays().any(|it| match it.phase {
-                Phase::Waits(from) => from <= now,
-                Phase::Asked | Phase::Probing | Phase::Kept => true,
-                Phase::InUse | Phase::Over => false,
-            });
-        self.asked |= used_up;
-        used_up
+        if self.asked || self.wanted == 0 || !core::mem::take(&mut self.may_be_used_up) {
+            return false;
+        }
+        let limit = self.limit(now);
+        let mut relays = self.all.iter().filter(|it| it.relay.is_some()).peekable();
+        self.asked = relays.peek().is_some() && !relays.any(|it| it.is_choice(limit));
+        self.asked
     }
 
     /// How far each relay has come.
@@ -564,7 +578,7 @@ impl Candidates {
     }
 
     fn changed(&mut self) {
-        self.may_open = true;
+        (self.may_open, self.may_be_used_up) = (true, true);
         self.find_due();
     }
 
@@ -759,7 +773,38 @@ mod tests {
         let (relay, origin, _) = probe(&mut candidates, &mut random, at(0), ms(60));
         candidates.on_used(origin);
         assert!(candidates.is_used_up(at(0)) && !candidates.is_used_up(at(1)));
-        candidates.add_relay(at(2), RelayId(relay.0 + 1), Local(0));
-        assert!(!candidates.is_used_up(at(2)));
+        candidates.add_relay(at(2), relay, Local(0));
+        assert!(!candidates.is_used_up(at(2)), "it was named before");
+        candidates.add_relay(at(3), RelayId(relay.0 + 1), Local(0));
+        assert!(!candidates.is_used_up(at(3)));
+    }
+
+    /// Some of many always rest, or are tried again.
+    #[test]
+    fn a_relay_that_is_due_again_does_not_keep_the_owner_from_being_asked() {
+        let (mut candidates, mut random) = candidates(3);
+        candidates.wish(3);
+        for _ in 0..3 {
+            let now = candidates.due_at().unwrap();
+            let (_, origin, _) = probe(&mut candidates, &mut random, now, ms(60));
+            candidates.on_used(origin);
+            candidates.on_dropped(now, origin, End::GivenUp, Lived { worked: true, ..AGO });
+        }
+        let again = at(9_000);
+        assert!(candidates.is_time(again), "each is due again");
+        assert!(matches!(candidates.next(again, &mut random), Some(Next::Greet(_))));
+        assert!(candidates.is_used_up(again));
+    }
+
+    #[test]
+    fn one_that_answered_and_was_never_used_is_left() {
+        let (mut candidates, mut random) = candidates(2);
+        let (_, used, _) = probe(&mut candidates, &mut random, at(0), ms(60));
+        candidates.on_used(used);
+        let (_, unused, _) = probe(&mut candidates, &mut random, at(250), ms(60));
+        candidates.wish(1);
+        assert!(!candidates.is_used_up(at(300)));
+        candidates.on_used(unused);
+        assert!(candidates.is_used_up(at(300)));
     }
 }

@@ -154,9 +154,6 @@ impl Connection {
             Some(Next::Greet(relay)) => self.news.want(RelayNews::Greet(relay)),
             None => {}
         }
-        if self.candidates.is_used_up(now) {
-            self.news.raise(Event::RelaysUsedUp);
-        }
     }
 
     /// A probe: a PING, with data if there are any (mPath, section 2.1).
@@ -350,6 +347,9 @@ impl Connection {
             self.settle_paths(now);
         }
         if self.agenda.take_reconsider() {
+            if self.candidates.is_used_up(now) {
+                self.news.raise(Event::RelaysUsedUp);
+            }
             let at = self.own_deadline(now);
             self.agenda.arm_whole(now, at);
         }

@@ -50,6 +50,8 @@ pub(crate) struct Finder {
     most: usize,
     /// Whether the registry has others.
     more: bool,
+    /// Whether all relays were tried since it was last asked for others.
+    used_up: bool,
     /// When to ask next.
     next: Option<Instant>,
     failures: u32,
@@ -88,6 +90,7 @@ impl Finder {
             skip: 0,
             most: FIRST,
             more: true,
+            used_up: false,
             next: Some(Instant::ZERO),
             failures: 0,
             told: false,
@@ -97,12 +100,9 @@ impl Finder {
         (finder, kept)
     }
 
-    /// All relays were tried.
-    pub fn ask_for_more(&mut self, now: Instant) {
-        if self.more && self.exchange.is_none() && self.had < MOST && self.failures == 0 {
-            (self.skip, self.most) = (self.had, MORE);
-            self.next = Some(now);
-        }
+    /// All relays were tried. Others are asked for as soon as no other question is under way and the registry answers.
+    pub const fn ask_for_more(&mut self) {
+        self.used_up = true;
     }
 
     /// Takes in how far the relays of the transfer are.
@@ -170,13 +170,20 @@ impl Finder {
 
     /// What is asked now, if anything is: for relays, or that those of no use be tested.
     fn request(&mut self, now: Instant) -> Option<Request> {
-        self.complains = self.next.is_none_or(|next| next > now);
+        let due = self.next.is_some_and(|next| next <= now);
+        let more = !due && self.used_up && self.more && self.had < MOST && self.failures == 0;
+        self.complains = !due && !more;
         if self.complains {
             let relays = self.complaints.take(now);
             let complain = |relays| Request::Complain { token: self.word.token.clone(), relays };
             return Some(relays).filter(|relays| !relays.is_empty()).map(complain);
         }
-        self.next = None;
+        if more {
+            // The time for the next renewal stays: what is here ends when it would.
+            (self.skip, self.most) = (self.had, MORE);
+        } else {
+            self.next = None;
+        }
         let most = u8::try_from(self.most.min(MOST_RELAYS)).unwrap_or(u8::MAX);
         let skip = u16::try_from(self.skip).unwrap_or(u16::MAX);
         Some(Request::Ask(Ask { token: self.word.token.clone(), most, skip }))
@@ -204,6 +211,7 @@ impl Finder {
             return;
         }
         self.failures += 1;
+        (self.skip, self.most) = (0, self.had.max(FIRST));
         let later = AGAIN * 2_u32.saturating_pow(self.failures.min(8) - 1);
         // What it refuses now it refuses later, mostly: a word that was taken back comes back with another name.
         let wait =
@@ -214,6 +222,7 @@ impl Finder {
     fn take(&mut self, list: List, now: Instant) -> Vec<relay::Word> {
         (self.failures, self.told) = (0, false);
         self.complaints.learn(&list);
+        self.used_up &= self.skip == 0;
         self.more = list.more;
         self.had = self.had.max(self.skip + list.relays.len());
         let left = list.until.saturating_sub(unix_seconds());
