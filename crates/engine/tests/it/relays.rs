@@ -10,7 +10,7 @@ use byway_engine::{ConnectError, Reach, RelayTrouble};
 use byway_relay::{Config as RelayConfig, Relay};
 use byway_sim::{PipeConfig, World};
 use byway_wire::relay::{Grant, QuotaClass, Reason};
-use byway_wire::{Duration, Input, Instant, Local, Machine, SendError, SendErrorKind};
+use byway_wire::{Duration, Input, Instant, Local, Machine, PathId, SendError, SendErrorKind};
 
 #[test]
 fn direct_and_two_relays() {
@@ -335,7 +335,8 @@ fn a_day_and_more() {
     world.world.act(sender, |host, _| host.keep_open = true);
     world.world.run_until(Instant::ZERO + seconds(27 * 3_600));
     let events = &world.world[sender].events;
-    assert_eq!((events.len(), world.world[sender].closed.as_ref()), (2, None), "{events:?}");
+    let expected = [Event::PathUp(PathId(0)), Event::PathUp(PathId(1)), Event::RelaysUsedUp];
+    assert_eq!((&events[..], world.world[sender].closed.as_ref()), (&expected[..], None));
 }
 
 #[test]
