@@ -47,6 +47,7 @@ Examples:
   byway recv ~/in                print a ticket, then take what is sent
   byway send ~/photos TICKET     send a directory over every path there is
   tar c data | byway send - TICKET
+  byway forward 8730:localhost:873 --to TICKET
   byway relay                    print the word that a sender passes to --relay
   byway id                       the key that peers know this host by
   byway lab run harp-6a          hold a paper's claim against the simulator";
@@ -57,6 +58,7 @@ Examples:
   byway recv ~/in                print a ticket, then take what is sent
   byway send ~/photos TICKET     send a directory over every path there is
   tar c data | byway send - TICKET
+  byway forward 8730:localhost:873 --to TICKET
   byway relay                    print the word that a sender passes to --relay
   byway id                       the key that peers know this host by";
 
@@ -65,7 +67,7 @@ Exit codes:
   0 ok · 1 error · 2 usage · 3 not found · 4 partial · 5 network failure
   6 not authorised · 7 integrity
   129/130/143 stopped by SIGHUP/SIGINT/SIGTERM; what runs until it is stopped
-  (recv, relay, gateway) ends with 0 by SIGTERM
+  (recv, forward, relay, gateway) ends with 0 by SIGTERM
 
 Signals:
   SIGINT, SIGTERM or SIGHUP stops a transfer and keeps what arrived; a second
@@ -135,6 +137,8 @@ pub enum Command {
     Send(verbs::Send),
     /// Print a ticket, then take what is sent
     Recv(verbs::Recv),
+    /// Lead local ports to the receiver's side, for programs that know nothing of it
+    Forward(verbs::Forward),
     /// Forward what it cannot read, for whoever holds the word that it prints
     Relay(verbs::Relay),
     /// List the relays of whoever enrols, and offer them to whoever may ask
@@ -168,6 +172,7 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Send(_) => "send",
             Self::Recv(_) => "recv",
+            Self::Forward(_) => "forward",
             Self::Relay(_) => "relay",
             Self::Registry(_) => "registry",
             Self::Relays(_) => "relays",

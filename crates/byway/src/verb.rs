@@ -5,6 +5,7 @@ mod absent;
 mod again;
 #[cfg(feature = "lab")]
 mod demo;
+mod forward;
 #[cfg(feature = "gateway")]
 mod gateway;
 mod id;
@@ -37,6 +38,7 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Demo(_) => absent::demo(),
         Command::Id(_) => id::run(&cli.global, output),
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
+        Command::Forward(arguments) => forward::run(&cli.global, arguments, output),
         Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
         Command::Ping(arguments) => ping::run(&cli.global, arguments, output),
         #[cfg(feature = "gateway")]

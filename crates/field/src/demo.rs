@@ -87,6 +87,8 @@ pub fn transfer(
         allow: Vec::new(),
         owner: TicketOwner::default(),
         destination: Destination::Directory(sink.to_owned(), Modes::Kept),
+        forwards: Default::default(),
+        most_forwards: 0,
         once: true,
         limit: None,
         relays: Vec::new(),

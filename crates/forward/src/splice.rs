@@ -133,6 +133,12 @@ enum Rest {
 }
 
 impl Splice {
+    /// A new one. `ended`: the stream is at its end already.
+    #[must_use]
+    pub fn beginning(ended: bool) -> Self {
+        Self { last: ended, ..Self::default() }
+    }
+
     /// Moves what can be moved. `scratch` is for one read; what is in it does not matter before or after.
     pub fn pump(&mut self, local: &mut impl Local, stream: &mut impl Stream, scratch: &mut [u8]) -> Standing {
         let (up, down) = (self.send(local, stream, scratch), self.receive(local, stream, scratch));

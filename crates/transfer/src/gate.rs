@@ -37,6 +37,9 @@ pub(crate) enum Refusal {
     /// It sends files, and a stream is taken.
     #[error("the receiver takes a stream and no files: send `-`, or let it run `byway recv DIR`")]
     NoFiles,
+    /// It wants connections, and none are made here.
+    #[error("the receiver connects nobody to anything: let it run with `--allow-forward HOST:PORT`")]
+    NoForwards,
     /// One transfer is taken, and it has come.
     #[error("the receiver takes one transfer only, and has it")]
     Taken,
@@ -50,7 +53,9 @@ impl Refusal {
     pub const fn code(self) -> CloseCode {
         match self {
             Self::Preamble(_) | Self::Taken | Self::TooMany => CloseCode::Failed,
-            Self::UnknownTicket | Self::NotListed | Self::OtherOwner => CloseCode::NotAdmitted,
+            Self::UnknownTicket | Self::NotListed | Self::OtherOwner | Self::NoForwards => {
+                CloseCode::NotAdmitted
+            }
             Self::NoStreams | Self::NoFiles => CloseCode::OtherKind,
         }
     }
@@ -67,6 +72,8 @@ pub(crate) struct Gate {
     pub owner: TicketOwner,
     /// What is taken: a tree or a pipe.
     pub kind: Kind,
+    /// Whether connections are made for those who ask.
+    pub forwards: bool,
     /// The only transfer that is taken, if there is one.
     pub taken: Taken,
     /// For the controllers of what is sent back.
@@ -119,7 +126,8 @@ impl Taken {
 }
 
 impl Gate {
-    fn judge(&self, peer: PublicKey, said: &[u8]) -> Result<(), Refusal> {
+    /// In which class to send to whom is let in.
+    fn judge(&self, peer: PublicKey, said: &[u8]) -> Result<Class, Refusal> {
         let preamble = Preamble::read(said)?;
         // Both are looked at whatever the other says, so that time tells nothing about the permission.
         let permitted = preamble.permission == self.permission;
@@ -135,11 +143,14 @@ impl Gate {
             return Err(Refusal::OtherOwner);
         }
         match (preamble.kind, self.kind) {
-            (Kind::Ping, _) => Ok(()),
+            (Kind::Ping, _) => Ok(Class::Normal),
+            (Kind::Forward(class), _) if self.forwards => Ok(class),
+            (Kind::Forward(_), _) => Err(Refusal::NoForwards),
             (Kind::Pipe, Kind::Tree) => Err(Refusal::NoStreams),
             (Kind::Tree, Kind::Pipe) => Err(Refusal::NoFiles),
             _ if self.taken.shuts_out(peer, preamble.transfer) => Err(Refusal::Taken),
-            _ => Ok(()),
+            // What goes back is small: reports and acknowledgements.
+            _ => Ok(Class::Normal),
         }
     }
 }
@@ -147,10 +158,9 @@ impl Gate {
 impl Admission for Gate {
     fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit {
         match self.judge(peer, said) {
-            Ok(()) => {
+            Ok(class) => {
                 self.seed = self.seed.wrapping_add(1);
-                // What goes back is small: reports and acknowledgements.
-                Admit::Accept(Class::Normal.controller(self.seed))
+                Admit::Accept(class.controller(self.seed))
             }
             Err(refusal) => Admit::Reject { code: refusal.code().number(), reason: refusal.to_string() },
         }
@@ -167,13 +177,14 @@ mod tests {
             allow: Vec::new(),
             owner: TicketOwner::default(),
             kind: Kind::Tree,
+            forwards: false,
             taken: Taken::default(),
             seed: 0,
         }
     }
 
     fn said(kind: Kind, permission: u8) -> Vec<u8> {
-        Preamble { kind, permission: Secret::new([permission; 16]), transfer: [0; 16] }.to_bytes().to_vec()
+        Preamble { kind, permission: Secret::new([permission; 16]), transfer: [0; 16] }.to_bytes()
     }
 
     fn refusal(gate: &Gate, said: &[u8]) -> Option<Refusal> {
@@ -190,6 +201,18 @@ mod tests {
         assert_eq!(refusal(&gate, &said(Kind::Tree, 1)), Some(Refusal::NotListed));
         gate.allow.push(identity::PublicKey([5; 32]));
         assert_eq!(refusal(&gate, &said(Kind::Tree, 1)), None);
+    }
+
+    #[test]
+    fn connections_are_made_only_where_they_are_allowed_and_in_the_class_asked_for() {
+        let mut gate = gate();
+        let asked = |class| said(Kind::Forward(class), 1);
+        assert_eq!(refusal(&gate, &asked(Class::Normal)), Some(Refusal::NoForwards));
+        gate.forwards = true;
+        for class in [Class::Normal, Class::Background] {
+            assert_eq!(gate.judge(PublicKey([5; 32]), &asked(class)), Ok(class));
+        }
+        assert_eq!(refusal(&gate, &said(Kind::Forward(Class::Normal), 2)), Some(Refusal::UnknownTicket));
     }
 
     #[test]

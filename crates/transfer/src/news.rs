@@ -1,5 +1,7 @@
 //! What a transfer tells the program while it runs.
 
+use crate::error::TransferError;
+use crate::forwarding::ForwardTally;
 use crate::received::Received;
 use crate::tally::Tally;
 use byway_wire::relay::Consent;
@@ -45,4 +47,8 @@ pub enum News {
     },
     /// One transfer to a receiver is over.
     Received(Received),
+    /// What was forwarded so far.
+    Forwarded(ForwardTally),
+    /// The receiver of forwarded connections is away, for this reason. [`News::Begun`] follows when it is back.
+    Away(TransferError),
 }

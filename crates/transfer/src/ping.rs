@@ -168,7 +168,7 @@ impl Pinger {
         let connect = Connect {
             peer: PublicKey(self.ticket.key.0),
             addresses: self.ticket.addresses.clone(),
-            application: preamble.to_bytes().to_vec(),
+            application: preamble.to_bytes(),
             controller: Class::Normal.controller(u64::from(self.begun)),
         };
         self.begun += 1;

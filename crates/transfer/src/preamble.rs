@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! version 1 (1), kind (1), permission (16), transfer (16)
+//! kind 3, connections: then the class in which both sides send, background 0 or normal 1 (1)
 //! ```
 
 use crate::secret::Secret;
+use byway_control::Class;
 use byway_wire::{DecodeError, Reader, Writer};
 
 const VERSION: u8 = 1;
-/// Bytes of a preamble.
-pub const PREAMBLE_LEN: usize = 1 + 1 + 16 + 16;
+/// Bytes of the longest preamble.
+const PREAMBLE_LEN: usize = 1 + 1 + 16 + 16 + 1;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub enum Kind {
     Pipe,
     /// To see whether the receiver is there.
     Ping,
+    /// Connections of programs, which both sides send in this class.
+    Forward(Class),
 }
 
 /// What a sender says first.
@@ -49,7 +53,7 @@ pub enum PreambleError {
 impl Preamble {
     /// The bytes for the HELLO.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; PREAMBLE_LEN] {
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = [0; PREAMBLE_LEN];
         let mut writer = Writer::new(&mut bytes);
         writer.u8(VERSION);
@@ -57,10 +61,17 @@ impl Preamble {
             Kind::Tree => 0,
             Kind::Pipe => 1,
             Kind::Ping => 2,
+            Kind::Forward(_) => 3,
         });
         writer.bytes(self.permission.expose());
         writer.bytes(&self.transfer);
-        bytes
+        if let Kind::Forward(class) = self.kind {
+            writer.u8(match class {
+                Class::Background => 0,
+                Class::Normal => 1,
+            });
+        }
+        writer.written().to_vec()
     }
 
     /// Reads what a HELLO said.
@@ -77,9 +88,17 @@ impl Preamble {
             0 => Kind::Tree,
             1 => Kind::Pipe,
             2 => Kind::Ping,
+            3 => Kind::Forward(Class::Background),
             _ => return Err(DecodeError::Range("kind of transfer").into()),
         };
-        let preamble = Self { kind, permission: Secret::new(reader.array()?), transfer: reader.array()? };
+        let mut preamble = Self { kind, permission: Secret::new(reader.array()?), transfer: reader.array()? };
+        if let Kind::Forward(class) = &mut preamble.kind {
+            *class = match reader.u8()? {
+                0 => Class::Background,
+                1 => Class::Normal,
+                _ => return Err(DecodeError::Range("class").into()),
+            };
+        }
         if reader.is_empty() { Ok(preamble) } else { Err(DecodeError::Range("length").into()) }
     }
 }
@@ -95,11 +114,23 @@ mod tests {
         let bytes = preamble.to_bytes();
         assert_eq!(bytes[..2], [1, 1]);
         assert_eq!((bytes[2..18].to_vec(), bytes[18..].to_vec()), (vec![0xaa; 16], vec![0xbb; 16]));
-        assert_eq!(Preamble::read(&bytes), Ok(preamble));
+        assert_eq!(Preamble::read(&bytes), Ok(preamble.clone()));
         assert_eq!(Preamble::read(&bytes[..33]), Err(DecodeError::Truncated.into()));
         assert_eq!(Preamble::read(&[&bytes[..], &[0]].concat()), Err(DecodeError::Range("length").into()));
         assert_eq!(Preamble::read(&[2]), Err(PreambleError::Version(2)));
-        assert_eq!(Preamble::read(&[1, 3]), Err(DecodeError::Range("kind of transfer").into()));
+        let forward = |kind| Preamble { kind, ..preamble.clone() };
+        for (class, byte) in [(Class::Background, 0), (Class::Normal, 1)] {
+            let forward = forward(Kind::Forward(class));
+            let bytes = forward.to_bytes();
+            assert_eq!((bytes.len(), bytes[1], bytes[34]), (35, 3, byte));
+            assert_eq!(Preamble::read(&bytes), Ok(forward));
+            assert_eq!(Preamble::read(&bytes[..34]), Err(DecodeError::Truncated.into()));
+            assert_eq!(
+                Preamble::read(&[&bytes[..34], &[2]].concat()),
+                Err(DecodeError::Range("class").into())
+            );
+        }
+        assert_eq!(Preamble::read(&[1, 4]), Err(DecodeError::Range("kind of transfer").into()));
         assert_eq!(Preamble::read(&[]), Err(DecodeError::Truncated.into()));
     }
 }

@@ -25,6 +25,7 @@ enum Move {
 }
 
 /// Whom to ask, and what to say.
+#[derive(Clone)]
 pub(crate) struct Question {
     pub peer: PublicKey,
     pub addresses: Vec<SocketAddr>,

@@ -4,6 +4,7 @@ use crate::close::{CloseCode, code_of, error_of};
 use crate::endpoint::endpoint;
 use crate::error::Error;
 use crate::event_loop::{EventLoop, Requests};
+use crate::exits::Exits;
 use crate::expire::expire_beside;
 use crate::gate::{Gate, Refusal, Taken, TicketOwner};
 use crate::identity::{Identity, PublicKey};
@@ -21,7 +22,8 @@ use byway_engine::connection::{Event, close};
 use byway_engine::handshake;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_files::Modes;
-use byway_net::{Clock, Control, Flow, Owner, Socket, Waker};
+use byway_forward::allow::Allow;
+use byway_net::{Clock, Control, Flow, Owner, Ready, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,6 +42,8 @@ const GOODBYE: Duration = Duration::from_secs(3);
 const SAVING: Duration = Duration::from_secs(10);
 /// Relays that work or of which was said that they do not, before no more is said of what senders offer.
 const OFFERS: usize = 128;
+/// Connections of programs at once, unless told otherwise.
+const MOST_FORWARDS: usize = 1024;
 /// Transfers taken at once.
 const MOST: usize = 64;
 
@@ -55,6 +59,10 @@ pub struct ReceivingPlan {
     pub owner: TicketOwner,
     /// Where to put it.
     pub destination: Destination,
+    /// What programs of senders are connected to.
+    pub forwards: Allow,
+    /// Connections of these at once, at most.
+    pub most_forwards: usize,
     /// End after one complete transfer.
     pub once: bool,
     /// Bytes per second that are taken at most, of all senders together; `config` is to fit ([`receiving_config`]).
@@ -79,6 +87,8 @@ impl ReceivingPlan {
             allow: Vec::new(),
             owner: TicketOwner::default(),
             destination: Destination::Directory(directory, Modes::Kept),
+            forwards: Allow::default(),
+            most_forwards: MOST_FORWARDS,
             once: false,
             limit: None,
             relays: Vec::new(),
@@ -116,6 +126,7 @@ impl Receiving {
             allow: plan.allow,
             owner: plan.owner,
             kind: plan.destination.kind(),
+            forwards: !plan.forwards.is_empty(),
             taken: taken.clone(),
             seed: u64::from_be_bytes(byway_net::seed()?),
         };
@@ -137,6 +148,7 @@ impl Receiving {
             inbound: BTreeMap::new(),
             leaving: Vec::new(),
             complete: 0,
+            exits: Exits::new(plan.forwards, plan.most_forwards, &control),
             leave_at: None,
             relays_known: BTreeSet::new(),
             locals: plan.sockets.iter().map(Socket::address).collect(),
@@ -181,6 +193,8 @@ pub struct Server {
     leaving: Vec<Receiver<PipeTotal>>,
     /// Transfers that are over and were complete.
     complete: u64,
+    /// Connections of programs.
+    exits: Exits,
     leave_at: Option<Instant>,
     /// Relays that work, or of which it was said that they do not.
     relays_known: BTreeSet<SocketAddr>,
@@ -189,6 +203,10 @@ pub struct Server {
 
 impl Owner for Server {
     type Machine = Endpoint;
+
+    fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
+        self.exits.ready(ready);
+    }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
         for word in std::mem::take(&mut self.relays) {
@@ -212,6 +230,10 @@ impl Owner for Server {
         let handles: Vec<Handle> = self.inbound.keys().copied().collect();
         for handle in handles {
             self.drive(endpoint, handle, now);
+        }
+        self.exits.turn(endpoint, now);
+        if let Some(sender) = self.exits.take_served() {
+            self.ticket.bind(sender);
         }
         self.leaving.retain(|ended| matches!(ended.try_recv(), Err(TryRecvError::Empty)));
         let stop = self.requests.is_cancelled();
@@ -246,6 +268,7 @@ impl Server {
             EndpointEvent::Accepted(handle) => self.accept(endpoint, handle, now),
             EndpointEvent::Closed(handle) => {
                 self.drive(endpoint, handle, now);
+                self.exits.leave(handle);
                 endpoint.forget(handle);
             }
             EndpointEvent::Reachable { relay, address, consent } => {
@@ -286,6 +309,7 @@ impl Server {
         let before = before.map(|(handle, _)| *handle);
         let refused = match preamble.kind {
             Kind::Ping => return,
+            Kind::Forward(_) => return self.exits.accept(endpoint, handle, (peer, preamble.transfer), now),
             _ if self.taken.shuts_out(handshake::PublicKey(peer.0), preamble.transfer)
                 || self.is_written(before) =>
             {

@@ -156,12 +156,12 @@ impl Sending {
             peer: PublicKey(plan.ticket.key.0),
             addresses: plan.ticket.addresses.clone(),
             relays: plan.ticket.relays.iter().map(reach).collect(),
-            application: ping.to_bytes().to_vec(),
+            application: ping.to_bytes(),
         };
         let connect = Connect {
             peer: PublicKey(plan.ticket.key.0),
             addresses: plan.ticket.addresses.clone(),
-            application: preamble.to_bytes().to_vec(),
+            application: preamble.to_bytes(),
             controller: plan.controller,
         };
         let (finder, kept) = plan.registry.map(Finder::new).unzip();

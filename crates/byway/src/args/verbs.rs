@@ -6,6 +6,8 @@ use crate::exit::{Exit, Failure};
 use crate::marking::Marking;
 use crate::units::{BandwidthLimit, parse_duration, parse_size};
 use anyhow::Result;
+use byway_forward::allow::Rule;
+use byway_forward::local_port::{self, socks_listen};
 use byway_registry::word as registry;
 use byway_transfer::identity::PublicKey;
 use byway_transfer::ticket::{Ticket, looks_like_ticket};
@@ -13,6 +15,7 @@ use byway_transfer::words::Word;
 use byway_wire::{Prefix, relay};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +34,8 @@ Examples:
   byway recv ~/in --listen 0.0.0.0:4747 --advertise 198.51.100.7
                                            a router forwards UDP port 4747 of that address to this host
   byway recv ~/in --relay @relay.word      be reachable through a relay, also from behind a NAT
+  byway recv ~/in --allow-forward localhost:873 --allow-forward 127.0.0.1:5432
+                                           let `byway forward` of a sender reach these two services
   byway recv ~/in --also-relay 20G/month --lend 5M --registry @join.word
                                            relay for others meanwhile, behind this host's own traffic")]
 pub struct Recv {
@@ -58,6 +63,10 @@ pub struct Recv {
     /// Public key of a sender who may send; repeatable [default: the first who completes a transfer with the ticket]
     #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
     pub allow: Vec<PublicKey>,
+    /// What `byway forward` of a sender may reach from here: HOST:PORT, `*.lan:443`, 10.0.0.0/8:22 or `any`; the port `*` is every port;
+    /// loopback and the local link only if they are named; repeatable [default: nothing]
+    #[arg(long, value_name = "RULE", env = "BYWAY_ALLOW_FORWARD", value_delimiter = ',')]
+    pub allow_forward: Vec<Rule>,
     /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
@@ -173,6 +182,47 @@ impl Send {
         let Ok(ticket) = ticket.parse();
         Ok((paths.iter().map(Path::new).collect(), ticket))
     }
+}
+
+/// `byway forward`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway forward 8730:localhost:873 --to TICKET   local port 8730 leads to port 873 of the receiver's host
+  rsync -a rsync://localhost:8730/data/ copy     then rsync, rclone, pg_dump or ssh as always
+  byway forward 5433:127.0.0.1:5432 2222:localhost:22 --to @ticket.txt --relay W1 --priority normal
+  byway forward --socks 1080 --to TICKET         SOCKS5 for programs that speak it; names are resolved by the receiver
+  byway recv ~/in --allow-forward localhost:873  on the receiver: what may be reached, and nothing else")]
+pub struct Forward {
+    /// Local port, with or without the address to listen on, and where its connections lead; repeatable; port 0: a free one
+    /// [default: none]
+    #[arg(value_name = "[ADDR:]PORT:HOST:PORT", required_unless_present = "socks")]
+    pub ports: Vec<local_port::Forward>,
+    /// Local port, with or without the address to listen on, where programs say by SOCKS5 where their connections lead; repeatable
+    /// [default: none]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = socks_listen)]
+    pub socks: Vec<SocketAddr>,
+    /// The receiver's ticket, or @FILE
+    #[arg(long = "to", value_name = "TICKET", env = "BYWAY_TICKET", hide_env_values = true, required = true)]
+    pub ticket: Option<Word<Ticket>>,
+    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that the ticket names]
+    #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
+    pub relay: Vec<Word<relay::Word>>,
+    /// Registry to ask for relays, as a word or @FILE [default: none]
+    #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true)]
+    pub registry: Option<Word<registry::Word>>,
+    /// How much to ask of lines that others use too, in both directions
+    #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
+    pub priority: Priority,
+    /// Differentiated services code point of what is sent [default: le in the class background, else none]
+    #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_DSCP")]
+    pub dscp: Option<Marking>,
+    /// Local address to send from; repeatable, each adds paths [default: every address with a route]
+    #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
+    pub bind: Vec<Endpoint>,
+    /// Connections at once at most; further ones wait
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub connections: u32,
 }
 
 /// `byway relay`

@@ -11,6 +11,7 @@ use crate::signals::{Hangup, Signals};
 use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_files::{Modes, Sink, SinkOptions};
+use byway_forward::allow::Allow;
 use byway_net::Socket;
 use byway_transfer::address::Endpoint;
 use byway_transfer::reach::{self, Direct};
@@ -31,6 +32,8 @@ use std::net::SocketAddr;
 const TICK: Duration = Duration::from_millis(100);
 /// How long to wait for relays to answer before the ticket is printed.
 const RELAYS: Duration = Duration::from_secs(3);
+/// Connections of programs at once, if this process may have so many files open twice.
+const MOST_FORWARDS: usize = 16 << 10;
 
 /// Receives, and shows how it goes.
 pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Result<Exit> {
@@ -56,7 +59,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         );
         output.emit(&Event::Warning { message });
     }
-    raise_file_limit();
+    let files = raise_file_limit();
     let state = global.state()?;
     let identity = state.identity()?;
     let mut standing = standing(&state, arguments, piped)?;
@@ -75,6 +78,12 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         relays: Vec::new(),
     };
     let owner = TicketOwner::new(standing.sender());
+    let mut config = receiving_config(arguments.bwlimit.down, arguments.memory);
+    let most_forwards = (files / 2).min(MOST_FORWARDS);
+    if !arguments.allow_forward.is_empty() {
+        // One that is over here may live on at the other side for a while.
+        config.incoming.streams = config.incoming.streams.max(2 * most_forwards);
+    }
     let receiving = Receiving::start(ReceivingPlan {
         identity,
         permission: ticket.permission.clone(),
@@ -86,11 +95,13 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
             let modes = if arguments.keep_modes { Modes::Kept } else { Modes::Masked(own_umask()) };
             Destination::Directory(arguments.directory.clone(), modes)
         },
+        forwards: Allow::new(arguments.allow_forward.clone()),
+        most_forwards,
         once: arguments.once,
         limit: arguments.bwlimit.down,
         relays: words.clone(),
         sockets,
-        config: receiving_config(arguments.bwlimit.down, arguments.memory),
+        config,
     })?;
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
     output.heed(&signals);
@@ -148,11 +159,12 @@ fn own_umask() -> u16 {
     (mask.bits() & 0o777) as u16
 }
 
-/// Lets this process hold as many files open as it may ask for: many transfers at once hold many.
-fn raise_file_limit() {
+/// Lets this process hold as many files open as it may ask for, since many transfers or connections at once hold many; how many that is.
+pub(super) fn raise_file_limit() -> usize {
     let limit = getrlimit(Resource::Nofile);
-    // Where that is not granted, fewer transfers at once get along.
+    // Where that is not granted, fewer at once get along.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX)
 }
 
 /// What the ticket to be printed says: what an earlier run kept, unless another is wanted.

@@ -42,7 +42,8 @@ impl Show {
             News::Relay { name, standing, reason } => {
                 output.emit(&Event::Relay(RelayChange { name, standing, reason }));
             }
-            News::Begun | News::Reachable { .. } | News::Received(_) => {}
+            News::Begun | News::Reachable { .. } | News::Received(_) | News::Forwarded(_) | News::Away(_) => {
+            }
         }
     }
 }

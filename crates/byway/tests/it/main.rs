@@ -6,6 +6,7 @@ mod circles;
 #[path = "../common/mod.rs"]
 mod common;
 mod config;
+mod forward;
 mod kernel;
 mod lab;
 mod lending;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 18] = [
+const FLOORS: [(&str, &[&str]); 19] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -17,6 +17,7 @@ const FLOORS: [(&str, &[&str]); 18] = [
     ("byway-engine", &["byway-wire", "byway-control"]),
     ("byway-files", &["byway-wire", "byway-engine"]),
     ("byway-forward", &["byway-wire", "byway-engine"]),
+    ("byway-forward-host", &["byway-wire", "byway-net", "byway-engine", "byway-forward"]),
     ("byway-gateway", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-registry", &["byway-wire", "byway-control", "byway-engine"]),
     ("byway-registry-store", &["byway-wire", "byway-net", "byway-engine", "byway-registry"]),
@@ -41,6 +42,8 @@ const FLOORS: [(&str, &[&str]); 18] = [
             "byway-net",
             "byway-engine",
             "byway-files",
+            "byway-forward",
+            "byway-forward-host",
             "byway-registry",
         ],
     ),
@@ -85,6 +88,8 @@ const FLOORS: [(&str, &[&str]); 18] = [
             "byway-sim",
             "byway-engine",
             "byway-files",
+            "byway-forward",
+            "byway-forward-host",
             "byway-gateway",
             "byway-gateway-host",
             "byway-registry",

@@ -1,0 +1,189 @@
+//! `byway forward`: local ports lead to the receiver's side.
+
+use super::show::Show;
+use crate::args::Global;
+use crate::args::verbs::{Forward, Priority};
+use crate::exit::{Exit, Failure};
+use crate::marking::dscp;
+use crate::output::{Event, Outcome, Output, Ready};
+use crate::signals::{Hangup, Signals};
+use crate::units::Bytes;
+use anyhow::{Context as _, Result};
+use byway_control::Class;
+use byway_engine::Config;
+use byway_forward_host::Listening;
+use byway_net::Clock;
+use byway_transfer::registry::FindPlan;
+use byway_transfer::{
+    ForwardTally, Forwarding, ForwardingPlan, News, NotConnected, TransferError, sockets, words,
+};
+use byway_wire::Duration;
+use byway_wire::relay::Word;
+use serde::Serialize;
+use std::net::SocketAddr;
+
+/// Time between two looks at signals and progress.
+const TICK: Duration = Duration::from_millis(100);
+/// Files that this process has open beside connections.
+const OTHER_FILES: usize = 128;
+/// Between two events of what was forwarded.
+const EVERY: Duration = Duration::from_secs(1);
+/// After so long a person is told that nobody answers yet.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What was forwarded, as `--json` tells it.
+#[derive(Serialize)]
+struct Forwarded {
+    /// Connections now.
+    open: usize,
+    /// Connections in all.
+    connections: u64,
+    /// Bytes from programs to targets.
+    sent_bytes: u64,
+    /// Bytes from targets to programs.
+    received_bytes: u64,
+}
+
+/// That the receiver went, or came back.
+#[derive(Serialize)]
+struct Presence {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// Forwards until it is stopped.
+pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> Result<Exit> {
+    let Some(ticket) = &arguments.ticket else {
+        return Err(Failure::new(Exit::Usage, "name the receiver: --to TICKET").into());
+    };
+    let ticket = ticket.value()?;
+    let relays: Vec<Word> = words::values(&arguments.relay, "--relay")?;
+    let registry = arguments.registry.as_ref().map(words::Word::value).transpose()?;
+    let state = global.state()?;
+    if ticket.destinations(&relays).is_empty() {
+        let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";
+        return Err(Failure::new(Exit::Network, sentence).into());
+    }
+    let files = super::recv::raise_file_limit();
+    let most = (arguments.connections as usize).min(files.saturating_sub(OTHER_FILES)).max(1);
+    let listening = Listening::begin(arguments.ports.clone(), &arguments.socks)?;
+    let ports: Vec<String> = listening.listeners().map(|it| it.address.to_string()).collect();
+    let shown: Vec<String> = listening
+        .listeners()
+        .map(|it| match &it.target {
+            Some(target) => format!("{} leads to {target} at the receiver", it.address),
+            None => format!("{} speaks SOCKS5; names are resolved by the receiver", it.address),
+        })
+        .collect();
+    let class = match arguments.priority {
+        Priority::Background => Class::Background,
+        Priority::Normal => Class::Normal,
+    };
+    let mut destinations = ticket.destinations(&relays);
+    destinations.extend(registry.iter().flat_map(|word| word.addresses.iter().map(SocketAddr::ip)));
+    let bind: Vec<SocketAddr> = arguments.bind.iter().map(|endpoint| endpoint.or_port(0)).collect();
+    let mut config = Config { dscp: dscp(arguments.dscp, class.default_name()), ..Config::default() };
+    // One that is over here may live on at the other side for a while.
+    config.incoming.streams = config.incoming.streams.max(2 * most);
+    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
+    let forwarding = Forwarding::start(ForwardingPlan {
+        identity: state.identity()?,
+        ticket,
+        relays,
+        registry: registry.map(|word| FindPlan { word, cache: Some(state.registries()) }),
+        listening,
+        most,
+        class,
+        controller: Box::new(move |seed| class.controller(seed)),
+        sockets: sockets::sending(&bind, &destinations)?,
+        follow: arguments.bind.is_empty().then_some(destinations),
+        config,
+    })?;
+    output.emit(&Event::Ready(Ready { listen: ports, ..Ready::default() }));
+    for line in shown {
+        output.say(&line);
+    }
+    let stop = watch(&forwarding, &signals, output);
+    let (tally, outcome) = forwarding.join()?;
+    outcome?;
+    let exit = stop.unwrap_or(Exit::Error);
+    output.say(&format!(
+        "stopped: {} connections, {} sent and {} received",
+        tally.opened,
+        Bytes(tally.forth),
+        Bytes(tally.back)
+    ));
+    output.emit(&Event::told("forwarded", &forwarded(tally)));
+    output.emit(&Event::result("forward", exit.of_service(), Outcome::Nothing {}));
+    Ok(exit.of_service())
+}
+
+/// Shows how it goes to its end; which signal stopped it, if one did.
+fn watch(forwarding: &Forwarding, signals: &Signals, output: &mut Output) -> Option<Exit> {
+    let mut show = Show::new(output);
+    let (mut stop, mut last, mut told_at, mut met) = (None, None, None, false);
+    let clock = Clock::new();
+    let begun = clock.now();
+    loop {
+        let news = forwarding.next(TICK);
+        let idle = news.is_none();
+        match news {
+            Some(News::Begun) => {
+                output.emit(&Event::told("connected", &Presence { reason: None }));
+                output.say("the receiver answers");
+                met = true;
+            }
+            Some(News::Away(error)) => {
+                met = true;
+                let reason = reason(&error);
+                output.emit(&Event::told("away", &Presence { reason: Some(reason.clone()) }));
+                output.say(&format!(
+                    "the receiver is away ({reason}): connections are refused until it is back"
+                ));
+            }
+            Some(News::Forwarded(tally)) if told_at.is_none_or(|at| clock.now().since(at) >= EVERY) => {
+                told_at = Some(clock.now());
+                if last.replace(tally) != Some(tally) {
+                    output.emit(&Event::told("forwarded", &forwarded(tally)));
+                }
+            }
+            Some(news) => show.news(news, output),
+            None => {}
+        }
+        if !met && clock.now().since(begun) >= PATIENCE {
+            met = true;
+            output.say("the receiver has not answered yet");
+        }
+        if stop.is_none()
+            && let Some(exit) = signals.stop()
+        {
+            stop = Some(exit);
+            output.stopping();
+            forwarding.cancel();
+        }
+        if idle && forwarding.is_over() {
+            return stop;
+        }
+    }
+}
+
+const fn forwarded(tally: ForwardTally) -> Forwarded {
+    Forwarded {
+        open: tally.open,
+        connections: tally.opened,
+        sent_bytes: tally.forth,
+        received_bytes: tally.back,
+    }
+}
+
+/// Why the receiver is away. What errors of transfers advise fits none here.
+fn reason(error: &TransferError) -> String {
+    String::from(match error {
+        TransferError::ReceiverRestarted => "it was started anew",
+        TransferError::PeerInterrupted | TransferError::PeerLeft => "it was stopped",
+        TransferError::ConnectionLost => "nothing was heard from it",
+        TransferError::NotConnected(NotConnected::NoAnswer(why)) => return why.to_string(),
+        other => return other.to_string(),
+    })
+}

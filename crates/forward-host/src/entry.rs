@@ -1,0 +1,587 @@
+//! The near end: programs connect to local ports, and each connection becomes a stream of the session.
+//!
+//! While there is no session, connections wait a while and are reset then, or told so if they speak SOCKS5.
+
+use crate::dial::is_out_of_descriptors;
+use crate::slots::{Number, Slots};
+use crate::tcp::{Moved, Tcp, listen};
+use byway_engine::Connection;
+use byway_engine::data::{InEvent, OutEvent, StreamRead};
+use byway_forward::local_port::Forward;
+use byway_forward::request::{REQUEST_LEN, Refusal, code, request};
+use byway_forward::socks::{self, Next, Socks};
+use byway_forward::splice::{Io, Local as _, Splice, Standing, Stream, StreamOf, Waits};
+use byway_forward::target::Target;
+use byway_net::{Ready, Token, Watch};
+use byway_wire::{Duration, Instant, StreamId};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+/// How long a program may take to say what it wants, and how long a connection waits for a session.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the far end may take to answer: longer than it takes to find out that a name or a target does not.
+const ANSWER: Duration = Duration::from_secs(60);
+/// After a failure for want of descriptors, listeners rest.
+const REST: Duration = Duration::from_millis(100);
+/// Connections accepted in a turn, of each listener.
+const ACCEPTED: usize = 64;
+/// Bytes read at once.
+const SCRATCH: usize = 64 << 10;
+/// Bytes of a program's first words looked at in one go.
+const WORDS: usize = 512;
+/// What the owner has not taken of what happened, at most.
+const EVENTS: usize = 256;
+
+/// A local port that programs connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Where its connections lead. `None`: programs say it, by SOCKS5.
+    pub target: Option<Target>,
+}
+
+/// Why a port cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on TCP {address}: {source}")]
+pub struct ListenError {
+    /// The port.
+    pub address: SocketAddr,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+/// Ports that are listened on, before there is anybody who serves them.
+#[derive(Debug)]
+pub struct Listening(Vec<(TcpListener, Listener)>);
+
+impl Listening {
+    /// Listens for programs whose connections lead to targets, and for those that speak SOCKS5.
+    ///
+    /// # Errors
+    /// A port is in use, or not to be had.
+    pub fn begin(forwards: Vec<Forward>, socks: &[SocketAddr]) -> Result<Self, ListenError> {
+        let forwards = forwards.into_iter().map(|it| (it.listen, Some(it.target)));
+        let all = forwards.chain(socks.iter().map(|address| (*address, None)));
+        let bind = |(address, target): (SocketAddr, Option<Target>)| {
+            let bound = listen(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+            let (address, listener) = bound.map_err(|source| ListenError { address, source })?;
+            Ok((listener, Listener { address, target }))
+        };
+        Ok(Self(all.map(bind).collect::<Result<_, _>>()?))
+    }
+
+    /// What is listened on. A port that was 0 is the one that the system chose.
+    pub fn listeners(&self) -> impl Iterator<Item = &Listener> {
+        self.0.iter().map(|(_, listener)| listener)
+    }
+}
+
+/// What happened at an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryEvent {
+    /// The far end does not connect to a target.
+    Refused(Target, Refusal),
+    /// A connection waited for a session in vain.
+    NoSession(Target),
+    /// The system gives no more descriptors.
+    NoDescriptors,
+}
+
+/// What a connection is doing.
+#[derive(Debug)]
+enum Stage {
+    /// Its program says what it wants.
+    Socks(Socks),
+    /// There is no session, or no room for its request.
+    Waiting(Target),
+    /// It has a stream.
+    Open(Line),
+}
+
+/// The stream of a connection.
+#[derive(Debug)]
+struct Line {
+    target: Target,
+    id: StreamId,
+    splice: Splice,
+    /// Something came by the stream.
+    begun: bool,
+    /// The far end is connected.
+    answered: bool,
+    /// Nothing follows the answer.
+    ended: bool,
+    refusal: Option<Refusal>,
+}
+
+/// A connection of a program.
+#[derive(Debug)]
+struct Program {
+    tcp: Tcp,
+    /// It speaks SOCKS5, and waits for its reply.
+    awaits_reply: bool,
+    stage: Stage,
+    broken: bool,
+}
+
+/// Serves programs. Belongs to the owner of an endpoint.
+pub struct Entry {
+    listeners: Vec<(TcpListener, Listener)>,
+    watch: Watch,
+    /// Connections at most.
+    most: usize,
+    /// When to look at listeners, if they rest.
+    accept_at: Option<Instant>,
+    /// Whether some may have more to accept.
+    accepts: bool,
+    /// Whether some were left with the system, since there were too many.
+    full: bool,
+    slots: Slots<Program>,
+    streams: BTreeMap<StreamId, Number>,
+    next: u32,
+    events: VecDeque<EntryEvent>,
+    scratch: Vec<u8>,
+    opened: u64,
+    moved: Moved,
+}
+
+impl Entry {
+    /// Serves what is listened on, with at most so many connections at once; further ones wait with the system. `watch` is that of the
+    /// driver to come, whose owner has no other use for it.
+    ///
+    /// # Errors
+    /// What the system says of watching the ports.
+    pub fn new(listening: Listening, most: usize, watch: &Watch) -> io::Result<Self> {
+        let listeners = listening.0;
+        for (number, (listener, _)) in listeners.iter().enumerate() {
+            watch.add(listener, Token(LISTENERS | number as u32))?;
+        }
+        Ok(Self {
+            listeners,
+            watch: watch.clone(),
+            most,
+            accept_at: None,
+            accepts: true,
+            full: false,
+            slots: Slots::default(),
+            streams: BTreeMap::new(),
+            next: 0,
+            events: VecDeque::new(),
+            scratch: vec![0; SCRATCH],
+            opened: 0,
+            moved: Moved::default(),
+        })
+    }
+
+    /// Connections there are, and how many ever had a stream.
+    #[must_use]
+    pub fn count(&self) -> (usize, u64) {
+        (self.slots.len(), self.opened)
+    }
+
+    /// Bytes moved so far.
+    #[must_use]
+    pub const fn moved(&self) -> Moved {
+        self.moved
+    }
+
+    /// The next thing that happened.
+    pub fn next_event(&mut self) -> Option<EntryEvent> {
+        self.events.pop_front()
+    }
+
+    /// A socket is ready: to be told of all that the driver is.
+    pub fn ready(&mut self, ready: Ready) {
+        match ready.token.0 {
+            LISTENERS.. => self.accepts = true,
+            number => self.slots.hurry(number),
+        }
+    }
+
+    /// A new session begins, in which nothing was opened.
+    pub fn begin(&mut self) {
+        self.next = 0;
+        self.slots.unblock();
+    }
+
+    /// The session is over: connections that had a stream are reset, and others wait.
+    pub fn lose(&mut self) {
+        for number in std::mem::take(&mut self.streams).into_values() {
+            if let Some(program) = self.slots.remove(number) {
+                self.part(program, None);
+            }
+        }
+    }
+
+    /// Does what there is to do, with the session if there is one. `true`: another turn is wanted soon.
+    pub fn turn(&mut self, mut session: Option<&mut Connection>, now: Instant) -> bool {
+        if let Some(connection) = session.as_deref_mut() {
+            self.take_events(connection);
+        }
+        self.accept(now);
+        while let Some(number) = self.slots.next_end(now) {
+            self.time_is_up(number, session.as_deref_mut());
+        }
+        for _ in 0..self.slots.count_due() {
+            let Some(number) = self.slots.next_due() else { break };
+            self.drive(number, session.as_deref_mut(), now);
+        }
+        self.slots.count_due() > 0 || self.accepts && self.accept_at.is_none() && self.slots.len() < self.most
+    }
+
+    fn take_events(&mut self, connection: &mut Connection) {
+        while let Some(event) = connection.incoming().next_event() {
+            match event {
+                InEvent::StreamOpened(id) => match self.line(id) {
+                    Some(line) => line.begun = true,
+                    // Only this side opens streams.
+                    None => connection.incoming().stop(id, code::RESET),
+                },
+                InEvent::StreamReadable(id) => self.hurry(id, false),
+                InEvent::StreamReset { id, .. } => self.hurry(id, true),
+                InEvent::ObjectComplete { .. } => {}
+            }
+        }
+        while let Some(event) = connection.outgoing().next_event() {
+            match event {
+                OutEvent::Writable => self.slots.unblock(),
+                // Why it is refused is yet to come.
+                OutEvent::Stopped { stream, .. } => {
+                    if self.line(stream).is_some_and(|line| line.answered) {
+                        self.hurry(stream, true);
+                    }
+                }
+                OutEvent::StreamAcked(_) | OutEvent::ObjectAcked(_) => {}
+            }
+        }
+    }
+
+    fn line(&mut self, id: StreamId) -> Option<&mut Line> {
+        match &mut self.slots.get_mut(*self.streams.get(&id)?)?.stage {
+            Stage::Open(line) => Some(line),
+            _ => None,
+        }
+    }
+
+    fn hurry(&mut self, id: StreamId, broken: bool) {
+        let Some(number) = self.streams.get(&id).copied() else { return };
+        if let Some(program) = self.slots.get_mut(number) {
+            program.broken |= broken;
+        }
+        self.slots.hurry(number);
+    }
+
+    fn accept(&mut self, now: Instant) {
+        if !self.accepts || self.accept_at.is_some_and(|at| now < at) {
+            return;
+        }
+        (self.accepts, self.full, self.accept_at) = (false, false, None);
+        for index in 0..self.listeners.len() {
+            for taken in 0.. {
+                if taken == ACCEPTED || self.slots.len() >= self.most {
+                    self.accepts = true;
+                    self.full |= taken < ACCEPTED;
+                    break;
+                }
+                let Some((listener, what)) = self.listeners.get(index) else { break };
+                let (socks, target) = (what.target.is_none(), what.target.clone());
+                match listener.accept().and_then(|(stream, _)| Tcp::accepted(stream)) {
+                    Ok(tcp) => self.take(tcp, socks, target, now),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if is_out_of_descriptors(&error) => {
+                        (self.accepts, self.accept_at) = (true, Some(now + REST));
+                        self.tell(EntryEvent::NoDescriptors);
+                        return;
+                    }
+                    // One that has gone again, or that a firewall forbids: the next may do.
+                    Err(_) => {}
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, tcp: Tcp, socks: bool, target: Option<Target>, now: Instant) {
+        let stage = target.map_or_else(|| Stage::Socks(Socks::default()), Stage::Waiting);
+        let number = self.slots.insert(Program { tcp, awaits_reply: socks, stage, broken: false });
+        let Some(program) = self.slots.get_mut(number) else { return };
+        if self.watch.add(&program.tcp, Token(number)).is_err() {
+            self.slots.remove(number);
+            return;
+        }
+        self.slots.set_end(number, Some(now + PATIENCE));
+        self.slots.hurry(number);
+    }
+
+    fn time_is_up(&mut self, number: Number, session: Option<&mut Connection>) {
+        let Some(program) = self.slots.remove(number) else { return };
+        let refusal = match &program.stage {
+            Stage::Socks(_) => None,
+            Stage::Waiting(target) => {
+                let target = target.clone();
+                self.tell(EntryEvent::NoSession(target));
+                Some(Refusal::Failed)
+            }
+            Stage::Open(line) => {
+                let (target, id) = (line.target.clone(), line.id);
+                self.streams.remove(&id);
+                if let Some(connection) = session {
+                    StreamOf { connection, id }.reset(code::RESET);
+                }
+                self.tell(EntryEvent::Refused(target, Refusal::Timeout));
+                Some(Refusal::Timeout)
+            }
+        };
+        self.part(program, refusal);
+    }
+
+    /// A connection has its turn.
+    fn drive(&mut self, number: Number, session: Option<&mut Connection>, now: Instant) {
+        let Some(program) = self.slots.get_mut(number) else { return };
+        if let Stage::Socks(words) = &mut program.stage {
+            match speak(&mut program.tcp, words) {
+                Spoken::Waits => return,
+                Spoken::Asks(target) => {
+                    program.stage = Stage::Waiting(target);
+                    self.slots.set_end(number, Some(now + PATIENCE));
+                }
+                Spoken::Over => {
+                    self.slots.remove(number);
+                    return;
+                }
+            }
+        }
+        let Some(connection) = session else {
+            self.slots.block(number);
+            return;
+        };
+        self.open(number, connection, now);
+        self.go_on(number, connection);
+    }
+
+    /// Opens a stream for a connection that waits for one.
+    fn open(&mut self, number: Number, connection: &mut Connection, now: Instant) {
+        let Some(Program { stage: Stage::Waiting(target), .. }) = self.slots.get_mut(number) else { return };
+        let (target, id) = (target.clone(), StreamId(self.next));
+        connection.outgoing().open_stream(id);
+        if connection.outgoing().room(id, REQUEST_LEN) < REQUEST_LEN {
+            self.slots.block(number);
+            return;
+        }
+        self.next += 2;
+        connection.outgoing().write(id, &request(&target));
+        let line = Line {
+            target,
+            id,
+            splice: Splice::default(),
+            begun: false,
+            answered: false,
+            ended: false,
+            refusal: None,
+        };
+        if let Some(program) = self.slots.get_mut(number) {
+            program.stage = Stage::Open(line);
+        }
+        self.streams.insert(id, number);
+        self.slots.set_end(number, Some(now + ANSWER));
+        self.opened += 1;
+    }
+
+    /// Takes the answer, and moves bytes.
+    fn go_on(&mut self, number: Number, connection: &mut Connection) {
+        let Some(program) = self.slots.get_mut(number) else { return };
+        let Stage::Open(line) = &mut program.stage else { return };
+        let before = line.splice.moved;
+        let mut stream = LineStream {
+            stream: StreamOf { connection, id: line.id },
+            begun: line.begun,
+            answered: &mut line.answered,
+            ended: &mut line.ended,
+            refusal: &mut line.refusal,
+        };
+        let was_answered = *stream.answered;
+        let mut standing = Standing::Open(Waits::default());
+        if program.broken {
+            line.splice.break_off(&mut program.tcp, &mut stream);
+            standing = Standing::Broken;
+        } else if program.awaits_reply {
+            match stream.answer() {
+                Some(true) => {}
+                Some(false) => return,
+                None => {
+                    stream.reset(code::RESET);
+                    standing = Standing::Broken;
+                }
+            }
+            if standing != Standing::Broken {
+                program.awaits_reply = false;
+                // A connection that has just begun has room for ten bytes.
+                if program.tcp.write(&socks::reply(Ok(()))) != Io::Done(10) {
+                    program.broken = true;
+                }
+            }
+        }
+        if standing != Standing::Broken {
+            standing = line.splice.pump(&mut program.tcp, &mut stream, &mut self.scratch);
+        }
+        let answered = *stream.answered && !was_answered;
+        let moved = [0, 1].map(|way| line.splice.moved[way] - before[way]);
+        self.moved = Moved { forth: self.moved.forth + moved[0], back: self.moved.back + moved[1] };
+        if answered {
+            self.slots.set_end(number, None);
+        }
+        match standing {
+            Standing::Open(waits) => self.wait(number, waits),
+            Standing::Over | Standing::Broken => self.end(number, standing == Standing::Broken),
+        }
+    }
+
+    fn wait(&mut self, number: Number, waits: Waits) {
+        if waits.turn {
+            self.slots.hurry(number);
+        }
+        if waits.room {
+            self.slots.block(number);
+            // It is not read meanwhile, and so does not tell that it broke.
+            if let Some(program) = self.slots.get_mut(number).filter(|program| program.tcp.is_broken()) {
+                program.broken = true;
+                self.slots.hurry(number);
+            }
+        }
+    }
+
+    /// A connection with a stream is over.
+    fn end(&mut self, number: Number, broken: bool) {
+        let Some(program) = self.slots.remove(number) else { return };
+        let Stage::Open(line) = &program.stage else { return };
+        self.streams.remove(&line.id);
+        let refusal = line.refusal;
+        if let Some(refusal) = refusal {
+            let target = line.target.clone();
+            self.tell(EntryEvent::Refused(target, refusal));
+        }
+        if broken {
+            self.part(program, refusal);
+        }
+        self.accepts |= self.full;
+    }
+
+    /// Parts with a program that cannot be served: it is told why if it speaks SOCKS5, and its connection is reset if not.
+    fn part(&mut self, mut program: Program, refusal: Option<Refusal>) {
+        self.accepts |= self.full;
+        if program.awaits_reply && !matches!(program.stage, Stage::Socks(_)) {
+            let reply = socks::reply(Err(refusal.unwrap_or(Refusal::Failed)));
+            // Where there is no room, there is nobody who reads.
+            let _ = program.tcp.write(&reply);
+            program.tcp.finish();
+        } else {
+            program.tcp.abort();
+        }
+    }
+
+    /// News that nobody takes are not worth keeping.
+    fn tell(&mut self, event: EntryEvent) {
+        if self.events.len() < EVENTS {
+            self.events.push_back(event);
+        }
+    }
+}
+
+/// What is added to the numbers of listeners, so that they are not those of connections.
+const LISTENERS: u32 = 1 << 31;
+
+/// What came of listening to a program.
+enum Spoken {
+    Waits,
+    Asks(Target),
+    Over,
+}
+
+/// Hears what a program wants, and answers. What follows its request stays in the socket.
+fn speak(tcp: &mut Tcp, words: &mut Socks) -> Spoken {
+    let mut bytes = [0; WORDS];
+    loop {
+        let length = match tcp.peek(&mut bytes) {
+            Io::Done(0) | Io::Broken => return Spoken::Over,
+            Io::Done(length) => length,
+            Io::Later => return Spoken::Waits,
+        };
+        let (used, next) = words.take(bytes.get(..length).unwrap_or_default());
+        if tcp.read(bytes.get_mut(..used).unwrap_or_default()) != Io::Done(used) {
+            return Spoken::Over;
+        }
+        match next {
+            Next::Wait => {}
+            Next::Say(answer) => {
+                // A connection that has just begun has room for two bytes.
+                if tcp.write(&answer) != Io::Done(answer.len()) {
+                    return Spoken::Over;
+                }
+            }
+            Next::Connect(target) => return Spoken::Asks(target),
+            Next::Close(last) => {
+                if !last.is_empty() {
+                    let _ = tcp.write(&last);
+                }
+                tcp.finish();
+                return Spoken::Over;
+            }
+        }
+    }
+}
+
+/// A stream that begins with the far end's answer.
+struct LineStream<'a> {
+    stream: StreamOf<'a>,
+    begun: bool,
+    answered: &'a mut bool,
+    ended: &'a mut bool,
+    refusal: &'a mut Option<Refusal>,
+}
+
+impl LineStream<'_> {
+    /// Takes the answer: whether it has come. `None`: it is none that is good.
+    fn answer(&mut self) -> Option<bool> {
+        if *self.answered || !self.begun {
+            return Some(*self.answered);
+        }
+        let mut byte = [0];
+        let read = self.stream.read(&mut byte)?;
+        if read.length == 0 {
+            return (!read.finished).then_some(false);
+        }
+        match Refusal::check(byte[0]) {
+            Ok(()) => (*self.answered, *self.ended) = (true, read.finished),
+            Err(refusal) => *self.refusal = Some(refusal),
+        }
+        self.answered.then_some(true)
+    }
+}
+
+impl Stream for LineStream<'_> {
+    fn room(&mut self, wanted: usize) -> usize {
+        self.stream.room(wanted)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.stream.write(bytes);
+    }
+
+    fn finish(&mut self) {
+        self.stream.finish();
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead> {
+        if !self.answer()? {
+            return Some(StreamRead { length: 0, finished: false });
+        }
+        if *self.ended {
+            return Some(StreamRead { length: 0, finished: true });
+        }
+        self.stream.read(buffer)
+    }
+
+    fn reset(&mut self, code: u64) {
+        self.stream.reset(code);
+    }
+}

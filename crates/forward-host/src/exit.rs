@@ -1,0 +1,392 @@
+//! The far end: dials what the streams of its sessions ask for, as far as it is allowed.
+
+use crate::dial::{Dial, Dialled};
+use crate::resolver::Resolver;
+use crate::slots::{Number, Slots};
+use crate::tcp::{Moved, Tcp};
+use byway_engine::data::{InEvent, OutEvent};
+use byway_engine::{Connection, Endpoint, Handle};
+use byway_forward::allow::{Allow, Verdict};
+use byway_forward::request::{CONNECTED, Refusal, Request, code};
+use byway_forward::splice::{Local as _, Splice, Standing, Stream as _, StreamOf, Waits};
+use byway_forward::target::{Host, Target};
+use byway_net::{Control, Ready, Token, Watch};
+use byway_wire::{Duration, Instant, StreamId};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// How long the request may take to come, and then a name to be looked up.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes read at once.
+const SCRATCH: usize = 64 << 10;
+
+/// What a connection is doing.
+enum Stage {
+    /// Its request has not come yet.
+    Asking(Request),
+    /// Its name is looked up.
+    Resolving(Target),
+    /// Its target is dialled.
+    Dialling(Dial),
+    /// It is refused. What is left is to say so.
+    Refused,
+    /// It lives.
+    Open(Tcp, Splice),
+}
+
+/// A connection that comes by a stream.
+struct Incoming {
+    /// Never used twice, unlike its number.
+    serial: u64,
+    session: Handle,
+    stream: StreamId,
+    stage: Stage,
+    /// What the stream is to begin with.
+    answer: Option<u8>,
+    /// Nothing follows the request.
+    ended: bool,
+    /// The peer gave it up.
+    broken: bool,
+}
+
+/// Dials for sessions. Belongs to the owner of their endpoint.
+pub struct Exit {
+    allow: Allow,
+    /// Connections at most.
+    most: usize,
+    watch: Watch,
+    resolver: Resolver,
+    sessions: BTreeMap<Handle, BTreeMap<StreamId, Number>>,
+    slots: Slots<Incoming>,
+    scratch: Vec<u8>,
+    serial: u64,
+    opened: u64,
+    moved: Moved,
+}
+
+impl Exit {
+    /// Dials what `allow` names, with at most so many connections at once. `control` is that of the driver to come, whose owner has no
+    /// other use for its [`Watch`].
+    #[must_use]
+    pub fn new(allow: Allow, most: usize, control: &Control) -> Self {
+        Self {
+            allow,
+            most,
+            watch: control.watch().clone(),
+            resolver: Resolver::new(control.waker().clone()),
+            sessions: BTreeMap::new(),
+            slots: Slots::default(),
+            scratch: vec![0; SCRATCH],
+            serial: 0,
+            opened: 0,
+            moved: Moved::default(),
+        }
+    }
+
+    /// A session begins that may ask for targets.
+    pub fn join(&mut self, session: Handle) {
+        self.sessions.entry(session).or_default();
+    }
+
+    /// Whether it is one of the sessions.
+    #[must_use]
+    pub fn serves(&self, session: Handle) -> bool {
+        self.sessions.contains_key(&session)
+    }
+
+    /// The sessions.
+    pub fn sessions(&self) -> impl Iterator<Item = Handle> + '_ {
+        self.sessions.keys().copied()
+    }
+
+    /// A session is over: its connections are reset.
+    pub fn leave(&mut self, session: Handle) {
+        for number in self.sessions.remove(&session).into_iter().flat_map(BTreeMap::into_values) {
+            if let Some(Incoming { stage: Stage::Open(mut tcp, _), .. }) = self.slots.remove(number) {
+                tcp.abort();
+            }
+        }
+    }
+
+    /// Connections there are, and how many ever were connected to their target.
+    #[must_use]
+    pub fn count(&self) -> (usize, u64) {
+        (self.slots.len(), self.opened)
+    }
+
+    /// Bytes that were moved by connections that are over.
+    #[must_use]
+    pub const fn moved(&self) -> Moved {
+        self.moved
+    }
+
+    /// A socket is ready: to be told of all that the driver is.
+    pub fn ready(&mut self, ready: Ready) {
+        self.slots.hurry(ready.token.0);
+    }
+
+    /// Does what there is to do. `true`: some had their turn and would go on, so that another turn is wanted soon.
+    pub fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> bool {
+        self.take_names(now);
+        for session in self.sessions.keys().copied().collect::<Vec<_>>() {
+            if let Some(connection) = endpoint.connection_mut(session) {
+                self.take_events(session, connection, now);
+            }
+        }
+        while let Some(number) = self.slots.next_end(now) {
+            self.time_is_up(number, now);
+        }
+        for _ in 0..self.slots.count_due() {
+            let Some(number) = self.slots.next_due() else { break };
+            let session = self.slots.get_mut(number).map(|it| it.session);
+            if let Some(connection) = session.and_then(|session| endpoint.connection_mut(session)) {
+                self.drive(number, connection, now);
+            }
+        }
+        self.slots.count_due() > 0
+    }
+
+    fn take_events(&mut self, session: Handle, connection: &mut Connection, now: Instant) {
+        while let Some(event) = connection.incoming().next_event() {
+            match event {
+                InEvent::StreamOpened(id) => self.open(session, id, connection, now),
+                InEvent::StreamReadable(id) => self.hurry(session, id, false),
+                InEvent::StreamReset { id, .. } => self.hurry(session, id, true),
+                InEvent::ObjectComplete { .. } => {}
+            }
+        }
+        while let Some(event) = connection.outgoing().next_event() {
+            match event {
+                OutEvent::Writable => self.slots.unblock(),
+                OutEvent::Stopped { stream, .. } => self.hurry(session, stream, true),
+                OutEvent::StreamAcked(_) | OutEvent::ObjectAcked(_) => {}
+            }
+        }
+    }
+
+    fn hurry(&mut self, session: Handle, stream: StreamId, broken: bool) {
+        let number = self.sessions.get(&session).and_then(|streams| streams.get(&stream)).copied();
+        if let Some(number) = number {
+            if let Some(incoming) = self.slots.get_mut(number) {
+                incoming.broken |= broken;
+            }
+            self.slots.hurry(number);
+        }
+    }
+
+    /// A stream begins, and with it a connection.
+    fn open(&mut self, session: Handle, stream: StreamId, connection: &mut Connection, now: Instant) {
+        connection.outgoing().open_stream(stream);
+        self.serial += 1;
+        let full = self.slots.len() >= self.most;
+        let (stage, answer) = match full {
+            true => (Stage::Refused, Some(Refusal::Full.code())),
+            false => (Stage::Asking(Request::default()), None),
+        };
+        let serial = self.serial;
+        let incoming = Incoming { serial, session, stream, stage, answer, ended: false, broken: false };
+        let number = self.slots.insert(incoming);
+        if let Some(streams) = self.sessions.get_mut(&session) {
+            streams.insert(stream, number);
+        }
+        self.slots.set_end(number, Some(now + PATIENCE));
+        self.slots.hurry(number);
+    }
+
+    /// Takes what the resolver found.
+    fn take_names(&mut self, now: Instant) {
+        while let Some((whom, addresses)) = self.resolver.next() {
+            let number = Number::try_from(whom & u64::from(u32::MAX)).unwrap_or(Number::MAX);
+            let Some(incoming) = self.slots.get_mut(number) else { continue };
+            if incoming.serial != whom >> 32 {
+                continue;
+            }
+            let Stage::Resolving(target) = &incoming.stage else { continue };
+            let target = target.clone();
+            if addresses.is_empty() {
+                self.refuse(number, Refusal::Name);
+            } else {
+                self.dial(number, &target, &addresses, now);
+            }
+            self.slots.hurry(number);
+        }
+    }
+
+    fn time_is_up(&mut self, number: Number, now: Instant) {
+        let Some(incoming) = self.slots.get_mut(number) else { return };
+        match &mut incoming.stage {
+            Stage::Asking(_) => incoming.broken = true,
+            Stage::Resolving(_) => self.refuse(number, Refusal::Name),
+            Stage::Dialling(dial) => {
+                let dialled = dial.time_is_up(&self.watch, Token(number), now);
+                self.note(number, dialled);
+            }
+            Stage::Refused | Stage::Open(..) => return,
+        }
+        self.slots.hurry(number);
+    }
+
+    /// Looks up what a request asks for, and dials it.
+    fn resolve(&mut self, number: Number, target: Target, now: Instant) {
+        let name = match &target.host {
+            Host::Address(address) => {
+                let address = *address;
+                return self.dial(number, &target, &[address], now);
+            }
+            Host::Name(name) => name,
+        };
+        if !self.allow.may_look_up(&target, name) {
+            return self.refuse(number, Refusal::Forbidden);
+        }
+        if let Some(addresses) = Resolver::known(name) {
+            return self.dial(number, &target, &addresses, now);
+        }
+        let Some(incoming) = self.slots.get_mut(number) else { return };
+        if self.resolver.ask(incoming.serial << 32 | u64::from(number), name) {
+            incoming.stage = Stage::Resolving(target);
+            self.slots.set_end(number, Some(now + PATIENCE));
+        } else {
+            self.refuse(number, Refusal::Full);
+        }
+    }
+
+    fn dial(&mut self, number: Number, target: &Target, addresses: &[IpAddr], now: Instant) {
+        match self.allow.choose(target, addresses) {
+            Ok(addresses) => {
+                let mut dial = Dial::new(addresses);
+                let dialled = dial.begin(&self.watch, Token(number), now);
+                if let Some(incoming) = self.slots.get_mut(number) {
+                    incoming.stage = Stage::Dialling(dial);
+                }
+                self.note(number, dialled);
+            }
+            Err(Verdict::Near) => self.refuse(number, Refusal::Near),
+            Err(_) => self.refuse(number, Refusal::Forbidden),
+        }
+    }
+
+    /// How far dialling is.
+    fn note(&mut self, number: Number, dialled: Dialled) {
+        match dialled {
+            Dialled::Goes(until) => self.slots.set_end(number, Some(until)),
+            Dialled::Failed(refusal) => self.refuse(number, refusal),
+            Dialled::Connected(tcp) => {
+                self.opened += 1;
+                self.slots.set_end(number, None);
+                if let Some(incoming) = self.slots.get_mut(number) {
+                    incoming.stage = Stage::Open(tcp, Splice::beginning(incoming.ended));
+                    incoming.answer = Some(CONNECTED);
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, number: Number, refusal: Refusal) {
+        self.slots.set_end(number, None);
+        if let Some(incoming) = self.slots.get_mut(number) {
+            incoming.stage = Stage::Refused;
+            incoming.answer = Some(refusal.code());
+        }
+    }
+
+    /// A connection has its turn.
+    fn drive(&mut self, number: Number, connection: &mut Connection, now: Instant) {
+        let Some(incoming) = self.slots.get_mut(number) else { return };
+        let mut stream = StreamOf { connection, id: incoming.stream };
+        if incoming.broken {
+            if let Stage::Open(tcp, _) = &mut incoming.stage {
+                tcp.abort();
+            }
+            stream.reset(code::RESET);
+            return self.end(number);
+        }
+        match &mut incoming.stage {
+            Stage::Asking(request) => match ask(request, &mut stream) {
+                Ok(Some((target, ended))) => {
+                    incoming.ended = ended;
+                    self.resolve(number, target, now);
+                }
+                Ok(None) => return,
+                Err(code) => {
+                    stream.reset(code);
+                    return self.end(number);
+                }
+            },
+            Stage::Dialling(dial) => match dial.look(&self.watch, Token(number), now) {
+                Some(dialled) => self.note(number, dialled),
+                None => return,
+            },
+            Stage::Resolving(_) => return,
+            Stage::Refused | Stage::Open(..) => {}
+        }
+        self.go_on(number, &mut stream);
+    }
+
+    /// Says what became of the target, and moves bytes if it is connected.
+    fn go_on(&mut self, number: Number, stream: &mut StreamOf<'_>) {
+        let Some(incoming) = self.slots.get_mut(number) else { return };
+        if let Some(answer) = incoming.answer {
+            if stream.room(1) == 0 {
+                return self.slots.block(number);
+            }
+            stream.write(&[answer]);
+            incoming.answer = None;
+        }
+        match &mut incoming.stage {
+            Stage::Refused => {
+                stream.finish();
+                // What the program sent is for nobody.
+                stream.connection.incoming().stop(stream.id, code::RESET);
+                self.end(number);
+            }
+            Stage::Open(tcp, splice) => match splice.pump(tcp, stream, &mut self.scratch) {
+                Standing::Open(waits) => self.wait(number, waits),
+                Standing::Over | Standing::Broken => self.end(number),
+            },
+            Stage::Asking(_) | Stage::Resolving(_) | Stage::Dialling(_) => {}
+        }
+    }
+
+    fn wait(&mut self, number: Number, waits: Waits) {
+        if waits.turn {
+            self.slots.hurry(number);
+        }
+        if waits.room {
+            self.slots.block(number);
+            // It is not read meanwhile, and so does not tell that it broke.
+            if let Some(Incoming { stage: Stage::Open(tcp, _), broken, .. }) = self.slots.get_mut(number)
+                && tcp.is_broken()
+            {
+                *broken = true;
+                self.slots.hurry(number);
+            }
+        }
+    }
+
+    fn end(&mut self, number: Number) {
+        let Some(incoming) = self.slots.remove(number) else { return };
+        if let Some(streams) = self.sessions.get_mut(&incoming.session) {
+            streams.remove(&incoming.stream);
+        }
+        if let Stage::Open(_, splice) = incoming.stage {
+            let [forth, back] = [splice.moved[1], splice.moved[0]];
+            self.moved = Moved { forth: self.moved.forth + forth, back: self.moved.back + back };
+        }
+    }
+}
+
+/// Takes a request from a stream, byte for byte, so that what follows stays there: the target, and whether the stream ends with it.
+fn ask(request: &mut Request, stream: &mut StreamOf<'_>) -> Result<Option<(Target, bool)>, u64> {
+    let mut byte = [0];
+    loop {
+        let Some(read) = stream.read(&mut byte) else { return Err(code::RESET) };
+        if read.length == 0 {
+            return if read.finished { Err(code::MALFORMED) } else { Ok(None) };
+        }
+        match request.take(&byte) {
+            Ok((_, Some(target))) => return Ok(Some((target, read.finished))),
+            Ok((_, None)) if !read.finished => {}
+            _ => return Err(code::MALFORMED),
+        }
+    }
+}

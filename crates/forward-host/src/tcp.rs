@@ -1,0 +1,127 @@
+//! A connection of TCP on this host that blocks nobody.
+
+use byway_forward::splice::{Io, Local};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// Connections that wait to be accepted. The system takes less if `net.core.somaxconn` says so.
+const BACKLOG: i32 = 4096;
+
+/// Bytes that went from programs to targets, and back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// From program to target.
+    pub forth: u64,
+    /// From target to program.
+    pub back: u64,
+}
+
+/// A connection. It is closed when dropped.
+#[derive(Debug)]
+pub(crate) struct Tcp(TcpStream);
+
+impl Tcp {
+    /// One that a listener gave.
+    pub fn accepted(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        // What a program writes at once goes at once: the session gathers.
+        let _ = stream.set_nodelay(true);
+        Ok(Self(stream))
+    }
+
+    /// Begins to connect. Whether that worked, [`connected`](Self::connected) tells once it is writable.
+    pub fn dial(address: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        let _ = socket.set_tcp_nodelay(true);
+        match socket.connect(&address.into()) {
+            Ok(()) => {}
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self(socket.into()))
+    }
+
+    /// Whether it is connected by now; an error if it never will be.
+    pub fn connected(&self) -> io::Result<bool> {
+        if let Some(error) = self.0.take_error()? {
+            return Err(error);
+        }
+        match self.0.peer_addr() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotConnected => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is there to be read, without taking it.
+    pub fn peek(&self, buffer: &mut [u8]) -> Io {
+        io_of(self.0.peek(buffer))
+    }
+
+    /// Whether it broke, without reading or writing.
+    pub fn is_broken(&self) -> bool {
+        !matches!(self.0.take_error(), Ok(None))
+    }
+}
+
+impl AsFd for Tcp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn io_of(result: io::Result<usize>) -> Io {
+    match result {
+        Ok(length) => Io::Done(length),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Io::Later,
+        Err(_) => Io::Broken,
+    }
+}
+
+/// Does it again as long as a signal comes between.
+fn undisturbed(mut call: impl FnMut() -> io::Result<usize>) -> Io {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return io_of(result),
+        }
+    }
+}
+
+impl Local for Tcp {
+    fn read(&mut self, buffer: &mut [u8]) -> Io {
+        undisturbed(|| self.0.read(buffer))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Io {
+        undisturbed(|| self.0.write(bytes))
+    }
+
+    fn finish(&mut self) {
+        // One that is broken already tells so when it is read.
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+
+    fn abort(&mut self) {
+        // A connection that is closed so is reset (RFC 9293, section 3.10.5).
+        let _ = SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
+    }
+}
+
+/// Listens, and blocks nobody.
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}

@@ -1,0 +1,246 @@
+//! The near end of forwards: an owner that serves programs of this host, and keeps a session with the receiver for as long as it runs.
+
+mod keeper;
+
+use crate::error::{Error, TransferError};
+use crate::event_loop::{EventLoop, Requests};
+use crate::identity::Identity;
+use crate::news::News;
+use crate::registry::FindPlan;
+use crate::ticket::Ticket;
+use crate::uplinks::Uplinks;
+use byway_control::{Class, Controller};
+use byway_engine::{Config, Connection, Endpoint};
+use byway_forward_host::{Entry, EntryEvent, Listening, Moved};
+use byway_net::{Clock, Control, Flow, Owner, Ready, Socket, Waker};
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Input, Instant, Machine as _};
+use keeper::{Keeper, Kept};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// Events that wait for the program.
+const NEWS: usize = 256;
+/// How long to stay after the end, so that a CLOSE that is lost can be said again.
+const LINGER: Duration = Duration::from_millis(200);
+/// The same is not said again for so long.
+const SAID: Duration = Duration::from_secs(10);
+/// Different sentences remembered.
+const SENTENCES: usize = 64;
+
+/// What to forward, by whom, and how.
+pub struct ForwardingPlan {
+    /// This host.
+    pub identity: Identity,
+    /// The receiver, at whose side targets are dialled.
+    pub ticket: Ticket,
+    /// Relays besides those that the ticket names.
+    pub relays: Vec<Word>,
+    /// A registry to ask for more.
+    pub registry: Option<FindPlan>,
+    /// The ports of programs.
+    pub listening: Listening,
+    /// Connections at once, at most.
+    pub most: usize,
+    /// The class in which the receiver is to send.
+    pub class: Class,
+    /// Makes what governs all paths of a session, from a seed.
+    pub controller: Box<dyn Fn(u64) -> Box<dyn Controller> + Send>,
+    /// To send from: each adds paths.
+    pub sockets: Vec<Socket>,
+    /// To send from addresses of this host that come meanwhile, too, where they may lead to one of these.
+    pub follow: Option<Vec<IpAddr>>,
+    /// How sessions behave.
+    pub config: Config,
+}
+
+/// What was forwarded so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForwardTally {
+    /// Whether there is a session with the receiver.
+    pub connected: bool,
+    /// Connections of programs now.
+    pub open: usize,
+    /// Connections that the receiver was asked to make.
+    pub opened: u64,
+    /// Bytes from programs to targets.
+    pub forth: u64,
+    /// Bytes from targets to programs.
+    pub back: u64,
+}
+
+/// Forwards that run.
+pub type Forwarding = EventLoop<Forwarder>;
+
+impl Forwarding {
+    /// Starts.
+    ///
+    /// # Errors
+    /// The system gives no thread, or no way to watch the ports.
+    pub fn start(plan: ForwardingPlan) -> Result<Self, Error> {
+        let control = Control::new().map_err(Error::Descriptor)?;
+        let (news, inbox) = sync_channel(NEWS);
+        let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
+        let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
+        let endpoint = crate::endpoint::endpoint(&plan.identity, plan.config, None)?;
+        let entry = Entry::new(plan.listening, plan.most, control.watch()).map_err(Error::Descriptor)?;
+        let session = keeper::Plan {
+            ticket: plan.ticket,
+            relays: plan.relays,
+            registry: plan.registry,
+            class: plan.class,
+            controller: plan.controller,
+            name: byway_net::seed()?,
+        };
+        let requests = Arc::new(Requests::default());
+        let owner = Forwarder {
+            keeper: Keeper::new(session, &locals),
+            entry,
+            waker: control.waker().clone(),
+            news,
+            requests: Arc::clone(&requests),
+            locals,
+            uplinks,
+            said: BTreeMap::new(),
+            tally: ForwardTally::default(),
+            ending: None,
+            leave_at: None,
+        };
+        let driver =
+            byway_net::spawn_with(control, "byway forward", endpoint, owner, plan.sockets, Clock::new())
+                .map_err(Error::Thread)?;
+        Ok(Self::new(driver, inbox, requests))
+    }
+
+    /// Waits for the end: what was forwarded, and why it ended if it was not asked to.
+    ///
+    /// # Errors
+    /// The event loop broke.
+    pub fn join(self) -> Result<(ForwardTally, Result<(), TransferError>), Error> {
+        let finished = self.finish()?;
+        finished.outcome?;
+        let mut owner = finished.owner;
+        owner.look();
+        Ok((owner.tally, owner.ending.unwrap_or(Ok(()))))
+    }
+}
+
+/// The owner of an endpoint that serves programs.
+pub struct Forwarder {
+    keeper: Keeper,
+    entry: Entry,
+    waker: Waker,
+    news: SyncSender<News>,
+    requests: Arc<Requests>,
+    locals: Vec<SocketAddr>,
+    uplinks: Option<Uplinks>,
+    /// What was said of late.
+    said: BTreeMap<String, Instant>,
+    tally: ForwardTally,
+    ending: Option<Result<(), TransferError>>,
+    leave_at: Option<Instant>,
+}
+
+impl Owner for Forwarder {
+    type Machine = Endpoint;
+
+    fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
+        self.entry.ready(ready);
+    }
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        if let Some(leave_at) = self.leave_at {
+            let over = now >= leave_at || self.keeper.connection(endpoint).is_none_or(Connection::is_closed);
+            return if over { Flow::Stop } else { Flow::Continue };
+        }
+        for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
+            endpoint.handle(now, Input::Link(change));
+        }
+        for kept in self.keeper.turn(endpoint, &self.locals, now) {
+            self.on_kept(kept, now);
+        }
+        if self.entry.turn(self.keeper.session(endpoint), now) {
+            self.waker.wake();
+        }
+        self.tell_events(now);
+        let moved = self.entry.moved();
+        if let Some(tally) = self.keeper.look(endpoint, moved.forth + moved.back, &self.locals, now) {
+            self.look();
+            self.tell(News::Forwarded(self.tally));
+            self.tell(News::Progress(tally));
+        }
+        if self.ending.is_none() && self.requests.is_cancelled() {
+            self.ending = Some(Ok(()));
+        }
+        if let Some(ending) = &self.ending {
+            self.keeper.close(endpoint, ending, now);
+            self.entry.lose();
+            self.leave_at = Some(now + LINGER);
+            self.waker.wake();
+        }
+        Flow::Continue
+    }
+
+    fn opened(&mut self) -> Vec<Socket> {
+        let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
+        self.locals.extend(opened.iter().map(Socket::address));
+        opened
+    }
+}
+
+impl Forwarder {
+    fn on_kept(&mut self, kept: Kept, now: Instant) {
+        match kept {
+            Kept::Connected => {
+                self.entry.begin();
+                self.tell(News::Begun);
+            }
+            Kept::Lost(error) => {
+                self.entry.lose();
+                self.tell(News::Away(error));
+            }
+            Kept::Refused(error) => {
+                self.ending.get_or_insert(Err(error));
+            }
+            Kept::Warning(sentence) => self.warn(sentence, now),
+            Kept::News(news) => self.tell(news),
+        }
+    }
+
+    fn tell_events(&mut self, now: Instant) {
+        while let Some(event) = self.entry.next_event() {
+            let sentence = match event {
+                EntryEvent::Refused(target, refusal) => format!("{target}: {refusal}"),
+                EntryEvent::NoSession(target) => {
+                    format!("{target}: a connection was refused, since the receiver is away")
+                }
+                EntryEvent::NoDescriptors => String::from(
+                    "as many files are open as the system allows: new connections wait (`ulimit -n`)",
+                ),
+            };
+            self.warn(sentence, now);
+        }
+    }
+
+    /// Says a sentence, unless it was said of late.
+    fn warn(&mut self, sentence: String, now: Instant) {
+        self.said.retain(|_, at| now.since(*at) < SAID);
+        if self.said.len() < SENTENCES && self.said.insert(sentence.clone(), now).is_none() {
+            self.tell(News::Warning(sentence));
+        }
+    }
+
+    /// Takes stock.
+    fn look(&mut self) {
+        let (open, opened) = self.entry.count();
+        let Moved { forth, back } = self.entry.moved();
+        self.tally = ForwardTally { connected: self.keeper.is_connected(), open, opened, forth, back };
+    }
+
+    /// News that nobody takes are not worth waiting for.
+    fn tell(&self, news: News) {
+        let _ = self.news.try_send(news);
+    }
+}

@@ -1,0 +1,328 @@
+//! Keeps a session with a receiver: begins it, notices that it is lost, and begins another until the receiver is back.
+
+use crate::close::{code_of, error_of};
+use crate::error::{NotConnected, TransferError};
+use crate::news::News;
+use crate::path_news::PathNews;
+use crate::pause_reason::Circumstances;
+use crate::preamble::{Kind, Preamble};
+use crate::probe::{Question, RestartCheck};
+use crate::registry::{FindPlan, Finder};
+use crate::relays::RelayLog;
+use crate::tally::{Amount, Counter, Tally};
+use crate::ticket::{GreetedRelay, Ticket};
+use crate::unreached::not_connected;
+use crate::ways::Ways;
+use byway_control::{Class, Controller};
+use byway_engine::connection::{Event, close};
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Connect, ConnectError, Connection, Endpoint, EndpointEvent, Handle, Reach};
+use byway_wire::relay::{Reason, Word};
+use byway_wire::{Duration, Instant};
+use std::net::SocketAddr;
+
+/// After a failure the receiver is tried again so much later, and ever later.
+const AGAIN: Duration = Duration::from_millis(500);
+const AGAIN_MOST: Duration = Duration::from_secs(15);
+/// Relays remembered from one session to the next.
+const RELAYS: usize = 1024;
+
+/// With whom, and how.
+pub(super) struct Plan {
+    pub ticket: Ticket,
+    pub relays: Vec<Word>,
+    pub registry: Option<FindPlan>,
+    pub class: Class,
+    pub controller: Box<dyn Fn(u64) -> Box<dyn Controller> + Send>,
+    /// Tells the receiver that another session is this program's.
+    pub name: [u8; 16],
+}
+
+/// What happened.
+pub(super) enum Kept {
+    /// A session begins.
+    Connected,
+    /// There is none any more, or none yet; another is tried for.
+    Lost(TransferError),
+    /// The receiver does not serve this host.
+    Refused(TransferError),
+    Warning(String),
+    News(News),
+}
+
+/// Where the session is.
+enum Stage {
+    /// It is tried for from then on.
+    Away(Instant),
+    Trying(Handle),
+    Connected(Handle),
+}
+
+/// Keeps a session.
+pub(super) struct Keeper {
+    plan: Plan,
+    question: Question,
+    relays: Vec<(Word, Option<Reach>)>,
+    stage: Stage,
+    /// How often in a row there was no answer.
+    failures: u32,
+    /// Whether that was said.
+    told: bool,
+    seed: u64,
+    restart: RestartCheck,
+    ways: Ways,
+    finder: Option<Finder>,
+    counter: Counter,
+    paths: PathNews,
+    log: RelayLog,
+}
+
+impl Keeper {
+    pub fn new(mut plan: Plan, locals: &[SocketAddr]) -> Self {
+        let permission = plan.ticket.permission.clone();
+        let ping = Preamble { kind: Kind::Ping, permission, transfer: [0; 16] };
+        let reach = |relay: &GreetedRelay| Reach {
+            word: relay.word.clone(),
+            destination: relay.address,
+            consent: relay.consent,
+        };
+        let question = Question {
+            peer: PublicKey(plan.ticket.key.0),
+            addresses: plan.ticket.addresses.clone(),
+            relays: plan.ticket.relays.iter().map(reach).collect(),
+            application: ping.to_bytes(),
+        };
+        let (finder, kept) = plan.registry.take().map(Finder::new).unzip();
+        let told = question.relays.iter().map(|reach| (reach.word.clone(), Some(reach.clone())));
+        let others = std::mem::take(&mut plan.relays).into_iter().chain(kept.into_iter().flatten());
+        let relays = told.chain(others.map(|word| (word, None))).collect();
+        let seed = plan.name.iter().fold(0_u64, |seed, byte| seed.rotate_left(8) ^ u64::from(*byte));
+        Self {
+            restart: RestartCheck::new(question.clone()),
+            ways: ways(&question, locals),
+            plan,
+            question,
+            relays,
+            stage: Stage::Away(Instant::ZERO),
+            failures: 0,
+            told: false,
+            seed,
+            finder,
+            counter: Counter::default(),
+            paths: PathNews::default(),
+            log: RelayLog::default(),
+        }
+    }
+
+    /// Whether there is a session.
+    pub const fn is_connected(&self) -> bool {
+        matches!(self.stage, Stage::Connected(_))
+    }
+
+    /// The session, if there is one that may be used.
+    pub fn session<'a>(&self, endpoint: &'a mut Endpoint) -> Option<&'a mut Connection> {
+        let Stage::Connected(handle) = self.stage else { return None };
+        endpoint.connection_mut(handle).filter(|connection| !connection.is_closing())
+    }
+
+    /// What there is of the session.
+    pub fn connection<'a>(&self, endpoint: &'a Endpoint) -> Option<&'a Connection> {
+        let (Stage::Connected(handle) | Stage::Trying(handle)) = self.stage else { return None };
+        endpoint.connection(handle)
+    }
+
+    /// Ends the session.
+    pub fn close(&self, endpoint: &mut Endpoint, ending: &Result<(), TransferError>, now: Instant) {
+        let (Stage::Connected(handle) | Stage::Trying(handle)) = self.stage else { return };
+        let (code, reason) = match ending {
+            Ok(()) => (close::DONE, String::from("done")),
+            Err(error) => (code_of(error).number(), error.to_string()),
+        };
+        endpoint.close(now, handle, code, &reason);
+    }
+
+    /// Does what there is to do; what happened.
+    pub fn turn(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant) -> Vec<Kept> {
+        let mut kept = Vec::new();
+        if let Stage::Away(at) = self.stage
+            && now >= at
+        {
+            self.begin(endpoint, locals, now, &mut kept);
+        }
+        while let Some(event) = endpoint.next_event() {
+            if let EndpointEvent::Closed(handle) = event
+                && !self.is_own(handle)
+            {
+                endpoint.forget(handle);
+            }
+            self.on_event(endpoint, &event, now, &mut kept);
+        }
+        self.find_relays(endpoint, now, &mut kept);
+        if let Stage::Trying(handle) = self.stage {
+            self.ways.look(now);
+            if self.ways.are_hopeless(now) {
+                endpoint.close(now, handle, close::DONE, "nobody is there");
+                self.fail(ConnectError::NoAnswer, now, &mut kept);
+            }
+        }
+        self.follow(endpoint, locals, now, &mut kept);
+        kept
+    }
+
+    /// How far it is, now and then; `bytes`: what was moved in all.
+    pub fn look(
+        &mut self,
+        endpoint: &mut Endpoint,
+        bytes: u64,
+        locals: &[SocketAddr],
+        now: Instant,
+    ) -> Option<Tally> {
+        let Stage::Connected(handle) = self.stage else { return None };
+        let connection = endpoint.connection(handle).filter(|_| self.counter.is_due(now))?;
+        let circumstances =
+            Circumstances { used_up: self.paths.is_quota_used_up(), ..Circumstances::default() };
+        let amount = Amount { bytes, travelled: bytes, total: None };
+        Some(self.counter.look(now, connection, locals, circumstances, amount))
+    }
+
+    fn is_own(&self, handle: Handle) -> bool {
+        matches!(self.stage, Stage::Trying(own) | Stage::Connected(own) if own == handle)
+    }
+
+    fn begin(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant, kept: &mut Vec<Kept>) {
+        let permission = self.plan.ticket.permission.clone();
+        let preamble =
+            Preamble { kind: Kind::Forward(self.plan.class), permission, transfer: self.plan.name };
+        self.seed = self.seed.wrapping_add(1);
+        let connect = Connect {
+            peer: self.question.peer,
+            addresses: self.question.addresses.clone(),
+            application: preamble.to_bytes(),
+            controller: (self.plan.controller)(self.seed),
+        };
+        self.ways = ways(&self.question, locals);
+        match endpoint.connect(now, connect) {
+            Ok(handle) => {
+                self.stage = Stage::Trying(handle);
+                for (word, reach) in &self.relays {
+                    endpoint.add_relay(now, handle, word, reach.as_ref());
+                }
+            }
+            Err(error) => self.fail(error, now, kept),
+        }
+    }
+
+    fn on_event(
+        &mut self,
+        endpoint: &mut Endpoint,
+        event: &EndpointEvent,
+        now: Instant,
+        kept: &mut Vec<Kept>,
+    ) {
+        if self.restart.on_event(event, now)
+            || self.finder.as_mut().is_some_and(|finder| finder.on_event(event, now))
+        {
+            return;
+        }
+        match event {
+            EndpointEvent::Connected(handle) if self.is_own(*handle) => {
+                (self.stage, self.failures, self.told) = (Stage::Connected(*handle), 0, false);
+                self.counter = Counter::default();
+                self.counter.begin(now);
+                self.paths = PathNews::default();
+                kept.push(Kept::Connected);
+            }
+            EndpointEvent::Failed(handle, error) if self.is_own(*handle) => self.fail(*error, now, kept),
+            EndpointEvent::Closed(handle) if self.is_own(*handle) => {
+                endpoint.forget(*handle);
+                self.lose(TransferError::ConnectionLost, now, kept);
+            }
+            EndpointEvent::RelayTrouble(handle, relay, trouble) if self.is_own(*handle) => {
+                self.ways.on_relay(*relay, *trouble);
+                kept.extend(self.log.on_trouble(*relay, *trouble).map(Kept::Warning));
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks at how the session does.
+    fn follow(&mut self, endpoint: &mut Endpoint, locals: &[SocketAddr], now: Instant, kept: &mut Vec<Kept>) {
+        let Stage::Connected(handle) = self.stage else { return };
+        let mut closed = None;
+        if let Some(connection) = endpoint.connection_mut(handle) {
+            while let Some(event) = connection.next_event() {
+                match (&event, &mut self.finder) {
+                    (Event::RelaysUsedUp, Some(finder)) => finder.ask_for_more(now),
+                    (Event::Notice { reason: Reason::EpochOver, .. }, Some(finder)) => {
+                        finder.on_epoch_over(now);
+                    }
+                    _ => {}
+                }
+                if let Event::Closed { code, reason, by_peer } = event {
+                    closed = Some(error_of(code, &reason, by_peer));
+                } else {
+                    kept.extend(self.paths.on_event(event, connection, locals).map(Kept::News));
+                }
+            }
+        }
+        match closed {
+            Some(error @ (TransferError::NotAdmitted(_) | TransferError::OtherKind(_))) => {
+                kept.push(Kept::Refused(error));
+            }
+            Some(error) => self.lose(error, now, kept),
+            None if self.restart.look(endpoint, now, self.counter.silence(now)) => {
+                endpoint.close(now, handle, close::DONE, "the receiver was started anew");
+                self.lose(TransferError::ReceiverRestarted, now, kept);
+            }
+            None if self.counter.is_due(now) => {
+                let relays = endpoint.relays(now, handle);
+                self.finder.iter_mut().for_each(|finder| finder.on_relays(now, &relays));
+                kept.extend(self.log.look(relays, locals).into_iter().map(Kept::News));
+            }
+            None => {}
+        }
+    }
+
+    fn find_relays(&mut self, endpoint: &mut Endpoint, now: Instant, kept: &mut Vec<Kept>) {
+        let Some(finder) = &mut self.finder else { return };
+        let found = finder.look(endpoint, now);
+        if let Stage::Trying(handle) | Stage::Connected(handle) = self.stage {
+            for word in &found.words {
+                endpoint.add_relay(now, handle, word, None);
+            }
+        }
+        for word in found.words {
+            if self.relays.len() < RELAYS && !self.relays.iter().any(|(known, _)| *known == word) {
+                self.relays.push((word, None));
+            }
+        }
+        kept.extend(found.warning.map(Kept::Warning));
+    }
+
+    /// The receiver does not answer.
+    fn fail(&mut self, error: ConnectError, now: Instant, kept: &mut Vec<Kept>) {
+        let error = not_connected(error, &self.ways.tried());
+        // Whoever is there will not be another one.
+        if matches!(error, NotConnected::OtherVersion | NotConnected::ImpossibleKey) {
+            kept.push(Kept::Refused(error.into()));
+            return;
+        }
+        self.lose(error.into(), now, kept);
+    }
+
+    /// There is no session. Another is tried for, later and later.
+    fn lose(&mut self, error: TransferError, now: Instant, kept: &mut Vec<Kept>) {
+        let wait = (AGAIN * 2_u32.saturating_pow(self.failures.min(16))).min(AGAIN_MOST);
+        self.failures += 1;
+        self.stage = Stage::Away(now + wait);
+        self.restart = RestartCheck::new(self.question.clone());
+        if !std::mem::replace(&mut self.told, true) {
+            kept.push(Kept::Lost(error));
+        }
+    }
+}
+
+fn ways(question: &Question, locals: &[SocketAddr]) -> Ways {
+    let met = question.relays.iter().map(|reach| reach.word.clone());
+    Ways::new(&question.addresses, met, locals)
+}
