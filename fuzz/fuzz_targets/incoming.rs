@@ -111,14 +111,14 @@ fuzz_target!(|steps: Vec<Step>| {
                 taken.is_err()
             }
             Step::Stream { id, offset, length, fin } => {
-                let (id, offset) = (u32::from(id % 6), u64::from(*offset));
+                let (id, offset) = (u32::from(id % 10), u64::from(*offset));
                 let data = piece(STREAMS + id, offset, *length);
                 let frame = Stream { id: StreamId(id), offset, data: &data, fin: *fin };
                 incoming.on_stream(now, &frame).is_err()
             }
             Step::Reset { id, code } => {
-                model.given_up.insert(STREAMS + u32::from(id % 6));
-                incoming.on_reset_stream(StreamId(u32::from(id % 6)), (*code).into()).is_err()
+                model.given_up.insert(STREAMS + u32::from(id % 10));
+                incoming.on_reset_stream(StreamId(u32::from(id % 10)), (*code).into()).is_err()
             }
             Step::Write => {
                 if let Some(write) = incoming.next_write() {
@@ -132,7 +132,7 @@ fuzz_target!(|steps: Vec<Step>| {
                 false
             }
             Step::Read { id, room } => {
-                let id = u32::from(id % 6);
+                let id = u32::from(id % 10);
                 if let Some(read) = incoming.read(StreamId(id), &mut buffer[..usize::from(*room)]) {
                     let at = model.read.entry(id).or_default();
                     assert_eq!(buffer[..read.length], piece(STREAMS + id, *at, read.length as u8)[..]);
@@ -141,7 +141,7 @@ fuzz_target!(|steps: Vec<Step>| {
                 false
             }
             Step::Stop(id) => {
-                incoming.stop(StreamId(u32::from(id % 6)), 7);
+                incoming.stop(StreamId(u32::from(id % 10)), 7);
                 false
             }
             Step::Forget(id) => {

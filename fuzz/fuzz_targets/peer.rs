@@ -68,6 +68,7 @@ enum Say {
         fin: bool,
     },
     Datagram(u8),
+    MaxStreams(u32),
     MaxData(u64),
     MaxStreamData {
         id: u8,
@@ -142,7 +143,9 @@ fn ascending(steps: &[(u16, u8)]) -> Vec<(u64, u64)> {
 impl Say {
     fn write(&self, writer: &mut Writer<'_>) {
         let data = [3; 255];
-        let (object, stream) = (|id: u8| ObjectId(u32::from(id % 8)), |id: u8| StreamId(u32::from(id % 8)));
+        let object = |id: u8| ObjectId(u32::from(id % 8));
+        // Mostly those that the peer itself opens.
+        let stream = |id: u8| StreamId(u32::from(id % 8) * 2 + u32::from(id > 223));
         match self {
             Self::Ping => Frame::Ping.write(writer),
             Self::Ack { path, largest, first, more, stamps, lost, ce, held } => {
@@ -188,6 +191,7 @@ impl Say {
                 frame::write_object(writer, &Object { id: object(*id), offset, data, fin: *fin }, true);
             }
             Self::Datagram(length) => frame::write_datagram(writer, &data[..usize::from(*length)], true),
+            Self::MaxStreams(limit) => Frame::MaxStreams(u64::from(*limit)).write(writer),
             Self::MaxData(limit) => Frame::MaxData(*limit).write(writer),
             Self::MaxStreamData { id, limit } => {
                 Frame::MaxStreamData { id: stream(*id), limit: (*limit).into() }.write(writer);
@@ -300,7 +304,8 @@ impl Table {
     }
 
     fn owner(&mut self, act: &Owner) {
-        let (object, stream) = (|id: &u8| ObjectId(u32::from(id % 8)), |id: &u8| StreamId(u32::from(id % 8)));
+        let object = |id: &u8| ObjectId(u32::from(id % 8));
+        let stream = |id: &u8| StreamId(u32::from(id % 16));
         let (now, handle) = (self.now, self.handle);
         if matches!(act, Owner::Close) {
             return self.honest.close(now, handle, 1, "enough");

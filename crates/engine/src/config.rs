@@ -129,9 +129,14 @@ pub struct Params {
     pub max_stream_data: u64,
     /// The largest datagram that it takes (UDP payload).
     pub max_datagram: u64,
+    /// Streams that the other side may open before it is told more.
+    pub max_streams: u64,
     /// What its objects are made of.
     pub payload: Payload,
 }
+
+/// What a peer that does not tell it takes: version 0.1 had as many streams open at once.
+const UNTOLD_STREAMS: u64 = 1024;
 
 /// In the first byte beside the length of the limits: objects are only a length.
 const ONLY_LENGTH: u8 = 0x80;
@@ -142,8 +147,13 @@ impl Params {
     pub fn of(config: &Config) -> Self {
         let (memory, max_stream_data) = config.incoming.initial();
         let max_data = config.least_window().unwrap_or(memory);
-        let max_datagram = config.max_datagram as u64;
-        Self { max_data, max_stream_data, max_datagram, payload: config.payload }
+        Self {
+            max_data,
+            max_stream_data,
+            max_datagram: config.max_datagram as u64,
+            max_streams: config.incoming.streams as u64,
+            payload: config.payload,
+        }
     }
 
     /// The handshake payload: these limits, then `application`.
@@ -151,7 +161,7 @@ impl Params {
     pub fn payload(&self, application: &[u8]) -> Vec<u8> {
         let mut buffer = [0; 64];
         let mut writer = Writer::new(&mut buffer);
-        for value in [self.max_data, self.max_stream_data, self.max_datagram] {
+        for value in [self.max_data, self.max_stream_data, self.max_datagram, self.max_streams] {
             writer.varint(value);
         }
         let mut payload = Vec::with_capacity(1 + writer.len() + application.len());
@@ -173,6 +183,7 @@ impl Params {
             max_data: limits.varint()?,
             max_stream_data: limits.varint()?,
             max_datagram: limits.varint()?,
+            max_streams: if limits.is_empty() { UNTOLD_STREAMS } else { limits.varint()? },
             payload: if first & ONLY_LENGTH == 0 { Payload::Bytes } else { Payload::Length },
         };
         if !(BASE_DATAGRAM as u64..=MAX_DATAGRAM as u64).contains(&params.max_datagram) {
@@ -192,15 +203,20 @@ mod tests {
             max_data: 1 << 24,
             max_stream_data: 1 << 20,
             max_datagram: 1472,
+            max_streams: 256,
             payload: Payload::Bytes,
         };
         let payload = params.payload(b"app");
-        assert_eq!(payload, b"\x0a\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0app");
+        assert_eq!(payload, b"\x0c\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0\x41\x00app");
         assert_eq!(Params::read(&payload), Ok((params, b"app".as_slice())));
         params.payload = Payload::Length;
         let payload = params.payload(b"app");
-        assert_eq!(payload, b"\x8a\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0app");
+        assert_eq!(payload, b"\x8c\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0\x41\x00app");
         assert_eq!(Params::read(&payload), Ok((params, b"app".as_slice())));
+        // What version 0.1 says.
+        let older = b"\x0a\x81\x00\x00\x00\x80\x10\x00\x00\x45\xc0app";
+        params = Params { payload: Payload::Bytes, max_streams: 1024, ..params };
+        assert_eq!(Params::read(older), Ok((params, b"app".as_slice())));
         assert_eq!(Params::read(b"\x03\x00\x00\x00"), Err(DecodeError::Range("largest datagram")));
         assert_eq!(Params::read(b"\x0a\x81"), Err(DecodeError::Truncated));
     }

@@ -13,6 +13,7 @@
 //! | 08-0b | STREAM | id, offset, \[length if bit 0\], bytes; bit 1: they end the stream |
 //! | 0c-0f | OBJECT | id, offset, \[length if bit 0\], bytes; bit 1: they end the object |
 //! | 10, 11 | DATAGRAM | \[length if bit 0\], bytes |
+//! | 12 | MAX_STREAMS | streams that the peer may open in all (RFC 9000 section 19.11) |
 //! | 14 | MAX_DATA | bytes that the connection may send in all |
 //! | 15 | MAX_STREAM_DATA | stream, bytes |
 //! | 16 | RESET_STREAM | stream, code |
@@ -46,6 +47,7 @@ const SNACK_OBJECT: u8 = 0x05;
 const STREAM: u8 = 0x08;
 const OBJECT: u8 = 0x0c;
 const DATAGRAM: u8 = 0x10;
+const MAX_STREAMS: u8 = 0x12;
 const MAX_DATA: u8 = 0x14;
 const MAX_STREAM_DATA: u8 = 0x15;
 const RESET_STREAM: u8 = 0x16;
@@ -103,6 +105,8 @@ pub enum Frame<'a> {
     Object(Object<'a>),
     /// An unreliable message.
     Datagram(&'a [u8]),
+    /// The peer may have opened this many streams in all: those whose number, counted from 0, is below it.
+    MaxStreams(u64),
     /// The connection may have sent this many distinct stream and object bytes in all.
     MaxData(u64),
     /// The stream may have sent this many bytes in all.
@@ -271,6 +275,7 @@ fn read<'a>(reader: &mut Reader<'a>, phantom: &mut Option<usize>) -> Result<Fram
             Frame::Object(Object { id, offset, data, fin: kind & FIN != 0 })
         }
         0x10 | 0x11 => Frame::Datagram(read_data(reader, kind, 0)?),
+        MAX_STREAMS => Frame::MaxStreams(reader.varint()?),
         MAX_DATA => Frame::MaxData(reader.varint()?),
         MAX_STREAM_DATA => Frame::MaxStreamData { id: read_stream(reader)?, limit: reader.varint()? },
         RESET_STREAM => Frame::ResetStream { id: read_stream(reader)?, code: reader.varint()? },
@@ -333,6 +338,10 @@ impl Frame<'_> {
             Self::Stream(stream) => write_stream(writer, stream, true),
             Self::Object(object) => write_object(writer, object, true),
             Self::Datagram(data) => write_datagram(writer, data, true),
+            Self::MaxStreams(limit) => {
+                writer.u8(MAX_STREAMS);
+                writer.varint(*limit);
+            }
             Self::MaxData(limit) => {
                 writer.u8(MAX_DATA);
                 writer.varint(*limit);

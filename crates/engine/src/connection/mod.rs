@@ -52,7 +52,7 @@ use alloc::vec::Vec;
 use arrivals::Arrivals;
 pub use arrivals::PATH_LOOKAHEAD;
 use byway_control::{Controller, Delay};
-use byway_wire::{ConnectionId, Duration, Instant, Local, PathId};
+use byway_wire::{ConnectionId, Duration, Instant, Local, PathId, StreamId};
 use candidates::Candidates;
 pub use candidates::Standing;
 pub(crate) use candidates::{RelayId, Tried};
@@ -73,6 +73,22 @@ pub enum Role {
     Initiator,
     /// This side answered it.
     Responder,
+}
+
+impl Role {
+    /// Whether this side opens the streams with this id: the initiator's are even (RFC 9000 section 2.1).
+    #[must_use]
+    pub const fn opens(self, id: StreamId) -> bool {
+        self.first_stream() == id.0 % 2
+    }
+
+    /// The id of the first stream that this side opens. The others follow two apart.
+    pub(crate) const fn first_stream(self) -> u32 {
+        match self {
+            Self::Initiator => 0,
+            Self::Responder => 1,
+        }
+    }
 }
 
 /// Codes of CLOSE that the session itself uses; the application's are below 2^16.
@@ -160,7 +176,7 @@ impl Connection {
             candidates: Candidates::new(now, config.probe_interval, config.tau),
             paths: Paths::new(established.send_ids),
             arrivals: Arrivals::new(established.receive_ids),
-            exchange: Exchange::new(config, &params),
+            exchange: Exchange::new(config, &params, role),
             acks: Acks::new(config),
             agenda: Agenda::new(now, config.cap),
             news: News::default(),
@@ -209,6 +225,11 @@ impl Connection {
     /// others.
     pub(crate) fn has_datagram_news(&mut self) -> bool {
         self.exchange.datagrams().has_news()
+    }
+
+    /// Whether there are events of streams or objects to take.
+    pub(crate) fn has_stream_news(&mut self) -> bool {
+        self.incoming().has_news() || self.outgoing().has_news()
     }
 
     /// Connection ids by which this side receives that the endpoint does not know yet.

@@ -41,6 +41,8 @@ pub enum Carried {
         /// Whether they end it.
         fin: bool,
     },
+    /// How many streams the peer may open.
+    MaxStreams,
     /// The connection's flow-control limit.
     MaxData,
     /// A stream's flow-control limit.
@@ -66,10 +68,12 @@ pub struct ProtocolError {
 }
 
 impl ProtocolError {
-    /// More data than the limits allowed (the number is RFC 9000's, section 20.1, as are the next two).
+    /// More data than the limits allowed (the number is RFC 9000's, section 20.1, as are the next three).
     pub const FLOW_CONTROL: u64 = 0x03;
     /// More streams or objects at once than allowed.
     pub const STREAM_LIMIT: u64 = 0x04;
+    /// A frame of a stream that this side opens and has not opened.
+    pub const STREAM_STATE: u64 = 0x05;
     /// A stream's or object's end that moves, or data beyond it.
     pub const FINAL_SIZE: u64 = 0x06;
     /// Data so scattered that remembering it would take more memory than the data.

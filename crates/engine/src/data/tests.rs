@@ -185,8 +185,8 @@ impl World {
                     assert_eq!(code, 9);
                     assert!(self.given_up.contains(&DataId::Stream(stream)));
                 }
-                OutEvent::Writable => self.stalled.clear(),
-                OutEvent::StreamAcked(_) => {}
+                OutEvent::Writable(id) => self.stalled.retain(|stalled| *stalled != id),
+                OutEvent::StreamAcked(_) | OutEvent::MayOpen => {}
             }
         }
     }
@@ -353,6 +353,7 @@ impl World {
         }
         for frame in Frames::new(writer.written()) {
             match frame.unwrap() {
+                Frame::MaxStreams(limit) => self.out.on_max_streams(limit),
                 Frame::MaxData(limit) => self.out.on_max_data(limit),
                 Frame::MaxStreamData { id, limit } => self.out.on_max_stream_data(id, limit),
                 Frame::StopSending { id, code } => self.out.on_stop_sending(id, code),

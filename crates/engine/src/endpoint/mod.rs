@@ -301,7 +301,8 @@ impl Endpoint {
         Some(handle)
     }
 
-    /// The next connection with [news](crate::data::Incoming::next_event) of what it receives. It is not told again before all that is there
+    /// The next connection with news of [what it receives](crate::data::Incoming::next_event) or [what it
+    /// sends](crate::data::Outgoing::next_event). It is not told again before all that is there
     /// was taken, so that an owner of many need not look at each.
     pub fn next_with_streams(&mut self) -> Option<Handle> {
         let handle = self.streams.pop_front()?;
@@ -423,7 +424,7 @@ impl Endpoint {
                 if connection.has_datagram_news() && !core::mem::replace(&mut entry.listed, true) {
                     self.datagrams.push_back(handle);
                 }
-                if connection.incoming().has_news() && !core::mem::replace(&mut entry.streams_listed, true) {
+                if connection.has_stream_news() && !core::mem::replace(&mut entry.streams_listed, true) {
                     self.streams.push_back(handle);
                 }
                 if connection.is_confirmed() && !*announced {

@@ -5,7 +5,7 @@ use super::supply::Supply;
 use byway_control::{Controller, by_name};
 use byway_engine::connection::Event;
 use byway_engine::connection::status::PathStatus;
-use byway_engine::data::{OutEvent, RangeSet};
+use byway_engine::data::RangeSet;
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::{Suite, Suites};
 use byway_engine::{
@@ -232,9 +232,7 @@ impl Sender {
         while let Some(read) = out.next_read() {
             out.provide(read.object, read.offset, vec![0; read.length]);
         }
-        while let Some(OutEvent::ObjectAcked(_) | OutEvent::StreamAcked(_) | OutEvent::Writable) =
-            out.next_event()
-        {}
+        while out.next_event().is_some() {}
         if !self.supply.is_over() {
             return;
         }

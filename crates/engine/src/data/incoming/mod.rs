@@ -4,7 +4,7 @@
 //! ([`Incoming::next_write`], [`Incoming::written`]), reads streams and takes events. What the owner
 //! does not take, the sender cannot send: every byte counts against the window until it was read or written.
 //!
-//! * `streams` and `objects`: which live, and which are over. `stream` and `object`: one of them. `extent`: what of one has arrived.
+//! * `streams` and `objects`: which live, and which are over. `places`: how many streams the peer may open. `stream` and `object`: one of them. `extent`: what of one has arrived.
 //! * `gather`: bytes of objects on their way to the disk, in buffers of `pool`. `handed`: what the owner is handed.
 //! * `account` and `window`: flow control of the connection and of a stream. `scatter`: how scattered all of it may be.
 //! * `holes`: when what is missing is named to the sender.
@@ -19,6 +19,7 @@ mod handed;
 mod holes;
 mod object;
 mod objects;
+mod places;
 mod pool;
 mod scatter;
 mod stream;
@@ -29,6 +30,7 @@ pub use handed::{Arrival, InEvent, StreamRead, WriteRequest};
 
 use super::carried::{Carried, DataId, OBJECT_COST, ProtocolError};
 use super::ranges::RangeSet;
+use crate::connection::Role;
 use crate::payload::Payload;
 use account::Account;
 use alloc::collections::VecDeque;
@@ -57,7 +59,8 @@ pub struct IncomingLimits {
     pub memory: usize,
     /// A stream's window.
     pub stream_window: usize,
-    /// Streams open at once.
+    /// Streams of the peer's that are open at once. It is told how many it may open (RFC 9000 section 4.6): at first so many, and with each
+    /// that is over in both directions one more.
     pub streams: usize,
     /// Objects incomplete at once. The peer must know it: [`super::OutgoingLimits::objects`].
     pub objects: usize,
@@ -118,7 +121,7 @@ impl Incoming {
         Self {
             payload: Payload::Bytes,
             account: Account::new(limits.memory as u64),
-            streams: Streams::new(limits.streams, limits.stream_window as u64),
+            streams: Streams::new(limits.streams as u64, limits.stream_window as u64),
             objects: Objects::new(limits.objects),
             gather: Gather::new(limits.memory),
             scatter: Scatter::default(),
@@ -132,6 +135,29 @@ impl Incoming {
     pub const fn made_of(mut self, payload: Payload) -> Self {
         self.payload = payload;
         self
+    }
+
+    /// Says what this side is, before anything arrives. Otherwise it is a responder. A stream counts as over when the owner
+    /// [says so](Self::on_streams_over) of those that [ended](Self::take_ended); otherwise when nothing more of it comes.
+    #[must_use]
+    pub(crate) fn belonging_to(mut self, role: Role) -> Self {
+        self.streams.belong_to(role);
+        self
+    }
+
+    /// This side has opened so many streams: the peer may answer on these.
+    pub(crate) const fn opened_here(&mut self, count: u64) {
+        self.streams.opened_here(count);
+    }
+
+    /// Streams that the peer opened and of which nothing more comes, each told once.
+    pub(crate) fn take_ended(&mut self) -> impl Iterator<Item = StreamId> + use<> {
+        self.streams.take_ended()
+    }
+
+    /// So many streams that the peer opened are over in both directions: it may open as many more.
+    pub(crate) const fn on_streams_over(&mut self, count: u64) {
+        self.streams.on_over(count);
     }
 
     /// Begins with a window of `least` bytes, before anything arrives. It is [set](Self::set_window) anew as others come and go.
@@ -491,6 +517,7 @@ impl Incoming {
     pub fn on_lost(&mut self, carried: &Carried) {
         match *carried {
             Carried::MaxData => self.account.tell_again(),
+            Carried::MaxStreams => self.streams.tell_places_again(),
             Carried::MaxStreamData(id) => self.streams.tell_limit_again(id),
             Carried::StopSending(id) => self.streams.refuse_again(id),
             _ => {}

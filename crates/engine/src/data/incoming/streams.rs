@@ -1,11 +1,14 @@
 //! The streams that come in: which live, which are over, and what the peer is to be told of them.
 
 use super::handed::{InEvent, StreamRead};
+use super::places::Places;
 use super::stream::{InStream, Interest};
+use crate::connection::Role;
 use crate::data::carried::{Carried, ProtocolError};
 use crate::data::ranges::RangeSet;
 use crate::sure::Sure as _;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 use byway_wire::codec::varint_len;
 use byway_wire::frame::Frame;
 use byway_wire::{StreamId, Writer};
@@ -20,8 +23,14 @@ pub(super) struct Streams {
     live: BTreeMap<StreamId, InStream>,
     /// Halves of the ids of streams that are over: even ones, odd ones.
     closed: [RangeSet; 2],
-    /// How many may be open.
-    most: usize,
+    /// What this side is.
+    role: Role,
+    /// How many the peer may open.
+    places: Places,
+    /// Streams of the peer's of which this direction is over and the other may not be; `None`: the other is nobody's business.
+    ended: Option<Vec<StreamId>>,
+    /// How many streams this side has opened: those that the peer may answer on.
+    opened_here: u64,
     /// The window of each.
     window: u64,
     /// Those with a new limit to tell.
@@ -31,15 +40,38 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub const fn new(most: usize, window: u64) -> Self {
+    pub const fn new(most: u64, window: u64) -> Self {
         Self {
             live: BTreeMap::new(),
             closed: [RangeSet::new(), RangeSet::new()],
-            most,
+            role: Role::Responder,
+            places: Places::new(most),
+            ended: None,
+            opened_here: most,
             window,
             limits: VecDeque::new(),
             stops: VecDeque::new(),
         }
+    }
+
+    /// Says what this side is, and that what is [over](Self::on_over) in this direction may go on in the other.
+    pub fn belong_to(&mut self, role: Role) {
+        (self.role, self.ended, self.opened_here) = (role, Some(Vec::new()), 0);
+    }
+
+    /// This side has opened so many streams.
+    pub const fn opened_here(&mut self, count: u64) {
+        self.opened_here = count;
+    }
+
+    /// The peer's streams of which this direction is over, each told once.
+    pub fn take_ended(&mut self) -> impl Iterator<Item = StreamId> + use<> {
+        self.ended.as_mut().map(core::mem::take).unwrap_or_default().into_iter()
+    }
+
+    /// So many streams of the peer's are over in both directions.
+    pub const fn on_over(&mut self, count: u64) {
+        self.places.on_over(count);
     }
 
     /// The window of each, as it begins.
@@ -68,11 +100,14 @@ impl Streams {
             if self.closed[usize::from(id.0 % 2 == 1)].covers(half, half + 1) {
                 return Ok(None);
             }
-            if self.live.len() >= self.most {
-                return Err(ProtocolError::new(
-                    ProtocolError::STREAM_LIMIT,
-                    "more streams at once than allowed",
-                ));
+            if self.role.opens(id) {
+                if half >= self.opened_here {
+                    let reason = "a frame of a stream that nobody opened";
+                    return Err(ProtocolError::new(ProtocolError::STREAM_STATE, reason));
+                }
+            } else if !self.places.allows(half) {
+                let reason = "more streams at once than allowed";
+                return Err(ProtocolError::new(ProtocolError::STREAM_LIMIT, reason));
             }
             if self.closed.iter().any(|closed| closed.count() > CLOSED) {
                 return Err(ProtocolError::new(ProtocolError::SCATTERED, "stream ids too scattered"));
@@ -97,6 +132,12 @@ impl Streams {
     fn close(&mut self, id: StreamId) -> Option<InStream> {
         let half = u64::from(id.0 / 2);
         self.closed[usize::from(id.0 % 2 == 1)].insert(half, half + 1);
+        if !self.role.opens(id) {
+            match &mut self.ended {
+                Some(ended) => ended.push(id),
+                None => self.places.on_over(1),
+            }
+        }
         self.live.remove(&id)
     }
 
@@ -143,12 +184,17 @@ impl Streams {
 
     /// Whether [`Streams::fill`] would write something into an empty packet.
     pub fn wants_to_send(&self) -> bool {
-        self.stops.iter().any(|id| self.stop_code(*id).is_some())
+        self.places.is_due()
+            || self.stops.iter().any(|id| self.stop_code(*id).is_some())
             || self.limits.iter().any(|id| self.live.get(id).is_some_and(InStream::may_grow))
     }
 
     /// Writes refusals and limits that the peer does not know yet, as many as fit.
     pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut SmallVec<[Carried; 2]>) {
+        if self.places.is_due() && writer.room() > 8 {
+            Frame::MaxStreams(self.places.tell()).write(writer);
+            carried.push(Carried::MaxStreams);
+        }
         while let Some(&id) = self.stops.front() {
             if let Some(code) = self.stop_code(id) {
                 if writer.room() < 1 + varint_len(id.0.into()) + varint_len(code) {
@@ -180,6 +226,11 @@ impl Streams {
         if self.live.get_mut(&id).is_some_and(|stream| stream.window.tell_again()) {
             self.limits.push_back(id);
         }
+    }
+
+    /// How many the peer may open it may not have learnt.
+    pub const fn tell_places_again(&mut self) {
+        self.places.tell_again();
     }
 
     /// That a stream is refused may not have arrived.

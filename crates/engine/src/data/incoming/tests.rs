@@ -100,7 +100,7 @@ fn hostile_frames_are_refused() {
 
     let mut inc = small();
     assert_eq!(
-        code((0..4).try_for_each(|id| stream(&mut inc, id, 0, b"x", false))),
+        code((0..4).try_for_each(|index| stream(&mut inc, 2 * index, 0, b"x", false))),
         ProtocolError::STREAM_LIMIT
     );
     let mut inc = small();
@@ -237,6 +237,9 @@ fn a_stream_nobody_wants_is_refused_and_still_counted() {
     inc.on_reset_stream(StreamId(0), 7).unwrap();
     stream(&mut inc, 0, 1_500, &[], true).unwrap();
     inc.on_lost(&Carried::StopSending(StreamId(0)));
+    let (bytes, carried) = told(&mut inc);
+    assert_eq!(Frames::new(&bytes).next(), Some(Ok(Frame::MaxStreams(4))), "only that another may be opened");
+    assert_eq!(carried[..], [Carried::MaxStreams]);
     assert!(!inc.wants_to_send());
     assert!(inc.streams.len() == 0);
 }

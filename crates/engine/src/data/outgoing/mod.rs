@@ -5,7 +5,10 @@
 
 mod blocked;
 mod fill;
+mod handed;
 mod objects;
+mod opening;
+mod room;
 mod streams;
 mod track;
 
@@ -20,7 +23,10 @@ use alloc::vec::Vec;
 pub use blocked::Blocked;
 use bytes::Bytes;
 use byway_wire::{ObjectId, StreamId};
+pub use handed::{OutEvent, Progress, ReadRequest};
 use objects::OutObject;
+use opening::Opening;
+use room::Room;
 use streams::{OutStream, Reset};
 use track::Queues;
 
@@ -36,50 +42,17 @@ pub struct OutgoingLimits {
     pub objects: usize,
 }
 
+impl OutgoingLimits {
+    /// What the streams may hold together, and the objects.
+    const fn share(&self) -> usize {
+        self.memory - self.memory / 4
+    }
+}
+
 impl Default for OutgoingLimits {
     fn default() -> Self {
         Self { memory: 32 << 20, read_size: 256 << 10, objects: 4096 }
     }
-}
-
-/// What the owner should read from the disk next, and hand to [`Outgoing::provide`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadRequest {
-    /// The object.
-    pub object: ObjectId,
-    /// Where in it.
-    pub offset: u64,
-    /// How many bytes.
-    pub length: usize,
-}
-
-/// What the owner may want to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutEvent {
-    /// The peer has all of an object.
-    ObjectAcked(ObjectId),
-    /// The peer has all of a stream, and knows its end.
-    StreamAcked(StreamId),
-    /// The peer wants no more of a stream. It was [`reset`](Outgoing::reset) with the same code.
-    Stopped {
-        /// The stream.
-        stream: StreamId,
-        /// The peer's reason.
-        code: u64,
-    },
-    /// A write was cut short before; there is room again.
-    Writable,
-}
-
-/// What was done so far, in bytes of streams and objects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Distinct bytes sent.
-    pub sent: u64,
-    /// Bytes sent again: lost, or repeated.
-    pub repeated: u64,
-    /// Distinct bytes that the peer has.
-    pub acked: u64,
 }
 
 /// What this side sends.
@@ -107,8 +80,8 @@ pub struct Outgoing {
     object_memory: usize,
     /// Pieces of objects that were read, or asked for, and not wholly sent yet.
     unsent: usize,
-    /// Whether a write was cut short because all memory was taken.
-    cut: bool,
+    opening: Opening,
+    room: Room,
     objects_begun: usize,
     streams_busy: usize,
     objects_acked: RangeSet,
@@ -139,7 +112,8 @@ impl Outgoing {
             stream_memory: 0,
             object_memory: 0,
             unsent: 0,
-            cut: false,
+            opening: Opening::new(),
+            room: Room::default(),
             objects_begun: 0,
             streams_busy: 0,
             objects_acked: RangeSet::new(),
@@ -152,26 +126,6 @@ impl Outgoing {
     pub const fn made_of(mut self, payload: Payload) -> Self {
         self.payload = payload;
         self
-    }
-
-    /// Opens a stream, or this side of one that the peer opened. An id serves one stream in the life of a connection.
-    pub fn open_stream(&mut self, id: StreamId) {
-        let limit = self.stream_limit;
-        self.streams.entry(id).or_insert_with(|| OutStream::new(limit));
-    }
-
-    /// Bytes of `wanted` that [`write`](Self::write) takes of a stream now. Fewer than wanted when the memory is full, or the peer has
-    /// no room for the stream: then [`OutEvent::Writable`] follows. None when the stream is not open or was finished.
-    pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
-        let (room, share) = (self.stream_room(), self.limits.memory / 4);
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.finished) else { return 0 };
-        let own = stream.room(share);
-        let taken = wanted.min(room).min(own);
-        if taken < wanted {
-            stream.cut |= own <= room;
-            self.cut |= room < own;
-        }
-        taken
     }
 
     /// Appends to a stream. Returns how many bytes were taken: see [`room`](Self::room).
@@ -204,7 +158,7 @@ impl Outgoing {
         }
         self.resets.push_back(id);
         self.settle_stream(id);
-        self.settle_memory();
+        self.settle_lengths();
     }
 
     /// Adds an object of `size` bytes. Objects are sent in the order added. Number them densely: the receiver remembers
@@ -224,7 +178,7 @@ impl Outgoing {
     /// What to read next: objects in the order added, each from its start to its end, as far ahead as the memory
     /// allows. Each piece is asked for once. Nothing where objects are [only a length](Payload::Length).
     pub fn next_read(&mut self) -> Option<ReadRequest> {
-        let (share, room) = (self.share(), self.limits.memory.saturating_sub(self.stream_memory));
+        let (share, room) = (self.limits.share(), self.limits.memory.saturating_sub(self.stream_memory));
         loop {
             let id = *self.to_read.front()?;
             let Some((object, (offset, length, cost))) =
@@ -262,7 +216,7 @@ impl Outgoing {
         self.object_memory -= object.abandon();
         self.settle_object(id);
         self.settle_order();
-        self.settle_memory();
+        self.settle_lengths();
     }
 
     /// Whether the peer has all of an object.
@@ -298,7 +252,7 @@ impl Outgoing {
 
     /// The next thing the owner may want to know.
     pub fn next_event(&mut self) -> Option<OutEvent> {
-        self.events.pop_front()
+        self.events.pop_front().or_else(|| self.next_writable())
     }
 }
 
@@ -322,7 +276,7 @@ impl Outgoing {
         match self.next_object() {
             // Streams that only their own limits hold back, or the connection's.
             _ if !self.ready.is_empty() => Some(Blocked::PeerLimit),
-            Err(Blocked::Application) if self.streams_held_back() => Some(Blocked::PeerLimit),
+            Err(Blocked::Application) if self.room.is_beyond() => Some(Blocked::PeerLimit),
             other => other.err(),
         }
     }
@@ -355,13 +309,14 @@ impl Outgoing {
                     self.settle_stream(id);
                 }
             }
-            Carried::MaxData
+            Carried::MaxStreams
+            | Carried::MaxData
             | Carried::MaxStreamData(_)
             | Carried::StopSending(_)
             | Carried::Datagram(_)
             | Carried::PathDropped(_) => {}
         }
-        self.settle_memory();
+        self.settle_lengths();
     }
 
     /// A packet was lost: what it carried goes out again, unless it was acknowledged meanwhile.
@@ -387,7 +342,8 @@ impl Outgoing {
                     self.resets.push_back(id);
                 }
             }
-            Carried::MaxData
+            Carried::MaxStreams
+            | Carried::MaxData
             | Carried::MaxStreamData(_)
             | Carried::StopSending(_)
             | Carried::Datagram(_)
@@ -452,26 +408,10 @@ impl Outgoing {
         self.limit.saturating_sub(self.used)
     }
 
-    /// What the streams may hold together, and the objects.
-    const fn share(&self) -> usize {
-        self.limits.memory - self.limits.memory / 4
-    }
-
-    /// What the streams may hold beside what is held now.
-    fn stream_room(&self) -> usize {
-        let own = self.share().saturating_sub(self.stream_memory);
-        own.min(self.limits.memory.saturating_sub(self.stream_memory + self.object_memory))
-    }
-
     /// Whether the object whose turn it is can be sent, or why not.
     fn next_object(&self) -> Result<(), Blocked> {
         let object = self.order.front().and_then(|id| self.objects.get(id)).ok_or(Blocked::Application)?;
         object.may_be_sent(self.credit(), self.objects_begun >= self.limits.objects)
-    }
-
-    /// Whether a stream has bytes that only its own limit holds back. A scan: for people, not for packets.
-    fn streams_held_back(&self) -> bool {
-        self.streams.values().any(|stream| stream.track.sent < stream.end())
     }
 
     fn settle_stream(&mut self, id: StreamId) {
@@ -488,15 +428,16 @@ impl Outgoing {
             _ => {}
         }
         stream.busy = stream.is_busy();
-        let writable = stream.cut && stream.is_worth_while(self.limits.memory / 4);
-        stream.cut &= !writable;
-        self.cut |= writable;
-        let (done, given_up) = (stream.is_done(), stream.reset != Reset::None);
+        let (done, given_up, last) = (stream.is_done(), stream.reset != Reset::None, stream.last);
+        self.room.settle(id, stream, &self.limits);
         if done {
             if let Reset::Due(_) = stream.reset {
                 self.resets.retain(|reset| *reset != id); // too late: the peer has it all
             }
             self.streams.remove(&id);
+            if last {
+                self.opening.on_answer_over();
+            }
             if !given_up {
                 self.events.push_back(OutEvent::StreamAcked(id));
             }
@@ -555,16 +496,6 @@ impl Outgoing {
         {
             if let Some(object) = self.objects.get_mut(&read.object).sure() {
                 object.provide_length(read.length);
-            }
-        }
-    }
-
-    fn settle_memory(&mut self) {
-        self.settle_lengths();
-        if self.cut && self.stream_room() > self.limits.memory / 16 {
-            self.cut = false;
-            if self.events.back() != Some(&OutEvent::Writable) {
-                self.events.push_back(OutEvent::Writable);
             }
         }
     }

@@ -4,9 +4,6 @@ use super::track::Track;
 use alloc::collections::VecDeque;
 use byway_wire::Writer;
 
-/// Bytes beyond the peer's limit that a stream keeps, so that there is something to send as soon as the limit moves.
-const AHEAD: u64 = 64 << 10;
-
 /// What became of the mark that a stream ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fin {
@@ -33,6 +30,18 @@ pub(super) enum Reset {
     Acked,
 }
 
+/// What a write that was cut short waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// None was.
+    #[default]
+    Nothing,
+    /// The peer's limit on the stream, or its share of the memory.
+    Limit,
+    /// The memory that all share; it stands in the queue.
+    Memory,
+}
+
 /// A stream on its way out.
 ///
 /// **Giving up.** What went out before a reset counts in the peer's flow control only once it has arrived, so it is
@@ -57,8 +66,11 @@ pub(super) struct OutStream {
     pub in_ready: bool,
     /// Whether it is counted among those that wait for acknowledgments.
     pub busy: bool,
-    /// Whether a write was cut short by the stream's share of the memory.
-    pub cut: bool,
+    pub wait: Wait,
+    /// Bytes beyond the peer's limit.
+    pub beyond: usize,
+    /// Whether the peer opened it and nothing more comes of it: with its end here it is over.
+    pub last: bool,
 }
 
 impl OutStream {
@@ -75,18 +87,6 @@ impl OutStream {
     /// Bytes held.
     pub fn held(&self) -> usize {
         self.buffer.len()
-    }
-
-    /// Bytes that it takes from the owner: of its share of the memory, and no more than a little beyond the peer's limit. A stream that
-    /// the peer does not read is not to fill the memory of all.
-    pub fn room(&self, share: usize) -> usize {
-        let ahead = (self.limit + AHEAD).saturating_sub(self.end());
-        share.saturating_sub(self.held()).min(usize::try_from(ahead).unwrap_or(usize::MAX))
-    }
-
-    /// Whether there is so much room that it is worth the owner's while: a quarter of its share, and half of what may go ahead.
-    pub fn is_worth_while(&self, share: usize) -> bool {
-        self.held() <= share / 4 * 3 && self.end() <= self.limit + AHEAD / 2
     }
 
     /// Takes bytes from the owner.
@@ -148,7 +148,7 @@ impl OutStream {
         self.buffer.drain(..(freed as usize).min(self.buffer.len()));
         self.base += freed;
         if self.buffer.is_empty() {
-            self.buffer.shrink_to(4096);
+            self.buffer = VecDeque::new(); // thousands of idle streams take no memory for that
         }
         (new, freed as usize)
     }
