@@ -63,7 +63,7 @@ fn every_frame_in_hex() {
         ),
         (Frame::Datagram(b"yz"), "1102797a"),
         (Frame::MaxData(1 << 20), "1480100000"),
-        (Frame::MaxStreams(10_000), "1280002710"),
+        (Frame::MaxStreams(10_000), "126710"),
         (Frame::MaxStreamData { id: StreamId(4), limit: 15 }, "15040f"),
         (Frame::ResetStream { id: StreamId(4), code: 2 }, "160402"),
         (Frame::StopSending { id: StreamId(4), code: 3 }, "170403"),
