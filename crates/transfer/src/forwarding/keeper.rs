@@ -252,7 +252,7 @@ impl Keeper {
         if let Some(connection) = endpoint.connection_mut(handle) {
             while let Some(event) = connection.next_event() {
                 match (&event, &mut self.finder) {
-                    (Event::RelaysUsedUp, Some(finder)) => finder.ask_for_more(now),
+                    (Event::RelaysUsedUp, Some(finder)) => finder.ask_for_more(),
                     (Event::Notice { reason: Reason::EpochOver, .. }, Some(finder)) => {
                         finder.on_epoch_over(now);
                     }
