@@ -8,7 +8,7 @@ use crate::tcp::{Moved, Tcp, listen};
 use byway_engine::Connection;
 use byway_engine::data::{InEvent, OutEvent, StreamRead};
 use byway_forward::local_port::Forward;
-use byway_forward::request::{REQUEST_LEN, Refusal, code, request};
+use byway_forward::request::{Refusal, code, request};
 use byway_forward::socks::{self, Next, Socks};
 use byway_forward::splice::{Io, Local as _, Splice, Standing, Stream, StreamOf, Waits};
 use byway_forward::target::Target;
@@ -85,6 +85,8 @@ pub enum EntryEvent {
     Refused(Target, Refusal),
     /// A connection waited for a session in vain.
     NoSession(Target),
+    /// A connection waited for the end of others in vain.
+    NoPlace(Target),
     /// The system gives no more descriptors.
     NoDescriptors,
 }
@@ -94,7 +96,7 @@ pub enum EntryEvent {
 enum Stage {
     /// Its program says what it wants.
     Socks(Socks),
-    /// There is no session, or no room for its request.
+    /// There is no session, or the far end takes no more streams for now.
     Waiting(Target),
     /// It has a stream.
     Open(Line),
@@ -105,6 +107,8 @@ enum Stage {
 struct Line {
     target: Target,
     id: StreamId,
+    /// What it is to begin with, until there is room for that.
+    request: Option<Vec<u8>>,
     splice: Splice,
     /// Something came by the stream.
     begun: bool,
@@ -139,7 +143,6 @@ pub struct Entry {
     full: bool,
     slots: Slots<Program>,
     streams: BTreeMap<StreamId, Number>,
-    next: u32,
     events: VecDeque<EntryEvent>,
     scratch: Vec<u8>,
     opened: u64,
@@ -166,7 +169,6 @@ impl Entry {
             full: false,
             slots: Slots::default(),
             streams: BTreeMap::new(),
-            next: 0,
             events: VecDeque::new(),
             scratch: vec![0; SCRATCH],
             opened: 0,
@@ -199,9 +201,8 @@ impl Entry {
         }
     }
 
-    /// A new session begins, in which nothing was opened.
+    /// A session begins.
     pub fn begin(&mut self) {
-        self.next = 0;
         self.slots.unblock();
     }
 
@@ -245,7 +246,8 @@ impl Entry {
         }
         while let Some(event) = connection.outgoing().next_event() {
             match event {
-                OutEvent::Writable => self.slots.unblock(),
+                OutEvent::Writable(id) => self.hurry(id, false),
+                OutEvent::MayOpen => self.slots.unblock(),
                 // Why it is refused is yet to come.
                 OutEvent::Stopped { stream, .. } => {
                     if self.line(stream).is_some_and(|line| line.answered) {
@@ -319,7 +321,10 @@ impl Entry {
             Stage::Socks(_) => None,
             Stage::Waiting(target) => {
                 let target = target.clone();
-                self.tell(EntryEvent::NoSession(target));
+                self.tell(match session {
+                    Some(_) => EntryEvent::NoPlace(target),
+                    None => EntryEvent::NoSession(target),
+                });
                 Some(Refusal::Failed)
             }
             Stage::Open(line) => {
@@ -362,17 +367,13 @@ impl Entry {
     /// Opens a stream for a connection that waits for one.
     fn open(&mut self, number: Number, connection: &mut Connection, now: Instant) {
         let Some(Program { stage: Stage::Waiting(target), .. }) = self.slots.get_mut(number) else { return };
-        let (target, id) = (target.clone(), StreamId(self.next));
-        connection.outgoing().open_stream(id);
-        if connection.outgoing().room(id, REQUEST_LEN) < REQUEST_LEN {
-            self.slots.block(number);
-            return;
-        }
-        self.next += 2;
-        connection.outgoing().write(id, &request(&target));
+        let target = target.clone();
+        let Some(id) = connection.outgoing().open_next() else { return self.slots.block(number) };
+        let request = Some(request(&target));
         let line = Line {
             target,
             id,
+            request,
             splice: Splice::default(),
             begun: false,
             answered: false,
@@ -399,6 +400,13 @@ impl Entry {
             ended: &mut line.ended,
             refusal: &mut line.refusal,
         };
+        if let Some(request) = line.request.take_if(|_| !program.broken) {
+            if stream.room(request.len()) < request.len() {
+                line.request = Some(request);
+                return;
+            }
+            stream.write(&request);
+        }
         let was_answered = *stream.answered;
         let mut standing = Standing::Open(Waits::default());
         if program.broken {
@@ -441,7 +449,6 @@ impl Entry {
             self.slots.hurry(number);
         }
         if waits.room {
-            self.slots.block(number);
             // It is not read meanwhile, and so does not tell that it broke.
             if let Some(program) = self.slots.get_mut(number).filter(|program| program.tcp.is_broken()) {
                 program.broken = true;

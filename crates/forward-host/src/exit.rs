@@ -157,9 +157,9 @@ impl Exit {
         }
         while let Some(event) = connection.outgoing().next_event() {
             match event {
-                OutEvent::Writable => self.slots.unblock(),
+                OutEvent::Writable(id) => self.hurry(session, id, false),
                 OutEvent::Stopped { stream, .. } => self.hurry(session, stream, true),
-                OutEvent::StreamAcked(_) | OutEvent::ObjectAcked(_) => {}
+                OutEvent::MayOpen | OutEvent::StreamAcked(_) | OutEvent::ObjectAcked(_) => {}
             }
         }
     }
@@ -327,7 +327,7 @@ impl Exit {
         let Some(incoming) = self.slots.get_mut(number) else { return };
         if let Some(answer) = incoming.answer {
             if stream.room(1) == 0 {
-                return self.slots.block(number);
+                return;
             }
             stream.write(&[answer]);
             incoming.answer = None;
@@ -352,7 +352,6 @@ impl Exit {
             self.slots.hurry(number);
         }
         if waits.room {
-            self.slots.block(number);
             // It is not read meanwhile, and so does not tell that it broke.
             if let Some(Incoming { stage: Stage::Open(tcp, _), broken, .. }) = self.slots.get_mut(number)
                 && tcp.is_broken()

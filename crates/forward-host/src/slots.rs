@@ -11,7 +11,7 @@ struct Slot<T> {
     inside: T,
     /// It stands in the queue of those whose turn it is.
     due: bool,
-    /// It stands in the list of those that wait for room.
+    /// It stands in the list of those that wait for others.
     blocked: bool,
     until: Option<Instant>,
 }
@@ -83,7 +83,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// It waits until streams have room.
+    /// It waits for what all others wait for that are in the list.
     pub fn block(&mut self, number: Number) {
         let Some(Some(slot)) = self.slots.get_mut(number as usize) else { return };
         if !std::mem::replace(&mut slot.blocked, true) {
@@ -91,7 +91,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Streams have room: whoever waited for it has a turn.
+    /// What was waited for is there: all have a turn.
     pub fn unblock(&mut self) {
         for number in std::mem::take(&mut self.blocked) {
             if let Some(Some(slot)) = self.slots.get_mut(number as usize)

@@ -216,6 +216,9 @@ impl Forwarder {
                 EntryEvent::NoSession(target) => {
                     format!("{target}: a connection was refused, since the receiver is away")
                 }
+                EntryEvent::NoPlace(target) => {
+                    format!("{target}: a connection was refused, since the receiver holds as many as it may")
+                }
                 EntryEvent::NoDescriptors => String::from(
                     "as many files are open as the system allows: new connections wait (`ulimit -n`)",
                 ),
