@@ -52,6 +52,7 @@ impl Refusal {
     /// What the connection is closed with.
     pub const fn code(self) -> CloseCode {
         match self {
+            Self::Preamble(PreambleError::Application(_)) => CloseCode::OtherKind,
             Self::Preamble(_) | Self::Taken | Self::TooMany => CloseCode::Failed,
             Self::UnknownTicket | Self::NotListed | Self::OtherOwner | Self::NoForwards => {
                 CloseCode::NotAdmitted
@@ -170,6 +171,7 @@ impl Admission for Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::application::Application;
 
     fn gate() -> Gate {
         Gate {
@@ -241,5 +243,11 @@ mod tests {
         assert_eq!(refusal(&gate, &said(Kind::Ping, 1)), None);
         gate.kind = Kind::Pipe;
         assert_eq!(refusal(&gate, &said(Kind::Tree, 1)), Some(Refusal::NoFiles));
+        let protocol = "chat/1".parse().unwrap();
+        let application = Application { permission: Secret::new([1; 16]), protocol };
+        let refusal = refusal(&gate, &application.to_bytes()).unwrap();
+        assert_eq!(refusal, Refusal::Preamble(PreambleError::Application(protocol)));
+        assert_eq!(refusal.code(), CloseCode::OtherKind);
+        assert!(refusal.to_string().contains("speaks the protocol chat/1"), "{refusal}");
     }
 }

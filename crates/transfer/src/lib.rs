@@ -42,7 +42,7 @@
 //!
 //! | question | place |
 //! |---|---|
-//! | what a HELLO says, and who is let in | `preamble`, `gate` |
+//! | what a HELLO says, and who is let in | `preamble`, [`application`], `gate` |
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::word`] |
 //! | what is kept between runs | [`state`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
@@ -53,6 +53,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod address;
+pub mod application;
 mod buffers;
 mod cap;
 mod channel;
@@ -116,6 +117,7 @@ pub use news::News;
 pub use no_answer::NoAnswer;
 pub use pause_reason::PauseReason;
 pub use ping::{PingPlan, Pinged, Pings, ping};
+pub use preamble::{Kind, Preamble, PreambleError, Said};
 pub use received::{BrokenOff, Destination, Received};
 pub use receiver::{Receiving, ReceivingPlan};
 pub use relaying::{
@@ -126,4 +128,5 @@ pub use sender::{Sending, SendingPlan, Sent};
 pub use start::Payload;
 pub use tally::{Origin, PathTally, Tally};
 pub use ticket::Ticket;
-pub use ways::{Heard, Tried};
+pub use unreached::not_connected;
+pub use ways::{Heard, Tried, Ways};

@@ -4,12 +4,18 @@
 //! version 1 (1), kind (1), permission (16), transfer (16)
 //! kind 3, connections: then the class in which both sides send, background 0 or normal 1 (1)
 //! ```
+//!
+//! Kind 4 is an [application](crate::application), and what follows its permission is another.
 
+use crate::application::{Application, Protocol};
 use crate::secret::Secret;
 use byway_control::Class;
 use byway_wire::{DecodeError, Reader, Writer};
 
-const VERSION: u8 = 1;
+/// The version of all that is said first.
+pub(crate) const VERSION: u8 = 1;
+/// The kind of an application.
+pub(crate) const APPLICATION: u8 = 4;
 /// Bytes of the longest preamble.
 const PREAMBLE_LEN: usize = 1 + 1 + 16 + 16 + 1;
 
@@ -48,6 +54,57 @@ pub enum PreambleError {
     /// The bytes are none of ours.
     #[error("the sender's first words make no sense: {0}")]
     Format(#[from] DecodeError),
+    /// An application speaks, to a receiver.
+    #[error(
+        "this is `byway recv`, which takes files and streams, and the other side is an application that speaks {0}: \
+         give it the ticket of the application that listens"
+    )]
+    Application(Protocol),
+}
+
+/// What whoever connects says first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// A sender of files or of a stream, or a ping.
+    Transfer(Preamble),
+    /// An application.
+    Application(Application),
+}
+
+impl Said {
+    /// Reads what a HELLO said.
+    ///
+    /// # Errors
+    /// It is of another version, or nothing that a byway says.
+    pub fn read(bytes: &[u8]) -> Result<Self, PreambleError> {
+        let mut reader = Reader::new(bytes);
+        match reader.u8()? {
+            VERSION => {}
+            other => return Err(PreambleError::Version(other)),
+        }
+        let kind = match reader.u8()? {
+            0 => Kind::Tree,
+            1 => Kind::Pipe,
+            2 => Kind::Ping,
+            3 => Kind::Forward(Class::Background),
+            APPLICATION => return Application::read(&mut reader).map(Self::Application),
+            _ => return Err(DecodeError::Range("kind of transfer").into()),
+        };
+        let mut preamble =
+            Preamble { kind, permission: Secret::new(reader.array()?), transfer: reader.array()? };
+        if let Kind::Forward(class) = &mut preamble.kind {
+            *class = match reader.u8()? {
+                0 => Class::Background,
+                1 => Class::Normal,
+                _ => return Err(DecodeError::Range("class").into()),
+            };
+        }
+        if reader.is_empty() {
+            Ok(Self::Transfer(preamble))
+        } else {
+            Err(DecodeError::Range("length").into())
+        }
+    }
 }
 
 impl Preamble {
@@ -74,32 +131,15 @@ impl Preamble {
         writer.written().to_vec()
     }
 
-    /// Reads what a HELLO said.
+    /// Reads what the HELLO of a sender or of a ping said.
     ///
     /// # Errors
-    /// It is of another version, or nothing that a byway says.
+    /// It is of another version, an application's, or nothing that a byway says.
     pub fn read(bytes: &[u8]) -> Result<Self, PreambleError> {
-        let mut reader = Reader::new(bytes);
-        match reader.u8()? {
-            VERSION => {}
-            other => return Err(PreambleError::Version(other)),
+        match Said::read(bytes)? {
+            Said::Transfer(preamble) => Ok(preamble),
+            Said::Application(application) => Err(PreambleError::Application(application.protocol)),
         }
-        let kind = match reader.u8()? {
-            0 => Kind::Tree,
-            1 => Kind::Pipe,
-            2 => Kind::Ping,
-            3 => Kind::Forward(Class::Background),
-            _ => return Err(DecodeError::Range("kind of transfer").into()),
-        };
-        let mut preamble = Self { kind, permission: Secret::new(reader.array()?), transfer: reader.array()? };
-        if let Kind::Forward(class) = &mut preamble.kind {
-            *class = match reader.u8()? {
-                0 => Class::Background,
-                1 => Class::Normal,
-                _ => return Err(DecodeError::Range("class").into()),
-            };
-        }
-        if reader.is_empty() { Ok(preamble) } else { Err(DecodeError::Range("length").into()) }
     }
 }
 

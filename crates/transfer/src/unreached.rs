@@ -8,7 +8,8 @@ use byway_net::Echo;
 use std::fmt;
 
 /// Why there is no connection, for a person.
-pub(crate) fn not_connected(error: ConnectError, tried: &[Tried]) -> NotConnected {
+#[must_use]
+pub fn not_connected(error: ConnectError, tried: &[Tried]) -> NotConnected {
     match error {
         ConnectError::NoAnswer | ConnectError::Unreachable | ConnectError::NoRoute => {
             NotConnected::NoAnswer(unanswered(error, tried))

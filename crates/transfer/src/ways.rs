@@ -43,7 +43,7 @@ impl Tried {
 }
 
 /// The ways to a receiver.
-pub(crate) struct Ways {
+pub struct Ways {
     begun: Option<Instant>,
     knock_at: Instant,
     direct: Vec<Direct>,
@@ -63,6 +63,7 @@ struct Direct {
 }
 
 impl Ways {
+    /// Those to a receiver's own addresses, and through the relays that it names. `locals`: what this side sends from.
     pub fn new(addresses: &[SocketAddr], relays: impl Iterator<Item = Word>, locals: &[SocketAddr]) -> Self {
         let direct = |address: &SocketAddr| Direct {
             address: *address,
