@@ -109,8 +109,7 @@ mod tests {
 
     #[test]
     fn what_an_application_says_is_frozen() {
-        let said =
-            Application { permission: Secret::new([0xaa; 16]), protocol: "drop/1".parse().unwrap() };
+        let said = Application { permission: Secret::new([0xaa; 16]), protocol: "drop/1".parse().unwrap() };
         let bytes = said.to_bytes();
         assert_eq!(bytes[..2], [1, 4]);
         assert_eq!((&bytes[2..18], &bytes[18..]), (&[0xaa; 16][..], &b"\x06drop/1"[..]));

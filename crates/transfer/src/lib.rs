@@ -103,6 +103,7 @@ mod ways;
 pub mod words;
 mod writer;
 
+pub use byway_files::Shown;
 pub use byway_wire::secret::{self, Secret};
 pub use error::{Error, NotConnected, TransferError};
 pub use event_loop::EventLoop;

@@ -47,6 +47,7 @@ const FLOORS: [(&str, &[&str]); 19] = [
             "byway-registry",
         ],
     ),
+    ("byway", &["byway-wire", "byway-control", "byway-net", "byway-engine", "byway-transfer"]),
     (
         "byway-gateway-host",
         &[

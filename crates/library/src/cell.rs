@@ -1,0 +1,127 @@
+//! A stream as the event loop and the application share it: two buffers with a bound, and how each direction stands.
+
+use crate::error::{ConnectionError, StreamError};
+use crate::shared::Shared;
+use byway_engine::Handle;
+use byway_wire::StreamId;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes of one direction that wait between application and event loop at most. Each side of the handover holds as much again.
+pub const BUFFER: usize = 256 << 10;
+/// Buffers kept for streams that will move something.
+const SPARE: usize = 64;
+
+/// A stream.
+#[derive(Debug)]
+pub struct Cell {
+    /// The connection.
+    pub handle: Handle,
+    /// Its number.
+    pub id: StreamId,
+    /// From the application.
+    pub sending: Shared<Sending>,
+    /// For the application.
+    pub receiving: Shared<Receiving>,
+    /// Whether it is among those that the event loop is to look at.
+    listed: AtomicBool,
+}
+
+/// What the application sends.
+#[derive(Debug, Default)]
+pub struct Sending {
+    /// Bytes for the event loop.
+    pub ready: Vec<u8>,
+    /// Nothing follows.
+    pub finished: bool,
+    /// It is given up, with this code.
+    pub reset: Option<u64>,
+    /// How it ended. `Ok`: the peer's application has read all.
+    pub over: Option<Result<(), StreamError>>,
+}
+
+/// What the application receives.
+#[derive(Debug, Default)]
+pub struct Receiving {
+    /// Bytes for the application.
+    pub ready: Vec<u8>,
+    /// Whether the event loop waits for room.
+    pub paused: bool,
+    /// What follows the bytes.
+    pub end: Option<End>,
+    /// The application has read all, the end included.
+    pub confirmed: bool,
+    /// The application wants no more, and this is its code.
+    pub stopped: Option<u64>,
+}
+
+/// How a direction that is received ends.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// Well.
+    Fin,
+    /// It does not.
+    Broken(StreamError),
+}
+
+impl Cell {
+    pub fn new(handle: Handle, id: StreamId) -> Self {
+        let (sending, receiving) = (Shared::default(), Shared::default());
+        Self { handle, id, sending, receiving, listed: AtomicBool::new(false) }
+    }
+
+    /// Notes that the event loop is to look at it. Whether that is news.
+    pub fn list(&self) -> bool {
+        !self.listed.swap(true, Ordering::AcqRel)
+    }
+
+    /// The event loop is about to look at it.
+    pub fn unlist(&self) {
+        self.listed.store(false, Ordering::Release);
+    }
+
+    /// The connection is over. What came before stands.
+    pub fn fail(&self, error: &ConnectionError) {
+        let error = StreamError::Connection(error.clone());
+        self.sending.change(|sending| {
+            sending.over.get_or_insert(Err(error.clone()));
+        });
+        self.receiving.change(|receiving| {
+            receiving.end.get_or_insert(End::Broken(error));
+        });
+    }
+}
+
+impl Sending {
+    /// Why it takes nothing (any more), if so.
+    pub fn refusal(&self) -> Option<StreamError> {
+        match &self.over {
+            Some(Err(error)) => Some(error.clone()),
+            Some(Ok(())) => Some(StreamError::Finished),
+            None => (self.finished || self.reset.is_some()).then_some(StreamError::Finished),
+        }
+    }
+}
+
+/// Buffers that streams hand back while they move nothing.
+#[derive(Debug, Default)]
+pub struct Spare(Mutex<Vec<Vec<u8>>>);
+
+impl Spare {
+    /// An empty buffer.
+    pub fn take(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer back.
+    pub fn put(&self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > 0 {
+            let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if spare.len() < SPARE {
+                buffer.clear();
+                spare.push(buffer);
+            }
+        }
+    }
+}

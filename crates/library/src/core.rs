@@ -1,0 +1,256 @@
+//! What handles of an endpoint tell its event loop: what to do, and which streams to look at.
+
+use crate::cell::{Cell, Spare};
+use crate::error::{ConnectError, ConnectionError};
+use crate::shared::Shared;
+use byway_engine::Handle;
+use byway_net::Waker;
+use byway_transfer::Ticket;
+use byway_transfer::identity::PublicKey;
+use byway_wire::StreamId;
+use byway_wire::relay::Word;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What comes of connecting.
+pub type Connecting = Shared<Option<Result<Arc<PeerCell>, ConnectError>>>;
+
+/// What the event loop is asked to do.
+pub enum Command {
+    /// Connect.
+    Connect {
+        /// To whom.
+        ticket: Box<Ticket>,
+        /// Through which relays, beside the ticket's.
+        relays: Vec<Word>,
+        /// Where to tell what came of it.
+        answer: Arc<Connecting>,
+    },
+    /// Take a stream on that the application opened.
+    Open(Arc<Cell>),
+    /// Close a connection once all that was finished was read.
+    Close(Handle),
+    /// Close a connection now.
+    Abort(Handle, u16, String),
+    /// The application has dropped its last handle of a connection.
+    Abandon(Handle),
+}
+
+/// A connection as the event loop and the application share it.
+#[derive(Debug)]
+pub struct PeerCell {
+    /// Its name.
+    pub handle: Handle,
+    /// Who is at the other end.
+    pub key: PublicKey,
+    /// How it stands.
+    pub state: Shared<PeerState>,
+}
+
+/// How a connection stands.
+#[derive(Debug, Default)]
+pub struct PeerState {
+    /// The number of the next stream that this side opens.
+    pub next: u32,
+    /// Streams that this side opened and that are not over.
+    pub open: u32,
+    /// How many the peer allows.
+    pub most: u32,
+    /// Streams that the peer opened and the application has not taken.
+    pub accepted: VecDeque<Arc<Cell>>,
+    /// Why it is over.
+    pub over: Option<ConnectionError>,
+    /// Whether the peer's application had not read all that was finished when it ended.
+    pub unread: bool,
+}
+
+impl PeerState {
+    /// What closing comes to. `None`: it is not over yet.
+    pub fn closed(&self) -> Option<Result<(), ConnectionError>> {
+        match self.over.clone()? {
+            ConnectionError::ClosedHere => Some(Ok(())),
+            ConnectionError::Closed { code: 0, .. } if !self.unread => Some(Ok(())),
+            other => Some(Err(other)),
+        }
+    }
+
+    /// Takes a place for a stream of this side's: its number. `None`: there is no place for now.
+    pub fn open(&mut self) -> Option<Result<StreamId, ConnectionError>> {
+        if let Some(error) = &self.over {
+            return Some(Err(error.clone()));
+        }
+        if self.open >= self.most {
+            return None;
+        }
+        let id = StreamId(self.next);
+        // 2^31 streams of one connection are as many as there are names.
+        match self.next.checked_add(2) {
+            Some(next) => self.next = next,
+            None => {
+                return Some(Err(ConnectionError::Broke(String::from(
+                    "there are no more names for streams",
+                ))));
+            }
+        }
+        self.open += 1;
+        Some(Ok(id))
+    }
+
+    /// The next stream of the peer's. `None`: there is none for now.
+    pub fn accept(&mut self) -> Option<Result<Arc<Cell>, ConnectionError>> {
+        match self.accepted.pop_front() {
+            Some(cell) => Some(Ok(cell)),
+            None => self.over.clone().map(Err),
+        }
+    }
+}
+
+/// What handles of an endpoint and its event loop share.
+pub struct Core {
+    bell: Waker,
+    desk: Mutex<Desk>,
+    /// Peers that connected and that the application has not taken.
+    pub arrivals: Shared<Arrivals>,
+    /// Buffers.
+    pub spare: Spare,
+    /// Whether anybody accepts.
+    listening: AtomicBool,
+    stopping: AtomicBool,
+}
+
+/// Who connected.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    /// In the order in which they came.
+    pub peers: VecDeque<Arc<PeerCell>>,
+    /// Whether no more will come.
+    pub over: bool,
+}
+
+/// Where the event loop finds what it is to do.
+#[derive(Default)]
+struct Desk {
+    work: Work,
+    /// Whether it looks no more.
+    over: bool,
+}
+
+/// What the event loop is to do.
+#[derive(Default)]
+pub struct Work {
+    /// In this order. Every handle has at most a few here.
+    pub commands: VecDeque<Command>,
+    /// Streams to look at, each once.
+    pub touched: Vec<Arc<Cell>>,
+}
+
+impl Core {
+    pub fn new(bell: Waker, listening: bool) -> Self {
+        Self {
+            bell,
+            desk: Mutex::default(),
+            arrivals: Shared::default(),
+            spare: Spare::default(),
+            listening: AtomicBool::new(listening),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the event loop to do something. Gives the command back if there is none any more.
+    pub fn ask(&self, command: Command) -> Result<(), Command> {
+        let mut desk = self.desk();
+        if desk.over {
+            return Err(command);
+        }
+        desk.work.commands.push_back(command);
+        drop(desk);
+        self.bell.wake();
+        Ok(())
+    }
+
+    /// Tells the event loop to look at a stream.
+    pub fn touch(&self, cell: &Arc<Cell>) {
+        if !cell.list() {
+            return;
+        }
+        let mut desk = self.desk();
+        if !desk.over {
+            desk.work.touched.push(Arc::clone(cell));
+            drop(desk);
+            self.bell.wake();
+        }
+    }
+
+    /// What there is to do; `done` is an earlier one, which is empty and kept for its room.
+    pub fn take(&self, done: &mut Work) {
+        std::mem::swap(&mut self.desk().work, done);
+    }
+
+    /// The event loop is over: what it was still to do.
+    pub fn end(&self) -> Work {
+        let mut desk = self.desk();
+        desk.over = true;
+        std::mem::take(&mut desk.work)
+    }
+
+    /// There is more to do in another turn.
+    pub fn again(&self) {
+        self.bell.wake();
+    }
+
+    /// Whether anybody accepts.
+    pub fn is_listening(&self) -> bool {
+        self.listening.load(Ordering::Acquire)
+    }
+
+    /// Nobody accepts any more.
+    pub fn stop_listening(&self) {
+        self.listening.store(false, Ordering::Release);
+    }
+
+    /// Whether no handle is left.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}
+
+/// All handles of an endpoint hold it. The event loop ends after the last.
+pub struct Anchor(pub Arc<Core>);
+
+impl Drop for Anchor {
+    fn drop(&mut self) {
+        self.0.stopping.store(true, Ordering::Release);
+        self.0.again();
+    }
+}
+
+/// All handles of a connection hold it. The connection ends after the last.
+pub struct Held {
+    /// The connection.
+    pub cell: Arc<PeerCell>,
+    /// Its endpoint.
+    pub anchor: Arc<Anchor>,
+}
+
+impl Held {
+    pub fn core(&self) -> &Core {
+        &self.anchor.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Without an event loop there is no connection.
+        let _ = self.core().ask(Command::Abandon(self.cell.handle));
+    }
+}
+
+/// The first stream that a side opens for its application.
+pub const fn first_stream(initiator: bool) -> StreamId {
+    StreamId(if initiator { 2 } else { 3 })
+}

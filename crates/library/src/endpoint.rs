@@ -1,0 +1,191 @@
+//! An endpoint: sockets, a key, and a thread that runs all connections over them.
+
+use crate::config::{Config, Settings};
+use crate::core::{Anchor, Command, Connecting, Core, Held};
+use crate::error::{ConnectError, ConnectionError, Error, StartError};
+use crate::event_loop::{EventLoop, Plan};
+use crate::gate::Gate;
+use crate::peer::Peer;
+use byway_engine::handshake;
+use byway_engine::seal::Suites;
+use byway_engine::{Admission, EndpointConfig};
+use byway_net::{Clock, Control, Socket};
+use byway_transfer::sockets;
+use byway_transfer::{Identity, Secret, Ticket};
+use byway_wire::relay::Word;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::Builder;
+
+/// A listener, or what connections are made from: sockets, a key, and a thread that runs all connections over them.
+///
+/// Dropping it ends listening. Its connections go on until their last handles are dropped.
+///
+/// ```
+/// use byway::{Config, Endpoint};
+/// use std::io::{Read, Write};
+///
+/// let config = Config::new().protocol("echo/1")?.bind(["127.0.0.1:0".parse()?]);
+/// let listener = Endpoint::listen(config.clone())?;
+/// let ticket = listener.ticket();
+/// let server = std::thread::spawn(move || -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+///     let peer = listener.accept()?;
+///     let (mut receiving, mut sending) = peer.accept_stream()?.split();
+///     std::io::copy(&mut receiving, &mut sending)?;
+///     sending.finish()?;
+///     Ok(())
+/// });
+///
+/// let peer = byway::connect_with(&ticket, config)?;
+/// let mut stream = peer.open_stream()?;
+/// stream.write_all(b"who is there?")?;
+/// stream.shutdown()?;
+/// let mut answer = String::new();
+/// stream.read_to_string(&mut answer)?;
+/// assert_eq!(answer, "who is there?");
+/// peer.close()?;
+/// server.join().unwrap()?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+pub struct Endpoint {
+    anchor: Arc<Anchor>,
+    /// Where it is, its key and its permission, if it listens.
+    ticket: Option<Ticket>,
+    relays: Vec<Word>,
+}
+
+impl Endpoint {
+    /// Begins to listen. Whoever holds the [`ticket`](Self::ticket) may connect.
+    ///
+    /// # Errors
+    /// An address cannot be bound, or the system gives no thread, descriptor or randomness.
+    pub fn listen(config: Config) -> Result<Self, Error> {
+        let mut settings = config.into_settings();
+        let sockets = sockets::listening(&settings.bind, None).map_err(StartError::from)?;
+        let identity = identity_of(&mut settings)?;
+        let permission = match settings.permission.take() {
+            Some(permission) => permission,
+            None => Secret::new(byway_net::seed().map_err(StartError::from)?),
+        };
+        let ticket = Ticket {
+            key: identity.public(),
+            permission,
+            addresses: sockets::reachable_at(&sockets),
+            relays: Vec::new(),
+        };
+        Ok(Self::start(settings, &identity, Some(ticket), sockets)?)
+    }
+
+    /// What a peer needs in order to connect: this endpoint's addresses and key, and the permission. Its text is a secret.
+    ///
+    /// # Panics
+    /// Never for an endpoint that [listens](Self::listen), and no other can be had.
+    #[must_use]
+    pub fn ticket(&self) -> Ticket {
+        match &self.ticket {
+            Some(ticket) => ticket.clone(),
+            None => unreachable!("only a listener is handed out"),
+        }
+    }
+
+    /// Waits for the next peer to connect.
+    ///
+    /// # Errors
+    /// [`Error::Over`] if the endpoint's event loop ended.
+    pub fn accept(&self) -> Result<Peer, Error> {
+        let next = |arrivals: &mut crate::core::Arrivals| match arrivals.peers.pop_front() {
+            Some(cell) => Some(Ok(cell)),
+            None => arrivals.over.then_some(Err(Error::Over)),
+        };
+        let cell = self.anchor.0.arrivals.wait(None, next).unwrap_or(Err(Error::Over))?;
+        Ok(Peer::new(Arc::new(Held { cell, anchor: Arc::clone(&self.anchor) })))
+    }
+
+    /// Connects to the listener that gave `ticket`, from this endpoint's sockets and with its key. Returns once the listener has let this
+    /// side in, or after 20 seconds without an answer.
+    ///
+    /// # Errors
+    /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.
+    pub fn connect(&self, ticket: &Ticket) -> Result<Peer, ConnectError> {
+        let answer = Arc::new(Connecting::default());
+        let relays = self.relays.clone();
+        let command =
+            Command::Connect { ticket: Box::new(ticket.clone()), relays, answer: Arc::clone(&answer) };
+        let over = || ConnectError::Lost(ConnectionError::EndpointOver);
+        if self.anchor.0.ask(command).is_err() {
+            return Err(over());
+        }
+        let cell = answer.wait(None, Option::take).unwrap_or_else(|| Err(over()))?;
+        Ok(Peer::new(Arc::new(Held { cell, anchor: Arc::clone(&self.anchor) })))
+    }
+
+    /// An endpoint that does not listen, with sockets that lead to where a ticket says.
+    pub(crate) fn towards(ticket: &Ticket, config: Config) -> Result<Self, StartError> {
+        let mut settings = config.into_settings();
+        let sockets = sockets::sending(&settings.bind, &ticket.destinations(&settings.relays))?;
+        let identity = identity_of(&mut settings)?;
+        Self::start(settings, &identity, None, sockets)
+    }
+
+    fn start(
+        settings: Settings,
+        identity: &Identity,
+        ticket: Option<Ticket>,
+        sockets: Vec<Socket>,
+    ) -> Result<Self, StartError> {
+        let control = Control::new().map_err(StartError::Descriptor)?;
+        let core = Arc::new(Core::new(control.waker().clone(), ticket.is_some()));
+        let seed = u64::from_be_bytes(byway_net::seed()?);
+        let admission = ticket.as_ref().map(|ticket| -> Box<dyn Admission> {
+            Box::new(Gate {
+                permission: ticket.permission.clone(),
+                allow: settings.allow.clone(),
+                protocol: settings.protocol,
+                priority: settings.priority,
+                seed,
+                core: Arc::clone(&core),
+            })
+        });
+        let machine = byway_engine::Endpoint::new(EndpointConfig {
+            identity: handshake::Identity::from_secret(*identity.secret().expose()),
+            suites: Suites::SECURE,
+            seed: byway_net::seed()?,
+            connection: settings.session(),
+            admission,
+            greeting: Vec::new(),
+        });
+        let plan = Plan {
+            protocol: settings.protocol,
+            priority: settings.priority,
+            streams: settings.streams,
+            peers: settings.peers,
+            locals: sockets.iter().map(Socket::address).collect::<Vec<SocketAddr>>(),
+            seed: seed.rotate_left(32),
+        };
+        let owner = EventLoop::new(Arc::clone(&core), plan);
+        let run = move || drop(byway_net::run(machine, owner, sockets, Clock::new(), &control));
+        Builder::new().name("byway".into()).spawn(run).map_err(StartError::Thread)?;
+        Ok(Self { anchor: Arc::new(Anchor(core)), ticket, relays: settings.relays })
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let core = &self.anchor.0;
+        core.stop_listening();
+        for cell in core.arrivals.change(|arrivals| std::mem::take(&mut arrivals.peers)) {
+            let _ = core.ask(Command::Abort(cell.handle, 0, String::from("nobody listens here any more")));
+        }
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let addresses = self.ticket.as_ref().map(|ticket| &ticket.addresses);
+        f.debug_struct("Endpoint").field("addresses", &addresses).finish_non_exhaustive()
+    }
+}
+
+fn identity_of(settings: &mut Settings) -> Result<Identity, StartError> {
+    settings.identity.take().map_or_else(Identity::generate, Ok)
+}

@@ -1,0 +1,293 @@
+//! The event loop of an endpoint: one thread that owns the engine, and does what handles ask for.
+
+use crate::config::Priority;
+use crate::core::{Command, Connecting, Core, PeerCell, PeerState, Work, first_stream};
+use crate::error::{ConnectError, ConnectionError};
+use crate::session::{Session, Standing, Tools};
+use crate::shared::Shared;
+use byway_engine::connection::close;
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, Reach};
+use byway_net::{Flow, Owner};
+use byway_transfer::application::{Application, Protocol};
+use byway_transfer::close::CloseCode;
+use byway_transfer::identity;
+use byway_transfer::{NotConnected, Said, Ticket, Ways, not_connected};
+use byway_wire::Instant;
+use byway_wire::relay::Word;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Bytes of one read of a stream.
+const SCRATCH: usize = 64 << 10;
+
+/// The owner of an endpoint.
+pub struct EventLoop {
+    core: Arc<Core>,
+    plan: Plan,
+    sessions: BTreeMap<Handle, Session>,
+    attempts: BTreeMap<Handle, Attempt>,
+    work: Work,
+    scratch: Vec<u8>,
+    /// Connections that are over here, and whose peers are still being told.
+    leaving: BTreeSet<Handle>,
+}
+
+/// What every connection of the endpoint is made with.
+pub struct Plan {
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// What governs what is sent.
+    pub priority: Priority,
+    /// Streams that each peer may have open.
+    pub streams: u32,
+    /// Connections at once.
+    pub peers: usize,
+    /// What is sent from.
+    pub locals: Vec<SocketAddr>,
+    /// For controllers.
+    pub seed: u64,
+}
+
+/// A connection that is being made.
+struct Attempt {
+    answer: Arc<Connecting>,
+    ways: Ways,
+}
+
+impl EventLoop {
+    pub fn new(core: Arc<Core>, plan: Plan) -> Self {
+        Self {
+            core,
+            plan,
+            sessions: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            work: Work::default(),
+            scratch: vec![0; SCRATCH],
+            leaving: BTreeSet::new(),
+        }
+    }
+
+    fn obey(&mut self, endpoint: &mut Endpoint, command: Command, now: Instant) {
+        match command {
+            Command::Connect { ticket, relays, answer } => {
+                self.connect(endpoint, &ticket, &relays, answer, now);
+            }
+            Command::Open(cell) => {
+                let connection = endpoint.connection_mut(cell.handle);
+                match (self.sessions.get_mut(&cell.handle), connection) {
+                    (Some(session), Some(connection)) => session.open(cell, connection),
+                    _ => cell.fail(&ConnectionError::ClosedHere),
+                }
+            }
+            Command::Close(handle) | Command::Abandon(handle) => {
+                let abandoned = matches!(command, Command::Abandon(_));
+                self.sessions.get_mut(&handle).into_iter().for_each(|it| it.close(now, abandoned));
+            }
+            Command::Abort(handle, code, reason) => {
+                endpoint.close(now, handle, code.into(), &reason);
+                self.core.again();
+            }
+        }
+    }
+
+    fn connect(
+        &mut self,
+        endpoint: &mut Endpoint,
+        ticket: &Ticket,
+        relays: &[Word],
+        answer: Arc<Connecting>,
+        now: Instant,
+    ) {
+        let application = Application { permission: ticket.permission.clone(), protocol: self.plan.protocol };
+        let connect = Connect {
+            peer: PublicKey(ticket.key.0),
+            addresses: ticket.addresses.clone(),
+            application: application.to_bytes(),
+            controller: self.plan.priority.controller(self.next_seed()),
+        };
+        let met = ticket.relays.iter().map(|relay| relay.word.clone());
+        let mut ways = Ways::new(&ticket.addresses, met, &self.plan.locals);
+        match endpoint.connect(now, connect) {
+            Ok(handle) => {
+                for relay in &ticket.relays {
+                    let (word, destination, consent) = (relay.word.clone(), relay.address, relay.consent);
+                    endpoint.add_relay(now, handle, &relay.word, Some(&Reach { word, destination, consent }));
+                }
+                for word in relays {
+                    endpoint.add_relay(now, handle, word, None);
+                }
+                self.attempts.insert(handle, Attempt { answer, ways });
+            }
+            Err(error) => {
+                let error = not_connected(error, &ways.tried());
+                answer.change(|answer| *answer = Some(Err(error.into())));
+            }
+        }
+    }
+
+    const fn next_seed(&mut self) -> u64 {
+        self.plan.seed = self.plan.seed.wrapping_add(1);
+        self.plan.seed
+    }
+
+    fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
+        match event {
+            EndpointEvent::Connected(handle) => {
+                if let Some(attempt) = self.attempts.remove(&handle) {
+                    self.begin(endpoint, handle, Some(attempt.answer));
+                }
+            }
+            EndpointEvent::Failed(handle, error) => {
+                if let Some(mut attempt) = self.attempts.remove(&handle) {
+                    attempt.fail(error);
+                }
+            }
+            EndpointEvent::Accepted(handle) => self.accept(endpoint, handle, now),
+            EndpointEvent::Closed(handle) => {
+                self.drive(endpoint, handle, now);
+                self.leaving.remove(&handle);
+                endpoint.forget(handle);
+            }
+            EndpointEvent::RelayTrouble(handle, relay, trouble) => {
+                if let Some(attempt) = self.attempts.get_mut(&handle) {
+                    attempt.ways.on_relay(relay, trouble);
+                }
+            }
+            EndpointEvent::Reachable { .. } | EndpointEvent::StandingTrouble(..) => {}
+        }
+    }
+
+    fn accept(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        let Some(connection) = endpoint.connection(handle) else { return };
+        // A ping is answered by the engine, and nobody hears of it.
+        if !matches!(Said::read(connection.application()), Ok(Said::Application(_))) {
+            return;
+        }
+        if self.sessions.len() >= self.plan.peers || !self.core.is_listening() {
+            let reason = "the listener has as many connections as it takes";
+            return endpoint.close(now, handle, CloseCode::Failed.number(), reason);
+        }
+        if let Some(cell) = self.begin(endpoint, handle, None) {
+            self.core.arrivals.change(|arrivals| arrivals.peers.push_back(cell));
+        }
+    }
+
+    /// A connection is there.
+    fn begin(
+        &mut self,
+        endpoint: &mut Endpoint,
+        handle: Handle,
+        connecting: Option<Arc<Connecting>>,
+    ) -> Option<Arc<PeerCell>> {
+        let connection = endpoint.connection_mut(handle)?;
+        let initiator = connecting.is_some();
+        let state = PeerState { next: first_stream(initiator).0, ..PeerState::default() };
+        let key = identity::PublicKey(connection.peer().0);
+        let cell = Arc::new(PeerCell { handle, key, state: Shared::new(state) });
+        let session = Session::new(Arc::clone(&cell), initiator, self.plan.streams, connection, connecting);
+        self.sessions.insert(handle, session);
+        Some(cell)
+    }
+
+    fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
+        let Some(session) = self.sessions.get_mut(&handle) else { return };
+        let Some(connection) = endpoint.connection_mut(handle) else { return };
+        let mut tools = Tools { scratch: &mut self.scratch, spare: &self.core.spare };
+        match session.drive(now, connection, &mut tools) {
+            Standing::Open => {}
+            Standing::Again => self.core.again(),
+            Standing::Over => {
+                if !connection.is_closed() {
+                    self.leaving.insert(handle);
+                }
+                self.sessions.remove(&handle);
+            }
+        }
+    }
+
+    /// Looks after connections that nobody has answered yet.
+    fn look_at_attempts(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let mut hopeless = Vec::new();
+        for (handle, attempt) in &mut self.attempts {
+            attempt.ways.look(now);
+            if attempt.ways.are_hopeless(now) {
+                attempt.fail(byway_engine::ConnectError::NoAnswer);
+                hopeless.push(*handle);
+            }
+        }
+        for handle in hopeless {
+            self.attempts.remove(&handle);
+            endpoint.close(now, handle, close::DONE, "");
+        }
+    }
+
+    /// Whether all is said after the last handle has gone.
+    fn is_left(&self) -> bool {
+        self.core.is_stopping() && self.sessions.is_empty() && self.leaving.is_empty()
+    }
+}
+
+impl Attempt {
+    /// Nobody answered.
+    fn fail(&mut self, error: byway_engine::ConnectError) {
+        let error: NotConnected = not_connected(error, &self.ways.tried());
+        self.answer.change(|answer| *answer = Some(Err(error.into())));
+    }
+}
+
+impl Owner for EventLoop {
+    type Machine = Endpoint;
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        while let Some(event) = endpoint.next_event() {
+            self.on_event(endpoint, event, now);
+        }
+        let mut work = std::mem::take(&mut self.work);
+        self.core.take(&mut work);
+        for command in work.commands.drain(..) {
+            self.obey(endpoint, command, now);
+        }
+        for cell in work.touched.drain(..) {
+            cell.unlist();
+            self.sessions.get_mut(&cell.handle).into_iter().for_each(|session| session.touch(cell.id));
+        }
+        self.work = work;
+        if !self.attempts.is_empty() {
+            self.look_at_attempts(endpoint, now);
+        }
+        let handles: Vec<Handle> = self.sessions.keys().copied().collect();
+        for handle in handles {
+            self.drive(endpoint, handle, now);
+        }
+        if self.is_left() { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+impl Drop for EventLoop {
+    /// Nobody waits for an event loop that is over, for whatever reason.
+    fn drop(&mut self) {
+        let work = self.core.end();
+        let over = ConnectionError::EndpointOver;
+        self.core.arrivals.change(|arrivals| arrivals.over = true);
+        let answers = self.attempts.values().map(|attempt| &attempt.answer);
+        let asked = work.commands.iter().filter_map(|command| match command {
+            Command::Connect { answer, .. } => Some(answer),
+            _ => None,
+        });
+        for answer in answers.chain(asked) {
+            answer.change(|answer| {
+                answer.get_or_insert_with(|| Err(ConnectError::Lost(over.clone())));
+            });
+        }
+        for command in &work.commands {
+            if let Command::Open(cell) = command {
+                cell.fail(&over);
+            }
+        }
+        for session in self.sessions.values_mut() {
+            session.end(&over);
+        }
+    }
+}

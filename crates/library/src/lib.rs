@@ -1,0 +1,110 @@
+//! Streams between two hosts, over many paths at once.
+//!
+//! A listener gives a [`Ticket`]: it names addresses and a key, and holds a permission. Its text goes to the other host by any way that is
+//! trusted. Whoever holds it may connect. All that follows is encrypted and authentic, and goes over every path there is: from
+//! each local address, and through relays.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! // One host listens, and prints its ticket.
+//! let config = byway::Config::new().protocol("greeting/1")?;
+//! # let config = config.bind(["127.0.0.1:0".parse()?]);
+//! let listener = byway::Endpoint::listen(config.clone())?;
+//! let ticket = listener.ticket().to_string();
+//! # let server = std::thread::spawn(move || -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let peer = listener.accept()?;
+//! let mut stream = peer.accept_stream()?;
+//! let mut heard = String::new();
+//! stream.read_to_string(&mut heard)?;
+//! write!(stream, "{heard} to you")?;
+//! stream.finish()?; // waits until the other application has read it
+//! # Ok(()) });
+//!
+//! // The other connects.
+//! let peer = byway::connect_with(&ticket.parse()?, config)?;
+//! let mut stream = peer.open_stream()?;
+//! stream.write_all(b"good morning")?;
+//! stream.shutdown()?; // what was written is all
+//! let mut answer = String::new();
+//! stream.read_to_string(&mut answer)?;
+//! assert_eq!(answer, "good morning to you");
+//! peer.close()?;
+//! # server.join().unwrap()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Everything here waits, as [`std::net`] does. Every endpoint has one thread, which runs its sockets and connections. The application's
+//! threads talk to it through buffers with a bound: who writes faster than the network carries waits, and who does not read makes
+//! the peer wait.
+//!
+//! | what | how it ends |
+//! |---|---|
+//! | [`SendStream::finish`] | waits until the peer's application has read all |
+//! | [`SendStream::shutdown`] | the peer will read to the end; nobody waits |
+//! | a [`SendStream`] is dropped before | the stream is reset, and the peer reads an error |
+//! | [`Peer::close`] | waits for all that was finished, then ends the connection |
+//! | [`Peer::abort`] | ends it at once |
+#![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
+mod cell;
+mod config;
+mod core;
+mod endpoint;
+mod error;
+mod event_loop;
+mod gate;
+mod lane;
+mod peer;
+/// What two libraries tell each other: for the fuzzer, and no part of what this crate promises.
+#[doc(hidden)]
+pub mod record;
+mod session;
+mod shared;
+mod stream;
+
+pub use byway_transfer::identity::PublicKey;
+pub use byway_transfer::{Identity, Secret, Ticket};
+pub use byway_wire::relay::Word;
+pub use config::{Config, Priority};
+pub use endpoint::Endpoint;
+pub use error::{
+    ConnectError, ConnectionError, Error, NotConnected, ProtocolNameError, StartError, StreamError,
+};
+pub use peer::Peer;
+pub use stream::{RecvStream, SendStream, Stream};
+
+/// Connects to the listener that gave `ticket`, with what fits most: a new key, and every address of this host that leads there.
+/// [`connect_with`] takes a [`Config`], in which the protocol is named.
+///
+/// # Errors
+/// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.
+///
+/// ```no_run
+/// use std::io::Write;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let peer = byway::connect(&std::env::var("TICKET")?.parse()?)?;
+/// let mut stream = peer.open_stream()?;
+/// stream.write_all(b"hello")?;
+/// stream.finish()?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn connect(ticket: &Ticket) -> Result<Peer, ConnectError> {
+    connect_with(ticket, Config::new())
+}
+
+/// Connects to the listener that gave `ticket`.
+///
+/// # Errors
+/// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.
+pub fn connect_with(ticket: &Ticket, config: Config) -> Result<Peer, ConnectError> {
+    Endpoint::towards(ticket, config)?.connect(ticket)
+}
+
+/// The examples of the page compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,318 @@
+//! A connection on the event loop's side: its streams, what the two libraries tell each other, and its end.
+
+use crate::cell::{Cell, Spare};
+use crate::core::{Connecting, PeerCell, first_stream};
+use crate::error::{BROKE, ConnectionError, ended, refused};
+use crate::lane::Lane;
+use crate::record::{Record, Records, is_initiators, records_of};
+use byway_engine::Connection;
+use byway_engine::connection::{Event, close};
+use byway_engine::data::{InEvent, OutEvent};
+use byway_wire::{Instant, StreamId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Streams that one side may ever have open at once, whatever the other allows.
+pub const MOST_STREAMS: u32 = 16 << 10;
+/// Bytes of records that wait to be sent at most. Who takes none of so many is no library.
+const UNSAID: usize = 1 << 20;
+/// How long a connection without handles waits for the peer's application to read what was finished.
+const LINGER: Duration = Duration::from_secs(60);
+
+/// What the sessions of an event loop share.
+pub struct Tools<'a> {
+    /// For one read.
+    pub scratch: &'a mut [u8],
+    /// Buffers.
+    pub spare: &'a Spare,
+}
+
+/// How a session stands after a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It lives.
+    Open,
+    /// There is something to do in another turn.
+    Again,
+    /// It is over, and everybody was told.
+    Over,
+}
+
+/// A connection.
+pub struct Session {
+    cell: Arc<PeerCell>,
+    /// Whether this side began the connection.
+    initiator: bool,
+    /// Streams that the peer may have open.
+    limit: u32,
+    lanes: BTreeMap<StreamId, Lane>,
+    /// How many of them the peer opened.
+    theirs: u32,
+    /// Those that the application touched.
+    touched: Vec<StreamId>,
+    /// Those for which the engine had no room.
+    blocked: VecDeque<StreamId>,
+    /// Records to send, from `said` on not yet the engine's.
+    unsaid: Vec<u8>,
+    records: Records,
+    greeted: bool,
+    /// Who waits for the peer's first word.
+    connecting: Option<Arc<Connecting>>,
+    closing: Option<Closing>,
+    /// What the peer did that it must not.
+    fault: Option<String>,
+}
+
+/// A connection that is to end once the peer's application has read all.
+#[derive(Clone, Copy, Debug)]
+struct Closing {
+    /// When to end in any case.
+    until: Option<Instant>,
+}
+
+impl Session {
+    pub fn new(
+        cell: Arc<PeerCell>,
+        initiator: bool,
+        limit: u32,
+        connection: &mut Connection,
+        connecting: Option<Arc<Connecting>>,
+    ) -> Self {
+        connection.outgoing().open_stream(records_of(initiator));
+        let mut unsaid = Vec::new();
+        Record::Hello { streams: limit, objects: 0 }.write(&mut unsaid);
+        Self {
+            cell,
+            initiator,
+            limit,
+            lanes: BTreeMap::new(),
+            theirs: 0,
+            touched: Vec::new(),
+            blocked: VecDeque::new(),
+            unsaid,
+            records: Records::default(),
+            greeted: false,
+            connecting,
+            closing: None,
+            fault: None,
+        }
+    }
+
+    /// Takes on a stream that the application opened.
+    pub fn open(&mut self, cell: Arc<Cell>, connection: &mut Connection) {
+        connection.outgoing().open_stream(cell.id);
+        self.touched.push(cell.id);
+        self.lanes.insert(cell.id, Lane::new(cell));
+    }
+
+    /// The application touched a stream.
+    pub fn touch(&mut self, id: StreamId) {
+        self.touched.push(id);
+    }
+
+    /// The application closes the connection, or has dropped its last handle.
+    pub fn close(&mut self, now: Instant, abandoned: bool) {
+        let until = abandoned.then(|| now + LINGER);
+        self.closing.get_or_insert(Closing { until });
+    }
+
+    /// Moves all that can be moved.
+    pub fn drive(&mut self, now: Instant, connection: &mut Connection, tools: &mut Tools<'_>) -> Standing {
+        let writable = self.hear(connection, tools);
+        let mut touched = std::mem::take(&mut self.touched);
+        for id in touched.drain(..) {
+            self.attend(id, connection, tools);
+        }
+        self.touched = touched;
+        if writable {
+            for id in std::mem::take(&mut self.blocked) {
+                self.lanes.get_mut(&id).into_iter().for_each(Lane::unblock);
+                self.attend(id, connection, tools);
+            }
+        }
+        self.say(connection);
+        while let Some(event) = connection.next_event() {
+            if let Event::Closed { code, reason, by_peer } = event {
+                let error = match self.fault.take() {
+                    Some(fault) => ConnectionError::Broke(fault),
+                    None => ended(code, &reason, by_peer),
+                };
+                self.end(&error);
+                return Standing::Over;
+            }
+        }
+        if connection.is_closing() {
+            return Standing::Again;
+        }
+        if let Some(fault) = &self.fault {
+            connection.close(now, BROKE, fault);
+            return Standing::Again;
+        }
+        let is_late = |closing: Closing| closing.until.is_some_and(|until| now >= until);
+        let is_due = |closing| is_late(closing) || self.is_read(connection);
+        if self.closing.is_some_and(is_due) {
+            connection.close(now, close::DONE, "");
+            // Told in the next turn, when the peer's packet has left.
+            return Standing::Again;
+        }
+        Standing::Open
+    }
+
+    /// Whether the peer's application has all that this side's finished, and the peer all that this library says.
+    fn is_read(&self, connection: &mut Connection) -> bool {
+        self.unsaid.is_empty()
+            && !self.lanes.values().any(Lane::is_finishing)
+            && connection.outgoing().all_acked()
+    }
+
+    /// Takes in what the engine has to tell of streams. Returns whether it has room again.
+    fn hear(&mut self, connection: &mut Connection, tools: &mut Tools<'_>) -> bool {
+        let theirs = records_of(!self.initiator);
+        while let Some(event) = connection.incoming().next_event() {
+            match event {
+                InEvent::StreamOpened(id) if id != theirs => self.on_opened(id, connection),
+                InEvent::StreamReadable(id) if id == theirs => self.read_records(connection, tools),
+                InEvent::StreamReadable(id) => self.attend(id, connection, tools),
+                InEvent::StreamReset { id, code } => {
+                    if let Some(lane) = self.lanes.get_mut(&id)
+                        && lane.on_reset(code)
+                    {
+                        Record::Over { stream: id, how: crate::record::How::Reset }.write(&mut self.unsaid);
+                    }
+                    self.reap(id);
+                }
+                InEvent::StreamOpened(_) | InEvent::ObjectComplete { .. } => {}
+            }
+        }
+        let mut writable = false;
+        while let Some(event) = connection.outgoing().next_event() {
+            match event {
+                OutEvent::Stopped { stream, code } => {
+                    if let Some(lane) = self.lanes.get_mut(&stream) {
+                        lane.on_stopped(code);
+                    }
+                }
+                OutEvent::Writable => writable = true,
+                OutEvent::StreamAcked(_) | OutEvent::ObjectAcked(_) => {}
+            }
+        }
+        writable
+    }
+
+    /// A stream's first frame came.
+    fn on_opened(&mut self, id: StreamId, connection: &mut Connection) {
+        if self.lanes.contains_key(&id) {
+            return; // the peer's first answer on a stream of this side's
+        }
+        if is_initiators(id) == self.initiator || id < first_stream(!self.initiator) {
+            connection.incoming().stop(id, 0); // an answer to what is over
+            return;
+        }
+        // What is over there may not be over here yet.
+        if self.theirs >= self.limit.max(1).saturating_mul(2) {
+            return self.blame("more streams than it may have open");
+        }
+        self.theirs += 1;
+        connection.outgoing().open_stream(id);
+        let cell = Arc::new(Cell::new(self.cell.handle, id));
+        self.lanes.insert(id, Lane::new(Arc::clone(&cell)));
+        self.cell.state.change(|state| state.accepted.push_back(cell));
+    }
+
+    /// Moves what can be moved on a stream.
+    fn attend(&mut self, id: StreamId, connection: &mut Connection, tools: &mut Tools<'_>) {
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        if lane.send(connection.outgoing(), tools.spare) && lane.block() {
+            self.blocked.push_back(id);
+        }
+        if let Some(how) = lane.receive(connection.incoming(), tools.scratch, tools.spare) {
+            Record::Over { stream: id, how }.write(&mut self.unsaid);
+        }
+        self.reap(id);
+    }
+
+    /// Forgets a stream that is over.
+    fn reap(&mut self, id: StreamId) {
+        if self.lanes.get(&id).is_some_and(Lane::is_over) {
+            self.lanes.remove(&id);
+            if is_initiators(id) == self.initiator {
+                self.cell.state.change(|state| state.open = state.open.saturating_sub(1));
+            } else {
+                self.theirs -= 1;
+            }
+        }
+    }
+
+    /// Sends what this library says.
+    fn say(&mut self, connection: &mut Connection) {
+        if !self.unsaid.is_empty() {
+            let taken = connection.outgoing().write(records_of(self.initiator), &self.unsaid);
+            self.unsaid.drain(..taken);
+            if self.unsaid.len() > UNSAID {
+                self.blame("it takes nothing of what it must");
+            }
+        }
+    }
+
+    fn read_records(&mut self, connection: &mut Connection, tools: &mut Tools<'_>) {
+        let theirs = records_of(!self.initiator);
+        let mut heard = Vec::new();
+        while let Some(read) = connection.incoming().read(theirs, tools.scratch) {
+            let bytes = tools.scratch.get(..read.length).unwrap_or_default();
+            let taken = self.records.take(bytes, |record| heard.push(record));
+            for record in heard.drain(..) {
+                self.on_record(record);
+            }
+            if let Err(error) = taken {
+                self.blame(&format!("what it says makes no sense: {error}"));
+            }
+            if read.length == 0 || read.finished || self.fault.is_some() {
+                break;
+            }
+        }
+    }
+
+    fn on_record(&mut self, record: Record) {
+        match record {
+            Record::Hello { streams, .. } if !self.greeted => {
+                self.greeted = true;
+                self.cell.state.change(|state| state.most = streams.min(MOST_STREAMS));
+                if let Some(connecting) = self.connecting.take() {
+                    connecting.change(|answer| *answer = Some(Ok(Arc::clone(&self.cell))));
+                }
+            }
+            Record::Over { stream, how } if self.greeted => {
+                if let Some(lane) = self.lanes.get_mut(&stream) {
+                    lane.on_over(how);
+                }
+                self.reap(stream);
+            }
+            Record::Hello { .. } | Record::Over { .. } => self.blame("it does not greet once and first"),
+            Record::Object { .. } | Record::Taken { .. } => self.blame("it sends what was not allowed"),
+        }
+    }
+
+    /// The peer's library is at fault: the connection ends.
+    fn blame(&mut self, what: &str) {
+        self.fault.get_or_insert_with(|| format!("the other side's library is at fault: {what}"));
+    }
+
+    /// Tells everybody that the connection is over.
+    pub fn end(&mut self, error: &ConnectionError) {
+        if let Some(connecting) = self.connecting.take() {
+            connecting.change(|answer| *answer = Some(Err(refused(error.clone()))));
+        }
+        // Whoever hears of it from a stream finds the connection over.
+        let unread = self.lanes.values().any(Lane::is_finishing);
+        let waiting = self.cell.state.change(|state| {
+            state.over.get_or_insert(error.clone());
+            state.unread = unread;
+            std::mem::take(&mut state.accepted)
+        });
+        let lanes = std::mem::take(&mut self.lanes);
+        for cell in lanes.values().map(Lane::cell).chain(&waiting) {
+            cell.fail(error);
+        }
+    }
+}

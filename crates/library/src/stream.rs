@@ -1,0 +1,346 @@
+//! Streams, as the application holds them.
+
+use crate::cell::{BUFFER, Cell, End, Receiving, Sending};
+use crate::core::Held;
+use crate::error::StreamError;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A stream: bytes in order, both ways. It is [`Read`] and [`Write`], as a [`TcpStream`](std::net::TcpStream) is.
+///
+/// [`split`](Self::split) gives a half for each direction, which two threads can use. What holds for the halves holds here:
+/// see [`SendStream`] and [`RecvStream`].
+#[derive(Debug)]
+pub struct Stream {
+    sending: SendStream,
+    receiving: RecvStream,
+}
+
+/// The half of a stream that sends. It is [`Write`].
+///
+/// Writing waits while the buffer is full (256 KiB, and what the peer lets this side send). Bytes leave without being asked;
+/// `flush` does nothing.
+///
+/// Dropping it before [`finish`](Self::finish) or [`shutdown`](Self::shutdown) resets the stream with code 0: the peer reads an error
+/// instead of an end.
+pub struct SendStream {
+    held: Arc<Held>,
+    cell: Arc<Cell>,
+    patience: Option<Duration>,
+}
+
+/// The half of a stream that receives. It is [`Read`].
+///
+/// Reading waits for bytes. At the end of the stream it gives 0 bytes, and if the peer gave the stream up an error
+/// ([`StreamError::Reset`]). Who does not read makes the peer wait: no more than a window and 512 KiB are held here.
+///
+/// Dropping it before the end tells the peer that no more is wanted ([`StreamError::Stopped`] with code 0).
+pub struct RecvStream {
+    held: Arc<Held>,
+    cell: Arc<Cell>,
+    patience: Option<Duration>,
+    /// What was taken and not read yet, from `at` on.
+    current: Vec<u8>,
+    at: usize,
+    /// Whether the end follows it, or the application wants no more.
+    done: bool,
+}
+
+/// What was taken from the event loop.
+enum Taken {
+    /// Bytes, and whether the event loop waits for room.
+    Bytes { paused: bool },
+    /// The end.
+    End,
+}
+
+impl Stream {
+    pub(crate) fn new(held: Arc<Held>, cell: Arc<Cell>) -> Self {
+        let sending = SendStream { held: Arc::clone(&held), cell: Arc::clone(&cell), patience: None };
+        let receiving = RecvStream { held, cell, patience: None, current: Vec::new(), at: 0, done: false };
+        Self { sending, receiving }
+    }
+
+    /// A half for each direction.
+    #[must_use]
+    pub fn split(self) -> (RecvStream, SendStream) {
+        (self.receiving, self.sending)
+    }
+
+    /// The number of the stream in its connection, the same on both sides.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.sending.id()
+    }
+
+    /// As [`SendStream::shutdown`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn shutdown(&mut self) -> Result<(), StreamError> {
+        self.sending.shutdown()
+    }
+
+    /// As [`SendStream::finish`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish(&mut self) -> Result<(), StreamError> {
+        self.sending.finish()
+    }
+
+    /// Gives both directions up: [`SendStream::reset`] and [`RecvStream::stop`] with the same code.
+    pub fn reset(&mut self, code: u32) {
+        self.sending.reset(code);
+        self.receiving.stop(code);
+    }
+}
+
+impl SendStream {
+    /// The number of the stream in its connection, the same on both sides.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.cell.id.0
+    }
+
+    /// How long writing and finishing wait at most; `None`, as it is at first: for as long as the connection lives.
+    pub const fn set_timeout(&mut self, patience: Option<Duration>) {
+        self.patience = patience;
+    }
+
+    /// Ends this direction after what was written, and does not wait. The other direction goes on. The peer reads to the end, also if this
+    /// half is dropped.
+    ///
+    /// # Errors
+    /// The stream was given up by either side, or the connection is over.
+    pub fn shutdown(&mut self) -> Result<(), StreamError> {
+        let ended = self.cell.sending.with(|sending| match (&sending.over, sending.reset) {
+            (Some(Err(error)), _) => Err(error.clone()),
+            (None, Some(_)) => Err(StreamError::Finished),
+            (Some(Ok(())), _) | (None, None) => {
+                sending.finished = true;
+                Ok(())
+            }
+        });
+        self.held.core().touch(&self.cell);
+        ended
+    }
+
+    /// Ends this direction after what was written, and waits until the peer's application has read all of it.
+    ///
+    /// # Errors
+    /// The peer's application did not read all ([`StreamError::Stopped`]), the connection is over, or the time that was set
+    /// is over; it can be waited for again then.
+    pub fn finish(&mut self) -> Result<(), StreamError> {
+        self.shutdown()?;
+        let over = self.cell.sending.wait(self.patience, |sending| sending.over.clone());
+        over.unwrap_or(Err(StreamError::TimedOut))
+    }
+
+    /// Gives this direction up: what was not sent never will be. The peer reads [`StreamError::Reset`] with this code.
+    pub fn reset(&mut self, code: u32) {
+        self.cell.sending.change(|sending| {
+            sending.reset.get_or_insert(code.into());
+            sending.ready = Vec::new();
+        });
+        self.held.core().touch(&self.cell);
+    }
+
+    /// Takes what there is room for. `None`: there is none for now.
+    fn put(
+        sending: &mut Sending,
+        bytes: &[u8],
+        spare: &crate::cell::Spare,
+    ) -> Option<Result<usize, StreamError>> {
+        if let Some(error) = sending.refusal() {
+            return Some(Err(error));
+        }
+        let room = BUFFER.saturating_sub(sending.ready.len()).min(bytes.len());
+        if room == 0 && !bytes.is_empty() {
+            return None;
+        }
+        if sending.ready.capacity() == 0 {
+            sending.ready = spare.take();
+        }
+        sending.ready.extend_from_slice(bytes.get(..room).unwrap_or_default());
+        Some(Ok(room))
+    }
+}
+
+impl Write for SendStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let spare = &self.held.core().spare;
+        let put = self.cell.sending.wait(self.patience, |sending| Self::put(sending, bytes, spare));
+        let taken = put.unwrap_or(Err(StreamError::TimedOut))?;
+        self.held.core().touch(&self.cell);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        let is_open = self.cell.sending.with(|sending| {
+            let is_open = sending.refusal().is_none();
+            if is_open {
+                sending.reset = Some(0);
+                sending.ready = Vec::new();
+            }
+            is_open
+        });
+        if is_open {
+            self.held.core().touch(&self.cell);
+        }
+    }
+}
+
+impl RecvStream {
+    /// The number of the stream in its connection, the same on both sides.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.cell.id.0
+    }
+
+    /// How long reading waits at most; `None`, as it is at first: for as long as the connection lives.
+    pub const fn set_timeout(&mut self, patience: Option<Duration>) {
+        self.patience = patience;
+    }
+
+    /// Wants no more of the stream: what is there is dropped. Writing gives the peer [`StreamError::Stopped`] with this code.
+    pub fn stop(&mut self, code: u32) {
+        if std::mem::replace(&mut self.done, true) {
+            return;
+        }
+        self.cell.receiving.with(|receiving| {
+            receiving.stopped = Some(code.into());
+            receiving.ready = Vec::new();
+        });
+        (self.current, self.at) = (Vec::new(), 0);
+        self.held.core().touch(&self.cell);
+    }
+
+    /// Takes what is there. `None`: nothing is there now.
+    fn take(receiving: &mut Receiving, current: &mut Vec<u8>) -> Option<Result<Taken, StreamError>> {
+        if !receiving.ready.is_empty() {
+            current.clear();
+            std::mem::swap(current, &mut receiving.ready);
+            return Some(Ok(Taken::Bytes { paused: std::mem::take(&mut receiving.paused) }));
+        }
+        match &receiving.end {
+            _ if receiving.stopped.is_some() => Some(Err(StreamError::Finished)),
+            None => None,
+            Some(End::Fin) => Some(Ok(Taken::End)),
+            Some(End::Broken(error)) => Some(Err(error.clone())),
+        }
+    }
+
+    /// Copies to the application.
+    fn copy(&mut self, buffer: &mut [u8]) -> usize {
+        let rest = self.current.get(self.at..).unwrap_or_default();
+        let length = rest.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..length), rest.get(..length)) {
+            to.copy_from_slice(from);
+        }
+        self.at += length;
+        if self.at == self.current.len() {
+            self.settle();
+        }
+        length
+    }
+
+    /// Tells the event loop once the application has read all.
+    fn settle(&mut self) {
+        let confirmed = self.cell.receiving.with(|receiving| {
+            let all = receiving.ready.is_empty() && matches!(receiving.end, Some(End::Fin));
+            receiving.confirmed |= all;
+            all
+        });
+        if confirmed && !std::mem::replace(&mut self.done, true) {
+            self.held.core().touch(&self.cell);
+        }
+    }
+
+    /// Holds no buffers while it waits.
+    fn rest(&mut self) {
+        let spare = &self.held.core().spare;
+        spare.put(std::mem::take(&mut self.current));
+        self.at = 0;
+        spare.put(self.cell.receiving.with(|receiving| match receiving.ready.is_empty() {
+            true => std::mem::take(&mut receiving.ready),
+            false => Vec::new(),
+        }));
+    }
+}
+
+impl Read for RecvStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        if self.at == self.current.len() {
+            let Self { cell, current, .. } = self;
+            let at_once = cell.receiving.with(|receiving| Self::take(receiving, current));
+            let taken = match at_once {
+                Some(taken) => taken,
+                None => {
+                    self.rest();
+                    let Self { cell, current, patience, .. } = self;
+                    let taken = cell.receiving.wait(*patience, |receiving| Self::take(receiving, current));
+                    taken.unwrap_or(Err(StreamError::TimedOut))
+                }
+            };
+            match taken {
+                Ok(Taken::Bytes { paused }) => {
+                    self.at = 0;
+                    if paused {
+                        self.held.core().touch(&self.cell);
+                    }
+                }
+                Ok(Taken::End) => {
+                    self.settle();
+                    return Ok(0);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.copy(buffer))
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        self.stop(0);
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.receiving.read(buffer)
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.sending.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sending.flush()
+    }
+}
+
+impl std::fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SendStream").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for RecvStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecvStream").field("id", &self.id()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,7 @@
+//! Two endpoints on loopback, with real sockets.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
+
+mod common;
+mod ends;
+mod killed;
+mod streams;

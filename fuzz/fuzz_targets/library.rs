@@ -1,0 +1,31 @@
+//! What two applications say to each other beside their data: the first words in a HELLO, and the records of the library. However records are
+//! cut into pieces, the same comes of them.
+#![no_main]
+
+use byway::record::{RECORD_MAX, Record, Records};
+use byway_transfer::Said;
+use libfuzzer_sys::fuzz_target;
+
+/// The records that come in pieces of this size, and whether all of it makes sense.
+fn heard(bytes: &[u8], piece: usize) -> (Vec<Record>, bool) {
+    let (mut records, mut heard) = (Records::default(), Vec::new());
+    let sense = bytes.chunks(piece).all(|piece| records.take(piece, |record| heard.push(record)).is_ok());
+    (heard, sense)
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(Said::Application(said)) = Said::read(bytes) {
+        assert_eq!(Said::read(&said.to_bytes()), Ok(Said::Application(said)));
+    }
+    let all = heard(bytes, usize::MAX);
+    for piece in [1, 3] {
+        assert_eq!(heard(bytes, piece), all);
+    }
+    let mut written = Vec::new();
+    for record in &all.0 {
+        let before = written.len();
+        record.write(&mut written);
+        assert!(written.len() - before <= RECORD_MAX);
+    }
+    assert_eq!(heard(&written, usize::MAX), (all.0, true));
+});
