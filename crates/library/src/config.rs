@@ -195,6 +195,7 @@ impl Settings {
         let mut config = receiving_config(None, self.memory);
         config.idle_timeout = self.idle_timeout;
         config.cap = self.limit;
+        config.datagrams = crate::datagrams::MOST;
         config.dscp = default_dscp(self.priority.default_name());
         // Those of the peer, and the peer's answers on those of this side. What is over there may not be over here yet.
         config.incoming.streams = 2 * (self.streams + crate::session::MOST_STREAMS) as usize;

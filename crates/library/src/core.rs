@@ -1,14 +1,18 @@
 //! What handles of an endpoint tell its event loop: what to do, and which streams to look at.
 
 use crate::cell::{Cell, Spare};
-use crate::error::{ConnectError, ConnectionError};
+use crate::datagrams::Datagrams;
+use crate::error::{ConnectError, ConnectionError, Error};
+use crate::look::Look;
+use crate::parcel::{Coming, Sent};
 use crate::shared::Shared;
 use byway_engine::Handle;
 use byway_net::Waker;
 use byway_transfer::Ticket;
 use byway_transfer::identity::PublicKey;
-use byway_wire::StreamId;
+use byway_transfer::ticket::GreetedRelay;
 use byway_wire::relay::Word;
+use byway_wire::{ObjectId, StreamId};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,12 +33,26 @@ pub enum Command {
     },
     /// Take a stream on that the application opened.
     Open(Arc<Cell>),
+    /// Send an object.
+    Send(Arc<Sent>),
+    /// Tell how a connection stands.
+    Look(Handle, Arc<Shared<Option<Look>>>),
     /// Close a connection once all that was finished was read.
     Close(Handle),
     /// Close a connection now.
     Abort(Handle, u16, String),
     /// The application has dropped its last handle of a connection.
     Abandon(Handle),
+}
+
+/// What the application did something to.
+pub enum Touched {
+    /// A stream.
+    Stream(Arc<Cell>),
+    /// An object that it sends.
+    Sent(Arc<Sent>),
+    /// An object that it receives.
+    Coming(Arc<Coming>),
 }
 
 /// A connection as the event loop and the application share it.
@@ -46,6 +64,8 @@ pub struct PeerCell {
     pub key: PublicKey,
     /// How it stands.
     pub state: Shared<PeerState>,
+    /// Messages that may be lost.
+    pub datagrams: Shared<Datagrams>,
 }
 
 /// How a connection stands.
@@ -59,6 +79,14 @@ pub struct PeerState {
     pub most: u32,
     /// Streams that the peer opened and the application has not taken.
     pub accepted: VecDeque<Arc<Cell>>,
+    /// The number of the next object that this side sends.
+    pub next_object: u32,
+    /// Objects of this side's that are under way, and how many may be.
+    pub objects: u32,
+    /// How many the peer allows.
+    pub most_objects: u32,
+    /// Objects that the peer announced and the application has not taken.
+    pub coming: VecDeque<Arc<Coming>>,
     /// Why it is over.
     pub over: Option<ConnectionError>,
     /// Whether the peer's application had not read all that was finished when it ended.
@@ -97,6 +125,31 @@ impl PeerState {
         Some(Ok(id))
     }
 
+    /// Takes a place for an object of this side's: its number. `None`: there is no place for now.
+    pub fn send(&mut self) -> Option<Result<ObjectId, ConnectionError>> {
+        if let Some(error) = &self.over {
+            return Some(Err(error.clone()));
+        }
+        if self.objects >= self.most_objects {
+            return None;
+        }
+        let id = ObjectId(self.next_object);
+        let names = || ConnectionError::Broke(String::from("there are no more names for objects"));
+        Some(self.next_object.checked_add(1).ok_or_else(names).map(|next| {
+            self.next_object = next;
+            self.objects += 1;
+            id
+        }))
+    }
+
+    /// The next object of the peer's. `None`: there is none for now.
+    pub fn accept_object(&mut self) -> Option<Result<Arc<Coming>, ConnectionError>> {
+        match self.coming.pop_front() {
+            Some(coming) => Some(Ok(coming)),
+            None => self.over.clone().map(Err),
+        }
+    }
+
     /// The next stream of the peer's. `None`: there is none for now.
     pub fn accept(&mut self) -> Option<Result<Arc<Cell>, ConnectionError>> {
         match self.accepted.pop_front() {
@@ -112,11 +165,22 @@ pub struct Core {
     desk: Mutex<Desk>,
     /// Peers that connected and that the application has not taken.
     pub arrivals: Shared<Arrivals>,
+    /// What relays said where a listener stands.
+    pub standing: Shared<Standing>,
     /// Buffers.
     pub spare: Spare,
     /// Whether anybody accepts.
     listening: AtomicBool,
     stopping: AtomicBool,
+}
+
+/// What relays said where a listener stands.
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// Those through which it can be reached.
+    pub greeted: Vec<GreetedRelay>,
+    /// What is wrong with others, each a sentence.
+    pub troubles: Vec<String>,
 }
 
 /// Who connected.
@@ -126,6 +190,16 @@ pub struct Arrivals {
     pub peers: VecDeque<Arc<PeerCell>>,
     /// Whether no more will come.
     pub over: bool,
+}
+
+impl Arrivals {
+    /// The next peer. `None`: there is none for now.
+    pub fn next(&mut self) -> Option<Result<Arc<PeerCell>, Error>> {
+        match self.peers.pop_front() {
+            Some(cell) => Some(Ok(cell)),
+            None => self.over.then_some(Err(Error::Over)),
+        }
+    }
 }
 
 /// Where the event loop finds what it is to do.
@@ -141,8 +215,8 @@ struct Desk {
 pub struct Work {
     /// In this order. Every handle has at most a few here.
     pub commands: VecDeque<Command>,
-    /// Streams to look at, each once.
-    pub touched: Vec<Arc<Cell>>,
+    /// What to look at: a stream stands here once, an object as often as pieces of it moved.
+    pub touched: Vec<Touched>,
 }
 
 impl Core {
@@ -151,6 +225,7 @@ impl Core {
             bell,
             desk: Mutex::default(),
             arrivals: Shared::default(),
+            standing: Shared::default(),
             spare: Spare::default(),
             listening: AtomicBool::new(listening),
             stopping: AtomicBool::new(false),
@@ -180,7 +255,17 @@ impl Core {
         }
         let mut desk = self.desk();
         if !desk.over {
-            desk.work.touched.push(Arc::clone(cell));
+            desk.work.touched.push(Touched::Stream(Arc::clone(cell)));
+            drop(desk);
+            self.bell.wake();
+        }
+    }
+
+    /// Tells the event loop to look at an object.
+    pub fn touch_other(&self, touched: Touched) {
+        let mut desk = self.desk();
+        if !desk.over {
+            desk.work.touched.push(touched);
             drop(desk);
             self.bell.wake();
         }

@@ -1,7 +1,7 @@
 //! An endpoint: sockets, a key, and a thread that runs all connections over them.
 
 use crate::config::{Config, Settings};
-use crate::core::{Anchor, Command, Connecting, Core, Held};
+use crate::core::{Anchor, Arrivals, Command, Connecting, Core, Held, PeerCell, Standing};
 use crate::error::{ConnectError, ConnectionError, Error, StartError};
 use crate::event_loop::{EventLoop, Plan};
 use crate::gate::Gate;
@@ -11,11 +11,15 @@ use byway_engine::seal::Suites;
 use byway_engine::{Admission, EndpointConfig};
 use byway_net::{Clock, Control, Socket};
 use byway_transfer::sockets;
-use byway_transfer::{Identity, Secret, Ticket};
+use byway_transfer::{Identity, Secret, Ticket, Uplinks};
 use byway_wire::relay::Word;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::Builder;
+use std::time::Duration;
+
+/// How long a new listener waits for its relays to answer.
+const GREETING: Duration = Duration::from_secs(3);
 
 /// A listener, or what connections are made from: sockets, a key, and a thread that runs all connections over them.
 ///
@@ -55,7 +59,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Begins to listen. Whoever holds the [`ticket`](Self::ticket) may connect.
+    /// Begins to listen. Whoever holds the [`ticket`](Self::ticket) may connect. With relays it waits for their answers first, for three
+    /// seconds at most.
     ///
     /// # Errors
     /// An address cannot be bound, or the system gives no thread, descriptor or randomness.
@@ -73,7 +78,12 @@ impl Endpoint {
             addresses: sockets::reachable_at(&sockets),
             relays: Vec::new(),
         };
-        Ok(Self::start(settings, &identity, Some(ticket), sockets)?)
+        let words = settings.relays.len();
+        let endpoint = Self::start(settings, &identity, Some(ticket), sockets, None)?;
+        // Those that do not answer in time are left out of the ticket for now.
+        let all = |standing: &mut Standing| (standing.greeted.len() == words).then_some(());
+        endpoint.anchor.0.standing.wait(Some(GREETING), all);
+        Ok(endpoint)
     }
 
     /// What a peer needs in order to connect: this endpoint's addresses and key, and the permission. Its text is a secret.
@@ -83,9 +93,18 @@ impl Endpoint {
     #[must_use]
     pub fn ticket(&self) -> Ticket {
         match &self.ticket {
-            Some(ticket) => ticket.clone(),
+            Some(ticket) => {
+                let relays = self.anchor.0.standing.with(|standing| standing.greeted.clone());
+                Ticket { relays, ..ticket.clone() }
+            }
             None => unreachable!("only a listener is handed out"),
         }
+    }
+
+    /// What is wrong with relays at which this endpoint stands, each a sentence for a person.
+    #[must_use]
+    pub fn relay_troubles(&self) -> Vec<String> {
+        self.anchor.0.standing.with(|standing| standing.troubles.clone())
     }
 
     /// Waits for the next peer to connect.
@@ -93,12 +112,8 @@ impl Endpoint {
     /// # Errors
     /// [`Error::Over`] if the endpoint's event loop ended.
     pub fn accept(&self) -> Result<Peer, Error> {
-        let next = |arrivals: &mut crate::core::Arrivals| match arrivals.peers.pop_front() {
-            Some(cell) => Some(Ok(cell)),
-            None => arrivals.over.then_some(Err(Error::Over)),
-        };
-        let cell = self.anchor.0.arrivals.wait(None, next).unwrap_or(Err(Error::Over))?;
-        Ok(Peer::new(Arc::new(Held { cell, anchor: Arc::clone(&self.anchor) })))
+        let cell = self.anchor.0.arrivals.wait(None, Arrivals::next).unwrap_or(Err(Error::Over))?;
+        Ok(self.peer(cell))
     }
 
     /// Connects to the listener that gave `ticket`, from this endpoint's sockets and with its key. Returns once the listener has let this
@@ -107,24 +122,55 @@ impl Endpoint {
     /// # Errors
     /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.
     pub fn connect(&self, ticket: &Ticket) -> Result<Peer, ConnectError> {
+        let answer = self.ask_to_connect(ticket)?;
+        let cell =
+            answer.wait(None, Option::take).unwrap_or_else(|| Err(ConnectionError::EndpointOver.into()))?;
+        Ok(self.peer(cell))
+    }
+
+    /// As [`accept`](Self::accept), for tasks.
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "tokio")]
+    pub async fn accept_async(&self) -> Result<Peer, Error> {
+        let cell = self.anchor.0.arrivals.ready(Arrivals::next).await?;
+        Ok(self.peer(cell))
+    }
+
+    /// As [`connect`](Self::connect), for tasks.
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "tokio")]
+    pub async fn connect_async(&self, ticket: &Ticket) -> Result<Peer, ConnectError> {
+        let answer = self.ask_to_connect(ticket)?;
+        let cell = answer.ready(Option::take).await?;
+        Ok(self.peer(cell))
+    }
+
+    fn ask_to_connect(&self, ticket: &Ticket) -> Result<Arc<Connecting>, ConnectError> {
         let answer = Arc::new(Connecting::default());
         let relays = self.relays.clone();
         let command =
             Command::Connect { ticket: Box::new(ticket.clone()), relays, answer: Arc::clone(&answer) };
-        let over = || ConnectError::Lost(ConnectionError::EndpointOver);
-        if self.anchor.0.ask(command).is_err() {
-            return Err(over());
-        }
-        let cell = answer.wait(None, Option::take).unwrap_or_else(|| Err(over()))?;
-        Ok(Peer::new(Arc::new(Held { cell, anchor: Arc::clone(&self.anchor) })))
+        self.anchor.0.ask(command).map_err(|_| ConnectionError::EndpointOver)?;
+        Ok(answer)
+    }
+
+    fn peer(&self, cell: Arc<PeerCell>) -> Peer {
+        Peer::new(Arc::new(Held { cell, anchor: Arc::clone(&self.anchor) }))
     }
 
     /// An endpoint that does not listen, with sockets that lead to where a ticket says.
     pub(crate) fn towards(ticket: &Ticket, config: Config) -> Result<Self, StartError> {
         let mut settings = config.into_settings();
-        let sockets = sockets::sending(&settings.bind, &ticket.destinations(&settings.relays))?;
+        let destinations = ticket.destinations(&settings.relays);
+        let sockets = sockets::sending(&settings.bind, &destinations)?;
+        let locals: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();
+        let uplinks = settings.bind.is_empty().then(|| Uplinks::new(&locals, destinations));
         let identity = identity_of(&mut settings)?;
-        Self::start(settings, &identity, None, sockets)
+        Self::start(settings, &identity, None, sockets, uplinks)
     }
 
     fn start(
@@ -132,6 +178,7 @@ impl Endpoint {
         identity: &Identity,
         ticket: Option<Ticket>,
         sockets: Vec<Socket>,
+        uplinks: Option<Uplinks>,
     ) -> Result<Self, StartError> {
         let control = Control::new().map_err(StartError::Descriptor)?;
         let core = Arc::new(Core::new(control.waker().clone(), ticket.is_some()));
@@ -159,7 +206,9 @@ impl Endpoint {
             priority: settings.priority,
             streams: settings.streams,
             peers: settings.peers,
-            locals: sockets.iter().map(Socket::address).collect::<Vec<SocketAddr>>(),
+            locals: sockets.iter().map(Socket::address).collect(),
+            stand: if ticket.is_some() { settings.relays.clone() } else { Vec::new() },
+            uplinks,
             seed: seed.rotate_left(32),
         };
         let owner = EventLoop::new(Arc::clone(&core), plan);

@@ -1,20 +1,22 @@
 //! The event loop of an endpoint: one thread that owns the engine, and does what handles ask for.
 
 use crate::config::Priority;
-use crate::core::{Command, Connecting, Core, PeerCell, PeerState, Work, first_stream};
+use crate::core::{Command, Connecting, Core, PeerCell, PeerState, Touched, Work, first_stream};
 use crate::error::{ConnectError, ConnectionError};
+use crate::look::Look;
 use crate::session::{Session, Standing, Tools};
 use crate::shared::Shared;
 use byway_engine::connection::close;
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, Reach};
-use byway_net::{Flow, Owner};
+use byway_net::{Flow, Owner, Socket};
 use byway_transfer::application::{Application, Protocol};
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity;
-use byway_transfer::{NotConnected, Said, Ticket, Ways, not_connected};
-use byway_wire::Instant;
+use byway_transfer::ticket::GreetedRelay;
+use byway_transfer::{NotConnected, Said, Ticket, Uplinks, Ways, not_connected};
 use byway_wire::relay::Word;
+use byway_wire::{Input, Instant, Machine as _};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,6 +34,8 @@ pub struct EventLoop {
     scratch: Vec<u8>,
     /// Connections that are over here, and whose peers are still being told.
     leaving: BTreeSet<Handle>,
+    /// Whether it has gone to its relays.
+    stands: bool,
 }
 
 /// What every connection of the endpoint is made with.
@@ -46,6 +50,10 @@ pub struct Plan {
     pub peers: usize,
     /// What is sent from.
     pub locals: Vec<SocketAddr>,
+    /// Relays to stand at.
+    pub stand: Vec<Word>,
+    /// Addresses of this host that come and go.
+    pub uplinks: Option<Uplinks>,
     /// For controllers.
     pub seed: u64,
 }
@@ -66,6 +74,7 @@ impl EventLoop {
             work: Work::default(),
             scratch: vec![0; SCRATCH],
             leaving: BTreeSet::new(),
+            stands: false,
         }
     }
 
@@ -81,6 +90,21 @@ impl EventLoop {
                     _ => cell.fail(&ConnectionError::ClosedHere),
                 }
             }
+            Command::Send(sent) => {
+                let connection = endpoint.connection_mut(sent.handle);
+                match (self.sessions.get_mut(&sent.handle), connection) {
+                    (Some(session), Some(connection)) => session.send(sent, connection),
+                    _ => sent.fail(&ConnectionError::ClosedHere),
+                }
+            }
+            Command::Look(handle, answer) => {
+                let connection = endpoint.connection_mut(handle);
+                let look = match (self.sessions.get_mut(&handle), connection) {
+                    (Some(session), Some(connection)) => session.look(now, connection, &self.plan.locals),
+                    _ => Look::default(),
+                };
+                answer.change(|answer| *answer = Some(look));
+            }
             Command::Close(handle) | Command::Abandon(handle) => {
                 let abandoned = matches!(command, Command::Abandon(_));
                 self.sessions.get_mut(&handle).into_iter().for_each(|it| it.close(now, abandoned));
@@ -89,6 +113,24 @@ impl EventLoop {
                 endpoint.close(now, handle, code.into(), &reason);
                 self.core.again();
             }
+        }
+    }
+
+    fn touch(&mut self, endpoint: &mut Endpoint, touched: &Touched) {
+        let handle = match touched {
+            Touched::Stream(cell) => cell.handle,
+            Touched::Sent(sent) => sent.handle,
+            Touched::Coming(coming) => coming.handle,
+        };
+        if let Touched::Stream(cell) = touched {
+            cell.unlist();
+        }
+        let Some(session) = self.sessions.get_mut(&handle) else { return };
+        let Some(connection) = endpoint.connection_mut(handle) else { return };
+        match touched {
+            Touched::Stream(cell) => session.touch(cell.id),
+            Touched::Sent(sent) => session.touch_sent(sent, connection),
+            Touched::Coming(coming) => session.touch_coming(coming, connection),
         }
     }
 
@@ -136,7 +178,7 @@ impl EventLoop {
         match event {
             EndpointEvent::Connected(handle) => {
                 if let Some(attempt) = self.attempts.remove(&handle) {
-                    self.begin(endpoint, handle, Some(attempt.answer));
+                    self.begin(endpoint, handle, Some(attempt.answer), now);
                 }
             }
             EndpointEvent::Failed(handle, error) => {
@@ -155,7 +197,43 @@ impl EventLoop {
                     attempt.ways.on_relay(relay, trouble);
                 }
             }
-            EndpointEvent::Reachable { .. } | EndpointEvent::StandingTrouble(..) => {}
+            EndpointEvent::Reachable { relay, address, consent } => {
+                let word = self.plan.stand.iter().find(|word| word.relays().contains(&relay));
+                let Some(word) = word.cloned() else { return };
+                // One way through each relay; the first to answer is the shortest, and may renew its consent.
+                self.core.standing.change(|standing| {
+                    match standing.greeted.iter_mut().find(|known| known.word == word) {
+                        Some(known) if known.address == address => known.consent = consent,
+                        Some(_) => {}
+                        None => standing.greeted.push(GreetedRelay { word, address, consent }),
+                    }
+                });
+            }
+            EndpointEvent::StandingTrouble(relay, trouble) => self.on_standing_trouble(relay, &trouble),
+        }
+    }
+
+    fn on_standing_trouble(&self, relay: SocketAddr, trouble: &dyn std::fmt::Display) {
+        let sentence = format!("relay {relay}: {trouble}; nobody will come through it");
+        self.core.standing.change(|standing| {
+            // Of several local sockets one is enough.
+            if !standing.troubles.contains(&sentence) {
+                standing.troubles.push(sentence);
+            }
+        });
+    }
+
+    /// Stands at the relays of a listener.
+    fn stand(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        if std::mem::replace(&mut self.stands, true) {
+            return;
+        }
+        for word in &self.plan.stand {
+            if let Err(trouble) = endpoint.stand_at(now, word)
+                && let Some(relay) = word.relays().first()
+            {
+                self.on_standing_trouble(*relay, &trouble);
+            }
         }
     }
 
@@ -169,7 +247,7 @@ impl EventLoop {
             let reason = "the listener has as many connections as it takes";
             return endpoint.close(now, handle, CloseCode::Failed.number(), reason);
         }
-        if let Some(cell) = self.begin(endpoint, handle, None) {
+        if let Some(cell) = self.begin(endpoint, handle, None, now) {
             self.core.arrivals.change(|arrivals| arrivals.peers.push_back(cell));
         }
     }
@@ -180,13 +258,16 @@ impl EventLoop {
         endpoint: &mut Endpoint,
         handle: Handle,
         connecting: Option<Arc<Connecting>>,
+        now: Instant,
     ) -> Option<Arc<PeerCell>> {
         let connection = endpoint.connection_mut(handle)?;
         let initiator = connecting.is_some();
         let state = PeerState { next: first_stream(initiator).0, ..PeerState::default() };
         let key = identity::PublicKey(connection.peer().0);
-        let cell = Arc::new(PeerCell { handle, key, state: Shared::new(state) });
-        let session = Session::new(Arc::clone(&cell), initiator, self.plan.streams, connection, connecting);
+        let cell =
+            Arc::new(PeerCell { handle, key, state: Shared::new(state), datagrams: Shared::default() });
+        let session =
+            Session::new(Arc::clone(&cell), initiator, self.plan.streams, connection, connecting, now);
         self.sessions.insert(handle, session);
         Some(cell)
     }
@@ -194,7 +275,8 @@ impl EventLoop {
     fn drive(&mut self, endpoint: &mut Endpoint, handle: Handle, now: Instant) {
         let Some(session) = self.sessions.get_mut(&handle) else { return };
         let Some(connection) = endpoint.connection_mut(handle) else { return };
-        let mut tools = Tools { scratch: &mut self.scratch, spare: &self.core.spare };
+        let Self { scratch, core, plan, .. } = self;
+        let mut tools = Tools { scratch, spare: &core.spare, locals: &plan.locals };
         match session.drive(now, connection, &mut tools) {
             Standing::Open => {}
             Standing::Again => self.core.again(),
@@ -241,6 +323,7 @@ impl Owner for EventLoop {
     type Machine = Endpoint;
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        self.stand(endpoint, now);
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event, now);
         }
@@ -249,11 +332,14 @@ impl Owner for EventLoop {
         for command in work.commands.drain(..) {
             self.obey(endpoint, command, now);
         }
-        for cell in work.touched.drain(..) {
-            cell.unlist();
-            self.sessions.get_mut(&cell.handle).into_iter().for_each(|session| session.touch(cell.id));
+        for touched in work.touched.drain(..) {
+            self.touch(endpoint, &touched);
         }
         self.work = work;
+        let uplinks = self.plan.uplinks.iter_mut().filter(|uplinks| uplinks.is_due(now));
+        for change in uplinks.flat_map(|uplinks| uplinks.look(now)) {
+            endpoint.handle(now, Input::Link(change));
+        }
         if !self.attempts.is_empty() {
             self.look_at_attempts(endpoint, now);
         }
@@ -262,6 +348,12 @@ impl Owner for EventLoop {
             self.drive(endpoint, handle, now);
         }
         if self.is_left() { Flow::Stop } else { Flow::Continue }
+    }
+
+    fn opened(&mut self) -> Vec<Socket> {
+        let opened = self.plan.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
+        self.plan.locals.extend(opened.iter().map(Socket::address));
+        opened
     }
 }
 
@@ -282,8 +374,11 @@ impl Drop for EventLoop {
             });
         }
         for command in &work.commands {
-            if let Command::Open(cell) = command {
-                cell.fail(&over);
+            match command {
+                Command::Open(cell) => cell.fail(&over),
+                Command::Send(sent) => sent.fail(&over),
+                Command::Look(_, answer) => answer.change(|answer| *answer = Some(Look::default())),
+                _ => {}
             }
         }
         for session in self.sessions.values_mut() {

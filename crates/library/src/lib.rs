@@ -52,27 +52,36 @@
 mod cell;
 mod config;
 mod core;
+mod datagrams;
 mod endpoint;
 mod error;
 mod event_loop;
 mod gate;
 mod lane;
+mod look;
+mod object;
+mod parcel;
 mod peer;
 /// What two libraries tell each other: for the fuzzer, and no part of what this crate promises.
 #[doc(hidden)]
 pub mod record;
 mod session;
 mod shared;
+mod shelf;
 mod stream;
 
 pub use byway_transfer::identity::PublicKey;
-pub use byway_transfer::{Identity, Secret, Ticket};
+pub use byway_transfer::{Identity, PauseReason, Secret, Ticket};
 pub use byway_wire::relay::Word;
 pub use config::{Config, Priority};
+pub use datagrams::DatagramError;
 pub use endpoint::Endpoint;
 pub use error::{
     ConnectError, ConnectionError, Error, NotConnected, ProtocolNameError, StartError, StreamError,
 };
+pub use look::{PathState, PathStatus};
+pub use object::{IncomingObject, Piece, SentObject};
+pub use parcel::ObjectError;
 pub use peer::Peer;
 pub use stream::{RecvStream, SendStream, Stream};
 
@@ -102,6 +111,15 @@ pub fn connect(ticket: &Ticket) -> Result<Peer, ConnectError> {
 /// Nobody answers, or the listener refuses: [`ConnectError`] tells them apart.
 pub fn connect_with(ticket: &Ticket, config: Config) -> Result<Peer, ConnectError> {
     Endpoint::towards(ticket, config)?.connect(ticket)
+}
+
+/// As [`connect_with`], for tasks.
+///
+/// # Errors
+/// As there.
+#[cfg(feature = "tokio")]
+pub async fn connect_async(ticket: &Ticket, config: Config) -> Result<Peer, ConnectError> {
+    Endpoint::towards(ticket, config)?.connect_async(ticket).await
 }
 
 /// The examples of the page compile.

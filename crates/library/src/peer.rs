@@ -2,10 +2,17 @@
 
 use crate::cell::Cell;
 use crate::core::{Command, Held, PeerState};
+use crate::datagrams::{DatagramError, Datagrams};
 use crate::error::ConnectionError;
+use crate::look::{Look, PathStatus};
+use crate::object::{IncomingObject, SentObject};
+use crate::parcel::{ObjectError, Sent};
+use crate::shared::Shared;
 use crate::stream::Stream;
+use byway_transfer::PauseReason;
 use byway_transfer::identity::PublicKey;
 use byway_wire::StreamId;
+use std::io::Read;
 use std::sync::Arc;
 
 /// A connection to a peer. Clones are handles of the same connection, and may be used by several threads.
@@ -64,6 +71,88 @@ impl Peer {
         let _ = self.0.core().ask(Command::Abort(self.0.cell.handle, code, reason.to_owned()));
     }
 
+    /// Sends an object: `size` bytes of `source`, which go by all paths at once in any order. `header` describes it for the peer's
+    /// application, in 1024 bytes at most. Returns when all was handed over; [`SentObject::finish`] waits until the peer's
+    /// application has it.
+    ///
+    /// Objects are sent one after the other: one that another thread began before goes first. Waits while 256 are under way.
+    ///
+    /// # Errors
+    /// The source fails or ends too early, the peer wants no more of it, or the connection is over.
+    pub fn send_object(
+        &self,
+        header: &[u8],
+        size: u64,
+        mut source: impl Read,
+    ) -> Result<SentObject, ObjectError> {
+        if header.len() > crate::record::HEADER_MAX {
+            return Err(ObjectError::Header);
+        }
+        let id = self.0.cell.state.wait(None, PeerState::send).unwrap_or(Err(over()))?;
+        let handle = self.0.cell.handle;
+        let sent = Arc::new(Sent { handle, id, header: header.to_vec(), size, state: Shared::default() });
+        self.0.core().ask(Command::Send(Arc::clone(&sent))).map_err(|_| over())?;
+        let object = SentObject::new(Arc::clone(&self.0), sent);
+        object.feed(&mut source)?;
+        Ok(object)
+    }
+
+    /// Waits for the next object that the peer sends.
+    ///
+    /// Objects that nobody takes hold as much memory as a connection may, and then their sender waits, and streams with it.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn accept_object(&self) -> Result<IncomingObject, ConnectionError> {
+        let coming = self.0.cell.state.wait(None, PeerState::accept_object).unwrap_or(Err(over()))?;
+        Ok(IncomingObject::new(Arc::clone(&self.0), coming))
+    }
+
+    /// Sends a message that may be lost and may overtake others, by the fastest path that has room. Does not wait.
+    ///
+    /// # Errors
+    /// It is [too large](Self::max_datagram), 256 wait already, or the connection is over.
+    pub fn send_datagram(&self, data: &[u8]) -> Result<(), DatagramError> {
+        self.0.cell.datagrams.with(|datagrams| datagrams.put(data))?;
+        self.0.core().again();
+        Ok(())
+    }
+
+    /// Waits for the next message of the peer's. If 256 wait, the oldest goes.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn receive_datagram(&self) -> Result<Vec<u8>, ConnectionError> {
+        self.0.cell.datagrams.wait(None, Datagrams::take).unwrap_or(Err(over()))
+    }
+
+    /// Bytes of the largest message that is taken now. It changes with the paths, and is 1000 at least but on very narrow ones.
+    #[must_use]
+    pub fn max_datagram(&self) -> usize {
+        self.0.cell.datagrams.with(|datagrams| datagrams.largest())
+    }
+
+    /// The paths on which this side sends, as they are now; none if the connection is over. Rates are of the last quarter of a second or
+    /// longer, and so is what this costs: call it a few times a second.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathStatus> {
+        self.look().paths
+    }
+
+    /// Why what this side sends is not faster; `None`: it is as fast as the paths carry, or the connection is over.
+    #[must_use]
+    pub fn why_slow(&self) -> Option<PauseReason> {
+        self.look().why_slow
+    }
+
+    fn look(&self) -> Look {
+        let answer = Arc::new(Shared::default());
+        match self.0.core().ask(Command::Look(self.0.cell.handle, Arc::clone(&answer))) {
+            Ok(()) => answer.wait(None, Option::take).unwrap_or_default(),
+            Err(_) => Look::default(),
+        }
+    }
+
     /// Why the connection is over; `None` if it is not.
     #[must_use]
     pub fn ended(&self) -> Option<ConnectionError> {
@@ -79,6 +168,47 @@ impl Peer {
 
 const fn over() -> ConnectionError {
     ConnectionError::EndpointOver
+}
+
+/// The same for tasks: whatever runs them, nothing here blocks its thread.
+#[cfg(feature = "tokio")]
+impl Peer {
+    /// As [`open_stream`](Self::open_stream).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_stream_async(&self) -> Result<Stream, ConnectionError> {
+        let opened = self.0.cell.state.ready(PeerState::open).await;
+        self.opened(opened?)
+    }
+
+    /// As [`accept_stream`](Self::accept_stream).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn accept_stream_async(&self) -> Result<Stream, ConnectionError> {
+        let cell = self.0.cell.state.ready(PeerState::accept).await?;
+        Ok(Stream::new(Arc::clone(&self.0), cell))
+    }
+
+    /// As [`receive_datagram`](Self::receive_datagram).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn receive_datagram_async(&self) -> Result<Vec<u8>, ConnectionError> {
+        self.0.cell.datagrams.ready(Datagrams::take).await
+    }
+
+    /// As [`close`](Self::close).
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn close_async(&self) -> Result<(), ConnectionError> {
+        match self.0.core().ask(Command::Close(self.0.cell.handle)) {
+            Ok(()) => self.0.cell.state.ready(|state| state.closed()).await,
+            Err(_) => self.0.cell.state.with(|state| state.closed()).unwrap_or(Err(over())),
+        }
+    }
 }
 
 impl std::fmt::Debug for Peer {

@@ -6,6 +6,7 @@
 //! OVER      2, stream, how: 0 read to its end, 1 dropped and a code, 2 given up by its sender
 //! OBJECT    3, object, size, length, header
 //! TAKEN     4, object, how
+//! WITHDRAWN 5, object
 //! ```
 //!
 //! The first record of each side is a HELLO. A record of another kind, or with a field out of its range, ends the connection.
@@ -64,6 +65,11 @@ pub enum Record {
         /// How it ended.
         how: How,
     },
+    /// An object was given up by its sender: no more of it comes.
+    Withdrawn {
+        /// The object.
+        object: ObjectId,
+    },
 }
 
 impl How {
@@ -118,6 +124,10 @@ impl Record {
                 writer.varint(object.0.into());
                 how.write(&mut writer);
             }
+            Self::Withdrawn { object } => {
+                writer.u8(5);
+                writer.varint(object.0.into());
+            }
         }
         bytes.extend_from_slice(writer.written());
     }
@@ -153,6 +163,7 @@ impl Record {
                 Self::Object { object, size, header: reader.bytes(length)?.to_vec() }
             }
             4 => Self::Taken { object: ObjectId(reader.varint_u32("object")?), how: How::read(reader)? },
+            5 => Self::Withdrawn { object: ObjectId(reader.varint_u32("object")?) },
             _ => return Err(DecodeError::Range("kind of a record")),
         })
     }
@@ -201,6 +212,7 @@ mod tests {
             Record::Over { stream, how: How::Dropped(70) },
             Record::Object { object, size: 1 << 40, header: b"name".to_vec() },
             Record::Taken { object, how: How::Reset },
+            Record::Withdrawn { object },
         ]
     }
 

@@ -4,14 +4,19 @@ use crate::cell::{Cell, Spare};
 use crate::core::{Connecting, PeerCell, first_stream};
 use crate::error::{BROKE, ConnectionError, ended, refused};
 use crate::lane::Lane;
-use crate::record::{Record, Records, is_initiators, records_of};
+use crate::look::{Look, Looks};
+use crate::parcel::{Coming, Sent};
+use crate::record::{How, Record, Records, is_initiators, records_of};
 use byway_engine::Connection;
 use byway_engine::connection::{Event, close};
 use byway_engine::data::{InEvent, OutEvent};
 use byway_wire::{Instant, StreamId};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+
+use crate::shelf::{Fault, MOST_OBJECTS, Shelf};
 
 /// Streams that one side may ever have open at once, whatever the other allows.
 pub const MOST_STREAMS: u32 = 16 << 10;
@@ -26,6 +31,8 @@ pub struct Tools<'a> {
     pub scratch: &'a mut [u8],
     /// Buffers.
     pub spare: &'a Spare,
+    /// What is sent from.
+    pub locals: &'a [SocketAddr],
 }
 
 /// How a session stands after a call.
@@ -62,6 +69,8 @@ pub struct Session {
     closing: Option<Closing>,
     /// What the peer did that it must not.
     fault: Option<String>,
+    looks: Looks,
+    shelf: Shelf,
 }
 
 /// A connection that is to end once the peer's application has read all.
@@ -78,10 +87,13 @@ impl Session {
         limit: u32,
         connection: &mut Connection,
         connecting: Option<Arc<Connecting>>,
+        now: Instant,
     ) -> Self {
+        let (mut looks, shelf) = (Looks::default(), Shelf::new(cell.handle));
+        looks.begin(now);
         connection.outgoing().open_stream(records_of(initiator));
         let mut unsaid = Vec::new();
-        Record::Hello { streams: limit, objects: 0 }.write(&mut unsaid);
+        Record::Hello { streams: limit, objects: MOST_OBJECTS }.write(&mut unsaid);
         Self {
             cell,
             initiator,
@@ -96,6 +108,8 @@ impl Session {
             connecting,
             closing: None,
             fault: None,
+            looks,
+            shelf,
         }
     }
 
@@ -109,6 +123,28 @@ impl Session {
     /// The application touched a stream.
     pub fn touch(&mut self, id: StreamId) {
         self.touched.push(id);
+    }
+
+    /// Takes on an object that the application sends.
+    pub fn send(&mut self, sent: Arc<Sent>, connection: &mut Connection) {
+        self.shelf.send(sent, connection.outgoing(), &mut self.unsaid);
+    }
+
+    /// The application touched an object that it sends.
+    pub fn touch_sent(&mut self, sent: &Arc<Sent>, connection: &mut Connection) {
+        if self.shelf.touch_sent(sent, connection.outgoing(), &mut self.unsaid) {
+            self.free_object();
+        }
+    }
+
+    /// The application touched an object that it receives.
+    pub fn touch_coming(&mut self, coming: &Arc<Coming>, connection: &mut Connection) {
+        self.shelf.touch_coming(coming, connection.incoming(), &mut self.unsaid);
+    }
+
+    /// How the connection stands.
+    pub fn look(&mut self, now: Instant, connection: &mut Connection, locals: &[SocketAddr]) -> Look {
+        self.looks.look(now, connection, locals).clone()
     }
 
     /// The application closes the connection, or has dropped its last handle.
@@ -131,17 +167,30 @@ impl Session {
                 self.attend(id, connection, tools);
             }
         }
+        self.shelf.ask(connection.outgoing());
+        let some = self.cell.datagrams.with(|datagrams| {
+            let some = datagrams.receive(connection);
+            if !datagrams.is_idle() {
+                datagrams.send(connection);
+            }
+            some
+        });
+        if some {
+            self.cell.datagrams.change(|_| ());
+        }
         self.say(connection);
         while let Some(event) = connection.next_event() {
-            if let Event::Closed { code, reason, by_peer } = event {
+            if let Event::Closed { code, ref reason, by_peer } = event {
                 let error = match self.fault.take() {
                     Some(fault) => ConnectionError::Broke(fault),
-                    None => ended(code, &reason, by_peer),
+                    None => ended(code, reason, by_peer),
                 };
                 self.end(&error);
                 return Standing::Over;
             }
+            self.looks.on_event(event, connection, tools.locals);
         }
+        self.looks.look(now, connection, tools.locals);
         if connection.is_closing() {
             return Standing::Again;
         }
@@ -163,12 +212,15 @@ impl Session {
     fn is_read(&self, connection: &mut Connection) -> bool {
         self.unsaid.is_empty()
             && !self.lanes.values().any(Lane::is_finishing)
+            && !self.shelf.is_busy()
             && connection.outgoing().all_acked()
     }
 
     /// Takes in what the engine has to tell of streams. Returns whether it has room again.
     fn hear(&mut self, connection: &mut Connection, tools: &mut Tools<'_>) -> bool {
         let theirs = records_of(!self.initiator);
+        let received = self.shelf.receive(connection.incoming());
+        self.judge(received);
         while let Some(event) = connection.incoming().next_event() {
             match event {
                 InEvent::StreamOpened(id) if id != theirs => self.on_opened(id, connection),
@@ -178,11 +230,15 @@ impl Session {
                     if let Some(lane) = self.lanes.get_mut(&id)
                         && lane.on_reset(code)
                     {
-                        Record::Over { stream: id, how: crate::record::How::Reset }.write(&mut self.unsaid);
+                        Record::Over { stream: id, how: How::Reset }.write(&mut self.unsaid);
                     }
                     self.reap(id);
                 }
-                InEvent::StreamOpened(_) | InEvent::ObjectComplete { .. } => {}
+                InEvent::ObjectComplete { id, size } => {
+                    let complete = self.shelf.on_complete(id, size);
+                    self.judge(complete);
+                }
+                InEvent::StreamOpened(_) => {}
             }
         }
         let mut writable = false;
@@ -262,7 +318,7 @@ impl Session {
             let bytes = tools.scratch.get(..read.length).unwrap_or_default();
             let taken = self.records.take(bytes, |record| heard.push(record));
             for record in heard.drain(..) {
-                self.on_record(record);
+                self.on_record(record, connection);
             }
             if let Err(error) = taken {
                 self.blame(&format!("what it says makes no sense: {error}"));
@@ -273,11 +329,14 @@ impl Session {
         }
     }
 
-    fn on_record(&mut self, record: Record) {
+    fn on_record(&mut self, record: Record, connection: &mut Connection) {
         match record {
-            Record::Hello { streams, .. } if !self.greeted => {
+            Record::Hello { streams, objects } if !self.greeted => {
                 self.greeted = true;
-                self.cell.state.change(|state| state.most = streams.min(MOST_STREAMS));
+                self.cell.state.change(|state| {
+                    state.most = streams.min(MOST_STREAMS);
+                    state.most_objects = objects.min(MOST_OBJECTS);
+                });
                 if let Some(connecting) = self.connecting.take() {
                     connecting.change(|answer| *answer = Some(Ok(Arc::clone(&self.cell))));
                 }
@@ -288,8 +347,31 @@ impl Session {
                 }
                 self.reap(stream);
             }
-            Record::Hello { .. } | Record::Over { .. } => self.blame("it does not greet once and first"),
-            Record::Object { .. } | Record::Taken { .. } => self.blame("it sends what was not allowed"),
+            Record::Object { object, size, header } if self.greeted => {
+                match self.shelf.on_announced(object, header, size) {
+                    Ok(coming) => self.cell.state.change(|state| state.coming.push_back(coming)),
+                    Err(fault) => self.judge(Err(fault)),
+                }
+            }
+            Record::Taken { object, how } if self.greeted => {
+                if self.shelf.on_taken(object, how, connection.outgoing()) {
+                    self.free_object();
+                }
+            }
+            Record::Withdrawn { object } if self.greeted => {
+                self.shelf.on_withdrawn(object, connection.incoming());
+            }
+            _ => self.blame("it does not greet once and first"),
+        }
+    }
+
+    fn free_object(&mut self) {
+        self.cell.state.change(|state| state.objects = state.objects.saturating_sub(1));
+    }
+
+    fn judge(&mut self, outcome: Result<(), Fault>) {
+        if let Err(Fault(what)) = outcome {
+            self.blame(what);
         }
     }
 
@@ -310,6 +392,8 @@ impl Session {
             state.unread = unread;
             std::mem::take(&mut state.accepted)
         });
+        self.shelf.end(error);
+        self.cell.datagrams.change(|datagrams| datagrams.end(error));
         let lanes = std::mem::take(&mut self.lanes);
         for cell in lanes.values().map(Lane::cell).chain(&waiting) {
             cell.fail(error);

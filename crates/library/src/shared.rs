@@ -100,6 +100,12 @@ impl<T> Shared<T> {
             }
         }
     }
+
+    /// Waits, as a task, until `attempt` gives something.
+    #[cfg(feature = "tokio")]
+    pub async fn ready<R>(&self, mut attempt: impl FnMut(&mut T) -> Option<R>) -> R {
+        std::future::poll_fn(|context| self.poll(context, &mut attempt)).await
+    }
 }
 
 #[cfg(test)]

@@ -90,6 +90,15 @@ impl Stream {
         self.sending.finish()
     }
 
+    /// As [`SendStream::finish_async`].
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "tokio")]
+    pub async fn finish_async(&mut self) -> Result<(), StreamError> {
+        self.sending.finish_async().await
+    }
+
     /// Gives both directions up: [`SendStream::reset`] and [`RecvStream::stop`] with the same code.
     pub fn reset(&mut self, code: u32) {
         self.sending.reset(code);
@@ -136,6 +145,16 @@ impl SendStream {
         self.shutdown()?;
         let over = self.cell.sending.wait(self.patience, |sending| sending.over.clone());
         over.unwrap_or(Err(StreamError::TimedOut))
+    }
+
+    /// As [`finish`](Self::finish), for tasks, and without a bound on the time.
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "tokio")]
+    pub async fn finish_async(&mut self) -> Result<(), StreamError> {
+        self.shutdown()?;
+        self.cell.sending.ready(|sending| sending.over.clone()).await
     }
 
     /// Gives this direction up: what was not sent never will be. The peer reads [`StreamError::Reset`] with this code.
@@ -238,6 +257,25 @@ impl RecvStream {
         }
     }
 
+    fn try_take(&mut self) -> Option<Result<Taken, StreamError>> {
+        let Self { cell, current, .. } = self;
+        cell.receiving.with(|receiving| Self::take(receiving, current))
+    }
+
+    /// Begins with what was taken.
+    fn begin(&mut self, taken: Result<Taken, StreamError>) -> Result<(), StreamError> {
+        match taken? {
+            Taken::Bytes { paused } => {
+                self.at = 0;
+                if paused {
+                    self.held.core().touch(&self.cell);
+                }
+            }
+            Taken::End => self.settle(),
+        }
+        Ok(())
+    }
+
     /// Copies to the application.
     fn copy(&mut self, buffer: &mut [u8]) -> usize {
         let rest = self.current.get(self.at..).unwrap_or_default();
@@ -246,7 +284,7 @@ impl RecvStream {
             to.copy_from_slice(from);
         }
         self.at += length;
-        if self.at == self.current.len() {
+        if length > 0 && self.at == self.current.len() {
             self.settle();
         }
         length
@@ -278,13 +316,8 @@ impl RecvStream {
 
 impl Read for RecvStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
-            return Ok(0);
-        }
-        if self.at == self.current.len() {
-            let Self { cell, current, .. } = self;
-            let at_once = cell.receiving.with(|receiving| Self::take(receiving, current));
-            let taken = match at_once {
+        if self.at == self.current.len() && !buffer.is_empty() {
+            let taken = match self.try_take() {
                 Some(taken) => taken,
                 None => {
                     self.rest();
@@ -293,19 +326,7 @@ impl Read for RecvStream {
                     taken.unwrap_or(Err(StreamError::TimedOut))
                 }
             };
-            match taken {
-                Ok(Taken::Bytes { paused }) => {
-                    self.at = 0;
-                    if paused {
-                        self.held.core().touch(&self.cell);
-                    }
-                }
-                Ok(Taken::End) => {
-                    self.settle();
-                    return Ok(0);
-                }
-                Err(error) => return Err(error.into()),
-            }
+            self.begin(taken)?;
         }
         Ok(self.copy(buffer))
     }
@@ -330,6 +351,91 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         self.sending.flush()
+    }
+}
+
+/// Streams for tasks. Nothing blocks a thread, and the timeouts that are set for threads do not count.
+#[cfg(feature = "tokio")]
+mod tasks {
+    use super::{RecvStream, SendStream, Stream};
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    impl AsyncRead for RecvStream {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let this = &mut *self;
+            if this.at == this.current.len() && buffer.remaining() > 0 {
+                let taken = match this.try_take() {
+                    Some(taken) => taken,
+                    None => {
+                        this.rest();
+                        let Self { cell, current, .. } = this;
+                        ready!(cell.receiving.poll(context, |receiving| Self::take(receiving, current)))
+                    }
+                };
+                this.begin(taken)?;
+            }
+            let length = this.copy(buffer.initialize_unfilled());
+            buffer.advance(length);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for SendStream {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let spare = &self.held.core().spare;
+            let put = self.cell.sending.poll(context, |sending| Self::put(sending, bytes, spare));
+            let taken = ready!(put)?;
+            self.held.core().touch(&self.cell);
+            Poll::Ready(Ok(taken))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        /// As [`SendStream::shutdown`]: it does not wait for the peer.
+        fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(self.shutdown().map_err(io::Error::from))
+        }
+    }
+
+    impl AsyncRead for Stream {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.receiving).poll_read(context, buffer)
+        }
+    }
+
+    impl AsyncWrite for Stream {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.sending).poll_write(context, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.sending).poll_flush(context)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.sending).poll_shutdown(context)
+        }
     }
 }
 

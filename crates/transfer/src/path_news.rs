@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 /// What is known of the paths of a connection.
 #[derive(Default)]
-pub(crate) struct PathNews {
+pub struct PathNews {
     /// What to call the paths that are up, and where they go first.
     names: BTreeMap<PathId, (String, SocketAddr)>,
     /// What which relays said, by name: once is enough, though each is asked again now and then.
@@ -58,6 +58,7 @@ impl PathNews {
     }
 
     /// Whether a relay says that its quota is used up.
+    #[must_use]
     pub fn is_quota_used_up(&self) -> bool {
         !self.used_up.is_empty()
     }

@@ -55,7 +55,7 @@ pub(crate) fn acknowledged(status: &Status) -> u64 {
 
 /// What the paths do not tell.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Circumstances {
+pub struct Circumstances {
     /// For how long nothing is heard.
     pub silence: Duration,
     /// Whether a relay's quota is used up: where nothing else does, it is what that would carry.

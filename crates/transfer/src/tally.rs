@@ -70,7 +70,7 @@ pub struct PathTally {
 
 /// How much of a transfer is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount {
+pub struct Amount {
     /// Payload bytes that the receiver has.
     pub bytes: u64,
     /// Payload bytes that travelled.
@@ -81,6 +81,7 @@ pub(crate) struct Amount {
 
 impl Amount {
     /// Of a tree: what does not travel is `skipped`.
+    #[must_use]
     pub fn of_tree(travelled: u64, skipped: u64, total: Option<u64>) -> Self {
         let bytes = travelled.saturating_add(skipped).min(total.unwrap_or(u64::MAX));
         Self { bytes, travelled, total }
@@ -89,7 +90,7 @@ impl Amount {
 
 /// Keeps count between two looks.
 #[derive(Debug, Default)]
-pub(crate) struct Counter {
+pub struct Counter {
     begun: Option<Instant>,
     looked: Option<Instant>,
     amount: Amount,
@@ -101,16 +102,20 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
+    /// The connection is there: looks are counted from now.
     pub fn begin(&mut self, now: Instant) {
         self.begun.get_or_insert(now);
         self.looked.get_or_insert(now);
     }
 
+    /// Seconds since the connection was there.
+    #[must_use]
     pub fn seconds(&self, now: Instant) -> f64 {
         self.begun.map_or(0.0, |begun| now.since(begun).as_secs_f64())
     }
 
     /// Whether it is time for another look.
+    #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         self.looked.is_some_and(|at| now.since(at) >= INTERVAL)
     }
@@ -204,21 +209,25 @@ impl Counter {
     }
 
     /// For how long nothing is heard.
+    #[must_use]
     pub fn silence(&self, now: Instant) -> Duration {
         self.silent.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// Payload bytes at the last look.
+    #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.amount.bytes
     }
 
     /// Every path that was ever used, as last seen.
+    #[must_use]
     pub fn paths(&self) -> Vec<PathTally> {
         self.paths.values().filter(|path| path.used).cloned().collect()
     }
 
     /// The same, of what the other side sends on.
+    #[must_use]
     pub fn arrivals(&self) -> Vec<PathTally> {
         together(self.paths())
     }

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 const LOOK: Duration = Duration::from_secs(2);
 
 /// The sockets of a sender that was not told which addresses to use.
-pub(crate) struct Uplinks {
+pub struct Uplinks {
     /// By their numbers, and whether the host has the address.
     sockets: Vec<(SocketAddr, bool)>,
     /// Where datagrams may go first.
@@ -30,6 +30,8 @@ enum Change {
 }
 
 impl Uplinks {
+    /// Of a sender with these sockets, which sends to one of `destinations` first.
+    #[must_use]
     pub fn new(sockets: &[SocketAddr], destinations: Vec<IpAddr>) -> Self {
         let sockets = sockets.iter().map(|address| (*address, true)).collect();
         Self { sockets, destinations, look_at: None, opened: Vec::new() }
@@ -63,6 +65,8 @@ impl Uplinks {
         told
     }
 
+    /// Whether it is time to [look](Self::look).
+    #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         self.look_at.is_none_or(|at| now >= at)
     }

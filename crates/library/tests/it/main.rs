@@ -4,4 +4,8 @@
 mod common;
 mod ends;
 mod killed;
+mod objects;
+mod paths;
 mod streams;
+#[cfg(feature = "tokio")]
+mod tasks;

@@ -1,0 +1,222 @@
+//! Objects, as the application holds them.
+
+use crate::core::{Held, Touched};
+use crate::error::ConnectionError;
+use crate::parcel::{Coming, ComingState, ObjectError, Sent};
+use byway_engine::data::WriteRequest;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// An object that this side sends: all that is left is to know that the peer's application has it.
+pub struct SentObject {
+    held: Arc<Held>,
+    sent: Arc<Sent>,
+}
+
+/// An object that the peer sends: bytes of a known length that come in any order, so that no path waits for another.
+///
+/// Dropping it before [`next`](Self::next) gave `None` tells the peer that no more is wanted.
+pub struct IncomingObject {
+    held: Arc<Held>,
+    coming: Arc<Coming>,
+    header: Vec<u8>,
+    size: u64,
+    done: bool,
+}
+
+/// Bytes of an object, and where they stand in it. The sender may send as much again when it is dropped.
+pub struct Piece {
+    held: Arc<Held>,
+    coming: Arc<Coming>,
+    write: WriteRequest,
+}
+
+impl SentObject {
+    /// The number of the object in its direction of the connection.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.sent.id.0
+    }
+
+    /// Waits until the peer's application has all of the object.
+    ///
+    /// # Errors
+    /// It wants no more of it, or the connection is over.
+    pub fn finish(&self) -> Result<(), ObjectError> {
+        let over = self.sent.state.wait(None, |state| state.over.clone());
+        over.map_or(Err(ConnectionError::EndpointOver.into()), crate::parcel::Ended::outcome)
+    }
+
+    pub(crate) const fn new(held: Arc<Held>, sent: Arc<Sent>) -> Self {
+        Self { held, sent }
+    }
+
+    /// Hands over what the engine asks for, until it has all.
+    pub(crate) fn feed(&self, source: &mut dyn Read) -> Result<(), ObjectError> {
+        let mut left = self.sent.size;
+        while left > 0 {
+            let next = self.sent.state.wait(None, |state| match (&state.over, state.wanted.pop_front()) {
+                (Some(over), _) => Some(Err(over.clone())),
+                (None, Some(read)) => {
+                    state.in_hand = 1;
+                    Some(Ok(read))
+                }
+                (None, None) => None,
+            });
+            let read = match next {
+                Some(Ok(read)) => read,
+                Some(Err(over)) => return over.outcome(),
+                None => return Err(ConnectionError::EndpointOver.into()),
+            };
+            let mut bytes = vec![0; read.length];
+            let outcome = source.read_exact(&mut bytes);
+            self.sent.state.with(|state| match &outcome {
+                Ok(()) => {
+                    state.in_hand = 0;
+                    state.ready.push_back((read.offset, bytes));
+                }
+                Err(_) => state.withdrawn = true,
+            });
+            self.held.core().touch_other(Touched::Sent(Arc::clone(&self.sent)));
+            outcome?;
+            left -= read.length as u64;
+        }
+        Ok(())
+    }
+}
+
+impl IncomingObject {
+    pub(crate) fn new(held: Arc<Held>, coming: Arc<Coming>) -> Self {
+        let (header, size) = coming.state.with(|state| state.announced.clone()).unwrap_or_default();
+        Self { held, coming, header, size, done: false }
+    }
+
+    /// The number of the object in its direction of the connection.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.coming.id.0
+    }
+
+    /// What the sender's application said of it.
+    #[must_use]
+    pub fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    /// Its size in bytes, as its sender says. No more will come.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Waits for bytes. `None`: all of the object was handed out, and the sender is told that this side has it.
+    ///
+    /// # Errors
+    /// The sender gave it up, or the connection is over.
+    #[allow(clippy::should_implement_trait, reason = "it waits and fails, as reading does")]
+    pub fn next(&mut self) -> Result<Option<Piece>, ObjectError> {
+        let next = |state: &mut ComingState| match (state.pieces.pop_front(), state.complete, &state.broken) {
+            (Some(write), _, _) => Some(Ok(Some(write))),
+            (None, true, _) => {
+                state.confirmed = true;
+                Some(Ok(None))
+            }
+            (None, false, Some(broken)) => Some(Err(broken.clone())),
+            (None, false, None) => None,
+        };
+        match self.coming.state.wait(None, next) {
+            Some(Ok(Some(write))) => {
+                let (held, coming) = (Arc::clone(&self.held), Arc::clone(&self.coming));
+                Ok(Some(Piece { held, coming, write }))
+            }
+            Some(Ok(None)) => {
+                if !std::mem::replace(&mut self.done, true) {
+                    self.held.core().touch_other(Touched::Coming(Arc::clone(&self.coming)));
+                }
+                Ok(None)
+            }
+            Some(Err(broken)) => broken.outcome().map(|()| None),
+            None => Err(ConnectionError::EndpointOver.into()),
+        }
+    }
+
+    /// Writes all of the object where it belongs, from the beginning of `target` on.
+    ///
+    /// # Errors
+    /// Writing fails, the sender gave the object up, or the connection is over.
+    pub fn copy_to(&mut self, target: &mut (impl Write + Seek)) -> Result<(), ObjectError> {
+        while let Some(piece) = self.next()? {
+            target.seek(SeekFrom::Start(piece.offset()))?;
+            target.write_all(&piece)?;
+        }
+        Ok(())
+    }
+
+    /// Wants no more of it. The sender is told this code.
+    pub fn refuse(mut self, code: u32) {
+        self.stop(code);
+    }
+
+    fn stop(&mut self, code: u32) {
+        if !std::mem::replace(&mut self.done, true) {
+            self.coming.state.with(|state| state.stopped = Some(code.into()));
+            self.held.core().touch_other(Touched::Coming(Arc::clone(&self.coming)));
+        }
+    }
+}
+
+impl Drop for IncomingObject {
+    fn drop(&mut self) {
+        self.stop(0);
+    }
+}
+
+impl Piece {
+    /// Where the bytes stand in the object.
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        self.write.offset
+    }
+}
+
+impl Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.write.data
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.write.data);
+        self.coming.state.with(|state| state.done.push(buffer));
+        self.held.core().touch_other(Touched::Coming(Arc::clone(&self.coming)));
+    }
+}
+
+impl std::fmt::Debug for SentObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SentObject").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for IncomingObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IncomingObject")
+            .field("id", &self.id())
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Piece {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let length = self.write.data.len();
+        f.debug_struct("Piece")
+            .field("offset", &self.offset())
+            .field("length", &length)
+            .finish_non_exhaustive()
+    }
+}
