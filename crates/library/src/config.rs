@@ -197,8 +197,8 @@ impl Settings {
         config.cap = self.limit;
         config.datagrams = crate::datagrams::MOST;
         config.dscp = default_dscp(self.priority.default_name());
-        // Those of the peer, and the peer's answers on those of this side. What is over there may not be over here yet.
-        config.incoming.streams = 2 * (self.streams + crate::session::MOST_STREAMS) as usize;
+        // What is over there may not be over here yet; and the stream of what the libraries say.
+        config.incoming.streams = 2 * self.streams as usize + 2;
         config
     }
 }

@@ -18,8 +18,6 @@ pub struct Lane {
     received: bool,
     /// Whether the engine has given the end of what is received.
     ended: bool,
-    /// Whether it stands in the queue of those for which the engine had no room.
-    blocked: bool,
 }
 
 /// How what is sent stands.
@@ -45,15 +43,7 @@ enum Next {
 
 impl Lane {
     pub fn new(cell: Arc<Cell>) -> Self {
-        Self {
-            cell,
-            pending: Vec::new(),
-            at: 0,
-            out: Out::Open,
-            received: false,
-            ended: false,
-            blocked: false,
-        }
+        Self { cell, pending: Vec::new(), at: 0, out: Out::Open, received: false, ended: false }
     }
 
     /// The part that the application shares.
@@ -75,43 +65,28 @@ impl Lane {
         }
     }
 
-    /// The engine has no room. Returns whether it had before.
-    pub const fn block(&mut self) -> bool {
-        !std::mem::replace(&mut self.blocked, true)
-    }
-
-    /// The engine may have room again.
-    pub const fn unblock(&mut self) {
-        self.blocked = false;
-    }
-
-    /// Hands the engine what the application wrote. Returns whether the engine had no room for all.
-    pub fn send(&mut self, out: &mut Outgoing, spare: &Spare) -> bool {
+    /// Hands the engine what the application wrote, as far as that has room; it tells when it has more.
+    pub fn send(&mut self, out: &mut Outgoing, spare: &Spare) {
         loop {
             match self.next() {
                 Next::Bytes => {}
                 Next::Finish => {
                     out.finish(self.cell.id);
                     self.out = Out::Finished;
-                    self.rest(spare);
-                    return false;
+                    return self.rest(spare);
                 }
                 Next::Reset(code) => {
                     out.reset(self.cell.id, code);
                     self.out = Out::GivenUp;
-                    self.rest(spare);
-                    return false;
+                    return self.rest(spare);
                 }
-                Next::Nothing => {
-                    self.rest(spare);
-                    return false;
-                }
+                Next::Nothing => return self.rest(spare),
             }
             let rest = self.pending.get(self.at..).unwrap_or_default();
             let taken = out.write(self.cell.id, rest);
             self.at += taken;
             if self.at < self.pending.len() {
-                return true;
+                return;
             }
         }
     }

@@ -58,8 +58,8 @@ pub struct Session {
     theirs: u32,
     /// Those that the application touched.
     touched: Vec<StreamId>,
-    /// Those for which the engine had no room.
-    blocked: VecDeque<StreamId>,
+    /// Those that the engine could not open yet.
+    unopened: VecDeque<Arc<Cell>>,
     /// Records to send, from `said` on not yet the engine's.
     unsaid: Vec<u8>,
     records: Records,
@@ -101,7 +101,7 @@ impl Session {
             lanes: BTreeMap::new(),
             theirs: 0,
             touched: Vec::new(),
-            blocked: VecDeque::new(),
+            unopened: VecDeque::new(),
             unsaid,
             records: Records::default(),
             greeted: false,
@@ -115,9 +115,19 @@ impl Session {
 
     /// Takes on a stream that the application opened.
     pub fn open(&mut self, cell: Arc<Cell>, connection: &mut Connection) {
-        connection.outgoing().open_stream(cell.id);
-        self.touched.push(cell.id);
-        self.lanes.insert(cell.id, Lane::new(cell));
+        self.unopened.push_back(cell);
+        self.open_next(connection);
+    }
+
+    /// Opens what the peer's engine lets this side open.
+    fn open_next(&mut self, connection: &mut Connection) {
+        while let Some(cell) = self.unopened.pop_front() {
+            if !connection.outgoing().open_stream(cell.id) {
+                return self.unopened.push_front(cell);
+            }
+            self.touched.push(cell.id);
+            self.lanes.insert(cell.id, Lane::new(cell));
+        }
     }
 
     /// The application touched a stream.
@@ -155,18 +165,12 @@ impl Session {
 
     /// Moves all that can be moved.
     pub fn drive(&mut self, now: Instant, connection: &mut Connection, tools: &mut Tools<'_>) -> Standing {
-        let writable = self.hear(connection, tools);
+        self.hear(connection, tools);
         let mut touched = std::mem::take(&mut self.touched);
         for id in touched.drain(..) {
             self.attend(id, connection, tools);
         }
         self.touched = touched;
-        if writable {
-            for id in std::mem::take(&mut self.blocked) {
-                self.lanes.get_mut(&id).into_iter().for_each(Lane::unblock);
-                self.attend(id, connection, tools);
-            }
-        }
         self.shelf.ask(connection.outgoing());
         let some = self.cell.datagrams.with(|datagrams| {
             let some = datagrams.receive(connection);
@@ -211,13 +215,14 @@ impl Session {
     /// Whether the peer's application has all that this side's finished, and the peer all that this library says.
     fn is_read(&self, connection: &mut Connection) -> bool {
         self.unsaid.is_empty()
+            && self.unopened.is_empty()
             && !self.lanes.values().any(Lane::is_finishing)
             && !self.shelf.is_busy()
             && connection.outgoing().all_acked()
     }
 
-    /// Takes in what the engine has to tell of streams. Returns whether it has room again.
-    fn hear(&mut self, connection: &mut Connection, tools: &mut Tools<'_>) -> bool {
+    /// Takes in what the engine has to tell of streams.
+    fn hear(&mut self, connection: &mut Connection, tools: &mut Tools<'_>) {
         let theirs = records_of(!self.initiator);
         let received = self.shelf.receive(connection.incoming());
         self.judge(received);
@@ -241,7 +246,6 @@ impl Session {
                 InEvent::StreamOpened(_) => {}
             }
         }
-        let mut writable = false;
         while let Some(event) = connection.outgoing().next_event() {
             match event {
                 OutEvent::Stopped { stream, code } => {
@@ -249,11 +253,11 @@ impl Session {
                         lane.on_stopped(code);
                     }
                 }
-                OutEvent::Writable => writable = true,
+                OutEvent::Writable(id) => self.touched.push(id),
+                OutEvent::MayOpen => self.open_next(connection),
                 OutEvent::StreamAcked(_) | OutEvent::ObjectAcked(_) => {}
             }
         }
-        writable
     }
 
     /// A stream's first frame came.
@@ -279,9 +283,7 @@ impl Session {
     /// Moves what can be moved on a stream.
     fn attend(&mut self, id: StreamId, connection: &mut Connection, tools: &mut Tools<'_>) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
-        if lane.send(connection.outgoing(), tools.spare) && lane.block() {
-            self.blocked.push_back(id);
-        }
+        lane.send(connection.outgoing(), tools.spare);
         if let Some(how) = lane.receive(connection.incoming(), tools.scratch, tools.spare) {
             Record::Over { stream: id, how }.write(&mut self.unsaid);
         }
@@ -386,7 +388,7 @@ impl Session {
             connecting.change(|answer| *answer = Some(Err(refused(error.clone()))));
         }
         // Whoever hears of it from a stream finds the connection over.
-        let unread = self.lanes.values().any(Lane::is_finishing);
+        let unread = !self.unopened.is_empty() || self.lanes.values().any(Lane::is_finishing);
         let waiting = self.cell.state.change(|state| {
             state.over.get_or_insert(error.clone());
             state.unread = unread;
@@ -395,7 +397,7 @@ impl Session {
         self.shelf.end(error);
         self.cell.datagrams.change(|datagrams| datagrams.end(error));
         let lanes = std::mem::take(&mut self.lanes);
-        for cell in lanes.values().map(Lane::cell).chain(&waiting) {
+        for cell in lanes.values().map(Lane::cell).chain(&waiting).chain(&self.unopened) {
             cell.fail(error);
         }
     }

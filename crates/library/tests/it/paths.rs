@@ -79,6 +79,6 @@ fn a_listener_behind_a_relay_is_reached_through_it() {
     });
     stream.write_all(&sent).unwrap();
     stream.finish().unwrap();
-    reader.join().unwrap();
+    let _far = reader.join().unwrap();
     until("the path", || near.paths().iter().any(|path| path.relayed && path.bytes > 1 << 20));
 }
