@@ -24,5 +24,6 @@ mod marks;
 mod memory;
 mod paths;
 mod relays;
+mod sans_io;
 mod search;
 mod transfer;

@@ -3,6 +3,8 @@
 
 mod common;
 mod ends;
+mod examples;
+mod figures;
 mod killed;
 mod objects;
 mod paths;
