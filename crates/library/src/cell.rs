@@ -1,6 +1,7 @@
 //! A stream as the event loop and the application share it: two buffers with a bound, and how each direction stands.
 
 use crate::error::{ConnectionError, StreamError};
+use crate::filled::Filled;
 use crate::shared::Shared;
 use byway_engine::Handle;
 use byway_wire::StreamId;
@@ -45,7 +46,7 @@ pub struct Sending {
 #[derive(Debug, Default)]
 pub struct Receiving {
     /// Bytes for the application.
-    pub ready: Vec<u8>,
+    pub ready: Filled,
     /// Whether the event loop waits for room.
     pub paused: bool,
     /// What follows the bytes.
@@ -109,17 +110,16 @@ impl Sending {
 pub struct Spare(Mutex<Vec<Vec<u8>>>);
 
 impl Spare {
-    /// An empty buffer.
+    /// A buffer. What stands in it means nothing.
     pub fn take(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
     /// Takes a buffer back.
-    pub fn put(&self, mut buffer: Vec<u8>) {
+    pub fn put(&self, buffer: Vec<u8>) {
         if buffer.capacity() > 0 {
             let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if spare.len() < SPARE {
-                buffer.clear();
                 spare.push(buffer);
             }
         }

@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Bytes of one read of a stream.
-const SCRATCH: usize = 64 << 10;
+/// Bytes of one read of records.
+const SCRATCH: usize = 8 << 10;
 
 /// The owner of an endpoint.
 pub struct EventLoop {

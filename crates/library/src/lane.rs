@@ -2,6 +2,7 @@
 
 use crate::cell::{BUFFER, Cell, End, Spare};
 use crate::error::StreamError;
+use crate::filled::Filled;
 use crate::record::How;
 use byway_engine::data::{Incoming, Outgoing};
 use std::sync::Arc;
@@ -123,31 +124,34 @@ impl Lane {
     }
 
     /// Hands the application what arrived, as far as it has room. Returns how it ended, once.
-    pub fn receive(&mut self, incoming: &mut Incoming, scratch: &mut [u8], spare: &Spare) -> Option<How> {
+    pub fn receive(&mut self, incoming: &mut Incoming, spare: &Spare) -> Option<How> {
         if self.received {
             return None;
         }
         let id = self.cell.id;
         while !self.ended {
-            let room = self.cell.receiving.with(|receiving| {
-                let room = BUFFER.saturating_sub(receiving.ready.len());
-                receiving.paused = room == 0;
-                if receiving.stopped.is_some() { 0 } else { room }
+            // Read where it will stand: whoever reads meanwhile waits for one copy.
+            let read = self.cell.receiving.with(|receiving| {
+                receiving.paused = receiving.ready.len() >= BUFFER;
+                if receiving.paused || receiving.stopped.is_some() {
+                    return None;
+                }
+                if receiving.ready.is_bare() {
+                    receiving.ready = Filled::new(spare.take());
+                }
+                let room = receiving.ready.room(BUFFER);
+                let wanted = room.len();
+                let read = incoming.read(id, room)?;
+                receiving.ready.add(read.length);
+                if read.finished {
+                    receiving.end.get_or_insert(End::Fin);
+                }
+                Some((read, wanted))
             });
-            let wanted = room.min(scratch.len());
-            let Some(buffer) = scratch.get_mut(..wanted).filter(|_| wanted > 0) else { break };
-            let Some(read) = incoming.read(id, buffer) else { break };
+            let Some((read, wanted)) = read else { break };
             self.ended = read.finished;
             if read.length > 0 || read.finished {
-                self.cell.receiving.change(|receiving| {
-                    if receiving.ready.capacity() == 0 {
-                        receiving.ready = spare.take();
-                    }
-                    receiving.ready.extend_from_slice(buffer.get(..read.length).unwrap_or_default());
-                    if read.finished {
-                        receiving.end.get_or_insert(End::Fin);
-                    }
-                });
+                self.cell.receiving.change(|_| ());
             }
             if read.length < wanted {
                 break;
@@ -168,7 +172,7 @@ impl Lane {
     /// The peer gave up what it sends. Returns whether that is news to it.
     pub fn on_reset(&mut self, code: u64) -> bool {
         self.cell.receiving.change(|receiving| {
-            receiving.ready = Vec::new();
+            receiving.ready = Filled::default();
             receiving.end = Some(End::Broken(StreamError::Reset(code)));
         });
         !std::mem::replace(&mut self.received, true)

@@ -56,6 +56,7 @@ mod datagrams;
 mod endpoint;
 mod error;
 mod event_loop;
+mod filled;
 mod gate;
 mod lane;
 mod look;

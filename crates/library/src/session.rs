@@ -27,7 +27,7 @@ const LINGER: Duration = Duration::from_secs(60);
 
 /// What the sessions of an event loop share.
 pub struct Tools<'a> {
-    /// For one read.
+    /// For one read of records.
     pub scratch: &'a mut [u8],
     /// Buffers.
     pub spare: &'a Spare,
@@ -284,7 +284,7 @@ impl Session {
     fn attend(&mut self, id: StreamId, connection: &mut Connection, tools: &mut Tools<'_>) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         lane.send(connection.outgoing(), tools.spare);
-        if let Some(how) = lane.receive(connection.incoming(), tools.scratch, tools.spare) {
+        if let Some(how) = lane.receive(connection.incoming(), tools.spare) {
             Record::Over { stream: id, how }.write(&mut self.unsaid);
         }
         self.reap(id);

@@ -3,6 +3,7 @@
 use crate::cell::{BUFFER, Cell, End, Receiving, Sending};
 use crate::core::Held;
 use crate::error::StreamError;
+use crate::filled::Filled;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub struct RecvStream {
     cell: Arc<Cell>,
     patience: Option<Duration>,
     /// What was taken and not read yet, from `at` on.
-    current: Vec<u8>,
+    current: Filled,
     at: usize,
     /// Whether the end follows it, or the application wants no more.
     done: bool,
@@ -58,7 +59,8 @@ enum Taken {
 impl Stream {
     pub(crate) fn new(held: Arc<Held>, cell: Arc<Cell>) -> Self {
         let sending = SendStream { held: Arc::clone(&held), cell: Arc::clone(&cell), patience: None };
-        let receiving = RecvStream { held, cell, patience: None, current: Vec::new(), at: 0, done: false };
+        let receiving =
+            RecvStream { held, cell, patience: None, current: Filled::default(), at: 0, done: false };
         Self { sending, receiving }
     }
 
@@ -181,6 +183,7 @@ impl SendStream {
         }
         if sending.ready.capacity() == 0 {
             sending.ready = spare.take();
+            sending.ready.clear();
         }
         sending.ready.extend_from_slice(bytes.get(..room).unwrap_or_default());
         Some(Ok(room))
@@ -236,14 +239,14 @@ impl RecvStream {
         }
         self.cell.receiving.with(|receiving| {
             receiving.stopped = Some(code.into());
-            receiving.ready = Vec::new();
+            receiving.ready = Filled::default();
         });
-        (self.current, self.at) = (Vec::new(), 0);
+        (self.current, self.at) = (Filled::default(), 0);
         self.held.core().touch(&self.cell);
     }
 
     /// Takes what is there. `None`: nothing is there now.
-    fn take(receiving: &mut Receiving, current: &mut Vec<u8>) -> Option<Result<Taken, StreamError>> {
+    fn take(receiving: &mut Receiving, current: &mut Filled) -> Option<Result<Taken, StreamError>> {
         if !receiving.ready.is_empty() {
             current.clear();
             std::mem::swap(current, &mut receiving.ready);
@@ -278,7 +281,7 @@ impl RecvStream {
 
     /// Copies to the application.
     fn copy(&mut self, buffer: &mut [u8]) -> usize {
-        let rest = self.current.get(self.at..).unwrap_or_default();
+        let rest = self.current.as_slice().get(self.at..).unwrap_or_default();
         let length = rest.len().min(buffer.len());
         if let (Some(to), Some(from)) = (buffer.get_mut(..length), rest.get(..length)) {
             to.copy_from_slice(from);
@@ -305,12 +308,13 @@ impl RecvStream {
     /// Holds no buffers while it waits.
     fn rest(&mut self) {
         let spare = &self.held.core().spare;
-        spare.put(std::mem::take(&mut self.current));
+        spare.put(std::mem::take(&mut self.current).into_memory());
         self.at = 0;
-        spare.put(self.cell.receiving.with(|receiving| match receiving.ready.is_empty() {
+        let ready = self.cell.receiving.with(|receiving| match receiving.ready.is_empty() {
             true => std::mem::take(&mut receiving.ready),
-            false => Vec::new(),
-        }));
+            false => Filled::default(),
+        });
+        spare.put(ready.into_memory());
     }
 }
 

@@ -1,0 +1,87 @@
+//! A buffer that is written where it stands, without being cleared first.
+
+/// Bytes of the smallest.
+const LEAST: usize = 4 << 10;
+
+/// Bytes that are there, and room behind them.
+#[derive(Debug, Default)]
+pub struct Filled {
+    /// All of it is initialized; what is beyond `length` means nothing.
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Filled {
+    /// One that uses the memory of `bytes`, whatever stands there.
+    pub const fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, length: 0 }
+    }
+
+    /// What is there.
+    pub fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// How much is there.
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether nothing is there.
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether it holds no memory.
+    pub const fn is_bare(&self) -> bool {
+        self.bytes.capacity() == 0
+    }
+
+    /// Nothing is there any more; the memory stays.
+    pub const fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// Room behind what is there, `most` bytes in all at most. It grows as it fills, so that a stream that moves little takes little.
+    pub fn room(&mut self, most: usize) -> &mut [u8] {
+        if self.length == self.bytes.len() && self.length < most {
+            self.bytes.resize((2 * self.length).clamp(LEAST.min(most), most), 0);
+        }
+        let end = self.bytes.len().min(most);
+        self.bytes.get_mut(self.length..end).unwrap_or_default()
+    }
+
+    /// So many bytes were written into the [room](Self::room).
+    pub fn add(&mut self, length: usize) {
+        self.length = (self.length + length).min(self.bytes.len());
+    }
+
+    /// Its memory, for another.
+    pub fn into_memory(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_as_it_fills_and_no_further_than_it_may() {
+        let mut filled = Filled::default();
+        assert!(filled.is_bare() && filled.is_empty());
+        let mut written = 0;
+        while written < 20_000 {
+            let room = filled.room(20_000).len();
+            assert!(room > 0 && room <= written.max(LEAST));
+            filled.room(20_000).fill((written / LEAST) as u8);
+            filled.add(room);
+            written += room;
+        }
+        assert_eq!((filled.len(), filled.room(20_000).len()), (20_000, 0));
+        assert_eq!(filled.as_slice()[LEAST], 1);
+        filled.clear();
+        let mut again = Filled::new(filled.into_memory());
+        assert_eq!((again.len(), again.room(1 << 20).len(), again.room(100).len()), (0, 20_000, 100));
+    }
+}
