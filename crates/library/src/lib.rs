@@ -40,6 +40,9 @@
 //! threads talk to it through buffers with a bound: who writes faster than the network carries waits, and who does not read makes
 //! the peer wait.
 //!
+//! Beside streams there are objects ([`Peer::send_object`]), whose bytes come in any order, and datagrams ([`Peer::send_datagram`]), which may
+//! be lost. With the feature `tokio` streams are `AsyncRead` and `AsyncWrite`, and what waits has an `_async` form.
+//!
 //! | what | how it ends |
 //! |---|---|
 //! | [`SendStream::finish`] | waits until the peer's application has read all |

@@ -103,8 +103,12 @@ fn what_cargo_is_to_build_exists() {
             let after = |flag: &str| {
                 words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1).copied())
             };
-            // The program's package alone is called otherwise than its folder.
-            let folder = |name| if name == "byway-cli" { "byway" } else { name };
+            // The program's package and the library's are called otherwise than their folders.
+            let folder = |name| match name {
+                "byway-cli" => "byway",
+                "byway" => "library",
+                other => other,
+            };
             let package = after("-p").map(|name| folder(name).trim_start_matches("byway-"));
             if let Some(package) = package.filter(|_| line.text.contains("cargo ")) {
                 assert!(crates.contains(package), "{}: there is no crate {package}", line.place);

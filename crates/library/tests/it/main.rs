@@ -5,6 +5,7 @@ mod common;
 mod ends;
 mod examples;
 mod figures;
+mod hostile;
 mod killed;
 mod objects;
 mod paths;
