@@ -20,8 +20,8 @@ use std::net::{SocketAddr, TcpListener};
 
 /// How long a program may take to say what it wants, and how long a connection waits for a session.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the far end may take to answer: longer than it takes to find out that a name or a target does not.
-const ANSWER: Duration = Duration::from_secs(60);
+/// How long the far end may take to answer: longer than it looks names up and waits for two addresses.
+const ANSWER: Duration = Duration::from_secs(40);
 /// After a failure for want of descriptors, listeners rest.
 const REST: Duration = Duration::from_millis(100);
 /// Connections accepted in a turn, of each listener.

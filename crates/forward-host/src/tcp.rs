@@ -2,7 +2,7 @@
 
 use byway_forward::splice::{Io, Local};
 use rustix::io::Errno;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,6 +10,10 @@ use std::time::Duration;
 
 /// Connections that wait to be accepted. The system takes less if `net.core.somaxconn` says so.
 const BACKLOG: i32 = 4096;
+
+/// After so long a silence the other side is asked whether it is there, and again.
+const ASK: Duration = Duration::from_secs(75);
+const ASK_AGAIN: Duration = Duration::from_secs(15);
 
 /// Bytes that went from programs to targets, and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,8 +32,7 @@ impl Tcp {
     /// One that a listener gave.
     pub fn accepted(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        // What a program writes at once goes at once: the session gathers.
-        let _ = stream.set_nodelay(true);
+        prepare(SockRef::from(&stream));
         Ok(Self(stream))
     }
 
@@ -37,7 +40,7 @@ impl Tcp {
     pub fn dial(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
-        let _ = socket.set_tcp_nodelay(true);
+        prepare(SockRef::from(&socket));
         match socket.connect(&address.into()) {
             Ok(()) => {}
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {}
@@ -111,6 +114,14 @@ impl Local for Tcp {
         // A connection that is closed so is reset (RFC 9293, section 3.10.5).
         let _ = SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
     }
+}
+
+/// What a program writes at once goes at once: the session gathers. A host that is gone, and a program that closed while the other side
+/// has no more to say, are noticed by asking now and then.
+fn prepare(socket: SockRef<'_>) {
+    // Where the system refuses, a connection works without.
+    let _ = socket.set_tcp_nodelay(true);
+    let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(ASK).with_interval(ASK_AGAIN));
 }
 
 /// Listens, and blocks nobody.

@@ -105,6 +105,7 @@ impl Forwarding {
             uplinks,
             said: BTreeMap::new(),
             tally: ForwardTally::default(),
+            moves: false,
             ending: None,
             leave_at: None,
         };
@@ -139,6 +140,8 @@ pub struct Forwarder {
     /// What was said of late.
     said: BTreeMap<String, Instant>,
     tally: ForwardTally,
+    /// Whether that had changed when it was looked at last.
+    moves: bool,
     ending: Option<Result<(), TransferError>>,
     leave_at: Option<Instant>,
 }
@@ -167,9 +170,15 @@ impl Owner for Forwarder {
         self.tell_events(now);
         let moved = self.entry.moved();
         if let Some(tally) = self.keeper.look(endpoint, moved.forth + moved.back, &self.locals, now) {
+            let before = self.tally;
             self.look();
-            self.tell(News::Forwarded(self.tally));
-            self.tell(News::Progress(tally));
+            // What has come to rest is told once more, so that nobody sees the rate of before for ever.
+            let moves = self.tally != before;
+            if moves || self.moves {
+                self.tell(News::Forwarded(self.tally));
+                self.tell(News::Progress(tally));
+            }
+            self.moves = moves;
         }
         if self.ending.is_none() && self.requests.is_cancelled() {
             self.ending = Some(Ok(()));

@@ -122,7 +122,7 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
 /// Shows how it goes to its end; which signal stopped it, if one did.
 fn watch(forwarding: &Forwarding, signals: &Signals, output: &mut Output) -> Option<Exit> {
     let mut show = Show::new(output);
-    let (mut stop, mut last, mut told_at, mut met) = (None, None, None, false);
+    let (mut stop, mut untold, mut told_at, mut met) = (None, None, None, false);
     let clock = Clock::new();
     let begun = clock.now();
     loop {
@@ -142,14 +142,13 @@ fn watch(forwarding: &Forwarding, signals: &Signals, output: &mut Output) -> Opt
                     "the receiver is away ({reason}): connections are refused until it is back"
                 ));
             }
-            Some(News::Forwarded(tally)) if told_at.is_none_or(|at| clock.now().since(at) >= EVERY) => {
-                told_at = Some(clock.now());
-                if last.replace(tally) != Some(tally) {
-                    output.emit(&Event::told("forwarded", &forwarded(tally)));
-                }
-            }
+            Some(News::Forwarded(tally)) => untold = Some(tally),
             Some(news) => show.news(news, output),
             None => {}
+        }
+        if let Some(tally) = untold.take_if(|_| told_at.is_none_or(|at| clock.now().since(at) >= EVERY)) {
+            told_at = Some(clock.now());
+            output.emit(&Event::told("forwarded", &forwarded(tally)));
         }
         if !met && clock.now().since(begun) >= PATIENCE {
             met = true;

@@ -21,6 +21,8 @@
 //!   outside addresses 203.0.113.7 and 203.0.113.9 arrives at the one and at the other.
 //! - Plans of one's own run with one seed, unless the line says how many.
 //!
+//! [`TOOLS`] is a session of two hosts with services, over three lines: `tests/machine/forward.rs` says what it has.
+//!
 //! A line that cannot run in a test stands in [`NOT_RUN`] with its reason. Its arguments are read all the same.
 //! `tests/it/pages.rs` reads all pages, `tests/machine/pages.rs` runs them.
 
@@ -51,6 +53,9 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("byway lab scoreboard --quick", "it takes minutes with a build for tests"),
     ("byway lab scoreboard --seeds 5", "it takes hours"),
 ];
+
+/// The page whose lines run on two hosts.
+pub const TOOLS: &str = "docs/tools.md";
 
 /// A page.
 pub struct Page {

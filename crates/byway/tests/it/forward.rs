@@ -1,13 +1,14 @@
 //! `byway forward`: programs of one host reach services of another, over loopback, with the kernel's TCP at both ends.
 
 use crate::common::{Place, Running};
+use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread::{JoinHandle, spawn};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A receiver that allows `rules`, and a forward to it.
 struct Pair {
@@ -16,17 +17,23 @@ struct Pair {
     forward: Running,
     /// Where the forward listens, in the order of its arguments.
     listens: Vec<SocketAddr>,
+    ticket: String,
 }
 
 impl Pair {
     fn start(rules: &[&str], ports: &[&str]) -> Self {
         let place = Place::new();
-        let mut arguments = vec!["recv", "in", "--listen", "127.0.0.1:0"];
+        let (receiver, ticket) = Self::receiver(&place, rules);
+        let (forward, listens) = Self::forward(&place, &ticket, ports);
+        Self { place, receiver, forward, listens, ticket }
+    }
+
+    fn receiver(place: &Place, rules: &[&str]) -> (Running, String) {
+        let mut arguments = vec!["recv", "in", "--listen", "127.0.0.1"];
         rules.iter().for_each(|rule| arguments.extend(["--allow-forward", rule]));
         let mut receiver = Running::start(place.command("receiver", &arguments));
         let ticket = receiver.line();
-        let (forward, listens) = Self::forward(&place, &ticket, ports);
-        Self { place, receiver, forward, listens }
+        (receiver, ticket)
     }
 
     fn forward(place: &Place, ticket: &str, ports: &[&str]) -> (Running, Vec<SocketAddr>) {
@@ -105,4 +112,152 @@ fn what_is_not_allowed_and_what_nobody_listens_at_is_told_at_once() {
         let warning = pair.forward.event("warning");
         assert!(warning["message"].as_str().unwrap().contains(told), "{warning}");
     }
+}
+
+#[test]
+fn a_name_of_the_receiver_itself_is_reached_only_if_it_is_named() {
+    let (port, _served) = service(drop);
+    let targets = [format!("0:localhost:{port}"), format!("0:127.0.0.1:{port}")];
+    let mut pair = Pair::start(&[&format!("0.0.0.0/0:{port}")], &[&targets[0], &targets[1]]);
+    pair.forward.event("connected");
+    for port in 0..2 {
+        let error = pair.connect(port).read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        let warning = pair.forward.event("warning");
+        assert!(warning["message"].as_str().unwrap().contains("must name"), "{warning}");
+    }
+}
+
+/// Closes a connection so that the other side sees it reset.
+fn reset(stream: TcpStream) {
+    set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+}
+
+#[test]
+fn a_reset_passes_both_ways() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pair = Pair::start(&[&format!("127.0.0.1:{port}")], &[&format!("0:127.0.0.1:{port}")]);
+    let both = || {
+        let mut program = pair.connect(0);
+        program.write_all(b"x").unwrap();
+        let (mut target, _) = listener.accept().unwrap();
+        target.set_read_timeout(Some(PATIENCE)).unwrap();
+        target.read_exact(&mut [0]).unwrap();
+        (program, target)
+    };
+    let is_reset = |mut stream: TcpStream| {
+        let error = stream.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    };
+    let (program, target) = both();
+    reset(target);
+    is_reset(program);
+    let (program, target) = both();
+    reset(program);
+    is_reset(target);
+    // Amid data that nobody reads.
+    let (mut program, target) = both();
+    program.set_nonblocking(true).unwrap();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(300) {
+        let _ = program.write(&[7; 4096]);
+    }
+    reset(program);
+    let mut target = target;
+    let mut rest = Vec::new();
+    assert_eq!(target.read_to_end(&mut rest).unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_receiver_that_is_killed_and_comes_back_serves_new_connections() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let rule = format!("127.0.0.1:{port}");
+    let mut pair = Pair::start(&[&rule], &[&format!("0:127.0.0.1:{port}")]);
+    let mut before = pair.connect(0);
+    before.write_all(b"x").unwrap();
+    let (mut target, _) = listener.accept().unwrap();
+    target.read_exact(&mut [0]).unwrap();
+    pair.receiver.signal("KILL");
+    assert_eq!(all(&target), b"", "the kernel ends the connections of a process that is gone");
+    let (receiver, ticket) = Pair::receiver(&pair.place, &[&rule]);
+    assert_eq!(ticket, pair.ticket);
+    before.write_all(b"y").unwrap();
+    assert_eq!(before.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    pair.forward.event("away");
+    pair.forward.event("connected");
+    let mut after = pair.connect(0);
+    let (mut target, _) = listener.accept().unwrap();
+    after.write_all(b"z").unwrap();
+    let mut byte = [0];
+    target.read_exact(&mut byte).unwrap();
+    assert_eq!(byte, *b"z");
+    drop(receiver);
+}
+
+#[test]
+fn without_a_receiver_a_connection_waits_and_is_refused_and_the_ports_stay() {
+    let mut pair = Pair::start(&["127.0.0.1:1"], &["0:127.0.0.1:1", "--socks", "0"]);
+    pair.forward.event("connected");
+    pair.receiver.interrupt();
+    let away = pair.forward.event("away");
+    assert_eq!(away["reason"], "it was stopped");
+    let error = pair.connect(0).read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    let mut socks = pair.connect(1);
+    socks.write_all(b"\x05\x01\x00\x05\x01\x00\x03\x01a\x00\x50").unwrap();
+    assert_eq!(all(&socks), b"\x05\x00\x05\x01\x00\x01\0\0\0\0\0\0", "a failure");
+    pair.connect(0);
+}
+
+#[test]
+fn socks_is_spoken_with_whom_speaks_it() {
+    let (port, served) = service(|mut stream| {
+        stream.write_all(b"hello").unwrap();
+        all(&stream)
+    });
+    let mut pair = Pair::start(&[&format!("localhost:{port}")], &["--socks", "0"]);
+    for garbage in
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\x04\x01", b"\x05\x01\x02", b"\x05\x01\x00\x05\x02\x00\x01"]
+    {
+        let mut stream = pair.connect(0);
+        stream.write_all(garbage).unwrap();
+        let mut answer = Vec::new();
+        // It is closed, or reset since not all was read.
+        let _ = stream.read_to_end(&mut answer);
+        assert!(!answer.starts_with(b"\x05\x00\x05\x00"), "{answer:?}");
+    }
+    // One that says nothing holds up nobody.
+    let _silent = pair.connect(0);
+    let mut stream = pair.connect(0);
+    let name = b"\x05\x01\x00\x03\x09LOCALHOST";
+    let request = [&b"\x05\x02\x01\x00"[..], name, &port.to_be_bytes(), b"early"].concat();
+    // Byte for byte, with the first data in the same breath.
+    for byte in &request {
+        stream.write_all(&[*byte]).unwrap();
+    }
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(all(&stream), b"\x05\x00\x05\x00\x00\x01\0\0\0\0\0\0hello");
+    assert_eq!(served.join().unwrap(), b"early");
+    let mut refused = pair.connect(0);
+    refused.write_all(b"\x05\x01\x00\x05\x01\x00\x03\x01a\x00\x50").unwrap();
+    assert_eq!(all(&refused), b"\x05\x00\x05\x02\x00\x01\0\0\0\0\0\0", "not allowed");
+    pair.forward.event("warning");
+}
+
+#[test]
+fn a_forward_to_itself_stays_bounded_and_ends_with_its_first_connection() {
+    let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let target = format!("127.0.0.1:{own}");
+    let mut pair = Pair::start(&[&target], &[&format!("{own}:{target}"), "--connections", "30"]);
+    let stream = pair.connect(0);
+    let open = |pair: &mut Pair, wanted: u64| {
+        while pair.forward.event("forwarded")["open"].as_u64().unwrap() != wanted {}
+    };
+    open(&mut pair, 30);
+    reset(stream);
+    open(&mut pair, 0);
+    pair.forward.interrupt();
+    assert_eq!(pair.forward.end().code, Some(130));
 }

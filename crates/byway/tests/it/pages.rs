@@ -10,8 +10,9 @@ use clap::{Command, CommandFactory as _, Parser as _};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Programs other than byway that lines may use, and that every host of a test has.
-const PROGRAMS: [&str; 6] = ["byway", "tar", "ls", "cat", "mkdir", "sudo"];
+/// Programs that lines may use, and that every host of a test has.
+const PROGRAMS: [&str; 11] =
+    ["byway", "tar", "ls", "cat", "mkdir", "sudo", "rsync", "pg_dump", "rclone", "curl", "ssh"];
 
 const WHAT_TO_DO: &str = "crates/byway/tests/common/pages.rs says what a page can hold; a line that cannot run in a test stands in \
                           NOT_RUN there, with its reason";

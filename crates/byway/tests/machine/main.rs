@@ -13,6 +13,7 @@ mod emulated_gateways;
 mod files;
 mod fleet;
 mod floods;
+mod forward;
 mod gateway;
 mod greet;
 mod hosts;
@@ -51,6 +52,7 @@ fn main() {
         search::tests(),
         newcomer::tests(),
         files::tests(),
+        forward::tests(),
         floods::tests(),
         refusals::tests(),
         plumbing::tests(),

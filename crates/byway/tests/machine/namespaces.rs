@@ -60,7 +60,7 @@ impl Hosts {
     }
 
     /// Four hosts and the lines between them.
-    fn new(tag: &str) -> Self {
+    pub fn new(tag: &str) -> Self {
         let hosts = Spaces::new(tag, &["snd", "rcv", "r1", "r2"]);
         let devices = LINES.map(|(line, ..)| [format!("{line}0"), format!("{line}1")]);
         for ((_, a, a_address, b, b_address), [left, right]) in LINES.iter().zip(&devices) {

@@ -24,6 +24,8 @@ use std::net::SocketAddr;
 /// After a failure the receiver is tried again so much later, and ever later.
 const AGAIN: Duration = Duration::from_millis(500);
 const AGAIN_MOST: Duration = Duration::from_secs(15);
+/// After so long a silence of the receiver a person is told.
+const SILENCE: Duration = Duration::from_secs(5);
 /// Relays remembered from one session to the next.
 const RELAYS: usize = 1024;
 
@@ -155,7 +157,7 @@ impl Keeper {
             {
                 endpoint.forget(handle);
             }
-            self.on_event(endpoint, &event, now, &mut kept);
+            self.on_event(endpoint, &event, locals, now, &mut kept);
         }
         self.find_relays(endpoint, now, &mut kept);
         if let Stage::Trying(handle) = self.stage {
@@ -216,6 +218,7 @@ impl Keeper {
         &mut self,
         endpoint: &mut Endpoint,
         event: &EndpointEvent,
+        locals: &[SocketAddr],
         now: Instant,
         kept: &mut Vec<Kept>,
     ) {
@@ -234,8 +237,12 @@ impl Keeper {
             }
             EndpointEvent::Failed(handle, error) if self.is_own(*handle) => self.fail(*error, now, kept),
             EndpointEvent::Closed(handle) if self.is_own(*handle) => {
+                // The session itself says why.
+                self.follow(endpoint, locals, now, kept);
                 endpoint.forget(*handle);
-                self.lose(TransferError::ConnectionLost, now, kept);
+                if self.is_own(*handle) {
+                    self.lose(TransferError::ConnectionLost, now, kept);
+                }
             }
             EndpointEvent::RelayTrouble(handle, relay, trouble) if self.is_own(*handle) => {
                 self.ways.on_relay(*relay, *trouble);
@@ -275,6 +282,10 @@ impl Keeper {
                 self.lose(TransferError::ReceiverRestarted, now, kept);
             }
             None if self.counter.is_due(now) => {
+                if self.counter.silence(now) >= SILENCE {
+                    let sentence = "nothing is heard from the receiver: connections wait for it";
+                    kept.push(Kept::Warning(sentence.into()));
+                }
                 let relays = endpoint.relays(now, handle);
                 self.finder.iter_mut().for_each(|finder| finder.on_relays(now, &relays));
                 kept.extend(self.log.look(relays, locals).into_iter().map(Kept::News));

@@ -1,0 +1,185 @@
+//! Programs that know nothing of byway, through `byway forward`: on separate hosts, over a direct line and two relays, each shaped by
+//! the kernel. Every line of `docs/tools.md` is run, and what comes is what comes without byway.
+//!
+//! Needs root and the programs that the page names; says *ignored* by name where they are missing.
+
+mod services;
+
+use crate::common::machine::{Measured, PATIENCE, measures, missing, must, test, wait_for, works};
+use crate::common::pages;
+use crate::common::spaces::Spaces;
+use crate::namespaces::{Hosts, PRIVATE, Running};
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+use services::Services;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Megabits per second of one connection over three lines of 10 that are wanted.
+const WANTED: f64 = 24.0;
+
+pub fn tests() -> Vec<Trial> {
+    let programs = ["rsync --version", "rclone version", "curl --version", "ssh -V", "psql --version"];
+    let there = Spaces::possible(&["tc -V"]) && programs.into_iter().all(works) && Services::are_possible();
+    let lacks = missing(
+        there,
+        "it needs root, and the programs ip, tc, rsync, rclone, curl, ssh, sshd, python3 and a PostgreSQL",
+    );
+    let lines = missing(
+        Spaces::possible(&["tc -V"]) && works("iperf3 --version"),
+        "it needs root and the programs ip, tc and iperf3",
+    );
+    vec![
+        test("forward::tools_bring_over_three_lines_what_they_bring_without", lacks, tools),
+        measures("forward::one_connection_fills_three_lines", lines, fills),
+    ]
+}
+
+/// Two relays, a receiver that allows what is asked for, and their words.
+struct World {
+    hosts: Hosts,
+    directory: tempfile::TempDir,
+    relays: Vec<String>,
+    running: Vec<Running>,
+}
+
+impl World {
+    fn new(tag: &str) -> Self {
+        let hosts = Hosts::new(tag);
+        let directory = tempfile::tempdir().unwrap();
+        let (mut relays, mut running) = (Vec::new(), Vec::new());
+        for (host, listen) in [("r1", "10.77.1.2:4748"), ("r2", "10.77.2.2:4748")] {
+            let arguments = [&["relay", "--listen", listen], PRIVATE.as_slice()].concat();
+            let (relay, ready) = hosts.start(host, directory.path(), &arguments);
+            relays.push(ready["word"].as_str().unwrap().to_owned());
+            running.push(relay);
+        }
+        Self { hosts, directory, relays, running }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Starts a receiver; its ticket.
+    fn receive(&mut self, arguments: &[&str]) -> String {
+        let (receiver, ready) = self.hosts.start("rcv", self.directory.path(), arguments);
+        self.running.push(receiver);
+        ready["ticket"].as_str().unwrap().to_owned()
+    }
+
+    /// Starts a forward; where it listens.
+    fn forward(&mut self, arguments: &[&str]) -> Vec<String> {
+        let relays: Vec<&str> = self.relays.iter().flat_map(|word| ["--relay", word.as_str()]).collect();
+        let arguments = [&["forward"], arguments, &relays].concat();
+        let (forward, ready) = self.hosts.start("snd", self.directory.path(), &arguments);
+        self.running.push(forward);
+        let listen = ready["listen"].as_array().unwrap();
+        listen.iter().map(|it| it.as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// One connection, which knows nothing of paths, has what three lines have.
+fn fills() -> Measured {
+    let mut world = World::new("f");
+    let ticket = world.receive(&["recv", "/nowhere/in", "--allow-forward", "localhost:5201"]);
+    let listens = world.forward(&["0:localhost:5201", "--to", &ticket, "--priority", "normal"]);
+    let port = listens[0].rsplit(':').next().unwrap().to_owned();
+    let mut server = world.hosts.spaces().on("rcv");
+    let mut server = server.args(["iperf3", "-s", "-1"]).stdout(Stdio::null()).spawn()?;
+    let listening = wait_for(PATIENCE, || {
+        world.hosts.spaces().says("rcv", &["ss", "-Hltn"]).contains(":5201").then_some(())
+    });
+    assert!(listening.is_some());
+    let client = ["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "30", "-O", "5", "-J"];
+    let report: Value = serde_json::from_str(&world.hosts.spaces().says("snd", &client))?;
+    let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6;
+    server.wait()?;
+    println!("one connection over three lines of 10 Mbit/s: {rate:.1} Mbit/s");
+    assert!(rate >= WANTED, "{rate} Mbit/s");
+    Ok(Some(()))
+}
+
+/// A host's part of the page: its home, and what runs in the background there.
+struct Host<'a> {
+    world: &'a World,
+    name: &'static str,
+    home: PathBuf,
+    running: Vec<Child>,
+}
+
+impl Host<'_> {
+    fn shell(&self, line: &str) -> Command {
+        let mut command = self.world.hosts.spaces().on(self.name);
+        command.args(["bash", "-c", &format!("set -o pipefail; {line}")]);
+        command.current_dir(&self.home).env("HOME", &self.home).env_remove("BYWAY_STATE_DIR");
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.world.path("bin").display());
+        command.env("PATH", path).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts a line in the background; what it says on standard output and standard error goes to a file.
+    fn start(&mut self, line: &str, said: &Path) {
+        let both = fs::File::create(said).unwrap();
+        let mut command = self.shell(&format!("exec {line}"));
+        command.stdout(both.try_clone().unwrap()).stderr(both);
+        self.running.push(command.spawn().unwrap());
+    }
+
+    /// Runs a line, which must do well.
+    fn run(&self, line: &str) -> String {
+        must(&mut self.shell(line))
+    }
+}
+
+impl Drop for Host<'_> {
+    fn drop(&mut self) {
+        for child in &mut self.running {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The lines of the page, on two hosts.
+fn tools() -> Result<(), Failed> {
+    let world = World::new("w");
+    let host = |name: &'static str| {
+        let home = world.path(&format!("home-{name}"));
+        fs::create_dir_all(&home).unwrap();
+        Host { world: &world, name, home, running: Vec::new() }
+    };
+    fs::create_dir_all(world.path("bin"))?;
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_byway"), world.path("bin/byway"))?;
+    let (mut here, mut there) = (host("snd"), host("rcv"));
+    let services = Services::start(world.hosts.spaces(), "rcv", &there.home, &here.home);
+    let page = pages::all().into_iter().find(|page| page.name == pages::TOOLS).expect("the page");
+    let (mut ticket, mut count) = (String::new(), 0);
+    for line in page.lines() {
+        let said = world.path(&format!("said-{count}"));
+        let text = line.text.replace("TICKET", &ticket);
+        let text = text.replace("W1", &world.relays[0]).replace("W2", &world.relays[1]);
+        count += 1;
+        let starts = |host: &mut Host<'_>, sign: &str| {
+            host.running.drain(..).for_each(|mut child| {
+                child.kill().unwrap();
+                child.wait().unwrap();
+            });
+            host.start(&text, &said);
+            let found = wait_for(PATIENCE, || {
+                let text = fs::read_to_string(&said).ok()?;
+                text.lines().find(|line| line.contains(sign)).map(str::to_owned)
+            });
+            found.unwrap_or_else(|| panic!("{}: {}", line.place, fs::read_to_string(&said).unwrap()))
+        };
+        match () {
+            () if text.starts_with("byway recv ") => ticket = starts(&mut there, "byway1-"),
+            () if text.starts_with("byway forward ") => drop(starts(&mut here, "the receiver answers")),
+            () => drop(here.run(&text)),
+        }
+    }
+    assert!(count >= 8, "{count} lines");
+    services.check(&there.home, &here.home);
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! Services of a host, as administrators set them up: an rsync daemon, a PostgreSQL, an SSH server, and files over WebDAV.
+
+use crate::common::machine::{PATIENCE, must, wait_for, works};
+use crate::common::spaces::Spaces;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// The ports of all.
+const PORTS: [u16; 4] = [873, 5432, 22, 8080];
+/// PostgreSQL does not run as root.
+const USER: &str = "nobody";
+
+/// Services that run; ended when dropped.
+pub struct Services<'a> {
+    spaces: &'a Spaces,
+    host: &'static str,
+    running: Vec<Child>,
+    postgres: tempfile::TempDir,
+}
+
+/// Where the programs of the latest PostgreSQL on this host are.
+fn programs() -> Option<PathBuf> {
+    let programs = fs::read_dir("/usr/lib/postgresql").ok()?.flatten().map(|entry| entry.path().join("bin"));
+    programs.filter(|path| path.join("initdb").exists()).max()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+impl<'a> Services<'a> {
+    pub fn are_possible() -> bool {
+        programs().is_some() && Path::new("/usr/sbin/sshd").exists() && works("setpriv --version")
+    }
+
+    /// Starts all on a host whose person has the home `there`. The person of `here` may log in.
+    pub fn start(spaces: &'a Spaces, host: &'static str, there: &Path, here: &Path) -> Self {
+        byway_files::generate(&there.join("data/work"), 6, 3 << 20).unwrap();
+        byway_files::generate(&here.join("photos"), 7, 2 << 20).unwrap();
+        fs::write(
+            there.join("data/a.jpg"),
+            (0..700_000_u32).map(|it| (it.wrapping_mul(it) >> 7) as u8).collect::<Vec<_>>(),
+        )
+        .unwrap();
+        let mut services = Self { spaces, host, running: Vec::new(), postgres: tempfile::tempdir().unwrap() };
+        services.rsync(there);
+        let data = there.join("data");
+        services.serve(&["rclone", "serve", "webdav", text(&data), "--addr", "127.0.0.1:8080"]);
+        services.ssh(there, here);
+        services.postgres();
+        for port in PORTS {
+            let listens = wait_for(PATIENCE, || {
+                spaces.says(host, &["ss", "-Hltn"]).contains(&format!(":{port} ")).then_some(())
+            });
+            assert!(listens.is_some(), "nobody listens at {port}");
+        }
+        services
+    }
+
+    fn serve(&mut self, command: &[&str]) {
+        let mut child = self.spaces.on(self.host);
+        child.args(command).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.running.push(child.spawn().unwrap());
+    }
+
+    fn rsync(&mut self, there: &Path) {
+        let configuration = there.join("rsyncd.conf");
+        let data = there.join("data");
+        let module = format!(
+            "use chroot = no\nmunge symlinks = no\nuid = 0\ngid = 0\n[data]\npath = {}\nread only = no\n",
+            data.display()
+        );
+        fs::write(&configuration, module).unwrap();
+        let listen = ["--address", "127.0.0.1", "--port", "873"];
+        self.serve(
+            &[&["rsync", "--daemon", "--no-detach", "--config", text(&configuration)], &listen[..]].concat(),
+        );
+    }
+
+    /// An SSH server, and what lets the person of `here` in. `ssh` finds the home by the user's name and not by HOME, so a program of the
+    /// same name tells it where its files are.
+    fn ssh(&mut self, there: &Path, here: &Path) {
+        let (host, user) = (there.join("host-key"), here.join("user-key"));
+        for key in [&host, &user] {
+            must(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", text(key)]));
+        }
+        let known = fs::read_to_string(there.join("host-key.pub")).unwrap();
+        fs::write(here.join("known"), format!("[localhost]:2222 {known}")).unwrap();
+        fs::create_dir_all("/run/sshd").unwrap();
+        let options = [
+            format!("HostKey={}", host.display()),
+            format!("AuthorizedKeysFile={}", here.join("user-key.pub").display()),
+            "ListenAddress=127.0.0.1:22".to_owned(),
+            "PidFile=none".to_owned(),
+            "StrictModes=no".to_owned(),
+            "UsePAM=no".to_owned(),
+        ];
+        let options: Vec<&str> = options.iter().flat_map(|option| ["-o", option.as_str()]).collect();
+        self.serve(&[&["/usr/sbin/sshd", "-D", "-f", "/dev/null"], options.as_slice()].concat());
+        let program = here.parent().unwrap().join("bin/ssh");
+        let script = format!(
+            "#!/bin/sh\nexec /usr/bin/ssh -F none -o UserKnownHostsFile={} -i {} \"$@\"\n",
+            here.join("known").display(),
+            user.display()
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// A PostgreSQL with a table of some megabytes.
+    fn postgres(&self) {
+        let directory = self.postgres.path();
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+        let passwd = fs::read_to_string("/etc/passwd").unwrap();
+        let line = passwd.lines().find(|line| line.starts_with(&format!("{USER}:"))).unwrap();
+        let numbers: Vec<u32> = line.split(':').filter_map(|field| field.parse().ok()).collect();
+        chown(directory, Some(numbers[0]), Some(numbers[1])).unwrap();
+        let data = directory.join("data");
+        self.postgres_does("initdb", &["--no-sync", "--auth=trust", "--username=shop", "-D", text(&data)]);
+        let options = format!(
+            "-c listen_addresses=127.0.0.1 -c port=5432 -c fsync=off -c unix_socket_directories={}",
+            directory.display()
+        );
+        let log = directory.join("log");
+        self.postgres_does("pg_ctl", &["-D", text(&data), "-l", text(&log), "-o", &options, "-w", "start"]);
+        let statement =
+            "CREATE TABLE orders AS SELECT n, md5(n::text) AS what FROM generate_series(1, 60000) n";
+        let local = ["psql", "-h", "127.0.0.1", "-U", "shop", "-d", "postgres", "-qc"];
+        self.spaces.says(self.host, &[&local[..], &["CREATE DATABASE shop"]].concat());
+        let local = ["psql", "-h", "127.0.0.1", "-U", "shop", "-d", "shop", "-qc"];
+        self.spaces.says(self.host, &[&local[..], &[statement]].concat());
+    }
+
+    /// Runs a program of PostgreSQL's, which must do well.
+    fn postgres_does(&self, program: &str, arguments: &[&str]) {
+        let program = programs().unwrap().join(program);
+        let mut command = self.spaces.on(self.host);
+        command.args(["setpriv", "--reuid", USER, "--regid", "nogroup", "--clear-groups"]).arg(program);
+        // What it starts must not hold this one's output open.
+        command.args(arguments).current_dir("/").stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        assert!(command.status().unwrap().success(), "{command:?}");
+    }
+
+    /// What the page's lines brought is what there is.
+    pub fn check(&self, there: &Path, here: &Path) {
+        let same = |a: &Path, b: &Path| {
+            assert_eq!(byway_files::compare(a, b).unwrap(), [], "{} and {}", a.display(), b.display());
+        };
+        same(&there.join("data/work"), &here.join("copy/work"));
+        same(&here.join("photos"), &there.join("data/photos"));
+        for name in ["a.jpg", "b.jpg"] {
+            assert!(
+                fs::read(here.join(name)).unwrap() == fs::read(there.join("data/a.jpg")).unwrap(),
+                "{name}"
+            );
+        }
+        for entry in fs::read_dir(here.join("photos")).unwrap().flatten() {
+            let copied = there.join("data/backup").join(entry.file_name());
+            assert!(copied.exists(), "{} is not there", copied.display());
+        }
+        // Newer versions write a word of their own into each dump.
+        let dump = |text: &str| -> Vec<String> {
+            let own = |line: &&str| !line.starts_with("\\restrict") && !line.starts_with("\\unrestrict");
+            text.lines().filter(own).map(str::to_owned).collect()
+        };
+        let direct = ["pg_dump", "-h", "127.0.0.1", "-U", "shop", "shop"];
+        let (direct, forwarded) =
+            (self.spaces.says(self.host, &direct), fs::read_to_string(here.join("shop.sql")).unwrap());
+        assert!(direct.len() > 1_000_000, "{} bytes", direct.len());
+        assert!(dump(&direct) == dump(&forwarded), "another dump");
+        let name = fs::read_to_string(here.join("name.txt")).unwrap();
+        assert_eq!(name, must(Command::new("uname").arg("-n")));
+    }
+}
+
+impl Drop for Services<'_> {
+    fn drop(&mut self) {
+        for child in &mut self.running {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let data = self.postgres.path().join("data");
+        if data.exists() {
+            self.postgres_does("pg_ctl", &["-D", text(&data), "-m", "immediate", "stop"]);
+        }
+    }
+}
