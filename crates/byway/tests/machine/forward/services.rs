@@ -42,7 +42,7 @@ impl<'a> Services<'a> {
         let photos = here.join("photos/2026");
         fs::create_dir_all(&photos).unwrap();
         for number in 0..20_usize {
-            let bytes: Vec<u8> = (0..number * 20_000).map(|at| (at * number >> 3) as u8).collect();
+            let bytes: Vec<u8> = (0..number * 20_000).map(|at| ((at * number) >> 3) as u8).collect();
             fs::write(photos.join(format!("{number}.jpg")), bytes).unwrap();
         }
         fs::write(
