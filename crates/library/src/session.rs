@@ -387,18 +387,19 @@ impl Session {
         if let Some(connecting) = self.connecting.take() {
             connecting.change(|answer| *answer = Some(Err(refused(error.clone()))));
         }
-        // Whoever hears of it from a stream finds the connection over.
         let unread = !self.unopened.is_empty() || self.lanes.values().any(Lane::is_finishing);
-        let waiting = self.cell.state.change(|state| {
+        let lanes = std::mem::take(&mut self.lanes);
+        let Self { cell, unopened, shelf, .. } = self;
+        // Under one lock: whoever hears of it from a part finds all of it over, and the other way round.
+        cell.state.change(|state| {
             state.over.get_or_insert(error.clone());
             state.unread = unread;
-            std::mem::take(&mut state.accepted)
+            let waiting = std::mem::take(&mut state.accepted);
+            for cell in lanes.values().map(Lane::cell).chain(&waiting).chain(&*unopened) {
+                cell.fail(error);
+            }
+            shelf.end(error);
+            cell.datagrams.change(|datagrams| datagrams.end(error));
         });
-        self.shelf.end(error);
-        self.cell.datagrams.change(|datagrams| datagrams.end(error));
-        let lanes = std::mem::take(&mut self.lanes);
-        for cell in lanes.values().map(Lane::cell).chain(&waiting).chain(&self.unopened) {
-            cell.fail(error);
-        }
     }
 }

@@ -5,6 +5,7 @@ use byway::{Config, Endpoint, PathState, Priority, Secret, Word};
 use byway_net::Socket;
 use byway_relay::Policy;
 use byway_transfer::{Relaying, RelayingPlan};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
@@ -39,20 +40,22 @@ fn each_local_address_is_a_path() {
     let mut stream = near.open_stream().unwrap();
     let reader = thread::spawn(move || {
         let (mut receiving, _sending) = far.accept_stream().unwrap().split();
-        std::io::copy(&mut receiving, &mut std::io::sink()).unwrap()
+        (std::io::copy(&mut receiving, &mut std::io::sink()).unwrap(), far)
     });
     let (piece, mut sent) = (bytes(1, 100_000), 0);
-    let is_active = |path: &byway::PathStatus| path.state == PathState::Active && path.bytes > 100_000;
+    let mut found = BTreeSet::new();
     until("both paths", || {
         stream.write_all(&piece).unwrap();
         sent += piece.len() as u64;
-        near.paths().iter().filter(|path| is_active(path)).count() == 2
+        // One that is not needed may be given up again.
+        let works = near.paths().into_iter().filter(|path| path.state != PathState::Probing);
+        found.extend(works.map(|path| path.name));
+        found.len() >= 2
     });
-    let mut names: Vec<String> = near.paths().into_iter().map(|path| path.name).collect();
-    names.sort();
-    assert_eq!(names, ["direct from 127.0.0.1", "direct from 127.0.0.2"]);
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["direct from 127.0.0.1", "direct from 127.0.0.2"]);
     stream.finish().unwrap();
-    assert_eq!(reader.join().unwrap(), sent);
+    let (read, _far) = reader.join().unwrap();
+    assert_eq!(read, sent);
     until("nothing to send", || near.why_slow() == Some(byway::PauseReason::ApplicationLimited));
     near.close().unwrap();
     assert!(near.paths().is_empty());
