@@ -49,7 +49,7 @@ enum Step {
 }
 
 const LIMITS: IncomingLimits =
-    IncomingLimits { memory: 16 << 10, stream_window: 8 << 10, streams: 3, objects: 3 };
+    IncomingLimits { memory: 16 << 10, stream_start: 2 << 10, stream_window: 8 << 10, streams: 3, objects: 3 };
 
 fn byte(id: u32, offset: u64) -> u8 {
     (offset.wrapping_mul(31) ^ (offset >> 7) ^ u64::from(id) * 101) as u8
@@ -163,7 +163,7 @@ fuzz_target!(|steps: Vec<Step>| {
             Step::Tell { room, lost } => {
                 let mut carried = Default::default();
                 let mut writer = Writer::new(&mut buffer[..usize::from(*room)]);
-                incoming.fill(&mut writer, &mut carried);
+                incoming.fill(now, Duration::from_millis(20), &mut writer, &mut carried);
                 assert!(!writer.overflowed());
                 if *lost {
                     carried.iter().for_each(|carried| incoming.on_lost(carried));

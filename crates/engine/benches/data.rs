@@ -6,7 +6,7 @@
 
 use byway_engine::data::{Carried, Incoming, IncomingLimits, Outgoing, OutgoingLimits};
 use byway_wire::frame::{Frame, Frames};
-use byway_wire::{Instant, ObjectId, Writer};
+use byway_wire::{Duration, Instant, ObjectId, Writer};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use smallvec::SmallVec;
 
@@ -79,7 +79,7 @@ fn receive(inc: &mut Incoming, out: &mut Outgoing, flight: &Flight, swap: usize)
     while inc.next_event().is_some() {}
     let mut buffer = [0; 32];
     let mut writer = Writer::new(&mut buffer);
-    inc.fill(&mut writer, &mut List::new());
+    inc.fill(Instant::ZERO, Duration::from_millis(20), &mut writer, &mut List::new());
     for frame in Frames::new(writer.written()) {
         if let Ok(Frame::MaxData(limit)) = frame {
             out.on_max_data(limit);

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::data::ProtocolError;
     use byway_wire::frame::{Frame, Frames, Stream};
-    use byway_wire::{Instant, PathId, StreamId, Writer};
+    use byway_wire::{Duration, Instant, PathId, StreamId, Writer};
 
     #[test]
     fn a_dropped_path_is_told_until_it_is_known() {
@@ -160,7 +160,7 @@ mod tests {
             let due = exchange.has_control();
             let (mut buffer, mut carried) = ([0; 100], smallvec::SmallVec::new());
             let mut writer = Writer::new(&mut buffer);
-            exchange.incoming().fill(&mut writer, &mut carried);
+            exchange.incoming().fill(Instant::ZERO, Duration::ZERO, &mut writer, &mut carried);
             assert_eq!(due, !writer.is_empty());
             for frame in Frames::new(writer.written()) {
                 told.push(match frame {

@@ -519,7 +519,10 @@ impl Connection {
         let Self { acks, arrivals, agenda, exchange, news, .. } = self;
         acks.write(now, arrivals, agenda, writer);
         let before = writer.len();
-        exchange.incoming().fill(writer, cargo);
+        if exchange.incoming().wants_to_send() {
+            let rtt = acks.snacks().longest_round_trip(now, arrivals);
+            exchange.incoming().fill(now, rtt, writer, cargo);
+        }
         news.write_answers(writer);
         while writer.room() >= 16
             && let Some(id) = exchange.farewells().pop()

@@ -21,13 +21,15 @@ pub(super) struct Snacks {
     rule: Tau,
     due: bool,
     tau: Duration,
+    /// The longest RTT of the paths in use.
+    longest: Duration,
     /// Until when τ need not be worked out anew.
     until: Instant,
 }
 
 impl Snacks {
     pub const fn new(rule: Tau) -> Self {
-        Self { rule, due: false, tau: Duration::ZERO, until: Instant::ZERO }
+        Self { rule, due: false, tau: Duration::ZERO, longest: UNTOLD, until: Instant::ZERO }
     }
 
     /// Whether a hole is to be named now.
@@ -67,22 +69,36 @@ impl Snacks {
 
     fn tau(&mut self, now: Instant, arrivals: &Arrivals) -> Duration {
         if self.until <= now {
-            (self.tau, self.until) = (self.reorder_time(now, arrivals), now + HOLDS);
+            self.look(now, arrivals);
         }
         self.tau
     }
 
+    /// The longest RTT of the paths in use, as their senders tell it.
+    pub fn longest_round_trip(&mut self, now: Instant, arrivals: &Arrivals) -> Duration {
+        if self.until <= now {
+            self.look(now, arrivals);
+        }
+        self.longest
+    }
+
+    /// Takes a look at every path.
+    fn look(&mut self, now: Instant, arrivals: &Arrivals) {
+        let recent = arrivals.iter().filter(|receiving| receiving.facts.last_arrival + RECENT > now);
+        let longest = recent.filter_map(|receiving| receiving.facts.round_trip()).max();
+        self.tau = self.reorder_time(arrivals, longest);
+        (self.longest, self.until) = (longest.unwrap_or(UNTOLD), now + HOLDS);
+    }
+
     /// How long a hole in a stream or object may be explained by paths of different length: mPath's τ (section 2.2), twice the RTT of
     /// the direct path, but at least what the slowest path in use explains.
-    fn reorder_time(&self, now: Instant, arrivals: &Arrivals) -> Duration {
+    fn reorder_time(&self, arrivals: &Arrivals, slowest: Option<Duration>) -> Duration {
         let came_direct = |receiving: &&Receiving| matches!(receiving.source.through, Through::Nothing);
         let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());
         let direct = direct.and_then(|first| first.facts.round_trip());
         if let Tau::Direct(percent) = self.rule {
             return direct.unwrap_or(UNTOLD) * percent / 100;
         }
-        let recent = arrivals.iter().filter(|receiving| receiving.facts.last_arrival + RECENT > now);
-        let slowest = recent.filter_map(|receiving| receiving.facts.round_trip()).max();
         (direct.unwrap_or_default() * 2).max(slowest.unwrap_or_default() * 3 / 2).max(LEAST)
     }
 }

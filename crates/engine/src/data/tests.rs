@@ -111,6 +111,7 @@ impl World {
         });
         let inc = Incoming::new(IncomingLimits {
             memory: plan.window,
+            stream_start: plan.stream_window / 3,
             stream_window: plan.stream_window,
             streams: 10,
             objects: 20, // objects given up count here until the owner forgets them
@@ -343,7 +344,7 @@ impl World {
         let (mut buffer, mut carried) = ([0; 600], SmallVec::new());
         let mut writer = Writer::new(&mut buffer);
         let wanted = self.inc.wants_to_send();
-        self.inc.fill(&mut writer, &mut carried);
+        self.inc.fill(self.now, TAU, &mut writer, &mut carried);
         assert_eq!(wanted, !writer.is_empty());
         self.inc.write_snacks(self.now, TAU, &mut writer);
         assert!(!writer.overflowed());
@@ -495,7 +496,7 @@ fn ten_thousand_small_objects_pass_a_small_window() {
         complete += core::iter::from_fn(|| inc.next_event()).count();
         let mut buffer = [0; 100];
         let mut writer = Writer::new(&mut buffer);
-        inc.fill(&mut writer, &mut SmallVec::new());
+        inc.fill(Instant::ZERO, TAU, &mut writer, &mut SmallVec::new());
         for frame in Frames::new(writer.written()) {
             let Frame::MaxData(limit) = frame.unwrap() else { panic!("a limit") };
             out.on_max_data(limit);

@@ -28,7 +28,13 @@ impl Admission for Everybody {
 pub(super) fn endpoint(identity: Identity, suites: Suites, seed: [u8; 32]) -> Endpoint {
     let connection = Config {
         outgoing: OutgoingLimits { memory: 256 << 10, read_size: 1 << 10, objects: 1 },
-        incoming: IncomingLimits { memory: 16 << 10, stream_window: 8 << 10, streams: 4, objects: 1 },
+        incoming: IncomingLimits {
+            memory: 16 << 10,
+            stream_start: 8 << 10,
+            stream_window: 8 << 10,
+            streams: 4,
+            objects: 1,
+        },
         shared_memory: Some(MEMORY),
         hellos_per_second: HELLOS,
         idle_timeout: PATIENCE,

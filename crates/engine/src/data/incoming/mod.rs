@@ -6,7 +6,7 @@
 //!
 //! * `streams` and `objects`: which live, and which are over. `places`: how many streams the peer may open. `stream` and `object`: one of them. `extent`: what of one has arrived.
 //! * `gather`: bytes of objects on their way to the disk, in buffers of `pool`. `handed`: what the owner is handed.
-//! * `account` and `window`: flow control of the connection and of a stream. `scatter`: how scattered all of it may be.
+//! * `limits`: what the owner decides. `account` and `window`: flow control of the connection and of a stream. `tuning`: how large the latter is. `scatter`: how scattered all of it may be.
 //! * `holes`: when what is missing is named to the sender.
 //!
 //! All that comes from the peer is checked here. Memory stays within four times [`IncomingLimits::memory`] (the bytes,
@@ -17,6 +17,7 @@ mod extent;
 mod gather;
 mod handed;
 mod holes;
+mod limits;
 mod object;
 mod objects;
 mod places;
@@ -24,6 +25,7 @@ mod pool;
 mod scatter;
 mod stream;
 mod streams;
+mod tuning;
 mod window;
 
 pub use handed::{Arrival, InEvent, StreamRead, WriteRequest};
@@ -39,6 +41,7 @@ use byway_wire::frame::{self, Frame};
 use byway_wire::{Duration, Instant, ObjectId, StreamId, Writer};
 use gather::{Gather, Ready};
 use holes::{Holes, Region};
+pub use limits::IncomingLimits;
 use objects::Objects;
 use scatter::{Scatter, length};
 use smallvec::SmallVec;
@@ -50,42 +53,6 @@ const SNACK_HEADER: usize = 1 + 8 + 2;
 const SNACK_RANGE: usize = 16;
 /// Holes named per frame.
 const SNACK_RANGES: usize = 32;
-
-/// Bounds of what is received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IncomingLimits {
-    /// The window: bytes of streams and objects that may be received and not yet read or written, and the costs of
-    /// objects. At least 16 KiB.
-    pub memory: usize,
-    /// A stream's window.
-    pub stream_window: usize,
-    /// Streams of the peer's that are open at once. It is told how many it may open (RFC 9000 section 4.6): at first so many, and with each
-    /// that is over in both directions one more.
-    pub streams: usize,
-    /// Objects incomplete at once. The peer must know it: [`super::OutgoingLimits::objects`].
-    pub objects: usize,
-}
-
-impl IncomingLimits {
-    /// What is enforced: a memory that is not too small, and no stream that may have more than all together.
-    fn sound(self) -> Self {
-        let memory = self.memory.max(16 << 10);
-        Self { memory, stream_window: self.stream_window.clamp(1, memory), ..self }
-    }
-
-    /// The first limits, for the handshake to tell: of the connection, and of every stream.
-    #[must_use]
-    pub fn initial(self) -> (u64, u64) {
-        let sound = self.sound();
-        (sound.memory as u64, sound.stream_window as u64)
-    }
-}
-
-impl Default for IncomingLimits {
-    fn default() -> Self {
-        Self { memory: 32 << 20, stream_window: 8 << 20, streams: 1024, objects: 4096 }
-    }
-}
 
 /// What this side receives.
 #[derive(Debug)]
@@ -121,7 +88,11 @@ impl Incoming {
         Self {
             payload: Payload::Bytes,
             account: Account::new(limits.memory as u64),
-            streams: Streams::new(limits.streams as u64, limits.stream_window as u64),
+            streams: Streams::new(
+                limits.streams as u64,
+                (limits.stream_start as u64, limits.stream_window as u64),
+                limits.memory as u64,
+            ),
             objects: Objects::new(limits.objects),
             gather: Gather::new(limits.memory),
             scatter: Scatter::default(),
@@ -164,6 +135,7 @@ impl Incoming {
     #[must_use]
     pub(crate) fn sharing(mut self, least: u64) -> Self {
         self.account.sharing(least);
+        self.streams.set_memory(self.account.window());
         self.gather.set_window(self.memory_limit());
         self
     }
@@ -176,6 +148,7 @@ impl Incoming {
     /// The window from now on. What the peer was told before it keeps.
     pub(crate) fn set_window(&mut self, window: u64) {
         self.account.set_window(window);
+        self.streams.set_memory(self.account.window());
         self.gather.set_window(self.memory_limit());
     }
 
@@ -236,6 +209,7 @@ impl Incoming {
         let runs = self.scatter.add(&mut stream.extent.received, start, end);
         self.account.receive(length(&runs), 0)?;
         if stream.interest == Interest::Wanted {
+            let kept = length(&runs);
             for run in &runs {
                 stream.keep(run.0, bytes_of(frame.data, start, *run));
             }
@@ -250,6 +224,7 @@ impl Incoming {
                 stream.told = true;
                 self.events.push_back(InEvent::StreamReadable(id));
             }
+            self.streams.on_kept(kept);
         } else {
             self.account.take(length(&runs));
         }
@@ -264,7 +239,8 @@ impl Incoming {
         match stream.interest {
             Interest::Wanted => {
                 stream.interest = Interest::Reset;
-                self.account.take(stream.discard());
+                let dropped = self.streams.discard(id);
+                self.account.take(dropped);
                 self.events.push_back(InEvent::StreamReset { id, code });
             }
             // The owner wanted no more of it: nobody needs to hear.
@@ -504,13 +480,20 @@ impl Incoming {
         self.account.is_due() || self.streams.wants_to_send()
     }
 
-    /// Writes refusals and limits that the peer does not know yet, as many as fit, and says in `carried` what they are.
-    pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut SmallVec<[Carried; 2]>) {
+    /// Writes refusals and limits that the peer does not know yet, as many as fit, and says in `carried` what they are. `rtt` is what it takes
+    /// until a limit that is told now brings data: windows follow it.
+    pub fn fill(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        writer: &mut Writer<'_>,
+        carried: &mut SmallVec<[Carried; 2]>,
+    ) {
         if self.account.is_due() && writer.room() > 8 {
             Frame::MaxData(self.account.tell()).write(writer);
             carried.push(Carried::MaxData);
         }
-        self.streams.fill(writer, carried);
+        self.streams.fill(now, rtt, writer, carried);
     }
 
     /// A packet was lost: what it told is told again as it stands now, if it still matters.

@@ -44,7 +44,7 @@ pub(super) struct InStream {
 }
 
 impl InStream {
-    /// A stream with a window of so many bytes.
+    /// A stream with a window of so many bytes, of which the peer knows.
     pub fn new(window: u64) -> Self {
         Self { window: StreamWindow::new(window), ..Self::default() }
     }

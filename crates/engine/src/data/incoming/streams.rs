@@ -3,6 +3,7 @@
 use super::handed::{InEvent, StreamRead};
 use super::places::Places;
 use super::stream::{InStream, Interest};
+use super::tuning::{Readers, Sight};
 use crate::connection::Role;
 use crate::data::carried::{Carried, ProtocolError};
 use crate::data::ranges::RangeSet;
@@ -11,7 +12,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_wire::codec::varint_len;
 use byway_wire::frame::Frame;
-use byway_wire::{StreamId, Writer};
+use byway_wire::{Duration, Instant, StreamId, Writer};
 use smallvec::SmallVec;
 
 /// Ranges of ids of streams that are over: 4 MiB of memory.
@@ -31,8 +32,15 @@ pub(super) struct Streams {
     ended: Option<Vec<StreamId>>,
     /// How many streams this side has opened: those that the peer may answer on.
     opened_here: u64,
-    /// The window of each.
-    window: u64,
+    /// The window of each as it begins, and at most.
+    window: (u64, u64),
+    /// The connection's window.
+    memory: u64,
+    /// Bytes of all that nobody has read.
+    held: u64,
+    /// Bytes of all that the peer may have sent and that nobody has read.
+    promised: u64,
+    readers: Readers,
     /// Those with a new limit to tell.
     limits: VecDeque<StreamId>,
     /// Those to refuse.
@@ -40,7 +48,8 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub const fn new(most: u64, window: u64) -> Self {
+    /// As many as `most` of the peer's, each with a window that begins with so many bytes and has so many at most.
+    pub const fn new(most: u64, window: (u64, u64), memory: u64) -> Self {
         Self {
             live: BTreeMap::new(),
             closed: [RangeSet::new(), RangeSet::new()],
@@ -49,6 +58,10 @@ impl Streams {
             ended: None,
             opened_here: most,
             window,
+            memory,
+            held: 0,
+            promised: 0,
+            readers: Readers::new(),
             limits: VecDeque::new(),
             stops: VecDeque::new(),
         }
@@ -76,7 +89,29 @@ impl Streams {
 
     /// The window of each, as it begins.
     pub const fn window(&self) -> u64 {
-        self.window
+        self.window.0
+    }
+
+    /// The connection's window is that from now on.
+    pub const fn set_memory(&mut self, memory: u64) {
+        self.memory = memory;
+    }
+
+    /// So many bytes came that somebody wants.
+    pub const fn on_kept(&mut self, bytes: u64) {
+        self.held += bytes;
+    }
+
+    /// What windows follow from now.
+    fn sight(&self) -> Sight {
+        let (live, begin) = (self.live.len() as u64, self.window.0);
+        let promised = self.promised.saturating_sub(self.held).saturating_sub(live * begin);
+        Sight { memory: self.memory, held: self.held, promised, live, readers: self.readers.count() }
+    }
+
+    /// A window that a policy says, as it may be.
+    fn within(&self, size: u64) -> u64 {
+        size.clamp(self.window.0, self.window.1)
     }
 
     /// How many live.
@@ -113,8 +148,15 @@ impl Streams {
                 return Err(ProtocolError::new(ProtocolError::SCATTERED, "stream ids too scattered"));
             }
             events.push_back(InEvent::StreamOpened(id));
+            let mut stream = InStream::new(self.window.0);
+            self.promised += self.window.0;
+            let live = self.live.len() as u64 + 1;
+            if stream.window.widen(self.within(Sight { live, ..self.sight() }.first())) {
+                self.limits.push_back(id);
+            }
+            self.live.insert(id, stream);
         }
-        Ok(Some(self.live.entry(id).or_insert_with(|| InStream::new(self.window))))
+        Ok(self.live.get_mut(&id))
     }
 
     /// What has arrived of a stream that is wanted.
@@ -138,7 +180,17 @@ impl Streams {
                 None => self.places.on_over(1),
             }
         }
-        self.live.remove(&id)
+        let stream = self.live.remove(&id)?;
+        self.promised -= stream.window.promised(stream.read);
+        self.held -= stream.held;
+        Some(stream)
+    }
+
+    /// Forgets the bytes of a stream that the peer gave up; returns how many there were.
+    pub fn discard(&mut self, id: StreamId) -> u64 {
+        let dropped = self.live.get_mut(&id).map_or(0, InStream::discard);
+        self.held -= dropped;
+        dropped
     }
 
     /// The owner was told that the peer gave a stream up.
@@ -153,6 +205,8 @@ impl Streams {
         let stream = self.live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
         let length = stream.copy(buffer);
         let finished = stream.is_read();
+        self.held -= length as u64;
+        self.promised -= length as u64;
         if stream.readable() == 0 {
             stream.told = false;
         }
@@ -171,7 +225,9 @@ impl Streams {
         if !stream.is_over() {
             self.stops.push_back(id);
         }
-        Some(stream.discard())
+        let dropped = stream.discard();
+        self.held -= dropped;
+        Some(dropped)
     }
 
     /// The code with which a stream is refused, if it still is.
@@ -189,8 +245,15 @@ impl Streams {
             || self.limits.iter().any(|id| self.live.get(id).is_some_and(InStream::may_grow))
     }
 
-    /// Writes refusals and limits that the peer does not know yet, as many as fit.
-    pub fn fill(&mut self, writer: &mut Writer<'_>, carried: &mut SmallVec<[Carried; 2]>) {
+    /// Writes refusals and limits that the peer does not know yet, as many as fit. `rtt` is what it takes until a limit that is told now
+    /// brings data.
+    pub fn fill(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        writer: &mut Writer<'_>,
+        carried: &mut SmallVec<[Carried; 2]>,
+    ) {
         if self.places.is_due() && writer.room() > 8 {
             Frame::MaxStreams(self.places.tell()).write(writer);
             carried.push(Carried::MaxStreams);
@@ -206,18 +269,37 @@ impl Streams {
             self.stops.pop_front();
         }
         while let Some(&id) = self.limits.front() {
-            if let Some(stream) = self.live.get_mut(&id) {
-                if stream.may_grow() {
-                    if writer.room() < 1 + varint_len(id.0.into()) + 8 {
-                        return;
-                    }
-                    let limit = stream.window.tell(stream.read);
-                    Frame::MaxStreamData { id, limit }.write(writer);
-                    carried.push(Carried::MaxStreamData(id));
+            if self.live.get(&id).is_some_and(InStream::may_grow) {
+                if writer.room() < 1 + varint_len(id.0.into()) + 8 {
+                    return;
                 }
+                self.tune(now, rtt, id);
+                let Some(stream) = self.live.get_mut(&id).sure() else { return };
+                let before = stream.window.promised(stream.read);
+                let limit = stream.window.tell(stream.read);
+                self.promised += stream.window.promised(stream.read) - before;
+                Frame::MaxStreamData { id, limit }.write(writer);
+                carried.push(Carried::MaxStreamData(id));
+            }
+            if let Some(stream) = self.live.get_mut(&id) {
                 stream.window.told();
             }
             self.limits.pop_front();
+        }
+    }
+
+    /// The window that a stream has from now on.
+    fn tune(&mut self, now: Instant, rtt: Duration, id: StreamId) {
+        let Some(stream) = self.live.get_mut(&id) else { return };
+        let size = stream.window.size();
+        if stream.read > 0 {
+            self.readers.on_read(now, rtt, &mut stream.window.round);
+        }
+        if let Some((took, elapsed)) = stream.window.look(now, stream.read) {
+            let next = self.within(self.sight().next(size, took, elapsed, rtt));
+            if let Some(stream) = self.live.get_mut(&id).sure() {
+                stream.window.set_size(next);
+            }
         }
     }
 

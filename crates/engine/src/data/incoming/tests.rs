@@ -9,7 +9,15 @@ use smallvec::SmallVec;
 const TAU: Duration = Duration::from_millis(40);
 
 fn small() -> Incoming {
-    Incoming::new(IncomingLimits { memory: 64 << 10, stream_window: 8 << 10, streams: 3, objects: 3 })
+    let stream_window = 8 << 10;
+    let limits = IncomingLimits {
+        memory: 64 << 10,
+        stream_start: stream_window,
+        stream_window,
+        streams: 3,
+        objects: 3,
+    };
+    Incoming::new(limits)
 }
 
 fn at(millis: u64) -> Instant {
@@ -67,7 +75,7 @@ fn snacks(inc: &mut Incoming, millis: u64) -> Vec<(u64, u64)> {
 fn told(inc: &mut Incoming) -> (Vec<u8>, SmallVec<[Carried; 2]>) {
     let (mut buffer, mut carried) = ([0; 200], SmallVec::new());
     let mut writer = Writer::new(&mut buffer);
-    inc.fill(&mut writer, &mut carried);
+    inc.fill(at(1_000), Duration::from_millis(20), &mut writer, &mut carried);
     (writer.written().to_vec(), carried)
 }
 
@@ -126,7 +134,7 @@ fn scattering_takes_neither_memory_nor_time_without_bound() {
     let result = (0..10_000).try_for_each(|index| object(&mut inc, 1, (1 << 50) + index * 2, b"x", false));
     assert_eq!(code(result), ProtocolError::SCATTERED);
     // A stream backwards, byte by byte, is one range; its pieces are merged too.
-    let mut inc = Incoming::new(IncomingLimits { stream_window: 64 << 10, ..limits });
+    let mut inc = Incoming::new(IncomingLimits { stream_start: 64 << 10, ..limits });
     for offset in (0..64 << 10).rev() {
         stream(&mut inc, 0, offset, b"x", false).unwrap();
     }

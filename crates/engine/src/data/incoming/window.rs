@@ -1,8 +1,11 @@
 //! The receive window of a stream: how far its sender may send, when it is told more, and when what it misses cannot wait.
 //!
-//! The limit is what the owner has read and a window ahead of it. A quarter of the window is worth a frame (MAX_STREAM_DATA). Who calls:
+//! The limit is what the owner has read and a window ahead of it. A quarter of the window is worth a frame (MAX_STREAM_DATA). How large the
+//! window is from then on [another](super::tuning) says. What was told is never taken back. Who calls:
 //! frames of data ask whether they [fit](StreamWindow::allows) and tell what is [held](StreamWindow::press), the owner's reading makes
 //! [room](StreamWindow::on_read), and what is due is told when a packet leaves ([`StreamWindow::tell`]), again if that is lost.
+
+use byway_wire::{Duration, Instant};
 
 /// The window of one stream.
 #[derive(Debug, Default)]
@@ -14,12 +17,33 @@ pub(super) struct StreamWindow {
     due: bool,
     /// Whether more than half of the window waits for a hole.
     pressed: bool,
+    /// When the reader was last looked at, and how far it had read.
+    looked: (Option<Instant>, u64),
+    /// The last [round](super::tuning::Readers) in which it was read.
+    pub round: u32,
 }
 
 impl StreamWindow {
     /// A window of `size` bytes, of which the peer knows.
     pub const fn new(size: u64) -> Self {
-        Self { size, limit: size, due: false, pressed: false }
+        Self { size, limit: size, due: false, pressed: false, looked: (None, 0), round: 0 }
+    }
+
+    /// The window that the peer is to have from now on, if that is more. Returns whether it is to be told only now.
+    pub fn widen(&mut self, size: u64) -> bool {
+        let more = size > self.size;
+        self.size = self.size.max(size);
+        more && self.make_due()
+    }
+
+    /// The window.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes that the peer may have sent and that the owner, who is at `read`, has not read.
+    pub const fn promised(&self, read: u64) -> u64 {
+        self.limit - read
     }
 
     /// Whether the peer may have sent data up to `end`.
@@ -56,9 +80,27 @@ impl StreamWindow {
         !core::mem::replace(&mut self.due, true)
     }
 
+    /// Looks at the reader, who is at `read`. If it took half of the window since the last look, tells how much it took, and in what time.
+    pub fn look(&mut self, now: Instant, read: u64) -> Option<(u64, Duration)> {
+        let (Some(since), from) = self.looked else {
+            self.looked = (Some(now), read);
+            return None;
+        };
+        if read - from < self.size / 2 {
+            return None;
+        }
+        self.looked = (Some(now), read);
+        Some((read - from, now.since(since)))
+    }
+
+    /// Another window from now on.
+    pub const fn set_size(&mut self, size: u64) {
+        self.size = size;
+    }
+
     /// The limit to tell a peer who has a use for it, now that the owner has read up to `read`.
-    pub const fn tell(&mut self, read: u64) -> u64 {
-        self.limit = read + self.size;
+    pub fn tell(&mut self, read: u64) -> u64 {
+        self.limit = self.limit.max(read + self.size);
         self.limit
     }
 
@@ -83,6 +125,28 @@ mod tests {
         window.told();
         assert!(window.allows(160) && !window.on_read(84, 0, false) && !window.on_read(99, 0, true));
         assert!(window.tell_again() && !window.tell_again(), "the frame was lost");
+    }
+
+    #[test]
+    fn what_was_told_stays_when_the_window_becomes_smaller() {
+        let mut window = StreamWindow::new(100);
+        assert!(window.widen(400) && !window.widen(500) && !window.widen(200));
+        assert_eq!((window.size(), window.tell(0), window.promised(30)), (500, 500, 470));
+        window.told();
+        window.set_size(80);
+        assert!(!window.on_read(430, 0, false), "it may send more than its window as it is");
+        assert_eq!(window.tell(430), 510);
+        assert!(window.on_read(460, 0, false));
+        assert_eq!(window.tell(460), 540);
+    }
+
+    #[test]
+    fn the_reader_is_looked_at_after_each_half_of_a_window() {
+        let mut window = StreamWindow::new(100);
+        let at = Instant::from_millis;
+        assert_eq!((window.look(at(5), 10), window.look(at(7), 59)), (None, None));
+        assert_eq!(window.look(at(9), 60), Some((50, Duration::from_millis(4))));
+        assert_eq!(window.look(at(9), 60), None);
     }
 
     #[test]

@@ -1,0 +1,164 @@
+//! How large the window of a stream is: a policy, as pure functions.
+//!
+//! A window begins small. It is doubled when its reader takes half of it within an RTT, and so a window's worth within two (as QUIC
+//! implementations tune their receive windows): then it may be the window that limits the sender. What it may reach follows from the
+//! memory of the session. Three quarters of that are the streams'. What nobody has read counts against them, and what streams were
+//! promised and do not use counts an eighth. Of the rest those that are being read share a third. So streams that nobody reads any
+//! more never have all, however large their windows were, and each that is read leaves as much as it has to the next.
+
+use byway_wire::{Duration, Instant};
+
+/// Unused promises count so little: an idle stream seldom gets a window full of data that nobody reads.
+const IDLE: u64 = 8;
+/// Readers together have this part of what is free.
+const PART: u64 = 3;
+/// A stream that comes has this part of the memory, shared with all that live.
+const FIRST: u64 = 32;
+/// Who took no half of a window for so many RTTs is no reader.
+const READER: u32 = 8;
+/// The same at least, for RTTs near none.
+const READER_LEAST: Duration = Duration::from_millis(50);
+
+/// What windows follow from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sight {
+    /// The connection's window.
+    pub memory: u64,
+    /// Bytes of streams that nobody has read.
+    pub held: u64,
+    /// Bytes that streams may send, or have under way, beyond what each begins with.
+    pub promised: u64,
+    /// Streams that live.
+    pub live: u64,
+    /// Streams that are being read.
+    pub readers: u64,
+}
+
+impl Sight {
+    /// What the window of a stream that is read may reach.
+    pub const fn most(&self) -> u64 {
+        let streams = self.memory / 4 * 3;
+        let free = streams.saturating_sub(self.held).saturating_sub(self.promised / IDLE);
+        let readers = if self.readers == 0 { 1 } else { self.readers };
+        free / PART / readers
+    }
+
+    /// The window that a stream is told when it is first seen: so much that the first round trips of one alone find no limit.
+    pub const fn first(&self) -> u64 {
+        let live = if self.live == 0 { 1 } else { self.live };
+        let (share, most) = (self.memory / FIRST / live, self.most());
+        if share < most { share } else { most }
+    }
+
+    /// The window that follows one of `size` bytes of which the reader took `took` in a while.
+    pub fn next(&self, size: u64, took: u64, elapsed: Duration, rtt: Duration) -> u64 {
+        let keeps_up = took >= size / 2 && elapsed <= rtt;
+        (if keeps_up { size.saturating_mul(2) } else { size }).min(self.most())
+    }
+}
+
+/// Counts the streams that are being read.
+#[derive(Debug)]
+pub(super) struct Readers {
+    round: u32,
+    began: Option<Instant>,
+    /// In this round so far, and in the one before.
+    counts: [u64; 2],
+}
+
+impl Readers {
+    /// None is.
+    pub const fn new() -> Self {
+        Self { round: 0, began: None, counts: [0; 2] }
+    }
+
+    /// A stream was read that was last seen in round `seen`. Returns how many are being read.
+    pub fn on_read(&mut self, now: Instant, rtt: Duration, seen: &mut u32) -> u64 {
+        let length = (rtt * READER).max(READER_LEAST);
+        let began = *self.began.get_or_insert(now);
+        if self.round == 0 || now.since(began) >= length {
+            let before = if now.since(began) < length * 2 { self.counts[0] } else { 0 };
+            self.counts = [0, before];
+            self.round += 1;
+            self.began = Some(now);
+        }
+        if core::mem::replace(seen, self.round) != self.round {
+            self.counts[0] += 1;
+        }
+        self.count()
+    }
+
+    /// How many are being read.
+    pub const fn count(&self) -> u64 {
+        if self.counts[0] > self.counts[1] { self.counts[0] } else { self.counts[1] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const MS: Duration = Duration::from_millis(1);
+
+    fn sight() -> Sight {
+        Sight { memory: 32 * MIB, held: 0, promised: 0, live: 1, readers: 1 }
+    }
+
+    #[test]
+    fn one_alone_has_a_quarter_of_the_memory_and_readers_share_it() {
+        assert_eq!(sight().most(), 8 * MIB);
+        assert_eq!(Sight { readers: 0, ..sight() }.most(), 8 * MIB);
+        assert_eq!(Sight { readers: 4, ..sight() }.most(), 2 * MIB);
+        assert_eq!(sight().first(), MIB);
+        assert_eq!(Sight { live: 4, ..sight() }.first(), MIB / 4);
+        assert_eq!(Sight { live: 0, ..sight() }.first(), MIB);
+    }
+
+    #[test]
+    fn what_nobody_reads_counts_and_what_is_only_promised_counts_little() {
+        assert_eq!(Sight { held: 12 * MIB, ..sight() }.most(), 4 * MIB);
+        assert_eq!(Sight { promised: 48 * MIB, ..sight() }.most(), 6 * MIB);
+        assert_eq!(Sight { held: 24 * MIB, ..sight() }.most(), 0);
+        assert_eq!(Sight { held: 20 * MIB, promised: u64::MAX, ..sight() }.first(), 0);
+    }
+
+    #[test]
+    fn a_window_is_doubled_while_its_reader_keeps_up() {
+        let next = |took, elapsed, rtt| sight().next(MIB, took, elapsed * MS, rtt * MS);
+        assert_eq!(next(MIB / 2, 20, 20), 2 * MIB);
+        assert_eq!(next(MIB / 2, 21, 20), MIB, "slower than that");
+        assert_eq!(next(MIB / 2 - 1, 1, 20), MIB, "too little to tell");
+        assert_eq!(sight().next(6 * MIB, 6 * MIB, MS, MS), 8 * MIB, "no more than it may have");
+        let crowded = Sight { held: 18 * MIB, ..sight() };
+        assert_eq!(crowded.next(4 * MIB, 0, MS, MS), 2 * MIB, "others need it more");
+        assert_eq!(sight().next(u64::MAX, u64::MAX, MS, MS), 8 * MIB);
+    }
+
+    /// However many grow and then stop to be read, together or one after another, they never have all.
+    #[test]
+    fn streams_that_stop_to_be_read_leave_some() {
+        for readers in [1, 3, 40] {
+            let mut sight = Sight { readers, ..sight() };
+            for _ in 0..10_000 {
+                let most = sight.most();
+                sight.held += most * readers;
+                assert!(sight.held <= 24 * MIB, "{sight:?}");
+            }
+        }
+        let forty = Sight { held: 40 * Sight { readers: 40, ..sight() }.most(), live: 41, ..sight() };
+        assert!(forty.most() > 5 * MIB, "{forty:?}");
+    }
+
+    #[test]
+    fn a_reader_is_who_reads_within_eight_round_trips() {
+        let (mut readers, rtt) = (Readers::new(), 20 * MS);
+        let mut seen = [0; 3];
+        let mut read =
+            |millis, stream: usize| readers.on_read(Instant::from_millis(millis), rtt, &mut seen[stream]);
+        assert_eq!((read(1_000, 0), read(1_001, 1), read(1_002, 0)), (1, 2, 2));
+        assert_eq!((read(1_160, 0), read(1_200, 0)), (2, 2), "it may still be one");
+        assert_eq!(read(1_330, 0), 1);
+        assert_eq!((read(1_340, 2), read(9_000, 1)), (2, 1));
+    }
+}
