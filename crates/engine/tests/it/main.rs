@@ -26,4 +26,5 @@ mod paths;
 mod relays;
 mod sans_io;
 mod search;
+mod streams;
 mod transfer;

@@ -5,6 +5,7 @@
 //! frames of data ask whether they [fit](StreamWindow::allows) and tell what is [held](StreamWindow::press), the owner's reading makes
 //! [room](StreamWindow::on_read), and what is due is told when a packet leaves ([`StreamWindow::tell`]), again if that is lost.
 
+use super::tuning::Sight;
 use byway_wire::{Duration, Instant};
 
 /// The window of one stream.
@@ -80,13 +81,13 @@ impl StreamWindow {
         !core::mem::replace(&mut self.due, true)
     }
 
-    /// Looks at the reader, who is at `read`. If it took half of the window since the last look, tells how much it took, and in what time.
+    /// Looks at the reader, who is at `read`. If it took [enough](Sight::worth_a_look) since the last look, tells how much it took, and in what time.
     pub fn look(&mut self, now: Instant, read: u64) -> Option<(u64, Duration)> {
         let (Some(since), from) = self.looked else {
             self.looked = (Some(now), read);
             return None;
         };
-        if read - from < self.size / 2 {
+        if read - from < Sight::worth_a_look(self.size) {
             return None;
         }
         self.looked = (Some(now), read);
@@ -141,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_is_looked_at_after_each_half_of_a_window() {
+    fn the_reader_is_looked_at_after_each_quarter_of_a_window() {
         let mut window = StreamWindow::new(100);
         let at = Instant::from_millis;
-        assert_eq!((window.look(at(5), 10), window.look(at(7), 59)), (None, None));
-        assert_eq!(window.look(at(9), 60), Some((50, Duration::from_millis(4))));
-        assert_eq!(window.look(at(9), 60), None);
+        assert_eq!((window.look(at(5), 10), window.look(at(7), 34)), (None, None));
+        assert_eq!(window.look(at(9), 35), Some((25, Duration::from_millis(4))));
+        assert_eq!(window.look(at(9), 35), None);
     }
 
     #[test]

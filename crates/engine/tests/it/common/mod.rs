@@ -9,6 +9,7 @@ pub mod many;
 pub mod shared;
 pub mod spy;
 pub mod strangers;
+pub mod talk;
 
 use byway_control::{Controller, by_name};
 use byway_engine::connection::Event;
