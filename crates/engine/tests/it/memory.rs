@@ -34,7 +34,8 @@ impl Crowd {
         self.hosts += 1;
         let to = address("10.0.1.1:4000");
         let mut plan = Plan::new("newreno", objects, &[to]);
-        (plan.stream, plan.stream_last) = (stream, true);
+        // One that nobody reads gets no large window: many do fill what the session is granted.
+        (plan.stream, plan.streams, plan.stream_last) = (stream / 40, 40, true);
         (plan.start, plan.suites) = (start, Suites::INSECURE_SIMULATION);
         let from = SocketAddr::from(([10, 0, 0, self.hosts], 5000));
         let sender = Sender::new(self.hosts ^ 0x80, identity(9).public(), plan);
