@@ -26,7 +26,7 @@ fn wide(mbit: u64, rtt: u64) -> PipeConfig {
 }
 
 fn with_streams(streams: usize) -> Config {
-    Config { incoming: IncomingLimits::for_streams(streams), ..Config::default() }
+    Config { incoming: IncomingLimits { streams, ..IncomingLimits::default() }, ..Config::default() }
 }
 
 /// How long a transfer takes as an object, and as a stream.

@@ -32,7 +32,7 @@ pub(super) fn endpoint(identity: Identity, suites: Suites, seed: [u8; 32]) -> En
             memory: 16 << 10,
             stream_start: 8 << 10,
             stream_window: 8 << 10,
-            streams: 4,
+            streams: 2,
             objects: 1,
         },
         shared_memory: Some(MEMORY),

@@ -248,12 +248,12 @@ fn a_sender_complains_by_itself_and_who_swallows_is_taken_off_the_list() {
     assert_eq!(net.world[sender].complained, swallow);
     assert!(net.world[sender].heard > 0);
     assert_eq!(names(&net.list(client, 100, 0)), (2..RELAYS).map(name).collect());
-    // Those in use turn out to be no better.
+    // Three of those in use turn out to be no better; others are left.
     let now = net.world.now();
     let standing = net.world.act(sender, |end, _| end.endpoint.relays(now, end.session.unwrap()));
     let in_use = standing.iter().filter(|status| status.standing == Standing::InUse);
-    let in_use: Vec<SocketAddr> = in_use.map(|status| status.relay).collect();
-    assert!(!in_use.is_empty() && in_use.len() < RELAYS - 2, "{standing:?}");
+    let in_use: Vec<SocketAddr> = in_use.map(|status| status.relay).take(3).collect();
+    assert!(!in_use.is_empty(), "{standing:?}");
     let mut bad = swallow;
     for index in (0..RELAYS).filter(|index| in_use.contains(&relay_address(*index))) {
         net.world.act(relays[index], |moods, _| moods.0.swallows = true);
