@@ -48,8 +48,13 @@ enum Step {
     Later(u8),
 }
 
-const LIMITS: IncomingLimits =
-    IncomingLimits { memory: 16 << 10, stream_start: 2 << 10, stream_window: 8 << 10, streams: 3, objects: 3 };
+const LIMITS: IncomingLimits = IncomingLimits {
+    memory: 16 << 10,
+    stream_start: 2 << 10,
+    stream_window: 8 << 10,
+    streams: 3,
+    objects: 3,
+};
 
 fn byte(id: u32, offset: u64) -> u8 {
     (offset.wrapping_mul(31) ^ (offset >> 7) ^ u64::from(id) * 101) as u8
