@@ -21,6 +21,8 @@ use smallvec::SmallVec;
 pub const ACK_DELAY: Duration = Duration::from_millis(12);
 /// Timeouts back off to this at most while there is something to send: a path that lives again is found soon.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(1500);
+/// So many timeouts without an answer are silence, too, however lately something was sent.
+const LONG_SILENCE: u32 = 3;
 
 /// Facts about the sending end of a path. In the order in which they are asked for: what may be sent, what sending changes, what ACKs do.
 /// Of hundreds of paths, what is asked for together is to come from memory together.
@@ -471,8 +473,12 @@ impl SendPath {
             return Some(self.last_sent_at);
         }
         let timeout = self.rtt.probe_timeout(ACK_DELAY);
-        let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10));
-        Some(self.last_sent_at + backed_off.min(LONGEST_TIMEOUT.max(timeout)))
+        let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10)).min(LONGEST_TIMEOUT.max(timeout));
+        let silence = self.last_sent_at + backed_off;
+        // With something new ever so often there is no silence. So it is one, too, if nothing is heard for long.
+        let (_, oldest) = self.ledger.oldest()?;
+        let (_, heard_at) = self.delivered;
+        Some(silence.min(oldest.max(heard_at) + backed_off * LONG_SILENCE))
     }
 
     /// A timeout has come: all that is outstanding is taken as lost, so that it goes out again on whichever path is

@@ -3,12 +3,12 @@
 use crate::common::detours::{
     Detours, detours, receiver_address, relay_address, seconds, sender_address, through, way,
 };
-use crate::common::{MS, Parallel, Plan, both, id, line, parallel};
+use crate::common::{MS, Parallel, Plan, both, id, line, parallel, pattern_bytes, stream_pattern};
 use byway_engine::Standing;
 use byway_engine::connection::path::State;
 use byway_sim::pipe::Change;
 use byway_sim::{PipeConfig, Seen, Verdict};
-use byway_wire::{Input, Instant, Local, Machine as _, RoomChange};
+use byway_wire::{Input, Instant, Local, Machine as _, RoomChange, StreamId};
 
 /// Both classes.
 const CLASSES: [&str; 2] = ["background", "mpath"];
@@ -45,6 +45,44 @@ fn death_and_revival() {
             println!("{congestion}, {dies} dies: {before:.1}, {while_dead:.1}, {after:.1} Mbit/s");
             // The ACKs of the far path came by the near one: the window of `background` follows the least RTT, which is too short now.
             assert!(before > 14.0 && while_dead > 7.1 && after > 16.0, "{before} {while_dead} {after}");
+        }
+    }
+}
+
+/// Short exchanges begin all the time while one of two paths dies: ten a second, less than a round trip apart. Each is on a stream of its
+/// own, so nothing later in it tells the receiver that something is missing. Those that took the dead path go by the other within
+/// seconds, though there is always something newer on the way.
+#[test]
+fn short_streams_leave_a_path_that_dies() {
+    for congestion in CLASSES {
+        for dies in 0..2 {
+            let mut pipes = [line(10, 80 * MS), line(10, 100 * MS)];
+            pipes[dies] = dark(pipes[dies].clone(), 12, 60);
+            // Windows have grown by then. Nothing is sent twice in case it is the last.
+            let mut plan = Plan::new(congestion, &[4 << 20], &[]).lengths();
+            plan.config.repeat_tail = false;
+            let mut world = parallel(1, plan, &pipes.map(both));
+            world.world.stop_trace();
+            world.world.act(world.sender, |host, _| host.keep_open = true);
+            world.world.run_until(at(10));
+            let (mut arrived, mut longest) = (0, 0);
+            for tick in 0..200_u32 {
+                world.world.run_until(at(10) + MS * 100 * tick);
+                let now = u64::from(world.world[world.receiver].streams_finished);
+                arrived = now.max(arrived);
+                longest = longest.max(u64::from(tick) - arrived);
+                world.world.act(world.sender, |host, _| {
+                    let connection = host.endpoint.connection_mut(host.handle.unwrap()).unwrap();
+                    let id = StreamId(40 + 2 * tick);
+                    let out = connection.outgoing();
+                    out.open_stream(id);
+                    out.write(id, &pattern_bytes(stream_pattern(id), 0, 100));
+                    out.finish(id);
+                });
+            }
+            println!("{congestion}, {dies} dies: {longest} behind");
+            // Half of those of two seconds, and those of a round trip.
+            assert!(longest < 15, "{congestion}, {dies} dies: {longest} were behind");
         }
     }
 }

@@ -129,6 +129,29 @@ fn silence_loses_everything_and_backs_off() {
 }
 
 #[test]
+fn silence_ends_though_there_is_always_something_newer() {
+    let mut path = path();
+    send(&mut path, 0, 1);
+    ack(&mut path, 20, &[(0, 1)], &[], 0);
+    let first = {
+        send(&mut path, 1_000, 1);
+        path.timeout_deadline().unwrap()
+    };
+    let timeout = first.since(Instant::from_millis(1_000));
+    let mut now = 1_000;
+    while path.timeout_deadline().unwrap() > Instant::from_millis(now) {
+        now += 5;
+        send(&mut path, now, 1);
+        assert!(now < 2_000, "it never times out");
+    }
+    let waited = path.timeout_deadline().unwrap().since(Instant::from_millis(1_000));
+    assert_eq!(waited, timeout * 3);
+    // What is heard moves it.
+    ack(&mut path, now, &[(1, 2)], &[], 0);
+    assert!(path.timeout_deadline().unwrap() > Instant::from_millis(now) + timeout / 2);
+}
+
+#[test]
 fn the_delivery_rate_is_what_was_delivered() {
     let mut path = path();
     // 1200 bytes per millisecond, 20 ms of RTT.

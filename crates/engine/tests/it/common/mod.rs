@@ -44,7 +44,7 @@ pub fn stream_id(index: u32) -> StreamId {
 }
 
 /// What the bytes of a stream are made of.
-fn stream_pattern(id: StreamId) -> u32 {
+pub fn stream_pattern(id: StreamId) -> u32 {
     u32::MAX - id.0
 }
 
