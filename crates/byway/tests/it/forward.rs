@@ -261,3 +261,45 @@ fn a_forward_to_itself_stays_bounded_and_ends_with_its_first_connection() {
     pair.forward.interrupt();
     assert_eq!(pair.forward.end().code, Some(130));
 }
+
+#[test]
+fn connections_that_nobody_reads_hold_up_no_other() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pair = Pair::start(&[&format!("127.0.0.1:{port}")], &[&format!("0:127.0.0.1:{port}")]);
+    let unread: Vec<_> = (0..40)
+        .map(|_| {
+            let mut program = pair.connect(0);
+            let (target, _) = listener.accept().unwrap();
+            program.set_nonblocking(true).unwrap();
+            (0..64).for_each(|_| drop(program.write(&[7; 64 << 10])));
+            (program, target)
+        })
+        .collect();
+    let fill = |stream: &TcpStream| {
+        let mut stream = stream;
+        (0..64).for_each(|_| drop(stream.write(&[7; 64 << 10])));
+    };
+    // Until none of them takes any more.
+    for _ in 0..5 {
+        unread.iter().for_each(|(program, _)| fill(program));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let mut program = pair.connect(0);
+    let (mut target, _) = listener.accept().unwrap();
+    let sent = bytes(5_000_000);
+    let expected = sent.clone();
+    let reads = spawn(move || {
+        assert!(all(&target) == expected);
+        target.write_all(b"done").unwrap();
+    });
+    program.write_all(&sent).unwrap();
+    program.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(all(&program), b"done");
+    reads.join().unwrap();
+    // What was not read is not lost.
+    let (program, target) = unread.into_iter().next().unwrap();
+    drop(program);
+    let rest = all(&target);
+    assert!(rest.len() >= 64 << 10 && rest.iter().all(|byte| *byte == 7), "{}", rest.len());
+}
