@@ -6,6 +6,7 @@
 mod blocked;
 mod fill;
 mod handed;
+mod limits;
 mod objects;
 mod opening;
 mod room;
@@ -15,6 +16,7 @@ mod track;
 use super::carried::{Carried, DataId};
 use super::numbered::Numbered;
 use super::ranges::RangeSet;
+use crate::connection::Role;
 use crate::payload::Payload;
 use crate::sure::Sure as _;
 use alloc::boxed::Box;
@@ -24,36 +26,12 @@ pub use blocked::Blocked;
 use bytes::Bytes;
 use byway_wire::{ObjectId, StreamId};
 pub use handed::{OutEvent, Progress, ReadRequest};
+pub use limits::OutgoingLimits;
 use objects::OutObject;
 use opening::Opening;
 use room::Room;
 use streams::{OutStream, Reset};
 use track::Queues;
-
-/// Bounds of what is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutgoingLimits {
-    /// Bytes held in all, sent and not acknowledged ones included. Three quarters of it may be the objects', three
-    /// quarters the streams', one quarter a single stream's: nobody shuts the others out.
-    pub memory: usize,
-    /// Bytes that the owner is asked to read at once; at most a quarter of the memory.
-    pub read_size: usize,
-    /// Objects begun and not wholly acknowledged: what the peer's [`super::IncomingLimits::objects`] allows.
-    pub objects: usize,
-}
-
-impl OutgoingLimits {
-    /// What the streams may hold together, and the objects.
-    const fn share(&self) -> usize {
-        self.memory - self.memory / 4
-    }
-}
-
-impl Default for OutgoingLimits {
-    fn default() -> Self {
-        Self { memory: 32 << 20, read_size: 256 << 10, objects: 4096 }
-    }
-}
 
 /// What this side sends.
 #[derive(Debug)]
@@ -126,6 +104,39 @@ impl Outgoing {
     pub const fn made_of(mut self, payload: Payload) -> Self {
         self.payload = payload;
         self
+    }
+
+    /// Says what this side is: who opens even streams, and who odd ones. Otherwise it is an initiator.
+    #[must_use]
+    pub(crate) const fn belonging_to(mut self, role: Role) -> Self {
+        self.opening.belong_to(role);
+        self
+    }
+
+    /// Opens the next stream: its id is two above that of the one opened before. `None`: as many are open as the peer takes, and
+    /// [`OutEvent::MayOpen`] follows.
+    pub fn open_next(&mut self) -> Option<StreamId> {
+        let id = self.opening.next()?;
+        self.open_stream(id).then_some(id)
+    }
+
+    /// Opens a stream, or this side of one that the peer opened. An id serves one stream in the life of a connection. Returns whether it is
+    /// open: if not, the peer takes no more streams for now, and [`OutEvent::MayOpen`] follows.
+    pub fn open_stream(&mut self, id: StreamId) -> bool {
+        let limit = self.stream_limit;
+        let open = self.opening.open(id);
+        if open {
+            self.streams.entry(id).or_insert_with(|| OutStream::new(limit));
+        }
+        open
+    }
+
+    /// Bytes of `wanted` that [`write`](Self::write) takes of a stream now. Fewer than wanted when the memory is full, or the peer has
+    /// no room for the stream: then [`OutEvent::Writable`] follows. None when the stream is not open or was finished.
+    pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
+        let room = self.stream_room();
+        let stream = self.streams.get_mut(&id).filter(|stream| !stream.finished);
+        stream.map_or(0, |stream| self.room.of(id, stream, wanted, room, &self.limits))
     }
 
     /// Appends to a stream. Returns how many bytes were taken: see [`room`](Self::room).
@@ -252,7 +263,20 @@ impl Outgoing {
 
     /// The next thing the owner may want to know.
     pub fn next_event(&mut self) -> Option<OutEvent> {
-        self.events.pop_front().or_else(|| self.next_writable())
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        while self.is_room_worth_a_word() {
+            if let Some(id) = self.room.next(&mut self.streams, &self.limits)? {
+                return Some(OutEvent::Writable(id));
+            }
+        }
+        None
+    }
+
+    /// Whether [`Outgoing::next_event`] has something to tell.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.events.is_empty() || (self.room.is_awaited() && self.is_room_worth_a_word())
     }
 }
 
@@ -370,6 +394,34 @@ impl Outgoing {
         }
     }
 
+    /// How many streams this side has opened.
+    pub(crate) const fn opened(&self) -> u64 {
+        self.opening.opened()
+    }
+
+    /// How many streams the peer takes, as it said in the handshake.
+    pub const fn set_initial_max_streams(&mut self, limit: u64) {
+        self.opening.set_limit(limit);
+    }
+
+    /// The peer takes so many streams in all. Limits never shrink.
+    pub fn on_max_streams(&mut self, limit: u64) {
+        if self.opening.raise_limit(limit) {
+            self.events.push_back(OutEvent::MayOpen);
+        }
+    }
+
+    /// Nothing more comes of a stream that the peer opened. Returns whether it goes on in this direction; then it is
+    /// [counted](Self::take_answers_over) later.
+    pub(crate) fn answer_ends(&mut self, id: StreamId) -> bool {
+        self.streams.get_mut(&id).map(|stream| stream.last = true).is_some()
+    }
+
+    /// Streams of the peer's that went on in this direction and are over now.
+    pub(crate) const fn take_answers_over(&mut self) -> u64 {
+        self.opening.take_answers_over()
+    }
+
     /// The peer's limit on the connection (also the first, from the handshake). Limits never shrink.
     pub fn on_max_data(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
@@ -406,6 +458,17 @@ impl Outgoing {
 impl Outgoing {
     const fn credit(&self) -> u64 {
         self.limit.saturating_sub(self.used)
+    }
+
+    /// What the streams may hold beside what is held now.
+    fn stream_room(&self) -> usize {
+        let own = self.limits.share().saturating_sub(self.stream_memory);
+        own.min(self.limits.memory.saturating_sub(self.stream_memory + self.object_memory))
+    }
+
+    /// Whether there is so much room that those who wait are told: a sixteenth of the memory.
+    fn is_room_worth_a_word(&self) -> bool {
+        self.stream_room() > self.limits.memory / 16
     }
 
     /// Whether the object whose turn it is can be sent, or why not.

@@ -1,7 +1,5 @@
 //! Which streams this side may open: as many in all as the peer said (RFC 9000 section 4.6).
 
-use super::streams::OutStream;
-use super::{OutEvent, Outgoing};
 use crate::connection::Role;
 use byway_wire::StreamId;
 
@@ -15,7 +13,7 @@ pub(super) struct Opening {
     opened: u64,
     /// Whether one could not be opened, and its owner waits for word.
     refused: bool,
-    /// Streams of the peer's that are over here and were [over](Outgoing::answer_ends) in the other direction before.
+    /// Streams of the peer's that are over here and were over in the other direction before.
     answers_over: u64,
 }
 
@@ -26,7 +24,7 @@ impl Opening {
     }
 
     /// Whether the stream may be opened; who may not is told when one can.
-    fn open(&mut self, id: StreamId) -> bool {
+    pub fn open(&mut self, id: StreamId) -> bool {
         let index = u64::from(id.0 / 2);
         if !self.role.opens(id) {
             return true;
@@ -39,73 +37,49 @@ impl Opening {
         allowed
     }
 
+    /// What this side is.
+    pub const fn belong_to(&mut self, role: Role) {
+        self.role = role;
+    }
+
+    /// The id that is next, if there is one.
+    pub fn next(&self) -> Option<StreamId> {
+        let index = u32::try_from(self.opened).ok().filter(|index| *index <= u32::MAX / 2)?;
+        Some(StreamId(2 * index + self.role.first_stream()))
+    }
+
+    /// How many streams this side has opened.
+    pub const fn opened(&self) -> u64 {
+        self.opened
+    }
+
+    /// So many may be opened in all.
+    pub const fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// So many may be opened in all, if that is more. Returns whether one that was refused can be opened now.
+    pub fn raise_limit(&mut self, limit: u64) -> bool {
+        self.limit = self.limit.max(limit);
+        let told = self.refused && self.opened < self.limit;
+        self.refused &= !told;
+        told
+    }
+
+    /// The streams of the peer's that were over here since this was last asked.
+    pub const fn take_answers_over(&mut self) -> u64 {
+        core::mem::replace(&mut self.answers_over, 0)
+    }
+
     /// A stream of the peer's that was over in the other direction is over here.
     pub const fn on_answer_over(&mut self) {
         self.answers_over += 1;
     }
 }
 
-impl Outgoing {
-    /// Says what this side is: who opens even streams, and who odd ones. Otherwise it is an initiator.
-    #[must_use]
-    pub(crate) const fn belonging_to(mut self, role: Role) -> Self {
-        self.opening.role = role;
-        self
-    }
-
-    /// Opens the next stream: its id is two above that of the one opened before. `None`: as many are open as the peer takes, and
-    /// [`OutEvent::MayOpen`] follows.
-    pub fn open_next(&mut self) -> Option<StreamId> {
-        let index = u32::try_from(self.opening.opened).ok().filter(|index| *index <= u32::MAX / 2)?;
-        let id = StreamId(2 * index + self.opening.role.first_stream());
-        self.open_stream(id).then_some(id)
-    }
-
-    /// Opens a stream, or this side of one that the peer opened. An id serves one stream in the life of a connection. Returns whether it is
-    /// open: if not, the peer takes no more streams for now, and [`OutEvent::MayOpen`] follows.
-    pub fn open_stream(&mut self, id: StreamId) -> bool {
-        let limit = self.stream_limit;
-        let open = self.opening.open(id);
-        if open {
-            self.streams.entry(id).or_insert_with(|| OutStream::new(limit));
-        }
-        open
-    }
-
-    /// How many streams this side has opened.
-    pub(crate) const fn opened(&self) -> u64 {
-        self.opening.opened
-    }
-
-    /// How many streams the peer takes, as it said in the handshake.
-    pub fn set_initial_max_streams(&mut self, limit: u64) {
-        self.opening.limit = limit;
-    }
-
-    /// The peer takes so many streams in all. Limits never shrink.
-    pub fn on_max_streams(&mut self, limit: u64) {
-        self.opening.limit = self.opening.limit.max(limit);
-        if self.opening.refused && self.opening.opened < self.opening.limit {
-            self.opening.refused = false;
-            self.events.push_back(OutEvent::MayOpen);
-        }
-    }
-
-    /// Nothing more comes of a stream that the peer opened. Returns whether it goes on in this direction; then it is
-    /// [counted](Self::take_answers_over) later.
-    pub(crate) fn answer_ends(&mut self, id: StreamId) -> bool {
-        self.streams.get_mut(&id).map(|stream| stream.last = true).is_some()
-    }
-
-    /// Streams of the peer's that went on in this direction and are over now.
-    pub(crate) const fn take_answers_over(&mut self) -> u64 {
-        core::mem::replace(&mut self.opening.answers_over, 0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::OutgoingLimits;
+    use super::super::{OutEvent, Outgoing, OutgoingLimits};
     use super::*;
 
     fn next(out: &mut Outgoing) -> Option<u32> {

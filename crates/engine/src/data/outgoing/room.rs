@@ -5,9 +5,9 @@
 //! in turn. The word is given only when its owner asks for events, and only while there is room. So a thousand that wait do not hear
 //! of the room that one of them takes.
 
+use super::OutgoingLimits;
 use super::streams::{OutStream, Wait};
-use super::{OutEvent, Outgoing, OutgoingLimits};
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use byway_wire::StreamId;
 
 /// Bytes beyond the peer's limit that a stream keeps, so that there is something to send as soon as the limit moves.
@@ -21,8 +21,8 @@ fn ahead(own: usize, beyond: usize, most: usize) -> usize {
 /// What a stream may hold: of the memory, and beyond the peer's limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
-    share: usize,
-    ahead: usize,
+    pub share: usize,
+    pub ahead: usize,
 }
 
 /// What lies beyond the peer's limits, and who waits for memory.
@@ -59,73 +59,50 @@ impl Room {
         }
     }
 
+    /// Bytes of `wanted` that a stream takes, where all together take `room`. It waits if that is less.
+    pub fn of(
+        &mut self,
+        id: StreamId,
+        stream: &mut OutStream,
+        wanted: usize,
+        room: usize,
+        limits: &OutgoingLimits,
+    ) -> usize {
+        let own = stream.room(self.allowance(stream, limits));
+        let taken = wanted.min(room).min(own);
+        if taken < wanted {
+            self.wait(id, stream, if own <= room { Wait::Limit } else { Wait::Memory });
+        }
+        taken
+    }
+
+    /// The next of those that wait for memory, if it takes bytes; `None`: nobody waits.
+    pub fn next(
+        &mut self,
+        streams: &mut BTreeMap<StreamId, OutStream>,
+        limits: &OutgoingLimits,
+    ) -> Option<Option<StreamId>> {
+        let id = self.waiting.pop_front()?;
+        let Some(stream) = streams.get_mut(&id).filter(|stream| !stream.finished) else { return Some(None) };
+        let has_room = stream.room(self.allowance(stream, limits)) > 0;
+        stream.wait = if has_room { Wait::Nothing } else { Wait::Limit };
+        Some(has_room.then_some(id))
+    }
+
+    /// Whether anybody waits for memory.
+    pub fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Whether a stream has bytes beyond its limit.
     pub const fn is_beyond(&self) -> bool {
         self.beyond > 0
     }
 }
 
-impl OutStream {
-    /// Bytes that it takes from the owner: of its share of the memory, and no more than a little beyond the peer's limit.
-    pub fn room(&self, allowance: Allowance) -> usize {
-        let ahead = (self.limit + allowance.ahead as u64).saturating_sub(self.end());
-        allowance.share.saturating_sub(self.held()).min(usize::try_from(ahead).unwrap_or(usize::MAX))
-    }
-
-    /// Whether there is so much room that it is worth the owner's while: a quarter of its share, and half of what may go ahead.
-    fn is_worth_while(&self, allowance: Allowance) -> bool {
-        let least = (allowance.share / 4).min((allowance.ahead / 2).max(1));
-        self.held() <= allowance.share / 4 * 3 && self.room(allowance) >= least
-    }
-}
-
-impl Outgoing {
-    /// Bytes of `wanted` that [`write`](Self::write) takes of a stream now. Fewer than wanted when the memory is full, or the peer has
-    /// no room for the stream: then [`OutEvent::Writable`] follows. None when the stream is not open or was finished.
-    pub fn room(&mut self, id: StreamId, wanted: usize) -> usize {
-        let room = self.stream_room();
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.finished) else { return 0 };
-        let own = stream.room(self.room.allowance(stream, &self.limits));
-        let taken = wanted.min(room).min(own);
-        if taken < wanted {
-            self.room.wait(id, stream, if own <= room { Wait::Limit } else { Wait::Memory });
-        }
-        taken
-    }
-
-    /// What the streams may hold beside what is held now.
-    fn stream_room(&self) -> usize {
-        let own = self.limits.share().saturating_sub(self.stream_memory);
-        own.min(self.limits.memory.saturating_sub(self.stream_memory + self.object_memory))
-    }
-
-    /// Whether there is so much room that those who wait are told: a sixteenth of the memory.
-    fn is_room_worth_a_word(&self) -> bool {
-        self.stream_room() > self.limits.memory / 16
-    }
-
-    /// The next stream that takes bytes again.
-    pub(super) fn next_writable(&mut self) -> Option<OutEvent> {
-        while self.is_room_worth_a_word() {
-            let id = self.room.waiting.pop_front()?;
-            let Some(stream) = self.streams.get_mut(&id).filter(|stream| !stream.finished) else { continue };
-            let has_room = stream.room(self.room.allowance(stream, &self.limits)) > 0;
-            stream.wait = if has_room { Wait::Nothing } else { Wait::Limit };
-            if has_room {
-                return Some(OutEvent::Writable(id));
-            }
-        }
-        None
-    }
-
-    /// Whether [`Outgoing::next_event`] has something to tell.
-    pub(crate) fn has_news(&self) -> bool {
-        !self.events.is_empty() || (!self.room.waiting.is_empty() && self.is_room_worth_a_word())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{OutEvent, Outgoing};
     use super::*;
     use alloc::vec;
     use alloc::vec::Vec;

@@ -1,5 +1,6 @@
 //! A stream on its way out: ordered bytes, kept until acknowledged.
 
+use super::room::Allowance;
 use super::track::Track;
 use alloc::collections::VecDeque;
 use byway_wire::Writer;
@@ -87,6 +88,18 @@ impl OutStream {
     /// Bytes held.
     pub fn held(&self) -> usize {
         self.buffer.len()
+    }
+
+    /// Bytes that it takes from the owner: of its share of the memory, and no more than a little beyond the peer's limit.
+    pub fn room(&self, allowance: Allowance) -> usize {
+        let ahead = (self.limit + allowance.ahead as u64).saturating_sub(self.end());
+        allowance.share.saturating_sub(self.held()).min(usize::try_from(ahead).unwrap_or(usize::MAX))
+    }
+
+    /// Whether there is so much room that it is worth the owner's while: a quarter of its share, and half of what may go ahead.
+    pub fn is_worth_while(&self, allowance: Allowance) -> bool {
+        let least = (allowance.share / 4).min((allowance.ahead / 2).max(1));
+        self.held() <= allowance.share / 4 * 3 && self.room(allowance) >= least
     }
 
     /// Takes bytes from the owner.
