@@ -49,6 +49,7 @@
 //! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was started anew | `probe` |
+//! | how programs' connections are forwarded, and who keeps the session | `forwarding`, `exits`, `byway_forward_host` |
 //! | how a relay runs, and how an end host lends its line | `relaying`, [`lending`] |
 #![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 

@@ -5,7 +5,7 @@
 
 mod services;
 
-use crate::common::machine::{Measured, PATIENCE, measures, missing, must, test, wait_for, works};
+use crate::common::machine::{Measured, PATIENCE, measures, missing, must, run, test, wait_for, works};
 use crate::common::pages;
 use crate::common::spaces::Spaces;
 use crate::namespaces::{Hosts, PRIVATE, Running};
@@ -19,12 +19,26 @@ use std::process::{Child, Command, Stdio};
 /// Megabits per second of one connection over three lines of 10 that are wanted.
 const WANTED: f64 = 24.0;
 
+/// A file of a service of the receiver, with PySocks.
+const PY_SOCKS: &str = "/usr/bin/python3 -c \"
+import socks
+program = socks.socksocket()
+program.set_proxy(socks.SOCKS5, '127.0.0.1', 1080, rdns=True)
+program.connect(('localhost', 8080))
+program.sendall(b'GET /a.jpg HTTP/1.0\\r\\n\\r\\n')
+answer = b''
+while piece := program.recv(65536):
+    answer += piece
+open('c.jpg', 'wb').write(answer.split(b'\\r\\n\\r\\n', 1)[1])
+\"";
+
 pub fn tests() -> Vec<Trial> {
     let programs = ["rsync --version", "rclone version", "curl --version", "ssh -V", "psql --version"];
+    let py_socks = run(&["/usr/bin/python3", "-c", "import socks"]);
     let there = Spaces::possible(&["tc -V"]) && programs.into_iter().all(works) && Services::are_possible();
     let lacks = missing(
-        there,
-        "it needs root, and the programs ip, tc, rsync, rclone, curl, ssh, sshd, python3 and a PostgreSQL",
+        there && py_socks,
+        "it needs root, the programs ip, tc, rsync, rclone, curl, ssh and sshd, PySocks and a PostgreSQL",
     );
     let lines = missing(
         Spaces::possible(&["tc -V"]) && works("iperf3 --version"),
@@ -180,6 +194,9 @@ fn tools() -> Result<(), Failed> {
         }
     }
     assert!(count >= 8, "{count} lines");
+    // Another hand's SOCKS5, whose forward the page began last.
+    here.run(PY_SOCKS);
+    assert!(fs::read(here.home.join("c.jpg"))? == fs::read(there.home.join("data/a.jpg"))?);
     services.check(&there.home, &here.home);
     Ok(())
 }
