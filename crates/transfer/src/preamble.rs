@@ -170,7 +170,7 @@ mod tests {
                 Err(DecodeError::Range("class").into())
             );
         }
-        assert_eq!(Preamble::read(&[1, 4]), Err(DecodeError::Range("kind of transfer").into()));
+        assert_eq!(Preamble::read(&[1, 5]), Err(DecodeError::Range("kind of transfer").into()));
         assert_eq!(Preamble::read(&[]), Err(DecodeError::Truncated.into()));
     }
 }

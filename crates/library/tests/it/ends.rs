@@ -18,7 +18,7 @@ fn a_stream_that_is_dropped_or_reset_amid_data_breaks_and_others_go_on() {
     let mut theirs = far.accept_stream().unwrap();
     for code in [0, 77] {
         let (_receiving, mut sending) = near.open_stream().unwrap().split();
-        sending.write_all(&[1; 1 << 20]).unwrap();
+        sending.write_all(&[1; 300_000]).unwrap();
         let mut broken = far.accept_stream().unwrap();
         broken.read_exact(&mut [0; 1000]).unwrap();
         match code {
@@ -83,7 +83,7 @@ fn finish_waits_for_the_peers_application_and_tells_if_it_did_not_read() {
 fn close_waits_for_what_was_finished_and_both_sides_know_why_it_is_over() {
     let (_listener, near, far) = pair();
     let (_receiving, mut sending) = near.open_stream().unwrap().split();
-    sending.write_all(&[5; 3 << 20]).unwrap();
+    sending.write_all(&[5; 300_000]).unwrap();
     sending.shutdown().unwrap();
     let closer = near.clone();
     let closing = thread::spawn(move || closer.close());
@@ -92,7 +92,7 @@ fn close_waits_for_what_was_finished_and_both_sides_know_why_it_is_over() {
     assert!(!closing.is_finished(), "nobody has read anything");
     let mut read = Vec::new();
     theirs.read_to_end(&mut read).unwrap();
-    assert_eq!(read.len(), 3 << 20);
+    assert_eq!(read.len(), 300_000);
     closing.join().unwrap().unwrap();
     assert_eq!(sending.finish(), Ok(()), "it was read, and that stands");
     assert_eq!(near.ended(), Some(ConnectionError::ClosedHere));
@@ -126,13 +126,13 @@ fn abort_ends_it_at_once() {
 fn what_was_finished_arrives_though_every_handle_is_dropped() {
     let (listener, near, far) = pair();
     let (_, mut sending) = near.open_stream().unwrap().split();
-    sending.write_all(&[3; 2 << 20]).unwrap();
+    sending.write_all(&[3; 300_000]).unwrap();
     sending.shutdown().unwrap();
     drop((sending, near));
     let mut theirs = far.accept_stream().unwrap();
     let mut read = Vec::new();
     theirs.read_to_end(&mut read).unwrap();
-    assert_eq!(read.len(), 2 << 20);
+    assert_eq!(read.len(), 300_000);
     until("the end", || far.ended().is_some());
     assert_eq!(far.ended(), Some(ConnectionError::Closed { code: 0, reason: String::new() }));
     // The listener takes others.

@@ -80,8 +80,16 @@ fn who_does_not_read_stops_who_writes_and_holds_no_more_than_its_window() {
     let taken = write_until_blocked(&mut sending, Duration::from_secs(2));
     // What the engine's window holds on one side, what it holds ahead on the other, and two buffers of the library at each end.
     assert!((1 << 16..24 << 20).contains(&taken), "{taken} bytes were taken of which nothing was read");
+    // Another stream goes on.
+    let mut other = near.open_stream().unwrap();
+    other.write_all(b"through").unwrap();
+    other.shutdown().unwrap();
     let first = far.accept_stream().unwrap();
-    // Once it is read, it goes on.
+    let mut second = far.accept_stream().unwrap();
+    let mut heard = String::new();
+    second.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "through");
+    // Once it is read, the first goes on.
     let reader = thread::spawn(move || {
         let (mut receiving, _sending) = first.split();
         std::io::copy(&mut receiving, &mut std::io::sink()).unwrap()
