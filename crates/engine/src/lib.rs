@@ -17,6 +17,7 @@ pub mod handshake;
 pub mod path;
 mod payload;
 mod random;
+mod role;
 pub mod route;
 pub mod seal;
 mod sure;

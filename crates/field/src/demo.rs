@@ -93,6 +93,7 @@ pub fn transfer(
         limit: None,
         relays: Vec::new(),
         sockets: vec![socket],
+        listeners: Vec::new(),
         config: Config::default(),
     })?;
     let sending = Sending::start(SendingPlan {
@@ -105,6 +106,7 @@ pub fn transfer(
         controller: Class::Normal.controller(u64::from_be_bytes(byway_net::seed()?)),
         sockets: vec![Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?],
         follow: None,
+        tcp: false,
         config: Config::default(),
     })?;
     let mut goes_on = true;

@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use byway_engine::connection::close;
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Connect, Endpoint, EndpointEvent, Handle, Reach};
-use byway_net::{Flow, Owner, Socket};
+use byway_net::{Carrier, Flow, Owner, Socket};
 use byway_transfer::application::{Application, Protocol};
 use byway_transfer::close::CloseCode;
 use byway_transfer::identity;
@@ -350,10 +350,10 @@ impl Owner for EventLoop {
         if self.is_left() { Flow::Stop } else { Flow::Continue }
     }
 
-    fn opened(&mut self) -> Vec<Socket> {
+    fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.plan.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.plan.locals.extend(opened.iter().map(Socket::address));
-        opened
+        opened.into_iter().map(Carrier::from).collect()
     }
 }
 

@@ -1,18 +1,24 @@
 //! The loop that runs one machine in the real world: receive, wake, turn, transmit, wait.
 
+use crate::carrier::Carrier;
 use crate::clock::Clock;
+use crate::connections::Connections;
 use crate::control::Control;
 use crate::device::DeviceSource;
+use crate::links::{Full, Link, Links};
 use crate::outbox::Outbox;
 use crate::receive::{Inbox, Received};
-use crate::send::{Obstacle, Sent};
+use crate::send::Sent;
 use crate::socket::Socket;
 use crate::statistics::Counters;
+use crate::tcp::{Brought, TcpCarrier};
 use crate::wait::{Happened, Waiter};
 use crate::watch::Ready;
 use byway_wire::{
-    Duration, Input, Instant, LinkChange, Local, Machine, Out, RoomChange, SendError, SendErrorKind, Transmit,
+    ConnectionChange, Input, Instant, LinkChange, Local, Machine, Out, RoomChange, SendError, SendErrorKind,
+    Transmit,
 };
+use smallvec::SmallVec;
 use std::io;
 use std::net::SocketAddr;
 
@@ -33,8 +39,9 @@ pub trait Owner: Send {
     /// What the machine has to send after the turn is sent next. May be called without cause.
     fn turn(&mut self, machine: &mut Self::Machine, now: Instant) -> Flow;
 
-    /// Sockets that the owner opened in the turn before: the driver takes them, and their numbers go on from those that it has.
-    fn opened(&mut self) -> Vec<Socket> {
+    /// Sockets and TCP connections that the owner opened in the turn before: the driver takes them. The numbers of sockets go on from those
+    /// that it has. Connections have [numbers of their own](Local::connection).
+    fn opened(&mut self) -> Vec<Carrier> {
         Vec::new()
     }
 
@@ -71,9 +78,9 @@ pub struct Finished<O: Owner> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {
-    /// More sockets than [`Local`] has numbers.
-    #[error("{0} sockets are too many for one driver; it takes 65536")]
-    TooManySockets(usize),
+    /// More sockets than [`Local`] has numbers for.
+    #[error("there are too many sockets for one driver; it takes 32768")]
+    TooManySockets,
     /// The system refused to wait for the sockets.
     #[error("waiting for the network failed: {0}")]
     Wait(#[source] io::Error),
@@ -93,8 +100,6 @@ const RECEIVE_CALLS: usize = 2;
 const BURST_RUNS: usize = 64;
 /// Bytes sent before the driver looks at its sockets again.
 const BURST_BYTES: usize = 1 << 20;
-/// How long to leave a full device alone. At 1 Gbit/s, 50 full-sized datagrams have left by then.
-const DEVICE_PAUSE: Duration = Duration::from_micros(500);
 /// Receive calls that may fail in a row. Errors of datagrams sent earlier surface here too, so a few mean nothing.
 const RECEIVE_FAILURES: u32 = 1_000;
 
@@ -115,14 +120,15 @@ pub fn run<O: Owner>(
         owner,
         clock,
         control,
-        links: Vec::with_capacity(sockets.len()),
+        links: Links::default(),
+        connections: Connections::default(),
         full: Vec::new(),
         max_segments: 1,
         inbox: Inbox::new(),
         outbox: Outbox::new(),
     };
-    let outcome = driver.run(sockets);
-    let sockets = driver.links.into_iter().map(|link| link.socket).collect();
+    let outcome = driver.run(sockets.into_iter().map(Carrier::from).collect());
+    let sockets = driver.links.into_sockets();
     Finished { machine: driver.machine, owner: driver.owner, sockets, outcome }
 }
 
@@ -131,7 +137,9 @@ struct Driver<'a, O: Owner> {
     owner: O,
     clock: Clock,
     control: &'a Control,
-    links: Vec<Link>,
+    links: Links,
+    /// When the machine is asked whether it has a use for a TCP connection.
+    connections: Connections,
     /// Which of them are full.
     full: Vec<Local>,
     /// Most datagrams in one message of any of them.
@@ -139,23 +147,6 @@ struct Driver<'a, O: Owner> {
     inbox: Inbox,
     /// What the machine wrote and the system has not taken yet, but for what waits for a full socket.
     outbox: Outbox,
-}
-
-struct Link {
-    socket: Socket,
-    failures: u32,
-    full: Option<Full>,
-    /// What waits until it is full no more. Made when it is full for the first time.
-    parked: Option<Box<Outbox>>,
-}
-
-/// A socket or its device takes no more.
-#[derive(Clone, Copy)]
-struct Full {
-    /// When to try again if the socket itself will not tell.
-    retry: Option<Instant>,
-    /// Whether it has room again, as far as anybody can tell.
-    over: bool,
 }
 
 /// How far sending got.
@@ -168,7 +159,7 @@ enum Progress {
 }
 
 impl<O: Owner> Driver<'_, O> {
-    fn run(&mut self, sockets: Vec<Socket>) -> Result<(), DriverError> {
+    fn run(&mut self, sockets: Vec<Carrier>) -> Result<(), DriverError> {
         let device = self.owner.device();
         let control = self.control;
         let mut waiter =
@@ -181,14 +172,14 @@ impl<O: Owner> Driver<'_, O> {
             self.owner.before(&mut self.machine, self.clock.now());
             for at in 0..waiter.len() {
                 match waiter.happened(at) {
-                    Some(Happened::Socket { index, readable, room }) => {
+                    Some(Happened::Socket { local, readable, room }) => {
                         if room
-                            && let Some(full) = self.links.get_mut(index).and_then(|link| link.full.as_mut())
+                            && let Some(full) = self.links.get_mut(local).and_then(|link| link.full.as_mut())
                         {
                             full.over = true;
                         }
                         if readable {
-                            self.receive(index)?;
+                            self.receive(local)?;
                         }
                     }
                     Some(Happened::Source(ready)) => {
@@ -214,6 +205,9 @@ impl<O: Owner> Driver<'_, O> {
             if flow == Flow::Stop || stopped {
                 return Ok(());
             }
+            if self.close_useless() {
+                progress = Progress::More;
+            }
             let opened = self.owner.opened();
             if !opened.is_empty() {
                 self.take(&waiter, opened)?;
@@ -222,22 +216,72 @@ impl<O: Owner> Driver<'_, O> {
         }
     }
 
-    /// Takes more sockets and tells the machine of them.
-    fn take(&mut self, waiter: &Waiter<'_>, sockets: Vec<Socket>) -> Result<(), DriverError> {
-        let count = self.links.len() + sockets.len();
-        let now = self.clock.now();
-        for socket in sockets {
-            let number = u16::try_from(self.links.len()).map_err(|_| DriverError::TooManySockets(count))?;
-            waiter.add(number, &socket.io).map_err(DriverError::Wait)?;
-            self.max_segments = self.max_segments.max(socket.max_segments());
-            if socket.buffers().clipped() {
-                self.control.counters().clipped_sockets.add(1);
+    /// Takes more sockets and connections, and tells the machine of them.
+    fn take(&mut self, waiter: &Waiter<'_>, carriers: Vec<Carrier>) -> Result<(), DriverError> {
+        for carrier in carriers {
+            match carrier {
+                Carrier::Udp(socket) => self.take_socket(waiter, socket)?,
+                Carrier::Tcp(connection) => self.take_connection(waiter, connection)?,
             }
-            let change = LinkChange { local: Local(number), address: socket.address(), up: true };
-            self.links.push(Link { socket, failures: 0, full: None, parked: None });
-            self.machine.handle(now, Input::Link(change));
         }
         Ok(())
+    }
+
+    fn take_socket(&mut self, waiter: &Waiter<'_>, socket: Socket) -> Result<(), DriverError> {
+        let (address, segments, clipped) =
+            (socket.address(), socket.max_segments(), socket.buffers().clipped());
+        let local = self.links.add_socket(socket).ok_or(DriverError::TooManySockets)?;
+        self.enter(waiter, local)?;
+        self.max_segments = self.max_segments.max(segments);
+        if clipped {
+            self.control.counters().clipped_sockets.add(1);
+        }
+        self.machine.handle(self.clock.now(), Input::Link(LinkChange { local, address, up: true }));
+        Ok(())
+    }
+
+    fn take_connection(
+        &mut self,
+        waiter: &Waiter<'_>,
+        connection: Box<TcpCarrier>,
+    ) -> Result<(), DriverError> {
+        let (address, peer) = (connection.address(), connection.peer());
+        // Where no number is left it is closed at once.
+        let Some(local) = self.links.add_connection(connection) else { return Ok(()) };
+        self.enter(waiter, local)?;
+        let now = self.clock.now();
+        self.connections.opened(local, now);
+        let change = ConnectionChange { local, address, peer, open: true };
+        self.machine.handle(now, Input::Connection(change));
+        Ok(())
+    }
+
+    fn enter(&self, waiter: &Waiter<'_>, local: Local) -> Result<(), DriverError> {
+        let carrier = self.links.get(local).and_then(|link| link.carrier.as_ref());
+        carrier.map_or(Ok(()), |carrier| waiter.add(local.0, carrier).map_err(DriverError::Wait))
+    }
+
+    /// Closes connections that serve nothing. Whether there was one.
+    fn close_useless(&mut self) -> bool {
+        let (now, mut closed) = (self.clock.now(), false);
+        while let Some(local) = self.connections.next_to_ask(now) {
+            if !self.machine.serves(local) {
+                self.close(local);
+                closed = true;
+            }
+        }
+        closed
+    }
+
+    /// A TCP connection is over. What waits for it will not leave.
+    fn close(&mut self, local: Local) {
+        let Some(connection) = self.links.take_connection(local) else { return };
+        self.full.retain(|full| *full != local);
+        self.connections.closed(local);
+        let (address, peer) = (connection.address(), connection.peer());
+        drop(connection);
+        let change = ConnectionChange { local, address, peer, open: false };
+        self.machine.handle(self.clock.now(), Input::Connection(change));
     }
 
     /// Until when to wait (`None`: for as long as it takes).
@@ -245,22 +289,30 @@ impl<O: Owner> Driver<'_, O> {
         if progress == Progress::More {
             return Some(Instant::ZERO);
         }
-        let retries = self.full.iter().filter_map(|local| self.link(*local)?.full?.retry);
-        retries.chain(self.machine.deadline()).min()
+        let retries = self.full.iter().filter_map(|local| self.links.get(*local)?.full?.retry);
+        retries.chain(self.machine.deadline()).chain(self.connections.ask_at()).min()
     }
 
-    fn link(&self, local: Local) -> Option<&Link> {
-        self.links.get(usize::from(local.0))
-    }
-
-    fn receive(&mut self, index: usize) -> Result<(), DriverError> {
+    fn receive(&mut self, local: Local) -> Result<(), DriverError> {
         let counters = self.control.counters();
-        let (Some(link), Ok(number)) = (self.links.get_mut(index), u16::try_from(index)) else {
-            return Ok(());
-        };
+        let Some(link) = self.links.get_mut(local) else { return Ok(()) };
         for _ in 0..RECEIVE_CALLS {
-            let from = (Local(number), &link.socket);
-            match self.inbox.receive(from, &mut self.machine, &self.clock, counters) {
+            let socket = match &mut link.carrier {
+                Some(Carrier::Udp(socket)) => socket,
+                Some(Carrier::Tcp(connection)) => {
+                    let at = (local, self.clock.now());
+                    match connection.receive(at, self.inbox.bytes(), &mut self.machine, counters) {
+                        Brought::Full => continue,
+                        Brought::Drained => break,
+                        Brought::End => {
+                            self.close(local);
+                            break;
+                        }
+                    }
+                }
+                None => break,
+            };
+            match self.inbox.receive((local, socket), &mut self.machine, &self.clock, counters) {
                 Received::Full => link.failures = 0,
                 Received::Drained => {
                     link.failures = 0;
@@ -270,7 +322,7 @@ impl<O: Owner> Driver<'_, O> {
                     counters.receive_errors.add(1);
                     link.failures += 1;
                     if link.failures > RECEIVE_FAILURES {
-                        return Err(DriverError::Receive { address: link.socket.address(), source });
+                        return Err(DriverError::Receive { address: socket.address(), source });
                     }
                 }
             }
@@ -284,16 +336,23 @@ impl<O: Owner> Driver<'_, O> {
         while let Some(local) = self.full.get(at).copied() {
             at += 1;
             let now = self.clock.now();
-            let Some(link) = self.links.get_mut(usize::from(local.0)) else { continue };
+            let Some(link) = self.links.get_mut(local) else { continue };
             let Some(full) = link.full else { continue };
             if !full.over && full.retry.is_none_or(|retry| retry > now) {
                 continue;
             }
             let counters = self.control.counters();
-            let still = link.send_parked(&mut self.machine, &self.clock, counters);
+            let still = send_parked(link, &mut self.machine, &self.clock, counters);
             let (waited, waits) = (full.waits_for_socket(), still.is_some_and(Full::waits_for_socket));
-            if waits != waited {
-                waiter.want_room(local.0, &link.socket.io, waits).map_err(DriverError::Wait)?;
+            if waits != waited
+                && let Some(carrier) = &link.carrier
+            {
+                waiter.want_room(local.0, carrier, waits).map_err(DriverError::Wait)?;
+            }
+            if link.is_broken() {
+                self.close(local);
+                at -= 1;
+                continue;
             }
             if still.is_none() {
                 at -= 1;
@@ -334,28 +393,31 @@ impl<O: Owner> Driver<'_, O> {
     fn flush(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
         let Self { machine, clock, links, outbox, .. } = self;
         let counters = self.control.counters();
-        let mut told = false;
+        let (mut told, mut over) = (false, SmallVec::<[Local; 4]>::new());
         while let Some(&Transmit { local, .. }) = outbox.first() {
-            let Some(link) = links.get_mut(usize::from(local.0)) else {
+            let link = links.get_mut(local);
+            let Some(((full, parked), carrier)) =
+                link.and_then(|Link { carrier, full, parked, .. }| Some(((full, parked), carrier.as_mut()?)))
+            else {
                 refuse_first(outbox, SendErrorKind::Unreachable, machine, clock.now(), counters);
                 told = true;
                 continue;
             };
-            if link.full.is_some() {
-                let parked = link.parked.get_or_insert_with(|| Box::new(Outbox::new()));
+            if full.is_some() {
+                let parked = parked.get_or_insert_with(|| Box::new(Outbox::new()));
                 counters.overflowed.add(outbox.park(local, parked));
                 continue;
             }
-            let offload = link.socket.max_segments();
-            match send_next(&mut link.socket, outbox, counters) {
+            let offload = carrier.max_segments();
+            match carrier.send_next(outbox, counters) {
                 Sent::All => {}
                 Sent::Blocked(_, obstacle) => {
                     counters.blocked.add(1);
-                    let full = Full::new(obstacle, clock.now());
-                    if full.waits_for_socket() {
-                        waiter.want_room(local.0, &link.socket.io, true).map_err(DriverError::Wait)?;
+                    let now_full = Full::new(obstacle, clock);
+                    if now_full.waits_for_socket() {
+                        waiter.want_room(local.0, &*carrier, true).map_err(DriverError::Wait)?;
                     }
-                    link.full = Some(full);
+                    *full = Some(now_full);
                     self.full.push(local);
                     machine.handle(clock.now(), Input::Room(RoomChange { local, room: false }));
                     told = true;
@@ -363,59 +425,42 @@ impl<O: Owner> Driver<'_, O> {
                 Sent::Failed(kind) => {
                     refuse_first(outbox, kind, machine, clock.now(), counters);
                     told = true;
+                    if matches!(carrier, Carrier::Tcp(connection) if connection.is_gone()) {
+                        over.push(local);
+                    }
                 }
             }
-            if link.socket.max_segments() < offload {
-                self.max_segments = links.iter().map(|link| link.socket.max_segments()).max().unwrap_or(1);
+            if carrier.max_segments() < offload {
+                self.max_segments = links.max_segments();
             }
+        }
+        for local in over {
+            self.close(local);
         }
         Ok(told)
     }
 }
 
-impl Link {
-    /// Sends what waited. Returns what it waits for still.
-    fn send_parked<M: Machine>(
-        &mut self,
-        machine: &mut M,
-        clock: &Clock,
-        counters: &Counters,
-    ) -> Option<Full> {
-        self.full = None;
-        let parked = self.parked.as_mut()?;
-        while parked.first().is_some() {
-            match send_next(&mut self.socket, parked, counters) {
-                Sent::All => {}
-                Sent::Blocked(_, obstacle) => {
-                    self.full = Some(Full::new(obstacle, clock.now()));
-                    break;
-                }
-                Sent::Failed(kind) => refuse_first(parked, kind, machine, clock.now(), counters),
+/// Sends what waited for a socket or connection. Returns what it waits for still.
+fn send_parked<M: Machine>(
+    link: &mut Link,
+    machine: &mut M,
+    clock: &Clock,
+    counters: &Counters,
+) -> Option<Full> {
+    link.full = None;
+    let (parked, carrier) = (link.parked.as_mut()?, link.carrier.as_mut()?);
+    while parked.first().is_some() {
+        match carrier.send_next(parked, counters) {
+            Sent::All => {}
+            Sent::Blocked(_, obstacle) => {
+                link.full = Some(Full::new(obstacle, clock));
+                break;
             }
+            Sent::Failed(kind) => refuse_first(parked, kind, machine, clock.now(), counters),
         }
-        self.full
     }
-}
-
-impl Full {
-    fn new(obstacle: Obstacle, now: Instant) -> Self {
-        Self { retry: (obstacle == Obstacle::Device).then(|| now + DEVICE_PAUSE), over: false }
-    }
-
-    /// Whether the socket itself will tell.
-    const fn waits_for_socket(self) -> bool {
-        self.retry.is_none()
-    }
-}
-
-/// Sends what leaves next by `socket`, as far as that goes, and takes it out.
-fn send_next(socket: &mut Socket, outbox: &mut Outbox, counters: &Counters) -> Sent {
-    let Some((_, runs, start)) = outbox.next() else { return Sent::All };
-    let left = socket.send(&runs, start, counters);
-    drop(runs);
-    let sent = if let Sent::Blocked(sent, _) = left.then { sent } else { 0 };
-    outbox.advance(left.done, sent);
-    left.then
+    link.full
 }
 
 /// The first run is not sent, and the machine learns why.

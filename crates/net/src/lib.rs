@@ -38,19 +38,24 @@
 //! ```
 
 mod capabilities;
+mod carrier;
 mod clock;
+mod connections;
 mod control;
 mod device;
 mod driver;
 mod entropy;
 mod interfaces;
 mod knock;
+mod links;
+mod listener;
 mod outbox;
 mod receive;
 mod send;
 mod service;
 mod socket;
 mod statistics;
+mod tcp;
 mod traffic;
 #[cfg(feature = "tun")]
 mod tun;
@@ -60,6 +65,7 @@ mod watch;
 mod ways_out;
 
 pub use capabilities::{has_net_admin, keep_net_admin};
+pub use carrier::Carrier;
 pub use clock::{Clock, unix_seconds};
 pub use control::{Control, Handle, Panicked, spawn, spawn_with};
 pub use device::DeviceSource;
@@ -67,9 +73,11 @@ pub use driver::{DriverError, Finished, Flow, Owner, run};
 pub use entropy::{EntropyError, seed};
 pub use interfaces::{Interface, interfaces, source_for};
 pub use knock::{Echo, Knock};
+pub use listener::Listener;
 pub use service::{READY, STOPPING, notify};
 pub use socket::{BUFFER_BYTES, BindError, Buffers, Socket};
 pub use statistics::Statistics;
+pub use tcp::{Dialing, TcpCarrier};
 pub use traffic::Traffic;
 #[cfg(feature = "tun")]
 pub use tun::{Tun, TunError};

@@ -14,6 +14,9 @@ const BUFFER_BYTES: usize = 65_536;
 /// comes to be opened.
 const CALL_BYTES: usize = 512 << 10;
 
+/// The same for a TCP connection: it has no batches.
+const STREAM_BYTES: usize = 256 << 10;
+
 /// Room for one batch; made once, used for every receive call of a driver.
 #[derive(Debug)]
 pub(crate) struct Inbox {
@@ -43,6 +46,11 @@ impl Inbox {
             offered: BATCH_SIZE,
             arrivals: Arrivals::default(),
         }
+    }
+
+    /// Room for what one read of a TCP connection brings.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(..STREAM_BYTES).unwrap_or_default()
     }
 
     /// One receive call on `socket`; `machine` gets each datagram.

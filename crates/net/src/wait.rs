@@ -4,14 +4,14 @@ use crate::clock::Clock;
 use crate::device::DeviceSource;
 use crate::waker::Waker;
 use crate::watch::{Kind, Ready, Token, Watch};
-use byway_wire::{Duration, Instant};
+use byway_wire::{Duration, Instant, Local};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
-use std::net::UdpSocket;
 use std::num::NonZeroU64;
+use std::os::fd::AsFd;
 use std::thread;
 
 /// Falling asleep and waking up takes about this long. A nearer deadline would be missed, so the driver looks again and again, and
@@ -28,7 +28,7 @@ pub(crate) enum Happened {
     /// The waker rang.
     Rung,
     /// A receive call on the socket would bring something, if only an error; or it has room to send, which is told to whom asked.
-    Socket { index: usize, readable: bool, room: bool },
+    Socket { local: Local, readable: bool, room: bool },
     /// The owner's device has something to read.
     Device,
     /// A descriptor of the owner's.
@@ -55,12 +55,12 @@ impl<'a> Waiter<'a> {
     }
 
     /// Waits for a socket too, from now on.
-    pub(crate) fn add(&self, index: u16, socket: &UdpSocket) -> io::Result<()> {
+    pub(crate) fn add(&self, index: u16, socket: impl AsFd) -> io::Result<()> {
         self.watch.enter(socket, Kind::Socket.data(index.into()), EventFlags::IN)
     }
 
     /// Waits for room to send, or no more.
-    pub(crate) fn want_room(&self, index: u16, socket: &UdpSocket, wanted: bool) -> io::Result<()> {
+    pub(crate) fn want_room(&self, index: u16, socket: impl AsFd, wanted: bool) -> io::Result<()> {
         let flags = if wanted { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
         Ok(self.watch.change(socket, Kind::Socket.data(index.into()), flags)?)
     }
@@ -117,7 +117,7 @@ impl<'a> Waiter<'a> {
             Kind::Waker => Happened::Rung,
             Kind::Device => Happened::Device,
             Kind::Socket => Happened::Socket {
-                index: usize::try_from(number).unwrap_or(usize::MAX),
+                local: Local(number as u16), // as it was entered
                 readable: over || flags.contains(EventFlags::IN),
                 room: over || flags.contains(EventFlags::OUT),
             },
@@ -162,6 +162,7 @@ impl Drop for TimerSlack {
 mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
+    use std::net::UdpSocket;
     use std::os::unix::net::UnixStream;
 
     fn all(waiter: &Waiter<'_>) -> Vec<Happened> {
@@ -196,14 +197,14 @@ mod tests {
 
         socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
         waiter.wait(&clock, None).unwrap();
-        let told = Happened::Socket { index: 7, readable: true, room: false };
+        let told = Happened::Socket { local: Local(7), readable: true, room: false };
         assert_eq!(all(&waiter), [told]);
         socket.recv(&mut [0; 8]).unwrap();
 
         // Room to send ends a wait only for whom asked, and a socket without input stays unreadable.
         waiter.want_room(7, &socket, true).unwrap();
         waiter.wait(&clock, None).unwrap();
-        assert_eq!(all(&waiter), [Happened::Socket { index: 7, readable: false, room: true }]);
+        assert_eq!(all(&waiter), [Happened::Socket { local: Local(7), readable: false, room: true }]);
         waiter.want_room(7, &socket, false).unwrap();
         let until = clock.now() + Duration::from_millis(2);
         waiter.wait(&clock, Some(until)).unwrap();

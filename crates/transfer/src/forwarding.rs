@@ -12,7 +12,7 @@ use crate::uplinks::Uplinks;
 use byway_control::{Class, Controller};
 use byway_engine::{Config, Connection, Endpoint};
 use byway_forward_host::{Entry, EntryEvent, Listening, Moved};
-use byway_net::{Clock, Control, Flow, Owner, Ready, Socket, Waker};
+use byway_net::{Carrier, Clock, Control, Flow, Owner, Ready, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Input, Instant, Machine as _};
 use keeper::{Keeper, Kept};
@@ -192,10 +192,10 @@ impl Owner for Forwarder {
         Flow::Continue
     }
 
-    fn opened(&mut self) -> Vec<Socket> {
+    fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.locals.extend(opened.iter().map(Socket::address));
-        opened
+        opened.into_iter().map(Carrier::from).collect()
     }
 }
 

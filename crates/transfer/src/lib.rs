@@ -46,6 +46,7 @@
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::word`] |
 //! | what is kept between runs | [`state`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
+//! | when TCP takes the place of UDP | `dialing` |
 //! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was started anew | `probe` |
@@ -59,6 +60,7 @@ mod buffers;
 mod cap;
 mod channel;
 pub mod close;
+mod dialing;
 mod endpoint;
 mod error;
 mod event_loop;
@@ -114,7 +116,7 @@ pub use greeting::greet_relays;
 pub use identity::Identity;
 pub use marking::default_dscp;
 pub use memory::receiving_config;
-pub use names::route_name;
+pub use names::{carrier, route_name};
 pub use news::News;
 pub use no_answer::NoAnswer;
 pub use path_news::PathNews;

@@ -7,6 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 /// `direct` or `relay ADDRESS`, and where several local addresses are in use, from which one, or of which family.
 #[must_use]
 pub fn route_name(route: &Route, locals: &[SocketAddr]) -> String {
+    if route.local.is_connection() {
+        let way =
+            if route.is_proxied() { relay_name(route.remote, route.local, &[]) } else { "direct".into() };
+        return format!("{way} over TCP");
+    }
     if route.is_proxied() {
         return relay_name(route.remote, route.local, locals);
     }
@@ -17,6 +22,12 @@ pub fn route_name(route: &Route, locals: &[SocketAddr]) -> String {
         None if both && !v4 => String::from("direct IPv6"),
         None => String::from("direct"),
     }
+}
+
+/// `udp` or `tcp`: what carries the datagrams of a path.
+#[must_use]
+pub const fn carrier(route: &Route) -> &'static str {
+    if route.local.is_connection() { "tcp" } else { "udp" }
 }
 
 /// `relay ADDRESS`, and where several local addresses are in use, from which one.
@@ -47,6 +58,11 @@ mod tests {
         let six = Route::direct(Local(0), address("[2001:db8::9]:1"));
         assert_eq!(route_name(&six, &[address("[::1]:1"), address("10.0.0.1:1")]), "direct IPv6");
         assert_eq!(route_name(&six, &[address("[::1]:1")]), "direct");
+        let tcp = Route::direct(Local::connection(0).unwrap(), address("192.0.2.9:1"));
+        assert_eq!(
+            (route_name(&tcp, &[address("10.0.0.1:1")]).as_str(), carrier(&tcp)),
+            ("direct over TCP", "tcp")
+        );
         let both = [address("10.0.0.1:1"), address("10.1.0.1:1")];
         assert_eq!(route_name(&route, &both), "direct from 10.1.0.1");
     }

@@ -23,7 +23,7 @@ use byway_engine::handshake;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_files::Modes;
 use byway_forward::allow::Allow;
-use byway_net::{Clock, Control, Flow, Owner, Ready, Socket, Waker};
+use byway_net::{Carrier, Clock, Control, Flow, Listener, Owner, Ready, Socket, TcpCarrier, Token, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -44,6 +44,8 @@ const SAVING: Duration = Duration::from_secs(10);
 const OFFERS: usize = 128;
 /// Connections of programs at once, unless told otherwise.
 const MOST_FORWARDS: usize = 1024;
+/// Tokens of listeners count down from here, and those of programs' connections up from 0.
+const LISTENERS: u32 = u32::MAX;
 /// Transfers taken at once.
 const MOST: usize = 64;
 
@@ -71,6 +73,8 @@ pub struct ReceivingPlan {
     pub relays: Vec<Word>,
     /// To listen on.
     pub sockets: Vec<Socket>,
+    /// To listen on for senders whose networks drop UDP.
+    pub listeners: Vec<Listener>,
     /// How sessions behave.
     pub config: Config,
 }
@@ -81,6 +85,7 @@ impl ReceivingPlan {
     /// # Errors
     /// The system gives no socket or no randomness.
     pub fn new(identity: Identity, directory: PathBuf) -> Result<Self, Error> {
+        let sockets = sockets::listening(&[], None)?;
         Ok(Self {
             identity,
             permission: Secret::new(byway_net::seed()?),
@@ -92,7 +97,8 @@ impl ReceivingPlan {
             once: false,
             limit: None,
             relays: Vec::new(),
-            sockets: sockets::listening(&[], None)?,
+            listeners: sockets::listeners(&sockets),
+            sockets,
             config: receiving_config(None, None),
         })
     }
@@ -131,6 +137,9 @@ impl Receiving {
             seed: u64::from_be_bytes(byway_net::seed()?),
         };
         let endpoint = endpoint(&plan.identity, plan.config, Some(Box::new(gate)))?;
+        for (listener, number) in plan.listeners.iter().zip(0..) {
+            control.watch().add(listener, Token(LISTENERS - number)).map_err(Error::Descriptor)?;
+        }
         let requests = Arc::new(Requests::default());
         let owner = Server {
             relays: plan.relays,
@@ -150,6 +159,9 @@ impl Receiving {
             complete: 0,
             exits: Exits::new(plan.forwards, plan.most_forwards, &control),
             leave_at: None,
+            listeners: plan.listeners,
+            waiting: Vec::new(),
+            accepted: Vec::new(),
             relays_known: BTreeSet::new(),
             locals: plan.sockets.iter().map(Socket::address).collect(),
         };
@@ -196,6 +208,11 @@ pub struct Server {
     /// Connections of programs.
     exits: Exits,
     leave_at: Option<Instant>,
+    listeners: Vec<Listener>,
+    /// Those at which TCP connections may wait.
+    waiting: Vec<usize>,
+    /// Connections for the driver.
+    accepted: Vec<TcpCarrier>,
     /// Relays that work, or of which it was said that they do not.
     relays_known: BTreeSet<SocketAddr>,
     locals: Vec<SocketAddr>,
@@ -205,10 +222,22 @@ impl Owner for Server {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
-        self.exits.ready(ready);
+        match usize::try_from(LISTENERS - ready.token.0) {
+            Ok(listener) if listener < self.listeners.len() => self.waiting.push(listener),
+            _ => self.exits.ready(ready),
+        }
+    }
+
+    fn opened(&mut self) -> Vec<Carrier> {
+        self.accepted.drain(..).map(Carrier::from).collect()
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        let Self { listeners, waiting, accepted, .. } = self;
+        waiting.retain(|at| listeners.get(*at).is_some_and(|listener| listener.accept(accepted)));
+        if !self.waiting.is_empty() {
+            self.waker.wake();
+        }
         for word in std::mem::take(&mut self.relays) {
             if let Err(trouble) = endpoint.stand_at(now, &word) {
                 let relay = word.relays().first().map(ToString::to_string).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use crate::cap::Cap;
 use crate::close::{code_of, error_of};
+use crate::dialing::{Answers, Dialer};
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests};
@@ -27,7 +28,7 @@ use byway_control::{Class, Controller};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Reach};
-use byway_net::{Clock, Control, Flow, Owner, Socket};
+use byway_net::{Carrier, Clock, Control, Flow, Owner, Ready, Socket};
 use byway_wire::relay::{Reason, Word};
 use byway_wire::{Duration, Input, Instant, Machine as _};
 use std::net::{IpAddr, SocketAddr};
@@ -61,6 +62,8 @@ pub struct SendingPlan {
     pub sockets: Vec<Socket>,
     /// To send from addresses of this host that come meanwhile, too, where they may lead to one of these.
     pub follow: Option<Vec<IpAddr>>,
+    /// Whether TCP takes the place of UDP where that brings no answer.
+    pub tcp: bool,
     /// How the session behaves.
     pub config: Config,
 }
@@ -82,6 +85,7 @@ impl SendingPlan {
             journals: None,
             sockets: sockets::sending(&[], &destinations)?,
             follow: Some(destinations),
+            tcp: true,
             config: Config { dscp: default_dscp(controller.name()), ..Config::default() },
             controller,
             ticket,
@@ -171,6 +175,7 @@ impl Sending {
             .collect();
         let met = relays.iter().filter(|(_, reach)| reach.is_some()).map(|(word, _)| word.clone());
         let ways = Ways::new(&question.addresses, met, &locals);
+        let dialer = Dialer::new(control.watch(), if plan.tcp { &question.addresses } else { &[] });
         let requests = Arc::new(Requests::default());
         let owner = Sender {
             beginning: Some(Beginning { connect, relays }),
@@ -185,6 +190,7 @@ impl Sending {
             relays: RelayLog::default(),
             locals,
             uplinks,
+            dialer,
             ending: None,
             restart: RestartCheck::new(question),
             ways,
@@ -272,6 +278,7 @@ pub struct Sender {
     relays: RelayLog,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
+    dialer: Dialer,
     ending: Option<Ending>,
     restart: RestartCheck,
     /// While the receiver has not answered yet.
@@ -283,6 +290,10 @@ pub struct Sender {
 
 impl Owner for Sender {
     type Machine = Endpoint;
+
+    fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
+        self.dialer.ready(ready);
+    }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
         if let Some(beginning) = self.beginning.take() {
@@ -306,6 +317,14 @@ impl Owner for Sender {
         }
         for change in self.uplinks.iter_mut().filter(|it| it.is_due(now)).flat_map(|it| it.look(now)) {
             endpoint.handle(now, Input::Link(change));
+        }
+        if self.ending.is_none() {
+            let answers = Answers {
+                connected: self.connected,
+                silence: self.counter.silence(now),
+                over_tcp: endpoint.has_connections(),
+            };
+            self.dialer.look(now, answers);
         }
         if let (Some(handle), true) = (self.handle, self.connected) {
             let due = self.counter.is_due(now);
@@ -337,10 +356,10 @@ impl Owner for Sender {
         if gone || now >= leave_at { Flow::Stop } else { Flow::Continue }
     }
 
-    fn opened(&mut self) -> Vec<Socket> {
+    fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.locals.extend(opened.iter().map(Socket::address));
-        opened
+        opened.into_iter().map(Carrier::from).chain(self.dialer.opened()).collect()
     }
 }
 

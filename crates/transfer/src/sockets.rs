@@ -1,6 +1,6 @@
 //! Which sockets to open, and which addresses to tell others.
 
-use byway_net::{BindError, Buffers, Interface, Socket, interfaces, source_for, way_out};
+use byway_net::{BindError, Buffers, Interface, Listener, Socket, interfaces, source_for, way_out};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -36,6 +36,13 @@ pub fn listening(asked: &[SocketAddr], before: Option<u16>) -> Result<Vec<Socket
         // A host may do without one of the families.
         (v4, v6) => Ok([v4, v6].into_iter().filter_map(Result::ok).collect()),
     }
+}
+
+/// For senders whose networks drop UDP: listeners at the addresses and ports of these sockets. Where another program has the port, or
+/// this user may not listen there, senders find nobody and go on with UDP.
+#[must_use]
+pub fn listeners(sockets: &[Socket]) -> Vec<Listener> {
+    sockets.iter().filter_map(|socket| Listener::bind(socket.address()).ok()).collect()
 }
 
 /// Sockets to send from: those asked for, or else one per address of this host from which one of `destinations` is reached.

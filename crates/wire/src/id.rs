@@ -35,9 +35,36 @@ number!(
     ObjectId(u32), "object"
 );
 number!(
-    /// One of the host's local sockets, as the driver numbers them. What address it has is told by [`crate::LinkChange`].
+    /// What datagrams leave and arrive by, as the driver numbers it: a UDP socket (0 to 32,767, told by [`crate::LinkChange`]) or a TCP
+    /// connection (32,768 to 65,535, told by [`crate::ConnectionChange`]).
     Local(u16), "local"
 );
+
+impl Local {
+    /// The first number of a TCP connection.
+    const CONNECTIONS: u16 = 1 << 15;
+
+    /// The number of a TCP connection, which are counted from 0. `None`: there are 32,768 numbers.
+    #[must_use]
+    pub fn connection(index: usize) -> Option<Self> {
+        u16::try_from(index)
+            .ok()
+            .filter(|index| *index < Self::CONNECTIONS)
+            .map(|index| Self(index | Self::CONNECTIONS))
+    }
+
+    /// Whether it is a TCP connection, and not a UDP socket.
+    #[must_use]
+    pub const fn is_connection(self) -> bool {
+        self.0 >= Self::CONNECTIONS
+    }
+
+    /// Which TCP connection it is, counted from 0.
+    #[must_use]
+    pub const fn connection_index(self) -> Option<usize> {
+        if self.is_connection() { Some((self.0 - Self::CONNECTIONS) as usize) } else { None }
+    }
+}
 
 /// What a receiver finds in a packet to know the path. Differs per path, so that two relays cannot tell from it that
 /// they serve the same connection.

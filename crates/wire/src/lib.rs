@@ -6,6 +6,7 @@
 //! | what | where |
 //! |---|---|
 //! | packets, frames, their codec | [`packet`], [`frame`], [`codec`] |
+//! | datagrams over a TCP connection | [`framing`] |
 //! | relays: envelopes, tokens, words | [`relay`] |
 //! | relays and their registries: heartbeats | [`heartbeat`] |
 //! | time, identifiers, the contract of machines | [`time`], [`id`], [`machine`] |
@@ -21,6 +22,7 @@ pub mod checksum;
 pub mod codec;
 pub mod date;
 pub mod frame;
+pub mod framing;
 pub mod heartbeat;
 pub mod id;
 pub mod machine;
@@ -37,7 +39,8 @@ pub mod word;
 pub use codec::{DecodeError, Reader, Writer};
 pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};
 pub use machine::{
-    Datagram, Dscp, Ecn, Input, LinkChange, Machine, Out, RoomChange, SendError, SendErrorKind, Transmit,
+    ConnectionChange, Datagram, Dscp, Ecn, Input, LinkChange, Machine, Out, RoomChange, SendError,
+    SendErrorKind, Transmit,
 };
 pub use meter::Meter;
 pub use prefix::{Prefix, PrefixError};

@@ -27,6 +27,13 @@ pub trait Machine {
 
     /// When to call [`wake`](Machine::wake) next; `None` if only an input can change anything. Absolute.
     fn deadline(&self) -> Option<Instant>;
+
+    /// Whether a TCP connection that was [opened](Input::Connection) serves anything: the driver closes one that serves nothing some
+    /// seconds after it was opened, so that strangers hold none.
+    fn serves(&self, local: Local) -> bool {
+        let _ = local;
+        false
+    }
 }
 
 /// What the world tells a machine.
@@ -38,6 +45,8 @@ pub enum Input<'a> {
     SendError(SendError),
     /// A local socket came, changed its address, or went.
     Link(LinkChange),
+    /// A TCP connection that carries datagrams was opened, or is gone.
+    Connection(ConnectionChange),
     /// A local socket is full, or has room again.
     Room(RoomChange),
 }
@@ -92,6 +101,23 @@ pub struct LinkChange {
     pub address: SocketAddr,
     /// Whether it can be used from now on.
     pub up: bool,
+}
+
+/// A TCP connection that carries datagrams ([`framing`](crate::framing)) was opened, or is gone.
+///
+/// It is a socket that leads to one address. What arrives by it bears its number and that address; what is sent by it must go to that
+/// address. Nothing is lost on it or comes twice while it lives, and all comes in order. What was sent and had not arrived when it went
+/// is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionChange {
+    /// Its number, among those of the sockets.
+    pub local: Local,
+    /// Its address here.
+    pub address: SocketAddr,
+    /// The address that it leads to.
+    pub peer: SocketAddr,
+    /// Whether it can be used from now on.
+    pub open: bool,
 }
 
 /// A local socket is full, or has room again. Until this is said of a socket, it has room.

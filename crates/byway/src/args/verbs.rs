@@ -46,6 +46,9 @@ pub struct Recv {
     /// End after one complete transfer, with a ticket that is good for that one [default: go on until stopped]
     #[arg(long)]
     pub once: bool,
+    /// Do not listen on TCP too, for senders whose networks drop UDP [default: listen, at the same ports]
+    #[arg(long)]
+    pub no_tcp: bool,
     /// Set modes as they were sent: for all to write, setuid and setgid (if the sender too is told to keep them) [default: what
     /// this process's umask leaves of them; a directory's sticky bit always]
     #[arg(long)]
@@ -123,6 +126,9 @@ pub struct Send {
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
     #[arg(long)]
     pub no_relay: bool,
+    /// Never use TCP [default: where UDP brings no answer, TCP takes its place]
+    #[arg(long)]
+    pub no_tcp: bool,
     /// How much to ask of lines that others use too
     #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
     pub priority: Priority,

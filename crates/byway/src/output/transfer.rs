@@ -86,6 +86,8 @@ pub struct PathProgress {
     pub path: u32,
     /// What to call it: `direct`, or which relay.
     pub name: String,
+    /// `udp` or `tcp`: what carries its packets.
+    pub carrier: &'static str,
     /// `probing`, `active`, `choked`, …
     pub state: String,
     /// Bytes sent over it; for a receiver, received.
@@ -245,6 +247,8 @@ pub struct RelayTotal {
 pub struct PathTotal {
     /// `direct`, or which relay, and the local address where there are several.
     pub route: String,
+    /// `udp` or `tcp`: what carries its packets.
+    pub carrier: &'static str,
     /// Bytes sent over it; for a receiver, received.
     pub bytes: u64,
     /// Packets lost on it.

@@ -100,6 +100,7 @@ pub(super) fn run(global: &Global, arguments: &Recv, output: &mut Output) -> Res
         once: arguments.once,
         limit: arguments.bwlimit.down,
         relays: words.clone(),
+        listeners: if arguments.no_tcp { Vec::new() } else { sockets::listeners(&sockets) },
         sockets,
         config,
     })?;

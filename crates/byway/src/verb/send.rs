@@ -74,6 +74,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             journals: Some(state.sending()),
             sockets: sockets::sending(&bind, &destinations)?,
             follow: arguments.bind.is_empty().then_some(destinations),
+            tcp: !arguments.no_tcp,
             ticket: ticket.clone(),
             relays: relays.clone(),
             registry: registry.clone(),

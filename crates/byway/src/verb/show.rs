@@ -5,7 +5,7 @@ use crate::output::{
     Event, Lends, Origin, Outcome, Output, PathChange, PathProgress, PathTotal, Pause, Progress, RelayChange,
     RelayTotal, ResultEvent, TriedWay,
 };
-use byway_transfer::{Heard, News, PathTally, PauseReason, RelayTally, Tally, TransferError, Tried};
+use byway_transfer::{Heard, News, PathTally, PauseReason, RelayTally, Tally, TransferError, Tried, carrier};
 
 /// Seconds between two events of progress.
 const EVERY: f64 = 1.0;
@@ -51,6 +51,7 @@ impl Show {
 fn progress(tally: Tally) -> Progress {
     let paths = tally.paths.into_iter().map(|path| PathProgress {
         path: path.path,
+        carrier: carrier(&path.route),
         name: path.name,
         state: path.state.into(),
         bytes: path.bytes,
@@ -91,7 +92,12 @@ const fn pause(reason: PauseReason) -> Pause {
 
 /// What each path did in all.
 pub(super) fn totals(paths: &[PathTally]) -> Vec<PathTotal> {
-    let total = |path: &PathTally| PathTotal { route: path.name.clone(), bytes: path.bytes, lost: path.lost };
+    let total = |path: &PathTally| PathTotal {
+        route: path.name.clone(),
+        carrier: carrier(&path.route),
+        bytes: path.bytes,
+        lost: path.lost,
+    };
     paths.iter().map(total).collect()
 }
 

@@ -50,6 +50,7 @@ fn progress(seconds: f64) -> Event {
     let direct = PathProgress {
         path: 0,
         name: "direct".into(),
+        carrier: "udp",
         state: "active".into(),
         bytes: 7,
         rate_bps: 9.1e6,
@@ -77,7 +78,7 @@ fn transfer() -> Outcome {
         seconds: 4.0,
         goodput_bps: 2_097_152.0,
         verified: true,
-        paths: vec![PathTotal { route: "direct".into(), bytes: 1 << 20, lost: 3 }],
+        paths: vec![PathTotal { route: "direct".into(), carrier: "udp", bytes: 1 << 20, lost: 3 }],
         ..Transferred::default()
     }))
 }
@@ -103,7 +104,7 @@ fn events_are_lines_of_versioned_json() {
     let expected = r#"{"v":1,"event":"ready","ticket":"byway1-x","listen":["[::]:1"]}
 {"v":1,"event":"warning","message":"a \"quoted\" word"}
 {"v":1,"event":"path","path":1,"name":"r1","state":"choked"}
-{"v":1,"event":"result","verb":"send","exit":0,"bytes":1048576,"kept_bytes":0,"entries":2,"seconds":4.0,"goodput_bps":2097152.0,"verified":true,"paths":[{"route":"direct","bytes":1048576,"lost":3}]}
+{"v":1,"event":"result","verb":"send","exit":0,"bytes":1048576,"kept_bytes":0,"entries":2,"seconds":4.0,"goodput_bps":2097152.0,"verified":true,"paths":[{"route":"direct","carrier":"udp","bytes":1048576,"lost":3}]}
 "#;
     assert_eq!(stdout.text(), expected);
     assert_eq!(stderr.text(), "");

@@ -232,7 +232,7 @@ fn sigint_twice_ends_at_once() {
     let mut command = place.command("sender", &["send", "-", &ticket, "--json"]);
     command.stdin(fs::File::open("/dev/zero").unwrap());
     let mut sender = Running::start(command);
-    until(&mut sender, 8 * MIB);
+    until(&mut sender, 4 * MIB);
     let interrupt = |id: u32| {
         let done = std::process::Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
         assert!(done.success());

@@ -23,6 +23,7 @@ mod marks;
 mod namespaces;
 mod nat;
 mod newcomer;
+mod no_udp;
 mod pages;
 mod plumbing;
 mod process;
@@ -51,6 +52,7 @@ fn main() {
         nat::tests(),
         search::tests(),
         newcomer::tests(),
+        no_udp::tests(),
         files::tests(),
         forward::tests(),
         floods::tests(),

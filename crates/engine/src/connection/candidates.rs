@@ -5,11 +5,11 @@
 
 use super::acceptance::{Least, limit};
 use super::path::Origin;
+use super::standing::{End, RelayId, Standing, Tried};
 use crate::config::Tau;
 use crate::random::Random;
 use crate::route::Route;
 use alloc::vec::Vec;
-use byway_wire::relay::Reason;
 use byway_wire::{Duration, Instant, Local};
 
 /// Relays that are being tried, or kept for the next wish, beside those in use.
@@ -21,84 +21,6 @@ const REST: Duration = Duration::from_secs(10);
 /// The same for one that has worked: an outage may be short.
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
-
-/// How far a relay has come, and what is known of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tried {
-    /// The relay.
-    pub relay: RelayId,
-    /// How far it has come.
-    pub standing: Standing,
-    /// RTT of its latest probe that was answered, less what packets of every path waited in queues.
-    pub rtt: Option<Duration>,
-    /// Bytes per second that it carried at best while it was in use; zero if it never was.
-    pub goodput: u64,
-    /// How often it fell silent as a path since a probe of it was answered last.
-    pub silences: u32,
-}
-
-/// The endpoint's number for a relay by which one local socket may reach the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RelayId(pub u32);
-
-/// How far a relay has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Nothing was sent to it yet.
-    Untried,
-    /// It is greeted, offered to the peer or probed.
-    Trying,
-    /// Its probe was answered in time.
-    Available,
-    /// Its probe was answered late: it is used if no other is left.
-    Reserve,
-    /// It carries data, or did until it was choked.
-    InUse,
-    /// It did not answer, or refuses: it is not tried again in this session, unless its uplink comes back.
-    Unusable,
-    /// It was dropped for good: it carried little.
-    CarriedLittle,
-    /// It was dropped because it shares the direct path's bottleneck.
-    Shares,
-}
-
-/// Why a path ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The local socket is gone.
-    LocalGone,
-    /// The relay refuses.
-    Refused(Reason),
-    /// Two probes in a row had no answer.
-    Unanswered,
-    /// The controller gave it up.
-    GivenUp,
-    /// It carried too little in its whole life.
-    CarriedLittle,
-    /// It shares the direct path's bottleneck.
-    Shares,
-    /// No path of the peer's comes by it any more.
-    Orphan,
-    /// It works, and is not needed now.
-    NotNeeded,
-}
-
-impl End {
-    /// For people.
-    #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::LocalGone => "its local address is gone",
-            Self::Refused(_) => "its relay refuses",
-            Self::Unanswered => "two probes in a row were lost",
-            Self::GivenUp => "it timed out",
-            Self::CarriedLittle => "its share of the work was too small",
-            Self::Shares => "it shares the direct path's bottleneck",
-            Self::Orphan => "no path of the peer's comes by it any more",
-            Self::NotNeeded => "it is not needed now",
-        }
-    }
-}
 
 /// What a path did that ends.
 #[derive(Clone, Copy, Debug, Default)]

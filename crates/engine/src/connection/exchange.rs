@@ -1,11 +1,11 @@
 //! What packets carry, and what became of it: streams and objects, datagrams, and the names of dropped paths.
 
-use super::Role;
 use super::closed::Farewells;
 use super::outbox::Outbox;
 use super::parcels::Datagrams;
 use crate::config::{Config, Params};
 use crate::data::{Carried, Incoming, Outgoing};
+use crate::role::Role;
 
 /// All that the packets of a connection carry.
 #[derive(Debug)]

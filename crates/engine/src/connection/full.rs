@@ -12,8 +12,10 @@ pub(crate) struct Full {
 }
 
 impl Full {
+    /// Sockets count from 0 and TCP connections from 32768: they take turns, so that a few of each take one word.
     const fn place(local: Local) -> (usize, u64) {
-        ((local.0 / 64) as usize, 1 << (local.0 % 64))
+        let place = local.0.rotate_left(1);
+        ((place / 64) as usize, 1 << (place % 64))
     }
 
     /// Whether a socket is full.
@@ -66,7 +68,7 @@ mod tests {
         let copy = full.clone();
         full.set(Local(65_535), false);
         assert!(full.bits.is_empty());
-        for local in [0, 63, 64, 65_535] {
+        for local in [0, 63, 64, 32_768, 65_534] {
             assert!(!full.has(Local(local)));
             full.set(Local(local), true);
             assert!(full.has(Local(local)) && !full.has(Local(local ^ 1)));

@@ -3,14 +3,16 @@
 
 use super::agenda::Agenda;
 use super::arrivals::{MOST_PATHS, PATH_LOOKAHEAD};
-use super::candidates::{End, Lived, Next, RelayId};
+use super::candidates::{Lived, Next};
 use super::exchange::Exchange;
 use super::losses::{Evidence, Outcome, judge};
 use super::news::RelayNews;
 use super::path::{Address, Mark, Origin, Path, State};
-use super::{Connection, Event, Role};
+use super::standing::{End, RelayId};
+use super::{Connection, Event};
 use crate::path::send::SendPath;
 use crate::random::Random;
+use crate::role::Role;
 use crate::route::{Route, Via};
 use byway_control::{Controller, Opened, ProbeResult};
 use byway_wire::relay::{Notice, Reason, Verdict};
@@ -18,6 +20,8 @@ use byway_wire::{Duration, Instant, Local, PathId};
 
 /// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive attempts).
 const PROBES: u32 = 2;
+/// Timeouts in a row after which a path counts as one that does not answer.
+const SILENT: u32 = 2;
 /// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G), in percent.
 const PREFERRED_PERCENT: u32 = 150;
 
@@ -99,6 +103,11 @@ impl Connection {
         }
         self.agenda.reconsider();
         self.settle(now);
+    }
+
+    /// Whether a path leads by this local socket or connection.
+    pub(crate) fn goes_by(&self, local: Local) -> bool {
+        self.paths.iter().any(|path| path.route.local == local)
     }
 
     /// A relay says why it does not forward. Returns whether it was about a path of ours.
@@ -234,8 +243,9 @@ impl Connection {
     pub(super) fn consult(&mut self, now: Instant) {
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // A session without a path in use needs one, whatever its controller wished for when it had some.
-            let open = wants.open.max(usize::from(!self.paths.iter().any(Path::is_governed)));
+            // A session needs a path in use that answers, whatever its controller wished for when it had some.
+            let open = wants.open.max(usize::from(!self.has_answering()));
+            let open = if self.needs_paths() { open } else { 0 };
             if let Some(id) = wants.forget.first().copied() {
                 self.drop_path(now, id, End::CarriedLittle);
             } else if let Some(id) = wants.shares.first().copied() {
@@ -244,7 +254,6 @@ impl Connection {
                 self.drop_path(now, id, End::GivenUp);
             } else if open > 0
                 && self.candidates.may_open()
-                && self.needs_paths()
                 && let Some(id) = self.best_available(now)
             {
                 self.activate(now, id);
@@ -262,7 +271,12 @@ impl Connection {
         self.peer.role == Role::Initiator
             || self.config.datagrams > 0
             || self.exchange.has_any()
-            || !self.paths.iter().any(Path::is_governed)
+            || !self.has_answering()
+    }
+
+    /// Whether a path in use answers.
+    fn has_answering(&self) -> bool {
+        self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT)
     }
 
     /// The available path to open next. Of those never used, any that is near the direct path's RTT, or else the nearest; when all
@@ -430,8 +444,11 @@ impl Connection {
 
     /// Nothing was acknowledged on a path for a whole timeout. Returns whether it lives on.
     fn on_timeout(&mut self, now: Instant, id: PathId) -> bool {
-        let Self { paths, controller, .. } = self;
+        let Self { paths, controller, agenda, .. } = self;
         let Some(path) = paths.edit(id) else { return false };
+        if path.is_governed() && path.send.timeouts() >= SILENT {
+            agenda.consult();
+        }
         match path.state {
             State::Probing if path.origin != Origin::Return && path.send.timeouts() >= PROBES => {
                 self.drop_path(now, id, End::Unanswered);

@@ -33,6 +33,7 @@ mod paths;
 mod purpose;
 mod session;
 mod snacks;
+mod standing;
 pub mod status;
 mod table;
 pub mod timers;
@@ -43,6 +44,7 @@ use crate::data::{Incoming, Outgoing};
 use crate::handshake::{Established, PublicKey};
 use crate::path::send::ACK_DELAY;
 use crate::random::Random;
+pub use crate::role::Role;
 use crate::seal::{Opener, Sealer};
 use acks::Acks;
 use agenda::Agenda;
@@ -52,10 +54,8 @@ use alloc::vec::Vec;
 use arrivals::Arrivals;
 pub use arrivals::PATH_LOOKAHEAD;
 use byway_control::{Controller, Delay};
-use byway_wire::{ConnectionId, Duration, Instant, Local, PathId, StreamId};
+use byway_wire::{ConnectionId, Duration, Instant, Local, PathId};
 use candidates::Candidates;
-pub use candidates::Standing;
-pub(crate) use candidates::{RelayId, Tried};
 use core::net::SocketAddr;
 use exchange::Exchange;
 pub(crate) use inbound::{Inbound, Rejected};
@@ -64,32 +64,9 @@ use news::News;
 pub(crate) use news::{Answer, RelayNews};
 use paths::Paths;
 use session::{Session, Silence};
+pub use standing::Standing;
+pub(crate) use standing::{RelayId, Tried};
 use timers::Owner;
-
-/// Who began the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// This side sent the HELLO.
-    Initiator,
-    /// This side answered it.
-    Responder,
-}
-
-impl Role {
-    /// Whether this side opens the streams with this id: the initiator's are even (RFC 9000 section 2.1).
-    #[must_use]
-    pub const fn opens(self, id: StreamId) -> bool {
-        self.first_stream() == id.0 % 2
-    }
-
-    /// The id of the first stream that this side opens. The others follow two apart.
-    pub(crate) const fn first_stream(self) -> u32 {
-        match self {
-            Self::Initiator => 0,
-            Self::Responder => 1,
-        }
-    }
-}
 
 /// Codes of CLOSE that the session itself uses; the application's are below 2^16.
 pub mod close {

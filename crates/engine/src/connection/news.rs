@@ -1,6 +1,6 @@
 //! What waits to be told: to the owner, to the endpoint about relays, and to the peer about relays.
 
-use super::candidates::RelayId;
+use super::standing::RelayId;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;

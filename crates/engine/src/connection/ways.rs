@@ -1,9 +1,10 @@
 //! Ways back: which path leads to where the peer's packets come from, and what happens when they come from somewhere else.
 
+use super::Connection;
 use super::arrivals::{Dropped, PATH_LOOKAHEAD, Receiving};
 use super::path::{Address, Moving, Origin, Path, State};
-use super::{Connection, Role};
 use crate::path::receive::ReceivePath;
+use crate::role::Role;
 use crate::route::{Route, Source};
 use crate::sure::Sure as _;
 use alloc::boxed::Box;

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::packet::{Handshake, RefuseReason};
 use byway_wire::relay::{Notice, Reason, Verdict};
-use byway_wire::{Dscp, Duration, Ecn, Instant, Out, Transmit};
+use byway_wire::{Dscp, Duration, Ecn, Instant, Local, Out, Transmit};
 use thiserror::Error;
 
 /// Between the first HELLOs to two addresses: RFC 8305 section 5 says 250 ms for TCP; a HELLO costs less.
@@ -116,6 +116,16 @@ impl Attempt {
         if !self.targets.iter().any(|target| target.route == route) {
             self.targets.push(Target::new(route, now, now));
         }
+    }
+
+    /// A local socket or connection is gone.
+    pub fn local_down(&mut self, local: Local) {
+        self.targets.retain(|target| target.route.local != local);
+    }
+
+    /// Whether a HELLO goes by this local socket or connection.
+    pub fn goes_by(&self, local: Local) -> bool {
+        self.targets.iter().any(|target| target.route.local == local)
     }
 
     /// Why it failed, once it has. `relays`: whether a relay by which the peer may be reached is still being greeted; it is

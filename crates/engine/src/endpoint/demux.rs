@@ -13,7 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use byway_wire::packet::{BASE_DATAGRAM, Handshake, Header, RefuseReason};
 use byway_wire::relay::{Back, Delivered, Kind};
-use byway_wire::{Datagram, Ecn, Instant, LinkChange, SendError};
+use byway_wire::{ConnectionChange, Datagram, Ecn, Instant, LinkChange, Local, RoomChange, SendError};
 
 /// What is known of a packet before it is looked into.
 #[derive(Clone, Copy)]
@@ -306,6 +306,48 @@ impl Endpoint {
             self.touch(handle);
             self.settle(now, handle);
         }
+    }
+
+    /// A TCP connection was opened, or is gone. One that leads to an address of a peer's may become a path to it.
+    pub(super) fn on_connection(&mut self, now: Instant, change: &ConnectionChange) {
+        let ConnectionChange { local, peer, open, .. } = *change;
+        if open {
+            self.connections += 1;
+        } else {
+            self.connections = self.connections.saturating_sub(1);
+            self.room.change(RoomChange { local, room: true });
+        }
+        let handles: Vec<_> = self.entries.keys().copied().collect();
+        for handle in handles {
+            let Some(entry) = self.entries.get_mut(&handle) else { continue };
+            if open && !entry.addresses.contains(&peer) {
+                continue;
+            }
+            match &mut entry.slot {
+                Slot::Attempt(attempt) if open => attempt.add_route(now, Route::direct(local, peer)),
+                Slot::Attempt(attempt) => attempt.local_down(local),
+                Slot::Connection { connection, .. } if open => {
+                    connection.add_candidate(now, Route::direct(local, peer));
+                }
+                Slot::Connection { connection, .. } => connection.local_down(now, local),
+            }
+            self.touch(handle);
+            self.settle(now, handle);
+        }
+    }
+
+    /// Whether any TCP connection carries datagrams.
+    #[must_use]
+    pub const fn has_connections(&self) -> bool {
+        self.connections > 0
+    }
+
+    /// Whether a peer is, or may be, reached by this TCP connection.
+    pub(super) fn is_of_use(&self, local: Local) -> bool {
+        self.entries.values().any(|entry| match &entry.slot {
+            Slot::Attempt(attempt) => attempt.goes_by(local),
+            Slot::Connection { connection, .. } => connection.goes_by(local),
+        })
     }
 }
 

@@ -173,6 +173,8 @@ pub struct Endpoint {
     random: Random,
     steady: Steady,
     locals: BTreeMap<Local, SocketAddr>,
+    /// TCP connections that are open.
+    connections: usize,
     room: Room,
     entries: BTreeMap<Handle, Entry>,
     next: u32,
@@ -214,6 +216,7 @@ impl Endpoint {
             random,
             steady: Steady::default(),
             locals: BTreeMap::new(),
+            connections: 0,
             room: Room::default(),
             entries: BTreeMap::new(),
             next: 0,
@@ -505,6 +508,7 @@ impl Machine for Endpoint {
             Input::Datagram(datagram) => self.on_datagram(now, datagram),
             Input::SendError(error) => self.on_send_error(now, &error),
             Input::Link(change) => self.on_link(now, &change),
+            Input::Connection(change) => self.on_connection(now, &change),
             Input::Room(change) => {
                 self.room.change(change);
                 while change.room
@@ -587,5 +591,9 @@ impl Machine for Endpoint {
 
     fn deadline(&self) -> Option<Instant> {
         self.next_deadline().map(|own| self.steady.driver(own))
+    }
+
+    fn serves(&self, local: Local) -> bool {
+        self.is_of_use(local)
     }
 }

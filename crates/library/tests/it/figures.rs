@@ -1,7 +1,7 @@
 //! What a stream moves beside an object over the same paths. Both rounds alternate, so that a machine that grows slower grows slower for both.
 //! `cargo test -p byway --test it figures -- --ignored --nocapture --test-threads 1`
 
-use crate::common::{config, pair_with};
+use crate::common::config;
 use byway::{Endpoint, Peer};
 use byway_net::{Clock, Flow, Handle, Owner, Socket};
 use byway_sim::{PipeConfig, Shaper, ShaperConfig};
@@ -98,16 +98,6 @@ fn a_stream_moves_as_much_as_an_object_over_two_shaped_lines() {
         let far = listener.accept().unwrap();
         // The lines last as long as the test's process: a few sockets.
         std::mem::forget(lines);
-        (near, far)
-    });
-    assert!(share >= SHARE, "{share}");
-}
-
-#[test]
-#[ignore = "measures rates"]
-fn a_stream_moves_as_much_as_an_object_over_loopback() {
-    let share = compare("loopback", 5, 256 << 20, || {
-        let (_listener, near, far) = pair_with(config(), config());
         (near, far)
     });
     assert!(share >= SHARE, "{share}");

@@ -3,7 +3,8 @@
 
 use byway_net::{Clock, Flow, Owner, Socket, spawn};
 use byway_wire::{
-    Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, RoomChange, SendError, Transmit,
+    ConnectionChange, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, RoomChange,
+    SendError, Transmit,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::marker::PhantomData;
@@ -35,6 +36,9 @@ pub fn socket(address: &str) -> Socket {
 pub struct Notebook {
     pub to_send: VecDeque<(Transmit, Vec<u8>)>,
     pub links: Vec<LinkChange>,
+    pub connections: Vec<ConnectionChange>,
+    /// Whether connections serve anything.
+    pub serves: bool,
     pub errors: Vec<SendError>,
     pub received: Vec<(Instant, Instant, Ecn, Vec<u8>)>,
     pub deadline: Option<Instant>,
@@ -67,6 +71,7 @@ impl Machine for Notebook {
             }
             Input::SendError(error) => self.errors.push(error),
             Input::Link(change) => self.links.push(change),
+            Input::Connection(change) => self.connections.push(change),
             Input::Room(RoomChange { local, room: true }) => assert!(self.full.remove(&local)),
             Input::Room(RoomChange { local, room: false }) => {
                 self.filled += 1;
@@ -86,6 +91,9 @@ impl Machine for Notebook {
     }
     fn deadline(&self) -> Option<Instant> {
         self.deadline
+    }
+    fn serves(&self, _: Local) -> bool {
+        self.serves
     }
 }
 

@@ -5,4 +5,5 @@
 mod common;
 mod loopback;
 mod opened;
+mod tcp;
 mod watched;

@@ -1,7 +1,7 @@
 //! Sockets that an owner opens while its driver runs.
 
 use crate::common::{Notebook, PATIENCE, socket};
-use byway_net::{Clock, Flow, Owner, Socket, spawn};
+use byway_net::{Carrier, Clock, Flow, Owner, Socket, spawn};
 use byway_wire::{Dscp, Ecn, Instant, LinkChange, Local, Transmit};
 use std::net::UdpSocket;
 
@@ -40,8 +40,8 @@ impl Owner for Opener {
         Flow::Continue
     }
 
-    fn opened(&mut self) -> Vec<Socket> {
-        self.to_open.pop().into_iter().collect()
+    fn opened(&mut self) -> Vec<Carrier> {
+        self.to_open.pop().map(Carrier::from).into_iter().collect()
     }
 }
 

@@ -162,7 +162,7 @@ impl Stack {
                 }
             }
             // A socket that went is a path that is silent.
-            Input::Link(_) | Input::SendError(_) | Input::Room(_) => {}
+            Input::Link(_) | Input::SendError(_) | Input::Room(_) | Input::Connection(_) => {}
         }
     }
 

@@ -32,8 +32,8 @@ pub use handed::{Arrival, InEvent, StreamRead, WriteRequest};
 
 use super::carried::{Carried, DataId, OBJECT_COST, ProtocolError};
 use super::ranges::RangeSet;
-use crate::connection::Role;
 use crate::payload::Payload;
+use crate::role::Role;
 use account::Account;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
 //! Which streams this side may open: as many in all as the peer said (RFC 9000 section 4.6).
 
-use crate::connection::Role;
+use crate::role::Role;
 use byway_wire::StreamId;
 
 /// Which streams may be opened.

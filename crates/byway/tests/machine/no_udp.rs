@@ -1,0 +1,138 @@
+//! Networks that drop UDP: TCP takes its place, by itself.
+//!
+//! ```text
+//!   sender 10.80.1.1 ─── router ─── receiver 10.80.2.1
+//! ```
+//!
+//! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
+
+use crate::common::Running;
+use crate::common::machine::{missing, test};
+use crate::common::spaces::Spaces;
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+const SENDER: &str = "10.80.1.1";
+const RECEIVER: &str = "10.80.2.1";
+const SIZE: usize = 6 << 20;
+
+pub fn tests() -> Vec<Trial> {
+    let lacks = missing(Spaces::possible(&["nft -v"]), "it needs root and the programs ip and nft");
+    vec![
+        test("no_udp::from_the_start_tcp_carries_a_transfer", lacks, from_the_start),
+        test("no_udp::tcp_takes_over_where_udp_is_cut_in_mid_transfer", lacks, in_mid_transfer),
+        test("no_udp::who_is_told_not_to_uses_no_tcp", lacks, not_wanted),
+    ]
+}
+
+/// The hosts, and a file to send.
+struct Net {
+    spaces: Spaces,
+    directory: tempfile::TempDir,
+}
+
+impl Net {
+    fn new(tag: &str) -> Self {
+        let spaces = Spaces::new(tag, &["from", "router", "to"]);
+        spaces.line([("from", "eth0", SENDER), ("router", "to-from", "10.80.1.254")]);
+        spaces.line([("to", "eth0", RECEIVER), ("router", "to-to", "10.80.2.254")]);
+        spaces.says("router", &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
+        for (host, by) in [("from", "10.80.1.254"), ("to", "10.80.2.254")] {
+            spaces.says(host, &["ip", "route", "add", "default", "via", by]);
+            spaces.wait(host, "eth0");
+        }
+        spaces.says(
+            "router",
+            &["nft", "add table ip n; add chain ip n pass { type filter hook forward priority 0; }"],
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let bytes: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
+        std::fs::write(directory.path().join("file"), bytes).unwrap();
+        Self { spaces, directory }
+    }
+
+    /// The router drops UDP from now on.
+    fn cut(&self) {
+        self.spaces.says("router", &["nft", "add rule ip n pass meta l4proto udp drop"]);
+    }
+
+    fn start(&self, host: &str, arguments: &[&str]) -> Running {
+        let mut command = self.spaces.on(host);
+        command.arg(env!("CARGO_BIN_EXE_byway")).args(arguments).arg("--json");
+        command.env("BYWAY_STATE_DIR", self.directory.path().join(host));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running::start(command)
+    }
+
+    fn into(&self) -> PathBuf {
+        self.directory.path().join("in")
+    }
+
+    /// A receiver, and its ticket.
+    fn receiver(&self, more: &[&str]) -> (Running, String) {
+        let into = self.into().display().to_string();
+        let mut receiver = self.start("to", &[&["recv", &into, "--listen", RECEIVER], more].concat());
+        let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
+        (receiver, ticket)
+    }
+
+    fn sender(&self, ticket: &str, more: &[&str]) -> Running {
+        let file = self.directory.path().join("file").display().to_string();
+        self.start("from", &[&["send", &file, ticket], more].concat())
+    }
+
+    fn arrived(&self) {
+        let same = std::fs::read(self.directory.path().join("file")).unwrap()
+            == std::fs::read(self.into().join("file")).unwrap();
+        assert!(same, "what arrived differs");
+    }
+}
+
+/// Bytes that a transfer moved by each carrier.
+fn carried(result: &Value, carrier: &str) -> u64 {
+    let paths = result["paths"].as_array().unwrap().iter();
+    paths.filter(|path| path["carrier"] == carrier).map(|path| path["bytes"].as_u64().unwrap()).sum()
+}
+
+fn from_the_start() -> Result<(), Failed> {
+    let net = Net::new("n");
+    net.cut();
+    let (_receiver, ticket) = net.receiver(&[]);
+    let result = net.sender(&ticket, &[]).event("result");
+    assert!(result["exit"] == 0 && carried(&result, "udp") == 0, "{result}");
+    assert!(carried(&result, "tcp") >= SIZE as u64, "{result}");
+    assert_eq!(result["paths"][0]["route"], "direct over TCP");
+    net.arrived();
+    Ok(())
+}
+
+fn in_mid_transfer() -> Result<(), Failed> {
+    let net = Net::new("m");
+    let (_receiver, ticket) = net.receiver(&[]);
+    let mut sender = net.sender(&ticket, &["--bwlimit", "600K", "--progress"]);
+    while sender.event("progress")["bytes"].as_u64().unwrap() < (SIZE / 8) as u64 {}
+    net.cut();
+    let result = sender.event("result");
+    assert_eq!(result["exit"], 0, "{result}");
+    assert!(
+        carried(&result, "udp") > (SIZE / 8) as u64 && carried(&result, "tcp") > (SIZE / 4) as u64,
+        "{result}"
+    );
+    net.arrived();
+    Ok(())
+}
+
+fn not_wanted() -> Result<(), Failed> {
+    let net = Net::new("o");
+    net.cut();
+    let (receiver, ticket) = net.receiver(&["--no-tcp"]);
+    let listening = net.spaces.says("to", &["ss", "-Hltn"]);
+    assert_eq!(listening.trim(), "", "it listens on TCP");
+    let result = net.sender(&ticket, &["--no-tcp"]).event("result");
+    assert!(result["exit"] != 0, "{result}");
+    receiver.signal("TERM");
+    receiver.end();
+    Ok(())
+}

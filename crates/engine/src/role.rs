@@ -1,0 +1,28 @@
+//! Which side of a connection began it, and whose streams are whose.
+
+use byway_wire::StreamId;
+
+/// Who began the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// This side sent the HELLO.
+    Initiator,
+    /// This side answered it.
+    Responder,
+}
+
+impl Role {
+    /// Whether this side opens the streams with this id: the initiator's are even (RFC 9000 section 2.1).
+    #[must_use]
+    pub const fn opens(self, id: StreamId) -> bool {
+        self.first_stream() == id.0 % 2
+    }
+
+    /// The id of the first stream that this side opens. The others follow two apart.
+    pub(crate) const fn first_stream(self) -> u32 {
+        match self {
+            Self::Initiator => 0,
+            Self::Responder => 1,
+        }
+    }
+}

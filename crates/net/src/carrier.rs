@@ -1,0 +1,61 @@
+//! What carries a driver's datagrams: a UDP socket, or a TCP connection.
+
+use crate::outbox::Outbox;
+use crate::send::Sent;
+use crate::socket::Socket;
+use crate::statistics::Counters;
+use crate::tcp::TcpCarrier;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// What carries datagrams.
+#[derive(Debug)]
+pub enum Carrier {
+    /// A UDP socket, for all addresses.
+    Udp(Socket),
+    /// A TCP connection, for the one address that it leads to.
+    Tcp(Box<TcpCarrier>),
+}
+
+impl From<Socket> for Carrier {
+    fn from(socket: Socket) -> Self {
+        Self::Udp(socket)
+    }
+}
+
+impl From<TcpCarrier> for Carrier {
+    fn from(connection: TcpCarrier) -> Self {
+        Self::Tcp(Box::new(connection))
+    }
+}
+
+impl AsFd for Carrier {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Udp(socket) => socket.io.as_fd(),
+            Self::Tcp(connection) => connection.as_fd(),
+        }
+    }
+}
+
+impl Carrier {
+    /// Most datagrams that the machine may write in one run.
+    pub(crate) fn max_segments(&self) -> usize {
+        match self {
+            Self::Udp(socket) => socket.max_segments(),
+            Self::Tcp(_) => 1,
+        }
+    }
+
+    /// Sends what leaves next, as far as that goes, and takes it out.
+    pub(crate) fn send_next(&mut self, outbox: &mut Outbox, counters: &Counters) -> Sent {
+        let Some((_, runs, start)) = outbox.next() else { return Sent::All };
+        let left = match self {
+            Self::Udp(socket) => socket.send(&runs, start, counters),
+            Self::Tcp(connection) => connection.send(&runs, start, counters),
+        };
+        drop(runs);
+        let sent = if let Sent::Blocked(sent, _) = left.then { sent } else { 0 };
+        outbox.advance(left.done, sent);
+        left.then
+    }
+}

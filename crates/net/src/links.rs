@@ -1,0 +1,123 @@
+//! A driver's sockets and TCP connections by number, and which of them are full.
+
+use crate::carrier::Carrier;
+use crate::clock::Clock;
+use crate::outbox::Outbox;
+use crate::send::Obstacle;
+use crate::socket::Socket;
+use crate::tcp::TcpCarrier;
+use byway_wire::{Duration, Instant, Local};
+use std::collections::VecDeque;
+
+/// How long to leave a full device alone. At 1 Gbit/s, 50 full-sized datagrams have left by then.
+const DEVICE_PAUSE: Duration = Duration::from_micros(500);
+
+/// Sockets and connections by number.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    sockets: Vec<Link>,
+    connections: Vec<Link>,
+    /// Numbers of connections that are over, the oldest first.
+    over: VecDeque<u16>,
+}
+
+/// A socket or connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// `None`: it was a TCP connection, and is gone.
+    pub carrier: Option<Carrier>,
+    /// Receive calls that failed in a row.
+    pub failures: u32,
+    pub full: Option<Full>,
+    /// What waits until it is full no more. Made when it is full for the first time.
+    pub parked: Option<Box<Outbox>>,
+}
+
+/// A socket or its device takes no more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Full {
+    /// When to try again if the socket itself will not tell.
+    pub retry: Option<Instant>,
+    /// Whether it has room again, as far as anybody can tell.
+    pub over: bool,
+}
+
+impl Full {
+    pub(crate) fn new(obstacle: Obstacle, clock: &Clock) -> Self {
+        Self { retry: (obstacle == Obstacle::Device).then(|| clock.now() + DEVICE_PAUSE), over: false }
+    }
+
+    /// Whether the socket itself will tell.
+    pub(crate) const fn waits_for_socket(self) -> bool {
+        self.retry.is_none()
+    }
+}
+
+impl Link {
+    const fn new(carrier: Carrier) -> Self {
+        Self { carrier: Some(carrier), failures: 0, full: None, parked: None }
+    }
+
+    /// Whether it is a TCP connection that broke.
+    pub(crate) fn is_broken(&self) -> bool {
+        matches!(&self.carrier, Some(Carrier::Tcp(connection)) if connection.is_gone())
+    }
+}
+
+impl Links {
+    /// The number of one more. `None`: there are as many sockets as there are numbers.
+    pub(crate) fn add_socket(&mut self, socket: Socket) -> Option<Local> {
+        let number = u16::try_from(self.sockets.len()).ok().map(Local).filter(|it| !it.is_connection())?;
+        self.sockets.push(Link::new(Carrier::Udp(socket)));
+        Some(number)
+    }
+
+    /// The number of one more, of which the machine has heard nothing for long. `None`: there are as many connections as there are numbers.
+    pub(crate) fn add_connection(&mut self, connection: Box<TcpCarrier>) -> Option<Local> {
+        let link = Link::new(Carrier::Tcp(connection));
+        if let Some(number) = Local::connection(self.connections.len()) {
+            self.connections.push(link);
+            return Some(number);
+        }
+        let number = Local(self.over.pop_front()?);
+        *self.get_mut(number)? = link;
+        Some(number)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, local: Local) -> Option<&Link> {
+        match local.connection_index() {
+            None => self.sockets.get(usize::from(local.0)),
+            Some(index) => self.connections.get(index),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, local: Local) -> Option<&mut Link> {
+        match local.connection_index() {
+            None => self.sockets.get_mut(usize::from(local.0)),
+            Some(index) => self.connections.get_mut(index),
+        }
+    }
+
+    /// Takes a connection away, with what waits for it.
+    pub(crate) fn take_connection(&mut self, local: Local) -> Option<Box<TcpCarrier>> {
+        let link = self.get_mut(local)?;
+        let carrier = link.carrier.take_if(|carrier| matches!(carrier, Carrier::Tcp(_)))?;
+        (link.full, link.parked) = (None, None);
+        self.over.push_back(local.0);
+        if let Carrier::Tcp(connection) = carrier { Some(connection) } else { None }
+    }
+
+    /// Most datagrams in one message of any of them.
+    pub(crate) fn max_segments(&self) -> usize {
+        let all = self.sockets.iter().filter_map(|link| link.carrier.as_ref());
+        all.map(Carrier::max_segments).max().unwrap_or(1)
+    }
+
+    pub(crate) fn into_sockets(self) -> Vec<Socket> {
+        let udp =
+            |link: Link| if let Some(Carrier::Udp(socket)) = link.carrier { Some(socket) } else { None };
+        self.sockets.into_iter().filter_map(udp).collect()
+    }
+}

@@ -1,0 +1,152 @@
+//! A listener for TCP connections that carry datagrams, and how many of them strangers may hold.
+
+use crate::tcp::TcpCarrier;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Connections at once of all, and of one network.
+const MOST: usize = 1024;
+const MOST_OF_ONE: usize = 64;
+/// Connections taken in one turn: about a millisecond of work.
+const TURN: usize = 64;
+
+/// Listens for TCP connections that carry datagrams.
+#[derive(Debug)]
+pub struct Listener {
+    io: TcpListener,
+    seats: Arc<Mutex<Seats>>,
+}
+
+impl Listener {
+    /// Listens at `address`. An IPv6 listener takes IPv6 alone.
+    ///
+    /// # Errors
+    /// What the system says: another program has the port, or this user may not bind it.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let domain = socket2::Domain::for_address(address);
+        let io = socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::TCP))?;
+        if address.is_ipv6() {
+            io.set_only_v6(true)?;
+        }
+        // A port whose last connections are not quite over can be had again.
+        io.set_reuse_address(true)?;
+        io.set_nonblocking(true)?;
+        io.bind(&address.into())?;
+        io.listen(1024)?;
+        Ok(Self { io: io.into(), seats: Arc::default() })
+    }
+
+    /// The address it is bound to.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.io.local_addr()
+    }
+
+    /// Takes connections that wait, at most 64, and tells whether more may wait. Those for which there is no seat are closed: there are
+    /// 1,024 in all, and 64 of one network (a /24 of IPv4, a /56 of IPv6).
+    pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
+        for _ in 0..TURN {
+            match self.io.accept() {
+                Ok((stream, peer)) => {
+                    let seat = Seat::take(&self.seats, peer.ip());
+                    taken.extend(seat.and_then(|seat| TcpCarrier::seated(stream, Some(seat)).ok()));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                // The peer hung up meanwhile; or descriptors are used up, and the next may fare better.
+                Err(_) => {}
+            }
+        }
+        true
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
+    }
+}
+
+/// How many connections each network holds.
+#[derive(Debug, Default)]
+struct Seats {
+    all: usize,
+    of_network: BTreeMap<[u8; 8], usize>,
+}
+
+/// The place of one connection. It is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    seats: Arc<Mutex<Seats>>,
+    network: [u8; 8],
+}
+
+impl Seat {
+    fn take(seats: &Arc<Mutex<Seats>>, peer: IpAddr) -> Option<Self> {
+        let network = network(peer);
+        let mut held = seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_this = held.of_network.get(&network).copied().unwrap_or(0);
+        // Who is on this host is one of its users.
+        let most = if peer.is_loopback() { MOST } else { MOST_OF_ONE };
+        if held.all >= MOST || of_this >= most {
+            return None;
+        }
+        held.all += 1;
+        held.of_network.insert(network, of_this + 1);
+        drop(held);
+        Some(Self { seats: Arc::clone(seats), network })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut held = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        held.all = held.all.saturating_sub(1);
+        if let Some(of_this) = held.of_network.get_mut(&self.network) {
+            *of_this -= 1;
+            if *of_this == 0 {
+                held.of_network.remove(&self.network);
+            }
+        }
+    }
+}
+
+/// What is taken for one customer's: a /24 of IPv4, or a /56 of IPv6. The first byte tells which.
+fn network(address: IpAddr) -> [u8; 8] {
+    match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            [4, a, b, c, 0, 0, 0, 0]
+        }
+        IpAddr::V6(address) => {
+            let [a, b, c, d, e, f, g, ..] = address.octets();
+            [6, a, b, c, d, e, f, g]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_network_holds_64_and_all_hold_1024() {
+        let seats = Arc::default();
+        let of = |a: u8, d: u8| IpAddr::from([198, 51, a, d]);
+        let mut held: Vec<Seat> = (0..64).map(|d| Seat::take(&seats, of(0, d)).unwrap()).collect();
+        assert!(Seat::take(&seats, of(0, 200)).is_none());
+        assert!(Seat::take(&seats, "::ffff:198.51.0.9".parse().unwrap()).is_none(), "it is the same network");
+        held.pop();
+        held.push(Seat::take(&seats, of(0, 201)).unwrap());
+        for a in 1..16 {
+            held.extend((0..64).map(|d| Seat::take(&seats, of(a, d)).unwrap()));
+        }
+        assert!(Seat::take(&seats, of(99, 1)).is_none(), "all are taken");
+        held.clear();
+        assert!(seats.lock().unwrap().of_network.is_empty());
+    }
+}

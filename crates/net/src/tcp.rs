@@ -1,0 +1,256 @@
+//! A TCP connection that carries datagrams, each in a frame of its own ([`byway_wire::framing`]), for networks that drop UDP.
+//!
+//! The kernel controls congestion and repeats what is lost. It takes little more than it can send: what waits in it cannot go by another
+//! path, and delays what comes after.
+
+use crate::listener::Seat;
+use crate::send::{Obstacle, Progress, Run, Sent};
+use crate::statistics::Counters;
+use byway_wire::framing::{Frames, PREFIX, prefix};
+use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, SendErrorKind};
+use smallvec::SmallVec;
+use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Bytes that the kernel takes beyond what it has sent: two of the longest segments that it hands to a device at once.
+const UNSENT: u32 = 128 << 10;
+/// After so long without an acknowledgment of what was sent the kernel gives the connection up (RFC 5482).
+const SILENT: Duration = Duration::from_secs(30);
+/// Frames of one call.
+const FRAMES: usize = 64;
+/// Bytes of one call, about.
+const CALL_BYTES: usize = 256 << 10;
+
+/// A TCP connection that carries datagrams.
+#[derive(Debug)]
+pub struct TcpCarrier {
+    io: TcpStream,
+    address: SocketAddr,
+    peer: SocketAddr,
+    frames: Frames,
+    /// The end of a frame whose beginning the kernel has taken.
+    rest: Vec<u8>,
+    /// Whether it is of no use any more.
+    gone: bool,
+    _seat: Option<Seat>,
+}
+
+/// What a read brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Brought {
+    /// As much as was asked for: there may be more.
+    Full,
+    /// All there was.
+    Drained,
+    /// The end: the other side closed it, it broke, or what came is no frame.
+    End,
+}
+
+impl TcpCarrier {
+    /// Takes over a connection that is established.
+    ///
+    /// # Errors
+    /// What the system says: it is over already, or an option is refused.
+    pub fn new(io: TcpStream) -> io::Result<Self> {
+        Self::seated(io, None)
+    }
+
+    pub(crate) fn seated(io: TcpStream, seat: Option<Seat>) -> io::Result<Self> {
+        io.set_nonblocking(true)?;
+        io.set_nodelay(true)?;
+        let options = socket2::SockRef::from(&io);
+        options.set_tcp_notsent_lowat(UNSENT)?;
+        options.set_tcp_user_timeout(Some(SILENT))?;
+        // The system's own choice may be one that does not yield to others. A system without it keeps its own.
+        let _ = options.set_tcp_congestion(b"cubic");
+        let (address, peer) = (io.local_addr()?, io.peer_addr()?);
+        Ok(Self { io, address, peer, frames: Frames::default(), rest: Vec::new(), gone: false, _seat: seat })
+    }
+
+    /// Its address here.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address that it leads to.
+    #[must_use]
+    pub const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Whether it is of no use any more.
+    pub(crate) const fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Reads once into `buffer`; `machine` gets each datagram that is complete.
+    pub(crate) fn receive<M: Machine>(
+        &mut self,
+        (local, now): (Local, Instant),
+        buffer: &mut [u8],
+        machine: &mut M,
+        counters: &Counters,
+    ) -> Brought {
+        let size = match self.io.read(buffer) {
+            Ok(0) => return Brought::End,
+            Ok(size) => size,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Brought::Drained;
+            }
+            Err(_) => return Brought::End,
+        };
+        counters.receive_calls.add(1);
+        let full = size == buffer.len();
+        let remote = self.peer;
+        let whole = self.frames.take(buffer.get_mut(..size).unwrap_or_default(), |payload| {
+            counters.received_datagrams.add(1);
+            counters.received_bytes.add(payload.len() as u64);
+            let datagram = Datagram { local, remote, ecn: Ecn::NotEct, arrival: now, payload, phantom: 0 };
+            machine.handle(now, Input::Datagram(datagram));
+        });
+        match whole {
+            Err(_) => Brought::End,
+            Ok(()) if full => Brought::Full,
+            Ok(()) => Brought::Drained,
+        }
+    }
+
+    /// Sends `runs`, the first of them from byte `start` on. A frame that the kernel takes in part counts as sent: its end is kept here.
+    pub(crate) fn send(&mut self, runs: &[Run<'_>], start: usize, counters: &Counters) -> Progress {
+        let (mut done, mut start) = (0, start);
+        loop {
+            let then = match self.send_some(runs.get(done..).unwrap_or_default(), start, counters) {
+                Ok(None) => Sent::All,
+                Ok(Some(sent)) => {
+                    start += sent;
+                    if runs.get(done).is_none_or(|run| start >= run.bytes.len()) {
+                        (done, start) = (done + 1, 0);
+                    }
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Sent::Blocked(start, Obstacle::Socket),
+                Err(_) => {
+                    self.gone = true;
+                    Sent::Failed(SendErrorKind::Unreachable)
+                }
+            };
+            return Progress { done, then };
+        }
+    }
+
+    /// Sends frames of the first run. Returns how many bytes of the run left; `None` if there is nothing to send.
+    fn send_some(
+        &mut self,
+        runs: &[Run<'_>],
+        start: usize,
+        counters: &Counters,
+    ) -> io::Result<Option<usize>> {
+        while !self.rest.is_empty() {
+            match self.io.write(&self.rest)? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                sent => drop(self.rest.drain(..sent)),
+            }
+        }
+        let Some(run) = runs.first() else { return Ok(None) };
+        if run.remote != self.peer {
+            return Err(ErrorKind::NotConnected.into());
+        }
+        let segment = run.segment.max(1);
+        let mut bytes = 0;
+        let mut frames: SmallVec<[([u8; PREFIX], &[u8]); FRAMES]> = SmallVec::new();
+        for payload in run.bytes.get(start..).unwrap_or_default().chunks(segment) {
+            if frames.len() == FRAMES || bytes >= CALL_BYTES {
+                break;
+            }
+            bytes += payload.len();
+            let prefix = prefix(payload.len()).ok_or(ErrorKind::InvalidInput)?;
+            frames.push((prefix, payload));
+        }
+        if frames.is_empty() {
+            return Ok(Some(0));
+        }
+        let slices: SmallVec<[IoSlice<'_>; 2 * FRAMES]> = frames
+            .iter()
+            .flat_map(|(prefix, payload)| [IoSlice::new(prefix), IoSlice::new(payload)])
+            .collect();
+        let mut taken = self.io.write_vectored(&slices)?;
+        counters.send_calls.add(1);
+        let mut left = 0;
+        for (prefix, payload) in &frames {
+            if taken == 0 {
+                break;
+            }
+            let size = PREFIX + payload.len();
+            if taken < size {
+                let frame = prefix.iter().chain(payload.iter());
+                self.rest.extend(frame.skip(taken));
+            }
+            taken = taken.saturating_sub(size);
+            left += payload.len();
+            counters.sent_datagrams.add(1);
+            counters.sent_bytes.add(payload.len() as u64);
+        }
+        Ok(Some(left))
+    }
+}
+
+impl AsFd for TcpCarrier {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
+    }
+}
+
+/// A TCP connection that is being established.
+#[derive(Debug)]
+pub struct Dialing {
+    io: socket2::Socket,
+    peer: SocketAddr,
+}
+
+impl Dialing {
+    /// Begins to connect to `peer`, from the address `from` or one that the system chooses.
+    ///
+    /// # Errors
+    /// What the system says at once: there is no way there, or no descriptor left.
+    pub fn begin(peer: SocketAddr, from: Option<IpAddr>) -> io::Result<Self> {
+        let domain = socket2::Domain::for_address(peer);
+        let io = socket2::Socket::new(domain, socket2::Type::STREAM, Some(socket2::Protocol::TCP))?;
+        io.set_nonblocking(true)?;
+        if let Some(from) = from.filter(|from| !from.is_unspecified() && from.is_ipv4() == peer.is_ipv4()) {
+            io.bind(&SocketAddr::new(from, 0).into())?;
+        }
+        match io.connect(&peer.into()) {
+            Ok(()) => {}
+            Err(error) if rustix::io::Errno::from_io_error(&error) == Some(rustix::io::Errno::INPROGRESS) => {
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Self { io, peer })
+    }
+
+    /// The address that it is to lead to.
+    #[must_use]
+    pub const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Once its descriptor is told to be writable: the connection, if it was established.
+    ///
+    /// # Errors
+    /// Why it was not: nobody listens there, nobody answers, there is no way.
+    pub fn finish(self) -> io::Result<TcpCarrier> {
+        match self.io.take_error()? {
+            Some(error) => Err(error),
+            None => TcpCarrier::new(self.io.into()),
+        }
+    }
+}
+
+impl AsFd for Dialing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
+    }
+}

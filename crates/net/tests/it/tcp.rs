@@ -1,0 +1,227 @@
+//! TCP connections that carry datagrams, over the kernel's TCP.
+
+use crate::common::{Notebook, PATIENCE, socket};
+use byway_net::{Carrier, Clock, Control, Dialing, Flow, Listener, Owner, Ready, Token, Watch, spawn_with};
+use byway_wire::{Dscp, Ecn, Instant, Local, Transmit};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+const LISTENER: Token = Token(0);
+const DIALING: Token = Token(1);
+/// The first TCP connection.
+const FIRST: Local = Local(1 << 15);
+
+/// One end: it listens or dials, and hands what comes of that to its driver.
+struct End<T> {
+    watch: Watch,
+    listener: Option<Listener>,
+    dialing: Option<Dialing>,
+    opened: Vec<Carrier>,
+    until: Instant,
+    turn: T,
+}
+
+impl<T: FnMut(&mut Notebook) -> Flow + Send> Owner for End<T> {
+    type Machine = Notebook;
+
+    fn ready(&mut self, _: &mut Notebook, ready: Ready, _: Instant) {
+        match (ready.token, &self.listener) {
+            (LISTENER, Some(listener)) => {
+                let mut taken = Vec::new();
+                while listener.accept(&mut taken) {}
+                self.opened.extend(taken.into_iter().map(Carrier::from));
+            }
+            (DIALING, _) if ready.writable => {
+                let Some(dialing) = self.dialing.take() else { return };
+                self.watch.remove(&dialing).unwrap();
+                self.opened.push(dialing.finish().unwrap().into());
+            }
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, machine: &mut Notebook, now: Instant) -> Flow {
+        machine.deadline = Some(self.until);
+        if now >= self.until { Flow::Stop } else { (self.turn)(machine) }
+    }
+
+    fn opened(&mut self) -> Vec<Carrier> {
+        std::mem::take(&mut self.opened)
+    }
+}
+
+type Ran<T> = byway_net::Handle<End<T>>;
+
+fn end<T>(listener: Option<Listener>, dial: Option<SocketAddr>, serves: bool, turn: T) -> Ran<T>
+where
+    T: FnMut(&mut Notebook) -> Flow + Send + 'static,
+{
+    let (clock, control) = (Clock::new(), Control::new().unwrap());
+    let watch = control.watch().clone();
+    if let Some(listener) = &listener {
+        watch.add(listener, LISTENER).unwrap();
+    }
+    let dialing = dial.map(|to| Dialing::begin(to, None).unwrap());
+    if let Some(dialing) = &dialing {
+        watch.add(dialing, DIALING).unwrap();
+    }
+    let until = clock.now() + PATIENCE;
+    let owner = End { watch, listener, dialing, opened: Vec::new(), until, turn };
+    let machine = Notebook { serves, ..Notebook::default() };
+    spawn_with(control, "end", machine, owner, Vec::new(), clock).unwrap()
+}
+
+fn listener() -> (Listener, SocketAddr) {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.address().unwrap();
+    (listener, address)
+}
+
+/// A datagram that says which it is: of every size from 4 bytes to 9,000.
+fn datagram(number: u32) -> Vec<u8> {
+    let mut bytes = vec![number as u8; 4 + (number as usize * 37) % 8_997];
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+fn say(machine: &mut Notebook, remote: SocketAddr, segment: usize, bytes: &[u8]) {
+    machine.to_send.push_back((transmit(FIRST, remote, segment, bytes.len()), bytes.to_vec()));
+}
+
+fn transmit(local: Local, remote: SocketAddr, segment: usize, size: usize) -> Transmit {
+    Transmit { local, remote, ecn: Ecn::NotEct, dscp: Dscp::BestEffort, size, segment, phantom: 0 }
+}
+
+#[test]
+fn all_datagrams_arrive_whole_and_in_order_and_both_ends_learn_of_the_end() {
+    const ALL: u32 = 4_000;
+    let (listener, address) = listener();
+    let done = Arc::new(AtomicBool::new(false));
+    let said = Arc::clone(&done);
+    let taker = end(Some(listener), None, true, move |machine| {
+        said.fetch_or(machine.received.len() >= ALL as usize, SeqCst);
+        if machine.connections.iter().any(|change| !change.open) { Flow::Stop } else { Flow::Continue }
+    });
+    let mut next = 0;
+    let giver = end(None, Some(address), true, move |machine| {
+        if done.load(SeqCst) {
+            return Flow::Stop;
+        }
+        if !machine.connections.is_empty() && machine.to_send.len() < 100 {
+            for number in (next..ALL).take(200) {
+                say(machine, address, 9_000, &datagram(number));
+                next = number + 1;
+            }
+        }
+        machine.deadline = Some(Instant::ZERO);
+        Flow::Continue
+    });
+    let gave = giver.join().unwrap();
+    let from = gave.machine.connections[0].address;
+    assert!(gave.machine.connections[0].open && gave.machine.connections[0].peer == address);
+    drop((gave.owner, gave.sockets));
+    let took = taker.join().unwrap().machine;
+    assert!(took.received.iter().zip(0..ALL).all(|((.., bytes), number)| *bytes == datagram(number)));
+    assert_eq!(took.received.len(), ALL as usize);
+    let told: Vec<_> =
+        took.connections.iter().map(|change| (change.local, change.peer, change.open)).collect();
+    assert_eq!(told, [(FIRST, from, true), (FIRST, from, false)]);
+}
+
+#[test]
+fn runs_are_framed_one_by_one() {
+    let (listener, address) = listener();
+    let giver = end(Some(listener), None, true, move |machine| {
+        if let Some(change) = machine.connections.first().filter(|_| machine.filled == 0) {
+            let peer = change.peer;
+            say(machine, peer, 2, b"aabbc");
+            machine.filled = 1;
+        }
+        Flow::Continue
+    });
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut bytes = [0; 11];
+    stream.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"\0\x02aa\0\x02bb\0\x01c");
+    giver.stop();
+    giver.join().unwrap();
+}
+
+/// Who reads nothing fills its connection, and another goes on.
+#[test]
+fn a_full_connection_holds_up_itself_alone() {
+    let (listener, address) = listener();
+    let idle = TcpStream::connect(address).unwrap();
+    let idle_at = idle.local_addr().unwrap();
+    let mut other = None;
+    let giver = end(Some(listener), None, true, move |machine| {
+        let open = machine.connections.iter().find(|change| change.peer == idle_at).copied();
+        let Some(full) = open else { return Flow::Continue };
+        if machine.filled == 0 {
+            let transmit = transmit(full.local, idle_at, 60_000, 60_000);
+            machine.to_send.extend((0..10).map(|_| (transmit, vec![1; 60_000])));
+            machine.deadline = Some(Instant::ZERO);
+            return Flow::Continue;
+        }
+        let change = machine.connections.iter().find(|change| change.peer != idle_at).copied();
+        if let Some(change) = change.filter(|_| other.is_none()) {
+            other = Some(change);
+            let transmit = transmit(change.local, change.peer, 3, 3);
+            machine.to_send.push_front((transmit, b"yes".to_vec()));
+            machine.deadline = Some(Instant::ZERO);
+        }
+        // Once the other end reads, there is room again.
+        if other.is_some() && machine.full.is_empty() && machine.to_send.is_empty() {
+            return Flow::Stop;
+        }
+        Flow::Continue
+    });
+    let mut second = TcpStream::connect(address).unwrap();
+    second.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut bytes = [0; 5];
+    second.read_exact(&mut bytes).unwrap();
+    assert_eq!(&bytes, b"\0\x03yes");
+    let read = move || std::io::copy(&mut &idle, &mut std::io::sink()).unwrap();
+    let reader = std::thread::Builder::new().spawn(read).unwrap();
+    let finished = giver.join().unwrap().machine;
+    assert!(finished.filled > 0 && finished.full.is_empty());
+    assert!(reader.join().unwrap() > 0);
+}
+
+#[test]
+fn what_is_no_frame_ends_a_connection_and_what_serves_nothing_is_closed() {
+    let (listener, address) = listener();
+    let taker = end(Some(listener), None, false, |machine| {
+        let over = machine.connections.iter().filter(|change| !change.open).count();
+        if over == 2 { Flow::Stop } else { Flow::Continue }
+    });
+    let mut wrong = TcpStream::connect(address).unwrap();
+    wrong.write_all(b"\0\x02ok\0\0GET").unwrap();
+    wrong.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // With bytes unread the end may come as a reset.
+    assert!(matches!(wrong.read(&mut [0; 8]), Ok(0) | Err(_)));
+    // Half a frame, and then silence.
+    let mut slow = TcpStream::connect(address).unwrap();
+    slow.write_all(b"\xff\xffhalf").unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    assert_eq!(slow.read(&mut [0; 8]).unwrap_or(0), 0);
+    let took = taker.join().unwrap().machine;
+    assert_eq!(took.received.iter().map(|(.., bytes)| &bytes[..]).collect::<Vec<_>>(), [b"ok"]);
+}
+
+#[test]
+fn a_port_where_nobody_listens_is_told() {
+    // A port that was just free.
+    let address = socket("127.0.0.1:0").address();
+    let dialing = Dialing::begin(address, None);
+    let outcome = dialing.and_then(|dialing| {
+        // Who comes later is refused later.
+        assert!(TcpStream::connect(address).is_err());
+        dialing.finish().map(drop)
+    });
+    assert!(outcome.is_err());
+}

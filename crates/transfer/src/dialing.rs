@@ -1,0 +1,116 @@
+//! TCP in place of UDP, where networks drop UDP: when the receiver's addresses are dialled, and what comes of it.
+
+use byway_net::{Carrier, Dialing, Ready, TcpCarrier, Token, Watch};
+use byway_wire::{Duration, Instant};
+use std::net::SocketAddr;
+
+/// TCP is dialled so long after the first datagram if nothing was answered. Many networks take no longer for two round trips.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// A path that was in use may be silent for so long: most outages that are none are over by then.
+const SILENCE: Duration = Duration::from_secs(1);
+/// An address may take so long to answer a SYN: the kernel has repeated it twice by then.
+const ANSWER: Duration = Duration::from_secs(5);
+/// After a failure all addresses are dialled again so much later, and ever later.
+const AGAIN: Duration = Duration::from_secs(2);
+const AGAIN_AT_MOST: Duration = Duration::from_secs(30);
+/// Addresses dialled, of those that a ticket names.
+const MOST: usize = 8;
+/// Its tokens count down from the highest, and those of programs' connections up from 0.
+const TOKENS: u32 = u32::MAX;
+
+/// What is known of how the receiver answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answers {
+    /// Whether there is a session.
+    pub connected: bool,
+    /// For how long nothing was heard though something was waited for.
+    pub silence: Duration,
+    /// Whether a TCP connection carries datagrams, or may soon.
+    pub over_tcp: bool,
+}
+
+/// Dials the receiver over TCP while UDP brings no answer.
+pub(crate) struct Dialer {
+    watch: Watch,
+    addresses: Vec<SocketAddr>,
+    begun: Option<Instant>,
+    under_way: Vec<(Token, Dialing)>,
+    give_up_at: Instant,
+    next_at: Instant,
+    failures: u32,
+    opened: Vec<TcpCarrier>,
+}
+
+impl Dialer {
+    /// Dials some of these addresses. None: never.
+    pub fn new(watch: &Watch, addresses: &[SocketAddr]) -> Self {
+        Self {
+            watch: watch.clone(),
+            addresses: addresses.iter().copied().take(MOST).collect(),
+            begun: None,
+            under_way: Vec::new(),
+            give_up_at: Instant::ZERO,
+            next_at: Instant::ZERO,
+            failures: 0,
+            opened: Vec::new(),
+        }
+    }
+
+    /// Dials if it is time to.
+    pub fn look(&mut self, now: Instant, answers: Answers) {
+        let begun = *self.begun.get_or_insert(now);
+        if answers.over_tcp {
+            self.failures = 0;
+            return self.hang_up();
+        }
+        let is_silent =
+            if answers.connected { answers.silence >= SILENCE } else { now.since(begun) >= PATIENCE };
+        if !self.under_way.is_empty() {
+            if is_silent && now < self.give_up_at {
+                return;
+            }
+            self.hang_up();
+        }
+        if is_silent && now >= self.next_at {
+            self.dial(now);
+        }
+    }
+
+    fn dial(&mut self, now: Instant) {
+        let wait = AGAIN.saturating_mul(1 << self.failures.min(4)).min(AGAIN_AT_MOST);
+        self.failures = self.failures.saturating_add(1);
+        (self.give_up_at, self.next_at) = (now + ANSWER, now + ANSWER.max(wait));
+        for (address, number) in self.addresses.iter().zip(0..) {
+            // Where the system knows no way, another address may lead there.
+            let Ok(dialing) = Dialing::begin(*address, None) else { continue };
+            let token = Token(TOKENS - number);
+            if self.watch.add(&dialing, token).is_ok() {
+                self.under_way.push((token, dialing));
+            }
+        }
+    }
+
+    fn hang_up(&mut self) {
+        // Closed, they are watched no more.
+        self.under_way.clear();
+    }
+
+    /// Takes in that a descriptor is ready; whether it is one of these.
+    pub fn ready(&mut self, ready: Ready) -> bool {
+        let Some(at) = self.under_way.iter().position(|(token, _)| *token == ready.token) else {
+            return ready.token.0 > TOKENS - MOST as u32;
+        };
+        if ready.writable {
+            let (_, dialing) = self.under_way.swap_remove(at);
+            let _ = self.watch.remove(&dialing);
+            // The first that leads to the receiver is enough: if another host answers there, the handshake tells.
+            self.opened.extend(dialing.finish().ok());
+        }
+        true
+    }
+
+    /// Connections for the driver.
+    pub fn opened(&mut self) -> impl Iterator<Item = Carrier> + '_ {
+        self.opened.drain(..).map(Carrier::from)
+    }
+}

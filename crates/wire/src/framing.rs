@@ -1,0 +1,129 @@
+//! Datagrams over a TCP connection: each stands behind its length, as RFC 4571 section 2 frames packets.
+//!
+//! ```text
+//! length (2, big-endian, 1 to 65535), payload
+//! ```
+//!
+//! Nothing else is on the connection. A length of zero, and whatever else no sender of ours writes, ends it.
+
+use alloc::vec::Vec;
+
+/// Bytes of a length.
+pub const PREFIX: usize = 2;
+
+/// What came is no frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a frame without a payload")]
+pub struct EmptyFrame;
+
+/// The length that stands before a datagram; `None` if it is empty or longer than 65,535 bytes.
+#[must_use]
+pub fn prefix(payload: usize) -> Option<[u8; PREFIX]> {
+    u16::try_from(payload).ok().filter(|length| *length > 0).map(u16::to_be_bytes)
+}
+
+/// Cuts what a connection brings into datagrams. It holds what came of one frame, so at most 65,537 bytes.
+#[derive(Debug, Default)]
+pub struct Frames {
+    /// The beginning of a frame whose rest has yet to come.
+    begun: Vec<u8>,
+}
+
+impl Frames {
+    /// Takes the next bytes of the connection, and hands on the payload of each frame that is complete. Those that came whole stay where
+    /// they are.
+    ///
+    /// # Errors
+    /// A frame has no payload. The connection is of no use any more.
+    pub fn take(&mut self, mut bytes: &mut [u8], mut each: impl FnMut(&mut [u8])) -> Result<(), EmptyFrame> {
+        while !self.begun.is_empty() {
+            let missing = match length(&self.begun)? {
+                None => PREFIX - self.begun.len(),
+                Some(length) => PREFIX + length - self.begun.len(),
+            };
+            let (next, rest) = bytes.split_at_mut(missing.min(bytes.len()));
+            bytes = rest;
+            self.begun.extend_from_slice(next);
+            match length(&self.begun)? {
+                Some(length) if self.begun.len() == PREFIX + length => {
+                    each(self.begun.get_mut(PREFIX..).unwrap_or_default());
+                    self.begun.clear();
+                    // Most frames come whole: what was longest is not kept for all.
+                    self.begun.shrink_to(0);
+                }
+                _ if bytes.is_empty() => return Ok(()),
+                _ => {}
+            }
+        }
+        while let Some(length) = length(bytes)? {
+            if bytes.len() < PREFIX + length {
+                break;
+            }
+            let (frame, rest) = bytes.split_at_mut(PREFIX + length);
+            bytes = rest;
+            each(frame.get_mut(PREFIX..).unwrap_or_default());
+        }
+        self.begun.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Bytes of a frame whose rest has yet to come.
+    #[must_use]
+    pub const fn begun(&self) -> usize {
+        self.begun.len()
+    }
+}
+
+/// The payload's length, once both bytes of it are there.
+fn length(bytes: &[u8]) -> Result<Option<usize>, EmptyFrame> {
+    match bytes {
+        [0, 0, ..] => Err(EmptyFrame),
+        [high, low, ..] => Ok(Some(usize::from(u16::from_be_bytes([*high, *low])))),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn framed(payloads: &[&[u8]]) -> Vec<u8> {
+        payloads.iter().flat_map(|it| [&prefix(it.len()).unwrap()[..], it].concat()).collect()
+    }
+
+    #[test]
+    fn on_the_wire() {
+        assert_eq!(framed(&[b"ab", b"c"]), [0, 2, b'a', b'b', 0, 1, b'c']);
+        assert_eq!((prefix(0), prefix(65_536), prefix(65_535)), (None, None, Some([255, 255])));
+    }
+
+    /// However the bytes are cut, the frames are the same.
+    #[test]
+    fn frames_come_out_whole_however_they_come_in() {
+        let long = vec![7; 65_535];
+        let payloads: [&[u8]; 5] = [b"first", b"x", &long, b"yz", b"last"];
+        let bytes = framed(&payloads);
+        for step in [1, 2, 3, 5, 7, 1_000, 65_536, 200_000] {
+            let mut frames = Frames::default();
+            let mut got: Vec<Vec<u8>> = Vec::new();
+            for piece in bytes.clone().chunks_mut(step) {
+                frames.take(piece, |payload| got.push(payload.to_vec())).unwrap();
+                assert!(frames.begun() < PREFIX + 65_535);
+            }
+            assert_eq!(got, payloads, "{step}");
+            assert_eq!(frames.begun(), 0);
+        }
+    }
+
+    #[test]
+    fn a_frame_without_a_payload_ends_it() {
+        for bytes in [&[0, 0][..], &[0, 1, 9, 0, 0, 5]] {
+            for step in [1, 2, 6] {
+                let mut frames = Frames::default();
+                let ended = bytes.to_vec().chunks_mut(step).any(|it| frames.take(it, |_| {}).is_err());
+                assert!(ended, "{bytes:?} by {step}");
+            }
+        }
+    }
+}
