@@ -5,8 +5,8 @@
 //! in turn. The word is given only when its owner asks for events, and only while there is room. So a thousand that wait do not hear
 //! of the room that one of them takes.
 
-use super::OutgoingLimits;
-use super::streams::{OutStream, Wait};
+use super::limits::OutgoingLimits;
+use super::streams::{Allowance, OutStream, Wait};
 use alloc::collections::{BTreeMap, VecDeque};
 use byway_wire::StreamId;
 
@@ -16,13 +16,6 @@ const AHEAD: usize = 64 << 10;
 /// Bytes that a stream may keep beyond the peer's limit, of which it keeps `own` and all together `beyond`.
 fn ahead(own: usize, beyond: usize, most: usize) -> usize {
     (own + most.saturating_sub(beyond)).min(AHEAD)
-}
-
-/// What a stream may hold: of the memory, and beyond the peer's limit.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Allowance {
-    pub share: usize,
-    pub ahead: usize,
 }
 
 /// What lies beyond the peer's limits, and who waits for memory.

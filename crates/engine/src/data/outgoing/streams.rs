@@ -1,9 +1,15 @@
 //! A stream on its way out: ordered bytes, kept until acknowledged.
 
-use super::room::Allowance;
 use super::track::Track;
 use alloc::collections::VecDeque;
 use byway_wire::Writer;
+
+/// What a stream may hold: of the memory, and beyond the peer's limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    pub share: usize,
+    pub ahead: usize,
+}
 
 /// What became of the mark that a stream ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
