@@ -23,7 +23,7 @@ pub fn tests() -> Vec<Trial> {
         test("sources::an_address_on_loopback_is_sent_from_beside_another", lacks, unnumbered_sender),
         test("sources::a_ticket_names_the_address_on_loopback_first", lacks, unnumbered_receiver),
         test("sources::an_address_without_a_way_out_is_no_second_path", lacks, no_way_out),
-        test("sources::a_line_that_is_too_narrow_is_told", lacks, narrow_line),
+        test("sources::a_line_that_is_too_narrow_is_told_and_tcp_goes_over_it", lacks, narrow_line),
         test(
             "sources::a_port_that_a_router_forwards_is_reached_by_what_is_advertised",
             forwards,
@@ -79,8 +79,12 @@ impl Hosts {
 
     /// Sends for longer than it takes to look at the host's addresses again.
     fn send(&self, ticket: &Ticket) -> Ended {
+        self.send_with(ticket, &["--bwlimit", "800K"])
+    }
+
+    fn send_with(&self, ticket: &Ticket, more: &[&str]) -> Ended {
         let ticket = ticket.to_string();
-        self.start("snd", &["send", "file", &ticket, "--bwlimit", "800K", "--json"]).end()
+        self.start("snd", &[&["send", "file", &ticket, "--json"], more].concat()).end()
     }
 }
 
@@ -171,10 +175,12 @@ fn narrow_line() -> Result<(), Failed> {
     let hosts = Hosts::new("n");
     let (_receiver, ticket) = hosts.recv();
     hosts.ip("snd", "link set e0 mtu 1000");
-    let sent = hosts.send(&ticket);
+    let sent = hosts.send_with(&ticket, &["--no-tcp"]);
     sent.failed(5, "the way to 10.88.0.2:");
     sent.failed(5, "is too narrow: byway needs packets of 1228 bytes (it takes 1000)");
     let tried = &sent.result()["tried"];
     assert!(tried.as_array().unwrap().iter().any(|way| way["heard"] == "too_narrow"), "{tried}");
+    // TCP makes its segments as short as the line asks.
+    assert!(paths(&hosts.send(&ticket)).iter().any(|path| path == "direct over TCP"));
     Ok(())
 }
