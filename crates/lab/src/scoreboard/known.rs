@@ -38,7 +38,7 @@ const CHANCE: &str = "loss costs .01 at most: without it one has .91, and eight 
 const SCATTER: &str = "2.65, and 2.51 beside CUBIC, are of one seed. The median of five is 1.99";
 /// Two that begin unevenly, or one after the other.
 const EVENS: &str = "a difference shrinks by a factor e in 25 s at 10 Mbit/s and 40 s at 50: halves of the time have .89 to .97";
-/// Four and ten at 10 Mbit/s, and two at an RTT of 100 ms.
+/// Two, four and ten at 10 Mbit/s, and two at an RTT of 100 ms.
 const BELIEFS: &str = "not traced. Each learns jitter only while it meets no queue, and flows that meet queues at \
                        different moments may believe different jitter";
 /// An RTT of 5 ms.
@@ -68,6 +68,7 @@ pub const KNOWN: &[Known] = &[
     known("one-1", "1m-60ms-50p/", THIN),
     known("one-2", "2m-100ms-17p/", THIN),
     known("one-7", "7m-30ms-35p/", NEAR),
+    known("one-7", "10m-20ms-50p/requests/1", NEAR),
     known("one-7", "10m-100ms-83p/", IDLES),
     known("one-30", "30m-30ms-300p/", NEAR),
     known("one-30", "100m-20ms-50p/", NEAR),
@@ -78,6 +79,7 @@ pub const KNOWN: &[Known] = &[
     known("eight", "7m-30ms-35p/", EIGHT),
     known("eight", "10m-20ms-50p/", EIGHT),
     known("shared", "7m-30ms-35p/", NEAR),
+    known("shared", "10m-20ms-50p/nobody/2", BELIEFS),
     known("shared", "10m-20ms-50p/nobody/4", BELIEFS),
     known("shared", "10m-20ms-50p/nobody/10", BELIEFS),
     known("shared", "10m-100ms-83p/", BELIEFS),
