@@ -47,8 +47,9 @@ impl Listener {
         self.io.local_addr()
     }
 
-    /// Takes connections that wait, at most 64, and tells whether more may wait. Those for which there is no seat are closed: there are
-    /// 1,024 in all, and 64 of one network (a /24 of IPv4, a /56 of IPv6).
+    /// Takes connections that wait, at most 64, and tells whether more may be taken now. Those for which there is no seat are closed: there
+    /// are 1,024 in all, and 64 of one network (a /24 of IPv4, a /56 of IPv6). Where descriptors are used up, those that wait are taken
+    /// when the next one comes.
     pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
         for _ in 0..TURN {
             match self.io.accept() {
@@ -56,9 +57,10 @@ impl Listener {
                     let seat = Seat::take(&self.seats, peer.ip());
                     taken.extend(seat.and_then(|seat| TcpCarrier::seated(stream, Some(seat)).ok()));
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-                // The peer hung up meanwhile; or descriptors are used up, and the next may fare better.
-                Err(_) => {}
+                // The peer hung up meanwhile.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
+                Err(_) => return false,
             }
         }
         true

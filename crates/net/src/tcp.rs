@@ -121,6 +121,9 @@ impl TcpCarrier {
     pub(crate) fn send(&mut self, runs: &[Run<'_>], start: usize, counters: &Counters) -> Progress {
         let (mut done, mut start) = (0, start);
         loop {
+            if runs.get(done).is_some_and(|run| run.remote != self.peer) {
+                return Progress { done, then: Sent::Failed(SendErrorKind::Unreachable) };
+            }
             let then = match self.send_some(runs.get(done..).unwrap_or_default(), start, counters) {
                 Ok(None) => Sent::All,
                 Ok(Some(sent)) => {
@@ -155,9 +158,6 @@ impl TcpCarrier {
             }
         }
         let Some(run) = runs.first() else { return Ok(None) };
-        if run.remote != self.peer {
-            return Err(ErrorKind::NotConnected.into());
-        }
         let segment = run.segment.max(1);
         let mut bytes = 0;
         let mut frames: SmallVec<[([u8; PREFIX], &[u8]); FRAMES]> = SmallVec::new();

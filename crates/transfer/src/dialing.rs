@@ -15,8 +15,6 @@ const AGAIN: Duration = Duration::from_secs(2);
 const AGAIN_AT_MOST: Duration = Duration::from_secs(30);
 /// Addresses dialled, of those that a ticket names.
 const MOST: usize = 8;
-/// Its tokens count down from the highest, and those of programs' connections up from 0.
-const TOKENS: u32 = u32::MAX;
 
 /// What is known of how the receiver answers.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +81,7 @@ impl Dialer {
         for (address, number) in self.addresses.iter().zip(0..) {
             // Where the system knows no way, another address may lead there.
             let Ok(dialing) = Dialing::begin(*address, None) else { continue };
-            let token = Token(TOKENS - number);
+            let token = Token(number);
             if self.watch.add(&dialing, token).is_ok() {
                 self.under_way.push((token, dialing));
             }
@@ -95,18 +93,15 @@ impl Dialer {
         self.under_way.clear();
     }
 
-    /// Takes in that a descriptor is ready; whether it is one of these.
-    pub fn ready(&mut self, ready: Ready) -> bool {
-        let Some(at) = self.under_way.iter().position(|(token, _)| *token == ready.token) else {
-            return ready.token.0 > TOKENS - MOST as u32;
-        };
-        if ready.writable {
+    /// Takes in that a descriptor is ready.
+    pub fn ready(&mut self, ready: Ready) {
+        let at = self.under_way.iter().position(|(token, _)| *token == ready.token);
+        if let Some(at) = at.filter(|_| ready.writable) {
             let (_, dialing) = self.under_way.swap_remove(at);
             let _ = self.watch.remove(&dialing);
-            // The first that leads to the receiver is enough: if another host answers there, the handshake tells.
+            // If another host answers there, the handshake tells.
             self.opened.extend(dialing.finish().ok());
         }
-        true
     }
 
     /// Connections for the driver.

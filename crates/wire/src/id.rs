@@ -35,8 +35,8 @@ number!(
     ObjectId(u32), "object"
 );
 number!(
-    /// What datagrams leave and arrive by, as the driver numbers it: a UDP socket (0 to 32,767, told by [`crate::LinkChange`]) or a TCP
-    /// connection (32,768 to 65,535, told by [`crate::ConnectionChange`]).
+    /// What datagrams leave and arrive by, as the driver numbers it. Numbers up to 32,767 are UDP sockets, which
+    /// [`crate::LinkChange`] tells of. Numbers from 32,768 on are TCP connections, which [`crate::ConnectionChange`] tells of.
     Local(u16), "local"
 );
 

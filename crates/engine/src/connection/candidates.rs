@@ -185,8 +185,19 @@ impl Candidates {
         self.all.push(first);
     }
 
-    /// One more direct route; one that is known is tried again now.
+    /// One more direct route; one that is known is tried again now. A TCP connection takes the place of one to the same address that is
+    /// gone, so that connections that come and go for days take no memory.
     pub fn add(&mut self, now: Instant, route: Route) {
+        let replaces = |known: &&mut Candidate| {
+            let gone = known.phase == Phase::Waits(Instant::FAR_FUTURE) && known.local.is_connection();
+            gone && known.route.as_ref().is_some_and(|it| it.remote == route.remote)
+        };
+        if route.local.is_connection()
+            && let Some(known) = self.all.iter_mut().find(replaces)
+        {
+            *known = Candidate::new(now, route.local, None, Some(route));
+            return self.changed();
+        }
         match self.all.iter_mut().find(|known| known.route.as_ref() == Some(&route)) {
             Some(known) => {
                 if let Phase::Waits(from) = known.phase {
@@ -604,6 +615,20 @@ mod tests {
         candidates.next(at(30_000), &mut random).unwrap();
         candidates.on_dropped(at(30_000), origin, End::CarriedLittle, AGO);
         assert_eq!(candidates.due_at(), None, "dropped for good");
+    }
+
+    #[test]
+    fn connections_to_one_address_that_come_and_go_take_one_place() {
+        let (mut candidates, mut random) = candidates(0);
+        for number in 0..1_000 {
+            let local = Local::connection(number).unwrap();
+            candidates.add(at(0), Route::direct(local, ([192, 0, 2, 1], 9).into()));
+            let Some(Next::Probe(taken, origin)) = candidates.next(at(0), &mut random) else { panic!() };
+            assert_eq!((taken.local, origin), (local, Origin::Candidate(1)));
+            candidates.on_dropped(at(0), origin, End::LocalGone, AGO);
+            candidates.local_down(local);
+        }
+        assert_eq!(candidates.all.len(), 2);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a stream moves beside an object over the same paths. Both rounds alternate, so that a machine that grows slower grows slower for both.
 //! `cargo test -p byway --test it figures -- --ignored --nocapture --test-threads 1`
 
-use crate::common::config;
+use crate::common::{config, pair_with};
 use byway::{Endpoint, Peer};
 use byway_net::{Clock, Flow, Handle, Owner, Socket};
 use byway_sim::{PipeConfig, Shaper, ShaperConfig};
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// What of an object's rate a stream has at least.
 const SHARE: f64 = 0.95;
+/// The same where the processor is the bottleneck: a stream's bytes are copied once more than an object's.
+const COPIED: f64 = 0.5;
 
 struct Nobody;
 
@@ -101,4 +103,14 @@ fn a_stream_moves_as_much_as_an_object_over_two_shaped_lines() {
         (near, far)
     });
     assert!(share >= SHARE, "{share}");
+}
+
+#[test]
+#[ignore = "measures rates"]
+fn a_stream_moves_half_of_an_object_at_least_over_loopback() {
+    let share = compare("loopback", 5, 256 << 20, || {
+        let (_listener, near, far) = pair_with(config(), config());
+        (near, far)
+    });
+    assert!(share >= COPIED, "{share}");
 }

@@ -1,11 +1,12 @@
 //! How large the window of a stream is: a policy, as pure functions.
 //!
-//! A window begins small. It is doubled when its reader takes a quarter of it within an RTT: then it may be the window that limits the
-//! sender. (QUIC implementations look once a half was taken, within two RTTs. A sender that doubles its own window with each RTT
-//! would find a limit until then: a transfer of 96 MiB over 100 Mbit/s and 200 ms took 6 % longer with half of a window within one RTT.) What it may reach follows from the
-//! memory of the session. Three quarters of that are the streams'. What nobody has read counts against them, and what streams were
-//! promised and do not use counts an eighth. Of the rest those that are being read share a third. So streams that nobody reads any
-//! more never have all, however large their windows were, and each that is read leaves as much as it has to the next.
+//! A window begins small. It is doubled when its reader takes a quarter of it within an RTT: then the window may limit the sender.
+//! QUIC implementations look once half was taken, within two RTTs. A sender in slow start doubles its own window each RTT, and meets
+//! the limit until then. A transfer of 96 MiB over 100 Mbit/s and 200 ms took 6 % longer with half of a window.
+//!
+//! What a window may reach follows from the memory of the session. Three quarters of that are the streams'. What nobody has read
+//! counts against them. What streams were promised and do not use counts an eighth. Streams that are being read share a third of the
+//! rest. So streams that nobody reads never have all, and each that is read leaves room for the next.
 
 use byway_wire::{Duration, Instant};
 

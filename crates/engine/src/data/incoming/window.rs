@@ -1,9 +1,10 @@
 //! The receive window of a stream: how far its sender may send, when it is told more, and when what it misses cannot wait.
 //!
 //! The limit is what the owner has read and a window ahead of it. A quarter of the window is worth a frame (MAX_STREAM_DATA). How large the
-//! window is from then on [another](super::tuning) says. What was told is never taken back. Who calls:
-//! frames of data ask whether they [fit](StreamWindow::allows) and tell what is [held](StreamWindow::press), the owner's reading makes
-//! [room](StreamWindow::on_read), and what is due is told when a packet leaves ([`StreamWindow::tell`]), again if that is lost.
+//! window is from then on, [`tuning`](super::tuning) says. What was told is never taken back.
+//!
+//! A frame of data asks whether it [fits](StreamWindow::allows), and tells what is [held](StreamWindow::press). The owner's reading
+//! makes [room](StreamWindow::on_read). What is due is [told](StreamWindow::tell) when a packet leaves, and again if that is lost.
 
 use super::tuning::Sight;
 use byway_wire::{Duration, Instant};
