@@ -1,11 +1,12 @@
 //! Hosts as network namespaces with names, and lines between them, made by `ip`.
 
+use super::Running;
 use super::machine::{PATIENCE, must, run, wait_for};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What all names of hosts begin with.
@@ -55,6 +56,14 @@ impl Spaces {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name(host)]);
         command
+    }
+
+    /// Starts byway on a host, with its events as JSON, and with its state in a directory of its own.
+    pub fn byway(&self, host: &str, state: &Path, arguments: &[&str]) -> Running {
+        let mut command = self.on(host);
+        command.arg(env!("CARGO_BIN_EXE_byway")).args(arguments).arg("--json").env("BYWAY_STATE_DIR", state);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running::start(command)
     }
 
     /// What a command says on a host, which must do well.

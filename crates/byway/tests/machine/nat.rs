@@ -10,7 +10,6 @@ use crate::common::Running;
 use crate::common::machine::{missing, test};
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
-use std::process::Stdio;
 
 const OUTSIDE: &str = "10.79.1.1";
 const HOME: &str = "192.168.9.2";
@@ -62,11 +61,7 @@ impl Net {
     }
 
     fn start(&self, host: &str, arguments: &[&str]) -> Running {
-        let mut command = self.spaces.on(host);
-        command.arg(env!("CARGO_BIN_EXE_byway")).args(arguments).arg("--json");
-        command.env("BYWAY_STATE_DIR", self.directory.path().join(host));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running::start(command)
+        self.spaces.byway(host, &self.directory.path().join(host), arguments)
     }
 
     /// A registry, and its word for joining.

@@ -12,7 +12,6 @@ use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::Stdio;
 
 const SENDER: &str = "10.80.1.1";
 const RECEIVER: &str = "10.80.2.1";
@@ -59,11 +58,7 @@ impl Net {
     }
 
     fn start(&self, host: &str, arguments: &[&str]) -> Running {
-        let mut command = self.spaces.on(host);
-        command.arg(env!("CARGO_BIN_EXE_byway")).args(arguments).arg("--json");
-        command.env("BYWAY_STATE_DIR", self.directory.path().join(host));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running::start(command)
+        self.spaces.byway(host, &self.directory.path().join(host), arguments)
     }
 
     fn into(&self) -> PathBuf {
