@@ -76,7 +76,7 @@ fn three_ways() -> Measured {
         let plain = goodput(&sites, "cubic", &["-t", "4"]);
         start(&mut sites);
         let found = ["cubic", "reno"].map(|congestion| {
-            let carried = goodput(&sites, congestion, &["-t", "10", "-O", "2"]);
+            let carried = goodput(&sites, congestion, &["-t", "20", "-O", "5"]);
             let (left, right) = (sites.status("left"), sites.status("right"));
             println!("{congestion}: {carried:.1} Mbit/s, {plain:.1} by the plain route; {left} {right}");
             assert_eq!(left["counters"]["too_large"], 0, "{left}");
@@ -89,8 +89,8 @@ fn three_ways() -> Measured {
         for (_, _, soon) in found {
             assert!(soon > 0.9, "{soon} of packets wait less than 20 ms to be put in order");
         }
-        // Two ways carry 19 at most. Where the kernel's slow start ends is a matter of luck, and ten seconds are few to make up for it.
-        short = found.iter().find(|(_, carried, _)| *carried < 21.5).copied();
+        // Two ways carry 19 at most. The first seconds are left out: where the kernel's slow start ends is a matter of luck.
+        short = found.iter().find(|(_, carried, _)| *carried < 20.5).copied();
         if short.is_none() {
             return Ok(Some(()));
         }
