@@ -4,6 +4,7 @@
 mod background;
 mod bad_relays;
 mod cap;
+mod carried;
 mod common;
 mod crowd;
 mod datagrams;

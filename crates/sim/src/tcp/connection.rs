@@ -200,6 +200,11 @@ impl Connection {
         }
     }
 
+    /// Whether its handshake is over, and it is not.
+    pub(super) fn is_established(&self) -> bool {
+        self.state == State::Open
+    }
+
     /// Whether both directions have ended.
     pub(super) fn is_over(&self) -> bool {
         self.fin_acked && self.receive.is_complete()

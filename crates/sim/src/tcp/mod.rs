@@ -9,6 +9,7 @@
 
 mod acking;
 mod bundle;
+mod carried;
 mod cbr;
 mod connection;
 mod flow;
@@ -29,6 +30,7 @@ mod supply;
 mod tail;
 pub mod web;
 
+pub use carried::{Bytes, Carried, tcp_address};
 pub use cbr::Cbr;
 pub use flow::{Demand, Flow, FlowId, Received, Report, Subflow, SubflowReport, SubflowState, Tag, newreno};
 pub use host::{Host, Serve};

@@ -44,6 +44,8 @@ pub struct Options {
     pub send_buffer: Option<u64>,
     /// Whether a sender spreads its window over a round trip where the controller names no rate.
     pub paced: bool,
+    /// Whether what an application has written leaves at once, though it fills no segment (`TCP_NODELAY`).
+    pub no_delay: bool,
 }
 
 impl Default for Options {
@@ -60,6 +62,7 @@ impl Default for Options {
             quick_acks: 0,
             send_buffer: None,
             paced: false,
+            no_delay: false,
         }
     }
 }

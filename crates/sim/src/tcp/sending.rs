@@ -165,7 +165,11 @@ impl Connection {
         let ended = bundle.supply.has_ended();
         let mut len = available.min(self.mss);
         // An application that goes on writing is waited for until a segment is full.
-        if len < self.mss && !ended && len < bundle.options.send_buffer.unwrap_or(u64::MAX) {
+        if len < self.mss
+            && !ended
+            && !bundle.options.no_delay
+            && len < bundle.options.send_buffer.unwrap_or(u64::MAX)
+        {
             bundle.hungry = true;
             return None;
         }

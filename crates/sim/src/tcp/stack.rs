@@ -1,5 +1,6 @@
 //! Connections, bundles and their timers: the machine under hosts, web clients and relays.
 
+mod hands;
 mod onward;
 mod paths;
 
@@ -15,6 +16,7 @@ use crate::random::Random;
 use byway_control::Opened;
 use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Out, Transmit};
 use core::net::{IpAddr, SocketAddr};
+pub(super) use hands::ByHand;
 pub(super) use onward::Onward;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -59,6 +61,8 @@ pub(super) struct Stack {
     pub events: Vec<Event>,
     /// Where a relay sends what it takes; `None`: data stays here.
     pub onward: Option<Onward>,
+    /// Connections that others opened and the owner has not taken over; `None`: it takes none.
+    pub newcomers: Option<Vec<ByHand>>,
     pub received: u64,
 }
 
@@ -88,6 +92,7 @@ impl Stack {
             watched: false,
             events: Vec::new(),
             onward: None,
+            newcomers: None,
             received: 0,
         }
     }
@@ -318,7 +323,7 @@ impl Stack {
             return;
         }
         let reading = match self.serve.reading.as_slice() {
-            _ if self.onward.is_some() => Reading::ByHand,
+            _ if self.onward.is_some() || self.newcomers.is_some() => Reading::ByHand,
             [] => Reading::All,
             steps => Reading::Paced(Pace::new(steps.to_vec())),
         };
@@ -344,6 +349,7 @@ impl Stack {
         connection.receive.echo = segment.stamp;
         self.ready(slot);
         self.carry_on(now, slot);
+        self.take_by_hand(now, slot, tag);
     }
 
     /// The peer has ended: this side ends as well, or answers.

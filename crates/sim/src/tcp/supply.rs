@@ -91,6 +91,11 @@ impl Supply {
         self.written += bytes;
     }
 
+    /// Bytes written and handed to no path yet.
+    pub(super) fn waiting(&self) -> u64 {
+        self.written.saturating_sub(self.taken)
+    }
+
     /// Bytes that a path did not bring there.
     pub(super) fn give_back(&mut self, bytes: u64) {
         self.taken = self.taken.saturating_sub(bytes);

@@ -1,0 +1,208 @@
+//! Sessions over TCP connections of simulated hosts: networks that drop UDP, and every fault of the lines below.
+
+use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
+use byway_engine::Config;
+use byway_engine::seal::Suites;
+use byway_sim::tcp::{Bytes, Carried, Options, Serve, tcp_address};
+use byway_sim::{Handle, LinkId, PipeConfig, Random, Verdict, World};
+use byway_wire::{Duration, Instant, Local};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const CONTROLLERS: [&str; 3] = ["background", "mpath", "newreno"];
+/// TCP is dialled so long after UDP brought no answer.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+struct Net {
+    world: World,
+    sender: Handle<Carried<Sender>>,
+    receiver: Handle<Carried<Receiver>>,
+    to: SocketAddr,
+    /// Whether the network drops UDP now.
+    cut: Rc<Cell<bool>>,
+    lines: (LinkId, LinkId),
+}
+
+/// A sender and a receiver with TCP, and one line between them.
+fn net(seed: u64, congestion: &'static str, object: u64, stream: u64, pipe: &PipeConfig) -> Net {
+    let mut world = World::new(seed);
+    let [from, to] = ["10.0.0.1:5000", "10.0.1.1:4000"].map(address);
+    let mut plan = Plan::new(congestion, &[object / 2, 0, object / 4, object / 4], &[to]);
+    plan.stream = stream;
+    let bytes = Bytes::default();
+    let serve = Serve { options: Options { no_delay: true, ..Options::linux() }, ..Serve::default() };
+    let (config, suites) = (Config::default(), Suites::SECURE);
+    let receiver = Carried::new(Receiver::new(9, config, suites), 1, &bytes, 1, serve.clone());
+    let receiver = world.add("receiver", receiver, &Carried::<Receiver>::addresses(&[to]));
+    let sender = Carried::new(Sender::new(7, identity(9).public(), plan), 1, &bytes, 2, serve);
+    let sender = world.add("sender", sender, &Carried::<Sender>::addresses(&[from]));
+    let lines = world.connect(from, to, pipe.clone(), pipe.clone());
+    let cut = Rc::new(Cell::new(false));
+    let drops = Rc::clone(&cut);
+    let udp = [from, to];
+    world.tap(move |seen| if drops.get() && udp.contains(seen.to) { Verdict::Drop } else { Verdict::Pass });
+    Net { world, sender, receiver, to, cut, lines }
+}
+
+impl Net {
+    fn run(&mut self, duration: Duration) {
+        let until = self.world.now() + duration;
+        self.world.run_until(until);
+    }
+
+    fn dial(&mut self) -> Local {
+        let to = self.to;
+        self.world.act(self.sender, |host, now| host.dial(now, Local(0), to)).unwrap()
+    }
+
+    /// The sender's connections.
+    fn connections(&self) -> Vec<Local> {
+        self.world[self.sender].connections().map(|(local, _)| local).collect()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.world[self.sender].node().finished()
+    }
+
+    /// Runs to the end and looks whether all of it is there. How long it took.
+    fn arrives(&mut self, limit: Duration, object: u64, stream: u64) -> Duration {
+        let sender = self.sender;
+        let done = self.world.run_while(|world| !world[sender].node().finished(), Instant::ZERO + limit);
+        let receiver = self.world[self.receiver].node();
+        assert!(done, "received {} and {} after {limit:?}", receiver.received, receiver.stream);
+        assert_eq!((receiver.received, receiver.stream), (object, stream));
+        let host = self.world[sender].node();
+        assert_eq!(host.failed, None);
+        host.done_at.unwrap_or_else(|| panic!("closed: {:?}", host.closed)).since(Instant::ZERO)
+    }
+}
+
+#[test]
+fn where_udp_is_dropped_tcp_carries_all_over_lines_with_every_fault() {
+    for congestion in CONTROLLERS {
+        let clean = line(10, 10 * MS);
+        for (name, limit, pipe) in [
+            ("clean", 5, clean.clone()),
+            ("1 % lost", 20, clean.clone().loss(0.01)),
+            ("5 % lost", 80, clean.clone().loss(0.05)),
+            ("2 % corrupted", 40, clean.clone().corruption(0.02)),
+            ("30 % come twice", 10, clean.clone().duplication(0.3)),
+            ("20 % late by 5 ms", 40, clean.clone().reordering(0.2, 5 * MS)),
+        ] {
+            let mut net = net(1, congestion, MIB, 512 * KIB, &pipe);
+            net.cut.set(true);
+            net.run(PATIENCE);
+            net.dial();
+            let took = net.arrives(Duration::from_secs(limit), MIB, 512 * KIB);
+            println!("{congestion} {name}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn tcp_takes_over_where_udp_is_cut_in_mid_transfer_and_udp_when_it_is_back() {
+    for congestion in CONTROLLERS {
+        let mut net = net(2, congestion, 12 * MIB, 0, &line(10, 10 * MS));
+        net.run(Duration::from_secs(2));
+        let by_udp = net.world[net.receiver].node().received;
+        assert!(by_udp > MIB, "{by_udp}");
+        net.cut.set(true);
+        net.run(Duration::from_secs(1));
+        net.dial();
+        net.run(Duration::from_secs(3));
+        let by_tcp = net.world[net.receiver].node().received - by_udp;
+        assert!(by_tcp > 3 * MIB / 2, "{congestion}: {by_tcp} bytes in 3 s");
+        net.cut.set(false);
+        let took = net.arrives(Duration::from_secs(40), 12 * MIB, 0);
+        println!("{congestion}: {took:?}");
+    }
+}
+
+#[test]
+fn what_a_reset_took_away_goes_again() {
+    for congestion in CONTROLLERS {
+        let mut net = net(3, congestion, 6 * MIB, MIB, &line(10, 10 * MS));
+        net.cut.set(true);
+        net.run(PATIENCE);
+        let mut local = net.dial();
+        for _ in 0..4 {
+            net.run(Duration::from_millis(800));
+            net.world.act(net.sender, |host, now| host.reset(now, local));
+            net.run(Duration::from_millis(200));
+            local = net.dial();
+        }
+        let took = net.arrives(Duration::from_secs(60), 6 * MIB, MIB);
+        println!("{congestion}: {took:?}");
+    }
+}
+
+#[test]
+fn a_receiver_that_takes_nothing_holds_the_sender_back() {
+    let mut net = net(4, "mpath", 64 * MIB, 0, &line(100, 5 * MS));
+    net.cut.set(true);
+    net.run(PATIENCE);
+    net.dial();
+    net.run(Duration::from_secs(2));
+    let receiver = net.receiver;
+    let all: Vec<Local> = net.world[receiver].connections().map(|(local, _)| local).collect();
+    net.world.act(receiver, |host, now| all.iter().for_each(|local| host.pause(now, *local, true)));
+    net.run(Duration::from_secs(5));
+    let before = net.world[receiver].node().received;
+    net.run(Duration::from_secs(5));
+    assert_eq!(net.world[receiver].node().received, before);
+    net.world.act(receiver, |host, now| all.iter().for_each(|local| host.pause(now, *local, false)));
+    net.arrives(Duration::from_secs(60), 64 * MIB, 0);
+}
+
+/// UDP that comes and goes, connections that are reset, lines that are dark for a while: all by chance.
+#[test]
+fn by_chance() {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let congestion = CONTROLLERS[seed as usize % 3];
+        let pipe = line(10, 10 * MS).loss(0.02 * random.unit()).duplication(0.02 * random.unit());
+        let mut net = net(seed, congestion, 3 * MIB, MIB, &pipe);
+        net.cut.set(random.unit() < 0.5);
+        for _ in 0..12 {
+            net.run(Duration::from_millis(100 + (900.0 * random.unit()) as u64));
+            if net.is_finished() {
+                break;
+            }
+            match (random.unit() * 4.0) as u32 {
+                0 => net.cut.set(!net.cut.get()),
+                1 => {
+                    for local in net.connections() {
+                        net.world.act(net.sender, |host, now| host.reset(now, local));
+                    }
+                }
+                _ if net.connections().len() < 3 => drop(net.dial()),
+                _ => {}
+            }
+        }
+        net.cut.set(seed % 2 == 0);
+        net.run(Duration::from_millis(200));
+        if !net.is_finished() {
+            net.dial();
+        }
+        let took = net.arrives(Duration::from_secs(120), 3 * MIB, MIB);
+        println!("{seed} {congestion}: {took:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let trace = |seed| {
+        let mut net = net(seed, "mpath", MIB, 0, &line(10, 10 * MS).loss(0.01));
+        net.cut.set(true);
+        net.run(PATIENCE);
+        net.dial();
+        net.arrives(Duration::from_secs(30), MIB, 0);
+        (net.world.now(), net.world.counters(net.lines.0), net.world.counters(net.lines.1))
+    };
+    assert_eq!(format!("{:?}", trace(5)), format!("{:?}", trace(5)));
+    assert_ne!(format!("{:?}", trace(5)), format!("{:?}", trace(6)));
+    assert_eq!(tcp_address(tcp_address(address("10.0.0.1:5000"))), address("10.0.0.1:5000"));
+}
