@@ -1,9 +1,11 @@
 //! The loop that runs one machine in the real world: receive, wake, turn, transmit, wait.
 
+use crate::asked::Asked;
 use crate::carrier::Carrier;
 use crate::clock::Clock;
 use crate::connections::Connections;
 use crate::control::Control;
+use crate::depth::Depth;
 use crate::device::DeviceSource;
 use crate::links::{Full, Link, Links};
 use crate::outbox::Outbox;
@@ -15,8 +17,8 @@ use crate::tcp::{Brought, TcpCarrier};
 use crate::wait::{Happened, Waiter};
 use crate::watch::Ready;
 use byway_wire::{
-    ConnectionChange, Input, Instant, LinkChange, Local, Machine, Out, RoomChange, SendError, SendErrorKind,
-    Transmit,
+    Ask, ConnectionChange, Input, Instant, LinkChange, Local, Machine, Out, RoomChange, SendError,
+    SendErrorKind, Transmit,
 };
 use smallvec::SmallVec;
 use std::io;
@@ -49,6 +51,11 @@ pub trait Owner: Send {
     /// before the first turn.
     fn device(&self) -> Option<DeviceSource> {
         None
+    }
+
+    /// How deep TCP connections are. Asked for once, before the first turn.
+    fn depth(&self) -> Depth {
+        Depth::default()
     }
 }
 
@@ -117,11 +124,13 @@ pub fn run<O: Owner>(
 ) -> Finished<O> {
     let mut driver = Driver {
         machine,
+        depth: owner.depth(),
         owner,
         clock,
         control,
         links: Links::default(),
         connections: Connections::default(),
+        asked: Asked::default(),
         full: Vec::new(),
         max_segments: 1,
         inbox: Inbox::new(),
@@ -140,6 +149,9 @@ struct Driver<'a, O: Owner> {
     links: Links,
     /// When the machine is asked whether it has a use for a TCP connection.
     connections: Connections,
+    /// Those that the machine asked for and that are being opened.
+    asked: Asked,
+    depth: Depth,
     /// Which of them are full.
     full: Vec<Local>,
     /// Most datagrams in one message of any of them.
@@ -172,16 +184,21 @@ impl<O: Owner> Driver<'_, O> {
             self.owner.before(&mut self.machine, self.clock.now());
             for at in 0..waiter.len() {
                 match waiter.happened(at) {
-                    Some(Happened::Socket { local, readable, room }) => {
+                    Some(Happened::Socket { local, over: true, .. }) if self.is_paused(local) => {
+                        // It broke, and whoever pauses it would learn of that from no read.
+                        self.close(local);
+                    }
+                    Some(Happened::Socket { local, readable, room, .. }) => {
                         if room
                             && let Some(full) = self.links.get_mut(local).and_then(|link| link.full.as_mut())
                         {
                             full.over = true;
                         }
                         if readable {
-                            self.receive(local)?;
+                            self.receive(&waiter, local)?;
                         }
                     }
+                    Some(Happened::Dialed(number)) => self.dialed(&waiter, number)?,
                     Some(Happened::Source(ready)) => {
                         self.owner.ready(&mut self.machine, ready, self.clock.now());
                     }
@@ -204,6 +221,9 @@ impl<O: Owner> Driver<'_, O> {
             progress = self.transmit(&waiter)?;
             if flow == Flow::Stop || stopped {
                 return Ok(());
+            }
+            if self.give_up_dialing() | self.answer_asks(&waiter)? {
+                progress = Progress::More;
             }
             if self.close_useless() {
                 progress = Progress::More;
@@ -246,6 +266,7 @@ impl<O: Owner> Driver<'_, O> {
         connection: Box<TcpCarrier>,
     ) -> Result<(), DriverError> {
         let (address, peer) = (connection.address(), connection.peer());
+        connection.set_depth(&self.depth);
         // Where no number is left it is closed at once.
         let Some(local) = self.links.add_connection(connection) else { return Ok(()) };
         self.enter(waiter, local)?;
@@ -284,34 +305,86 @@ impl<O: Owner> Driver<'_, O> {
         self.machine.handle(self.clock.now(), Input::Connection(change));
     }
 
+    fn is_paused(&self, local: Local) -> bool {
+        self.links.get(local).is_some_and(|link| link.paused)
+    }
+
+    /// Does what the machine wants of its connections. Whether there was anything.
+    fn answer_asks(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
+        let mut any = false;
+        while let Some(ask) = self.machine.ask(self.clock.now()) {
+            any = true;
+            match ask {
+                Ask::Dial { peer, patience } => {
+                    let now = self.clock.now();
+                    let begun = self.asked.dial(now, peer, patience);
+                    let entered =
+                        begun.map(|(number, dialing)| (number, waiter.add_dialing(number, dialing)));
+                    match entered {
+                        Some((_, Ok(()))) => {}
+                        Some((number, Err(_))) => {
+                            self.asked.done(number);
+                            self.machine.handle(now, Input::NotDialed(peer));
+                        }
+                        None => self.machine.handle(now, Input::NotDialed(peer)),
+                    }
+                }
+                Ask::Pause(local) => self.pause(waiter, local, true)?,
+                Ask::Resume(local) => self.pause(waiter, local, false)?,
+                Ask::Close(local) => self.close(local),
+            }
+        }
+        Ok(any)
+    }
+
+    fn pause(&mut self, waiter: &Waiter<'_>, local: Local, paused: bool) -> Result<(), DriverError> {
+        let Some(link) = self.links.get_mut(local) else { return Ok(()) };
+        let Some(carrier @ Carrier::Tcp(_)) = &link.carrier else { return Ok(()) };
+        link.paused = paused;
+        waiter.want(local.0, carrier, !paused, link.waits_for_socket()).map_err(DriverError::Wait)
+    }
+
+    /// A connection that the machine asked for is established, or failed.
+    fn dialed(&mut self, waiter: &Waiter<'_>, number: u32) -> Result<(), DriverError> {
+        let Some(dialing) = self.asked.done(number) else { return Ok(()) };
+        let peer = dialing.peer();
+        match waiter.remove(&dialing).and_then(|()| dialing.finish()) {
+            Ok(connection) => self.take_connection(waiter, Box::new(connection)),
+            Err(_) => {
+                self.machine.handle(self.clock.now(), Input::NotDialed(peer));
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells the machine of connections that nobody accepts. Whether there was one.
+    fn give_up_dialing(&mut self) -> bool {
+        let (now, mut any) = (self.clock.now(), false);
+        while let Some(peer) = self.asked.next_over(now) {
+            any = true;
+            self.machine.handle(now, Input::NotDialed(peer));
+        }
+        any
+    }
+
     /// Until when to wait (`None`: for as long as it takes).
     fn patience(&self, progress: Progress) -> Option<Instant> {
         if progress == Progress::More {
             return Some(Instant::ZERO);
         }
         let retries = self.full.iter().filter_map(|local| self.links.get(*local)?.full?.retry);
-        retries.chain(self.machine.deadline()).chain(self.connections.ask_at()).min()
+        let connections = self.connections.ask_at().into_iter().chain(self.asked.due());
+        retries.chain(self.machine.deadline()).chain(connections).min()
     }
 
-    fn receive(&mut self, local: Local) -> Result<(), DriverError> {
+    fn receive(&mut self, waiter: &Waiter<'_>, local: Local) -> Result<(), DriverError> {
+        if local.is_connection() {
+            return self.receive_connection(waiter, local);
+        }
         let counters = self.control.counters();
         let Some(link) = self.links.get_mut(local) else { return Ok(()) };
+        let Some(Carrier::Udp(socket)) = &link.carrier else { return Ok(()) };
         for _ in 0..RECEIVE_CALLS {
-            let socket = match &mut link.carrier {
-                Some(Carrier::Udp(socket)) => socket,
-                Some(Carrier::Tcp(connection)) => {
-                    let at = (local, self.clock.now());
-                    match connection.receive(at, self.inbox.bytes(), &mut self.machine, counters) {
-                        Brought::Full => continue,
-                        Brought::Drained => break,
-                        Brought::End => {
-                            self.close(local);
-                            break;
-                        }
-                    }
-                }
-                None => break,
-            };
             match self.inbox.receive((local, socket), &mut self.machine, &self.clock, counters) {
                 Received::Full => link.failures = 0,
                 Received::Drained => {
@@ -325,6 +398,24 @@ impl<O: Owner> Driver<'_, O> {
                         return Err(DriverError::Receive { address: socket.address(), source });
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn receive_connection(&mut self, waiter: &Waiter<'_>, local: Local) -> Result<(), DriverError> {
+        for _ in 0..RECEIVE_CALLS {
+            let Some(link) = self.links.get_mut(local).filter(|link| !link.paused) else { break };
+            let Some(Carrier::Tcp(connection)) = &mut link.carrier else { break };
+            let at = (local, self.clock.now());
+            let bytes = self.inbox.bytes(self.depth.read);
+            let brought = connection.receive(at, bytes, &mut self.machine, self.control.counters());
+            if brought == Brought::End {
+                self.close(local);
+            }
+            self.answer_asks(waiter)?;
+            if brought != Brought::Full {
+                break;
             }
         }
         Ok(())
@@ -347,7 +438,7 @@ impl<O: Owner> Driver<'_, O> {
             if waits != waited
                 && let Some(carrier) = &link.carrier
             {
-                waiter.want_room(local.0, carrier, waits).map_err(DriverError::Wait)?;
+                waiter.want(local.0, carrier, !link.paused, waits).map_err(DriverError::Wait)?;
             }
             if link.is_broken() {
                 self.close(local);
@@ -391,20 +482,23 @@ impl<O: Owner> Driver<'_, O> {
 
     /// Empties the outbox: what is in it leaves, or waits for its socket. Returns whether the machine was told something.
     fn flush(&mut self, waiter: &Waiter<'_>) -> Result<bool, DriverError> {
-        let Self { machine, clock, links, outbox, .. } = self;
+        let Self { machine, clock, links, outbox, depth, .. } = self;
         let counters = self.control.counters();
         let (mut told, mut over) = (false, SmallVec::<[Local; 4]>::new());
         while let Some(&Transmit { local, .. }) = outbox.first() {
             let link = links.get_mut(local);
-            let Some(((full, parked), carrier)) =
-                link.and_then(|Link { carrier, full, parked, .. }| Some(((full, parked), carrier.as_mut()?)))
-            else {
+            let Some((full, parked, paused, carrier)) = link.and_then(|link| {
+                Some((&mut link.full, &mut link.parked, link.paused, link.carrier.as_mut()?))
+            }) else {
                 refuse_first(outbox, SendErrorKind::Unreachable, machine, clock.now(), counters);
                 told = true;
                 continue;
             };
             if full.is_some() {
-                let parked = parked.get_or_insert_with(|| Box::new(Outbox::new()));
+                let parked = parked.get_or_insert_with(|| match carrier {
+                    Carrier::Udp(_) => Box::new(Outbox::new()),
+                    Carrier::Tcp(_) => Box::new(Outbox::of(depth.parked)),
+                });
                 counters.overflowed.add(outbox.park(local, parked));
                 continue;
             }
@@ -415,7 +509,7 @@ impl<O: Owner> Driver<'_, O> {
                     counters.blocked.add(1);
                     let now_full = Full::new(obstacle, clock);
                     if now_full.waits_for_socket() {
-                        waiter.want_room(local.0, &*carrier, true).map_err(DriverError::Wait)?;
+                        waiter.want(local.0, &*carrier, !paused, true).map_err(DriverError::Wait)?;
                     }
                     *full = Some(now_full);
                     self.full.push(local);

@@ -37,11 +37,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod asked;
 mod capabilities;
 mod carrier;
 mod clock;
 mod connections;
 mod control;
+mod depth;
 mod device;
 mod driver;
 mod entropy;
@@ -68,6 +70,7 @@ pub use capabilities::{has_net_admin, keep_net_admin};
 pub use carrier::Carrier;
 pub use clock::{Clock, unix_seconds};
 pub use control::{Control, Handle, Panicked, spawn, spawn_with};
+pub use depth::Depth;
 pub use device::DeviceSource;
 pub use driver::{DriverError, Finished, Flow, Owner, run};
 pub use entropy::{EntropyError, seed};

@@ -31,6 +31,8 @@ pub(crate) struct Link {
     pub full: Option<Full>,
     /// What waits until it is full no more. Made when it is full for the first time.
     pub parked: Option<Box<Outbox>>,
+    /// Whether nothing is read from it for now.
+    pub paused: bool,
 }
 
 /// A socket or its device takes no more.
@@ -55,7 +57,12 @@ impl Full {
 
 impl Link {
     const fn new(carrier: Carrier) -> Self {
-        Self { carrier: Some(carrier), failures: 0, full: None, parked: None }
+        Self { carrier: Some(carrier), failures: 0, full: None, parked: None, paused: false }
+    }
+
+    /// Whether the socket itself is to tell of room.
+    pub(crate) fn waits_for_socket(&self) -> bool {
+        self.full.is_some_and(Full::waits_for_socket)
     }
 
     /// Whether it is a TCP connection that broke.
@@ -104,7 +111,7 @@ impl Links {
     pub(crate) fn take_connection(&mut self, local: Local) -> Option<Box<TcpCarrier>> {
         let link = self.get_mut(local)?;
         let carrier = link.carrier.take_if(|carrier| matches!(carrier, Carrier::Tcp(_)))?;
-        (link.full, link.parked) = (None, None);
+        (link.full, link.parked, link.paused) = (None, None, false);
         self.over.push_back(local.0);
         if let Carrier::Tcp(connection) = carrier { Some(connection) } else { None }
     }

@@ -8,6 +8,8 @@ use smallvec::SmallVec;
 const WRITE_BYTES: usize = 65_535;
 /// Room in all: enough for many small runs or a few long ones, and not so much that it leaves the processor's cache.
 const BYTES: usize = 4 * WRITE_BYTES;
+/// Runs that wait for one socket: all of one outbox, or many small ones.
+const PARKED_RUNS: usize = 16 * MESSAGES;
 
 /// Runs in the order in which they were written.
 #[derive(Debug)]
@@ -24,7 +26,12 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn new() -> Self {
-        Self { bytes: vec![0; BYTES], filled: 0, runs: Vec::with_capacity(MESSAGES), done: 0, sent: 0 }
+        Self::of(BYTES)
+    }
+
+    /// One that takes what others [hand over](Self::park), and of that so many bytes.
+    pub(crate) fn of(bytes: usize) -> Self {
+        Self { bytes: vec![0; bytes], filled: 0, runs: Vec::with_capacity(MESSAGES), done: 0, sent: 0 }
     }
 
     /// Where the machine may write its next run; `None`: send first.
@@ -55,7 +62,12 @@ impl Outbox {
     /// The runs that leave next by one socket, and how many bytes of the first left already.
     pub(crate) fn next(&self) -> Option<(Local, SmallVec<[Run<'_>; MESSAGES]>, usize)> {
         let local = self.first()?.local;
-        let waiting = self.runs.iter().skip(self.done).take_while(|(transmit, _)| transmit.local == local);
+        let waiting = self
+            .runs
+            .iter()
+            .skip(self.done)
+            .take_while(|(transmit, _)| transmit.local == local)
+            .take(MESSAGES);
         let runs = waiting.map(|(transmit, from)| {
             let Transmit { remote, segment, size, .. } = *transmit;
             let mark = Mark::of(transmit);
@@ -93,7 +105,7 @@ impl Outbox {
 
     fn take(&mut self, transmit: Transmit, bytes: &[u8]) -> bool {
         let room = self.bytes.get_mut(self.filled..self.filled + bytes.len());
-        let Some(room) = room.filter(|_| self.runs.len() < MESSAGES) else { return false };
+        let Some(room) = room.filter(|_| self.runs.len() < PARKED_RUNS) else { return false };
         room.copy_from_slice(bytes);
         self.runs.push((transmit, self.filled));
         self.filled += bytes.len();
@@ -183,10 +195,32 @@ mod tests {
                 outbox.push(run(0, size));
             }
             assert_eq!(outbox.park(Local(0), &mut parked), 0);
+            if size == 1 {
+                continue;
+            }
             outbox.push(Transmit { segment: 1, ..run(0, 5) });
             assert_eq!(outbox.park(Local(0), &mut parked), 5);
             assert!(outbox.next().is_none());
         }
+    }
+
+    #[test]
+    fn a_small_outbox_takes_as_many_bytes_as_it_was_told_in_many_small_runs() {
+        let (mut outbox, mut parked) = (Outbox::new(), Outbox::of(1_000));
+        let mut lost = 0;
+        for _ in 0..4 {
+            while outbox.room().is_some() {
+                outbox.push(run(0, 10));
+            }
+            lost += outbox.park(Local(0), &mut parked);
+        }
+        assert_eq!((parked.filled, lost), (1_000, 4 * MESSAGES as u64 - 100));
+        let mut left = 0;
+        while let Some(runs) = parked.next().map(|(_, runs, _)| runs.len()) {
+            left += runs;
+            parked.advance(runs, 0);
+        }
+        assert_eq!(left, 100);
     }
 
     #[test]

@@ -48,9 +48,9 @@ impl Inbox {
         }
     }
 
-    /// Room for what one read of a TCP connection brings.
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(..STREAM_BYTES).unwrap_or_default()
+    /// Room for what one read of a TCP connection brings: as much as that, or as there is.
+    pub(crate) fn bytes(&mut self, most: usize) -> &mut [u8] {
+        self.bytes.get_mut(..most.clamp(1, STREAM_BYTES)).unwrap_or_default()
     }
 
     /// One receive call on `socket`; `machine` gets each datagram.

@@ -3,6 +3,7 @@
 //! The kernel controls congestion and repeats what is lost. It takes little more than it can send: what waits in it cannot go by another
 //! path, and delays what comes after.
 
+use crate::depth::Depth;
 use crate::listener::Seat;
 use crate::send::{Obstacle, Progress, Run, Sent};
 use crate::statistics::Counters;
@@ -13,8 +14,6 @@ use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Bytes that the kernel takes beyond what it has sent: two of the longest segments that it hands to a device at once.
-const UNSENT: u32 = 128 << 10;
 /// After so long without an acknowledgment of what was sent the kernel gives the connection up (RFC 5482).
 const SILENT: Duration = Duration::from_secs(30);
 /// Frames of one call.
@@ -60,7 +59,7 @@ impl TcpCarrier {
         io.set_nonblocking(true)?;
         io.set_nodelay(true)?;
         let options = socket2::SockRef::from(&io);
-        options.set_tcp_notsent_lowat(UNSENT)?;
+        options.set_tcp_notsent_lowat(Depth::default().unsent)?;
         options.set_tcp_user_timeout(Some(SILENT))?;
         // The system's own choice may be one that does not yield to others. A system without it keeps its own.
         let _ = options.set_tcp_congestion(b"cubic");
@@ -83,6 +82,17 @@ impl TcpCarrier {
     /// Whether it is of no use any more.
     pub(crate) const fn is_gone(&self) -> bool {
         self.gone
+    }
+
+    /// Makes it as deep as that.
+    pub(crate) fn set_depth(&self, depth: &Depth) {
+        let options = socket2::SockRef::from(&self.io);
+        // A system that refuses keeps more.
+        let _ = options.set_tcp_notsent_lowat(depth.unsent);
+        if let Some(bytes) = depth.kernel {
+            let _ = options.set_recv_buffer_size(bytes);
+            let _ = options.set_send_buffer_size(bytes);
+        }
     }
 
     /// Reads once into `buffer`; `machine` gets each datagram that is complete.

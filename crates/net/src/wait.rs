@@ -28,11 +28,14 @@ pub(crate) enum Happened {
     /// The waker rang.
     Rung,
     /// A receive call on the socket would bring something, if only an error; or it has room to send, which is told to whom asked.
-    Socket { local: Local, readable: bool, room: bool },
+    /// `over`: an error is pending, or a connection is shut in both directions.
+    Socket { local: Local, readable: bool, room: bool, over: bool },
     /// The owner's device has something to read.
     Device,
     /// A descriptor of the owner's.
     Source(Ready),
+    /// A connection that the machine asked for is established, or failed.
+    Dialed(u32),
 }
 
 /// Waits for what is entered in a [`Watch`]: the waker, sockets, the owner's device if there is one, and what the owner enters.
@@ -59,10 +62,22 @@ impl<'a> Waiter<'a> {
         self.watch.enter(socket, Kind::Socket.data(index.into()), EventFlags::IN)
     }
 
-    /// Waits for room to send, or no more.
-    pub(crate) fn want_room(&self, index: u16, socket: impl AsFd, wanted: bool) -> io::Result<()> {
-        let flags = if wanted { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+    /// Waits for what a socket brings, for room to send, for both or for neither.
+    pub(crate) fn want(&self, index: u16, socket: impl AsFd, input: bool, room: bool) -> io::Result<()> {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, input);
+        flags.set(EventFlags::OUT, room);
         Ok(self.watch.change(socket, Kind::Socket.data(index.into()), flags)?)
+    }
+
+    /// Waits for a connection to be established.
+    pub(crate) fn add_dialing(&self, number: u32, dialing: impl AsFd) -> io::Result<()> {
+        self.watch.enter(dialing, Kind::Dialing.data(number), EventFlags::OUT)
+    }
+
+    /// Waits for this no more.
+    pub(crate) fn remove(&self, source: impl AsFd) -> io::Result<()> {
+        self.watch.remove(source)
     }
 
     /// Returns when something happened, a signal was caught or the time is `until`, whichever is first; with `until` in the past, at
@@ -120,7 +135,9 @@ impl<'a> Waiter<'a> {
                 local: Local(number as u16), // as it was entered
                 readable: over || flags.contains(EventFlags::IN),
                 room: over || flags.contains(EventFlags::OUT),
+                over,
             },
+            Kind::Dialing => Happened::Dialed(number),
             Kind::Source => Happened::Source(Ready {
                 token: Token(number),
                 readable: over || flags.intersects(EventFlags::IN | EventFlags::RDHUP),
@@ -197,19 +214,31 @@ mod tests {
 
         socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
         waiter.wait(&clock, None).unwrap();
-        let told = Happened::Socket { local: Local(7), readable: true, room: false };
+        let told = Happened::Socket { local: Local(7), readable: true, room: false, over: false };
         assert_eq!(all(&waiter), [told]);
         socket.recv(&mut [0; 8]).unwrap();
 
         // Room to send ends a wait only for whom asked, and a socket without input stays unreadable.
-        waiter.want_room(7, &socket, true).unwrap();
+        waiter.want(7, &socket, true, true).unwrap();
         waiter.wait(&clock, None).unwrap();
-        assert_eq!(all(&waiter), [Happened::Socket { local: Local(7), readable: false, room: true }]);
-        waiter.want_room(7, &socket, false).unwrap();
+        assert_eq!(
+            all(&waiter),
+            [Happened::Socket { local: Local(7), readable: false, room: true, over: false }]
+        );
+        waiter.want(7, &socket, true, false).unwrap();
         let until = clock.now() + Duration::from_millis(2);
         waiter.wait(&clock, Some(until)).unwrap();
         assert!(clock.now() >= until);
         assert_eq!(all(&waiter), []);
+
+        // What a socket that is paused has to read ends no wait.
+        waiter.want(7, &socket, false, false).unwrap();
+        socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+        waiter.wait(&clock, Some(Instant::ZERO)).unwrap();
+        assert_eq!(all(&waiter), []);
+        waiter.want(7, &socket, true, false).unwrap();
+        waiter.wait(&clock, None).unwrap();
+        assert_eq!(all(&waiter), [told]);
     }
 
     #[test]

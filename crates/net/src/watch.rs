@@ -38,6 +38,7 @@ pub(crate) enum Kind {
     Socket,
     Device,
     Waker,
+    Dialing,
 }
 
 impl Kind {
@@ -50,7 +51,8 @@ impl Kind {
             0 => Self::Source,
             1 => Self::Socket,
             2 => Self::Device,
-            _ => Self::Waker,
+            3 => Self::Waker,
+            _ => Self::Dialing,
         };
         (kind, data as u32)
     }

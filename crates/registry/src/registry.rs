@@ -535,6 +535,7 @@ impl Machine for Registry {
             Input::SendError(error) => self.endpoint.handle(now, Input::SendError(error)),
             Input::Room(change) => self.endpoint.handle(now, Input::Room(change)),
             Input::Connection(change) => self.endpoint.handle(now, Input::Connection(change)),
+            Input::NotDialed(peer) => self.endpoint.handle(now, Input::NotDialed(peer)),
         }
         self.attend(now);
     }

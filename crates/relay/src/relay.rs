@@ -576,7 +576,7 @@ impl Machine for Relay {
             Input::SendError(_) => self.counters.send_errors += 1,
             Input::Link(change) => self.links.change(&change),
             Input::Room(change) => self.links.room(change),
-            Input::Connection(_) => {}
+            Input::Connection(_) | Input::NotDialed(_) => {}
         }
     }
 

@@ -389,7 +389,7 @@ impl Machine for Shaper {
             Input::Datagram(datagram) => self.datagram(now, &datagram),
             Input::Link(change) => self.link_changed(change),
             // A line does not know that nobody listens at its end.
-            Input::SendError(_) | Input::Room(_) | Input::Connection(_) => {}
+            Input::SendError(_) | Input::Room(_) | Input::Connection(_) | Input::NotDialed(_) => {}
         }
     }
 

@@ -39,7 +39,7 @@ pub mod word;
 pub use codec::{DecodeError, Reader, Writer};
 pub use id::{ConnectionId, Local, ObjectId, PathId, StreamId};
 pub use machine::{
-    ConnectionChange, Datagram, Dscp, Ecn, Input, LinkChange, Machine, Out, RoomChange, SendError,
+    Ask, ConnectionChange, Datagram, Dscp, Ecn, Input, LinkChange, Machine, Out, RoomChange, SendError,
     SendErrorKind, Transmit,
 };
 pub use meter::Meter;

@@ -1,7 +1,7 @@
 //! The contract between a protocol participant and the world it lives in, invented (`byway-sim`) or real (`byway-net`).
 
 use crate::id::Local;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use core::net::SocketAddr;
 
 /// A protocol participant: datagrams and time go in, datagrams and deadlines come out. It owns no socket, no clock, no
@@ -34,6 +34,33 @@ pub trait Machine {
         let _ = local;
         false
     }
+
+    /// What the machine wants of its TCP connections next. The driver asks after what a connection brought was handled, and once the
+    /// machine has nothing more to send, until the answer is `None`.
+    fn ask(&mut self, now: Instant) -> Option<Ask> {
+        let _ = now;
+        None
+    }
+}
+
+/// What a machine wants of its TCP connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Open a connection to `peer`, if that is done within `patience`. It is opened with [`Input::Connection`], or
+    /// [`Input::NotDialed`] tells that it is not. A driver takes as many at once as the machine asks for.
+    Dial {
+        /// The address that it is to lead to.
+        peer: SocketAddr,
+        /// How long it may take.
+        patience: Duration,
+    },
+    /// Read nothing more from this connection. What it brings waits in the network, which holds back who sends. A connection that breaks
+    /// meanwhile is told to be gone.
+    Pause(Local),
+    /// Read from this connection again.
+    Resume(Local),
+    /// Close this connection. What waits for it is dropped.
+    Close(Local),
 }
 
 /// What the world tells a machine.
@@ -47,6 +74,8 @@ pub enum Input<'a> {
     Link(LinkChange),
     /// A TCP connection that carries datagrams was opened, or is gone.
     Connection(ConnectionChange),
+    /// A TCP connection to this address could not be [opened](Ask::Dial).
+    NotDialed(SocketAddr),
     /// A local socket is full, or has room again.
     Room(RoomChange),
 }

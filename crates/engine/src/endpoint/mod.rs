@@ -509,6 +509,7 @@ impl Machine for Endpoint {
             Input::SendError(error) => self.on_send_error(now, &error),
             Input::Link(change) => self.on_link(now, &change),
             Input::Connection(change) => self.on_connection(now, &change),
+            Input::NotDialed(_) => {}
             Input::Room(change) => {
                 self.room.change(change);
                 while change.room

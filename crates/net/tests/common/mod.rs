@@ -3,7 +3,7 @@
 
 use byway_net::{Clock, Flow, Owner, Socket, spawn};
 use byway_wire::{
-    ConnectionChange, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, RoomChange,
+    Ask, ConnectionChange, Dscp, Duration, Ecn, Input, Instant, LinkChange, Local, Machine, Out, RoomChange,
     SendError, Transmit,
 };
 use std::collections::{BTreeSet, VecDeque};
@@ -39,6 +39,9 @@ pub struct Notebook {
     pub connections: Vec<ConnectionChange>,
     /// Whether connections serve anything.
     pub serves: bool,
+    /// What it asks of the driver, and the connections that it did not get.
+    pub asks: VecDeque<Ask>,
+    pub not_dialed: Vec<SocketAddr>,
     pub errors: Vec<SendError>,
     pub received: Vec<(Instant, Instant, Ecn, Vec<u8>)>,
     pub deadline: Option<Instant>,
@@ -72,6 +75,7 @@ impl Machine for Notebook {
             Input::SendError(error) => self.errors.push(error),
             Input::Link(change) => self.links.push(change),
             Input::Connection(change) => self.connections.push(change),
+            Input::NotDialed(peer) => self.not_dialed.push(peer),
             Input::Room(RoomChange { local, room: true }) => assert!(self.full.remove(&local)),
             Input::Room(RoomChange { local, room: false }) => {
                 self.filled += 1;
@@ -94,6 +98,9 @@ impl Machine for Notebook {
     }
     fn serves(&self, _: Local) -> bool {
         self.serves
+    }
+    fn ask(&mut self, _: Instant) -> Option<Ask> {
+        self.asks.pop_front()
     }
 }
 

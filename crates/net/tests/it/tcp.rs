@@ -1,8 +1,10 @@
 //! TCP connections that carry datagrams, over the kernel's TCP.
 
 use crate::common::{Notebook, PATIENCE, socket};
-use byway_net::{Carrier, Clock, Control, Dialing, Flow, Listener, Owner, Ready, Token, Watch, spawn_with};
-use byway_wire::{Dscp, Ecn, Instant, Local, Transmit};
+use byway_net::{
+    Carrier, Clock, Control, Depth, Dialing, Flow, Listener, Owner, Ready, Token, Watch, spawn_with,
+};
+use byway_wire::{Ask, Dscp, Ecn, Instant, Local, Transmit};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -21,6 +23,7 @@ struct End<T> {
     dialing: Option<Dialing>,
     opened: Vec<Carrier>,
     until: Instant,
+    depth: Depth,
     turn: T,
 }
 
@@ -51,11 +54,28 @@ impl<T: FnMut(&mut Notebook) -> Flow + Send> Owner for End<T> {
     fn opened(&mut self) -> Vec<Carrier> {
         std::mem::take(&mut self.opened)
     }
+
+    fn depth(&self) -> Depth {
+        self.depth
+    }
 }
 
 type Ran<T> = byway_net::Handle<End<T>>;
 
 fn end<T>(listener: Option<Listener>, dial: Option<SocketAddr>, serves: bool, turn: T) -> Ran<T>
+where
+    T: FnMut(&mut Notebook) -> Flow + Send + 'static,
+{
+    end_of(Depth::default(), listener, dial, serves, turn)
+}
+
+fn end_of<T>(
+    depth: Depth,
+    listener: Option<Listener>,
+    dial: Option<SocketAddr>,
+    serves: bool,
+    turn: T,
+) -> Ran<T>
 where
     T: FnMut(&mut Notebook) -> Flow + Send + 'static,
 {
@@ -69,7 +89,7 @@ where
         watch.add(dialing, DIALING).unwrap();
     }
     let until = clock.now() + PATIENCE;
-    let owner = End { watch, listener, dialing, opened: Vec::new(), until, turn };
+    let owner = End { watch, listener, dialing, opened: Vec::new(), until, depth, turn };
     let machine = Notebook { serves, ..Notebook::default() };
     spawn_with(control, "end", machine, owner, Vec::new(), clock).unwrap()
 }
@@ -224,4 +244,96 @@ fn a_port_where_nobody_listens_is_told() {
         dialing.finish().map(drop)
     });
     assert!(outcome.is_err());
+}
+
+#[test]
+fn a_machine_has_connections_opened_and_closed_and_learns_of_those_that_cannot_be() {
+    let (listener, address) = listener();
+    let nowhere = socket("127.0.0.1:0").address();
+    // Nobody accepts there, and nobody refuses: the queue of one that waits is full.
+    let deaf = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    deaf.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    deaf.listen(0).unwrap();
+    let unheard = deaf.local_addr().unwrap().as_socket().unwrap();
+    let _fills: Vec<_> = (0..2).map(|_| Dialing::begin(unheard, None)).collect();
+    let mut asked = false;
+    let giver = end(None, None, true, move |machine| {
+        let patience = byway_wire::Duration::from_millis(100);
+        if !std::mem::replace(&mut asked, true) {
+            machine.asks.extend([address, nowhere, unheard].map(|peer| Ask::Dial { peer, patience }));
+        }
+        match machine.connections.as_slice() {
+            [open] if machine.not_dialed.len() == 2 => {
+                assert!(open.open && open.peer == address);
+                machine.asks.push_back(Ask::Close(open.local));
+            }
+            [_, over] => {
+                assert!(!over.open);
+                return Flow::Stop;
+            }
+            _ => {}
+        }
+        Flow::Continue
+    });
+    let gave = giver.join().unwrap();
+    gave.outcome.unwrap();
+    let mut not_dialed = gave.machine.not_dialed;
+    not_dialed.sort();
+    let mut expected = vec![nowhere, unheard];
+    expected.sort();
+    assert_eq!(not_dialed, expected);
+    let mut taken = Vec::new();
+    listener.accept(&mut taken);
+    assert_eq!(taken.len(), 1);
+}
+
+/// Nothing is read from a connection that is paused, so its other end fills it. What was read before that is no more than two reads.
+#[test]
+fn a_paused_connection_holds_its_other_end_back() {
+    const READ: usize = 8 << 10;
+    let (listener, address) = listener();
+    let resumed = Arc::new(AtomicBool::new(false));
+    let said = Arc::clone(&resumed);
+    let depth = Depth { read: READ, ..Depth::default() };
+    let taker = end_of(depth, Some(listener), None, true, move |machine| {
+        let bytes: usize = machine.received.iter().map(|(.., bytes)| bytes.len()).sum();
+        let paused = !said.load(SeqCst);
+        // A driver reads twice at most before its owner's turn.
+        assert!(!paused || bytes <= 2 * READ, "{bytes} bytes were read");
+        machine.asks.push_back(if paused { Ask::Pause(FIRST) } else { Ask::Resume(FIRST) });
+        if machine.connections.iter().any(|change| !change.open) { Flow::Stop } else { Flow::Continue }
+    });
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+    let (frame, mut sent) = ([&[3, 232][..], &[7; 1_000]].concat(), 0);
+    while let Ok(more) = stream.write(&frame[sent % frame.len()..]) {
+        sent += more;
+    }
+    resumed.store(true, SeqCst);
+    taker.waker().wake();
+    stream.set_write_timeout(None).unwrap();
+    stream.write_all(&frame[sent % frame.len()..]).unwrap();
+    drop(stream);
+    let took = taker.join().unwrap().machine;
+    let bytes: usize = took.received.iter().map(|(.., bytes)| bytes.len()).sum();
+    assert_eq!(bytes, sent.div_ceil(frame.len()) * 1_000);
+}
+
+#[test]
+fn a_connection_that_breaks_while_it_is_paused_is_told_to_be_gone() {
+    let (listener, address) = listener();
+    let (tell, told) = std::sync::mpsc::sync_channel(1);
+    let taker = end(Some(listener), None, true, move |machine| {
+        if machine.connections.len() == 1 && machine.filled == 0 {
+            machine.asks.push_back(Ask::Pause(FIRST));
+            machine.filled = 1;
+            tell.send(()).unwrap();
+        }
+        if machine.connections.iter().any(|change| !change.open) { Flow::Stop } else { Flow::Continue }
+    });
+    let stream = TcpStream::connect(address).unwrap();
+    told.recv().unwrap();
+    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    taker.join().unwrap();
 }

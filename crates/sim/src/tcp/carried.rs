@@ -381,6 +381,8 @@ impl<N: Node> Machine for Both<N> {
             Input::Link(change) => change.local,
             Input::Room(change) => change.local,
             Input::Connection(change) => change.local,
+            // The node's own, as what comes by its sockets.
+            Input::NotDialed(_) => Local(0),
         };
         if local.0 < self.sockets {
             self.tell(now, input);

@@ -167,7 +167,11 @@ impl Stack {
                 }
             }
             // A socket that went is a path that is silent.
-            Input::Link(_) | Input::SendError(_) | Input::Room(_) | Input::Connection(_) => {}
+            Input::Link(_)
+            | Input::SendError(_)
+            | Input::Room(_)
+            | Input::Connection(_)
+            | Input::NotDialed(_) => {}
         }
     }
 

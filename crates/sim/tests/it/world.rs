@@ -326,7 +326,7 @@ impl Machine for Notes {
         match input {
             Input::Link(change) => self.changes.push(change),
             Input::SendError(error) => self.errors.push((error.kind, error.size)),
-            Input::Datagram(_) | Input::Room(_) | Input::Connection(_) => {}
+            Input::Datagram(_) | Input::Room(_) | Input::Connection(_) | Input::NotDialed(_) => {}
         }
     }
     fn wake(&mut self, _: Instant) {}

@@ -1,0 +1,23 @@
+//! How much of what TCP connections carry may wait in this program and in the kernel.
+
+/// How deep a driver's TCP connections are. The defaults suit a host at the end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Depth {
+    /// Bytes read of one connection at a time, before the machine is [asked](byway_wire::Machine::ask) whether it takes more; at most
+    /// 256 KiB.
+    pub read: usize,
+    /// Bytes that wait in this program for a connection that is full. What is more is dropped, as it is for a socket.
+    pub parked: usize,
+    /// Bytes that the kernel takes beyond what it has sent.
+    pub unsent: u32,
+    /// Size of the kernel's buffers for either direction; `None`: as large as the kernel finds useful. Small ones limit the rate to a
+    /// buffer per round trip.
+    pub kernel: Option<usize>,
+}
+
+impl Default for Depth {
+    fn default() -> Self {
+        // Two of the longest segments that the kernel hands to a device at once.
+        Self { read: 256 << 10, parked: 256 << 10, unsent: 128 << 10, kernel: None }
+    }
+}
