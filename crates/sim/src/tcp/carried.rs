@@ -5,15 +5,15 @@ use super::stack::{ByHand, Stack};
 use crate::world::Node;
 use byway_wire::framing::PREFIX;
 use byway_wire::{
-    ConnectionChange, Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, Out, RoomChange, SendError,
-    SendErrorKind, Transmit,
+    Ask, ConnectionChange, Datagram, Ecn, Input, Instant, LinkChange, Local, Machine, Out, RoomChange,
+    SendError, SendErrorKind, Transmit,
 };
 use core::net::SocketAddr;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Bytes that a connection takes beyond what it has sent, as byway's real ones do.
+/// Bytes that a connection takes beyond what it has sent, unless another number is told: as byway's real ones do.
 const UNSENT: u64 = 128 << 10;
 /// Ports of those who dial: the first of the range of RFC 6335, section 6.
 const EPHEMERAL: u32 = 49_152;
@@ -104,6 +104,8 @@ struct Both<N> {
     /// Numbers of connections that are over, the oldest first.
     over: VecDeque<u16>,
     refuses: bool,
+    /// Bytes that a connection takes beyond what it has sent.
+    unsent: u64,
 }
 
 #[derive(Debug)]
@@ -115,6 +117,8 @@ struct Connection {
     peer: SocketAddr,
     /// Whether the machine knows of it.
     told: bool,
+    /// When the machine, which asked for it, waits no longer for it to be established.
+    until: Option<Instant>,
     full: bool,
     /// Whether the machine takes nothing from it now.
     paused: bool,
@@ -124,7 +128,18 @@ struct Connection {
 
 impl Connection {
     const fn new(which: ByHand, name: (u64, bool), address: SocketAddr, peer: SocketAddr) -> Self {
-        Self { which, name, address, peer, told: false, full: false, paused: false, written: 0, read: 0 }
+        Self {
+            which,
+            name,
+            address,
+            peer,
+            told: false,
+            until: None,
+            full: false,
+            paused: false,
+            written: 0,
+            read: 0,
+        }
     }
 }
 
@@ -147,6 +162,7 @@ impl<N: Node> Carried<N> {
                 connections: Vec::new(),
                 over: VecDeque::new(),
                 refuses: false,
+                unsent: UNSENT,
             },
         }
     }
@@ -172,6 +188,13 @@ impl<N: Node> Carried<N> {
         self.both.refuses = refuses;
     }
 
+    /// Has connections take at most so many bytes beyond what they have sent.
+    #[must_use]
+    pub const fn shallow(mut self, unsent: u64) -> Self {
+        self.both.unsent = unsent;
+        self
+    }
+
     /// Dials the TCP host of a UDP address, from that of a UDP socket. Returns the connection's number; the machine hears of it once it is
     /// established. `None`: there is no such socket, or no number left.
     pub fn dial(&mut self, now: Instant, from: Local, peer: SocketAddr) -> Option<Local> {
@@ -180,10 +203,7 @@ impl<N: Node> Carried<N> {
 
     /// Closes a connection. What was written still arrives.
     pub fn close(&mut self, now: Instant, local: Local) {
-        if let Some(which) = self.both.connection(local).map(|connection| connection.which) {
-            self.both.stack.end(now, which);
-            self.both.gone(now, local);
-        }
+        self.both.close(now, local);
     }
 
     /// Resets a connection: what is under way on it is lost.
@@ -196,9 +216,7 @@ impl<N: Node> Carried<N> {
 
     /// Takes nothing from a connection until it goes on: its window closes, and holds the peer back.
     pub fn pause(&mut self, now: Instant, local: Local, paused: bool) {
-        if let Some(connection) = self.both.connection_mut(local) {
-            connection.paused = paused;
-        }
+        self.both.pause(local, paused);
         self.both.settle(now);
     }
 
@@ -244,13 +262,51 @@ impl<N: Node> Both<N> {
     /// A connection is over.
     fn gone(&mut self, now: Instant, local: Local) {
         let place = local.connection_index().and_then(|index| self.connections.get_mut(index));
-        let Some(Connection { name, address, peer, told, .. }) = place.and_then(Option::take) else { return };
+        let Some(Connection { name, address, peer, told, until, .. }) = place.and_then(Option::take) else {
+            return;
+        };
         self.over.push_back(local.0);
         // What it brought and nobody took.
         self.bytes.forget((name.0, !name.1));
         if told {
             let change = ConnectionChange { local, address, peer, open: false };
             self.tell(now, Input::Connection(change));
+        } else if until.is_some() {
+            self.tell(now, Input::NotDialed(peer));
+        }
+    }
+
+    /// Does what the machine wants of its connections. Whether it wanted anything.
+    fn answer_asks(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some(ask) = self.node.machine().ask(now) {
+            any = true;
+            match ask {
+                Ask::Dial { peer, patience } => {
+                    let local = self.dial(now, Local(0), peer);
+                    match local.and_then(|local| self.connection_mut(local)) {
+                        Some(connection) => connection.until = Some(now + patience),
+                        None => self.tell(now, Input::NotDialed(peer)),
+                    }
+                }
+                Ask::Pause(local) => self.pause(local, true),
+                Ask::Resume(local) => self.pause(local, false),
+                Ask::Close(local) => self.close(now, local),
+            }
+        }
+        any
+    }
+
+    fn pause(&mut self, local: Local, paused: bool) {
+        if let Some(connection) = self.connection_mut(local) {
+            connection.paused = paused;
+        }
+    }
+
+    fn close(&mut self, now: Instant, local: Local) {
+        if let Some(which) = self.connection(local).map(|connection| connection.which) {
+            self.stack.end(now, which);
+            self.gone(now, local);
         }
     }
 
@@ -259,9 +315,11 @@ impl<N: Node> Both<N> {
         while let Some(which) = self.stack.newcomers.as_mut().and_then(Vec::pop) {
             self.accept(now, which);
         }
+        self.answer_asks(now);
         for index in 0..self.connections.len() {
             if let Some(local) = Local::connection(index) {
                 self.settle_one(now, local);
+                self.answer_asks(now);
             }
         }
     }
@@ -289,6 +347,10 @@ impl<N: Node> Both<N> {
             return self.gone(now, local);
         };
         if !is_open {
+            if connection.until.is_some_and(|until| until <= now) {
+                self.stack.reset(now, which);
+                self.gone(now, local);
+            }
             return;
         }
         let address = connection.address;
@@ -326,7 +388,7 @@ impl<N: Node> Both<N> {
     /// Tells the machine if a connection that was full has room again.
     fn look_for_room(&mut self, now: Instant, local: Local) {
         let Some(which) = self.connection(local).filter(|it| it.full).map(|it| it.which) else { return };
-        if self.stack.unsent(which) <= UNSENT / 2 {
+        if self.stack.unsent(which) <= self.unsent / 2 {
             if let Some(connection) = self.connection_mut(local) {
                 connection.full = false;
             }
@@ -359,7 +421,7 @@ impl<N: Node> Both<N> {
         connection.written += written;
         let which = connection.which;
         self.stack.write(which, written);
-        if self.stack.unsent(which) > UNSENT
+        if self.stack.unsent(which) > self.unsent
             && let Some(connection) = self.connection_mut(local)
             && !core::mem::replace(&mut connection.full, true)
         {
@@ -407,31 +469,33 @@ impl<N: Node> Machine for Both<N> {
     }
 
     fn transmit(&mut self, now: Instant, out: &mut Out<'_>) -> Option<Transmit> {
-        while let Some(transmit) = self.node.machine().transmit(now, out) {
-            if transmit.local.0 < self.sockets {
-                return Some(transmit);
+        loop {
+            while let Some(transmit) = self.node.machine().transmit(now, out) {
+                if transmit.local.0 < self.sockets {
+                    return Some(transmit);
+                }
+                let written = out.buffer.get(..transmit.size).map(<[u8]>::to_vec).unwrap_or_default();
+                self.write(now, &transmit, &written);
             }
-            let written = out.buffer.get(..transmit.size).map(<[u8]>::to_vec).unwrap_or_default();
-            self.write(now, &transmit, &written);
-        }
-        let transmit = self.stack.transmit(now, out);
-        // What leaves makes room.
-        if transmit.is_some() {
-            for index in 0..self.connections.len() {
-                if let Some(local) = Local::connection(index) {
-                    self.look_for_room(now, local);
+            let transmit = self.stack.transmit(now, out);
+            // What leaves makes room.
+            if transmit.is_some() {
+                for index in 0..self.connections.len() {
+                    if let Some(local) = Local::connection(index) {
+                        self.look_for_room(now, local);
+                    }
                 }
             }
+            if transmit.is_some() || !self.answer_asks(now) {
+                self.due = self.node.machine().deadline();
+                return transmit;
+            }
         }
-        self.due = self.node.machine().deadline();
-        transmit
     }
 
     fn deadline(&self) -> Option<Instant> {
-        match (self.due, self.stack.deadline()) {
-            (Some(machine), Some(stack)) => Some(machine.min(stack)),
-            (machine, stack) => machine.or(stack),
-        }
+        let waits = self.connections.iter().flatten().filter(|it| !it.told).filter_map(|it| it.until).min();
+        [self.due, self.stack.deadline(), waits].into_iter().flatten().min()
     }
 }
 
