@@ -92,10 +92,10 @@ pub fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Every page: those in the directory of the project, and those in `docs`.
+/// Every page: those in the directory of the project, in `docs`, and below it.
 pub fn all() -> Vec<Page> {
     let mut pages = Vec::new();
-    for directory in ["", "docs/"] {
+    for directory in ["", "docs/", "docs/decisions/"] {
         let mut names: Vec<String> = fs::read_dir(project().join(directory))
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -36,6 +36,47 @@ fn every_block_says_what_it_is() {
     }
 }
 
+/// What the links of a page name, but for addresses in the web: a file, and perhaps a heading in it.
+fn links(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+    targets
+        .filter(|target| !target.contains("://"))
+        .map(|target| target.split_once('#').unwrap_or((target, "")))
+}
+
+/// The name by which links know a heading: words in small letters, joined by hyphens.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = kept.chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
+    kept.map(|char| if char == ' ' { '-' } else { char }).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for page in pages::all() {
+        let from = project().join(&page.name);
+        for (file, heading) in links(&page.text) {
+            let to = if file.is_empty() { from.clone() } else { from.with_file_name("").join(file) };
+            assert!(to.exists(), "{}: the link to {file} leads nowhere", page.name);
+            if !heading.is_empty() {
+                let text = fs::read_to_string(&to).unwrap();
+                let known = text.lines().any(|line| line.starts_with('#') && anchor(line) == heading);
+                assert!(known, "{}: {file} has no heading #{heading}", page.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_book_has_every_page_of_docs() {
+    let summary = fs::read_to_string(project().join("docs/SUMMARY.md")).unwrap();
+    let listed: BTreeSet<_> = links(&summary).map(|(file, _)| format!("docs/{file}")).collect();
+    let all = pages::all().into_iter().map(|page| page.name);
+    let there: BTreeSet<_> =
+        all.filter(|name| name.starts_with("docs/") && name != "docs/SUMMARY.md").collect();
+    assert_eq!(listed, there);
+}
+
 #[test]
 fn every_line_is_run_or_in_the_list() {
     for page in pages::all() {
