@@ -135,6 +135,7 @@ impl Lent {
             key,
             policy: policy(config, relay),
             sockets,
+            listeners: Vec::new(),
             addresses,
             expires: HOLDS,
             rate: relay.rate,

@@ -1,5 +1,6 @@
 //! What a process may do to the system.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
     remove_capability_from_bounding_set, set_capabilities,
@@ -12,6 +13,16 @@ use std::io;
 /// As the system says.
 pub fn has_net_admin() -> io::Result<bool> {
     Ok(capabilities(None)?.effective.contains(CapabilitySet::NET_ADMIN))
+}
+
+/// Lets this process have so many descriptors, or as many as it may.
+pub fn allow_descriptors(wanted: u64) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let most = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if current.is_some_and(|current| current < most) {
+        // Refused, what there is has to do.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum });
+    }
 }
 
 /// Keeps `CAP_NET_ADMIN` and gives all other capabilities up, for good: what this process starts from now on gets no

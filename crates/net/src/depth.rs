@@ -3,9 +3,11 @@
 /// How deep a driver's TCP connections are. The defaults suit a host at the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
-    /// Bytes read of one connection at a time, before the machine is [asked](byway_wire::Machine::ask) whether it takes more; at most
+    /// Bytes read of one connection in a round, before the machine is [asked](byway_wire::Machine::ask) whether it takes more; at most
     /// 256 KiB.
     pub read: usize,
+    /// Bytes of the longest datagram that is taken. A longer frame ends its connection, and none of it is kept.
+    pub longest: usize,
     /// Bytes that wait in this program for a connection that is full. What is more is dropped, as it is for a socket.
     pub parked: usize,
     /// Bytes that the kernel takes beyond what it has sent.
@@ -18,6 +20,6 @@ pub struct Depth {
 impl Default for Depth {
     fn default() -> Self {
         // Two of the longest segments that the kernel hands to a device at once.
-        Self { read: 256 << 10, parked: 256 << 10, unsent: 128 << 10, kernel: None }
+        Self { read: 256 << 10, longest: 65_535, parked: 256 << 10, unsent: 128 << 10, kernel: None }
     }
 }

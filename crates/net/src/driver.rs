@@ -13,7 +13,7 @@ use crate::receive::{Inbox, Received};
 use crate::send::Sent;
 use crate::socket::Socket;
 use crate::statistics::Counters;
-use crate::tcp::{Brought, TcpCarrier};
+use crate::tcp::TcpCarrier;
 use crate::wait::{Happened, Waiter};
 use crate::watch::Ready;
 use byway_wire::{
@@ -263,7 +263,7 @@ impl<O: Owner> Driver<'_, O> {
     fn take_connection(
         &mut self,
         waiter: &Waiter<'_>,
-        connection: Box<TcpCarrier>,
+        mut connection: Box<TcpCarrier>,
     ) -> Result<(), DriverError> {
         let (address, peer) = (connection.address(), connection.peer());
         connection.set_depth(&self.depth);
@@ -403,21 +403,16 @@ impl<O: Owner> Driver<'_, O> {
         Ok(())
     }
 
+    /// Reads once, and asks whether the machine takes more.
     fn receive_connection(&mut self, waiter: &Waiter<'_>, local: Local) -> Result<(), DriverError> {
-        for _ in 0..RECEIVE_CALLS {
-            let Some(link) = self.links.get_mut(local).filter(|link| !link.paused) else { break };
-            let Some(Carrier::Tcp(connection)) = &mut link.carrier else { break };
-            let at = (local, self.clock.now());
-            let bytes = self.inbox.bytes(self.depth.read);
-            let brought = connection.receive(at, bytes, &mut self.machine, self.control.counters());
-            if brought == Brought::End {
-                self.close(local);
-            }
-            self.answer_asks(waiter)?;
-            if brought != Brought::Full {
-                break;
-            }
+        let Some(link) = self.links.get_mut(local).filter(|link| !link.paused) else { return Ok(()) };
+        let Some(Carrier::Tcp(connection)) = &mut link.carrier else { return Ok(()) };
+        let at = (local, self.clock.now());
+        let bytes = self.inbox.bytes(self.depth.read);
+        if !connection.receive(at, bytes, &mut self.machine, self.control.counters()) {
+            self.close(local);
         }
+        self.answer_asks(waiter)?;
         Ok(())
     }
 

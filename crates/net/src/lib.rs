@@ -66,7 +66,7 @@ mod waker;
 mod watch;
 mod ways_out;
 
-pub use capabilities::{has_net_admin, keep_net_admin};
+pub use capabilities::{allow_descriptors, has_net_admin, keep_net_admin};
 pub use carrier::Carrier;
 pub use clock::{Clock, unix_seconds};
 pub use control::{Control, Handle, Panicked, spawn, spawn_with};

@@ -18,6 +18,7 @@ const TURN: usize = 64;
 pub struct Listener {
     io: TcpListener,
     seats: Arc<Mutex<Seats>>,
+    most: usize,
 }
 
 impl Listener {
@@ -36,7 +37,14 @@ impl Listener {
         io.set_nonblocking(true)?;
         io.bind(&address.into())?;
         io.listen(1024)?;
-        Ok(Self { io: io.into(), seats: Arc::default() })
+        Ok(Self { io: io.into(), seats: Arc::default(), most: MOST })
+    }
+
+    /// It has so many seats for all, and not 1,024.
+    #[must_use]
+    pub const fn with_seats(mut self, most: usize) -> Self {
+        self.most = most;
+        self
     }
 
     /// The address it is bound to.
@@ -48,13 +56,13 @@ impl Listener {
     }
 
     /// Takes connections that wait, at most 64, and tells whether more may be taken now. Those for which there is no seat are closed: there
-    /// are 1,024 in all, and 64 of one network (a /24 of IPv4, a /56 of IPv6). Where descriptors are used up, those that wait are taken
+    /// are 1,024 in all unless it was told otherwise, and 64 of one network (a /24 of IPv4, a /56 of IPv6). Where descriptors are used up, those that wait are taken
     /// when the next one comes.
     pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
         for _ in 0..TURN {
             match self.io.accept() {
                 Ok((stream, peer)) => {
-                    let seat = Seat::take(&self.seats, peer.ip());
+                    let seat = Seat::take(&self.seats, peer.ip(), self.most);
                     taken.extend(seat.and_then(|seat| TcpCarrier::seated(stream, Some(seat)).ok()));
                 }
                 // The peer hung up meanwhile.
@@ -88,13 +96,13 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    fn take(seats: &Arc<Mutex<Seats>>, peer: IpAddr) -> Option<Self> {
+    fn take(seats: &Arc<Mutex<Seats>>, peer: IpAddr, all: usize) -> Option<Self> {
         let network = network(peer);
         let mut held = seats.lock().unwrap_or_else(PoisonError::into_inner);
         let of_this = held.of_network.get(&network).copied().unwrap_or(0);
         // Who is on this host is one of its users.
-        let most = if peer.is_loopback() { MOST } else { MOST_OF_ONE };
-        if held.all >= MOST || of_this >= most {
+        let most = if peer.is_loopback() { all } else { MOST_OF_ONE };
+        if held.all >= all || of_this >= most {
             return None;
         }
         held.all += 1;
@@ -139,15 +147,18 @@ mod tests {
     fn one_network_holds_64_and_all_hold_1024() {
         let seats = Arc::default();
         let of = |a: u8, d: u8| IpAddr::from([198, 51, a, d]);
-        let mut held: Vec<Seat> = (0..64).map(|d| Seat::take(&seats, of(0, d)).unwrap()).collect();
-        assert!(Seat::take(&seats, of(0, 200)).is_none());
-        assert!(Seat::take(&seats, "::ffff:198.51.0.9".parse().unwrap()).is_none(), "it is the same network");
+        let mut held: Vec<Seat> = (0..64).map(|d| Seat::take(&seats, of(0, d), MOST).unwrap()).collect();
+        assert!(Seat::take(&seats, of(0, 200), MOST).is_none());
+        assert!(
+            Seat::take(&seats, "::ffff:198.51.0.9".parse().unwrap(), MOST).is_none(),
+            "it is the same network"
+        );
         held.pop();
-        held.push(Seat::take(&seats, of(0, 201)).unwrap());
+        held.push(Seat::take(&seats, of(0, 201), MOST).unwrap());
         for a in 1..16 {
-            held.extend((0..64).map(|d| Seat::take(&seats, of(a, d)).unwrap()));
+            held.extend((0..64).map(|d| Seat::take(&seats, of(a, d), MOST).unwrap()));
         }
-        assert!(Seat::take(&seats, of(99, 1)).is_none(), "all are taken");
+        assert!(Seat::take(&seats, of(99, 1), MOST).is_none(), "all are taken");
         held.clear();
         assert!(seats.lock().unwrap().of_network.is_empty());
     }

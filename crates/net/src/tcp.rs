@@ -35,17 +35,6 @@ pub struct TcpCarrier {
     _seat: Option<Seat>,
 }
 
-/// What a read brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Brought {
-    /// As much as was asked for: there may be more.
-    Full,
-    /// All there was.
-    Drained,
-    /// The end: the other side closed it, it broke, or what came is no frame.
-    End,
-}
-
 impl TcpCarrier {
     /// Takes over a connection that is established.
     ///
@@ -85,7 +74,8 @@ impl TcpCarrier {
     }
 
     /// Makes it as deep as that.
-    pub(crate) fn set_depth(&self, depth: &Depth) {
+    pub(crate) fn set_depth(&mut self, depth: &Depth) {
+        self.frames.set_longest(depth.longest);
         let options = socket2::SockRef::from(&self.io);
         // A system that refuses keeps more.
         let _ = options.set_tcp_notsent_lowat(depth.unsent);
@@ -95,24 +85,21 @@ impl TcpCarrier {
         }
     }
 
-    /// Reads once into `buffer`; `machine` gets each datagram that is complete.
+    /// Reads once into `buffer`; `machine` gets each datagram that is complete. False: that was the end. The other side closed it, it broke,
+    /// or what came is no frame.
     pub(crate) fn receive<M: Machine>(
         &mut self,
         (local, now): (Local, Instant),
         buffer: &mut [u8],
         machine: &mut M,
         counters: &Counters,
-    ) -> Brought {
+    ) -> bool {
         let size = match self.io.read(buffer) {
-            Ok(0) => return Brought::End,
+            Ok(0) => return false,
             Ok(size) => size,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                return Brought::Drained;
-            }
-            Err(_) => return Brought::End,
+            Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         };
         counters.receive_calls.add(1);
-        let full = size == buffer.len();
         let remote = self.peer;
         let whole = self.frames.take(buffer.get_mut(..size).unwrap_or_default(), |payload| {
             counters.received_datagrams.add(1);
@@ -120,11 +107,7 @@ impl TcpCarrier {
             let datagram = Datagram { local, remote, ecn: Ecn::NotEct, arrival: now, payload, phantom: 0 };
             machine.handle(now, Input::Datagram(datagram));
         });
-        match whole {
-            Err(_) => Brought::End,
-            Ok(()) if full => Brought::Full,
-            Ok(()) => Brought::Drained,
-        }
+        whole.is_ok()
     }
 
     /// Sends `runs`, the first of them from byte `start` on. A frame that the kernel takes in part counts as sent: its end is kept here.

@@ -14,7 +14,7 @@ use crate::keys::Origin;
 use crate::recent::Recent;
 use alloc::vec::Vec;
 use byway_wire::relay::{Caveat, Grant, MacKey, Reason, Terms};
-use byway_wire::{Instant, Meter};
+use byway_wire::{Duration, Instant, Meter};
 
 /// Accounts in a set. A lookup looks at one set, and at another for who is not there: one that found the first full.
 const WAYS: usize = 8;
@@ -296,6 +296,13 @@ impl Accounts {
             }
         }
         Ok(is_new)
+    }
+
+    /// How long who can wait does so before its next packet, so that none is above the rate.
+    pub(crate) fn owed(&self, places: (usize, Option<usize>), now: Instant) -> Duration {
+        let accounts = core::iter::once(places.0).chain(places.1).filter_map(|index| self.get(index));
+        let wait = accounts.map(|account| account.meter.wait(now, account.burst / 2)).max();
+        Duration::from_nanos(wait.unwrap_or(0))
     }
 
     /// Keeps what the last packet of an account was found to be, in place of what was kept before.

@@ -16,6 +16,7 @@ extern crate alloc;
 mod accounts;
 mod config;
 mod heart;
+mod hops;
 mod keys;
 mod lend;
 mod limit;

@@ -1,8 +1,13 @@
 //! The machine.
 
+mod back;
+mod carriers;
+mod greeting;
+
 use crate::accounts::{Accounts, Caps};
 use crate::config::Config;
 use crate::heart::{Heart, Standing};
+use crate::hops::{Held, Hops, Next};
 use crate::keys::{Keys, Origin};
 use crate::lend::Lending;
 use crate::limit::Limiter;
@@ -16,10 +21,10 @@ use crate::usage::{Load, Usage, Used};
 use alloc::vec::Vec;
 use byway_wire::heartbeat::{ANSWERED, Answered, BEAT_LEN, RelayId};
 use byway_wire::relay::{
-    Back, CONSENT_LIFE, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, Kind, MacKey, NOTICE_LEN,
-    Notice, RANGES, RangeKey, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
+    Delivered, Forward, Grant, Kind, MacKey, NOTICE_LEN, Notice, RANGES, RangeKey, Reason, ReturnTag, Scope,
+    TIME_WINDOW, Word, WordError, canonical,
 };
-use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Machine, Out, Transmit, Writer};
+use byway_wire::{Ask, Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit, Writer};
 use core::net::SocketAddr;
 
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
@@ -33,6 +38,8 @@ const RETURN_LIFE: u64 = 600;
 ///
 /// It sends from one socket per address family: the first that is up. Receivers open their NAT towards the socket that
 /// they greeted, so give it one port, not several.
+///
+/// What comes by a TCP connection goes on by one, if the destination has one here or accepts one, and over UDP otherwise.
 #[derive(Debug)]
 pub struct Relay {
     keys: Keys,
@@ -43,6 +50,7 @@ pub struct Relay {
     policy: Policy,
     caps: Caps,
     links: Links,
+    hops: Hops,
     accounts: Accounts,
     queue: Queue,
     lending: Option<Lending>,
@@ -80,6 +88,7 @@ impl Relay {
             policy: config.policy.clone(),
             caps: Caps { rate: config.rate_cap, quota: config.quota_cap },
             links: Links::new(),
+            hops: Hops::default(),
             accounts,
             queue: Queue::new(config.queue_bytes, config.queue_datagrams),
             lending: config.lend.map(Lending::new),
@@ -204,6 +213,12 @@ impl Relay {
     pub fn load(&mut self, now: Instant) -> Load {
         self.usage.go_on(self.unix(now));
         self.usage.load()
+    }
+
+    /// How many TCP connections it has at the moment.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.hops.len()
     }
 
     /// How many accounts it keeps at the moment.
@@ -359,11 +374,9 @@ impl Relay {
                 Some(_) => {}
             }
         }
-        let Some((way, full)) = self.links.way(to, datagram.ecn) else { return refuse(Reason::Unreachable) };
+        let next = self.hops.next(datagram.local, to, Some(forward.grant.id));
+        let way = self.way(next, datagram, to).map_err(|why| (why, 0))?;
         let length = size(datagram);
-        if full || !self.queue.has_room(length) {
-            return Err((Dropped::QueueFull, 0));
-        }
         if self.heart.is_draining() && self.accounts.find(forward.grant.id, forward.branch()).is_none() {
             return refuse(Reason::Draining);
         }
@@ -384,10 +397,14 @@ impl Relay {
         let none = ReturnTag { grant: account.0, branch: account.1, expiry: 0, tag: 0 };
         let tag = ticket.unwrap_or(none);
         let written = Delivered { from, tag, inner: forward.inner }.write(datagram.payload);
-        if written && self.queue.push(way, datagram.payload, datagram.phantom) {
+        if next == Next::Dial {
+            self.hops.dial(datagram.local, to, account.0);
+        }
+        if written && self.goes(way, datagram, Some(account.0)) {
             self.counters.forwarded_packets += 1;
             self.counters.forwarded_bytes += length as u64;
         }
+        self.hold_back(now, datagram.local, places);
         Ok(())
     }
 
@@ -435,70 +452,6 @@ impl Relay {
         Some((own.0, above.map(|(place, _)| place)))
     }
 
-    fn back(&mut self, now: Instant, datagram: &mut Datagram<'_>) {
-        let from = canonical(datagram.remote);
-        let Ok(back) = Return::read(datagram.payload) else {
-            return self.drop(now, Dropped::Malformed, 0, from);
-        };
-        if let Err(why) = self.back_for(now, datagram, &back, from) {
-            self.drop(now, why, back.tag.grant, from);
-        }
-    }
-
-    /// No notices here: a receiver holds no word, and there is nothing that he could do about it.
-    fn back_for(
-        &mut self,
-        now: Instant,
-        datagram: &mut Datagram<'_>,
-        back: &Return,
-        from: SocketAddr,
-    ) -> Result<(), Dropped> {
-        let unix = self.unix(now);
-        let refuse = |reason| Err(Dropped::Refused(reason));
-        let ReturnTag { grant: id, branch, .. } = back.tag;
-        let own = self.accounts.find(id, branch);
-        let recent = own.and_then(|place| self.accounts.get(place)?.recent());
-        if !recent.is_some_and(|recent| recent.gave(self.moment(unix), &back.tag, back.to, from)) {
-            let end = self.keys.check_return(&back.tag, back.to, from, unix);
-            if end.is_none_or(|end| end <= unix) {
-                return Err(Dropped::BadReturn);
-            }
-        }
-        let own = own.ok_or(Dropped::UnknownAccount)?;
-        let above =
-            if branch == 0 { None } else { Some(self.accounts.find(id, 0).ok_or(Dropped::UnknownAccount)?) };
-        let account = self.accounts.get(own).ok_or(Dropped::UnknownAccount)?;
-        let terms = *account.terms();
-        if !self.keys.epoch_holds(account.origin, id, now) {
-            return refuse(Reason::EpochOver);
-        }
-        if terms.expiry.unix() <= unix {
-            return refuse(Reason::Expired);
-        }
-        if !terms.scope.contains(Scope::BACK) {
-            return refuse(Reason::Scope);
-        }
-        if !self.allows(back.to) {
-            return refuse(Reason::Destination);
-        }
-        let way = self.links.way(back.to, datagram.ecn);
-        let Some((way, full)) = way else { return refuse(Reason::Unreachable) };
-        let length = size(datagram);
-        if full || !self.queue.has_room(length) {
-            return Err(Dropped::QueueFull);
-        }
-        self.lend(now, length)?;
-        let charged = self.charge((own, above), now, unix, length);
-        charged.map_err(|(reason, _)| Dropped::Refused(reason))?;
-        if (Back { from, inner: back.inner }).write(datagram.payload)
-            && self.queue.push(way, datagram.payload, datagram.phantom)
-        {
-            self.counters.returned_packets += 1;
-            self.counters.returned_bytes += length as u64;
-        }
-        Ok(())
-    }
-
     fn beat(&mut self, now: Instant) {
         let carries = (self.load(now), self.used(now), self.usage.left());
         while let Some((beat, addresses)) = self.heart.beat(now, |range| self.keys.epoch(range), carries) {
@@ -521,40 +474,6 @@ impl Relay {
         self.counters.answers += 1;
         self.keys.set_epoch(now, range, orders.epoch, Duration::from_secs(orders.last_holds.into()));
     }
-
-    fn greet(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        let from = canonical(datagram.remote);
-        let Ok(greet) = Greet::read(datagram.payload) else {
-            return self.drop(now, Dropped::Malformed, 0, from);
-        };
-        if !self.greetings.allows(now) {
-            return self.drop(now, Dropped::Greeting, greet.grant, from);
-        }
-        let unix = self.unix(now);
-        if !self.allows(from) {
-            self.drop(now, Dropped::Refused(Reason::Destination), greet.grant, from);
-            if self.hints.allows(now) {
-                let notice = Notice::new(Reason::Destination, greet.grant, greet.nonce, unix, 0, None);
-                self.notice(datagram, &notice);
-            }
-            return;
-        }
-        let greeted = Greeted {
-            nonce: greet.nonce,
-            address: from,
-            consent: self.keys.current().consent(greet.grant, from, unix + CONSENT_LIFE),
-            cookie: self.keys.current().cookie(greet.grant, from, unix),
-            unix_millis: self.millis(now),
-        };
-        let mut bytes = [0; GREETED_MAX];
-        let mut writer = Writer::new(&mut bytes);
-        greeted.write(&mut writer);
-        if self.answer(datagram, writer.written()) {
-            self.counters.greeted += 1;
-        } else {
-            self.drop(now, Dropped::QueueFull, greet.grant, from);
-        }
-    }
 }
 
 impl Machine for Relay {
@@ -575,13 +494,19 @@ impl Machine for Relay {
             }
             Input::SendError(_) => self.counters.send_errors += 1,
             Input::Link(change) => self.links.change(&change),
-            Input::Room(change) => self.links.room(change),
-            Input::Connection(_) | Input::NotDialed(_) => {}
+            Input::Room(change) => {
+                self.links.room(change);
+                self.hops.room(change);
+            }
+            Input::Connection(change) if change.open => self.opened(now, &change),
+            Input::Connection(change) => self.hops.closed(change.local),
+            Input::NotDialed(peer) => self.not_dialed(peer),
         }
     }
 
     fn wake(&mut self, now: Instant) {
         self.beat(now);
+        self.hops.wake(now);
     }
 
     fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
@@ -592,6 +517,14 @@ impl Machine for Relay {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.heart.deadline()
+        [self.heart.deadline(), self.hops.deadline()].into_iter().flatten().min()
+    }
+
+    fn serves(&self, local: Local) -> bool {
+        self.hops.serves(local)
+    }
+
+    fn ask(&mut self, _: Instant) -> Option<Ask> {
+        self.hops.next_ask()
     }
 }

@@ -7,6 +7,7 @@ use byway_net::{BindError, DriverError, EntropyError, Panicked};
 use byway_wire::DecodeError;
 use byway_wire::relay::WordError;
 use std::io;
+use std::net::SocketAddr;
 use thiserror::Error;
 
 /// Why a transfer could not be started, or could not be carried on by this process.
@@ -24,6 +25,14 @@ pub enum Error {
     /// No socket to send from or to listen on.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// A relay cannot listen on TCP.
+    #[error("cannot listen on TCP {address}: {source}; --no-tcp relays over UDP alone")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
     /// A relay's addresses make no word.
     #[error("this relay cannot be named")]
     RelayWord(#[source] WordError),

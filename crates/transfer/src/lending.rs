@@ -128,6 +128,7 @@ impl Lending {
             key: key.clone(),
             policy: sockets::own_addresses().into_iter().fold(policy, Policy::own),
             sockets,
+            listeners: Vec::new(),
             addresses: addresses.clone(),
             expires: WORD,
             rate: None,

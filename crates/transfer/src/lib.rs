@@ -46,7 +46,7 @@
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::word`] |
 //! | what is kept between runs | [`state`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
-//! | when TCP takes the place of UDP | `dialing` |
+//! | when TCP takes the place of UDP, and where it comes in | `dialing`, `entrance` |
 //! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was started anew | `probe` |
@@ -62,6 +62,7 @@ mod channel;
 pub mod close;
 mod dialing;
 mod endpoint;
+mod entrance;
 mod error;
 mod event_loop;
 mod exits;
@@ -126,7 +127,7 @@ pub use preamble::{Kind, Preamble, PreambleError, Said};
 pub use received::{BrokenOff, Destination, Received};
 pub use receiver::{Receiving, ReceivingPlan};
 pub use relaying::{
-    Enrolment, Kept, KeptRange, LendLine, NotKept, RelayNews, Relayed, Relaying, RelayingPlan,
+    Enrolment, Kept, KeptRange, LendLine, NotKept, RelayNews, Relayed, Relaying, RelayingPlan, listeners,
 };
 pub use relays::RelayTally;
 pub use sender::{Sending, SendingPlan, Sent};

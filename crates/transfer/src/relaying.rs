@@ -6,9 +6,10 @@ mod line;
 
 pub use kept::{Kept, KeptRange, NotKept};
 
+use crate::entrance::Entrance;
 use crate::error::Error;
 use crate::secret::Secret;
-use byway_net::{Clock, Control, Flow, Owner, Socket, unix_seconds};
+use byway_net::{Carrier, Clock, Control, Depth, Flow, Listener, Owner, Ready, Socket, Waker, unix_seconds};
 use byway_relay::{
     Config, Counters, Event, LATE, LOOK, Lend, LendingState, Load, Policy, Relay, Trouble, Used,
 };
@@ -27,6 +28,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How much of what a TCP connection carries waits here. What one round reads finds room before the next hop, if that is full.
+const DEPTH: Depth =
+    Depth { read: 8 << 10, longest: 9 << 10, parked: 16 << 10, unsent: 16 << 10, kernel: None };
+/// TCP connections that are taken at once. Those that the relay opens itself are as many at most.
+const CONNECTIONS: usize = 4_096;
 
 /// Events that wait for the program.
 const NEWS: usize = 64;
@@ -47,6 +54,8 @@ pub struct RelayingPlan {
     pub policy: Policy,
     /// To listen on: one per address family.
     pub sockets: Vec<Socket>,
+    /// To listen on for TCP connections that carry the same datagrams: [`listeners`].
+    pub listeners: Vec<Listener>,
     /// Where senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
     /// How long the word is good for.
@@ -68,6 +77,19 @@ pub struct RelayingPlan {
     pub registries: Vec<[u8; 32]>,
     /// It is an end host's, and lends the line that leads to an address.
     pub lend: Option<LendLine>,
+}
+
+/// For senders and receivers whose networks drop UDP: listeners at the addresses and ports of a relay's sockets.
+///
+/// # Errors
+/// Which address another program has, or this user may not listen at.
+pub fn listeners(sockets: &[Socket]) -> Result<Vec<Listener>, Error> {
+    let bind = |socket: &Socket| {
+        let address = socket.address();
+        let listener = Listener::bind(address).map_err(|source| Error::Listen { address, source })?;
+        Ok(listener.with_seats(CONNECTIONS))
+    };
+    sockets.iter().map(bind).collect()
 }
 
 /// What an end host lends: the line by which it reaches an address elsewhere.
@@ -105,6 +127,8 @@ pub struct Relayed {
     pub load: Load,
     /// Times that it could not be written to the disk.
     pub not_kept: u64,
+    /// TCP connections at the moment.
+    pub connections: usize,
     /// How far it lends, if it is an end host.
     pub lending: Option<LendingState>,
 }
@@ -206,7 +230,10 @@ impl Relaying {
         let shared = Arc::new(Shared::default());
         let keeper =
             plan.keep.map(|path| Keeper::new(path, kept, news.clone(), Arc::clone(&shared.not_kept)));
+        let control = Control::new().map_err(Error::Descriptor)?;
         let owner = Operator {
+            entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
+            waker: control.waker().clone(),
             news,
             orders: ordered,
             snapshots: keeper.is_some().then_some(snapshots),
@@ -219,7 +246,6 @@ impl Relaying {
                 .map(|lend| Line::new(lend.towards)),
             trouble: None,
         };
-        let control = Control::new().map_err(Error::Descriptor)?;
         let driver = byway_net::spawn_with(control, "byway relay", relay, owner, plan.sockets, clock)
             .map_err(Error::Thread)?;
         let keep = |keeper: Keeper| {
@@ -328,7 +354,8 @@ impl Relayed {
         let (used, load) = (relay.used(now), relay.load(now));
         let lending = relay.lending().map(|lending| lending.state());
         let not_kept = shared.not_kept.load(Ordering::Relaxed);
-        Self { counters: *relay.counters(), used, load, not_kept, lending }
+        let connections = relay.connections();
+        Self { counters: *relay.counters(), used, load, not_kept, connections, lending }
     }
 }
 
@@ -353,6 +380,9 @@ fn enrolments(
 
 /// The owner of a relay.
 struct Operator {
+    /// Where TCP connections come in.
+    entrance: Entrance,
+    waker: Waker,
     news: SyncSender<RelayNews>,
     orders: Receiver<Order>,
     snapshots: Option<SyncSender<Snapshot>>,
@@ -388,6 +418,18 @@ impl Operator {
 impl Owner for Operator {
     type Machine = Relay;
 
+    fn ready(&mut self, _: &mut Relay, ready: Ready, _: Instant) {
+        self.entrance.ready(ready);
+    }
+
+    fn opened(&mut self) -> Vec<Carrier> {
+        self.entrance.opened().collect()
+    }
+
+    fn depth(&self) -> Depth {
+        DEPTH
+    }
+
     fn before(&mut self, relay: &mut Relay, now: Instant) {
         if let (Some(line), Some(lending)) = (&mut self.line, relay.lending()) {
             line.look(lending, now, LATE);
@@ -395,6 +437,9 @@ impl Owner for Operator {
     }
 
     fn turn(&mut self, relay: &mut Relay, now: Instant) -> Flow {
+        if self.entrance.turn() {
+            self.waker.wake();
+        }
         while let Ok(order) = self.orders.try_recv() {
             Self::obey(relay, now, order);
         }

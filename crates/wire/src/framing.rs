@@ -11,10 +11,10 @@ use alloc::vec::Vec;
 /// Bytes of a length.
 pub const PREFIX: usize = 2;
 
-/// What came is no frame.
+/// What came is no frame, or a longer one than is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a frame without a payload")]
-pub struct EmptyFrame;
+#[error("a frame without a payload, or a longer one than is taken")]
+pub struct NoFrame;
 
 /// The length that stands before a datagram; `None` if it is empty or longer than 65,535 bytes.
 #[must_use]
@@ -23,28 +23,52 @@ pub fn prefix(payload: usize) -> Option<[u8; PREFIX]> {
 }
 
 /// Cuts what a connection brings into datagrams. It holds what came of one frame, so at most 65,537 bytes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Frames {
     /// The beginning of a frame whose rest has yet to come.
     begun: Vec<u8>,
+    longest: usize,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self { begun: Vec::new(), longest: usize::from(u16::MAX) }
+    }
 }
 
 impl Frames {
+    /// Takes no payload from now on that is longer than this. What is held is no longer either, but for its prefix.
+    pub const fn set_longest(&mut self, longest: usize) {
+        self.longest = longest;
+    }
+
+    /// The payload's length, once both bytes of it are there.
+    fn length(&self, bytes: &[u8]) -> Result<Option<usize>, NoFrame> {
+        match bytes {
+            [high, low, ..] => match usize::from(u16::from_be_bytes([*high, *low])) {
+                0 => Err(NoFrame),
+                length if length > self.longest => Err(NoFrame),
+                length => Ok(Some(length)),
+            },
+            _ => Ok(None),
+        }
+    }
+
     /// Takes the next bytes of the connection, and hands on the payload of each frame that is complete. Those that came whole stay where
     /// they are.
     ///
     /// # Errors
-    /// A frame has no payload. The connection is of no use any more.
-    pub fn take(&mut self, mut bytes: &mut [u8], mut each: impl FnMut(&mut [u8])) -> Result<(), EmptyFrame> {
+    /// A frame has no payload, or is too long. The connection is of no use any more.
+    pub fn take(&mut self, mut bytes: &mut [u8], mut each: impl FnMut(&mut [u8])) -> Result<(), NoFrame> {
         while !self.begun.is_empty() {
-            let missing = match length(&self.begun)? {
+            let missing = match self.length(&self.begun)? {
                 None => PREFIX - self.begun.len(),
                 Some(length) => PREFIX + length - self.begun.len(),
             };
             let (next, rest) = bytes.split_at_mut(missing.min(bytes.len()));
             bytes = rest;
             self.begun.extend_from_slice(next);
-            match length(&self.begun)? {
+            match self.length(&self.begun)? {
                 Some(length) if self.begun.len() == PREFIX + length => {
                     each(self.begun.get_mut(PREFIX..).unwrap_or_default());
                     self.begun.clear();
@@ -55,7 +79,7 @@ impl Frames {
                 _ => {}
             }
         }
-        while let Some(length) = length(bytes)? {
+        while let Some(length) = self.length(bytes)? {
             if bytes.len() < PREFIX + length {
                 break;
             }
@@ -71,15 +95,6 @@ impl Frames {
     #[must_use]
     pub const fn begun(&self) -> usize {
         self.begun.len()
-    }
-}
-
-/// The payload's length, once both bytes of it are there.
-fn length(bytes: &[u8]) -> Result<Option<usize>, EmptyFrame> {
-    match bytes {
-        [0, 0, ..] => Err(EmptyFrame),
-        [high, low, ..] => Ok(Some(usize::from(u16::from_be_bytes([*high, *low])))),
-        _ => Ok(None),
     }
 }
 
@@ -125,5 +140,16 @@ mod tests {
                 assert!(ended, "{bytes:?} by {step}");
             }
         }
+    }
+
+    /// Its length is known before any of it is kept.
+    #[test]
+    fn a_frame_that_is_too_long_ends_it() {
+        let mut frames = Frames::default();
+        frames.set_longest(1_000);
+        let mut got = 0;
+        let mut bytes = [&prefix(1_000).unwrap()[..], &[1; 1_000], &prefix(1_001).unwrap()].concat();
+        assert_eq!(frames.take(&mut bytes, |payload| got += payload.len()), Err(NoFrame));
+        assert_eq!((got, frames.begun()), (1_000, 0));
     }
 }

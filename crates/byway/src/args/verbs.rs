@@ -246,6 +246,9 @@ pub struct Relay {
     /// Local address to listen on, with or without port; repeatable [default: all addresses, port 4748]
     #[arg(long, value_name = "ADDR", env = "BYWAY_LISTEN", value_delimiter = ',')]
     pub listen: Vec<Endpoint>,
+    /// Do not relay over TCP too, for hosts whose networks drop UDP [default: listen, at the same ports]
+    #[arg(long)]
+    pub no_tcp: bool,
     /// Address that senders find it at, for the word; repeatable, at most 4 [default: those listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,

@@ -212,6 +212,8 @@ pub struct RelayCounters {
     pub grants: u32,
     /// Times that these could not be written to the disk.
     pub not_kept: u64,
+    /// TCP connections at the moment.
+    pub connections: usize,
     /// What an end host lends now.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub lends: Option<Lends>,
@@ -226,6 +228,9 @@ impl fmt::Display for RelayCounters {
         write!(f, "{} back ({back}), greeted {}", self.returned_packets, self.greeted)?;
         let (today, month) = (Bytes(self.today_bytes), Bytes(self.month_bytes));
         write!(f, "\n  carried {today} today and {month} this month")?;
+        if self.connections > 0 {
+            write!(f, "\n  has {} TCP connections now", self.connections)?;
+        }
         if let Some(lends) = &self.lends {
             write!(f, "\n  {lends} now")?;
         }

@@ -10,7 +10,7 @@ use byway_net::Clock;
 use byway_relay::{Dropped, Policy};
 use byway_transfer::registry::{EnrolNews, Enrolling, EnrollingPlan};
 use byway_transfer::words::Word;
-use byway_transfer::{RelayNews, Relayed, Relaying, RelayingPlan, sockets};
+use byway_transfer::{RelayNews, Relayed, Relaying, RelayingPlan, listeners, sockets};
 use byway_wire::Duration;
 use byway_wire::relay::MAX_ADDRESSES;
 use std::net::SocketAddr;
@@ -22,6 +22,9 @@ const STATISTICS: Duration = Duration::from_secs(10);
 /// A relay that carried nothing for so long is in nobody's use. Sessions that live send more often.
 const UNUSED: Duration = Duration::from_secs(5);
 
+/// Descriptors that a relay may need, for TCP connections most of all.
+const DESCRIPTORS: u64 = 16 << 10;
+
 /// Relays until it is stopped.
 pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Result<Exit> {
     let state = global.state()?;
@@ -31,6 +34,8 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         arguments.listen.iter().map(|endpoint| endpoint.or_port(RELAY_PORT)).collect();
     let sockets = sockets::serving(&listen, RELAY_PORT)?;
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
+    let listeners = if arguments.no_tcp { Vec::new() } else { listeners(&sockets)? };
+    byway_net::allow_descriptors(DESCRIPTORS);
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);
     }
@@ -59,6 +64,7 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         key,
         policy: policy(arguments),
         sockets,
+        listeners,
         addresses,
         expires: arguments.expires,
         rate: arguments.rate,
@@ -75,6 +81,11 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     let word = relaying.word().reveal();
     output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
     output.answer(&word)?;
+    output.detail(if arguments.no_tcp {
+        "relays over UDP alone"
+    } else {
+        "relays over UDP and TCP, at the same ports"
+    });
     let mut enrolling = enrolling.map(|plan| Enrolling::start(&relaying, plan)).transpose()?;
     let stop = serve(&relaying, enrolling.as_mut(), &signals, output);
     if stop == Some(Exit::Terminated) {
@@ -190,6 +201,7 @@ pub(super) fn shown(relayed: &Relayed) -> RelayCounters {
         month_bytes: relayed.used.this_month,
         grants: relayed.load.grants,
         not_kept: relayed.not_kept,
+        connections: relayed.connections,
         lends: relayed.lending.map(|lending| Lends {
             relays_bps: relayed.load.rate.saturating_mul(8),
             lends_bps: lending.up.min(lending.down).saturating_mul(8),

@@ -18,6 +18,7 @@ fn relay() -> (Relaying, Word) {
         policy: Policy::public().allow("127.0.0.0/8".parse().unwrap()),
         addresses: vec![socket.address()],
         sockets: vec![socket],
+        listeners: Vec::new(),
         expires: Duration::from_secs(3_600),
         rate: None,
         quota: None,

@@ -13,3 +13,4 @@ mod minted;
 mod recent;
 mod registries;
 mod security;
+mod tcp;

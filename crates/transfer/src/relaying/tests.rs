@@ -15,6 +15,7 @@ fn start(keep: &Path, key: u8, registries: &[[u8; 32]]) -> (Relaying, SocketAddr
         key: Secret::new([key; 32]),
         policy: Policy::public().allow(loopback),
         sockets: vec![socket],
+        listeners: Vec::new(),
         addresses: vec![address],
         expires: Duration::from_secs(3_600),
         rate: None,
