@@ -229,6 +229,26 @@ impl Accounts {
         }
     }
 
+    /// The places of a word's account, which may be known, and of the one above it if the word is a branch; and how many others had to go.
+    /// `keys`: of the word, and of the grant.
+    pub(crate) fn places(
+        &mut self,
+        ((grant, caveat), origin, known): ((Grant, Option<Caveat>), Origin, Option<usize>),
+        keys: (impl FnOnce() -> Option<MacKey>, impl FnOnce() -> Option<MacKey>),
+        caps: Caps,
+        when: (Instant, u64),
+    ) -> Option<(usize, Option<usize>, u64)> {
+        let (own, evicted) = match known {
+            Some(place) => (place, false),
+            None => self.place((grant, caveat), origin, keys.0, caps, when, None)?,
+        };
+        if caveat.is_none() {
+            return Some((own, None, u64::from(evicted)));
+        }
+        let (above, too) = self.place((grant, None), origin, keys.1, caps, when, Some(own))?;
+        Some((own, Some(above), u64::from(evicted) + u64::from(too)))
+    }
+
     /// Takes in an account: in the place of the one of the same name, whose debts it inherits, or in a free place, or in
     /// that of one that owes nothing, but never in place `keep`. Gives its place, and whether another had to go.
     pub(crate) fn admit(

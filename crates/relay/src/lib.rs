@@ -14,6 +14,7 @@
 extern crate alloc;
 
 mod accounts;
+mod carriers;
 mod config;
 mod heart;
 mod hops;

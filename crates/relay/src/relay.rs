@@ -1,30 +1,27 @@
 //! The machine.
 
-mod back;
-mod carriers;
-mod greeting;
-
 use crate::accounts::{Accounts, Caps};
+use crate::carriers::Carriers;
 use crate::config::Config;
 use crate::heart::{Heart, Standing};
-use crate::hops::{Held, Hops, Next};
+
 use crate::keys::{Keys, Origin};
 use crate::lend::Lending;
 use crate::limit::Limiter;
-use crate::links::Links;
+
 use crate::log::Log;
 use crate::policy::Policy;
-use crate::queue::{Queue, Way, size};
+use crate::queue::size;
 use crate::recent::{Moment, Recent, Said};
 use crate::report::{Counters, Dropped, Event};
 use crate::usage::{Load, Usage, Used};
 use alloc::vec::Vec;
 use byway_wire::heartbeat::{ANSWERED, Answered, BEAT_LEN, RelayId};
 use byway_wire::relay::{
-    Delivered, Forward, Grant, Kind, MacKey, NOTICE_LEN, Notice, RANGES, RangeKey, Reason, ReturnTag, Scope,
-    TIME_WINDOW, Word, WordError, canonical,
+    Back, CONSENT_LIFE, Delivered, Forward, GREETED_MAX, Grant, Greet, Greeted, Kind, MacKey, NOTICE_LEN,
+    Notice, RANGES, RangeKey, Reason, Return, ReturnTag, Scope, TIME_WINDOW, Word, WordError, canonical,
 };
-use byway_wire::{Ask, Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Machine, Out, Transmit, Writer};
+use byway_wire::{Ask, Datagram, Dscp, Duration, Input, Instant, Local, Machine, Out, Transmit, Writer};
 use core::net::SocketAddr;
 
 /// Seconds for which a return tag is good. A receiver gets a new one with every packet.
@@ -49,10 +46,8 @@ pub struct Relay {
     started: Instant,
     policy: Policy,
     caps: Caps,
-    links: Links,
-    hops: Hops,
+    carriers: Carriers,
     accounts: Accounts,
-    queue: Queue,
     lending: Option<Lending>,
     counters: Counters,
     greetings: Limiter,
@@ -87,10 +82,8 @@ impl Relay {
             started: now,
             policy: config.policy.clone(),
             caps: Caps { rate: config.rate_cap, quota: config.quota_cap },
-            links: Links::new(),
-            hops: Hops::default(),
+            carriers: Carriers::new(config.queue_bytes, config.queue_datagrams),
             accounts,
-            queue: Queue::new(config.queue_bytes, config.queue_datagrams),
             lending: config.lend.map(Lending::new),
             counters: Counters::default(),
             greetings: Limiter::new(config.greetings_per_second),
@@ -218,7 +211,7 @@ impl Relay {
     /// How many TCP connections it has at the moment.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.hops.len()
+        self.carriers.connections()
     }
 
     /// How many accounts it keeps at the moment.
@@ -251,7 +244,7 @@ impl Relay {
     }
 
     fn allows(&self, destination: SocketAddr) -> bool {
-        self.policy.allows(destination) && !self.links.are_at(destination)
+        self.policy.allows(destination) && !self.carriers.are_at(destination)
     }
 
     /// Whether the host's own traffic leaves room for a stranger's datagram.
@@ -265,16 +258,10 @@ impl Relay {
         self.log.note(now, why, grant, from);
     }
 
-    /// Answers a datagram where it came from, with no more bytes than it had.
-    fn answer(&mut self, datagram: &Datagram<'_>, bytes: &[u8]) -> bool {
-        let way = Way { local: datagram.local, remote: datagram.remote, ecn: Ecn::NotEct };
-        bytes.len() <= size(datagram) && self.queue.push(way, bytes, 0)
-    }
-
     fn notice(&mut self, datagram: &Datagram<'_>, notice: &Notice) {
         let mut bytes = [0; NOTICE_LEN];
         notice.write(&mut Writer::new(&mut bytes));
-        if self.answer(datagram, &bytes) {
+        if self.carriers.answer(datagram, &bytes) {
             self.counters.notices += 1;
         }
     }
@@ -374,8 +361,7 @@ impl Relay {
                 Some(_) => {}
             }
         }
-        let next = self.hops.next(datagram.local, to, Some(forward.grant.id));
-        let way = self.way(next, datagram, to).map_err(|why| (why, 0))?;
+        let way = self.carriers.way(datagram, to, Some(forward.grant.id)).map_err(|why| (why, 0))?;
         let length = size(datagram);
         if self.heart.is_draining() && self.accounts.find(forward.grant.id, forward.branch()).is_none() {
             return refuse(Reason::Draining);
@@ -397,10 +383,8 @@ impl Relay {
         let none = ReturnTag { grant: account.0, branch: account.1, expiry: 0, tag: 0 };
         let tag = ticket.unwrap_or(none);
         let written = Delivered { from, tag, inner: forward.inner }.write(datagram.payload);
-        if next == Next::Dial {
-            self.hops.dial(datagram.local, to, account.0);
-        }
-        if written && self.goes(way, datagram, Some(account.0)) {
+
+        if written && self.carriers.goes(way, datagram, to, Some(account.0)) {
             self.counters.forwarded_packets += 1;
             self.counters.forwarded_bytes += length as u64;
         }
@@ -431,25 +415,74 @@ impl Relay {
         forward: &Forward,
         holder: &Holder,
     ) -> Option<(usize, Option<usize>)> {
-        let Forward { grant, caveat, .. } = *forward;
-        let (origin, caps, when) = (holder.origin, self.caps, (now, unix));
-        let own = match holder.place {
-            Some(place) => (place, false),
-            None => {
-                let key = || Some(holder.key.clone());
-                self.accounts.place((grant, caveat), origin, key, caps, when, None)?
-            }
+        let Self { accounts, keys, caps, counters, .. } = self;
+        let (origin, grant, branch) = (holder.origin, forward.grant, forward.caveat);
+        let made = (|| Some(holder.key.clone()), || keys.mac_key(origin, &grant, None));
+        let names = ((grant, branch), origin, holder.place);
+        let (own, above, evicted) = accounts.places(names, made, *caps, (now, unix))?;
+        counters.evicted += evicted;
+        Some((own, above))
+    }
+
+    fn back(&mut self, now: Instant, datagram: &mut Datagram<'_>) {
+        let from = canonical(datagram.remote);
+        let Ok(back) = Return::read(datagram.payload) else {
+            return self.drop(now, Dropped::Malformed, 0, from);
         };
-        let above = match caveat {
-            None => None,
-            Some(_) => {
-                let key = || self.keys.mac_key(origin, &grant, None);
-                Some(self.accounts.place((grant, None), origin, key, caps, when, Some(own.0))?)
+        if let Err(why) = self.back_for(now, datagram, &back, from) {
+            self.drop(now, why, back.tag.grant, from);
+        }
+    }
+
+    /// No notices here: a receiver holds no word, and there is nothing that he could do about it.
+    fn back_for(
+        &mut self,
+        now: Instant,
+        datagram: &mut Datagram<'_>,
+        back: &Return,
+        from: SocketAddr,
+    ) -> Result<(), Dropped> {
+        let unix = self.unix(now);
+        let refuse = |reason| Err(Dropped::Refused(reason));
+        let ReturnTag { grant: id, branch, .. } = back.tag;
+        let own = self.accounts.find(id, branch);
+        let recent = own.and_then(|place| self.accounts.get(place)?.recent());
+        if !recent.is_some_and(|recent| recent.gave(self.moment(unix), &back.tag, back.to, from)) {
+            let end = self.keys.check_return(&back.tag, back.to, from, unix);
+            if end.is_none_or(|end| end <= unix) {
+                return Err(Dropped::BadReturn);
             }
-        };
-        let evicted = u64::from(own.1) + u64::from(above.is_some_and(|(_, evicted)| evicted));
-        self.counters.evicted += evicted;
-        Some((own.0, above.map(|(place, _)| place)))
+        }
+        let own = own.ok_or(Dropped::UnknownAccount)?;
+        let above =
+            if branch == 0 { None } else { Some(self.accounts.find(id, 0).ok_or(Dropped::UnknownAccount)?) };
+        let account = self.accounts.get(own).ok_or(Dropped::UnknownAccount)?;
+        let terms = *account.terms();
+        if !self.keys.epoch_holds(account.origin, id, now) {
+            return refuse(Reason::EpochOver);
+        }
+        if terms.expiry.unix() <= unix {
+            return refuse(Reason::Expired);
+        }
+        if !terms.scope.contains(Scope::BACK) {
+            return refuse(Reason::Scope);
+        }
+        if !self.allows(back.to) {
+            return refuse(Reason::Destination);
+        }
+        let way = self.carriers.way(datagram, back.to, None)?;
+        let length = size(datagram);
+        self.lend(now, length)?;
+        let charged = self.charge((own, above), now, unix, length);
+        charged.map_err(|(reason, _)| Dropped::Refused(reason))?;
+        if (Back { from, inner: back.inner }).write(datagram.payload)
+            && self.carriers.goes(way, datagram, back.to, None)
+        {
+            self.counters.returned_packets += 1;
+            self.counters.returned_bytes += length as u64;
+        }
+        self.hold_back(now, datagram.local, (own, above));
+        Ok(())
     }
 
     fn beat(&mut self, now: Instant) {
@@ -458,8 +491,7 @@ impl Relay {
             let mut bytes = [0; BEAT_LEN];
             beat.write(&mut Writer::new(&mut bytes));
             for address in addresses {
-                let way = self.links.way(canonical(*address), Ecn::NotEct);
-                if way.is_some_and(|(way, _)| self.queue.push(way, &bytes, 0)) {
+                if self.carriers.send(canonical(*address), &bytes) {
                     self.counters.beats += 1;
                 }
             }
@@ -473,6 +505,49 @@ impl Relay {
         };
         self.counters.answers += 1;
         self.keys.set_epoch(now, range, orders.epoch, Duration::from_secs(orders.last_holds.into()));
+    }
+
+    fn greet(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        let from = canonical(datagram.remote);
+        let Ok(greet) = Greet::read(datagram.payload) else {
+            return self.drop(now, Dropped::Malformed, 0, from);
+        };
+        if !self.greetings.allows(now) {
+            return self.drop(now, Dropped::Greeting, greet.grant, from);
+        }
+        let unix = self.unix(now);
+        if !self.allows(from) {
+            self.drop(now, Dropped::Refused(Reason::Destination), greet.grant, from);
+            if self.hints.allows(now) {
+                let notice = Notice::new(Reason::Destination, greet.grant, greet.nonce, unix, 0, None);
+                self.notice(datagram, &notice);
+            }
+            return;
+        }
+        let greeted = Greeted {
+            nonce: greet.nonce,
+            address: from,
+            consent: self.keys.current().consent(greet.grant, from, unix + CONSENT_LIFE),
+            cookie: self.keys.current().cookie(greet.grant, from, unix),
+            unix_millis: self.millis(now),
+        };
+        let mut bytes = [0; GREETED_MAX];
+        let mut writer = Writer::new(&mut bytes);
+        greeted.write(&mut writer);
+        if self.carriers.answer(datagram, writer.written()) {
+            self.counters.greeted += 1;
+            self.carriers.is_good(now, datagram.local, None);
+        } else {
+            self.drop(now, Dropped::QueueFull, greet.grant, from);
+        }
+    }
+
+    /// What came by a TCP connection was good. The connection waits if it brought more than its word's rate allows.
+    fn hold_back(&mut self, now: Instant, local: Local, places: (usize, Option<usize>)) {
+        if local.is_connection() {
+            let wait = self.accounts.owed(places, now);
+            self.carriers.is_good(now, local, (wait > Duration::ZERO).then(|| now + wait));
+        }
     }
 }
 
@@ -493,38 +568,31 @@ impl Machine for Relay {
                 }
             }
             Input::SendError(_) => self.counters.send_errors += 1,
-            Input::Link(change) => self.links.change(&change),
-            Input::Room(change) => {
-                self.links.room(change);
-                self.hops.room(change);
-            }
-            Input::Connection(change) if change.open => self.opened(now, &change),
-            Input::Connection(change) => self.hops.closed(change.local),
-            Input::NotDialed(peer) => self.not_dialed(peer),
+            change => self.carriers.change(now, &change),
         }
     }
 
     fn wake(&mut self, now: Instant) {
         self.beat(now);
-        self.hops.wake(now);
+        self.carriers.wake(now);
     }
 
     fn transmit(&mut self, _: Instant, out: &mut Out<'_>) -> Option<Transmit> {
         let dscp = if self.lending.is_some() { Dscp::LowerEffort } else { Dscp::BestEffort };
-        let sent = Transmit { dscp, ..self.queue.transmit(out)? };
+        let sent = Transmit { dscp, ..self.carriers.transmit(out)? };
         self.lending.iter_mut().for_each(|lending| lending.left(&sent));
         Some(sent)
     }
 
     fn deadline(&self) -> Option<Instant> {
-        [self.heart.deadline(), self.hops.deadline()].into_iter().flatten().min()
+        [self.heart.deadline(), self.carriers.deadline()].into_iter().flatten().min()
     }
 
     fn serves(&self, local: Local) -> bool {
-        self.hops.serves(local)
+        self.carriers.serves(local)
     }
 
     fn ask(&mut self, _: Instant) -> Option<Ask> {
-        self.hops.next_ask()
+        self.carriers.next_ask()
     }
 }
