@@ -1,5 +1,5 @@
-//! What two applications say to each other beside their data: the first words in a HELLO, and the records of the library. However records are
-//! cut into pieces, the same comes of them.
+//! What stands first in a HELLO, of senders, of forwards and of applications, and the records that two applications say to each other. However
+//! records are cut into pieces, the same comes of them.
 #![no_main]
 
 use byway::record::{RECORD_MAX, Record, Records};
@@ -14,8 +14,13 @@ fn heard(bytes: &[u8], piece: usize) -> (Vec<Record>, bool) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(Said::Application(said)) = Said::read(bytes) {
-        assert_eq!(Said::read(&said.to_bytes()), Ok(Said::Application(said)));
+    if let Ok(said) = Said::read(bytes) {
+        let written = match &said {
+            Said::Transfer(preamble) => preamble.to_bytes(),
+            Said::Application(application) => application.to_bytes(),
+        };
+        assert!(bytes.starts_with(&written));
+        assert_eq!(Said::read(&written), Ok(said));
     }
     let all = heard(bytes, usize::MAX);
     for piece in [1, 3] {

@@ -3,14 +3,15 @@
 //! While there is no session, connections wait a while and are reset then, or told so if they speak SOCKS5.
 
 use crate::dial::is_out_of_descriptors;
+use crate::line::{Line, LineStream};
 use crate::slots::{Number, Slots};
 use crate::tcp::{Moved, Tcp, listen};
 use byway_engine::Connection;
-use byway_engine::data::{InEvent, OutEvent, StreamRead};
+use byway_engine::data::{InEvent, OutEvent};
 use byway_forward::local_port::Forward;
-use byway_forward::request::{Refusal, code, request};
+use byway_forward::request::{Refusal, code};
 use byway_forward::socks::{self, Next, Socks};
-use byway_forward::splice::{Io, Local as _, Splice, Standing, Stream, StreamOf, Waits};
+use byway_forward::splice::{Io, Local as _, Standing, Stream as _, StreamOf, Waits};
 use byway_forward::target::Target;
 use byway_net::{Ready, Token, Watch};
 use byway_wire::{Duration, Instant, StreamId};
@@ -102,23 +103,6 @@ enum Stage {
     Open(Line),
 }
 
-/// The stream of a connection.
-#[derive(Debug)]
-struct Line {
-    target: Target,
-    id: StreamId,
-    /// What it is to begin with, until there is room for that.
-    request: Option<Vec<u8>>,
-    splice: Splice,
-    /// Something came by the stream.
-    begun: bool,
-    /// The far end is connected.
-    answered: bool,
-    /// Nothing follows the answer.
-    ended: bool,
-    refusal: Option<Refusal>,
-}
-
 /// A connection of a program.
 #[derive(Debug)]
 struct Program {
@@ -147,6 +131,8 @@ pub struct Entry {
     scratch: Vec<u8>,
     opened: u64,
     moved: Moved,
+    /// Bytes that may still be taken from streams; `None`: as many as there are.
+    budget: Option<usize>,
 }
 
 impl Entry {
@@ -173,6 +159,7 @@ impl Entry {
             scratch: vec![0; SCRATCH],
             opened: 0,
             moved: Moved::default(),
+            budget: None,
         })
     }
 
@@ -186,6 +173,19 @@ impl Entry {
     #[must_use]
     pub const fn moved(&self) -> Moved {
         self.moved
+    }
+
+    /// So many bytes at most are taken from streams from now on, until this is called again. `None`: as many as there are.
+    pub fn allow(&mut self, budget: Option<usize>) {
+        if std::mem::replace(&mut self.budget, budget) == Some(0) && budget != Some(0) {
+            self.slots.unblock();
+        }
+    }
+
+    /// How many bytes may still be taken.
+    #[must_use]
+    pub const fn budget(&self) -> Option<usize> {
+        self.budget
     }
 
     /// The next thing that happened.
@@ -369,19 +369,8 @@ impl Entry {
         let Some(Program { stage: Stage::Waiting(target), .. }) = self.slots.get_mut(number) else { return };
         let target = target.clone();
         let Some(id) = connection.outgoing().open_next() else { return self.slots.block(number) };
-        let request = Some(request(&target));
-        let line = Line {
-            target,
-            id,
-            request,
-            splice: Splice::default(),
-            begun: false,
-            answered: false,
-            ended: false,
-            refusal: None,
-        };
         if let Some(program) = self.slots.get_mut(number) {
-            program.stage = Stage::Open(line);
+            program.stage = Stage::Open(Line::new(target, id));
         }
         self.streams.insert(id, number);
         self.slots.set_end(number, Some(now + ANSWER));
@@ -399,6 +388,8 @@ impl Entry {
             answered: &mut line.answered,
             ended: &mut line.ended,
             refusal: &mut line.refusal,
+            budget: &mut self.budget,
+            is_short: false,
         };
         if let Some(request) = line.request.take_if(|_| !program.broken) {
             if stream.room(request.len()) < request.len() {
@@ -432,11 +423,14 @@ impl Entry {
         if standing != Standing::Broken {
             standing = line.splice.pump(&mut program.tcp, &mut stream, &mut self.scratch);
         }
-        let answered = *stream.answered && !was_answered;
+        let (answered, is_short) = (*stream.answered && !was_answered, stream.is_short);
         let moved = [0, 1].map(|way| line.splice.moved[way] - before[way]);
         self.moved = Moved { forth: self.moved.forth + moved[0], back: self.moved.back + moved[1] };
         if answered {
             self.slots.set_end(number, None);
+        }
+        if is_short {
+            self.slots.block(number);
         }
         match standing {
             Standing::Open(waits) => self.wait(number, waits),
@@ -534,61 +528,5 @@ fn speak(tcp: &mut Tcp, words: &mut Socks) -> Spoken {
                 return Spoken::Over;
             }
         }
-    }
-}
-
-/// A stream that begins with the far end's answer.
-struct LineStream<'a> {
-    stream: StreamOf<'a>,
-    begun: bool,
-    answered: &'a mut bool,
-    ended: &'a mut bool,
-    refusal: &'a mut Option<Refusal>,
-}
-
-impl LineStream<'_> {
-    /// Takes the answer: whether it has come. `None`: it is none that is good.
-    fn answer(&mut self) -> Option<bool> {
-        if *self.answered || !self.begun {
-            return Some(*self.answered);
-        }
-        let mut byte = [0];
-        let read = self.stream.read(&mut byte)?;
-        if read.length == 0 {
-            return (!read.finished).then_some(false);
-        }
-        match Refusal::check(byte[0]) {
-            Ok(()) => (*self.answered, *self.ended) = (true, read.finished),
-            Err(refusal) => *self.refusal = Some(refusal),
-        }
-        self.answered.then_some(true)
-    }
-}
-
-impl Stream for LineStream<'_> {
-    fn room(&mut self, wanted: usize) -> usize {
-        self.stream.room(wanted)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.stream.write(bytes);
-    }
-
-    fn finish(&mut self) {
-        self.stream.finish();
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead> {
-        if !self.answer()? {
-            return Some(StreamRead { length: 0, finished: false });
-        }
-        if *self.ended {
-            return Some(StreamRead { length: 0, finished: true });
-        }
-        self.stream.read(buffer)
-    }
-
-    fn reset(&mut self, code: u64) {
-        self.stream.reset(code);
     }
 }

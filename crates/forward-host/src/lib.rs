@@ -5,6 +5,7 @@
 //! | [`entry`] | listens for programs, and opens a stream for each connection |
 //! | [`exit`] | dials the targets that streams ask for, if they are allowed |
 //! | `dial`, `resolver` | a target's addresses in turn; names, looked up by threads of their own |
+//! | `line` | the stream of a program's connection |
 //! | `tcp` | a connection of TCP that blocks nobody |
 //! | `slots` | connections by number, those whose turn it is, those whose time is up |
 //!
@@ -15,6 +16,7 @@
 mod dial;
 pub mod entry;
 pub mod exit;
+mod line;
 mod resolver;
 mod slots;
 mod tcp;

@@ -11,6 +11,9 @@ use byway_wire::StreamId;
 /// Bytes that one call moves each way at most, so that no connection keeps others waiting.
 const TURN: usize = 256 << 10;
 
+/// Bytes that are worth to be taken as they are kept, and not copied.
+const MANY: usize = 16 << 10;
+
 /// How reading or writing a socket went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
@@ -44,6 +47,10 @@ pub trait Stream {
     fn finish(&mut self);
     /// Reads what is there. `None`: the stream is over.
     fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead>;
+    /// The next bytes as they are kept, if they are many; none otherwise, and [`read`](Self::read) gives them. `None`: the stream is over.
+    fn take(&mut self) -> Option<(Vec<u8>, StreamRead)>;
+    /// Gives the buffer of what was taken back.
+    fn give_back(&mut self, buffer: Vec<u8>);
     /// Gives both directions up.
     fn reset(&mut self, code: u64);
 }
@@ -72,6 +79,14 @@ impl Stream for StreamOf<'_> {
 
     fn read(&mut self, buffer: &mut [u8]) -> Option<StreamRead> {
         self.connection.incoming().read(self.id, buffer)
+    }
+
+    fn take(&mut self) -> Option<(Vec<u8>, StreamRead)> {
+        self.connection.incoming().take(self.id, MANY)
+    }
+
+    fn give_back(&mut self, buffer: Vec<u8>) {
+        self.connection.incoming().give_back(buffer);
     }
 
     fn reset(&mut self, code: u64) {
@@ -213,6 +228,20 @@ impl Splice {
             if left == 0 {
                 return Rest::Turn;
             }
+            let Some((piece, read)) = stream.take() else { return Rest::Broken };
+            self.last = read.finished;
+            left = left.saturating_sub(read.length);
+            if read.length > 0 {
+                match self.put(local, &piece) {
+                    Ok(done) if done == piece.len() => stream.give_back(piece),
+                    Ok(done) => self.pending = Vec::from(piece.get(done..).unwrap_or_default()),
+                    Err(rest) => return rest,
+                }
+                continue;
+            }
+            if read.finished {
+                continue;
+            }
             let length = scratch.len().min(left);
             let Some(read) = stream.read(scratch.get_mut(..length).unwrap_or_default()) else {
                 return Rest::Broken;
@@ -326,6 +355,17 @@ mod tests {
             let length = self.take(buffer);
             (!self.broken)
                 .then_some(StreamRead { length, finished: self.read_ends && self.to_read.is_empty() })
+        }
+
+        fn take(&mut self) -> Option<(Vec<u8>, StreamRead)> {
+            let mut piece = std::vec![0; if self.to_read.len() < 100 { 0 } else { 150 }];
+            let read = Stream::read(self, &mut piece)?;
+            piece.truncate(read.length);
+            Some((piece, read))
+        }
+
+        fn give_back(&mut self, buffer: Vec<u8>) {
+            assert!(!buffer.is_empty());
         }
 
         fn reset(&mut self, code: u64) {

@@ -1,13 +1,13 @@
 //! A stream as the event loop and the application share it: two buffers with a bound, and how each direction stands.
 
 use crate::error::{ConnectionError, StreamError};
-use crate::filled::Filled;
+use crate::queue::Queue;
 use crate::shared::Shared;
+use bytes::Bytes;
 use byway_engine::Handle;
 use byway_wire::StreamId;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of one direction that wait between application and event loop at most. Each side of the handover holds as much again.
 pub const BUFFER: usize = 256 << 10;
@@ -46,7 +46,7 @@ pub struct Sending {
 #[derive(Debug, Default)]
 pub struct Receiving {
     /// Bytes for the application.
-    pub ready: Filled,
+    pub ready: Queue,
     /// Whether the event loop waits for room.
     pub paused: bool,
     /// What follows the bytes.
@@ -105,23 +105,74 @@ impl Sending {
     }
 }
 
-/// Buffers that streams hand back while they move nothing.
+/// Buffers that streams hand back.
 #[derive(Debug, Default)]
-pub struct Spare(Mutex<Vec<Vec<u8>>>);
+pub struct Spare(Mutex<Buffers>);
+
+#[derive(Debug, Default)]
+struct Buffers {
+    /// Of any size.
+    any: Vec<Vec<u8>>,
+    /// As the engine keeps bytes of streams in.
+    pieces: Vec<Vec<u8>>,
+}
+
+/// Bytes of a buffer of the engine's that brings much, from and to.
+const PIECE: std::ops::RangeInclusive<usize> = 64 << 10..=128 << 10;
+/// So many of these are kept.
+const PIECES: usize = 16;
 
 impl Spare {
+    fn buffers(&self) -> MutexGuard<'_, Buffers> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A buffer. What stands in it means nothing.
     pub fn take(&self) -> Vec<u8> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        self.buffers().any.pop().unwrap_or_default()
+    }
+
+    /// A buffer for the engine, if there is one.
+    pub fn take_piece(&self) -> Option<Vec<u8>> {
+        self.buffers().pieces.pop()
     }
 
     /// Takes a buffer back.
     pub fn put(&self, buffer: Vec<u8>) {
-        if buffer.capacity() > 0 {
-            let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if spare.len() < SPARE {
-                spare.push(buffer);
-            }
+        if buffer.capacity() == 0 {
+            return;
         }
+        let mut buffers = self.buffers();
+        if PIECE.contains(&buffer.capacity()) && buffers.pieces.len() < PIECES {
+            buffers.pieces.push(buffer);
+        } else if buffers.any.len() < SPARE {
+            buffers.any.push(buffer);
+        }
+    }
+}
+
+/// A buffer that goes back to the spare ones when its bytes were sent.
+#[derive(Debug)]
+pub struct Lent {
+    bytes: Vec<u8>,
+    home: Arc<Spare>,
+}
+
+impl Lent {
+    /// Its bytes, for the engine.
+    pub fn bytes(bytes: Vec<u8>, home: &Arc<Spare>) -> Bytes {
+        Bytes::from_owner(Self { bytes, home: Arc::clone(home) })
+    }
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.home.put(std::mem::take(&mut self.bytes));
     }
 }

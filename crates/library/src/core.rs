@@ -168,7 +168,7 @@ pub struct Core {
     /// What relays said where a listener stands.
     pub standing: Shared<Standing>,
     /// Buffers.
-    pub spare: Spare,
+    pub spare: Arc<Spare>,
     /// Whether anybody accepts.
     listening: AtomicBool,
     stopping: AtomicBool,
@@ -226,7 +226,7 @@ impl Core {
             desk: Mutex::default(),
             arrivals: Shared::default(),
             standing: Shared::default(),
-            spare: Spare::default(),
+            spare: Arc::default(),
             listening: AtomicBool::new(listening),
             stopping: AtomicBool::new(false),
         }

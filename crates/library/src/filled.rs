@@ -17,6 +17,12 @@ impl Filled {
         Self { bytes, length: 0 }
     }
 
+    /// One that is full of `bytes`.
+    pub const fn whole(bytes: Vec<u8>) -> Self {
+        let length = bytes.len();
+        Self { bytes, length }
+    }
+
     /// What is there.
     pub fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
@@ -30,16 +36,6 @@ impl Filled {
     /// Whether nothing is there.
     pub const fn is_empty(&self) -> bool {
         self.length == 0
-    }
-
-    /// Whether it holds no memory.
-    pub const fn is_bare(&self) -> bool {
-        self.bytes.capacity() == 0
-    }
-
-    /// Nothing is there any more; the memory stays.
-    pub const fn clear(&mut self) {
-        self.length = 0;
     }
 
     /// Room behind what is there, `most` bytes in all at most. It grows as it fills, so that a stream that moves little takes little.
@@ -69,7 +65,7 @@ mod tests {
     #[test]
     fn it_grows_as_it_fills_and_no_further_than_it_may() {
         let mut filled = Filled::default();
-        assert!(filled.is_bare() && filled.is_empty());
+        assert!(filled.is_empty());
         let mut written = 0;
         while written < 20_000 {
             let room = filled.room(20_000).len();
@@ -80,7 +76,6 @@ mod tests {
         }
         assert_eq!((filled.len(), filled.room(20_000).len()), (20_000, 0));
         assert_eq!(filled.as_slice()[LEAST], 1);
-        filled.clear();
         let mut again = Filled::new(filled.into_memory());
         assert_eq!((again.len(), again.room(1 << 20).len(), again.room(100).len()), (0, 20_000, 100));
     }

@@ -1,19 +1,22 @@
 //! A stream on the event loop's side: bytes go between what the application shares and the engine, as far as each has room.
 
-use crate::cell::{BUFFER, Cell, End, Spare};
+use crate::cell::{BUFFER, Cell, End, Lent, Spare};
 use crate::error::StreamError;
-use crate::filled::Filled;
+use crate::queue::Queue;
 use crate::record::How;
+use bytes::Bytes;
 use byway_engine::data::{Incoming, Outgoing};
 use std::sync::Arc;
+
+/// Bytes of a piece that is handed over as it is. Fewer are gathered.
+const WHOLE: usize = 16 << 10;
 
 /// A stream.
 #[derive(Debug)]
 pub struct Lane {
     cell: Arc<Cell>,
-    /// What the application wrote, from `at` on not yet the engine's.
-    pending: Vec<u8>,
-    at: usize,
+    /// What the application wrote and is not yet the engine's.
+    pending: Bytes,
     out: Out,
     /// Whether what is received is over, and the peer was told.
     received: bool,
@@ -44,7 +47,7 @@ enum Next {
 
 impl Lane {
     pub fn new(cell: Arc<Cell>) -> Self {
-        Self { cell, pending: Vec::new(), at: 0, out: Out::Open, received: false, ended: false }
+        Self { cell, pending: Bytes::new(), out: Out::Open, received: false, ended: false }
     }
 
     /// The part that the application shares.
@@ -67,60 +70,48 @@ impl Lane {
     }
 
     /// Hands the engine what the application wrote, as far as that has room; it tells when it has more.
-    pub fn send(&mut self, out: &mut Outgoing, spare: &Spare) {
+    pub fn send(&mut self, out: &mut Outgoing, spare: &Arc<Spare>) {
         loop {
-            match self.next() {
+            match self.next(spare) {
                 Next::Bytes => {}
                 Next::Finish => {
                     out.finish(self.cell.id);
                     self.out = Out::Finished;
-                    return self.rest(spare);
+                    return;
                 }
                 Next::Reset(code) => {
                     out.reset(self.cell.id, code);
                     self.out = Out::GivenUp;
-                    return self.rest(spare);
+                    self.pending = Bytes::new();
+                    return;
                 }
-                Next::Nothing => return self.rest(spare),
+                Next::Nothing => return,
             }
-            let rest = self.pending.get(self.at..).unwrap_or_default();
-            let taken = out.write(self.cell.id, rest);
-            self.at += taken;
-            if self.at < self.pending.len() {
+            out.write_bytes(self.cell.id, &mut self.pending);
+            if !self.pending.is_empty() {
                 return;
             }
         }
     }
 
-    fn next(&mut self) -> Next {
-        let is_empty = self.at == self.pending.len();
+    fn next(&mut self, spare: &Arc<Spare>) -> Next {
+        let is_empty = self.pending.is_empty();
         let (out, pending) = (self.out, &mut self.pending);
         let next = |sending: &mut crate::cell::Sending| match (out, sending.reset) {
             (Out::Open | Out::Finished, Some(code)) => Next::Reset(code),
             (Out::Open, None) if !is_empty => Next::Bytes,
             (Out::Open, None) if !sending.ready.is_empty() => {
-                pending.clear();
-                std::mem::swap(pending, &mut sending.ready);
+                *pending = Lent::bytes(std::mem::take(&mut sending.ready), spare);
                 Next::Bytes
             }
             (Out::Open, None) if sending.finished => Next::Finish,
             _ => Next::Nothing,
         };
-        let next = if is_empty && out == Out::Open {
+        if is_empty && out == Out::Open {
             self.cell.sending.change(next)
         } else {
             self.cell.sending.with(next)
-        };
-        if is_empty {
-            self.at = 0;
         }
-        next
-    }
-
-    /// Holds no memory while there is nothing to move.
-    fn rest(&mut self, spare: &Spare) {
-        self.at = 0;
-        spare.put(std::mem::take(&mut self.pending));
     }
 
     /// Hands the application what arrived, as far as it has room. Returns how it ended, once.
@@ -130,19 +121,22 @@ impl Lane {
         }
         let id = self.cell.id;
         while !self.ended {
-            // Read where it will stand: whoever reads meanwhile waits for one copy.
+            // Read where it will stand: whoever reads meanwhile waits for one copy at most.
             let read = self.cell.receiving.with(|receiving| {
                 receiving.paused = receiving.ready.len() >= BUFFER;
                 if receiving.paused || receiving.stopped.is_some() {
                     return None;
                 }
-                if receiving.ready.is_bare() {
-                    receiving.ready = Filled::new(spare.take());
+                let (piece, mut read) = incoming.take(id, WHOLE)?;
+                let mut wanted = read.length;
+                if read.length > 0 {
+                    receiving.ready.push(piece);
+                } else if !read.finished {
+                    let room = receiving.ready.room(spare, BUFFER);
+                    wanted = room.len();
+                    read = incoming.read(id, room)?;
+                    receiving.ready.add(read.length);
                 }
-                let room = receiving.ready.room(BUFFER);
-                let wanted = room.len();
-                let read = incoming.read(id, room)?;
-                receiving.ready.add(read.length);
                 if read.finished {
                     receiving.end.get_or_insert(End::Fin);
                 }
@@ -155,6 +149,9 @@ impl Lane {
             }
             if read.length < wanted {
                 break;
+            }
+            if let Some(buffer) = spare.take_piece() {
+                incoming.give_back(buffer);
             }
         }
         let how = self.cell.receiving.with(|receiving| match (receiving.confirmed, receiving.stopped) {
@@ -172,7 +169,7 @@ impl Lane {
     /// The peer gave up what it sends. Returns whether that is news to it.
     pub fn on_reset(&mut self, code: u64) -> bool {
         self.cell.receiving.change(|receiving| {
-            receiving.ready = Filled::default();
+            receiving.ready = Queue::default();
             receiving.end = Some(End::Broken(StreamError::Reset(code)));
         });
         !std::mem::replace(&mut self.received, true)
@@ -201,7 +198,6 @@ impl Lane {
             sending.ready = Vec::new();
             sending.over.get_or_insert(outcome);
         });
-        self.pending = Vec::new();
-        self.at = 0;
+        self.pending = Bytes::new();
     }
 }

@@ -66,6 +66,7 @@ mod look;
 mod object;
 mod parcel;
 mod peer;
+mod queue;
 /// What two libraries tell each other: for the fuzzer, and no part of what this crate promises.
 #[doc(hidden)]
 pub mod record;

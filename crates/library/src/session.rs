@@ -30,7 +30,7 @@ pub struct Tools<'a> {
     /// For one read of records.
     pub scratch: &'a mut [u8],
     /// Buffers.
-    pub spare: &'a Spare,
+    pub spare: &'a Arc<Spare>,
     /// What is sent from.
     pub locals: &'a [SocketAddr],
 }

@@ -4,6 +4,7 @@ use crate::cell::{BUFFER, Cell, End, Receiving, Sending};
 use crate::core::Held;
 use crate::error::StreamError;
 use crate::filled::Filled;
+use crate::queue::Queue;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -239,7 +240,7 @@ impl RecvStream {
         }
         self.cell.receiving.with(|receiving| {
             receiving.stopped = Some(code.into());
-            receiving.ready = Filled::default();
+            receiving.ready = Queue::default();
         });
         (self.current, self.at) = (Filled::default(), 0);
         self.held.core().touch(&self.cell);
@@ -247,9 +248,8 @@ impl RecvStream {
 
     /// Takes what is there. `None`: nothing is there now.
     fn take(receiving: &mut Receiving, current: &mut Filled) -> Option<Result<Taken, StreamError>> {
-        if !receiving.ready.is_empty() {
-            current.clear();
-            std::mem::swap(current, &mut receiving.ready);
+        if let Some(next) = receiving.ready.pop() {
+            *current = next;
             return Some(Ok(Taken::Bytes { paused: std::mem::take(&mut receiving.paused) }));
         }
         match &receiving.end {
@@ -261,7 +261,10 @@ impl RecvStream {
     }
 
     fn try_take(&mut self) -> Option<Result<Taken, StreamError>> {
-        let Self { cell, current, .. } = self;
+        let Self { held, cell, current, .. } = self;
+        // Its bytes were read.
+        held.core().spare.put(std::mem::take(current).into_memory());
+        self.at = 0;
         cell.receiving.with(|receiving| Self::take(receiving, current))
     }
 
@@ -307,14 +310,8 @@ impl RecvStream {
 
     /// Holds no buffers while it waits.
     fn rest(&mut self) {
-        let spare = &self.held.core().spare;
-        spare.put(std::mem::take(&mut self.current).into_memory());
-        self.at = 0;
-        let ready = self.cell.receiving.with(|receiving| match receiving.ready.is_empty() {
-            true => std::mem::take(&mut receiving.ready),
-            false => Filled::default(),
-        });
-        spare.put(ready.into_memory());
+        let memory = self.cell.receiving.with(|receiving| receiving.ready.rest());
+        self.held.core().spare.put(memory);
     }
 }
 

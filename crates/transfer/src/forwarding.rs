@@ -2,9 +2,11 @@
 
 mod keeper;
 
+use crate::cap::Cap;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests};
 use crate::identity::Identity;
+use crate::limit::{Limit, window};
 use crate::news::News;
 use crate::registry::FindPlan;
 use crate::ticket::Ticket;
@@ -52,6 +54,9 @@ pub struct ForwardingPlan {
     pub sockets: Vec<Socket>,
     /// To send from addresses of this host that come meanwhile, too, where they may lead to one of these.
     pub follow: Option<Vec<IpAddr>>,
+    /// Bytes per second that are taken from the receiver at most, over all paths and connections together. What is sent has its limit in
+    /// [`Config::cap`].
+    pub limit: Option<u64>,
     /// How sessions behave.
     pub config: Config,
 }
@@ -79,11 +84,15 @@ impl Forwarding {
     ///
     /// # Errors
     /// The system gives no thread, or no way to watch the ports.
-    pub fn start(plan: ForwardingPlan) -> Result<Self, Error> {
+    pub fn start(mut plan: ForwardingPlan) -> Result<Self, Error> {
+        if let Some(limit) = plan.limit {
+            plan.config.incoming.memory = plan.config.incoming.memory.min(window(limit));
+        }
         let control = Control::new().map_err(Error::Descriptor)?;
         let (news, inbox) = sync_channel(NEWS);
         let locals: Vec<SocketAddr> = plan.sockets.iter().map(Socket::address).collect();
         let uplinks = plan.follow.map(|destinations| Uplinks::new(&locals, destinations));
+        let cap = Cap::new(plan.config.cap);
         let endpoint = crate::endpoint::endpoint(&plan.identity, plan.config, None)?;
         let entry = Entry::new(plan.listening, plan.most, control.watch()).map_err(Error::Descriptor)?;
         let session = keeper::Plan {
@@ -101,6 +110,8 @@ impl Forwarding {
             waker: control.waker().clone(),
             news,
             requests: Arc::clone(&requests),
+            cap,
+            limit: plan.limit.map(Limit::new),
             locals,
             uplinks,
             said: BTreeMap::new(),
@@ -135,6 +146,9 @@ pub struct Forwarder {
     waker: Waker,
     news: SyncSender<News>,
     requests: Arc<Requests>,
+    /// What is sent at most, and what is taken.
+    cap: Cap,
+    limit: Option<Limit>,
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
     /// What was said of late.
@@ -164,8 +178,13 @@ impl Owner for Forwarder {
         for kept in self.keeper.turn(endpoint, &self.locals, now) {
             self.on_kept(kept, now);
         }
+        self.heed_limits(endpoint, now);
+        let given = self.entry.budget();
         if self.entry.turn(self.keeper.session(endpoint), now) {
             self.waker.wake();
+        }
+        if let (Some(limit), Some(given), Some(left)) = (&mut self.limit, given, self.entry.budget()) {
+            limit.spend(given - left);
         }
         self.tell_events(now);
         let moved = self.entry.moved();
@@ -200,9 +219,24 @@ impl Owner for Forwarder {
 }
 
 impl Forwarder {
+    /// Has limits hold, or not if they are lifted.
+    fn heed_limits(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let lifted = self.requests.is_lifted();
+        if self.cap.update(None, lifted)
+            && let Some(connection) = self.keeper.session(endpoint)
+        {
+            connection.set_cap(now, self.cap.bytes_per_second());
+        }
+        if let Some(limit) = &mut self.limit {
+            self.entry.allow((!lifted).then(|| limit.room(now)));
+        }
+    }
+
     fn on_kept(&mut self, kept: Kept, now: Instant) {
         match kept {
             Kept::Connected => {
+                // A session begins with limits.
+                self.cap.update(None, false);
                 self.entry.begin();
                 self.tell(News::Begun);
             }

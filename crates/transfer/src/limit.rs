@@ -5,6 +5,8 @@ use byway_wire::{Duration, Instant, Meter};
 
 /// What may be taken at once after a pause: owners get their turn a few times a second.
 const BURST: Duration = Duration::from_millis(250);
+/// Bytes that are worth a turn of those who wait, where a rate gives them within an eighth of a second.
+const WORTH_WHILE: usize = 16 << 10;
 /// The window of a receiver that takes little: what a sender may have on its way before it was told of a limit.
 const WINDOW: std::ops::RangeInclusive<u64> = 256 << 10..=32 << 20;
 
@@ -32,6 +34,15 @@ impl Limit {
     pub fn allows(&mut self, now: Instant) -> bool {
         self.at = now;
         self.meter.debt(now) < BURST
+    }
+
+    /// Bytes that may be taken now: none, or enough to be worth while.
+    pub fn room(&mut self, now: Instant) -> usize {
+        self.at = now;
+        let room = BURST.saturating_sub(self.meter.debt(now)).as_micros().saturating_mul(self.rate.into())
+            / 1_000_000;
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        if room >= WORTH_WHILE.min((self.rate / 8).max(1) as usize) { room } else { 0 }
     }
 
     /// So many bytes were taken.
@@ -68,6 +79,21 @@ mod tests {
             let most = rate as f64 * (seconds + 0.25) + piece as f64;
             assert!(taken as f64 <= most, "{taken} in {seconds}");
             assert!(taken as f64 >= rate as f64 * seconds * 0.95 - piece as f64, "{taken} in {seconds}");
+        }
+    }
+
+    #[test]
+    fn what_is_metered_out_is_the_rate() {
+        for rate in [1_000_u64, 1 << 20, 100 << 20] {
+            let (mut limit, mut taken, mut turns) = (Limit::new(rate), 0, 0);
+            for millis in 0..10_000 {
+                let room = limit.room(Instant::from_millis(5 + millis));
+                limit.spend(room);
+                taken += room as u64;
+                turns += u64::from(room > 0);
+            }
+            assert!((rate * 9..=rate * 11).contains(&taken), "{taken} at {rate}");
+            assert!(turns < 10_000 && turns > 50, "{turns} turns at {rate}");
         }
     }
 

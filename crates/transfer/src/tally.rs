@@ -41,6 +41,8 @@ pub struct Tally {
     pub pause: Option<PauseReason>,
     /// Every path that there is now.
     pub paths: Vec<PathTally>,
+    /// Where both sides send, the paths on which the other side did so far; those that go by one name are one.
+    pub arrivals: Vec<PathTally>,
 }
 
 /// A look at a path.

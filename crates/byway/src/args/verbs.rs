@@ -198,6 +198,8 @@ Examples:
   rsync -a rsync://localhost:8730/data/ copy     then rsync, rclone, pg_dump or ssh as always
   byway forward 5433:127.0.0.1:5432 2222:localhost:22 --to @ticket.txt --relay W1 --priority normal
   byway forward --socks 1080 --to TICKET         SOCKS5 for programs that speak it; names are resolved by the receiver
+  byway forward 8081:localhost:8080 --to TICKET --bwlimit 500K:2M
+                                                 500 KiB/s to the receiver at most, and 2 MiB/s from it
   byway recv ~/in --allow-forward localhost:873  on the receiver: what may be reached, and nothing else")]
 pub struct Forward {
     /// Local port, with or without the address to listen on, and where its connections lead; repeatable; port 0: a free one
@@ -220,12 +222,19 @@ pub struct Forward {
     /// How much to ask of lines that others use too, in both directions
     #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
     pub priority: Priority,
+    /// Congestion controller of what this side sends, as of `byway send`; the receiver sends by the priority [default: the one of the
+    /// priority]
+    #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
+    pub congestion: Option<String>,
     /// Differentiated services code point of what is sent [default: le in the class background, else none]
     #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_DSCP")]
     pub dscp: Option<Marking>,
     /// Local address to send from; repeatable, each adds paths [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
+    /// Bytes per second at most over all paths and connections together, K/M/G binary, `off`, or UP:DOWN: to the receiver, and from it
+    #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
+    pub bwlimit: BandwidthLimit,
     /// Connections at once at most; further ones wait
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: u32,

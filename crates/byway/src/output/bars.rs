@@ -3,7 +3,7 @@
 use super::event::Event;
 use super::fit::{breadth, cut, printable};
 use super::painter::Painter;
-use super::plain::{describe, ended, seconds_left};
+use super::plain::{BACK, describe, ended, seconds_left};
 use super::transfer::{PathProgress, Progress};
 use crate::units::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
@@ -92,21 +92,26 @@ fn transfer(progress: &Progress, turn: char, columns: usize) -> Vec<String> {
         }
         None => format!("{turn} {text}"),
     };
-    let sum: u64 = progress.paths.iter().map(|path| path.bytes).sum();
-    let names: Vec<String> = progress.paths.iter().map(|path| printable(&path.name)).collect();
-    let widest = names.iter().map(|name| breadth(name)).max().unwrap_or(0);
-    let paths = progress.paths.iter().zip(&names).map(|(path, name)| {
-        // Its share of what all of them have carried so far.
-        let share = share(path.bytes, sum.max(1));
-        let rest = format!(" {:>3.0}% {}", (share * 100.0).floor(), path_text(path));
-        let left = columns.saturating_sub("   ".len() + breadth(&rest));
-        let length = room(PATH, left, widest);
-        let place = left.saturating_sub(length).max(NAME).min(widest);
-        let name = cut(name, place);
-        let space = " ".repeat(place.saturating_sub(breadth(&name)));
-        format!("  {name}{space} {}{rest}", bar(share, length))
-    });
-    heading.into_iter().chain([total]).chain(paths).map(|line| cut(&line, columns)).collect()
+    let sent = progress.paths.iter().map(|path| (path, printable(&path.name)));
+    let came = progress.arrivals.iter().map(|path| (path, format!("{BACK}{}", printable(&path.name))));
+    let widest = sent.clone().chain(came.clone()).map(|(_, name)| breadth(&name)).max().unwrap_or(0);
+    let sums = [&progress.paths, &progress.arrivals].map(|paths| paths.iter().map(|path| path.bytes).sum());
+    let sent = sent.map(|(path, name)| path_row(path, &name, sums[0], widest, columns));
+    let came = came.map(|(path, name)| path_row(path, &name, sums[1], widest, columns));
+    let rows = heading.into_iter().chain([total]).chain(sent).chain(came);
+    rows.map(|line| cut(&line, columns)).collect()
+}
+
+/// A path beside others, which have carried `sum` bytes so far with it.
+fn path_row(path: &PathProgress, name: &str, sum: u64, widest: usize, columns: usize) -> String {
+    let share = share(path.bytes, sum.max(1));
+    let rest = format!(" {:>3.0}% {}", (share * 100.0).floor(), path_text(path));
+    let left = columns.saturating_sub("   ".len() + breadth(&rest));
+    let length = room(PATH, left, widest);
+    let place = left.saturating_sub(length).max(NAME).min(widest);
+    let name = cut(name, place);
+    let space = " ".repeat(place.saturating_sub(breadth(&name)));
+    format!("  {name}{space} {}{rest}", bar(share, length))
 }
 
 /// As long a bar as there is room for beside so many columns.

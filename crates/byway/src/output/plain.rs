@@ -136,6 +136,9 @@ fn entries(count: u64) -> String {
     if count == 1 { "1 entry".into() } else { format!("{count} entries") }
 }
 
+/// What the name of a path begins with on which the other side sends.
+pub(super) const BACK: &str = "back: ";
+
 /// `12.0 MiB of 48.0 MiB (25%), 27.1 Mbit/s, 11.2 s left; direct 9.10 Mbit/s, r1 8.90 Mbit/s (yielding to others)`
 pub(super) fn progress_line(progress: &Progress) -> String {
     let mut text = progress.origin.as_ref().map(|origin| format!("{origin}: ")).unwrap_or_default();
@@ -160,6 +163,10 @@ pub(super) fn progress_line(progress: &Progress) -> String {
         if let Some(pause) = path.pause {
             let _ = write!(text, " ({})", pause.of_path());
         }
+    }
+    for (index, path) in progress.arrivals.iter().enumerate() {
+        let separator = if index == 0 { ';' } else { ',' };
+        let _ = write!(text, "{separator} {BACK}{} {}", path.name, Rate(path.rate_bps));
     }
     text
 }

@@ -53,6 +53,9 @@ pub struct Progress {
     pub lends: Option<Lends>,
     /// Every path that is not closed.
     pub paths: Vec<PathProgress>,
+    /// Paths on which the other side sends, where both do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arrivals: Vec<PathProgress>,
 }
 
 /// What an end host lends now, and why it is no more.

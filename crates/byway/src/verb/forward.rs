@@ -1,15 +1,16 @@
 //! `byway forward`: local ports lead to the receiver's side.
 
+use super::send::{class_of, controllers};
 use super::show::Show;
+use super::toggle::Toggle;
 use crate::args::Global;
-use crate::args::verbs::{Forward, Priority};
+use crate::args::verbs::Forward;
 use crate::exit::{Exit, Failure};
 use crate::marking::dscp;
 use crate::output::{Event, Outcome, Output, Ready};
 use crate::signals::{Hangup, Signals};
-use crate::units::Bytes;
+use crate::units::{BandwidthLimit, Bytes};
 use anyhow::{Context as _, Result};
-use byway_control::Class;
 use byway_engine::Config;
 use byway_forward_host::Listening;
 use byway_net::Clock;
@@ -64,6 +65,9 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         let sentence = "the ticket names no address to send to: let the receiver listen on one that you can reach, or use a relay";
         return Err(Failure::new(Exit::Network, sentence).into());
     }
+    let class = class_of(arguments.priority);
+    let controller = controllers(arguments.priority, arguments.congestion.as_deref())?;
+    let governs = controller(0).name();
     let files = super::recv::raise_file_limit();
     let most = (arguments.connections as usize).min(files.saturating_sub(OTHER_FILES)).max(1);
     let listening = Listening::begin(arguments.ports.clone(), &arguments.socks)?;
@@ -75,14 +79,11 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
             None => format!("{} speaks SOCKS5; names are resolved by the receiver", it.address),
         })
         .collect();
-    let class = match arguments.priority {
-        Priority::Background => Class::Background,
-        Priority::Normal => Class::Normal,
-    };
     let mut destinations = ticket.destinations(&relays);
     destinations.extend(registry.iter().flat_map(|word| word.addresses.iter().map(SocketAddr::ip)));
     let bind: Vec<SocketAddr> = arguments.bind.iter().map(|endpoint| endpoint.or_port(0)).collect();
-    let mut config = Config { dscp: dscp(arguments.dscp, class.default_name()), ..Config::default() };
+    let limits = arguments.bwlimit;
+    let mut config = Config { cap: limits.up, dscp: dscp(arguments.dscp, governs), ..Config::default() };
     // One that is over here may live on at the other side for a while.
     config.incoming.streams = config.incoming.streams.max(2 * most);
     let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
@@ -95,16 +96,17 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
         listening,
         most,
         class,
-        controller: Box::new(move |seed| class.controller(seed)),
+        controller: Box::new(controller),
         sockets: sockets::sending(&bind, &destinations)?,
         follow: arguments.bind.is_empty().then_some(destinations),
+        limit: limits.down,
         config,
     })?;
     output.emit(&Event::Ready(Ready { listen: ports, ..Ready::default() }));
     for line in shown {
         output.say(&line);
     }
-    let stop = watch(&forwarding, &signals, output);
+    let stop = watch(&forwarding, &signals, limits, output);
     let (tally, outcome) = forwarding.join()?;
     outcome?;
     let exit = stop.unwrap_or(Exit::Error);
@@ -120,8 +122,13 @@ pub(super) fn run(global: &Global, arguments: &Forward, output: &mut Output) -> 
 }
 
 /// Shows how it goes to its end; which signal stopped it, if one did.
-fn watch(forwarding: &Forwarding, signals: &Signals, output: &mut Output) -> Option<Exit> {
-    let mut show = Show::new(output);
+fn watch(
+    forwarding: &Forwarding,
+    signals: &Signals,
+    limits: BandwidthLimit,
+    output: &mut Output,
+) -> Option<Exit> {
+    let (mut show, mut toggle) = (Show::new(output), Toggle::new(limits.up.or(limits.down)));
     let (mut stop, mut untold, mut told_at, mut met) = (None, None, None, false);
     let clock = Clock::new();
     let begun = clock.now();
@@ -153,6 +160,11 @@ fn watch(forwarding: &Forwarding, signals: &Signals, output: &mut Output) -> Opt
         if !met && clock.now().since(begun) >= PATIENCE {
             met = true;
             output.say("the receiver has not answered yet");
+        }
+        toggle.look(signals, forwarding, output);
+        if limits.down.is_some() {
+            // What may be taken grows with time, and nothing else may happen meanwhile.
+            forwarding.control().waker().wake();
         }
         if stop.is_none()
             && let Some(exit) = signals.stop()

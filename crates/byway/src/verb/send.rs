@@ -11,7 +11,7 @@ use crate::output::{Event, Outcome, Output, ResultEvent, Transferred};
 use crate::signals::{Hangup, Signals};
 use crate::units::{Bytes, Rate};
 use anyhow::{Context as _, Result};
-use byway_control::{Class, Controller, Sender};
+use byway_control::{Choice, Class, Controller, Sender};
 use byway_engine::Config;
 use byway_files::Totals;
 use byway_net::Clock;
@@ -207,15 +207,31 @@ fn relays(arguments: &Send) -> Result<Vec<Word>> {
 
 fn controller(arguments: &Send) -> Result<Box<dyn Controller>> {
     let seed = u64::from_be_bytes(byway_net::seed()?);
-    let Some(text) = &arguments.congestion else {
-        let class = match arguments.priority {
-            Priority::Background => Class::Background,
-            Priority::Normal => Class::Normal,
-        };
-        return Ok(class.controller(seed));
+    Ok(controllers(arguments.priority, arguments.congestion.as_deref())?(seed))
+}
+
+/// Makes what governs all paths of a session, from a seed: what was chosen by name, or the controller of the priority.
+pub(super) fn controllers(
+    priority: Priority,
+    chosen: Option<&str>,
+) -> Result<impl Fn(u64) -> Box<dyn Controller> + std::marker::Send + use<>> {
+    let usage = |error: String| Failure::new(Exit::Usage, error);
+    let choice = chosen.map(|text| text.parse::<Choice>().map_err(|error| usage(error.to_string())));
+    let choice = choice.transpose()?;
+    let make = move |seed| match &choice {
+        Some(choice) => byway_control::controller(choice, Sender::Session, seed),
+        None => Ok(class_of(priority).controller(seed)),
     };
-    let chosen = text.parse().and_then(|choice| byway_control::controller(&choice, Sender::Session, seed));
-    chosen.map_err(|error| Failure::new(Exit::Usage, error.to_string()).into())
+    make(0).map_err(|error| usage(error.to_string()))?;
+    // What can be made once can be made again.
+    Ok(move |seed| make(seed).unwrap_or_else(|_| class_of(priority).controller(seed)))
+}
+
+pub(super) const fn class_of(priority: Priority) -> Class {
+    match priority {
+        Priority::Background => Class::Background,
+        Priority::Normal => Class::Normal,
+    }
 }
 
 fn dry_run(paths: &[PathBuf], piped: bool, output: &mut Output) -> Result<Exit> {

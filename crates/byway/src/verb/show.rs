@@ -49,7 +49,21 @@ impl Show {
 }
 
 fn progress(tally: Tally) -> Progress {
-    let paths = tally.paths.into_iter().map(|path| PathProgress {
+    Progress {
+        seconds: tally.seconds,
+        bytes: tally.bytes,
+        origin: tally.origin.map(origin),
+        total: tally.total,
+        rate_bps: tally.rate_bps,
+        pause: tally.pause.map(pause),
+        lends: None,
+        paths: tally.paths.into_iter().map(path).collect(),
+        arrivals: tally.arrivals.into_iter().map(path).collect(),
+    }
+}
+
+fn path(path: PathTally) -> PathProgress {
+    PathProgress {
         path: path.path,
         carrier: carrier(&path.route),
         name: path.name,
@@ -59,16 +73,6 @@ fn progress(tally: Tally) -> Progress {
         rtt_ms: Some(path.rtt.as_secs_f64() * 1e3),
         lost: path.lost,
         pause: path.pause.map(pause),
-    });
-    Progress {
-        seconds: tally.seconds,
-        bytes: tally.bytes,
-        origin: tally.origin.map(origin),
-        total: tally.total,
-        rate_bps: tally.rate_bps,
-        pause: tally.pause.map(pause),
-        lends: None,
-        paths: paths.collect(),
     }
 }
 

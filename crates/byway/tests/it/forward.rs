@@ -246,6 +246,30 @@ fn socks_is_spoken_with_whom_speaks_it() {
     pair.forward.event("warning");
 }
 
+/// The client of `tokio-socks`.
+#[test]
+fn another_hands_socks_client_reaches_a_name_and_hears_a_refusal() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio_socks::tcp::Socks5Stream;
+    let (port, served) = service(|mut stream| {
+        stream.write_all(b"answer").unwrap();
+        all(&stream)
+    });
+    let pair = Pair::start(&[&format!("localhost:{port}")], &["--socks", "0"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut stream = Socks5Stream::connect(pair.listens[0], ("localhost", port)).await.unwrap();
+        stream.write_all(b"question").await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut came = Vec::new();
+        stream.read_to_end(&mut came).await.unwrap();
+        assert_eq!(came, b"answer");
+        let refused = Socks5Stream::connect(pair.listens[0], ("localhost", 1)).await.unwrap_err();
+        assert!(matches!(refused, tokio_socks::Error::ConnectionNotAllowedByRuleset), "{refused}");
+    });
+    assert_eq!(served.join().unwrap(), b"question");
+}
+
 #[test]
 fn a_forward_to_itself_stays_bounded_and_ends_with_its_first_connection() {
     let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -302,4 +326,44 @@ fn connections_that_nobody_reads_hold_up_no_other() {
     drop(program);
     let rest = all(&target);
     assert!(rest.len() >= 64 << 10 && rest.iter().all(|byte| *byte == 7), "{}", rest.len());
+}
+
+#[test]
+fn limits_hold_in_both_directions_and_progress_tells_the_paths_of_both() {
+    const SENT: usize = 48 << 10;
+    let (port, served) = service(|mut stream| {
+        let came = all(&stream);
+        stream.write_all(&bytes(SENT)).unwrap();
+        came
+    });
+    let target = format!("127.0.0.1:{port}");
+    let arguments = [&format!("0:{target}"), "--bwlimit", "24K:16K", "--congestion", "newreno"];
+    let mut pair = Pair::start(&[&target], &arguments);
+    let mut stream = pair.connect(0);
+    let begun = Instant::now();
+    stream.write_all(&bytes(SENT)).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    assert!(all(&stream) == bytes(SENT));
+    // 48 KiB at 24 KiB/s, and then at 16 KiB/s, less what may come at once.
+    let passed = begun.elapsed();
+    assert!(passed >= Duration::from_secs(4), "{passed:?}");
+    assert!(served.join().unwrap() == bytes(SENT));
+    let carried = |paths: &serde_json::Value| {
+        paths.as_array().is_some_and(|paths| paths.iter().any(|path| path["bytes"].as_u64() > Some(40_000)))
+    };
+    loop {
+        let progress = pair.forward.event("progress");
+        if carried(&progress["paths"]) && carried(&progress["arrivals"]) {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_controller_that_does_not_exist_is_told_before_anything_is_begun() {
+    let place = Place::new();
+    let arguments = ["forward", "0:localhost:1", "--to", "@nowhere", "--congestion", "reno-of-tomorrow"];
+    let ticket = Pair::receiver(&place, &["localhost:1"]);
+    std::fs::write(place.path("nowhere"), ticket.1).unwrap();
+    place.run("sender", &arguments).failed(2, "reno-of-tomorrow");
 }

@@ -67,6 +67,7 @@ fn progress(seconds: f64) -> Event {
         rate_bps: 27e6,
         pause: None,
         lends: None,
+        arrivals: Vec::new(),
         paths: vec![direct, relay],
     })
 }

@@ -3,6 +3,7 @@
 //!
 //! Needs root and the programs that the page names; says *ignored* by name where they are missing.
 
+mod connections;
 mod services;
 
 use crate::common::machine::{Measured, PATIENCE, measures, missing, must, run, test, wait_for, works};
@@ -44,9 +45,13 @@ pub fn tests() -> Vec<Trial> {
         Spaces::possible(&["tc -V"]) && works("iperf3 --version"),
         "it needs root and the programs ip, tc and iperf3",
     );
+    let spaces = missing(Spaces::possible(&["tc -V"]), "it needs root and the programs ip and tc");
     vec![
         test("forward::tools_bring_over_three_lines_what_they_bring_without", lacks, tools),
         measures("forward::one_connection_fills_three_lines", lines, fills),
+        test("forward::half_of_a_connection_ends_and_a_port_is_forbidden", spaces, connections::halves),
+        measures("forward::connections_that_nobody_reads_cost_others_little", spaces, connections::unread),
+        measures("forward::ten_thousand_idle_connections_take_little_memory", spaces, connections::crowd),
     ]
 }
 
@@ -83,7 +88,7 @@ impl World {
         ready["ticket"].as_str().unwrap().to_owned()
     }
 
-    /// Starts a forward; where it listens.
+    /// Starts a forward through the relays; where it listens.
     fn forward(&mut self, arguments: &[&str]) -> Vec<String> {
         let relays: Vec<&str> = self.relays.iter().flat_map(|word| ["--relay", word.as_str()]).collect();
         let arguments = [&["forward"], arguments, &relays].concat();

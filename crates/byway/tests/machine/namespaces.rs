@@ -110,6 +110,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// The id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for it to end by itself.
     pub fn wait(&mut self) -> Option<i32> {
         wait_for(PATIENCE, || self.child.try_wait().unwrap())?.code()

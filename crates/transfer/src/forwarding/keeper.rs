@@ -75,6 +75,8 @@ pub(super) struct Keeper {
     ways: Ways,
     finder: Option<Finder>,
     counter: Counter,
+    /// Of what the receiver sends.
+    arrivals: Counter,
     paths: PathNews,
     log: RelayLog,
 }
@@ -111,6 +113,7 @@ impl Keeper {
             seed,
             finder,
             counter: Counter::default(),
+            arrivals: Counter::default(),
             paths: PathNews::default(),
             log: RelayLog::default(),
         }
@@ -184,7 +187,9 @@ impl Keeper {
         let circumstances =
             Circumstances { used_up: self.paths.is_quota_used_up(), ..Circumstances::default() };
         let amount = Amount { bytes, travelled: bytes, total: None };
-        Some(self.counter.look(now, connection, locals, circumstances, amount))
+        let arrivals = self.arrivals.look_at_arrivals(now, connection, locals, amount).paths;
+        let tally = self.counter.look(now, connection, locals, circumstances, amount);
+        Some(Tally { arrivals, ..tally })
     }
 
     fn is_own(&self, handle: Handle) -> bool {
@@ -232,6 +237,8 @@ impl Keeper {
                 (self.stage, self.failures, self.told) = (Stage::Connected(*handle), 0, false);
                 self.counter = Counter::default();
                 self.counter.begin(now);
+                self.arrivals = Counter::default();
+                self.arrivals.begin(now);
                 self.paths = PathNews::default();
                 kept.push(Kept::Connected);
             }

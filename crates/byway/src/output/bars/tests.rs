@@ -89,6 +89,10 @@ fn bars_show_the_transfer_and_each_path_and_go_away() {
     assert!(drawn.contains("yielding to others"), "{drawn}");
     bars.show(&warning());
     assert!(screen.contents().starts_with("warning: relay-2 does not answer\n━"), "{}", screen.contents());
+    progress.arrivals = vec![path(0, "direct", 5)];
+    bars.show(&Event::Progress(progress.clone()));
+    assert!(screen.contents().contains("back: direct ━"), "{}", screen.contents());
+    progress.arrivals.clear();
     progress.paths.remove(0);
     bars.show(&Event::Progress(progress));
     assert!(!screen.contents().contains("direct"), "{}", screen.contents());

@@ -5,7 +5,7 @@
 //! does not take, the sender cannot send: every byte counts against the window until it was read or written.
 //!
 //! * `streams` and `objects`: which live, and which are over. `places`: how many streams the peer may open. `stream` and `object`: one of them. `extent`: what of one has arrived.
-//! * `gather`: bytes of objects on their way to the disk, in buffers of `pool`. `handed`: what the owner is handed.
+//! * `gather`: bytes of objects on their way to the disk, in buffers of `pool`. `lender`: buffers of streams. `handed`: what the owner is handed.
 //! * `limits`: what the owner decides. `account` and `window`: flow control of the connection and of a stream. `tuning`: how large the latter is. `scatter`: how scattered all of it may be.
 //! * `holes`: when what is missing is named to the sender.
 //!
@@ -17,6 +17,7 @@ mod extent;
 mod gather;
 mod handed;
 mod holes;
+mod lender;
 mod limits;
 mod object;
 mod objects;
@@ -200,7 +201,7 @@ impl Incoming {
     pub fn on_stream(&mut self, now: Instant, frame: &frame::Stream<'_>) -> Result<(), ProtocolError> {
         let (id, start) = (frame.id, frame.offset);
         let end = start + frame.data.len() as u64;
-        let Some(stream) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
+        let Some((stream, lender)) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
         let highest = stream.extent.received.end();
         stream.extent.check(end, frame.fin)?;
         if !stream.window.allows(end) {
@@ -211,7 +212,7 @@ impl Incoming {
         if stream.interest == Interest::Wanted {
             let kept = length(&runs);
             for run in &runs {
-                stream.keep(run.0, bytes_of(frame.data, start, *run));
+                stream.keep(run.0, bytes_of(frame.data, start, *run), lender);
             }
             let hole = stream.extent.received.prefix() < stream.extent.received.end();
             if stream.window.press(stream.held, hole) {
@@ -235,7 +236,7 @@ impl Incoming {
 
     /// A RESET_STREAM frame.
     pub fn on_reset_stream(&mut self, id: StreamId, code: u64) -> Result<(), ProtocolError> {
-        let Some(stream) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
+        let Some((stream, _)) = self.streams.opened(id, &mut self.events)? else { return Ok(()) };
         match stream.interest {
             Interest::Wanted => {
                 stream.interest = Interest::Reset;
@@ -444,6 +445,22 @@ impl Incoming {
             self.scatter.forget(&stream.extent.received);
         }
         Some(read)
+    }
+
+    /// Reads a stream in order, piece by piece and without a copy: the next bytes as they are kept, if they are `least` at least. None, and
+    /// not finished: nothing is there now, or fewer are, which [`Incoming::read`] gives. [`Incoming::give_back`] takes the buffer again.
+    pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead)> {
+        let (piece, read, over) = self.streams.take(id, least)?;
+        self.account.take(read.length as u64);
+        if let Some(stream) = over {
+            self.scatter.forget(&stream.extent.received);
+        }
+        Some((piece, read))
+    }
+
+    /// A buffer of [`Incoming::take`] that its owner is done with. It may be kept for other bytes.
+    pub fn give_back(&mut self, buffer: Vec<u8>) {
+        self.streams.give_back(buffer);
     }
 
     /// The owner wants no more of a stream: what is there is dropped, and the peer is told.

@@ -1,16 +1,17 @@
 //! A stream on its way in: kept until everything before it has arrived and the owner has read it.
 
 use super::extent::Extent;
+use super::lender::{Lender, PIECE, Piece};
 use super::window::StreamWindow;
 use crate::sure::Sure as _;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Bytes of a stream are kept in pieces of at most this size.
-const PIECE: usize = 64 << 10;
 /// A piece smaller than this grows at its front too, so that bytes that arrive backwards one by one cost no more than
 /// others.
 const SMALL: usize = 4 << 10;
+/// Who brings so much until it is read gets the next piece in a buffer that is large from the beginning.
+const BULK: usize = 16 << 10;
 
 /// Whether anybody wants the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,9 @@ pub(super) enum Interest {
 pub(super) struct InStream {
     /// What has arrived.
     pub extent: Extent,
-    pieces: BTreeMap<u64, Vec<u8>>,
+    pieces: BTreeMap<u64, Piece>,
+    /// Whether the last piece that was read was a large one.
+    bulk: bool,
     /// How far the owner has read.
     pub read: u64,
     /// Bytes that wait to be read.
@@ -79,53 +82,52 @@ impl InStream {
     }
 
     /// Keeps bytes that it does not have.
-    pub fn keep(&mut self, offset: u64, bytes: &[u8]) {
+    pub fn keep(&mut self, offset: u64, bytes: &[u8], lender: &mut Lender) {
         self.held += bytes.len() as u64;
         if let Some((start, piece)) = self.pieces.range_mut(..=offset).next_back()
-            && *start + piece.len() as u64 == offset
-            && piece.len() + bytes.len() <= PIECE
+            && *start + piece.bytes.len() as u64 == offset
+            && piece.bytes.len() + bytes.len() <= PIECE
         {
-            if piece.capacity() < piece.len() + bytes.len() {
-                piece.reserve_exact(bytes.len().max(piece.len() / 2));
-            }
-            piece.extend_from_slice(bytes);
-            return;
+            return piece.extend(bytes);
         }
-        let mut piece = Vec::from(bytes);
+        let mut piece = if self.bulk { lender.large() } else { Piece::default() };
+        piece.extend(bytes);
         let end = offset + bytes.len() as u64;
-        if self.pieces.get(&end).is_some_and(|next| next.len() < SMALL)
+        if self.pieces.get(&end).is_some_and(|next| next.bytes.len() < SMALL)
             && let Some(next) = self.pieces.remove(&end)
         {
-            piece.extend_from_slice(&next);
+            piece.extend(&next.bytes);
+            lender.take_back(next);
         }
         self.pieces.insert(offset, piece);
     }
 
     /// Forgets all bytes; returns how many there were.
-    pub fn discard(&mut self) -> u64 {
-        self.pieces.clear();
+    pub fn discard(&mut self, lender: &mut Lender) -> u64 {
+        core::mem::take(&mut self.pieces).into_values().for_each(|piece| lender.take_back(piece));
         core::mem::take(&mut self.held)
     }
 
     /// Moves bytes to the owner; returns how many.
-    pub fn copy(&mut self, buffer: &mut [u8]) -> usize {
+    pub fn copy(&mut self, buffer: &mut [u8], lender: &mut Lender) -> usize {
         let most = (self.readable().min(buffer.len() as u64)) as usize;
         let mut done = 0;
         while done < most {
             let Some(entry) = self.pieces.first_entry().sure() else { break };
             let skipped = (self.read - *entry.key()) as usize;
-            let rest = entry.get().get(skipped..).unwrap_or_default();
+            let rest = entry.get().bytes.get(skipped..).unwrap_or_default();
             let length = rest.len().min(most - done);
             if let (Some(to), Some(from)) = (buffer.get_mut(done..done + length), rest.get(..length)) {
                 to.copy_from_slice(from);
             }
             self.read += length as u64;
             if length == rest.len() {
-                entry.remove();
-            } else if skipped + length > entry.get().len() / 2 {
+                self.bulk = entry.get().bytes.len() >= BULK;
+                lender.take_back(entry.remove());
+            } else if skipped + length > entry.get().bytes.len() / 2 {
                 // What is read must not take more memory than what is not.
-                let rest = Vec::from(rest.get(length..).unwrap_or_default());
-                entry.remove();
+                let rest = Piece::from(rest.get(length..).unwrap_or_default());
+                lender.take_back(entry.remove());
                 self.pieces.insert(self.read, rest);
             }
             self.held -= length as u64;
@@ -134,8 +136,21 @@ impl InStream {
         done
     }
 
+    /// Moves the next piece to the owner as it is, if it can be read and nothing of it was, and if it has `least` bytes.
+    pub fn take(&mut self, least: usize, lender: &mut Lender) -> Option<Vec<u8>> {
+        let entry = self.pieces.first_entry()?;
+        let length = entry.get().bytes.len();
+        if *entry.key() != self.read || length < least {
+            return None;
+        }
+        self.bulk = length >= BULK;
+        self.read += length as u64;
+        self.held -= length as u64;
+        Some(lender.give_away(entry.remove()))
+    }
+
     /// Bytes of memory that its data take.
     pub fn memory(&self) -> usize {
-        self.pieces.values().map(Vec::capacity).sum()
+        self.pieces.values().map(|piece| piece.bytes.capacity()).sum()
     }
 }

@@ -1,6 +1,7 @@
 //! The streams that come in: which live, which are over, and what the peer is to be told of them.
 
 use super::handed::{InEvent, StreamRead};
+use super::lender::Lender;
 use super::places::Places;
 use super::stream::{InStream, Interest};
 use super::tuning::{Readers, Sight};
@@ -41,6 +42,7 @@ pub(super) struct Streams {
     /// Bytes of all that the peer may have sent and that nobody has read.
     promised: u64,
     readers: Readers,
+    lender: Lender,
     /// Those with a new limit to tell.
     limits: VecDeque<StreamId>,
     /// Those to refuse.
@@ -49,8 +51,11 @@ pub(super) struct Streams {
 
 impl Streams {
     /// As many as `most` of the peer's, each with a window that begins with so many bytes and has so many at most.
-    pub const fn new(most: u64, window: (u64, u64), memory: u64) -> Self {
+    pub fn new(most: u64, window: (u64, u64), memory: u64) -> Self {
+        let mut lender = Lender::default();
+        lender.set_memory(memory);
         Self {
+            lender,
             live: BTreeMap::new(),
             closed: [RangeSet::new(), RangeSet::new()],
             role: Role::Responder,
@@ -93,8 +98,9 @@ impl Streams {
     }
 
     /// The connection's window is that from now on.
-    pub const fn set_memory(&mut self, memory: u64) {
+    pub fn set_memory(&mut self, memory: u64) {
         self.memory = memory;
+        self.lender.set_memory(memory);
     }
 
     /// So many bytes came that somebody wants.
@@ -102,11 +108,17 @@ impl Streams {
         self.held += bytes;
     }
 
-    /// What windows follow from now.
-    fn sight(&self) -> Sight {
+    /// A buffer that was given away comes back.
+    pub fn give_back(&mut self, buffer: Vec<u8>) {
+        self.lender.put(buffer);
+    }
+
+    /// What the window of a stream follows from now that holds `own` bytes itself.
+    fn sight(&self, own: u64) -> Sight {
         let (live, begin) = (self.live.len() as u64, self.window.0);
         let promised = self.promised.saturating_sub(self.held).saturating_sub(live * begin);
-        Sight { memory: self.memory, held: self.held, promised, live, readers: self.readers.count() }
+        let held = self.held.saturating_sub(own);
+        Sight { memory: self.memory, held, promised, live, readers: self.readers.count() }
     }
 
     /// A window that a policy says, as it may be.
@@ -121,15 +133,15 @@ impl Streams {
 
     /// Bytes of memory that their data take.
     pub fn memory(&self) -> usize {
-        self.live.values().map(InStream::memory).sum()
+        self.live.values().map(InStream::memory).sum::<usize>() + self.lender.memory()
     }
 
-    /// The stream, opened if it is new; `None` if it is over.
+    /// The stream, opened if it is new, and whoever lends buffers; `None` if it is over.
     pub fn opened(
         &mut self,
         id: StreamId,
         events: &mut VecDeque<InEvent>,
-    ) -> Result<Option<&mut InStream>, ProtocolError> {
+    ) -> Result<Option<(&mut InStream, &mut Lender)>, ProtocolError> {
         if !self.live.contains_key(&id) {
             let half = u64::from(id.0 / 2);
             if self.closed[usize::from(id.0 % 2 == 1)].covers(half, half + 1) {
@@ -151,12 +163,12 @@ impl Streams {
             let mut stream = InStream::new(self.window.0);
             self.promised += self.window.0;
             let live = self.live.len() as u64 + 1;
-            if stream.window.widen(self.within(Sight { live, ..self.sight() }.first())) {
+            if stream.window.widen(self.within(Sight { live, ..self.sight(0) }.first())) {
                 self.limits.push_back(id);
             }
             self.live.insert(id, stream);
         }
-        Ok(self.live.get_mut(&id))
+        Ok(self.live.get_mut(&id).map(|stream| (stream, &mut self.lender)))
     }
 
     /// What has arrived of a stream that is wanted.
@@ -180,15 +192,15 @@ impl Streams {
                 None => self.places.on_over(1),
             }
         }
-        let stream = self.live.remove(&id)?;
+        let mut stream = self.live.remove(&id)?;
         self.promised -= stream.window.promised(stream.read);
-        self.held -= stream.held;
+        self.held -= stream.discard(&mut self.lender);
         Some(stream)
     }
 
     /// Forgets the bytes of a stream that the peer gave up; returns how many there were.
     pub fn discard(&mut self, id: StreamId) -> u64 {
-        let dropped = self.live.get_mut(&id).map_or(0, InStream::discard);
+        let dropped = self.live.get_mut(&id).map_or(0, |stream| stream.discard(&mut self.lender));
         self.held -= dropped;
         dropped
     }
@@ -202,11 +214,29 @@ impl Streams {
 
     /// The owner reads. Returns the stream too, if it is at its end.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Option<(StreamRead, Option<InStream>)> {
-        let stream = self.live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
-        let length = stream.copy(buffer);
-        let finished = stream.is_read();
+        let Self { live, lender, .. } = self;
+        let stream = live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
+        let length = stream.copy(buffer, lender);
+        Some(self.on_read(id, length))
+    }
+
+    /// The owner takes the next piece, if it has `least` bytes.
+    pub fn take(&mut self, id: StreamId, least: usize) -> Option<(Vec<u8>, StreamRead, Option<InStream>)> {
+        let Self { live, lender, .. } = self;
+        let stream = live.get_mut(&id).filter(|stream| stream.interest == Interest::Wanted)?;
+        let piece = stream.take(least, lender).unwrap_or_default();
+        let (read, over) = self.on_read(id, piece.len());
+        Some((piece, read, over))
+    }
+
+    /// The owner has read so many bytes.
+    fn on_read(&mut self, id: StreamId, length: usize) -> (StreamRead, Option<InStream>) {
         self.held -= length as u64;
         self.promised -= length as u64;
+        let Some(stream) = self.live.get_mut(&id).sure() else {
+            return (StreamRead { length, finished: false }, None);
+        };
+        let finished = stream.is_read();
         if stream.readable() == 0 {
             stream.told = false;
         }
@@ -214,7 +244,7 @@ impl Streams {
             self.limits.push_back(id);
         }
         let over = if finished { self.close(id) } else { None };
-        Some((StreamRead { length, finished }, over))
+        (StreamRead { length, finished }, over)
     }
 
     /// The owner wants no more of a stream. Returns how many of its bytes are dropped.
@@ -225,7 +255,7 @@ impl Streams {
         if !stream.is_over() {
             self.stops.push_back(id);
         }
-        let dropped = stream.discard();
+        let dropped = stream.discard(&mut self.lender);
         self.held -= dropped;
         Some(dropped)
     }
@@ -291,12 +321,12 @@ impl Streams {
     /// The window that a stream has from now on.
     fn tune(&mut self, now: Instant, rtt: Duration, id: StreamId) {
         let Some(stream) = self.live.get_mut(&id) else { return };
-        let size = stream.window.size();
+        let (size, own) = (stream.window.size(), stream.held);
         if stream.read > 0 {
             self.readers.on_read(now, rtt, &mut stream.window.round);
         }
         if let Some((took, elapsed)) = stream.window.look(now, stream.read) {
-            let next = self.within(self.sight().next(size, took, elapsed, rtt));
+            let next = self.within(self.sight(own).next(size, took, elapsed, rtt));
             if let Some(stream) = self.live.get_mut(&id).sure() {
                 stream.window.set_size(next);
             }

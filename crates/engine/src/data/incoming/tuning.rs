@@ -7,6 +7,10 @@
 //! What a window may reach follows from the memory of the session. Three quarters of that are the streams'. What nobody has read
 //! counts against them. What streams were promised and do not use counts an eighth. Streams that are being read share a third of the
 //! rest. So streams that nobody reads never have all, and each that is read leaves room for the next.
+//!
+//! A stream that is left keeps what its window was. Where much is left, more will be, so two things change. Beyond a third of the streams'
+//! memory the part of what is free becomes smaller, down to a fiftieth. And beyond a sixth a window follows what its reader takes in an RTT:
+//! three times as much covers a loss and its repair.
 
 use byway_wire::{Duration, Instant};
 
@@ -14,6 +18,12 @@ use byway_wire::{Duration, Instant};
 const IDLE: u64 = 8;
 /// Readers together have this part of what is free.
 const PART: u64 = 3;
+/// What is left beyond a third of the streams' memory adds to that divisor: its share of the memory, so many times.
+const PART_MORE: u64 = 80;
+/// What is left counts as much beyond this part of the streams' memory.
+const PRESSED: u64 = 6;
+/// A window covers what is taken in so many RTTs, where much is left.
+const COVERS: u32 = 3;
 /// A stream that comes has this part of the memory, shared with all that live.
 const FIRST: u64 = 32;
 /// Who took no quarter of a window for so many RTTs is no reader.
@@ -26,7 +36,7 @@ const READER_LEAST: Duration = Duration::from_millis(50);
 pub(super) struct Sight {
     /// The connection's window.
     pub memory: u64,
-    /// Bytes of streams that nobody has read.
+    /// Bytes of other streams that nobody has read.
     pub held: u64,
     /// Bytes that streams may send, or have under way, beyond what each begins with.
     pub promised: u64,
@@ -37,12 +47,24 @@ pub(super) struct Sight {
 }
 
 impl Sight {
+    /// The part of the memory that is the streams'.
+    const fn streams(&self) -> u64 {
+        self.memory / 4 * 3
+    }
+
+    /// Whether so much is left that windows follow what is taken.
+    const fn is_pressed(&self) -> bool {
+        self.held > self.streams() / PRESSED
+    }
+
     /// What the window of a stream that is read may reach.
     pub const fn most(&self) -> u64 {
-        let streams = self.memory / 4 * 3;
+        let streams = self.streams();
         let free = streams.saturating_sub(self.held).saturating_sub(self.promised / IDLE);
         let readers = if self.readers == 0 { 1 } else { self.readers };
-        free / PART / readers
+        // Both are below what 64 bits hold a hundred times.
+        let beyond = self.held.saturating_sub(streams / PART) / (streams / 128 + 1);
+        free / (PART + beyond * PART_MORE / 128) / readers
     }
 
     /// The window that a stream is told when it is first seen: so much that the first round trips of one alone find no limit.
@@ -59,9 +81,22 @@ impl Sight {
 
     /// The window that follows one of `size` bytes of which the reader took `took` in a while.
     pub fn next(&self, size: u64, took: u64, elapsed: Duration, rtt: Duration) -> u64 {
-        let keeps_up = took >= Self::worth_a_look(size) && elapsed <= rtt;
-        (if keeps_up { size.saturating_mul(2) } else { size }).min(self.most())
+        let quick = if self.is_pressed() { rtt / 2 } else { rtt };
+        let next = if took >= Self::worth_a_look(size) && elapsed <= quick {
+            size.saturating_mul(2)
+        } else if self.is_pressed() {
+            size.min(at_that_rate(took, elapsed, rtt * COVERS).max(size / 2))
+        } else {
+            size
+        };
+        next.min(self.most())
     }
+}
+
+/// What is taken in `time` at the rate of `took` in `elapsed`.
+fn at_that_rate(took: u64, elapsed: Duration, time: Duration) -> u64 {
+    let bytes = u128::from(took) * time.as_nanos() / elapsed.as_nanos().max(1);
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// Counts the streams that are being read.
@@ -104,6 +139,7 @@ impl Readers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const MIB: u64 = 1 << 20;
     const MS: Duration = Duration::from_millis(1);
@@ -124,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_nobody_reads_counts_and_what_is_only_promised_counts_little() {
-        assert_eq!(Sight { held: 12 * MIB, ..sight() }.most(), 4 * MIB);
+        assert_eq!(Sight { held: 6 * MIB, ..sight() }.most(), 6 * MIB);
         assert_eq!(Sight { promised: 48 * MIB, ..sight() }.most(), 6 * MIB);
         assert_eq!(Sight { held: 24 * MIB, ..sight() }.most(), 0);
         assert_eq!(Sight { held: 20 * MIB, promised: u64::MAX, ..sight() }.first(), 0);
@@ -138,8 +174,32 @@ mod tests {
         assert_eq!(next(MIB / 4 - 1, 1, 20), MIB, "too little to tell");
         assert_eq!(sight().next(6 * MIB, 6 * MIB, MS, MS), 8 * MIB, "no more than it may have");
         let crowded = Sight { held: 18 * MIB, ..sight() };
-        assert_eq!(crowded.next(4 * MIB, 0, MS, MS), 2 * MIB, "others need it more");
+        assert!(crowded.next(4 * MIB, MIB, MS, MS) < MIB / 4, "others need it more");
         assert_eq!(sight().next(u64::MAX, u64::MAX, MS, MS), 8 * MIB);
+    }
+
+    #[test]
+    fn where_much_is_left_a_window_follows_what_is_taken() {
+        let pressed = Sight { held: 5 * MIB, ..sight() };
+        let next = |took, elapsed| pressed.next(4 * MIB, took, elapsed * MS, 20 * MS);
+        assert_eq!(next(MIB, 10), pressed.most(), "it limits the sender");
+        assert_eq!(next(MIB, 11), 4 * MIB, "no more than three times as much");
+        assert_eq!((next(MIB, 20), next(MIB, 25), next(MIB, 100)), (3 * MIB, 12 * MIB / 5, 2 * MIB));
+        assert_eq!(sight().next(4 * MIB, MIB, 100 * MS, 20 * MS), 4 * MIB, "little is left");
+    }
+
+    /// Streams grow in turn as far as they may, and are left.
+    #[test]
+    fn those_that_come_after_forty_that_were_left_have_a_share() {
+        let mut sight = sight();
+        let windows: Vec<u64> = (0..50)
+            .map(|_| {
+                let window = sight.most().min(5 * MIB);
+                sight.held += window;
+                window >> 10
+            })
+            .collect();
+        assert!(windows[2] > 1_000 && windows[10] > 250 && windows[40] > 70, "{windows:?}");
     }
 
     /// However many grow and then stop to be read, together or one after another, they never have all.

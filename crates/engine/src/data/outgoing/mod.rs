@@ -6,6 +6,7 @@
 mod blocked;
 mod fill;
 mod handed;
+mod kept;
 mod limits;
 mod objects;
 mod opening;
@@ -39,6 +40,8 @@ pub struct Outgoing {
     limits: OutgoingLimits,
     payload: Payload,
     streams: BTreeMap<StreamId, OutStream>,
+    /// A buffer for what streams keep.
+    spare: Vec<u8>,
     objects: Numbered<OutObject>,
     queues: Queues,
     /// Streams with new bytes that their own limit lets go, in turn.
@@ -77,6 +80,7 @@ impl Outgoing {
             limits,
             payload: Payload::Bytes,
             streams: BTreeMap::new(),
+            spare: Vec::new(),
             objects: Numbered::default(),
             queues: Queues::default(),
             ready: VecDeque::new(),
@@ -143,7 +147,17 @@ impl Outgoing {
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> usize {
         let taken = self.room(id, data.len());
         let Some(stream) = self.streams.get_mut(&id).filter(|_| taken > 0) else { return 0 };
-        stream.write(data.get(..taken).unwrap_or_default());
+        stream.write(data.get(..taken).unwrap_or_default(), &mut self.spare);
+        self.stream_memory += taken;
+        self.settle_stream(id);
+        taken
+    }
+
+    /// The same, without a copy of many bytes. Those that were not taken stay in `data`.
+    pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> usize {
+        let taken = self.room(id, data.len());
+        let Some(stream) = self.streams.get_mut(&id).filter(|_| taken > 0) else { return 0 };
+        stream.push(data.split_to(taken), &mut self.spare);
         self.stream_memory += taken;
         self.settle_stream(id);
         taken
@@ -310,7 +324,7 @@ impl Outgoing {
         match *carried {
             Carried::Stream { id, offset, length, fin } => {
                 let Some(stream) = self.streams.get_mut(&id) else { return };
-                let (new, freed) = stream.on_acked(offset, offset + u64::from(length), fin);
+                let (new, freed) = stream.on_acked(offset, offset + u64::from(length), fin, &mut self.spare);
                 self.progress.acked += new;
                 self.stream_memory -= freed;
                 self.settle_stream(id);

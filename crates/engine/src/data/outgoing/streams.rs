@@ -1,7 +1,9 @@
 //! A stream on its way out: ordered bytes, kept until acknowledged.
 
+use super::kept::Kept;
 use super::track::Track;
-use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bytes::Bytes;
 use byway_wire::Writer;
 
 /// What a stream may hold: of the memory, and beyond the peer's limit.
@@ -57,10 +59,8 @@ pub(super) enum Wait {
 #[derive(Debug, Default)]
 pub(super) struct OutStream {
     pub track: Track,
-    /// Bytes from `base` on, sent or not.
-    buffer: VecDeque<u8>,
-    /// Everything below is acknowledged and gone.
-    base: u64,
+    /// What was written and is not acknowledged, sent or not.
+    kept: Kept,
     /// The peer's limit on this stream.
     pub limit: u64,
     /// Nothing will be added.
@@ -87,13 +87,13 @@ impl OutStream {
     }
 
     /// One past the last byte that the owner wrote.
-    pub fn end(&self) -> u64 {
-        self.base + self.buffer.len() as u64
+    pub const fn end(&self) -> u64 {
+        self.kept.end()
     }
 
     /// Bytes held.
-    pub fn held(&self) -> usize {
-        self.buffer.len()
+    pub const fn held(&self) -> usize {
+        self.kept.len()
     }
 
     /// Bytes that it takes from the owner: of its share of the memory, and no more than a little beyond the peer's limit.
@@ -109,8 +109,13 @@ impl OutStream {
     }
 
     /// Takes bytes from the owner.
-    pub fn write(&mut self, data: &[u8]) {
-        self.buffer.extend(data);
+    pub fn write(&mut self, data: &[u8], spare: &mut Vec<u8>) {
+        self.kept.copy_from(data, spare);
+    }
+
+    /// Takes bytes from the owner by value.
+    pub fn push(&mut self, data: Bytes, spare: &mut Vec<u8>) {
+        self.kept.push(data, spare);
     }
 
     /// Whether new bytes could go if the connection's limit lets them.
@@ -135,12 +140,12 @@ impl OutStream {
 
     /// Whether anything waits to be sent or acknowledged.
     pub fn is_busy(&self) -> bool {
-        !self.buffer.is_empty() || (self.finished && self.fin != Fin::Acked)
+        !self.kept.is_empty() || (self.finished && self.fin != Fin::Acked)
     }
 
     /// Whether something sent was not acknowledged.
     pub fn is_in_flight(&self) -> bool {
-        self.base < self.track.sent || self.fin == Fin::Sent
+        self.kept.base() < self.track.sent || self.fin == Fin::Sent
     }
 
     /// Whether the peer has all of it and knows its end.
@@ -150,26 +155,20 @@ impl OutStream {
 
     /// Gives the stream up; returns the bytes freed.
     pub fn give_up(&mut self, code: u64) -> usize {
-        let before = self.buffer.len();
-        self.buffer.truncate((self.track.sent - self.base) as usize);
         self.finished = true;
         self.reset = Reset::Due(code);
-        before - self.buffer.len()
+        self.kept.truncate(self.track.sent)
     }
 
     /// The peer has `start..end`, and the end mark if `fin`; returns bytes newly acknowledged and bytes freed.
-    pub fn on_acked(&mut self, start: u64, end: u64, fin: bool) -> (u64, usize) {
+    pub fn on_acked(&mut self, start: u64, end: u64, fin: bool, spare: &mut Vec<u8>) -> (u64, usize) {
         let new = self.track.on_acked(start, end, |_, _| ());
         if fin {
             self.fin = Fin::Acked;
         }
-        let freed = self.track.acked.prefix().saturating_sub(self.base);
-        self.buffer.drain(..(freed as usize).min(self.buffer.len()));
-        self.base += freed;
-        if self.buffer.is_empty() {
-            self.buffer = VecDeque::new(); // thousands of idle streams take no memory for that
-        }
-        (new, freed as usize)
+        let before = self.kept.len();
+        self.kept.advance(self.track.acked.prefix(), spare);
+        (new, before - self.kept.len())
     }
 
     /// A packet with `start..end`, and the end mark if `fin`, was lost.
@@ -182,14 +181,6 @@ impl OutStream {
 
     /// Puts `length` held bytes from `offset` on into the packet.
     pub fn copy(&self, offset: u64, length: usize, writer: &mut Writer<'_>) {
-        let from = offset.saturating_sub(self.base) as usize;
-        let (front, back) = self.buffer.as_slices();
-        let head = front.get(from..).unwrap_or_default();
-        let head = head.get(..length).unwrap_or(head);
-        writer.bytes(head);
-        let skipped = from.saturating_sub(front.len());
-        if let Some(tail) = back.get(skipped..skipped + (length - head.len())) {
-            writer.bytes(tail);
-        }
+        self.kept.write(offset, length, writer);
     }
 }
