@@ -5,9 +5,9 @@ use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
 
 /// TCP is dialled so long after the first datagram if nothing was answered. Many networks take no longer for two round trips.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 /// A path that was in use may be silent for so long: most outages that are none are over by then.
-const SILENCE: Duration = Duration::from_secs(1);
+pub(crate) const SILENCE: Duration = Duration::from_secs(1);
 /// An address may take so long to answer a SYN: the kernel has repeated it twice by then.
 const ANSWER: Duration = Duration::from_secs(5);
 /// After a failure all addresses are dialled again so much later, and ever later.
@@ -72,6 +72,16 @@ impl Dialer {
         if is_silent && now >= self.next_at {
             self.dial(now);
         }
+    }
+
+    /// Where it dials.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Whether so much time has passed since the beginning that an answer should have come.
+    pub fn is_patient_no_more(&self, now: Instant) -> bool {
+        self.begun.is_some_and(|begun| now.since(begun) >= PATIENCE)
     }
 
     fn dial(&mut self, now: Instant) {

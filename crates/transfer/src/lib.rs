@@ -46,7 +46,7 @@
 //! | what a ticket, a key and a word look like | [`ticket`], [`identity`], [`byway_wire::word`] |
 //! | what is kept between runs | [`state`] |
 //! | which addresses are sent from, and which come and go | [`sockets`], `uplinks` |
-//! | when TCP takes the place of UDP, and where it comes in | `dialing`, `entrance` |
+//! | when TCP takes the place of UDP, and where it comes in | `dialing`, `relay_dialing`, `entrance` |
 //! | why nobody answers | `ways`, `unreached`, [`NoAnswer`] |
 //! | why a transfer is not faster | `pause_reason` |
 //! | when a receiver was started anew | `probe` |
@@ -91,6 +91,7 @@ mod reader;
 mod received;
 mod receiver;
 pub mod registry;
+mod relay_dialing;
 mod relaying;
 mod relays;
 mod sender;

@@ -1,6 +1,7 @@
 //! The receiving end: an owner that serves any number of senders, and the handle by which a program runs it.
 
 use crate::close::{CloseCode, code_of, error_of};
+use crate::dialing::PATIENCE;
 use crate::endpoint::endpoint;
 use crate::error::Error;
 use crate::event_loop::{EventLoop, Requests};
@@ -14,6 +15,7 @@ use crate::memory::receiving_config;
 use crate::news::News;
 use crate::preamble::{Kind, Preamble};
 use crate::received::Destination;
+use crate::relay_dialing::RelayDialer;
 use crate::secret::Secret;
 use crate::sockets;
 use crate::ticket::Ticket;
@@ -141,7 +143,11 @@ impl Receiving {
             control.watch().add(listener, Token(LISTENERS - number)).map_err(Error::Descriptor)?;
         }
         let requests = Arc::new(Requests::default());
+        // Who listens on no TCP uses none.
+        let dialled = plan.relays.iter().filter(|_| !plan.listeners.is_empty());
         let owner = Server {
+            relay_dialer: RelayDialer::new(control.watch(), dialled),
+            begun_at: None,
             relays: plan.relays,
             destination: plan.destination,
             once: plan.once,
@@ -185,6 +191,8 @@ impl Receiving {
 
 /// The owner of a receiving endpoint.
 pub struct Server {
+    relay_dialer: RelayDialer,
+    begun_at: Option<Instant>,
     relays: Vec<Word>,
     destination: Destination,
     once: bool,
@@ -224,12 +232,13 @@ impl Owner for Server {
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
         match usize::try_from(LISTENERS - ready.token.0) {
             Ok(listener) if listener < self.listeners.len() => self.waiting.push(listener),
+            _ if self.relay_dialer.ready(ready) => {}
             _ => self.exits.ready(ready),
         }
     }
 
     fn opened(&mut self) -> Vec<Carrier> {
-        self.accepted.drain(..).map(Carrier::from).collect()
+        self.accepted.drain(..).map(Carrier::from).chain(self.relay_dialer.opened()).collect()
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
@@ -244,6 +253,9 @@ impl Owner for Server {
                 self.tell(News::Warning(format!("relay {relay}: {trouble}; nobody will come through it")));
             }
         }
+        let begun = *self.begun_at.get_or_insert(now);
+        let served = |relay| endpoint.leads_to(relay) || endpoint.stands_at(relay);
+        self.relay_dialer.look(now, now.since(begun) >= PATIENCE, served);
         while let Some(event) = endpoint.next_event() {
             self.on_event(endpoint, event, now);
         }
@@ -302,6 +314,11 @@ impl Server {
             }
             EndpointEvent::Reachable { relay, address, consent } => {
                 self.relays_known.insert(relay);
+                if endpoint.leads_to(relay) {
+                    self.tell(News::Warning(format!(
+                        "relay {relay} is reached over TCP: UDP brings no answer"
+                    )));
+                }
                 self.tell(News::Reachable { relay, address, consent });
             }
             // Of several local sockets one is enough.

@@ -2,7 +2,7 @@
 
 use crate::cap::Cap;
 use crate::close::{code_of, error_of};
-use crate::dialing::{Answers, Dialer};
+use crate::dialing::{Answers, Dialer, SILENCE};
 use crate::endpoint::endpoint;
 use crate::error::{Error, TransferError};
 use crate::event_loop::{EventLoop, Requests};
@@ -16,6 +16,7 @@ use crate::preamble::{Kind, Preamble};
 use crate::probe::{Question, RestartCheck};
 use crate::reader::TreeDone;
 use crate::registry::{FindPlan, Finder};
+use crate::relay_dialing::RelayDialer;
 use crate::relays::{RelayLog, RelayTally};
 use crate::sockets;
 use crate::start::{Payload, start_outbound};
@@ -176,6 +177,8 @@ impl Sending {
         let met = relays.iter().filter(|(_, reach)| reach.is_some()).map(|(word, _)| word.clone());
         let ways = Ways::new(&question.addresses, met, &locals);
         let dialer = Dialer::new(control.watch(), if plan.tcp { &question.addresses } else { &[] });
+        let dialled = relays.iter().map(|(word, _)| word).filter(|_| plan.tcp);
+        let relay_dialer = RelayDialer::new(control.watch(), dialled);
         let requests = Arc::new(Requests::default());
         let owner = Sender {
             beginning: Some(Beginning { connect, relays }),
@@ -191,6 +194,7 @@ impl Sending {
             locals,
             uplinks,
             dialer,
+            relay_dialer,
             ending: None,
             restart: RestartCheck::new(question),
             ways,
@@ -279,6 +283,7 @@ pub struct Sender {
     locals: Vec<SocketAddr>,
     uplinks: Option<Uplinks>,
     dialer: Dialer,
+    relay_dialer: RelayDialer,
     ending: Option<Ending>,
     restart: RestartCheck,
     /// While the receiver has not answered yet.
@@ -292,7 +297,9 @@ impl Owner for Sender {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
-        self.dialer.ready(ready);
+        if !self.relay_dialer.ready(ready) {
+            self.dialer.ready(ready);
+        }
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
@@ -319,12 +326,7 @@ impl Owner for Sender {
             endpoint.handle(now, Input::Link(change));
         }
         if self.ending.is_none() {
-            let answers = Answers {
-                connected: self.connected,
-                silence: self.counter.silence(now),
-                over_tcp: endpoint.has_connections(),
-            };
-            self.dialer.look(now, answers);
+            self.dial(endpoint, now);
         }
         if let (Some(handle), true) = (self.handle, self.connected) {
             let due = self.counter.is_due(now);
@@ -359,7 +361,12 @@ impl Owner for Sender {
     fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.locals.extend(opened.iter().map(Socket::address));
-        opened.into_iter().map(Carrier::from).chain(self.dialer.opened()).collect()
+        opened
+            .into_iter()
+            .map(Carrier::from)
+            .chain(self.dialer.opened())
+            .chain(self.relay_dialer.opened())
+            .collect()
     }
 }
 
@@ -374,6 +381,18 @@ impl Sender {
             }
             Err(error) => self.give_up(error, now),
         }
+    }
+
+    /// Dials the receiver and relays over TCP while UDP brings no answer.
+    fn dial(&mut self, endpoint: &Endpoint, now: Instant) {
+        let silence = self.counter.silence(now);
+        let over_tcp = self.dialer.addresses().iter().any(|address| endpoint.leads_to(*address));
+        self.dialer.look(now, Answers { connected: self.connected, silence, over_tcp });
+        let wanted = match self.connected {
+            true => silence >= SILENCE || endpoint.has_connections(),
+            false => self.dialer.is_patient_no_more(now),
+        };
+        self.relay_dialer.look(now, wanted, |relay| endpoint.leads_to(relay));
     }
 
     /// Finds out whether a receiver that fell silent was started anew.

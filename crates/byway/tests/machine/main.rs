@@ -31,6 +31,7 @@ mod refusals;
 mod search;
 mod sites;
 mod sources;
+mod tcp_relays;
 
 fn main() {
     // Hosts in namespaces run this program too, with words that say which part they play.
@@ -53,6 +54,7 @@ fn main() {
         search::tests(),
         newcomer::tests(),
         no_udp::tests(),
+        tcp_relays::tests(),
         files::tests(),
         forward::tests(),
         floods::tests(),

@@ -110,6 +110,11 @@ impl Connection {
         self.paths.iter().any(|path| path.route.local == local)
     }
 
+    /// Whether one of its paths, or of its peer's, goes over a TCP connection.
+    pub(crate) fn goes_over_tcp(&self) -> bool {
+        self.paths.iter().any(|path| path.route.local.is_connection())
+    }
+
     /// A relay says why it does not forward. Returns whether it was about a path of ours.
     pub(crate) fn on_notice(&mut self, now: Instant, notice: &Notice) -> bool {
         let judged = self.paths.iter().find_map(|path| match &path.route.via {

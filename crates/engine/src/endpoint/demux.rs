@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use byway_wire::packet::{BASE_DATAGRAM, Handshake, Header, RefuseReason};
 use byway_wire::relay::{Back, Delivered, Kind};
 use byway_wire::{ConnectionChange, Datagram, Ecn, Instant, LinkChange, Local, RoomChange, SendError};
+use core::net::SocketAddr;
 
 /// What is known of a packet before it is looked into.
 #[derive(Clone, Copy)]
@@ -312,9 +313,9 @@ impl Endpoint {
     pub(super) fn on_connection(&mut self, now: Instant, change: &ConnectionChange) {
         let ConnectionChange { local, peer, open, .. } = *change;
         if open {
-            self.connections += 1;
+            self.greet_over(now, local, peer);
         } else {
-            self.connections = self.connections.saturating_sub(1);
+            self.greetings.connection_over(local);
             self.room.change(RoomChange { local, room: true });
         }
         let handles: Vec<_> = self.entries.keys().copied().collect();
@@ -338,16 +339,23 @@ impl Endpoint {
 
     /// Whether any TCP connection carries datagrams.
     #[must_use]
-    pub const fn has_connections(&self) -> bool {
-        self.connections > 0
+    pub fn has_connections(&self) -> bool {
+        self.greetings.connections().next().is_some()
+    }
+
+    /// Whether a TCP connection leads to this address.
+    #[must_use]
+    pub fn leads_to(&self, address: SocketAddr) -> bool {
+        self.greetings.connections().any(|(_, peer)| peer == address)
     }
 
     /// Whether a peer is, or may be, reached by this TCP connection.
     pub(super) fn is_of_use(&self, local: Local) -> bool {
-        self.entries.values().any(|entry| match &entry.slot {
+        let by_a_session = self.entries.values().any(|entry| match &entry.slot {
             Slot::Attempt(attempt) => attempt.goes_by(local),
             Slot::Connection { connection, .. } => connection.goes_by(local),
-        })
+        });
+        by_a_session || self.greetings.is_answered_by(local)
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::handle::Handle;
 use crate::connection::RelayId;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use byway_wire::relay::{Consent, GREET_LEN, Greet, Greeted, Notice, Reason, RelayClock};
-use byway_wire::{Dscp, Duration, Ecn, Instant, Local, Out, Transmit, Writer};
+use byway_wire::{Ask, Dscp, Duration, Ecn, Instant, Local, Out, Transmit, Writer};
 use core::net::SocketAddr;
 
 /// A greeting that is not answered is repeated after this, doubling up to `REPEAT_AT_MOST`, and given up after `TRIES`.
@@ -21,6 +22,9 @@ const OFFERS: u32 = 8;
 const SECOND_THOUGHTS: Duration = Duration::from_millis(1000);
 /// A consent is passed on again after this, long before it runs out ([`byway_wire::relay::CONSENT_LIFE`]).
 const RENEW_CONSENT: Duration = Duration::from_secs(3600);
+/// A relay may take so long to accept a TCP connection, and so many are asked for at once.
+const DIAL: Duration = Duration::from_secs(5);
+const MOST_ASKS: usize = 16;
 /// Relays greeted at once, for all purposes.
 const MOST: usize = 4096;
 
@@ -126,6 +130,9 @@ pub(super) struct Turn {
 #[derive(Debug, Default)]
 pub(super) struct Greetings {
     all: Vec<Greeting>,
+    /// TCP connections that are open, and where they lead.
+    connections: BTreeMap<Local, SocketAddr>,
+    asks: VecDeque<Ask>,
     next: u32,
     /// When something may be due.
     due: Option<Instant>,
@@ -183,6 +190,54 @@ impl Greetings {
             (greeting.tries, greeting.next_at) = (0, now);
             self.due = Some(now);
         }
+    }
+
+    /// A TCP connection is open.
+    pub fn connection_opened(&mut self, local: Local, peer: SocketAddr) {
+        self.connections.insert(local, peer);
+    }
+
+    /// A TCP connection is gone: what was greeted by it is greeted no more.
+    pub fn connection_over(&mut self, local: Local) {
+        self.connections.remove(&local);
+        self.all.retain(|greeting| greeting.local != local);
+    }
+
+    /// TCP connections that are open, and where they lead.
+    pub fn connections(&self) -> impl Iterator<Item = (Local, SocketAddr)> + '_ {
+        self.connections.iter().map(|(local, peer)| (*local, *peer))
+    }
+
+    /// Whether a relay answered by this connection.
+    pub fn is_answered_by(&self, local: Local) -> bool {
+        self.all.iter().any(|greeting| greeting.local == local && greeting.known.is_some())
+    }
+
+    /// What is to be reached through a relay that did not answer yet.
+    pub fn unanswered(&self, relay: SocketAddr) -> Vec<(u32, Purpose)> {
+        let wanted = |it: &&Greeting| {
+            it.address == relay && it.known.is_none() && !matches!(it.purpose, Purpose::Send { .. })
+        };
+        self.all.iter().filter(wanted).map(|greeting| (greeting.grant, greeting.purpose)).collect()
+    }
+
+    /// Whether a relay answers by which this side may be reached by whoever is told.
+    pub fn stands_at(&self, relay: SocketAddr) -> bool {
+        let stands = |it: &Greeting| it.address == relay && matches!(it.purpose, Purpose::Standing);
+        self.all.iter().any(|it| stands(it) && it.known.is_some())
+    }
+
+    /// Has a TCP connection to a relay opened.
+    pub fn dial(&mut self, relay: SocketAddr) {
+        let ask = Ask::Dial { peer: relay, patience: DIAL };
+        if self.asks.len() < MOST_ASKS && !self.asks.contains(&ask) {
+            self.asks.push_back(ask);
+        }
+    }
+
+    /// What is wanted of the driver next.
+    pub fn next_ask(&mut self) -> Option<Ask> {
+        self.asks.pop_front()
     }
 
     /// That by which a connection would send through a relay.

@@ -29,7 +29,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use byway_control::Controller;
 use byway_wire::relay::Consent;
-use byway_wire::{ConnectionId, Duration, Input, Instant, Local, Machine, Meter, Out, PathId, Transmit};
+use byway_wire::{Ask, ConnectionId, Duration, Input, Instant, Local, Machine, Meter, Out, PathId, Transmit};
 use core::net::SocketAddr;
 
 pub use attempt::ConnectError;
@@ -53,8 +53,7 @@ const AT_ONCE: Duration = Duration::from_micros(100);
 /// Direct routes tried to one peer at most.
 const MOST_DIRECT: usize = 16;
 
-/// Who may connect: asked once per HELLO that was made for this host. The HELLO may be a replay, so nothing is to be spent
-/// or written before [`EndpointEvent::Accepted`].
+/// Who may connect, asked once per HELLO for this host. It may be a replay: spend and write nothing before [`EndpointEvent::Accepted`].
 pub trait Admission: Send {
     /// Decides about `peer`, whose application says `said`.
     fn admit(&mut self, peer: PublicKey, said: &[u8]) -> Admit;
@@ -173,8 +172,6 @@ pub struct Endpoint {
     random: Random,
     steady: Steady,
     locals: BTreeMap<Local, SocketAddr>,
-    /// TCP connections that are open.
-    connections: usize,
     room: Room,
     entries: BTreeMap<Handle, Entry>,
     next: u32,
@@ -216,7 +213,6 @@ impl Endpoint {
             random,
             steady: Steady::default(),
             locals: BTreeMap::new(),
-            connections: 0,
             room: Room::default(),
             entries: BTreeMap::new(),
             next: 0,
@@ -596,5 +592,9 @@ impl Machine for Endpoint {
 
     fn serves(&self, local: Local) -> bool {
         self.is_of_use(local)
+    }
+
+    fn ask(&mut self, _: Instant) -> Option<Ask> {
+        self.greetings.next_ask()
     }
 }

@@ -7,7 +7,7 @@ use super::fit::{Unfit, unfit};
 use super::greetings::{Failure, Greeting, Known, Purpose};
 use super::pool::{Reach, RelayStatus, RelayTrouble};
 use super::{Endpoint, EndpointEvent, Handle, Slot};
-use crate::connection::{Answer, RelayId, RelayNews};
+use crate::connection::{Answer, Connection, RelayId, RelayNews};
 use crate::route::Route;
 use alloc::vec::Vec;
 use byway_wire::frame::RelayOffer;
@@ -40,7 +40,9 @@ impl Endpoint {
     /// For each local socket the relay's first address that it can reach.
     fn ways_to_relay(&self, relays: &[SocketAddr]) -> Vec<(Local, SocketAddr)> {
         let reachable = |bound: &SocketAddr| fit(relays).find(|relay| relay.is_ipv4() == bound.is_ipv4());
-        self.locals.iter().filter_map(|(local, bound)| Some((*local, *reachable(bound)?))).collect()
+        let sockets = self.locals.iter().filter_map(|(local, bound)| Some((*local, *reachable(bound)?)));
+        let connections = self.greetings.connections().filter(|(_, peer)| relays.contains(peer));
+        sockets.chain(connections).collect()
     }
 
     /// A local socket is there, perhaps again and at another address: what was greeted by it is greeted anew, and every connection may
@@ -57,6 +59,34 @@ impl Endpoint {
         for (handle, address, word, reach) in reached {
             self.enter_relay(now, handle, (local, address), &word, reach.as_ref());
         }
+    }
+
+    /// A TCP connection was opened. If it leads to a relay, that is greeted by it, and a way to peers.
+    pub(super) fn greet_over(&mut self, now: Instant, local: Local, peer: SocketAddr) {
+        self.greetings.connection_opened(local, peer);
+        for (grant, purpose) in self.greetings.unanswered(peer) {
+            self.greet(now, (local, peer), grant, purpose);
+        }
+        let mut reached: Vec<(Handle, Word, Option<Reach>)> = Vec::new();
+        for (handle, entry) in &self.entries {
+            let words = entry.pool.words().filter(|(word, _)| word.relays().contains(&peer));
+            // It is there once for each local socket.
+            for (word, reach) in words {
+                let is_same = |it: &(Handle, Word, _)| it.0 == *handle && it.1.grant().id == word.grant().id;
+                if !reached.iter().any(is_same) {
+                    reached.push((*handle, word.clone(), reach));
+                }
+            }
+        }
+        for (handle, word, reach) in reached {
+            self.enter_relay(now, handle, (local, peer), &word, reach.as_ref());
+        }
+    }
+
+    /// Whether a relay answers by which this side may be [reached](Self::stand_at).
+    #[must_use]
+    pub fn stands_at(&self, relay: SocketAddr) -> bool {
+        self.greetings.stands_at(relay)
     }
 
     /// Greets a relay. Returns whether there is room for one more.
@@ -211,6 +241,10 @@ impl Endpoint {
         }
         for way in ways.into_iter().take(room) {
             self.greet(now, way, offer.grant, Purpose::Receive { handle, offer: offer.offer });
+        }
+        let over_tcp = self.connection(handle).is_some_and(Connection::goes_over_tcp);
+        if over_tcp && !self.leads_to(offer.relay) {
+            self.greetings.dial(offer.relay);
         }
     }
 

@@ -1,0 +1,128 @@
+//! Relays over TCP, where networks drop UDP.
+//!
+//! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
+
+use crate::common::Running;
+use crate::common::machine::{missing, test};
+use crate::common::spaces::Spaces;
+use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
+
+const RELAY: &str = "10.81.3.1";
+const RECEIVER: &str = "10.81.2.1";
+const SIZE: usize = 6 << 20;
+
+pub fn tests() -> Vec<Trial> {
+    let lacks = missing(Spaces::possible(&["nft -v"]), "it needs root and the programs ip and nft");
+    vec![
+        test("tcp_relays::a_sender_without_udp_goes_over_the_relay_of_a_ticket", lacks, sender_without),
+        test("tcp_relays::a_receiver_without_udp_dials_its_relay_beforehand", lacks, receiver_without),
+        test("tcp_relays::udp_is_cut_in_mid_transfer", lacks, in_mid_transfer),
+    ]
+}
+
+/// A sender, a receiver that only a relay reaches, and the relay.
+struct Net {
+    spaces: Spaces,
+    directory: tempfile::TempDir,
+}
+
+impl Net {
+    fn new(tag: &str) -> Self {
+        let hosts = [("from", "10.81.1.1"), ("to", RECEIVER), ("relay", RELAY)];
+        let spaces = Spaces::star(tag, &hosts);
+        spaces.says(
+            "hub",
+            &["nft", "add table ip n; add chain ip n pass { type filter hook forward priority 0; }"],
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let bytes: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
+        std::fs::write(directory.path().join("file"), bytes).unwrap();
+        let net = Self { spaces, directory };
+        // Sender and receiver reach each other by the relay alone.
+        net.rule(&["ip saddr 10.81.1.1 ip daddr 10.81.2.1 drop"]);
+        net
+    }
+
+    fn rule(&self, rules: &[&str]) {
+        for rule in rules {
+            self.spaces.says("hub", &["nft", &format!("add rule ip n pass {rule}")]);
+        }
+    }
+
+    fn start(&self, host: &str, arguments: &[&str]) -> Running {
+        self.spaces.byway(host, &self.directory.path().join(host), arguments)
+    }
+
+    fn relay(&self) -> (Running, String) {
+        let mut relay =
+            self.start("relay", &["relay", "--listen", RELAY, "--allow-destination", "10.81.0.0/16"]);
+        let word = relay.event("ready")["word"].as_str().unwrap().to_owned();
+        (relay, word)
+    }
+
+    fn receiver(&self, word: &str) -> (Running, String) {
+        let into = self.directory.path().join("in").display().to_string();
+        let mut receiver = self.start("to", &["recv", &into, "--listen", RECEIVER, "--relay", word]);
+        let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
+        (receiver, ticket)
+    }
+
+    fn sender(&self, ticket: &str, more: &[&str]) -> Running {
+        let file = self.directory.path().join("file").display().to_string();
+        self.start("from", &[&["send", &file, ticket], more].concat())
+    }
+
+    fn arrived(&self) {
+        let same = std::fs::read(self.directory.path().join("file")).unwrap()
+            == std::fs::read(self.directory.path().join("in/file")).unwrap();
+        assert!(same, "what arrived differs");
+    }
+}
+
+/// Bytes that a transfer moved by each carrier, all of them through the relay.
+fn carried(result: &Value, carrier: &str) -> u64 {
+    let paths = result["paths"].as_array().unwrap().iter().filter(|path| path["carrier"] == carrier);
+    let through = paths.inspect(|path| {
+        let none = path["bytes"].as_u64() == Some(0);
+        assert!(none || path["route"].as_str().unwrap().starts_with("relay "), "{path}");
+    });
+    through.map(|path| path["bytes"].as_u64().unwrap()).sum()
+}
+
+fn sender_without() -> Result<(), Failed> {
+    let net = Net::new("s");
+    net.rule(&["ip saddr 10.81.1.1 meta l4proto udp drop"]);
+    let (_relay, word) = net.relay();
+    let (_receiver, ticket) = net.receiver(&word);
+    let result = net.sender(&ticket, &[]).event("result");
+    assert!(result["exit"] == 0 && carried(&result, "udp") == 0, "{result}");
+    assert!(carried(&result, "tcp") >= SIZE as u64, "{result}");
+    net.arrived();
+    Ok(())
+}
+
+fn receiver_without() -> Result<(), Failed> {
+    let net = Net::new("r");
+    net.rule(&["meta l4proto udp drop"]);
+    let (_relay, word) = net.relay();
+    let (_receiver, ticket) = net.receiver(&word);
+    let result = net.sender(&ticket, &[]).event("result");
+    assert!(result["exit"] == 0 && carried(&result, "tcp") >= SIZE as u64, "{result}");
+    net.arrived();
+    Ok(())
+}
+
+fn in_mid_transfer() -> Result<(), Failed> {
+    let net = Net::new("m");
+    let (_relay, word) = net.relay();
+    let (_receiver, ticket) = net.receiver(&word);
+    let mut sender = net.sender(&ticket, &["--bwlimit", "600K", "--progress"]);
+    while sender.event("progress")["bytes"].as_u64().unwrap() < (SIZE / 8) as u64 {}
+    net.rule(&["ip saddr 10.81.1.1 meta l4proto udp drop", "ip daddr 10.81.1.1 meta l4proto udp drop"]);
+    let result = sender.event("result");
+    assert!(result["exit"] == 0 && carried(&result, "udp") > (SIZE / 8) as u64, "{result}");
+    assert!(carried(&result, "tcp") > (SIZE / 4) as u64, "{result}");
+    net.arrived();
+    Ok(())
+}
