@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn pieces_and_what_is_gathered_stay_in_order() {
         let (mut queue, spare) = (Queue::default(), Spare::default());
-        let mut gather = |queue: &mut Queue, byte: u8, length: usize| {
+        let gather = |queue: &mut Queue, byte: u8, length: usize| {
             for _ in 0..length {
                 queue.room(&spare, 100)[0] = byte;
                 queue.add(1);
