@@ -9,6 +9,12 @@ pub trait Controller: Debug + Send {
     /// The name by which `--congestion` selects it.
     fn name(&self) -> &'static str;
 
+    /// Whether it makes way as soon as packets wait. Then it governs paths over TCP too, above the kernel's own congestion control; what
+    /// takes its share as TCP does would only do so twice.
+    fn yields(&self) -> bool {
+        false
+    }
+
     /// A path may now carry data.
     fn open(&mut self, path: PathId, opened: &Opened);
 

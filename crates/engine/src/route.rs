@@ -1,6 +1,7 @@
 //! How the datagrams of a path travel now, and how one that arrived came. A path keeps its name and its numbers when its
 //! route changes.
 
+use crate::path::carriage::Carriage;
 use alloc::boxed::Box;
 use byway_wire::relay::{Delivered, Hop, ReturnHop, canonical};
 use byway_wire::{Instant, Local};
@@ -64,6 +65,16 @@ impl Route {
     #[must_use]
     pub const fn is_proxied(&self) -> bool {
         !matches!(self.via, Via::Direct)
+    }
+
+    /// What carries packets all the way: a relay may lose them behind a TCP connection that leads to it.
+    #[must_use]
+    pub fn carriage(&self) -> Carriage {
+        if self.local.is_connection() && !self.is_proxied() {
+            Carriage::Connection
+        } else {
+            Carriage::Datagrams
+        }
     }
 
     /// Bytes that the way costs in each datagram, before the packet.

@@ -40,6 +40,11 @@ impl Mark {
         Self::new(transmit.dscp, transmit.ecn)
     }
 
+    /// The code point where it stands in the byte, without ECN.
+    pub(crate) fn code_point(self) -> u32 {
+        u32::from(self.0 & !3)
+    }
+
     /// The code point is the upper six bits (RFC 2474), ECN the lower two (RFC 3168).
     const fn new(dscp: Dscp, ecn: Ecn) -> Self {
         let ecn = match ecn {

@@ -5,7 +5,7 @@
 
 use crate::depth::Depth;
 use crate::listener::Seat;
-use crate::send::{Obstacle, Progress, Run, Sent};
+use crate::send::{Mark, Obstacle, Progress, Run, Sent};
 use crate::statistics::Counters;
 use byway_wire::framing::{Frames, PREFIX, prefix};
 use byway_wire::{Datagram, Duration, Ecn, Input, Instant, Local, Machine, SendErrorKind};
@@ -17,9 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// After so long without an acknowledgment of what was sent the kernel gives the connection up (RFC 5482).
 const SILENT: Duration = Duration::from_secs(30);
 /// Frames of one call.
-const FRAMES: usize = 64;
-/// Bytes of one call, about.
-const CALL_BYTES: usize = 256 << 10;
+const FRAMES: usize = 256;
 
 /// A TCP connection that carries datagrams.
 #[derive(Debug)]
@@ -28,8 +26,10 @@ pub struct TcpCarrier {
     address: SocketAddr,
     peer: SocketAddr,
     frames: Frames,
-    /// The end of a frame whose beginning the kernel has taken.
-    rest: Vec<u8>,
+    /// Bytes of the frame that leaves next which the kernel has taken already, its length included.
+    begun: usize,
+    /// The mark of what is sent now, once it is set.
+    mark: Option<Mark>,
     /// Whether it is of no use any more.
     gone: bool,
     _seat: Option<Seat>,
@@ -53,7 +53,16 @@ impl TcpCarrier {
         // The system's own choice may be one that does not yield to others. A system without it keeps its own.
         let _ = options.set_tcp_congestion(b"cubic");
         let (address, peer) = (io.local_addr()?, io.peer_addr()?);
-        Ok(Self { io, address, peer, frames: Frames::default(), rest: Vec::new(), gone: false, _seat: seat })
+        Ok(Self {
+            io,
+            address,
+            peer,
+            frames: Frames::default(),
+            begun: 0,
+            mark: None,
+            gone: false,
+            _seat: seat,
+        })
     }
 
     /// Its address here.
@@ -110,18 +119,25 @@ impl TcpCarrier {
         whole.is_ok()
     }
 
-    /// Sends `runs`, the first of them from byte `start` on. A frame that the kernel takes in part counts as sent: its end is kept here.
+    /// Sends `runs`, the first of them from byte `start` on. A frame of which the
+    /// kernel has taken a part waits with its run, and is the next to be sent.
     pub(crate) fn send(&mut self, runs: &[Run<'_>], start: usize, counters: &Counters) -> Progress {
         let (mut done, mut start) = (0, start);
         loop {
-            if runs.get(done).is_some_and(|run| run.remote != self.peer) {
+            let left = runs.get(done..).unwrap_or_default();
+            if left.first().is_some_and(|run| run.remote != self.peer) {
                 return Progress { done, then: Sent::Failed(SendErrorKind::Unreachable) };
             }
-            let then = match self.send_some(runs.get(done..).unwrap_or_default(), start, counters) {
+            let then = match self.send_some(left, start, counters) {
                 Ok(None) => Sent::All,
-                Ok(Some(sent)) => {
-                    start += sent;
-                    if runs.get(done).is_none_or(|run| start >= run.bytes.len()) {
+                Ok(Some(mut sent)) => {
+                    while let Some(run) = runs.get(done) {
+                        let rest = run.bytes.len() - start;
+                        if sent < rest {
+                            start += sent;
+                            break;
+                        }
+                        sent -= rest;
                         (done, start) = (done + 1, 0);
                     }
                     continue;
@@ -137,56 +153,62 @@ impl TcpCarrier {
         }
     }
 
-    /// Sends frames of the first run. Returns how many bytes of the run left; `None` if there is nothing to send.
+    /// Sends frames of these runs. Returns how many bytes of the runs left; `None` if there is nothing to send.
     fn send_some(
         &mut self,
         runs: &[Run<'_>],
         start: usize,
         counters: &Counters,
     ) -> io::Result<Option<usize>> {
-        while !self.rest.is_empty() {
-            match self.io.write(&self.rest)? {
-                0 => return Err(ErrorKind::WriteZero.into()),
-                sent => drop(self.rest.drain(..sent)),
-            }
-        }
-        let Some(run) = runs.first() else { return Ok(None) };
-        let segment = run.segment.max(1);
-        let mut bytes = 0;
+        let Some(first) = runs.first() else { return Ok(None) };
+        self.set_mark(first.mark);
         let mut frames: SmallVec<[([u8; PREFIX], &[u8]); FRAMES]> = SmallVec::new();
-        for payload in run.bytes.get(start..).unwrap_or_default().chunks(segment) {
-            if frames.len() == FRAMES || bytes >= CALL_BYTES {
-                break;
+        let mut from = start;
+        for run in runs.iter().take_while(|run| run.remote == self.peer && run.mark == first.mark) {
+            for payload in run.bytes.get(from..).unwrap_or_default().chunks(run.segment.max(1)) {
+                if frames.len() < FRAMES {
+                    frames.push((prefix(payload.len()).ok_or(ErrorKind::InvalidInput)?, payload));
+                }
             }
-            bytes += payload.len();
-            let prefix = prefix(payload.len()).ok_or(ErrorKind::InvalidInput)?;
-            frames.push((prefix, payload));
+            from = 0;
         }
         if frames.is_empty() {
             return Ok(Some(0));
         }
-        let slices: SmallVec<[IoSlice<'_>; 2 * FRAMES]> = frames
-            .iter()
-            .flat_map(|(prefix, payload)| [IoSlice::new(prefix), IoSlice::new(payload)])
-            .collect();
-        let mut taken = self.io.write_vectored(&slices)?;
+        let mut slices: SmallVec<[IoSlice<'_>; 2 * FRAMES]> = SmallVec::new();
+        let mut skip = self.begun;
+        for (prefix, payload) in &frames {
+            slices.push(IoSlice::new(prefix.get(skip..).unwrap_or_default()));
+            slices.push(IoSlice::new(payload.get(skip.saturating_sub(PREFIX)..).unwrap_or_default()));
+            skip = 0;
+        }
+        let mut taken = self.io.write_vectored(&slices)? + self.begun;
         counters.send_calls.add(1);
         let mut left = 0;
-        for (prefix, payload) in &frames {
-            if taken == 0 {
+        for (_, payload) in &frames {
+            if taken < PREFIX + payload.len() {
                 break;
             }
-            let size = PREFIX + payload.len();
-            if taken < size {
-                let frame = prefix.iter().chain(payload.iter());
-                self.rest.extend(frame.skip(taken));
-            }
-            taken = taken.saturating_sub(size);
+            taken -= PREFIX + payload.len();
             left += payload.len();
             counters.sent_datagrams.add(1);
             counters.sent_bytes.add(payload.len() as u64);
         }
+        self.begun = taken;
         Ok(Some(left))
+    }
+
+    /// Marks what is sent from now on, what the kernel repeats too. It is lower effort or not: the ECN bits are the kernel's own.
+    fn set_mark(&mut self, mark: Mark) {
+        if self.mark != Some(mark) {
+            let options = socket2::SockRef::from(&self.io);
+            // A network that knows no marks carries it all the same, and so does a system that takes none.
+            let _ = match self.address {
+                SocketAddr::V4(_) => options.set_tos_v4(mark.code_point()),
+                SocketAddr::V6(_) => options.set_tclass_v6(mark.code_point()),
+            };
+            self.mark = Some(mark);
+        }
     }
 }
 

@@ -35,6 +35,10 @@ impl PathNews {
                 self.names.insert(path, (name.clone(), remote));
                 Some(News::Path { path: path.0, name, state: state_name(status.state), reason: None })
             }
+            Event::PathResting { path, reason } => {
+                let (name, _) = self.names.get(&path)?.clone();
+                Some(News::Path { path: path.0, name, state: "available", reason: Some(reason.to_owned()) })
+            }
             // Of a path that never worked, a notice told why.
             Event::PathDown { path, reason } => {
                 let (name, _) = self.names.remove(&path)?;

@@ -128,6 +128,10 @@ impl Controller for Background {
         self.name
     }
 
+    fn yields(&self) -> bool {
+        true
+    }
+
     fn open(&mut self, id: PathId, opened: &Opened) {
         self.paths.insert(id, Path::new(opened));
         if opened.proxied {

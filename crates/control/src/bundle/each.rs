@@ -8,6 +8,11 @@ use core::fmt::{self, Debug, Formatter};
 
 /// A congestion control that governs one path and knows of no other. The events are those of [`Controller`].
 pub trait Single: Debug + Send {
+    /// Whether it makes way as soon as packets wait ([`Controller::yields`]).
+    fn yields(&self) -> bool {
+        false
+    }
+
     /// A packet that counts as in flight was sent.
     fn on_sent(&mut self, sent: &Sent) {
         let _ = sent;

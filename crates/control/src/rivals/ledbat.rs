@@ -141,6 +141,10 @@ impl Ledbat {
 }
 
 impl Single for Ledbat {
+    fn yields(&self) -> bool {
+        true
+    }
+
     fn on_sent(&mut self, sent: &Sent) {
         self.flight[0] = self.flight[0].max(sent.in_flight);
     }

@@ -149,6 +149,10 @@ impl LedbatPp {
 }
 
 impl Single for LedbatPp {
+    fn yields(&self) -> bool {
+        true
+    }
+
     fn on_acked(&mut self, acked: &Acked<'_>) {
         let phase = self.window.on_acked(acked);
         if let Some(rtt) = acked.rtt {

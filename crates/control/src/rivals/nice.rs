@@ -170,6 +170,10 @@ impl Nice {
 }
 
 impl Single for Nice {
+    fn yields(&self) -> bool {
+        true
+    }
+
     fn on_acked(&mut self, acked: &Acked<'_>) {
         self.srtt = acked.srtt;
         let phase = self.window.on_acked(acked);

@@ -119,6 +119,10 @@ impl TcpLp {
 }
 
 impl Single for TcpLp {
+    fn yields(&self) -> bool {
+        true
+    }
+
     fn on_acked(&mut self, acked: &Acked<'_>) {
         let phase = self.window.on_acked(acked);
         for delay in acked.delays {

@@ -6,6 +6,7 @@ use super::path::{Address, Path, State};
 use super::paths::Paths;
 use super::snacks::Snacks;
 use crate::config::{AckWay, Config};
+use crate::path::carriage::Carriage;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use byway_wire::frame::{self, ack::AckWriter};
@@ -233,6 +234,9 @@ impl Acks {
             let allowed = path.send.rtt.smoothed() * 2 + Duration::from_millis(200);
             path.heard.is_none_or(|at| at + allowed < newest)
         };
+        let newest_by = |path: &Path| path.heard == Some(newest);
+        let by_tcp =
+            paths.iter().any(|path| newest_by(path) && path.route.carriage() == Carriage::Connection);
         let full = paths.full();
         let best = paths.iter().min_by_key(|path| {
             let unproven = path.address != Address::Valid;
@@ -241,7 +245,10 @@ impl Acks {
             let handicap = if self.way == Some(path.id()) { 3 } else { 4 };
             let slowness = path.send.rtt.smoothed() * handicap;
             let held = full.has(path.route.local);
-            (held, path.send.timeouts() > 0, unproven, silence(path), unmeasured, slowness, path.id())
+            // What data come by works. Where UDP does, TCP rests altogether.
+            let other = (path.route.carriage() == Carriage::Connection) != by_tcp;
+            let lives = path.send.timeouts() == 0;
+            (held, !lives, unproven, other, silence(path), unmeasured, slowness, path.id())
         });
         let direct = || paths.iter().find(|path| !path.route.is_proxied());
         let chosen = match self.rule {

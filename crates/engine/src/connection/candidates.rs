@@ -21,6 +21,8 @@ const REST: Duration = Duration::from_secs(10);
 /// The same for one that has worked: an outage may be short.
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
+/// The same for a direct route: TCP may stand in for it meanwhile.
+const DIRECT_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What a path did that ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -114,7 +116,8 @@ impl Candidate {
     }
 
     fn rest(&mut self, now: Instant, first: Duration) {
-        let wait = first.saturating_mul(1 << self.failures.min(4)).min(REST_AT_MOST.max(first));
+        let most = if self.relay.is_some() { REST_AT_MOST } else { DIRECT_AT_MOST };
+        let wait = first.saturating_mul(1 << self.failures.min(4)).min(most.max(first));
         self.failures = self.failures.saturating_add(1);
         self.phase = Phase::Waits(now + wait);
     }
@@ -375,6 +378,14 @@ impl Candidates {
         }
     }
 
+    /// The path that one became is not in use any more, and works.
+    pub fn on_resting(&mut self, origin: Origin) {
+        if let Some(it) = self.of(origin) {
+            it.phase = Phase::Kept;
+            self.changed();
+        }
+    }
+
     /// The path that one became is gone. The relay that the endpoint need not know for now.
     pub fn on_dropped(&mut self, now: Instant, origin: Origin, end: End, lived: Lived) -> Option<RelayId> {
         let Some(it) = self.of(origin) else {
@@ -386,7 +397,7 @@ impl Candidates {
         it.end = Some(end);
         it.silences = it.silences.saturating_add(u32::from(matches!(end, End::Unanswered | End::GivenUp)));
         match end {
-            End::LocalGone => it.phase = Phase::Waits(Instant::FAR_FUTURE),
+            End::LocalGone | End::Held | End::Rested => it.phase = Phase::Waits(Instant::FAR_FUTURE),
             End::CarriedLittle => it.phase = Phase::Over,
             End::Shares => it.rest(now, REST),
             End::NotNeeded | End::Orphan => it.phase = Phase::Waits(now),

@@ -13,7 +13,7 @@ use super::parcels::{largest, room};
 use super::path::State;
 use crate::sure::Sure as _;
 use alloc::vec::Vec;
-use byway_control::{Congested, Trigger};
+use byway_control::{Congested, Controller as _, Trigger};
 use byway_wire::{Duration, Instant, PathId};
 
 /// What whoever chooses paths should know of one.

@@ -182,7 +182,7 @@ impl Connection {
     /// Returns `false` if the entry is a lie.
     fn on_ack_entry(&mut self, now: Instant, way: PathId, entry: &AckEntry<'_>) -> bool {
         let Self { paths, exchange, controller, delays, config, .. } = self;
-        let (id, controller) = (entry.path, controller.as_mut());
+        let id = entry.path;
         let Some(path) = paths.judge(id) else { return id < paths.next_id() };
         delays.clear();
         let (probe, silent) = (path.probe, path.send.timeouts() > 0);
@@ -225,7 +225,7 @@ impl Connection {
     fn on_pnack(&mut self, now: Instant, id: PathId, missing: &Ranges<'_>) {
         let Self { paths, exchange, controller, config, .. } = self;
         let Some(path) = paths.quietly(id) else { return };
-        let outcome = judge(now, path, Evidence::Missing(missing), exchange, controller.as_mut(), config);
+        let outcome = judge(now, path, Evidence::Missing(missing), exchange, controller, config);
         if outcome != Outcome::Nothing {
             paths.judge(id);
         }

@@ -21,7 +21,7 @@ use byway_wire::{Duration, Instant, Local, PathId};
 /// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive attempts).
 const PROBES: u32 = 2;
 /// Timeouts in a row after which a path counts as one that does not answer.
-const SILENT: u32 = 2;
+pub(super) const SILENT: u32 = 2;
 /// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G), in percent.
 const PREFERRED_PERCENT: u32 = 150;
 
@@ -187,7 +187,11 @@ impl Connection {
         origin: Origin,
     ) -> Path {
         let id = self.paths.next_id();
-        let send = SendPath::new(id, now, rtt, self.config.max_datagram);
+        let mut send = SendPath::new(id, now, rtt, self.config.max_datagram);
+        // A class that yields finds losses itself, above the kernel: its timeouts are what asks for ACKs soon.
+        if !self.controller.yields() {
+            send.set_carriage(route.carriage());
+        }
         let mut path = Path::new(now, send, route, state, origin, self.paths.connection_id(id));
         if origin == Origin::Return {
             path.address = Address::Unproven { token: self.random.token(), credit: 0 };
@@ -237,7 +241,7 @@ impl Connection {
             packet_size: path.told_size as u32,
             rtt: Some(path.send.rtt.smoothed()),
         };
-        self.controller.open(id, &opened);
+        self.controller.take(id, path.send.carriage(), &opened);
         self.agenda.make_ready(path);
         self.agenda.set_tick(self.controller.tick(now));
         self.agenda.reconsider();
@@ -246,10 +250,13 @@ impl Connection {
 
     /// Does what the controller wants done about the bundle.
     pub(super) fn consult(&mut self, now: Instant) {
+        self.see_to_resting(now);
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // A session needs a path in use that answers, whatever its controller wished for when it had some.
-            let open = wants.open.max(usize::from(!self.has_answering()));
+            // A session needs a path in use that answers, and of the preferred kind where one of the other stands in for it, whatever its
+            // controller wished for when it had some.
+            let stands_in = self.paths.has_connections() && !self.is_preferred_served();
+            let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };
             if let Some(id) = wants.forget.first().copied() {
                 self.drop_path(now, id, End::CarriedLittle);
@@ -291,7 +298,12 @@ impl Connection {
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
         let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
         let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
-        let available = |path: &&Path| path.state == State::Available && path.address == Address::Valid;
+        let (preferred, stands_in) = (self.resting.preferred(), self.may_stand_in());
+        let available = |path: &&Path| {
+            path.state == State::Available
+                && path.address == Address::Valid
+                && (path.route.is_proxied() || stands_in || path.route.carriage() == preferred)
+        };
         let rank = |path: &Path| self.candidates.rank(now, path.origin);
         let best = self.paths.iter().filter(available).map(rank).max()?;
         if !self.candidates.allows(now, best) {
@@ -399,14 +411,13 @@ impl Connection {
             agenda.place(path);
         }
         if mark == Mark::Judged || doubted && !path.is_fresh(now, || controller.allowance(id)) {
-            refresh(now, path, controller.as_mut(), exchange, agenda, random);
+            refresh(now, path, controller, exchange, agenda, random);
         }
     }
 
     pub(super) fn wake_path(&mut self, now: Instant, id: PathId) {
         let Self { paths, exchange, controller, config, .. } = self;
         let Some(path) = paths.edit(id) else { return };
-        let controller = controller.as_mut();
         let mut trouble = judge(now, path, Evidence::Holes, exchange, controller, config) != Outcome::Nothing;
         let mut asked = false;
         if path.send.timeout_deadline().is_some_and(|at| at <= now) {
@@ -418,7 +429,9 @@ impl Connection {
         }
         // Where data can go nowhere else, it is what asks whether the path lives (RFC 9002 section 6.2.4).
         let other = asked && self.has_other(id);
-        let ping = asked && (other || !self.exchange.has_any());
+        let under_way = self.paths.get(id).is_some_and(|path| path.send.in_flight > 0);
+        // What is under way still is not repeated, so it does not ask.
+        let ping = asked && (other || under_way || !self.exchange.has_any());
         let Self { paths, exchange, agenda, random, .. } = self;
         let Some(path) = paths.edit(id) else { return };
         if other {
@@ -449,11 +462,17 @@ impl Connection {
 
     /// Nothing was acknowledged on a path for a whole timeout. Returns whether it lives on.
     fn on_timeout(&mut self, now: Instant, id: PathId) -> bool {
-        let Self { paths, controller, agenda, .. } = self;
+        let Self { paths, agenda, .. } = self;
         let Some(path) = paths.edit(id) else { return false };
         if path.is_governed() && path.send.timeouts() >= SILENT {
             agenda.consult();
         }
+        if path.send.is_as_good_as_gone() && self.has_other(id) {
+            self.drop_path(now, id, End::Held);
+            return false;
+        }
+        let Self { paths, controller, .. } = self;
+        let Some(path) = paths.edit(id) else { return false };
         match path.state {
             State::Probing if path.origin != Origin::Return && path.send.timeouts() >= PROBES => {
                 self.drop_path(now, id, End::Unanswered);

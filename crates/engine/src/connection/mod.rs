@@ -20,6 +20,7 @@ mod closed;
 pub mod datagrams;
 mod exchange;
 pub(crate) mod full;
+mod governor;
 mod inbound;
 mod input;
 mod life;
@@ -31,6 +32,7 @@ mod parcels;
 pub mod path;
 mod paths;
 mod purpose;
+mod resting;
 mod session;
 mod snacks;
 mod standing;
@@ -58,11 +60,13 @@ use byway_wire::{ConnectionId, Duration, Instant, Local, PathId};
 use candidates::Candidates;
 use core::net::SocketAddr;
 use exchange::Exchange;
+use governor::Governor;
 pub(crate) use inbound::{Inbound, Rejected};
 pub use news::Event;
 use news::News;
 pub(crate) use news::{Answer, RelayNews};
 use paths::Paths;
+use resting::Resting;
 use session::{Session, Silence};
 pub use standing::Standing;
 pub(crate) use standing::{RelayId, Tried};
@@ -123,8 +127,9 @@ pub struct Connection {
     sealer: Sealer,
     opener: Opener,
     random: Random,
-    controller: Box<dyn Controller>,
+    controller: Governor,
     candidates: Candidates,
+    resting: Resting,
     paths: Paths,
     arrivals: Arrivals,
     exchange: Exchange,
@@ -149,8 +154,9 @@ impl Connection {
             sealer: established.sealer,
             opener: established.opener,
             random,
-            controller,
+            controller: Governor::new(controller),
             candidates: Candidates::new(now, config.probe_interval, config.tau),
+            resting: Resting::default(),
             paths: Paths::new(established.send_ids),
             arrivals: Arrivals::new(established.receive_ids),
             exchange: Exchange::new(config, &params, role),

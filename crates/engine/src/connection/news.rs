@@ -21,6 +21,13 @@ pub enum Event {
     Confirmed,
     /// A path may carry data.
     PathUp(PathId),
+    /// A path works, and carries no data for now.
+    PathResting {
+        /// Which.
+        path: PathId,
+        /// Why, for people.
+        reason: &'static str,
+    },
     /// A path is given up.
     PathDown {
         /// Its id, never used again.

@@ -10,6 +10,7 @@ use crate::data::Carried;
 use crate::path::ledger::Cargo;
 use crate::path::send::Outbound;
 use crate::sure::Sure as _;
+use byway_control::Controller as _;
 use byway_wire::frame::{Frame, PathHint};
 use byway_wire::packet::{BASE_DATAGRAM, HEADER_LEN, Header, OVERHEAD, STAMP_LEN, TAG_LEN};
 use byway_wire::{Dscp, Duration, Ecn, Instant, Out, PathId, Transmit, Writer};

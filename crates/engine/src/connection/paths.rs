@@ -17,6 +17,8 @@ pub(super) struct Paths {
     marked: VecDeque<PathId>,
     /// Whether the controller may allow any path something else than before.
     all: bool,
+    /// How many began over TCP connections.
+    connections: usize,
     routes: u64,
     ways: u64,
     /// Sockets by which nothing can be sent now.
@@ -26,7 +28,7 @@ pub(super) struct Paths {
 impl Paths {
     pub fn new(secret: [u8; 32]) -> Self {
         let (table, marked, full) = (Table::new(), VecDeque::new(), Full::default());
-        Self { secret, table, marked, all: false, routes: 0, ways: 0, full }
+        Self { secret, table, marked, all: false, connections: 0, routes: 0, ways: 0, full }
     }
 
     /// Sockets by which nothing can be sent now.
@@ -62,6 +64,7 @@ impl Paths {
         let id = path.id();
         debug_assert!(id == self.next_id(), "an id is used once");
         mark(&mut path, Mark::Changed, &mut self.marked);
+        self.connections += usize::from(path.route.local.is_connection());
         self.table.insert(id, path);
         id
     }
@@ -69,10 +72,18 @@ impl Paths {
     /// Takes a path out for good.
     pub fn remove(&mut self, id: PathId) -> Option<Path> {
         let removed = self.table.remove(id);
-        if removed.is_some() {
+        if let Some(path) = &removed {
+            let connection = usize::from(path.route.local.is_connection());
+            self.connections = self.connections.saturating_sub(connection);
             self.moved();
         }
         removed
+    }
+
+    /// Whether any goes over a TCP connection.
+    #[inline]
+    pub const fn has_connections(&self) -> bool {
+        self.connections > 0
     }
 
     #[inline]

@@ -52,6 +52,10 @@ pub enum End {
     Refused(Reason),
     /// Two probes in a row had no answer.
     Unanswered,
+    /// The TCP connection brought no answer for long, and another path does.
+    Held,
+    /// It went over TCP, and was not needed for long: UDP works.
+    Rested,
     /// The controller gave it up.
     GivenUp,
     /// It carried too little in its whole life.
@@ -72,6 +76,8 @@ impl End {
             Self::LocalGone => "its local address is gone",
             Self::Refused(_) => "its relay refuses",
             Self::Unanswered => "two probes in a row were lost",
+            Self::Held => "its TCP connection is held up, and another path answers",
+            Self::Rested => "UDP works again",
             Self::GivenUp => "it timed out",
             Self::CarriedLittle => "its share of the work was too small",
             Self::Shares => "it shares the direct path's bottleneck",

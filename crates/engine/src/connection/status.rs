@@ -6,6 +6,7 @@ use crate::data::Blocked;
 use crate::path::send::Totals;
 use crate::route::Route;
 use alloc::vec::Vec;
+use byway_control::Controller as _;
 use byway_wire::{Duration, PathId};
 
 /// A path that this side sends on.

@@ -120,7 +120,7 @@ impl Connection {
             path.route = route;
             path.address = Address::Unproven { token, credit: 0 };
             path.pending.challenge = true;
-            settle_in(path, controller.as_mut(), now);
+            settle_in(path, controller, now);
             paths.moved();
         } else if path.moving.as_ref().is_none_or(|moving| moving.again_at <= now) {
             let again_at = now + path.challenge_interval();
@@ -156,7 +156,7 @@ impl Connection {
             path.route = moving.route;
             path.pending.ask = false;
             path.pending.ping = true;
-            settle_in(path, self.controller.as_mut(), now);
+            settle_in(path, &mut self.controller, now);
             self.paths.moved();
         }
     }

@@ -1,6 +1,7 @@
 //! What is known of one path. A path owns facts: numbers, round-trip time, one-way delay, bytes in flight, losses, size.
 //! What to make of them is the controller's and the scheduler's business.
 
+pub mod carriage;
 pub mod delay;
 pub mod ecn;
 pub mod ledger;

@@ -1,5 +1,6 @@
 //! The largest datagram that a path carries, found by probing (RFC 8899): a probe is a PING padded to the size in
-//! question; if it is acknowledged the size holds, if it is lost three times it does not.
+//! question; if it is acknowledged the size holds, if it is lost three times it does not. Over TCP a packet is a frame, of which any size
+//! passes: there is nothing to probe.
 
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant};
@@ -14,6 +15,10 @@ const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
 /// a black hole. Smaller ones may pass all the while, so silence of the path is no measure (RFC 8899 section 4.3).
 const BLACK_HOLE_LOSSES: u8 = 3;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels, and jumbo frames.
+/// Frames hold as much as the path delivers in this time, so that none delays the next by much, and the longest this many bytes: as much
+/// as four to what a driver sends at once.
+const FRAME_TIME: Duration = Duration::from_millis(1);
+const LONGEST_FRAME: usize = 65_535 / 4;
 const LADDER: [usize; 6] = [1352, 1420, 1452, 1472, 8952, 8972];
 
 /// The search on one path.
@@ -45,6 +50,33 @@ impl Mtu {
             next_at: Instant::ZERO,
             suspicions: 0,
             suspected_at: Instant::ZERO,
+        }
+    }
+
+    /// Frames of a TCP connection. They begin with the base size.
+    #[must_use]
+    pub const fn of_frames() -> Self {
+        Self {
+            current: BASE_DATAGRAM,
+            ceiling: LONGEST_FRAME + 1,
+            limit: LONGEST_FRAME,
+            probe: None,
+            failures: 0,
+            next_at: Instant::FAR_FUTURE,
+            suspicions: 0,
+            suspected_at: Instant::ZERO,
+        }
+    }
+
+    /// Frames of a path that delivers so many bytes per second. They become twice or half as large at once, when they are too small or
+    /// large by as much.
+    pub fn fit(&mut self, rate: u64) {
+        let bytes = u128::from(rate) * FRAME_TIME.as_nanos() / 1_000_000_000;
+        let fitting = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if fitting >= self.current * 2 {
+            self.current = (self.current * 2).min(self.limit);
+        } else if fitting < self.current / 2 {
+            self.current = (self.current / 2).max(BASE_DATAGRAM);
         }
     }
 
@@ -192,6 +224,28 @@ mod tests {
         assert_eq!(mtu.current(), BASE_DATAGRAM);
         assert_eq!(mtu.wanted(at(41)), None);
         assert_eq!(mtu.wanted(at(10_040)), Some(1472));
+    }
+
+    #[test]
+    fn frames_grow_and_shrink_with_the_rate() {
+        let mut frames = Mtu::of_frames();
+        assert_eq!((frames.current(), frames.wanted(Instant::from_millis(1 << 40))), (BASE_DATAGRAM, None));
+        frames.fit(1_250_000); // 10 Mbit/s
+        assert_eq!(frames.current(), BASE_DATAGRAM);
+        for (rate, size) in [
+            (3_000_000, 2_400),
+            (1_000_000_000, 4_800),
+            (1_000_000_000, 9_600),
+            (1_000_000_000, LONGEST_FRAME),
+            (1_000_000_000, LONGEST_FRAME),
+        ] {
+            frames.fit(rate);
+            assert_eq!(frames.current(), size, "{rate}");
+        }
+        for size in [LONGEST_FRAME / 2, LONGEST_FRAME / 4, LONGEST_FRAME / 8, LONGEST_FRAME / 8] {
+            frames.fit(1_250_000);
+            assert_eq!(frames.current(), size);
+        }
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! The sending end of a path: its numbers, what is in flight, what ACKs and silences say about it.
 
+use super::carriage::Carriage;
 use super::delay::DelayClock;
 use super::ecn::Validation;
 use super::ledger::{Entry, Fate, Ledger};
@@ -39,6 +40,9 @@ pub struct SendPath {
     pub pacer: Pacer,
     /// Size of datagrams.
     pub mtu: Mtu,
+    carriage: Carriage,
+    /// When the last timeout came.
+    timed_out_at: Instant,
     last_sent_at: Instant,
     delivered: (u64, Instant),
     ledger: Ledger,
@@ -137,6 +141,8 @@ impl SendPath {
             rtt: Rtt::new(rtt),
             pacer: Pacer::new(now, mtu.current() as u64),
             mtu,
+            carriage: Carriage::Datagrams,
+            timed_out_at: now,
             ecn: Validation::default(),
             passage: Passage::default(),
             totals: Totals::default(),
@@ -151,6 +157,29 @@ impl SendPath {
             delivered: (0, now),
             rate: None,
         }
+    }
+
+    /// What carries its packets from now on.
+    pub fn set_carriage(&mut self, carriage: Carriage) {
+        if carriage != self.carriage {
+            self.carriage = carriage;
+            self.mtu = match carriage {
+                Carriage::Datagrams => Mtu::new(BASE_DATAGRAM),
+                Carriage::Connection => Mtu::of_frames(),
+            };
+        }
+    }
+
+    /// What carries its packets.
+    #[must_use]
+    pub const fn carriage(&self) -> Carriage {
+        self.carriage
+    }
+
+    /// Whether it has been silent for so long that it is as good as gone, if another path answers.
+    #[must_use]
+    pub fn is_as_good_as_gone(&self) -> bool {
+        self.carriage.is_as_good_as_gone(self.timeouts)
     }
 
     /// The number of the next packet.
@@ -333,6 +362,9 @@ impl SendPath {
                 let delivered = u128::from(self.delivered.0 - bytes);
                 u64::try_from(delivered * 1_000_000_000 / nanos.max(1)).ok()
             });
+            if let (Carriage::Connection, Some(rate)) = (self.carriage, self.rate) {
+                self.mtu.fit(rate);
+            }
         }
         if self.largest_acked.is_none_or(|largest| largest <= entry.largest) {
             self.largest_acked = Some(entry.largest);
@@ -345,7 +377,7 @@ impl SendPath {
         Some(progress)
     }
 
-    /// The receiver misses these numbers. What was lost goes to `lost`.
+    /// The receiver misses these numbers. What was lost goes to `lost`: nothing, where the kernel repeats it.
     pub fn on_missing(
         &mut self,
         now: Instant,
@@ -353,6 +385,9 @@ impl SendPath {
         mut lost: impl FnMut(&Carried),
     ) -> Option<Losses> {
         let mut losses = None;
+        if !self.carriage.loses() {
+            return losses;
+        }
         for (start, end) in missing {
             for number in start.max(self.ledger.base())..end.min(self.next_number()) {
                 self.lose(now, number, &mut losses, &mut lost);
@@ -364,7 +399,7 @@ impl SendPath {
     /// Holes below the largest number acknowledged that have waited too long to be mere reordering, even if no PNACK
     /// came: older than a conservative RTT and a quarter, or counted as lost by the receiver, whose own tolerance is in its count.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<Losses> {
-        let largest = self.largest_acked?;
+        let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();
         let counted = self.reported.0 > self.totals.lost;
         let minimum = self.rtt.minimum();
@@ -452,7 +487,7 @@ impl SendPath {
     }
 
     fn loss_deadline(&self) -> Option<Instant> {
-        let largest = self.largest_acked?;
+        let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let (number, sent_at) = self.ledger.oldest()?;
         (number < largest).then(|| sent_at + self.patience())
     }
@@ -472,24 +507,31 @@ impl SendPath {
         if self.is_crowded() {
             return Some(self.last_sent_at);
         }
-        let timeout = self.rtt.probe_timeout(ACK_DELAY);
+        let timeout = self.carriage.patience(self.rtt.probe_timeout(ACK_DELAY));
         let backed_off = timeout.saturating_mul(1 << self.timeouts.min(10)).min(LONGEST_TIMEOUT.max(timeout));
         let silence = self.last_sent_at + backed_off;
         // With something new ever so often there is no silence. So it is one, too, if nothing is heard for long.
         let (_, oldest) = self.ledger.oldest()?;
         let (_, heard_at) = self.delivered;
+        if !self.carriage.loses() {
+            // What is under way stays so after a timeout, and what asks may wait for its socket.
+            return Some(oldest.max(heard_at).max(self.timed_out_at) + backed_off);
+        }
         Some(silence.min(oldest.max(heard_at) + backed_off * LONG_SILENCE))
     }
 
     /// A timeout has come: all that is outstanding is taken as lost, so that it goes out again on whichever path is
-    /// best. If ACKs come after all it is undone.
+    /// best. If ACKs come after all it is undone. Where the kernel repeats what is lost, it stays under way.
     pub fn on_timeout(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<Losses> {
         self.timeouts = self.timeouts.saturating_add(1);
+        self.timed_out_at = now;
         self.passage.on_timeout();
         self.totals.timeouts += 1;
         let mut losses = None;
-        for number in self.ledger.base()..self.next_number() {
-            self.lose(now, number, &mut losses, &mut lost);
+        if self.carriage.loses() || self.is_crowded() {
+            for number in self.ledger.base()..self.next_number() {
+                self.lose(now, number, &mut losses, &mut lost);
+            }
         }
         losses
     }

@@ -50,6 +50,10 @@ impl Controller for Harp {
         self.name
     }
 
+    fn yields(&self) -> bool {
+        true
+    }
+
     fn open(&mut self, id: PathId, opened: &Opened) {
         self.paths.insert(id, Path::new(opened, &self.options));
     }

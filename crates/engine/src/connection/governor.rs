@@ -1,0 +1,166 @@
+//! Who governs which path: the session's controller, or the kernel.
+//!
+//! The kernel controls congestion on a TCP connection. A class that takes a share, as TCP does, has nothing to add to that: its
+//! controller never hears of such a path. One that [yields](Controller::yields) stands above the kernel, and sends what both allow.
+
+use crate::path::carriage::Carriage;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use byway_control::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Undo, Wants};
+use byway_wire::{Instant, PathId};
+
+/// What a path may do that the kernel alone governs: whatever its socket has room for.
+const AS_SOCKETS_HAVE_ROOM: Allowance =
+    Allowance { window: u64::MAX, rate: Some(u64::MAX), choked: false, delay_limit: None };
+
+/// A session's controller, with the paths that it does not govern.
+#[derive(Debug)]
+pub(super) struct Governor {
+    controller: Box<dyn Controller>,
+    /// Paths in use that the kernel alone governs.
+    kernels: Vec<PathId>,
+}
+
+impl Governor {
+    pub const fn new(controller: Box<dyn Controller>) -> Self {
+        Self { controller, kernels: Vec::new() }
+    }
+
+    /// A path that goes by `carriage` may now carry data.
+    pub fn take(&mut self, path: PathId, carriage: Carriage, opened: &Opened) {
+        if carriage == Carriage::Connection && !self.controller.yields() {
+            self.kernels.push(path);
+        } else {
+            self.controller.open(path, opened);
+        }
+    }
+
+    #[inline]
+    fn is_kernels(&self, path: PathId) -> bool {
+        !self.kernels.is_empty() && self.kernels.contains(&path)
+    }
+
+    /// The controller, if it governs this path.
+    #[inline]
+    fn of(&mut self, path: PathId) -> Option<&mut dyn Controller> {
+        if self.is_kernels(path) { None } else { Some(self.controller.as_mut()) }
+    }
+}
+
+impl Controller for Governor {
+    fn name(&self) -> &'static str {
+        self.controller.name()
+    }
+
+    fn yields(&self) -> bool {
+        self.controller.yields()
+    }
+
+    fn open(&mut self, path: PathId, opened: &Opened) {
+        self.take(path, Carriage::Datagrams, opened);
+    }
+
+    fn close(&mut self, path: PathId) {
+        if self.is_kernels(path) {
+            self.kernels.retain(|kernels| *kernels != path);
+        } else {
+            self.controller.close(path);
+        }
+    }
+
+    fn on_sent(&mut self, path: PathId, sent: &Sent) {
+        if let Some(controller) = self.of(path) {
+            controller.on_sent(path, sent);
+        }
+    }
+
+    fn on_acked(&mut self, path: PathId, acked: &Acked<'_>) {
+        if let Some(controller) = self.of(path) {
+            controller.on_acked(path, acked);
+        }
+    }
+
+    fn on_congested(&mut self, path: PathId, congested: &Congested) {
+        if let Some(controller) = self.of(path) {
+            controller.on_congested(path, congested);
+        }
+    }
+
+    fn on_undo(&mut self, path: PathId, undo: &Undo) {
+        if let Some(controller) = self.of(path) {
+            controller.on_undo(path, undo);
+        }
+    }
+
+    fn on_probe(&mut self, path: PathId, probe: &ProbeResult) {
+        if let Some(controller) = self.of(path) {
+            controller.on_probe(path, probe);
+        }
+    }
+
+    fn on_route_change(&mut self, path: PathId, now: Instant) {
+        if let Some(controller) = self.of(path) {
+            controller.on_route_change(path, now);
+        }
+    }
+
+    fn on_packet_size(&mut self, path: PathId, bytes: u32) {
+        if let Some(controller) = self.of(path) {
+            controller.on_packet_size(path, bytes);
+        }
+    }
+
+    fn tick(&mut self, now: Instant) -> Option<Instant> {
+        self.controller.tick(now)
+    }
+
+    #[inline]
+    fn allowance(&self, path: PathId) -> Allowance {
+        if self.is_kernels(path) { AS_SOCKETS_HAVE_ROOM } else { self.controller.allowance(path) }
+    }
+
+    fn wants(&self) -> Wants<'_> {
+        self.controller.wants()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_control::Class;
+
+    const OPENED: Opened = Opened { now: Instant::ZERO, proxied: false, packet_size: 1200, rtt: None };
+
+    fn governor(class: Class) -> Governor {
+        let mut governor = Governor::new(class.controller(1));
+        governor.take(PathId(0), Carriage::Datagrams, &OPENED);
+        governor.take(PathId(1), Carriage::Connection, &OPENED);
+        governor
+    }
+
+    #[test]
+    fn a_class_that_takes_its_share_leaves_a_connection_to_the_kernel() {
+        let mut governor = governor(Class::Normal);
+        let alone = governor.allowance(PathId(0));
+        assert_eq!(governor.allowance(PathId(1)), AS_SOCKETS_HAVE_ROOM);
+        let (trigger, now) = (byway_control::Trigger::Loss, Instant::from_millis(9));
+        let lost =
+            Congested { trigger, first_sent_at: now, sent_at: now, now, bytes: 1200, in_flight: 9_600 };
+        governor.on_congested(PathId(1), &lost);
+        assert_eq!(governor.allowance(PathId(0)), alone, "what befalls the connection is nothing to it");
+        governor.on_congested(PathId(0), &lost);
+        assert!(governor.allowance(PathId(0)).window < alone.window);
+        governor.close(PathId(1));
+        assert_eq!(governor.allowance(PathId(1)), Allowance::default());
+    }
+
+    #[test]
+    fn a_class_that_yields_stands_above_the_kernel() {
+        let governor = governor(Class::Background);
+        let allowance = governor.allowance(PathId(1));
+        assert!(
+            allowance.window < 1 << 20 && allowance.delay_limit.is_none_or(|limit| limit > 0),
+            "{allowance:?}"
+        );
+    }
+}
