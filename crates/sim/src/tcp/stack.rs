@@ -1,7 +1,6 @@
 //! Connections, bundles and their timers: the machine under hosts, web clients and relays.
 
 mod hands;
-mod onward;
 mod paths;
 
 use super::acking::{Fate, LINGER};
@@ -16,8 +15,7 @@ use crate::random::Random;
 use byway_control::Opened;
 use byway_wire::{Datagram, Dscp, Duration, Ecn, Input, Instant, Local, Out, Transmit};
 use core::net::{IpAddr, SocketAddr};
-pub(super) use hands::ByHand;
-pub(super) use onward::Onward;
+pub(super) use hands::{ByHand, Onward};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
