@@ -112,6 +112,14 @@ pub fn unread() -> Measured {
             world.hosts.spaces().says(host, &["sysctl", "-qw", &setting]);
         }
     }
+    // The way back is as narrow as the way forth.
+    for device in ["d1", "e1", "f1"] {
+        let shape = ["root", "tbf", "rate", "10mbit", "burst", "6kb", "limit", "75kb"];
+        world
+            .hosts
+            .spaces()
+            .says("rcv", &[&["tc", "qdisc", "add", "dev", device], shape.as_slice()].concat());
+    }
     let ticket = world.receive(&["recv", "/nowhere/in", "--allow-forward", TARGET]);
     let listens = world.forward(&[&format!("0:{TARGET}"), "--to", &ticket, "--priority", "normal"]);
     let pairs = Pairs::new(&world, &listens[0]);
