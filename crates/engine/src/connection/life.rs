@@ -8,12 +8,15 @@ use super::exchange::Exchange;
 use super::losses::{Evidence, Outcome, judge};
 use super::news::RelayNews;
 use super::path::{Address, Mark, Origin, Path, State};
+use super::resting::Step;
 use super::standing::{End, RelayId};
 use super::{Connection, Event};
+use crate::path::carriage::Carriage;
 use crate::path::send::SendPath;
 use crate::random::Random;
 use crate::role::Role;
 use crate::route::{Route, Via};
+use alloc::vec::Vec;
 use byway_control::{Controller, Opened, ProbeResult};
 use byway_wire::relay::{Notice, Reason, Verdict};
 use byway_wire::{Duration, Instant, Local, PathId};
@@ -21,7 +24,7 @@ use byway_wire::{Duration, Instant, Local, PathId};
 /// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive attempts).
 const PROBES: u32 = 2;
 /// Timeouts in a row after which a path counts as one that does not answer.
-pub(super) const SILENT: u32 = 2;
+const SILENT: u32 = 2;
 /// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G), in percent.
 const PREFERRED_PERCENT: u32 = 150;
 
@@ -248,14 +251,64 @@ impl Connection {
         self.news.raise(Event::PathUp(id));
     }
 
+    /// Has TCP rest where UDP answers, and ends it after a while.
+    fn see_to_resting(&mut self, now: Instant) {
+        if !self.paths.has_connections() {
+            return;
+        }
+        let is_tcp = |path: &&Path| !path.route.is_proxied() && path.route.carriage() == Carriage::Connection;
+        let in_use = self.paths.iter().filter(is_tcp).any(Path::is_governed);
+        let answers = self.is_served_by_udp();
+        let step = self.resting.step(now, answers, in_use);
+        if step == Step::Nothing {
+            return;
+        }
+        let ids: Vec<PathId> = self.paths.iter().filter(is_tcp).map(Path::id).collect();
+        for id in ids {
+            match step {
+                Step::Rest if self.paths.get(id).is_some_and(Path::is_governed) => self.rest(id),
+                Step::End => self.drop_path(now, id, End::Rested),
+                Step::Rest | Step::Nothing => {}
+            }
+        }
+    }
+
+    /// A path carries no data until it is activated again. What is under way is waited for.
+    fn rest(&mut self, id: PathId) {
+        let Some(path) = self.paths.edit(id) else { return };
+        path.state = State::Available;
+        (path.probe_at, path.probe) = (None, None);
+        self.exchange.recall(&mut path.outbox);
+        self.controller.close(id);
+        self.candidates.on_resting(path.origin);
+        self.news.raise(Event::PathResting { path: id, reason: End::Rested.text() });
+    }
+
+    /// Whether a direct path over UDP is in use and answers.
+    fn is_served_by_udp(&self) -> bool {
+        self.paths.iter().any(|path| {
+            path.is_governed()
+                && !path.route.is_proxied()
+                && path.route.carriage() == Carriage::Datagrams
+                && path.send.is_proven()
+                && path.send.timeouts() == 0
+        })
+    }
+
+    /// Whether a direct path over TCP may be used: while no direct path in use answers.
+    fn may_stand_in(&self) -> bool {
+        let answers = |path: &Path| path.send.timeouts() < SILENT;
+        !self.paths.iter().any(|path| path.is_governed() && !path.route.is_proxied() && answers(path))
+    }
+
     /// Does what the controller wants done about the bundle.
     pub(super) fn consult(&mut self, now: Instant) {
         self.see_to_resting(now);
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // A session needs a path in use that answers, and of the preferred kind where one of the other stands in for it, whatever its
-            // controller wished for when it had some.
-            let stands_in = self.paths.has_connections() && !self.is_preferred_served();
+            // A session needs a path in use that answers, and one over UDP where TCP stands in for it, whatever its controller
+            // wished for when it had some.
+            let stands_in = self.paths.has_connections() && !self.is_served_by_udp();
             let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };
             if let Some(id) = wants.forget.first().copied() {
@@ -298,11 +351,11 @@ impl Connection {
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
         let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
         let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
-        let (preferred, stands_in) = (self.resting.preferred(), self.may_stand_in());
+        let stands_in = self.may_stand_in();
         let available = |path: &&Path| {
             path.state == State::Available
                 && path.address == Address::Valid
-                && (path.route.is_proxied() || stands_in || path.route.carriage() == preferred)
+                && (path.route.is_proxied() || stands_in || path.route.carriage() == Carriage::Datagrams)
         };
         let rank = |path: &Path| self.candidates.rank(now, path.origin);
         let best = self.paths.iter().filter(available).map(rank).max()?;
