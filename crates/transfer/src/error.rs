@@ -26,7 +26,7 @@ pub enum Error {
     #[error(transparent)]
     Bind(#[from] BindError),
     /// A relay cannot listen on TCP.
-    #[error("cannot listen on TCP {address}: {source}; --no-tcp relays over UDP alone")]
+    #[error("cannot listen on TCP {address}: {source}")]
     Listen {
         /// Where.
         address: SocketAddr,

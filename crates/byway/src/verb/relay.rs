@@ -34,7 +34,15 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         arguments.listen.iter().map(|endpoint| endpoint.or_port(RELAY_PORT)).collect();
     let sockets = sockets::serving(&listen, RELAY_PORT)?;
     let listening: Vec<String> = sockets.iter().map(|socket| socket.address().to_string()).collect();
-    let listeners = if arguments.no_tcp { Vec::new() } else { listeners(&sockets)? };
+    let (listeners, without_tcp) = if arguments.no_tcp {
+        (Vec::new(), None)
+    } else {
+        match listeners(&sockets) {
+            Ok(listeners) => (listeners, None),
+            Err(error) => (Vec::new(), Some(format!("{error}: this relay serves UDP alone"))),
+        }
+    };
+    let serves_tcp = !listeners.is_empty();
     byway_net::allow_descriptors(DESCRIPTORS);
     if let Some(clipped) = sockets::clipped(&sockets) {
         output.say(&clipped);
@@ -81,10 +89,13 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
     let word = relaying.word().reveal();
     output.emit(&Event::Ready(Ready { word: Some(word.clone()), listen: listening, ..Ready::default() }));
     output.answer(&word)?;
-    output.detail(if arguments.no_tcp {
-        "relays over UDP alone"
-    } else {
+    if let Some(sentence) = without_tcp {
+        output.say(&sentence);
+    }
+    output.detail(if serves_tcp {
         "relays over UDP and TCP, at the same ports"
+    } else {
+        "relays over UDP alone"
     });
     let mut enrolling = enrolling.map(|plan| Enrolling::start(&relaying, plan)).transpose()?;
     let stop = serve(&relaying, enrolling.as_mut(), &signals, output);
