@@ -16,7 +16,11 @@ pub fn tests() -> Vec<Trial> {
     let lacks = missing(Spaces::possible(&["nft -v"]), "it needs root and the programs ip and nft");
     vec![
         test("tcp_relays::a_sender_without_udp_goes_over_the_relay_of_a_ticket", lacks, sender_without),
-        test("tcp_relays::a_receiver_without_udp_dials_its_relay_beforehand", lacks, receiver_without),
+        test(
+            "tcp_relays::a_receiver_without_udp_dials_its_relay_beforehand",
+            lacks,
+            a_receiver_without_udp_dials_its_relay_beforehand,
+        ),
         test("tcp_relays::udp_is_cut_in_mid_transfer", lacks, in_mid_transfer),
     ]
 }
@@ -102,7 +106,7 @@ fn sender_without() -> Result<(), Failed> {
     Ok(())
 }
 
-fn receiver_without() -> Result<(), Failed> {
+fn a_receiver_without_udp_dials_its_relay_beforehand() -> Result<(), Failed> {
     let net = Net::new("r");
     net.rule(&["meta l4proto udp drop"]);
     let (_relay, word) = net.relay();
