@@ -1,10 +1,13 @@
 //! Sessions over TCP connections of simulated hosts: networks that drop UDP, and every fault of the lines below.
 
+use crate::common::detours::{receiver_address, relay, relay_address, seconds, sender_address, word};
 use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
-use byway_engine::Config;
 use byway_engine::seal::Suites;
+use byway_engine::{Config, Reach};
+use byway_relay::Relay;
 use byway_sim::tcp::{Bytes, Carried, Options, Serve, tcp_address};
 use byway_sim::{Handle, LinkId, PipeConfig, Random, Verdict, World};
+use byway_wire::relay::QuotaClass;
 use byway_wire::{Duration, Instant, Local};
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -205,4 +208,98 @@ fn the_same_seed_gives_the_same_bytes() {
     assert_eq!(format!("{:?}", trace(5)), format!("{:?}", trace(5)));
     assert_ne!(format!("{:?}", trace(5)), format!("{:?}", trace(6)));
     assert_eq!(tcp_address(tcp_address(address("10.0.0.1:5000"))), address("10.0.0.1:5000"));
+}
+
+/// A sender and a receiver whose only way is a relay, over TCP alone from 4.9 s on; the transfer begins at 5 s.
+struct Joined {
+    world: World,
+    sender: Handle<Carried<Sender>>,
+    receiver: Handle<Carried<Receiver>>,
+    relay: Handle<Carried<Relay>>,
+}
+
+fn joined(seed: u64, congestion: &'static str, size: u64, pipe: &PipeConfig) -> Joined {
+    let mut world = World::new(seed);
+    let (from, to, at) = (sender_address(), receiver_address(), relay_address(0));
+    let bytes = Bytes::default();
+    let serve = Serve { options: Options { no_delay: true, ..Options::linux() }, ..Serve::default() };
+    let mut plan = Plan::new(congestion, &[size], &[to]);
+    plan.start = seconds(5);
+    let (config, suites) = (plan.config.clone(), plan.suites);
+    let receiver = Carried::new(Receiver::new(9, config, suites), 1, &bytes, 1, serve.clone());
+    let receiver = world.add("receiver", receiver, &Carried::<Receiver>::addresses(&[to]));
+    let sender = Carried::new(Sender::new(7, identity(9).public(), plan), 1, &bytes, 2, serve.clone());
+    let sender = world.add("sender", sender, &Carried::<Sender>::addresses(&[from]));
+    let hop = Carried::new(relay(Instant::ZERO), 1, &bytes, 3, serve);
+    let hop = world.add("relay", hop, &Carried::<Relay>::addresses(&[at]));
+    world.connect(from, at, pipe.clone(), pipe.clone());
+    world.connect(at, to, pipe.clone(), pipe.clone());
+    let cut = Rc::new(Cell::new(false));
+    let (drops, udp) = (Rc::clone(&cut), [from, to, at]);
+    world.tap(move |seen| if drops.get() && udp.contains(seen.to) { Verdict::Drop } else { Verdict::Pass });
+    // The ticket says how the receiver is reached.
+    let word = word(0, QuotaClass::UNLIMITED);
+    world.act(receiver, |host, now| host.node_mut().endpoint.stand_at(now, &word).unwrap());
+    world.run_until(Instant::from_millis(4_900));
+    let (_, destination, consent) = world[receiver].node().reachable[0];
+    let reach = Reach { word: word.clone(), destination, consent };
+    world.act(sender, |host, _| host.node_mut().meet(word.clone(), reach));
+    cut.set(true);
+    Joined { world, sender, receiver, relay: hop }
+}
+
+impl Joined {
+    fn dial(&mut self) {
+        self.world.act(self.sender, |host, now| host.dial(now, Local(0), relay_address(0))).unwrap();
+    }
+
+    fn arrives(&mut self, limit: u64, size: u64) -> Duration {
+        let sender = self.sender;
+        let limit = Instant::ZERO + seconds(limit);
+        let done = self.world.run_while(|world| !world[sender].node().finished(), limit);
+        assert!(done, "received {}", self.world[self.receiver].node().received);
+        let host = self.world[sender].node();
+        let done = host.done_at.unwrap_or_else(|| panic!("{:?} {:?}", host.failed, host.closed));
+        assert_eq!(self.world[self.receiver].node().received, size);
+        assert!(self.world[self.relay].node().counters().forwarded_bytes >= size);
+        done.since(Instant::ZERO) - seconds(5)
+    }
+}
+
+/// Of two hosts without UDP between them, one relay over TCP on both sides is enough: the relay dials whom it has a consent for.
+#[test]
+fn a_relay_joins_two_connections_by_the_code_that_forwards_datagrams() {
+    for (congestion, loss) in [("background", 0.0), ("mpath", 0.0), ("mpath", 0.01)] {
+        let mut world = joined(6, congestion, 3 * MIB, &line(10, 10 * MS).loss(loss));
+        world.world.run_until(Instant::from_millis(5_500));
+        world.dial();
+        println!("{congestion} {loss}: {:?}", world.arrives(60, 3 * MIB));
+    }
+}
+
+/// Either hop is reset, again and again: the relay closes the other, and the sender dials anew.
+#[test]
+fn hops_that_are_reset_cost_no_byte() {
+    for seed in 0..12 {
+        let mut random = Random::new(seed);
+        let congestion = CONTROLLERS[seed as usize % 3];
+        let mut world = joined(seed, congestion, 3 * MIB, &line(10, 10 * MS).loss(0.01 * random.unit()));
+        world.world.run_until(Instant::from_millis(5_500));
+        world.dial();
+        for _ in 0..4 {
+            let pause = Duration::from_millis(600 + (600.0 * random.unit()) as u64);
+            world.world.run_until(world.world.now() + pause);
+            if world.world[world.sender].node().finished() {
+                break;
+            }
+            let hops: Vec<Local> = world.world[world.relay].connections().map(|(local, _)| local).collect();
+            let one = random.below(hops.len().max(1) as u64) as usize;
+            if let Some(local) = hops.get(one).copied() {
+                world.world.act(world.relay, |host, now| host.reset(now, local));
+            }
+            world.world.run_until(world.world.now() + 300 * MS);
+            world.dial();
+        }
+        println!("{seed} {congestion}: {:?}", world.arrives(120, 3 * MIB));
+    }
 }
