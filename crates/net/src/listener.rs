@@ -55,9 +55,9 @@ impl Listener {
         self.io.local_addr()
     }
 
-    /// Takes connections that wait, at most 64, and tells whether more may be taken now. Those for which there is no seat are closed: there
-    /// are 1,024 in all unless it was told otherwise, and 64 of one network (a /24 of IPv4, a /56 of IPv6). Where descriptors are used up, those that wait are taken
-    /// when the next one comes.
+    /// Takes connections that wait, at most 64, and tells whether more may be taken now. Those for which there is no seat are closed. There
+    /// are 1,024 seats unless it was told otherwise. One network (a /24 of IPv4, a /56 of IPv6) has 64 of them. Where descriptors are used
+    /// up, those that wait are taken when the next one comes.
     pub fn accept(&self, taken: &mut Vec<TcpCarrier>) -> bool {
         for _ in 0..TURN {
             match self.io.accept() {

@@ -83,6 +83,8 @@ pub(crate) struct Hops {
     came: BTreeMap<SocketAddr, Local>,
     /// Destinations that are dialled, and for whom; `None`: who wanted it is gone.
     dialing: VecDeque<(SocketAddr, Option<Local>)>,
+    /// How many were first used under each grant.
+    of_grants: BTreeMap<u32, usize>,
     owing: BTreeSet<(Instant, Local)>,
     asks: VecDeque<Ask>,
     now: Instant,
@@ -169,6 +171,14 @@ impl Hops {
         if self.came.get(&gone.peer) == Some(&local) {
             self.came.remove(&gone.peer);
         }
+        if let Some(grant) = gone.grant
+            && let Some(count) = self.of_grants.get_mut(&grant)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.of_grants.remove(&grant);
+            }
+        }
         if let Some(at) = gone.owes_until {
             self.owing.remove(&(at, local));
         }
@@ -246,24 +256,30 @@ impl Hops {
             return by(*local);
         }
         match (onward, may_dial) {
-            (Onward::Open, Some(grant)) => {
-                let of = |hop: &&Hop| hop.grant == Some(grant);
-                match self.all.iter().flatten().filter(of).count() {
-                    ..OF_GRANT => Next::Dial,
-                    _ => Next::TooMany,
-                }
-            }
+            (Onward::Open, Some(grant)) => match self.of_grants.get(&grant) {
+                Some(OF_GRANT..) => Next::TooMany,
+                _ => Next::Dial,
+            },
             _ => Next::Datagrams,
         }
     }
 
     /// Has a destination dialled.
     pub(crate) fn dial(&mut self, from: Local, to: SocketAddr, grant: u32) {
+        self.use_under(from, grant);
         let Some(hop) = self.get_mut(from) else { return };
-        (hop.onward, hop.grant) = (Onward::Dialing(to), Some(grant));
+        hop.onward = Onward::Dialing(to);
         self.dialing.push_back((to, Some(from)));
         self.asks.push_back(Ask::Dial { peer: to, patience: DIAL });
         self.settle(from);
+    }
+
+    /// A connection is used under a grant: the first one counts.
+    fn use_under(&mut self, local: Local, grant: u32) {
+        if let Some(hop) = self.get_mut(local).filter(|hop| hop.grant.is_none()) {
+            hop.grant = Some(grant);
+            *self.of_grants.entry(grant).or_default() += 1;
+        }
     }
 
     /// Keeps a packet until the destination accepts.
@@ -277,10 +293,10 @@ impl Hops {
 
     /// A packet that came by `from` leaves by `to`.
     pub(crate) fn leads(&mut self, from: Local, to: Local, grant: Option<u32>) {
-        let Some(hop) = self.get_mut(from) else { return };
         if let Some(grant) = grant {
-            hop.grant.get_or_insert(grant);
+            self.use_under(from, grant);
         }
+        let Some(hop) = self.get_mut(from) else { return };
         if !to.is_connection() || hop.feeds.contains(&to) || hop.feeds.len() == NEIGHBOURS {
             return;
         }

@@ -4,11 +4,9 @@ use crate::accounts::{Accounts, Caps};
 use crate::carriers::Carriers;
 use crate::config::Config;
 use crate::heart::{Heart, Standing};
-
 use crate::keys::{Keys, Origin};
 use crate::lend::Lending;
 use crate::limit::Limiter;
-
 use crate::log::Log;
 use crate::policy::Policy;
 use crate::queue::size;
@@ -383,7 +381,6 @@ impl Relay {
         let none = ReturnTag { grant: account.0, branch: account.1, expiry: 0, tag: 0 };
         let tag = ticket.unwrap_or(none);
         let written = Delivered { from, tag, inner: forward.inner }.write(datagram.payload);
-
         if written && self.carriers.goes(way, datagram, to, Some(account.0)) {
             self.counters.forwarded_packets += 1;
             self.counters.forwarded_bytes += length as u64;

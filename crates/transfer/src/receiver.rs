@@ -3,6 +3,7 @@
 use crate::close::{CloseCode, code_of, error_of};
 use crate::dialing::PATIENCE;
 use crate::endpoint::endpoint;
+use crate::entrance::Entrance;
 use crate::error::Error;
 use crate::event_loop::{EventLoop, Requests};
 use crate::exits::Exits;
@@ -25,7 +26,7 @@ use byway_engine::handshake;
 use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_files::Modes;
 use byway_forward::allow::Allow;
-use byway_net::{Carrier, Clock, Control, Flow, Listener, Owner, Ready, Socket, TcpCarrier, Token, Waker};
+use byway_net::{Carrier, Clock, Control, Flow, Listener, Owner, Ready, Socket, Waker};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -46,8 +47,6 @@ const SAVING: Duration = Duration::from_secs(10);
 const OFFERS: usize = 128;
 /// Connections of programs at once, unless told otherwise.
 const MOST_FORWARDS: usize = 1024;
-/// Tokens of listeners count down from here, and those of programs' connections up from 0.
-const LISTENERS: u32 = u32::MAX;
 /// Transfers taken at once.
 const MOST: usize = 64;
 
@@ -139,9 +138,6 @@ impl Receiving {
             seed: u64::from_be_bytes(byway_net::seed()?),
         };
         let endpoint = endpoint(&plan.identity, plan.config, Some(Box::new(gate)))?;
-        for (listener, number) in plan.listeners.iter().zip(0..) {
-            control.watch().add(listener, Token(LISTENERS - number)).map_err(Error::Descriptor)?;
-        }
         let requests = Arc::new(Requests::default());
         // Who listens on no TCP uses none.
         let dialled = plan.relays.iter().filter(|_| !plan.listeners.is_empty());
@@ -165,9 +161,7 @@ impl Receiving {
             complete: 0,
             exits: Exits::new(plan.forwards, plan.most_forwards, &control),
             leave_at: None,
-            listeners: plan.listeners,
-            waiting: Vec::new(),
-            accepted: Vec::new(),
+            entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
             relays_known: BTreeSet::new(),
             locals: plan.sockets.iter().map(Socket::address).collect(),
         };
@@ -216,11 +210,8 @@ pub struct Server {
     /// Connections of programs.
     exits: Exits,
     leave_at: Option<Instant>,
-    listeners: Vec<Listener>,
-    /// Those at which TCP connections may wait.
-    waiting: Vec<usize>,
-    /// Connections for the driver.
-    accepted: Vec<TcpCarrier>,
+    /// Where TCP connections come in.
+    entrance: Entrance,
     /// Relays that work, or of which it was said that they do not.
     relays_known: BTreeSet<SocketAddr>,
     locals: Vec<SocketAddr>,
@@ -230,21 +221,17 @@ impl Owner for Server {
     type Machine = Endpoint;
 
     fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
-        match usize::try_from(LISTENERS - ready.token.0) {
-            Ok(listener) if listener < self.listeners.len() => self.waiting.push(listener),
-            _ if self.relay_dialer.ready(ready) => {}
-            _ => self.exits.ready(ready),
+        if !self.entrance.ready(ready) && !self.relay_dialer.ready(ready) {
+            self.exits.ready(ready);
         }
     }
 
     fn opened(&mut self) -> Vec<Carrier> {
-        self.accepted.drain(..).map(Carrier::from).chain(self.relay_dialer.opened()).collect()
+        self.entrance.opened().chain(self.relay_dialer.opened()).collect()
     }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
-        let Self { listeners, waiting, accepted, .. } = self;
-        waiting.retain(|at| listeners.get(*at).is_some_and(|listener| listener.accept(accepted)));
-        if !self.waiting.is_empty() {
+        if self.entrance.turn() {
             self.waker.wake();
         }
         for word in std::mem::take(&mut self.relays) {
@@ -313,8 +300,7 @@ impl Server {
                 endpoint.forget(handle);
             }
             EndpointEvent::Reachable { relay, address, consent } => {
-                self.relays_known.insert(relay);
-                if endpoint.leads_to(relay) {
+                if self.relays_known.insert(relay) && endpoint.leads_to(relay) {
                     self.tell(News::Warning(format!(
                         "relay {relay} is reached over TCP: UDP brings no answer"
                     )));

@@ -11,6 +11,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(2);
 /// Relays dialled at most.
 const MOST: usize = 64;
+/// How often it is looked at which relays are served.
+const LOOK: Duration = Duration::from_millis(50);
 /// Tokens begin here: other descriptors of an owner have smaller ones, and listeners larger.
 const TOKENS: u32 = 1 << 29;
 
@@ -18,6 +20,7 @@ const TOKENS: u32 = 1 << 29;
 pub(crate) struct RelayDialer {
     watch: Watch,
     relays: Vec<Dialed>,
+    look_at: Instant,
     opened: Vec<TcpCarrier>,
 }
 
@@ -41,11 +44,16 @@ impl RelayDialer {
         relays.dedup();
         relays.truncate(MOST);
         let dialed = |address| Dialed { address, under_way: None, next_at: Instant::ZERO, failures: 0 };
-        Self { watch: watch.clone(), relays: relays.into_iter().map(dialed).collect(), opened: Vec::new() }
+        let relays = relays.into_iter().map(dialed).collect();
+        Self { watch: watch.clone(), relays, look_at: Instant::ZERO, opened: Vec::new() }
     }
 
     /// Dials what is wanted. `is_served`: whether a relay need not be dialled, or no more.
     pub fn look(&mut self, now: Instant, wanted: bool, is_served: impl Fn(SocketAddr) -> bool) {
+        if now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK;
         for (relay, number) in self.relays.iter_mut().zip(TOKENS..) {
             if is_served(relay.address) {
                 (relay.under_way, relay.failures) = (None, 0);

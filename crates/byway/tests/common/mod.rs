@@ -9,6 +9,7 @@
 pub mod bench;
 pub mod machine;
 pub mod pages;
+pub mod parcel;
 pub mod peak;
 pub mod processor;
 pub mod sites;

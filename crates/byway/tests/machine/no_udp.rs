@@ -8,10 +8,10 @@
 
 use crate::common::Running;
 use crate::common::machine::{missing, test};
+use crate::common::parcel::Parcel;
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
-use std::path::PathBuf;
 
 const SENDER: &str = "10.80.1.1";
 const RECEIVER: &str = "10.80.2.1";
@@ -29,7 +29,7 @@ pub fn tests() -> Vec<Trial> {
 /// The hosts, and a file to send.
 struct Net {
     spaces: Spaces,
-    directory: tempfile::TempDir,
+    parcel: Parcel,
 }
 
 impl Net {
@@ -46,10 +46,7 @@ impl Net {
             "router",
             &["nft", "add table ip n; add chain ip n pass { type filter hook forward priority 0; }"],
         );
-        let directory = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
-        std::fs::write(directory.path().join("file"), bytes).unwrap();
-        Self { spaces, directory }
+        Self { spaces, parcel: Parcel::new(SIZE) }
     }
 
     /// The router drops UDP from now on.
@@ -58,30 +55,19 @@ impl Net {
     }
 
     fn start(&self, host: &str, arguments: &[&str]) -> Running {
-        self.spaces.byway(host, &self.directory.path().join(host), arguments)
-    }
-
-    fn into(&self) -> PathBuf {
-        self.directory.path().join("in")
+        self.spaces.byway(host, &self.parcel.state(host), arguments)
     }
 
     /// A receiver, and its ticket.
     fn receiver(&self, more: &[&str]) -> (Running, String) {
-        let into = self.into().display().to_string();
+        let into = self.parcel.into().display().to_string();
         let mut receiver = self.start("to", &[&["recv", &into, "--listen", RECEIVER], more].concat());
         let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
         (receiver, ticket)
     }
 
     fn sender(&self, ticket: &str, more: &[&str]) -> Running {
-        let file = self.directory.path().join("file").display().to_string();
-        self.start("from", &[&["send", &file, ticket], more].concat())
-    }
-
-    fn arrived(&self) {
-        let same = std::fs::read(self.directory.path().join("file")).unwrap()
-            == std::fs::read(self.into().join("file")).unwrap();
-        assert!(same, "what arrived differs");
+        self.start("from", &[&["send", &self.parcel.file(), ticket], more].concat())
     }
 }
 
@@ -99,7 +85,7 @@ fn from_the_start() -> Result<(), Failed> {
     assert!(result["exit"] == 0 && carried(&result, "udp") == 0, "{result}");
     assert!(carried(&result, "tcp") >= SIZE as u64, "{result}");
     assert_eq!(result["paths"][0]["route"], "direct over TCP");
-    net.arrived();
+    net.parcel.arrived();
     Ok(())
 }
 
@@ -115,7 +101,7 @@ fn in_mid_transfer() -> Result<(), Failed> {
         carried(&result, "udp") > (SIZE / 8) as u64 && carried(&result, "tcp") > (SIZE / 4) as u64,
         "{result}"
     );
-    net.arrived();
+    net.parcel.arrived();
     Ok(())
 }
 

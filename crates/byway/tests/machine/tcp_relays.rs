@@ -4,6 +4,7 @@
 
 use crate::common::Running;
 use crate::common::machine::{missing, test};
+use crate::common::parcel::Parcel;
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
@@ -28,7 +29,7 @@ pub fn tests() -> Vec<Trial> {
 /// A sender, a receiver that only a relay reaches, and the relay.
 struct Net {
     spaces: Spaces,
-    directory: tempfile::TempDir,
+    parcel: Parcel,
 }
 
 impl Net {
@@ -39,10 +40,7 @@ impl Net {
             "hub",
             &["nft", "add table ip n; add chain ip n pass { type filter hook forward priority 0; }"],
         );
-        let directory = tempfile::tempdir().unwrap();
-        let bytes: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
-        std::fs::write(directory.path().join("file"), bytes).unwrap();
-        let net = Self { spaces, directory };
+        let net = Self { spaces, parcel: Parcel::new(SIZE) };
         // Sender and receiver reach each other by the relay alone.
         net.rule(&["ip saddr 10.81.1.1 ip daddr 10.81.2.1 drop"]);
         net
@@ -55,7 +53,7 @@ impl Net {
     }
 
     fn start(&self, host: &str, arguments: &[&str]) -> Running {
-        self.spaces.byway(host, &self.directory.path().join(host), arguments)
+        self.spaces.byway(host, &self.parcel.state(host), arguments)
     }
 
     fn relay(&self) -> (Running, String) {
@@ -66,21 +64,14 @@ impl Net {
     }
 
     fn receiver(&self, word: &str) -> (Running, String) {
-        let into = self.directory.path().join("in").display().to_string();
+        let into = self.parcel.into().display().to_string();
         let mut receiver = self.start("to", &["recv", &into, "--listen", RECEIVER, "--relay", word]);
         let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
         (receiver, ticket)
     }
 
     fn sender(&self, ticket: &str, more: &[&str]) -> Running {
-        let file = self.directory.path().join("file").display().to_string();
-        self.start("from", &[&["send", &file, ticket], more].concat())
-    }
-
-    fn arrived(&self) {
-        let same = std::fs::read(self.directory.path().join("file")).unwrap()
-            == std::fs::read(self.directory.path().join("in/file")).unwrap();
-        assert!(same, "what arrived differs");
+        self.start("from", &[&["send", &self.parcel.file(), ticket], more].concat())
     }
 }
 
@@ -102,7 +93,7 @@ fn sender_without() -> Result<(), Failed> {
     let result = net.sender(&ticket, &[]).event("result");
     assert!(result["exit"] == 0 && carried(&result, "udp") == 0, "{result}");
     assert!(carried(&result, "tcp") >= SIZE as u64, "{result}");
-    net.arrived();
+    net.parcel.arrived();
     Ok(())
 }
 
@@ -113,7 +104,7 @@ fn a_receiver_without_udp_dials_its_relay_beforehand() -> Result<(), Failed> {
     let (_receiver, ticket) = net.receiver(&word);
     let result = net.sender(&ticket, &[]).event("result");
     assert!(result["exit"] == 0 && carried(&result, "tcp") >= SIZE as u64, "{result}");
-    net.arrived();
+    net.parcel.arrived();
     Ok(())
 }
 
@@ -127,6 +118,6 @@ fn in_mid_transfer() -> Result<(), Failed> {
     let result = sender.event("result");
     assert!(result["exit"] == 0 && carried(&result, "udp") > (SIZE / 8) as u64, "{result}");
     assert!(carried(&result, "tcp") > (SIZE / 4) as u64, "{result}");
-    net.arrived();
+    net.parcel.arrived();
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! The largest datagram that a path carries, found by probing (RFC 8899): a probe is a PING padded to the size in
-//! question; if it is acknowledged the size holds, if it is lost three times it does not. Over TCP a packet is a frame, of which any size
-//! passes: there is nothing to probe.
+//! The largest datagram that a path carries, found by probing (RFC 8899). A probe is a PING that is padded to the size in question. If it
+//! is acknowledged, the size holds. If it is lost three times, it does not. Over TCP a packet is a frame, of which any size passes. So
+//! there is nothing to probe.
 
 use byway_wire::packet::BASE_DATAGRAM;
 use byway_wire::{Duration, Instant};
@@ -14,11 +14,11 @@ const AFTER_BLACK_HOLE: Duration = Duration::from_secs(10);
 /// So many times in a row, each an RTT after the one before, packets above the base size were lost and none came through:
 /// a black hole. Smaller ones may pass all the while, so silence of the path is no measure (RFC 8899 section 4.3).
 const BLACK_HOLE_LOSSES: u8 = 3;
-/// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels, and jumbo frames.
-/// Frames hold as much as the path delivers in this time, so that none delays the next by much, and the longest this many bytes: as much
-/// as four to what a driver sends at once.
+/// A frame holds as much as its path delivers in this time, so that it delays the next one little.
 const FRAME_TIME: Duration = Duration::from_millis(1);
+/// Bytes of a frame at most. A driver takes four of these at once.
 const LONGEST_FRAME: usize = 65_535 / 4;
+/// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels, and jumbo frames.
 const LADDER: [usize; 6] = [1352, 1420, 1452, 1472, 8952, 8972];
 
 /// The search on one path.

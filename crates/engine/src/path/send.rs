@@ -396,8 +396,8 @@ impl SendPath {
         losses
     }
 
-    /// Holes below the largest number acknowledged that have waited too long to be mere reordering, even if no PNACK
-    /// came: older than a conservative RTT and a quarter, or counted as lost by the receiver, whose own tolerance is in its count.
+    /// Finds holes below the largest number acknowledged that are losses, even if no PNACK came. Such a hole is older than a conservative RTT
+    /// and a quarter, so that it is no reordering. Or the receiver counted it as lost: its own tolerance is in its count.
     pub fn detect_losses(&mut self, now: Instant, mut lost: impl FnMut(&Carried)) -> Option<Losses> {
         let largest = self.largest_acked.filter(|_| self.carriage.loses())?;
         let patience = self.patience();

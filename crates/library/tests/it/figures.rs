@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// What of an object's rate a stream has at least.
 const SHARE: f64 = 0.95;
-/// The same where the processor is the bottleneck: a stream's bytes are copied once more than an object's.
+/// The same where the processor is the bottleneck, and a stream costs more of it: .71 to .82 on an idle machine.
 const COPIED: f64 = 0.5;
 
 struct Nobody;
