@@ -29,13 +29,13 @@ impl Parcel {
     }
 
     /// Where it is to arrive.
-    pub fn into(&self) -> PathBuf {
+    pub fn destination(&self) -> PathBuf {
         self.directory.path().join("in")
     }
 
     /// It has arrived as it is.
     pub fn arrived(&self) {
-        let same = fs::read(self.file()).unwrap() == fs::read(self.into().join("file")).unwrap();
+        let same = fs::read(self.file()).unwrap() == fs::read(self.destination().join("file")).unwrap();
         assert!(same, "what arrived differs");
     }
 }

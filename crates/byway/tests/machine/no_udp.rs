@@ -60,7 +60,7 @@ impl Net {
 
     /// A receiver, and its ticket.
     fn receiver(&self, more: &[&str]) -> (Running, String) {
-        let into = self.parcel.into().display().to_string();
+        let into = self.parcel.destination().display().to_string();
         let mut receiver = self.start("to", &[&["recv", &into, "--listen", RECEIVER], more].concat());
         let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
         (receiver, ticket)

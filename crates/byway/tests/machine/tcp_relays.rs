@@ -64,7 +64,7 @@ impl Net {
     }
 
     fn receiver(&self, word: &str) -> (Running, String) {
-        let into = self.parcel.into().display().to_string();
+        let into = self.parcel.destination().display().to_string();
         let mut receiver = self.start("to", &["recv", &into, "--listen", RECEIVER, "--relay", word]);
         let ticket = receiver.event("ready")["ticket"].as_str().unwrap().to_owned();
         (receiver, ticket)
