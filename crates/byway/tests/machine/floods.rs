@@ -118,6 +118,8 @@ fn transfer(hosts: &Spaces, flooded: Option<(&str, u64, &[u8])>) -> f64 {
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
     let ready: Value = serde_json::from_str(&line).unwrap();
+    // Read to the end: who writes to a full pipe waits.
+    std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
     let ticket = ready["ticket"].as_str().unwrap_or_else(|| panic!("{line}"));
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let output = std::thread::scope(|scope| {

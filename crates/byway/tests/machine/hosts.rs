@@ -344,9 +344,16 @@ fn ten_end_hosts_relay_for_each_other_beside_thirty_relays() -> Result<(), Faile
     pairs.iter().for_each(Pair::goes_on);
 
     files += pairs.into_iter().map(Pair::end).sum::<usize>();
-    // Those that are idle now are listed, but for the one that may relay no more.
-    let last = hosts.list(&word, |list| [1, 3, 5].into_iter().all(|it| names(list, &address(it))));
-    assert!(!names(&last, &address(POOR)) && !names(&last, VICTIM));
+    // Those that are idle now are listed, but for the one that may relay no more once the stranger has used up what was left.
+    let ends = AtomicBool::new(false);
+    let last = std::thread::scope(|scope| {
+        scope.spawn(|| stranger::fills(&hosts, &grant, || !ends.load(Ordering::Acquire)));
+        let _ended = Ends(&ends);
+        hosts.list(&word, |list| {
+            [1, 3, 5].into_iter().all(|it| names(list, &address(it))) && !names(list, &address(POOR))
+        })
+    });
+    assert!(!names(&last, VICTIM));
     let by_relays: u64 = (0..RELAYS).map(|it| hosts.relayed(&relay(it).0)).sum();
     let each: Vec<u64> = (0..HOSTS).map(|it| hosts.relayed(&host(it))).collect();
     println!("{files} files; end hosts relayed {each:?} bytes, relays {by_relays}");

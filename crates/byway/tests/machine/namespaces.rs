@@ -14,7 +14,7 @@ use crate::common::machine::{Measured, PATIENCE, measures, missing, test, wait_f
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -99,14 +99,15 @@ impl Hosts {
         let ready: Value =
             serde_json::from_str(&line).unwrap_or_else(|_| panic!("{arguments:?} said {line:?}"));
         assert_eq!(ready["event"], "ready", "{line}");
-        (Running { child, _lines: Some(lines) }, ready)
+        // Read to the end: who writes to a full pipe waits.
+        std::thread::spawn(move || io::copy(&mut lines, &mut io::sink()));
+        (Running { child }, ready)
     }
 }
 
 /// A process that ends when it is dropped.
 pub struct Running {
     child: Child,
-    _lines: Option<BufReader<ChildStdout>>,
 }
 
 impl Running {
@@ -242,7 +243,7 @@ fn a_second_uplink() -> Result<(), Failed> {
     let arguments = ["send", source, ticket, "--relay", &word, "--priority", "normal"];
     let mut child = hosts.byway("snd", directory.path(), &arguments).spawn()?;
     let mut lines = BufReader::new(child.stdout.take().unwrap());
-    let sender = Running { child, _lines: None };
+    let sender = Running { child };
     let used = |progress: &Value| carried(progress, "from 10.77.1.1").is_some_and(|bytes| bytes > 200_000);
     until(&mut lines, "it began", |progress| progress["bytes"].as_u64() > Some(500_000));
     hosts.hosts.says("snd", &["ip", "address", "add", "10.77.1.1/24", "dev", "a0"]);
@@ -275,7 +276,7 @@ fn yielding() -> Measured {
             ["send", file.to_str().unwrap(), ticket, "--bind", "10.77.0.1", "--priority", priority];
         let mut child = hosts.byway("snd", directory.path(), &arguments).spawn()?;
         let lines = BufReader::new(child.stdout.take().unwrap());
-        Ok((Running { child, _lines: None }, lines))
+        Ok((Running { child }, lines))
     };
     let (_normal, mut lines) = start("one", "normal")?;
     until(&mut lines, "it began", |progress| progress["bytes"].as_u64() > Some(2_000_000));
