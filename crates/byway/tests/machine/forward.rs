@@ -51,6 +51,11 @@ pub fn tests() -> Vec<Trial> {
         measures("forward::one_connection_fills_three_lines", lines, fills),
         test("forward::half_of_a_connection_ends_and_a_port_is_forbidden", spaces, connections::halves),
         measures("forward::connections_that_nobody_reads_cost_others_little", spaces, connections::unread),
+        measures(
+            "forward::connections_that_nobody_reads_cost_others_little_without_a_limit",
+            spaces,
+            connections::unread_without_a_limit,
+        ),
         measures("forward::ten_thousand_idle_connections_take_little_memory", spaces, connections::crowd),
     ]
 }

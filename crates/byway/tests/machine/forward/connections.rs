@@ -104,6 +104,17 @@ fn fill<'a>(all: impl Iterator<Item = &'a TcpStream> + Clone) {
 
 /// Both directions of forty are full, and nobody reads them: the others keep their speed, in either direction.
 pub fn unread() -> Measured {
+    beside_unread(true);
+    Ok(Some(()))
+}
+
+/// The same where the way back has no limit, and next to no RTT.
+pub fn unread_without_a_limit() -> Measured {
+    beside_unread(false);
+    Ok(Some(()))
+}
+
+fn beside_unread(is_limited: bool) {
     let mut world = World::new("q");
     for host in ["snd", "rcv"] {
         // What the kernel takes of what nobody reads is not what is looked at.
@@ -112,8 +123,8 @@ pub fn unread() -> Measured {
             world.hosts.spaces().says(host, &["sysctl", "-qw", &setting]);
         }
     }
-    // The way back is as narrow as the way forth.
-    for device in ["d1", "e1", "f1"] {
+    // The way back is as narrow as the way forth, or has no limit.
+    for device in ["d1", "e1", "f1"].into_iter().filter(|_| is_limited) {
         let shape = ["root", "tbf", "rate", "10mbit", "burst", "6kb", "limit", "75kb"];
         world
             .hosts
@@ -133,7 +144,6 @@ pub fn unread() -> Measured {
         alone[0], alone[1], beside[0], beside[1], kept[0], kept[1]
     );
     assert!(kept.iter().all(|kept| *kept >= KEPT), "{kept:?}");
-    Ok(Some(()))
 }
 
 /// One side ends while the other goes on, over three lines; what is not allowed is told at once.

@@ -24,6 +24,9 @@ const PART_MORE: u64 = 80;
 const PRESSED: u64 = 6;
 /// A window covers what is taken in so many RTTs, where much is left.
 const COVERS: u32 = 3;
+/// An RTT counts as so much at least. A reader that waits for a processor may take longer than an RTT of a local network, and is none the
+/// slower: schedulers hand a processor on after one to four milliseconds.
+const RTT_LEAST: Duration = Duration::from_millis(4);
 /// A stream that comes has this part of the memory, shared with all that live.
 const FIRST: u64 = 32;
 /// Who took no quarter of a window for so many RTTs is no reader.
@@ -81,6 +84,7 @@ impl Sight {
 
     /// The window that follows one of `size` bytes of which the reader took `took` in a while.
     pub fn next(&self, size: u64, took: u64, elapsed: Duration, rtt: Duration) -> u64 {
+        let rtt = rtt.max(RTT_LEAST);
         let quick = if self.is_pressed() { rtt / 2 } else { rtt };
         let next = if took >= Self::worth_a_look(size) && elapsed <= quick {
             size.saturating_mul(2)
@@ -176,6 +180,12 @@ mod tests {
         let crowded = Sight { held: 18 * MIB, ..sight() };
         assert!(crowded.next(4 * MIB, MIB, MS, MS) < MIB / 4, "others need it more");
         assert_eq!(sight().next(u64::MAX, u64::MAX, MS, MS), 8 * MIB);
+    }
+
+    #[test]
+    fn a_reader_that_waited_for_a_processor_is_none_the_slower() {
+        let next = |elapsed| sight().next(MIB, MIB / 4, elapsed, MS / 10);
+        assert_eq!((next(RTT_LEAST), next(RTT_LEAST + MS)), (2 * MIB, MIB));
     }
 
     #[test]
