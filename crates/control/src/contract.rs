@@ -1,5 +1,5 @@
-//! What a controller is told and what it answers: the contract between facts (a path), judgement (a controller) and
-//! hands (pacer, scheduler).
+//! What a controller is told and what it answers. It is the contract between a path, which has
+//! facts, a controller, which judges, and the pacer and scheduler, which act.
 
 use byway_wire::{Duration, Instant, PathId};
 use core::fmt::Debug;
@@ -9,8 +9,9 @@ pub trait Controller: Debug + Send {
     /// The name by which `--congestion` selects it.
     fn name(&self) -> &'static str;
 
-    /// Whether it makes way as soon as packets wait. Then it governs paths over TCP too, above the kernel's own congestion control; what
-    /// takes its share as TCP does would only do so twice.
+    /// Whether the controller yields as soon as packets wait. Then it governs paths over TCP too,
+    /// above the kernel's own congestion control; what takes its share as TCP does would only do so
+    /// twice.
     fn yields(&self) -> bool {
         false
     }
@@ -37,12 +38,14 @@ pub trait Controller: Debug + Send {
     /// An empty time-stamped probe of a choked path came back, or did not.
     fn on_probe(&mut self, path: PathId, probe: &ProbeResult);
 
-    /// The route under the path changed (address rebound, uplink changed): what was learnt about it is void.
+    /// The route under the path changed, because the address was rebound or the uplink changed.
+    /// What was learnt about it is void.
     fn on_route_change(&mut self, path: PathId, now: Instant);
 
-    /// A full packet of the path has `bytes` (UDP payload) from now on: the search for the largest datagram found more than it had
-    /// when the path opened, or less passes than did. Who counts in packets counts in these, as TCP counts in segments: it is
-    /// packets that get lost. Whoever does not care goes on in those of the opening.
+    /// A full packet of the path has `bytes` of UDP payload from now on. The search for the largest
+    /// datagram found more than passed when the path opened, or less passes than did. A controller
+    /// that counts in packets counts in these, as TCP counts in segments: it is packets that get
+    /// lost. A controller that does not care goes on in those of the opening.
     fn on_packet_size(&mut self, path: PathId, bytes: u32) {
         let _ = (path, bytes);
     }
@@ -171,7 +174,7 @@ pub struct ProbeResult {
     pub now: Instant,
     /// The delay it met; `None`: it did not come back in time.
     pub delay: Option<Delay>,
-    /// Its RTT, if it came back.
+    /// The RTT of the probe, if it came back.
     pub rtt: Option<Duration>,
 }
 
@@ -192,7 +195,7 @@ pub struct Allowance {
 /// What the bundle should do about its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Wants<'a> {
-    /// How many more paths (of those available) to open; `usize::MAX`: all there are.
+    /// How many more of the available paths to open. `usize::MAX` means all there are.
     pub open: usize,
     /// Paths to drop. Temporarily: they may be opened again, as new paths.
     pub drop: &'a [PathId],

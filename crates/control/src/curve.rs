@@ -1,5 +1,5 @@
-//! CUBIC's growth (RFC 9438, 4.2 to 4.5) as arithmetic: of one flow, or of what several paths are together. Windows in packets,
-//! times in seconds.
+//! CUBIC's growth (RFC 9438, 4.2 to 4.5) as arithmetic. It serves one flow, or what several paths
+//! are together. Windows in packets, times in seconds.
 
 /// C and beta_cubic.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +14,7 @@ impl Shape {
     /// As the RFC recommends.
     pub const RFC9438: Self = Self { c: 0.4, beta: 0.7 };
 
-    /// 4.2: (2), K = cbrt((W_max - cwnd_epoch) / C).
+    /// RFC 9438, 4.2, equation 2: `K = cbrt((W_max - cwnd_epoch) / C)`.
     pub(crate) fn time_to(self, w_max: f64, window: f64) -> f64 {
         libm::cbrt((w_max - window) / self.c)
     }
@@ -44,7 +44,7 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// 4.2: (1), W_cubic(t) = C * (t - K)^3 + W_max.
+    /// RFC 9438, 4.2, equation 1: `W_cubic(t) = C * (t - K)^3 + W_max`.
     fn at(&self, t: f64, c: f64) -> f64 {
         let from_plateau = t - self.k;
         c * from_plateau * from_plateau * from_plateau + self.w_max
@@ -54,18 +54,18 @@ impl Curve {
     /// of `rtt`.
     pub fn growth(&mut self, shape: Shape, t: f64, rtt: f64, cwnd: f64, windows: f64) -> f64 {
         let c = shape.c;
-        // 4.2: target = W_cubic(t + RTT), not below cwnd and not above 1.5 cwnd.
+        // 4.2: `target = W_cubic(t + RTT)`, not below cwnd and not above 1.5 cwnd.
         let target = self.at(t + rtt, c).clamp(cwnd, 1.5 * cwnd);
         // 4.3: alpha_cubic, and 1 once W_est has reached cwnd_prior.
         let alpha = if self.w_est >= self.prior { 1.0 } else { shape.alpha() };
-        // 4.3: (4), W_est += alpha_cubic * segments_acked / cwnd.
+        // 4.3, equation 4: `W_est += alpha_cubic * segments_acked / cwnd`.
         self.w_est += alpha * windows;
         if self.at(t, c) < self.w_est {
             // 4.3, the Reno-friendly region: cwnd is set to W_est. Not below itself, where the target of an RTT ahead led.
             (self.w_est - cwnd).max(0.0)
         } else {
-            // 4.4 and 4.5: cwnd += (target - cwnd) / cwnd for each packet. An ACK of more than a window does not lead
-            // beyond the target.
+            // 4.4 and 4.5: `cwnd += (target - cwnd) / cwnd` for each packet. An ACK of more than a
+            // window does not lead beyond the target.
             (target - cwnd) * windows.min(1.0)
         }
     }

@@ -1,8 +1,9 @@
 //! Congestion control of a whole bundle of paths by one object, so that coupling is native.
 //!
-//! A path owns facts, a [`Controller`] gives judgement, pacer and scheduler are hands. A controller is told what was
-//! sent, acknowledged and lost on each path, and answers with an [`Allowance`] per path and with [`Wants`] for the bundle. It owns
-//! no clock and draws no randomness but from the seed that it is given.
+//! A path owns facts, a [`Controller`] gives judgement, pacer and scheduler are hands. A controller
+//! is told what was sent, acknowledged and lost on each path. It answers with an [`Allowance`] per
+//! path and with [`Wants`] for the bundle. It owns no clock and draws no randomness but from the
+//! seed that it is given.
 //!
 //! | room | what is in it |
 //! |---|---|

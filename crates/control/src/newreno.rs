@@ -1,7 +1,8 @@
 //! NewReno, the yardstick: RFC 5681 with the one reduction per loss event of RFC 6582.
 //!
-//! Retransmission is the path's business; what is left of NewReno is its window. Fast recovery with its inflation by
-//! duplicate ACKs (RFC 6582, 3.2) exists because TCP knows the bytes in flight only roughly; here they are known exactly.
+//! Retransmission is the path's business; what is left of NewReno is its window. TCP needs fast
+//! recovery and its inflation by duplicate ACKs (RFC 6582, 3.2) because it knows the bytes in
+//! flight only roughly. Here they are known exactly.
 
 use crate::bundle::{Decrease, Phase, Single, Window};
 use crate::{Acked, Allowance, Congested, Opened, Undo};
@@ -12,9 +13,9 @@ use byway_wire::Instant;
 pub struct Options {
     /// Initial window in packets. RFC 6928: 10. RFC 5681: 2 to 4.
     pub initial: f64,
-    /// L of RFC 3465: at most so many packets are added for one ACK in slow start. The RFC says 2 for a receiver that
-    /// acknowledges every second packet; byway's receivers acknowledge up to 10 with one ACK, and its paths are paced,
-    /// so that no burst follows.
+    /// L of RFC 3465: at most so many packets are added for one ACK in slow start. The RFC says 2
+    /// for a receiver that acknowledges every second packet. Receivers of byway acknowledge up to
+    /// 10 with one ACK. Its paths are paced, so that no burst follows.
     pub limit: f64,
 }
 
@@ -57,7 +58,7 @@ impl Single for NewReno {
         let packets = self.window.in_packets(acked.bytes);
         match self.window.on_acked(acked) {
             Phase::Held => {}
-            // RFC 5681 (2): cwnd += min (N, SMSS), with RFC 3465's L in place of 1.
+            // RFC 5681, equation 2: `cwnd += min (N, SMSS)`, with RFC 3465's L in place of 1.
             Phase::SlowStart => self.window.grow_slow_start(packets.min(self.options.limit)),
             // RFC 5681, 3.1: one SMSS per window of bytes acknowledged.
             Phase::Avoidance => self.window.grow(packets / self.window.packets()),

@@ -7,8 +7,9 @@ use byway_wire::Duration;
 
 // Growth.
 
-/// Growth, sqrt(bytes/s) per second: a level L grows by `GROW * sqrt(L)` bytes/s per second. At 10 Mbit/s that is 4 % per second.
-/// From one decrease to the next a flow alone then takes 1.5 s; twice the growth harms requests more, half is fair later.
+/// Growth in sqrt(bytes/s) per second. A level L grows by `GROW * sqrt(L)` bytes/s per second. At
+/// 10 Mbit/s that is 4 % per second. From one decrease to the next a flow alone then takes 1.5 s;
+/// twice the growth harms requests more, half is fair later.
 pub(super) const GROW: f64 = 44.7;
 /// Time without a queue after which growth is twice as fast; it goes by the square of that time. A line that was freed is found in 3 s.
 pub(super) const HASTE: Duration = Duration::from_millis(850);
@@ -20,7 +21,8 @@ pub(super) const RETURN: f64 = 0.25;
 /// The least wait that is a queue, and the least RTT that counts. Batches of ACKs and of GSO make waits below it by themselves, and a
 /// queue of 20 packets at 100 Mbit/s is only 2.4 ms.
 pub(super) const THRESHOLD: Duration = Duration::from_millis(1);
-/// The same in packet times: two flows that collide wait one packet for each other, without a queue.
+/// The least wait that is a queue, in packet times. Two flows that collide wait one packet for each
+/// other, without a queue.
 pub(super) const PACKETS: f64 = 1.5;
 /// The greatest jitter that is believed. Requests on thin lines make queues of 10 ms and more, which must not pass for it.
 pub(super) const JITTER: Duration = Duration::from_millis(8);
@@ -34,9 +36,11 @@ pub(super) const RING: usize = 32;
 pub(super) const JUMP: f64 = 3.0;
 /// At once means within this time: the RTT of a near server, in which a request's first packets arrive together.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
-/// So many packets in a row must wait to be a queue of one's own. The tail of a request is met by three. Half of it tells a burst.
+/// The number of packets in a row that must wait to be a queue of one's own. The tail of a request
+/// is met by three. Half of it tells a burst.
 pub(super) const OWN: u32 = 4;
-/// Nearly as much, as a part: a packet as a full one, a jump as the threshold, a level as the one that is known.
+/// The part of a measure that counts as nearly as much. It applies to a packet against a full one,
+/// a jump against the threshold, and a level against the known one.
 pub(super) const NEARLY: f64 = 0.75;
 
 // What is answered.

@@ -1,4 +1,4 @@
-//! The law of one path, in order: a delay comes in, a queue is seen, the path reacts.
+//! The law of one path, in the order of events. A delay comes in, a queue is seen, the path reacts.
 //!
 //! A path has a *level*, the rate that it believes its own. It paces at its level while no queue stands.
 //!
@@ -150,7 +150,7 @@ impl Path {
         self.srtt = acked.srtt;
         self.on_delivered(acked);
         self.losses.on_acked(f64::from(acked.packets));
-        // Who is limited by the application does not grow.
+        // A sender that the application limits does not grow.
         let share = if acked.app_limited { 0.0 } else { share };
         let mut own = false;
         for delay in acked.delays {
@@ -274,8 +274,9 @@ impl Path {
         }
     }
 
-    /// The bundle grows as one flow: `dL/dt = GROW sqrt(L)` for the sum of all levels, each path by its part of it, faster by the square of
-    /// the time without a queue. A level that was had before a queue of others is had again at once.
+    /// The bundle grows as one flow: `dL/dt = GROW sqrt(L)` for the sum of all levels. Each path
+    /// grows by its part of that, faster by the square of the time without a queue. A level that
+    /// was had before a queue of others is had again at once.
     fn grow(&mut self, now: Instant, time: f64, share: f64) {
         let quiet = now.since(self.met).as_secs_f64() / HASTE.as_secs_f64();
         let one = if share > 0.0 { GROW / libm::sqrt(self.level / share) } else { 0.0 };

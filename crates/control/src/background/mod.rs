@@ -1,4 +1,5 @@
-//! The law of the class `background`: it fills what is idle on a line, makes way for others, and shares with its own.
+//! The law of the class `background`. It fills what is idle on a line, yields to others, and shares
+//! with its own.
 //!
 //! Each path has a rate of its own. It grows with the square root of itself while no packet waits. It falls in proportion when a queue
 //! creeps up, which is the path's own. It steps back without memory from a queue that comes at once, which is somebody's burst. If the
@@ -34,13 +35,16 @@ const CHOKED: Duration = Duration::from_secs(60);
 
 /// The class `background` over a bundle of paths.
 ///
-/// - **Coupling**: the bundle grows as one flow, each path by its part of the sum (Harp's joint growth, III.A). Packets that wait on several
-///   paths at once count together, and all of these paths lower their rates: they seem to share the bottleneck. A path that waits
-///   alone answers alone.
-/// - **Relays** (mPath, 2.3): eight at once. When the direct path meets a queue of its own and all others have met one, more are wished for,
-///   while they gain something. Beyond eight, one that is choked for a minute gives way.
-/// - **Choking** (Harp, III.E): a path at its least rate that still meets a queue carries only probes until one meets none. So does a path
-///   with two timeouts in a row. One path always stays open.
+/// - **Coupling**: the bundle grows as one flow, each path by its part of the sum. This is Harp's
+///   joint growth (III.A). Packets that wait on several paths at once count together, and all of
+///   these paths lower their rates: they seem to share the bottleneck. A path that waits alone
+///   answers alone.
+/// - **Relays** (mPath, 2.3): eight at once. When the direct path meets a queue of its own and all
+///   others have met one, more are wished for, while they gain something. Beyond eight, one that is
+///   choked for a minute is given up.
+/// - **Choking** (Harp, III.E) applies to a path at its least rate that still meets a queue. It
+///   carries only probes until one meets none. So does a path with two timeouts in a row. One path
+///   always stays open.
 #[derive(Debug)]
 pub struct Background {
     name: &'static str,
@@ -104,7 +108,8 @@ impl Background {
         }
     }
 
-    /// Chokes `id` unless it is the last that is open. A last one that is silent gives way to one whose probes come back.
+    /// Chokes `id` unless it is the last that is open. When the last one is silent, a path whose
+    /// probes come back takes its place.
     fn choke(&mut self, id: PathId, now: Instant) {
         let silent = self.paths.get(id).is_some_and(|path| path.timeouts >= 2);
         if !self.paths.iter().any(|(other, path)| other != id && !path.choked) {

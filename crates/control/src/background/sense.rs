@@ -174,8 +174,10 @@ impl Sense {
         true
     }
 
-    /// What is usual falls at once and rises slowly, by e in 2.6 s: jitter is always there, while the queues of others come and go. A mean
-    /// over [`LOOK`] counts as one, because a line that keeps the order of packets delays them together. So flows of any rate find the same.
+    /// What is usual falls at once and rises slowly, by a factor e in 2.6 s. Jitter is always
+    /// there, while the queues of others come and go. A mean over [`LOOK`] counts as one, because a
+    /// line that keeps the order of packets delays them together. So flows of any rate find the
+    /// same.
     fn measure_jitter(&mut self, met: Delay) {
         self.slot_sum = self.slot_sum.saturating_add(met.one_way);
         self.slot_packets += 1;
@@ -200,8 +202,10 @@ impl Sense {
         self.base.set_spread(as_i64(self.jitter()));
     }
 
-    /// By how much the latest packet waited longer than one within [`LOOK`] or some packet times before it, or than the packet before where
-    /// they are further apart; beyond what an overload of one's own can do. It looks through the ring, so it is asked about packets that wait.
+    /// By how many nanoseconds the latest packet waited longer than an earlier one, beyond what an
+    /// overload of one's own can do. Earlier means within [`LOOK`] or some packet times. Where
+    /// packets are further apart, it means the packet before. It looks through the ring, so it is
+    /// asked about packets that wait.
     pub fn grown(&self) -> i64 {
         let [(sent_at, waited), earlier @ ..] = &self.recent;
         let look = self.look();

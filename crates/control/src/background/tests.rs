@@ -24,7 +24,7 @@ impl Line {
         Self { law, at: opened.now }
     }
 
-    /// The same after a start that filled the line at once.
+    /// A bundle of `paths` after a start that filled the line at once.
     fn started(paths: u32) -> Self {
         let mut line = Self::new(paths);
         (0..3).for_each(|_| line.wait_all(paths, 0));
@@ -73,7 +73,7 @@ impl Line {
         (1..=most).for_each(|waited| self.wait(0, waited * MS));
     }
 
-    /// The same on so many paths at the same time.
+    /// Waits of `waited` nanoseconds, on the first `paths` paths at the same time.
     fn wait_all(&mut self, paths: u32, waited: i64) {
         let at = self.at;
         for path in 0..paths {

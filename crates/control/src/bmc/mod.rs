@@ -1,9 +1,9 @@
-//! BMC, bidimensional-probe multipath congestion control: Honda, Nishida, Eggert, Sarolahti and Tokuda, "Multipath congestion
-//! control for shared bottleneck" (PFLDNeT 2009).
+//! BMC, bidimensional-probe multipath congestion control. Source: Honda, Nishida, Eggert, Sarolahti
+//! and Tokuda, "Multipath congestion control for shared bottleneck" (PFLDNeT 2009).
 //!
-//! Every path is an AIMD with a weight D, worth D times a TCP, and the weights are 1 in sum (section 2.1, the aggressiveness
-//! manager). Weight moves from the path that makes least of it to the one that makes most of it (2.2, the [`proportion`]
-//! manager).
+//! Every path is an AIMD with a weight D, worth D times a TCP. The sum of the weights is 1 (section
+//! 2.1, the aggressiveness manager). Weight moves from the path that makes least of it to the one
+//! that makes most of it (2.2, the [`proportion`] manager).
 
 mod options;
 pub mod proportion;
@@ -17,7 +17,7 @@ use byway_wire::{Duration, Instant, PathId};
 
 /// A measurement lasts so many congestion epochs of the path with the longest. The paper: "at least during one".
 const EPOCHS: f64 = 2.0;
-/// But no less and no more than so many seconds.
+/// The least and the greatest length of a measurement, in seconds.
 const PERIOD: (f64, f64) = (2.0, 60.0);
 
 /// Weights, and how they move.
@@ -60,8 +60,9 @@ impl Bmc {
         Self { fixed, ..Self::new(Options::LITERAL) }
     }
 
-    /// "One congestion epoch consists of (W/2a) + 1 round trip times, where W is the window size at the end of the congestion
-    /// epoch": twice what the last loss left, or what the window has grown to. In seconds.
+    /// The length of a congestion epoch of `member`, in seconds. The paper: "One congestion epoch
+    /// consists of (W/2a) + 1 round trip times, where W is the window size at the end of the
+    /// congestion epoch". W is twice what the last loss left, or what the window has grown to.
     fn epoch(member: &Member<Share>) -> f64 {
         let left = Some(member.window.threshold()).filter(|threshold| threshold.is_finite()).unwrap_or(0.0);
         let largest = member.window.packets().max(2.0 * left);

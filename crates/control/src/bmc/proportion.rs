@@ -4,8 +4,9 @@ use super::{Options, Step};
 
 /// One step: the weight with the least weighted throughput goes down, the one with the largest takes what is freed.
 ///
-/// `throughputs` are T_wr of (6), in any one unit. Paths that share a bottleneck, or have bottlenecks that are equally busy, have
-/// the same; one with less has a line too small for its weight.
+/// `throughputs` are T_wr of (6), in any one unit. Paths have the same T_wr if they share a
+/// bottleneck, or if their bottlenecks are equally busy. A path with less has a line too small for
+/// its weight.
 pub fn step(weights: &mut [f64], throughputs: &[f64], options: &Options) {
     let order = |a: &usize, b: &usize| throughputs[*a].total_cmp(&throughputs[*b]);
     let known = || 0..weights.len().min(throughputs.len());

@@ -6,8 +6,8 @@ use crate::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, 
 use byway_wire::{Duration, Instant, PathId};
 use core::fmt::Debug;
 
-/// What sets one coupled algorithm apart from the other. Slow start, recovery, timeouts and undoing are the same for all
-/// (see [`Window`]).
+/// What sets one coupled algorithm apart from the other. All of them share slow start, recovery,
+/// timeouts and undoing. See [`Window`].
 pub trait Law: Debug + Send {
     /// What the algorithm keeps of a path besides its window.
     type Memory: Debug + Default + Send;
@@ -52,9 +52,10 @@ pub trait Law: Debug + Send {
 /// A path of a coupled algorithm.
 #[derive(Debug)]
 pub struct Member<M> {
-    /// Its window.
+    /// The window of the path.
     pub window: Window,
-    /// Its smoothed RTT; `None` as long as there is no sample: such a path is left out of what couples the others.
+    /// The smoothed RTT of the path. It is `None` as long as there is no sample. Such a path is
+    /// left out of what couples the others.
     pub rtt: Option<Duration>,
     /// What the algorithm keeps of it.
     pub memory: M,
@@ -90,7 +91,7 @@ impl<L: Law> Coupled<L> {
         Self::with_options(name, law, Options::BYWAY)
     }
 
-    /// The same with other initial windows and slow starts.
+    /// A controller of the given law with other initial windows and slow starts.
     #[must_use]
     pub fn with_options(name: &'static str, law: L, options: Options) -> Self {
         Self { name, law, options, paths: Paths::default() }

@@ -8,7 +8,7 @@ use core::fmt::{self, Debug, Formatter};
 
 /// A congestion control that governs one path and knows of no other. The events are those of [`Controller`].
 pub trait Single: Debug + Send {
-    /// Whether it makes way as soon as packets wait ([`Controller::yields`]).
+    /// Whether the controller yields as soon as packets wait ([`Controller::yields`]).
     fn yields(&self) -> bool {
         false
     }

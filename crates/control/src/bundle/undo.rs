@@ -5,8 +5,8 @@ use byway_wire::Instant;
 
 /// A window before it was decreased, kept until it is sure whether the loss was one.
 ///
-/// A timeout is spurious as soon as one of its packets turns up (as in Eifel, RFC 4015: the path was slow, not
-/// dead); a loss only when every packet reported with it has.
+/// A timeout is spurious as soon as one of its packets turns up: the path was slow, not dead (as in
+/// Eifel, RFC 4015). A loss is spurious only when every packet reported with it has turned up.
 #[derive(Clone, Copy, Debug)]
 pub struct Memento<T> {
     before: T,

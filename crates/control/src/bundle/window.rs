@@ -1,5 +1,6 @@
-//! The window of one path by the rules that loss-based algorithms share: slow start, one decrease per loss event, timeouts,
-//! and what is given back when a loss was none. How a window grows without slow start is the algorithm's own.
+//! The window of one path by the rules that loss-based algorithms share. These are slow start, one
+//! decrease per loss event, timeouts, and what is given back when a loss was none. How a window
+//! grows without slow start is the algorithm's own.
 
 use super::Memento;
 use crate::{Acked, Allowance, Congested, Opened, Trigger, Undo};
@@ -24,12 +25,12 @@ pub enum Phase {
 pub struct Decrease {
     /// The part of what was in flight that is kept.
     pub keep: f64,
-    /// But no fewer packets than this.
+    /// The least number of packets that a decrease leaves.
     pub least: f64,
 }
 
 impl Decrease {
-    /// RFC 5681 (4): ssthresh = max (FlightSize / 2, 2*SMSS).
+    /// RFC 5681, equation 4: `ssthresh = max (FlightSize / 2, 2*SMSS)`.
     pub const HALF: Self = Self { keep: 0.5, least: 2.0 };
 }
 
@@ -137,8 +138,9 @@ impl Window {
         self.threshold = threshold;
     }
 
-    /// Answers a loss, a mark or a timeout. Whether it began a loss event: what was sent before the last decrease belongs to
-    /// the event that caused it, and a second timeout in a row to the first.
+    /// Answers a loss, a mark or a timeout. Returns whether it began a loss event. What was sent
+    /// before the last decrease belongs to the event that caused it. A second timeout in a row
+    /// belongs to the first.
     pub fn on_congested(&mut self, congested: &Congested, decrease: Decrease) -> bool {
         let timeout = congested.trigger == Trigger::Timeout;
         let answered = if timeout { self.timeouts > 0 } else { congested.sent_at < self.recover };

@@ -11,7 +11,8 @@ use core::str::FromStr;
 pub struct Choice {
     /// One of the [names](super::NAMES).
     pub name: String,
-    /// Its options by name; [`names`](super::names) knows all. Whatever is not here is as usual.
+    /// The options of the controller by name. [`names`](super::names) knows all. Whatever is not
+    /// here is as usual.
     pub options: BTreeMap<String, f64>,
 }
 
@@ -26,7 +27,7 @@ pub enum ChoiceError {
         /// All that there are.
         known: String,
     },
-    /// It does not leave that open.
+    /// The controller has no such option.
     #[error("{name} has no option {option}; it has {known}")]
     UnknownOption {
         /// The controller.

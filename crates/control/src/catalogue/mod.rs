@@ -48,7 +48,7 @@ impl Class {
     }
 }
 
-/// Every name that [`controller`] knows, with a line for the person who chooses.
+/// Every name that [`controller`] knows, with a line that helps a person to choose.
 pub const NAMES: &[(&str, &str)] = &[
     ("background", "fills what is idle, makes way for others, shares with its own (the class `background`)"),
     ("bbr", "BBR, version 1, on every path: paces by the largest delivery rate"),
@@ -71,7 +71,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("wang", "a TCP per path, and rates that move to where there is room"),
 ];
 
-/// Who is to be governed: hosts differ in how large a window they begin with.
+/// The kind of sender that is governed. Hosts differ in how large a window they begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// A session of byway's.
@@ -83,7 +83,7 @@ pub enum Sender {
     },
     /// Reference TCP hosts that do as Linux does.
     Linux {
-        /// The same.
+        /// In packets; what loss-based controllers begin with unless `initial` says otherwise.
         initial_window: u32,
     },
 }
@@ -91,11 +91,11 @@ pub enum Sender {
 /// A controller that a person may name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// Its name.
+    /// The name by which a person chooses it.
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
-    /// Its options, and what holds if they are not set, in a session.
+    /// The options of the controller, and what holds in a session if they are not set.
     pub options: Vec<(String, f64)>,
 }
 

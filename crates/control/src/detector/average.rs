@@ -4,8 +4,9 @@ use alloc::collections::VecDeque;
 
 /// The latest delays of a path, as many as are ever averaged.
 ///
-/// Jitter is gone from a mean of many, and a queue that stands is in it. But a mean of n packets knows of a change only n/2
-/// packets later: whose window is smaller than that learns of it RTTs too late.
+/// Jitter is gone from a mean of many, and a queue that stands is in it. But a mean of n packets
+/// knows of a change only n/2 packets later. A sender with a smaller window learns of it RTTs too
+/// late.
 #[derive(Clone, Debug)]
 pub struct Average {
     latest: VecDeque<i64>,
@@ -32,8 +33,9 @@ impl Average {
         self.latest.clear();
     }
 
-    /// The mean of the latest `packets`, but of no more than are kept. `None` as long as there are fewer: the mean of a few
-    /// trembles more than that of many, and would pass for the smallest or the largest.
+    /// The mean of the latest `packets`, but of no more than are kept. It is `None` as long as
+    /// there are fewer. The mean of a few has more jitter than that of many, and would pass for the
+    /// smallest or the largest.
     #[must_use]
     pub fn mean(&self, packets: usize) -> Option<i64> {
         let packets = packets.clamp(1, self.most);

@@ -9,9 +9,9 @@ use byway_wire::{Duration, Instant};
 /// never sees the empty path again, so its minimum creeps up by its own queue each window. And a competing flow that
 /// fills the queue for longer than the window becomes the new normal, and the sender stops yielding. So the base does
 /// not expire while samples near it keep coming (`confirmed`), and without confirmation it rises only if
-/// - the delays have a floor elsewhere: in at least three of four rounds during [`ADOPT`] the smallest delay lay
-///   within the tolerance of one value. A route that got longer looks so to a sender that has backed off; the queue of
-///   a TCP, which saws, does not; or
+/// - the delays have a floor elsewhere: in at least three of four rounds during [`ADOPT`] the
+///   smallest delay lay within the tolerance of one value. A route that got longer looks so to a
+///   sender that has backed off. The queue of a TCP does not, as it follows a sawtooth; or
 /// - nothing confirmed it during [`MEMORY`].
 ///
 /// [`ADOPT`]: Base::ADOPT
@@ -19,12 +19,13 @@ use byway_wire::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct Base {
     tolerance: i64,
-    /// How far delays tremble by themselves, so how far minima of rounds may lie apart.
+    /// The jitter of delays without a queue, in nanoseconds. Minima of rounds may lie so far apart.
     spread: i64,
     floor: Option<i64>,
     confirmed: Instant,
-    /// Smallest delay since `since`: when the floor was confirmed last, or `low` fell by more than the tolerance, or the
-    /// last look for a floor ended without one. Rounds since, and those whose minimum was near `low`.
+    /// Smallest delay since `since`. That is when the floor was confirmed last, `low` fell by more
+    /// than the tolerance, or the last look ended without a floor. `rounds` counts the rounds since
+    /// then, and `near` those whose minimum was near `low`.
     low: i64,
     since: Instant,
     rounds: u32,
@@ -38,7 +39,7 @@ impl Base {
     pub const ADOPT: Duration = Duration::from_secs(15);
     /// How long a base is believed without any confirmation.
     pub const MEMORY: Duration = Duration::from_secs(600);
-    /// So many rounds at least, to call a floor a floor.
+    /// The least number of rounds that a floor must last.
     const ROUNDS: u32 = 8;
     /// Shortest round.
     const ROUND: Duration = Duration::from_millis(10);
@@ -66,7 +67,8 @@ impl Base {
         self.floor
     }
 
-    /// Delays tremble by `spread` nanoseconds without a queue: another floor may show as unsteadily as that.
+    /// Sets the jitter of delays without a queue, in nanoseconds. Another floor may show as
+    /// unsteadily as that.
     pub const fn set_spread(&mut self, spread: i64) {
         self.spread = spread;
     }

@@ -21,7 +21,7 @@ pub struct Leap {
     look: Option<Look>,
 }
 
-/// What is known since the leap.
+/// What is known since the delay rose.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     /// A delay below is none of a longer route.
@@ -41,16 +41,16 @@ pub struct Line {
     pub floor: i64,
     /// Delays up to this above a floor count as equal to it.
     pub tolerance: i64,
-    /// How far delays tremble by themselves.
+    /// The jitter of delays without a queue.
     pub spread: i64,
     /// The most of the time between two packets that counts.
     pub pause: Duration,
 }
 
 impl Leap {
-    /// A leap is at least so many tolerances.
+    /// The least rise that may be a longer route, in tolerances.
     const LEAST: i64 = 4;
-    /// And so many times the time between the packets.
+    /// The least rise that may be a longer route, in times between the two packets.
     const STEEP: i64 = 2;
     /// What follows is looked at for so many rounds, and for this long.
     const ROUNDS: u32 = 8;
@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_longer_route_is_known_in_half_a_second() {
-        // Own queue of 4 ms, or of 11 as a sender may have that grew fast, which drains when it takes the leap for congestion.
+        // A queue of the sender's own of 4 ms, or of 11 ms as after fast growth. It drains when the
+        // sender takes the route change for congestion.
         for queue in [4, 11] {
             let drains = |at: u64| (queue * MS - (at as i64 - 100) * MS / 10).max(0);
             let found = look(3_000, |at| if at < 100 { (10 + queue) * MS } else { 40 * MS + drains(at) });
@@ -154,7 +155,8 @@ mod tests {
 
     #[test]
     fn queues_of_others_are_none() {
-        // A burst that drains; a slow start that overflows and saws; the same in a buffer that holds a steady window, which
+        // The first is a burst that drains. The second is a slow start that overflows and then
+        // follows a sawtooth. The third is the same in a buffer that holds a steady window, which
         // builds up no faster than time passes.
         let burst = look(20_000, |at| 10 * MS + (40 - (at % 1_000) as i64).max(0) * MS);
         let saw =

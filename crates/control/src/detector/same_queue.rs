@@ -10,9 +10,9 @@ use byway_wire::time::nanos;
 
 /// The length of a slot: the base time interval T that RFC 8382 recommends.
 const SLOT: Duration = Duration::from_millis(350);
-/// So many slots are looked at: M of RFC 8382. They are 10.5 s.
+/// The number of latest slots that are looked at: M of RFC 8382. They are 10.5 s.
 const ROW: usize = 30;
-/// So many of them must have packets of both paths.
+/// The number of slots that must have packets of both paths.
 const ENOUGH: usize = 20;
 
 /// The mean delays of one path in the latest slots. Slots are counted from time zero, so those of two paths are the same.
@@ -85,8 +85,9 @@ impl Delays {
         self.slots.get((slot % ROW as u64) as usize).copied().flatten().filter(|_| known)
     }
 
-    /// The part of the variance of `other`'s delays that these do not share: near 0 if packets of both wait in one queue, 1 and more if
-    /// they wait in different ones. `None` if too little is known, or if neither queue changes by more than chance.
+    /// The part of the variance of `other`'s delays that these do not share. It is near 0 if
+    /// packets of both wait in one queue. It is 1 and more if they wait in different ones. `None`
+    /// if too little is known, or if neither queue changes by more than chance.
     ///
     /// A line through each row is taken out first. Queues that fill evenly look alike wherever they are; how one falls and rises does not.
     #[must_use]

@@ -2,8 +2,9 @@
 
 use byway_wire::Instant;
 
-/// More than a fraction of the packets of one RTT were delayed: how TCP Nice (OSDI 2002, section 3), from whose authors
-/// Harp is, makes one signal from many, and so how "a threshold number of congestion indications" (Harp, III.A) is read.
+/// More than a fraction of the packets of one RTT were delayed. TCP Nice (OSDI 2002, section 3),
+/// which has authors in common with Harp, makes one signal from many in this way. So "a threshold
+/// number of congestion indications" (Harp, III.A) is read in the same way.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
     fraction: f64,
@@ -31,17 +32,19 @@ impl Share {
     }
 }
 
-/// Several packets in a row were delayed. A queue that stands delays all of them, jitter only some; and a row, unlike a
-/// share of an RTT, needs no RTT's worth of packets, so it works at windows of one packet and less.
+/// Several packets in a row were delayed. A queue that stands delays all of them, jitter only some.
+/// A row, unlike a share of an RTT, needs no RTT's worth of packets. So it works at windows of one
+/// packet and less.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run(u32);
 
 impl Run {
-    /// Longest row asked for: the eight samples of HyStart++ (RFC 9406, N_RTT_SAMPLE).
+    /// Longest row asked for, in packets. It is the eight samples of HyStart++ (RFC 9406,
+    /// N_RTT_SAMPLE).
     const LONGEST: f64 = 8.0;
 
-    /// Counts a packet under a window of `window` packets: a quarter of the window in a row, at least two packets and at
-    /// most eight, make a signal.
+    /// Counts a packet under a window of `window` packets. A quarter of the window in a row makes a
+    /// signal, at least two packets and at most eight.
     pub fn count(&mut self, delayed: bool, window: f64) -> bool {
         self.0 = if delayed { self.0.saturating_add(1) } else { 0 };
         delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)
@@ -53,7 +56,7 @@ impl Run {
     }
 }
 
-/// An average that forgets: each sample counts one eighth (as srtt, RFC 6298).
+/// An average that forgets. Each sample counts one eighth, as in srtt (RFC 6298).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Smoothed(i64);
 

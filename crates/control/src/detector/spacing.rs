@@ -4,12 +4,14 @@ use byway_wire::Duration;
 
 /// The time that one packet takes on the line, from the packets that arrived closest to each other.
 ///
-/// However many share a line, what waits in its queue leaves it one by one: no two packets arrive closer than the line takes to
-/// send one. The rate at which somebody's own packets are delivered says the same only to who has the line for himself: to one of
-/// ten it seems ten times as slow. But behind the line some come late and so close to the next: joined in one batch, held up by an
-/// interrupt or a busy processor, or short ones. They are few, and there is no end of them: so not the least of all counts but
-/// what one in thirty is below, and only of late. If more than one pair in
-/// sixteen arrives out of order or together, jitter exceeds the time of a packet, and distances tell nothing.
+/// What waits in a line's queue leaves it one by one, however many flows share the line. So no two
+/// packets arrive closer than the line takes to send one. The rate of delivery of a flow's own
+/// packets says the same only if the flow has the line for itself. To one flow of ten the line
+/// seems ten times as slow. But behind the line some packets come late, and so close to the next.
+/// They are joined in one batch, held up by an interrupt or a busy processor, or short. They are
+/// few, but they do not end. So the least of all does not count, but what one in thirty is below,
+/// and only of late. If more than one pair in sixteen arrives out of order or together, jitter
+/// exceeds the time of a packet, and distances tell nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spacing {
     /// The smallest distances of this block in nanoseconds, ascending; as many as were seen, at most all.
@@ -31,7 +33,7 @@ impl Spacing {
     const FEW: usize = Self::BLOCK / 32;
     /// A block with more pairs out of order than this tells nothing: one in sixteen, twice what may be too close.
     const MIXED: usize = 2 * Self::FEW;
-    /// So many pairs as close as that are believed in the first block.
+    /// The number of pairs as close as that which are believed in the first block.
     const PAIRS: usize = 3;
     /// What so many blocks said is remembered: one of ten seldom has two packets next to each other in the queue.
     const BLOCKS: usize = 8;
@@ -80,8 +82,8 @@ impl Spacing {
         })
     }
 
-    /// The same, once enough pairs were seen for some of them to have met in a queue, or nearly: who begins sends packets far from each
-    /// other.
+    /// The time of one packet, once enough pairs were seen for some of them to have met in a queue,
+    /// or nearly. A flow that begins sends packets far from each other.
     #[must_use]
     pub const fn settled(&self) -> Option<Duration> {
         self.settled

@@ -1,4 +1,5 @@
-//! Load aggregation (mPath, 2.3): paths that share the direct path's bottleneck give it their load, and end. Others are wished for.
+//! Load aggregation (mPath, 2.3). Paths that share the direct path's bottleneck give it their load,
+//! and end. Others are wished for.
 //!
 //! The paper tells such paths by losses that fall together. Of forty paths in one queue each loses alone, so that moves little. Delays
 //! tell more: packets of such paths wait in one queue ([`Delays`](crate::detector::Delays)). Yet a queue in common need not be what holds
@@ -19,9 +20,10 @@ const CARRIES: f64 = 0.9;
 const HALVES: f64 = 8.0;
 /// How long all of it is lent then: the rows by which delays are compared are twice as long.
 const LENT: Duration = Duration::from_millis(5_600);
-/// So much of either is not judged: windows settle.
+/// The first part of either trial, which is not judged because windows settle.
 const SETTLES: Duration = Duration::from_millis(1_400);
-/// After load that the direct path could not carry, the next is lent so much later, and twice as late each time: a tenth of the time at most.
+/// The time between trials after the direct path could not carry the load. It doubles each time. So
+/// load is lent for a tenth of the time at most.
 const APART: Duration = Duration::from_secs(60);
 const APART_AT_MOST: Duration = Duration::from_secs(960);
 /// A path that stays for so long adds something.
@@ -132,9 +134,11 @@ impl MPath {
         self.aggregate(&shared, window / self.options.keep);
     }
 
-    /// Load aggregation: each of `shared` (decreased already, w_j/2 is left) gives `min(alpha, w0 / sum w_j)` of what is left
-    /// to the direct path. The sum is of windows before the decrease, so all together move at most w0/2: what the direct path has lost,
-    /// "the upper bound guarantees that the congestion window of the direct path will not be more than w0".
+    /// Load aggregation. Each of `shared` gives `min(alpha, w0 / sum w_j)` of what is left to the
+    /// direct path. It has decreased already, so w_j/2 is left. The sum is of windows before the
+    /// decrease. So all together move at most w0/2, which is what the direct path has lost. The
+    /// paper: "the upper bound guarantees that the congestion window of the direct path will not be
+    /// more than w0".
     fn aggregate(&mut self, shared: &[PathId], direct_window: f64) {
         let evidence = self.options.evidence;
         let convinced = |path: &Path| path.coincident >= evidence;
@@ -164,8 +168,9 @@ impl MPath {
         }
     }
 
-    /// "The number of new proxied paths to be created when a loss is detected is a proportion beta of the direct path's
-    /// congestion window", but "only after all existing paths have encountered loss".
+    /// How many proxied paths to add after a loss. The paper: "The number of new proxied paths to
+    /// be created when a loss is detected is a proportion beta of the direct path's congestion
+    /// window". It adds them "only after all existing paths have encountered loss".
     pub(super) fn wish_for_more(&mut self, direct_window: f64, now: Instant) {
         if self.trials.allow_wishes(now, &self.carried)
             && self.alive().all(|(_, path)| path.met_congestion || !path.proxied)
@@ -198,7 +203,8 @@ impl MPath {
         }
     }
 
-    /// Lends the direct path the load of paths that wait in its queue, the largest first: half of its own rate, so that its gain shows.
+    /// Moves the load of paths that wait in the direct path's queue to it for a trial, the largest
+    /// first. It takes half of its own rate, so that its gain shows.
     fn lend(&mut self, now: Instant) {
         if self.trials.now.is_some() || now < self.trials.not_before {
             return;

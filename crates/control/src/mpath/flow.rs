@@ -1,18 +1,21 @@
 //! All paths together as one CUBIC flow (RFC 9438), whose losses come in parts.
 //!
-//! mPath grows "by one" over all paths (2.3), as a TCP of that window would, and each path gives up part of its own window at its own
-//! loss. Here the TCP is CUBIC: what all paths get per RTT is what RFC 9438 gives one flow of the sum of their windows, but never less than
-//! its estimate of Reno (4.3), which is mPath's law with a decrease of .3.
+//! mPath grows "by one" over all paths (2.3), as a TCP of that window would, and each path gives up
+//! part of its own window at its own loss. Here the TCP is CUBIC. All paths together get per RTT
+//! what RFC 9438 gives one flow of the sum of their windows. They never get less than its estimate
+//! of Reno (4.3), which is mPath's law with a decrease of .3.
 //!
-//! A loss of one flow is of the flow as a whole: CUBIC goes back to where the plateau is K seconds away. The loss of a path which has
-//! a share s of the window takes away s of that, so it is s of an event: the flow goes back s of the way there. Thus
+//! A loss of one flow is of the flow as a whole: CUBIC goes back to where the plateau is K seconds
+//! away. The loss of a path which has a share s of the window takes away s of that. So it is s of
+//! an event, and the flow goes back s of the way there. Thus
 //!
 //! - one path, and paths that lose together, are CUBIC by the letter;
-//! - a small path that loses often does not keep a large one from its plateau, nor from growing beyond: together they are not
-//!   slower than the better alone;
-//! - n paths under the same loss have 1.2 times the window of one at two and 1.5 times at three, where Reno's law, and mPath's eq. 2, have the
-//!   square root of n. Where the Reno-friendly estimate rules it is that root. Load aggregation makes one flow of those that share a
-//!   bottleneck, as in the paper.
+//! - a small path that loses often does not keep a large one from its plateau, nor from growing
+//!   beyond. So together they are not slower than the better alone;
+//! - under the same loss n paths have 1.2 times the window of one at two, and 1.5 times at three.
+//!   Reno's law, and mPath's eq. 2, have the square root of n. Where the Reno-friendly estimate
+//!   rules it is that root. Load aggregation makes one flow of those that share a bottleneck, as in
+//!   the paper.
 
 use crate::curve::{Curve, Shape};
 use byway_wire::{Duration, Instant};
@@ -53,8 +56,8 @@ impl Flow {
         self.shape
     }
 
-    /// The window is `window` for reasons that are not this law's: a path came, went, ended its slow start, moved its load. What is
-    /// ahead stays ahead.
+    /// Sets the window to `window` for reasons that are not this law's. A path came, went, ended
+    /// its slow start, or moved its load. What is ahead stays ahead.
     pub fn follow(&mut self, window: f64) {
         let by = window - self.window;
         self.curve.w_max += by;
@@ -101,8 +104,8 @@ impl Flow {
         self.go_back(share, 0.0);
     }
 
-    /// Goes `share` of the way to where the plateau is `k` seconds ahead, and Reno's window as far behind cwnd_prior as it is after a loss. A
-    /// new stage begins.
+    /// Goes `share` of the way to where the plateau is `k` seconds ahead. Reno's window goes as far
+    /// behind cwnd_prior as it is after a loss. A new stage begins.
     fn go_back(&mut self, share: f64, k: f64) {
         let mean = |whole: f64, before: f64| share * whole + (1.0 - share) * before;
         // Beyond the plateau it has not grown by more than all of its window, whatever kept it from following the curve.
@@ -164,7 +167,8 @@ mod tests {
         let mut flow = of(1_000.0);
         lose(&mut flow, 1.0);
         near(flow.window, 700.0, 1e-9);
-        // 4.2: C (t - K)^3 + W_max, an RTT ahead. Here a window below it reaches it within an RTT.
+        // 4.2: `C (t - K)^3 + W_max`, an RTT ahead. Here a window below it reaches it within an
+        // RTT.
         for second in 1..=14 {
             let t = f64::from(second);
             let window = run(&mut flow, 1.0);

@@ -1,11 +1,12 @@
-//! Who of the paths gets what all together grow by (mPath, 2.3, eq. 1 and 3).
+//! How the growth of all paths together is divided among them (mPath, 2.3, eq. 1 and 3).
 
 use super::{Growth, Increase, MPath, Path};
 use byway_wire::{Duration, Instant};
 
 impl MPath {
-    /// "In congestion control mode, cumulative ACKs received will increase the congestion window of either the direct path
-    /// or the proxied paths": each packet acknowledged earns 1/W of what all together grow by in an RTT.
+    /// Each packet acknowledged earns 1/W of what all together grow by in an RTT. The paper: "In
+    /// congestion control mode, cumulative ACKs received will increase the congestion window of
+    /// either the direct path or the proxied paths".
     pub(super) fn earn(&mut self, packets: f64, now: Instant, rtt: Duration) {
         self.earned += match self.options.increase {
             // An ACK never stands for more than an RTT's worth; what claims to is not believed.

@@ -1,4 +1,5 @@
-//! mPath's multipath AIMD with load aggregation (mPath, 2.3), literal and fit for use.
+//! mPath's multipath AIMD with load aggregation (mPath, 2.3). It has a literal preset and one fit
+//! for use.
 
 mod aggregation;
 mod flow;
@@ -27,21 +28,22 @@ const SIGNIFICANT: f64 = 0.25;
 /// Why a proxied path is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dropping {
-    /// It timed out, or met too many losses. It may be used again.
+    /// The path timed out, or met too many losses. It may be used again.
     ForNow,
     /// Load aggregation emptied it: it shares the direct path's bottleneck.
     Shares,
-    /// It carried too little in its whole life.
+    /// The path carried too little in its whole life.
     ForGood,
 }
 
-/// mPath: the growth of one TCP over all paths together, part of a path's window at its loss, and load that moves to the direct path
-/// when both lose at the same time.
+/// mPath: the growth of one TCP over all paths together. A path gives up part of its window at its
+/// loss. Load moves to the direct path when both lose at the same time.
 ///
-/// The literal preset is section 2.3: a packet per RTT, and half of the window at a loss. The one for production is TCP as it is
-/// now, CUBIC (see the module `flow`), keeps the load aggregation, and hands growth out in shares, starts every path with a slow
-/// start of its own that ends when delays rise, wants proxied paths from the start, and gives a proxied path that times out a second
-/// chance before another takes its place.
+/// The literal preset is section 2.3: a packet per RTT, and half of the window at a loss. The one
+/// for production is TCP as it is now, CUBIC (see the module `flow`). It keeps the load
+/// aggregation, and hands growth out in shares. It starts every path with a slow start of its own
+/// that ends when delays rise. It wants proxied paths from the start. A proxied path that times out
+/// gets a second chance before another takes its place.
 #[derive(Debug)]
 pub struct MPath {
     name: &'static str,
@@ -237,7 +239,8 @@ impl MPath {
         true
     }
 
-    /// "If the path's contribution to the throughput is significantly below average compared to other proxied paths in its
+    /// Whether a path carried too little for its whole life. The paper: "If the path's contribution
+    /// to the throughput is significantly below average compared to other proxied paths in its
     /// lifetime, it will be marked as unavailable and dropped permanently."
     fn is_insignificant(&self, id: PathId, now: Instant) -> bool {
         let rate = |path: &Path| path.contributed.total / now.since(path.opened_at).as_secs_f64().max(1e-3);

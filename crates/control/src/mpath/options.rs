@@ -38,13 +38,15 @@ pub struct Options {
     pub initial: f64,
     /// Initial window of a proxied path in packets.
     pub initial_proxied: f64,
-    /// Proxied paths have a slow start too, and every slow start ends when delays rise (RFC 9406), not only at a loss.
+    /// Whether proxied paths have a slow start too. Then every slow start ends when delays rise
+    /// (RFC 9406), not only at a loss.
     pub start_everywhere: bool,
     /// Proxied paths wished for from the start; more are if that gains something. 0: the paper's rule alone.
     pub open_at_start: usize,
-    /// So many losses of a proxied path in a row must coincide with losses of the direct one before load moves.
+    /// The number of losses of a proxied path in a row that must coincide with losses of the direct
+    /// one before load moves.
     pub evidence: u32,
-    /// So many timeouts in a row drop a proxied path.
+    /// The number of timeouts in a row that drop a proxied path.
     pub patience: u32,
     /// No growth while the application limits what is sent (RFC 7661).
     pub validate: bool,
@@ -67,10 +69,12 @@ impl Options {
         validate: false,
     };
 
-    /// The class `normal`. Beside the kernel's TCP, which is CUBIC, one that grows by a packet per RTT loses where the way is long, so all paths
-    /// together grow as CUBIC does and a loss leaves as much as there. A path that grows by its share of one packet per RTT from a window of one takes minutes to
-    /// fill, so every path starts for itself; two losses of disjoint paths fall together by chance every few dozen, so
-    /// load moves at the second in a row; one timeout is often only a late ACK.
+    /// The class `normal`. A flow that grows by a packet per RTT loses beside the kernel's TCP,
+    /// which is CUBIC, where the way is long. So all paths together grow as CUBIC does, and a loss
+    /// leaves as much as there. A path that grows by its share of one packet per RTT from a window
+    /// of one takes minutes to fill. So every path starts for itself. Two losses of disjoint paths
+    /// fall together by chance every few dozen. So load moves at the second in a row. One timeout
+    /// is often only a late ACK.
     pub const PRODUCTION: Self = Self {
         increase: Increase::Cubic(Shape::RFC9438),
         keep: Shape::RFC9438.beta,

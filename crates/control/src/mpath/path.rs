@@ -46,7 +46,7 @@ pub(super) struct Path {
     pub met_congestion: bool,
     /// The paper's loss interval: from the sending of the last lost packet to its detection.
     pub interval: Option<(Instant, Instant)>,
-    /// Its losses in a row that coincided with losses of the direct path.
+    /// The number of losses of this path in a row that coincided with losses of the direct path.
     pub coincident: u32,
     pub acked_at: Option<Instant>,
     pub timeouts: u32,
@@ -115,7 +115,7 @@ impl Path {
         !self.dropped && !self.lent.is_some_and(|lent| lent.all)
     }
 
-    /// Lends `part` of its window: so many packets.
+    /// Takes `part` of the window for load aggregation. Returns it in packets.
     pub fn lend(&mut self, part: f64) -> f64 {
         let packets = part * self.window;
         let before = self.lent.map_or(0.0, |lent| lent.packets);
@@ -151,9 +151,11 @@ impl Path {
         self.window < self.threshold
     }
 
-    /// Where slow start ends after a loss now that leaves `keep`. In the slow start after a timeout the window tells nothing of what the
-    /// path carries (a black hole for large packets loses some of one or two packets each): what the threshold was counts, or the
-    /// path would have to grow from nothing by its share alone. Each loss lowers it, and so does a delay that rises.
+    /// Where slow start ends after a loss now that leaves `keep`. In the slow start after a timeout
+    /// the window tells nothing of what the path carries. For example, a black hole for large
+    /// packets loses some of one or two packets each. So what the threshold was counts. Otherwise
+    /// the path would have to grow from nothing by its share alone. Each loss lowers it, and so
+    /// does a delay that rises.
     pub fn lowered(&self, keep: f64) -> f64 {
         keep * if self.restarts && self.in_slow_start() { self.threshold } else { self.window }
     }
@@ -162,9 +164,10 @@ impl Path {
         sent_at < self.recover
     }
 
-    /// Whether a loss of packets up to one sent at `sent_at` is part of one that has been answered. Those sent after a
-    /// timeout and before anything came back were lost to the same darkness, and a window of one packet has nothing to
-    /// give: halving slow start's threshold along with it would leave the path to grow from there by its share alone.
+    /// Whether a loss of packets up to one sent at `sent_at` is part of one that has been answered.
+    /// Those sent after a timeout and before anything came back were lost to the same black hole,
+    /// and a window of one packet has nothing to give. Halving slow start's threshold as well would
+    /// leave the path to grow from there by its share alone.
     pub fn covered(&self, sent_at: Instant) -> bool {
         self.answered(sent_at) || self.timeouts > 0 || sent_at < self.revived
     }
@@ -201,8 +204,9 @@ impl Path {
         self.grow(packets.min(room));
     }
 
-    /// Ends slow start when delays have risen clearly above the smallest: eight packets in a row (RFC 9406, with one-way
-    /// delays where there are any, so that a queue on the way of the ACKs does not count).
+    /// Ends slow start when delays have risen clearly above the smallest for eight packets in a row
+    /// (RFC 9406). It takes one-way delays where there are any, so that a queue on the way of the
+    /// ACKs does not count.
     pub fn sense_rise(&mut self, acked: &Acked<'_>) {
         let rise = (signed_nanos(acked.min_rtt) / 8).clamp(RISE.0, RISE.1);
         let mut risen = false;
@@ -244,7 +248,8 @@ impl Path {
         Some((before.flow, before.losses))
     }
 
-    /// One packet and slow start to what a loss leaves of what it was, as after a TCP timeout (RFC 5681, 3.1; RFC 9438, 4.8).
+    /// Sets the window to one packet, as after a TCP timeout (RFC 5681, 3.1; RFC 9438, 4.8). Slow
+    /// start leads to what a loss leaves of what it was.
     pub fn time_out(&mut self, congested: &Congested, keep: f64, flow: Flow, losses: u64) {
         if self.timeouts == 0 || self.memento.is_none() {
             self.remember(congested, flow, losses);

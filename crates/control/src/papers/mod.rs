@@ -1,3 +1,4 @@
-//! Laws that papers publish, kept word by word: what the papers' claims are held against. No class of transfers uses them.
+//! Laws that papers publish, kept word by word. The papers' claims are checked with them. No class
+//! of transfers uses them.
 
 pub mod harp;

@@ -1,6 +1,7 @@
 //! CUBIC: the window as a cubic function of the time since the last congestion event. RFC 9438.
 //!
-//! Source: the last draft of the RFC (draft-ietf-tcpm-rfc8312bis), read in full; its sections are numbered as the RFC's.
+//! Source: the last draft of the RFC (draft-ietf-tcpm-rfc8312bis), read in full. Its sections are
+//! numbered as the RFC's.
 
 use super::hystart::{self, HyStart};
 use super::hystart_linux;
@@ -48,7 +49,8 @@ impl Options {
         initial: 10.0,
         limit: 10.0,
     };
-    /// As the RFC recommends, to the letter: with HyStart++, whose L a paced sender need not limit (RFC 9406, 4.2).
+    /// CUBIC as the RFC recommends, to the letter. It starts by HyStart++, whose L a paced sender
+    /// need not limit (RFC 9406, 4.2).
     pub const LITERAL: Self = Self {
         slow_start: SlowStart::HyStartPlusPlus(hystart::Options::RFC9406),
         limit: f64::INFINITY,

@@ -1,7 +1,7 @@
 //! HyStart++: leaves slow start when the round-trip time rises, before the queue is full. RFC 9406.
 //!
-//! Source: RFC 9406, 4.2 and 4.3; the text could be found in part only (abstract, constants), the steps are written from
-//! knowledge of it.
+//! Source: RFC 9406, 4.2 and 4.3. The abstract and the constants could be found, not the whole
+//! text. The steps are written from knowledge of it.
 
 use crate::Acked;
 use byway_wire::{Duration, Instant};

@@ -1,7 +1,8 @@
 //! HyStart: leaves slow start before the queue is full, when the ACKs of a round make a long train or when the RTT rises.
 //!
-//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55 (2011), section 4.
-//! Constants are those of Linux (`tcp_cubic.c`). Linux does not have its successor, RFC 9406 ([`hystart`](super::hystart)).
+//! Source: Ha and Rhee, "Taming the elephants: New TCP slow start". It is section 4 in Computer
+//! Networks 55 (2011). Constants are those of Linux (`tcp_cubic.c`). Linux does not have its
+//! successor, RFC 9406 ([`hystart`](super::hystart)).
 
 use crate::Acked;
 use byway_wire::{Duration, Instant};
@@ -67,7 +68,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Rounds of `base`, then of `rtt`, each of twelve ACKs that are `apart`: in which round slow start ends, if in the first six.
+    /// Rounds of `base`, then of `rtt`, each of twelve ACKs that are `apart`. Returns the round in
+    /// which slow start ends, if it is among the first six.
     fn ends(base: Duration, rtt: Duration, apart: Duration, window: f64) -> Option<u32> {
         let mut hystart = HyStart::new(Instant::ZERO);
         let mut start = Instant::from_millis(1_000);

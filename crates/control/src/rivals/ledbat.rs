@@ -1,9 +1,10 @@
-//! LEDBAT: steers the queue to a target, from one-way delays. RFC 6817, without changes: the known faults are there too.
-//! A queue that stands as long as the history reaches becomes the base, and a latecomer takes the queue of those before it
-//! for the empty path (shown in the tests; [`ledbat_pp`](super::ledbat_pp) is the answer to both).
+//! LEDBAT: steers the queue to a target, from one-way delays. RFC 6817, without changes: the known
+//! faults are there too. A queue that stands as long as the history reaches becomes the base. A
+//! latecomer takes the queue of those before it for the empty path. The tests show both, and
+//! [`ledbat_pp`](super::ledbat_pp) is the answer to both.
 //!
-//! Source: RFC 6817, 2.4.2 (the pseudocode) and 2.5 (the parameters), read as other implementations quote them; the RFC
-//! itself could be found in part only.
+//! Source: RFC 6817, 2.4.2 (the pseudocode) and 2.5 (the parameters). They are read as other
+//! implementations quote them. The RFC itself could be found in part only.
 
 use crate::bundle::{Decrease, Single, Window};
 use crate::{Acked, Allowance, Congested, Opened, Sent, Trigger, Undo};
@@ -76,7 +77,7 @@ impl Delays {
         self.base.iter().copied().min()
     }
 
-    /// FILTER(current_delays) - MIN(base_delays), in nanoseconds.
+    /// `FILTER(current_delays) - MIN(base_delays)`, in nanoseconds.
     pub(crate) fn queue(&self) -> Option<i64> {
         let current = self.current.iter().copied().min()?;
         Some(current.saturating_sub(self.base()?))
@@ -176,7 +177,7 @@ impl Single for Ledbat {
 
     /// 2.4.2, "on data loss" and "if no ACKs are received within a CTO".
     fn on_congested(&mut self, congested: &Congested) {
-        // cwnd = min (cwnd, max (cwnd/2, MIN_CWND * MSS)), at most once per RTT
+        // `cwnd = min (cwnd, max (cwnd/2, MIN_CWND * MSS))`, at most once per RTT
         let cwnd = self.window.packets();
         let half = Decrease { keep: 0.5, least: self.options.least };
         if self.window.on_congested(congested, half) && congested.trigger != Trigger::Timeout {

@@ -1,8 +1,10 @@
-//! LEDBAT++: LEDBAT by round-trip times, with a smaller gain, multiplicative decrease, a gentler slow start and regular
-//! slowdowns, in which everyone sees the empty path again. draft-irtf-iccrg-ledbat-plus-plus.
+//! LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): LEDBAT by round-trip times. It has a smaller gain,
+//! multiplicative decrease and a gentler slow start. In its regular slowdowns everyone sees the
+//! empty path again.
 //!
-//! Source: section 4 of the draft. Its text could not be found; formulas and constants are taken from what implementations
-//! of it (a Linux module by version 01, and freenet's) quote, and from knowledge of it.
+//! Source: section 4 of the draft. Its text could not be found. Formulas and constants are taken
+//! from what implementations of it quote, and from knowledge of it. They are a Linux module by
+//! version 01, and freenet's.
 
 use super::ledbat::Delays;
 use crate::bundle::{Decrease, Phase, Single, Window};
@@ -99,15 +101,16 @@ impl LedbatPp {
         self.window.packets()
     }
 
-    /// 4.2: GAIN = 1 / min(16, CEIL(2 * TARGET / base)), so that it takes at least as much of the capacity as LEDBAT
-    /// where the path is long and is slower than TCP where it is short.
+    /// 4.2: `GAIN = 1 / min(16, CEIL(2 * TARGET / base))`. So it takes at least as much of the
+    /// capacity as LEDBAT where the path is long. It is slower than TCP where the path is short.
     fn gain(&self) -> f64 {
         let base = self.rtts.base().unwrap_or(0).max(1) as f64 / 1e9;
         1.0 / libm::ceil(2.0 * self.options.target.as_secs_f64() / base).clamp(1.0, self.options.slowest)
     }
 
-    /// 4.2: below the target W += GAIN / W for each packet; above it, for each RTT,
-    /// W += max(GAIN - Constant * W * (delay / TARGET - 1), -W / 2), here in parts, ACK by ACK.
+    /// 4.2: below the target, `W += GAIN / W` for each packet. Above it, for each RTT,
+    /// `W += max(GAIN - Constant * W * (delay / TARGET - 1), -W / 2)`. Here this comes in parts,
+    /// ACK by ACK.
     fn steer(&mut self, acked: &Acked<'_>, may_grow: bool) {
         let Some(queue) = self.rtts.queue() else { return };
         let (gain, packets) = (self.gain(), self.window.packets());
@@ -140,8 +143,8 @@ impl LedbatPp {
             }
             return;
         }
-        // 4.3: the first slow start ends when the delay exceeds 3/4 of the target (or by a loss). 4.4: two RTT later comes the
-        // first slowdown.
+        // 4.3: the first slow start ends when the delay exceeds 3/4 of the target, or by a loss.
+        // 4.4: two RTT later comes the first slowdown.
         let packets = self.window.packets();
         self.window.set(packets, packets);
         self.stage = Stage::Steering { due: acked.now + acked.srtt.saturating_mul(self.options.pause) };

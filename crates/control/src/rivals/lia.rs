@@ -3,15 +3,15 @@
 use crate::bundle::{Law, Member, Paths};
 use byway_wire::PathId;
 
-/// The increase of RFC 6356, section 3; everything else is TCP's (RFC 5681), path by path.
+/// The increase of RFC 6356, section 3. Everything else is TCP's (RFC 5681), path by path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lia;
 
 impl Law for Lia {
     type Memory = ();
 
-    /// (1): per ACK `min (alpha * bytes_acked * MSS_i / cwnd_total, bytes_acked * MSS_i / cwnd_i)`, where the second term
-    /// keeps a path from taking more than a TCP would there.
+    /// Equation 1: per ACK `min (alpha * bytes_acked * MSS_i / cwnd_total, bytes_acked * MSS_i /
+    /// cwnd_i)`. The second term keeps a path from taking more than a TCP would there.
     fn increase(&self, paths: &Paths<Member<()>>, path: PathId, packets: f64) -> f64 {
         let Some(member) = paths.get(path) else { return 0.0 };
         let (mut sum, mut best) = (0.0_f64, 0.0_f64);
@@ -22,9 +22,10 @@ impl Law for Lia {
                 best = best.max(bytes / (rtt * rtt));
             }
         }
-        // (2): alpha = cwnd_total * MAX (cwnd_i/rtt_i^2) / (SUM (cwnd_i/rtt_i))^2; over cwnd_total, as (1) wants it.
-        // Windows are in bytes here, so that paths with packets of different sizes count alike; the increase is in packets,
-        // so (1) is over MSS_i.
+        // Equation 2: `alpha = cwnd_total * MAX (cwnd_i/rtt_i^2) / (SUM (cwnd_i/rtt_i))^2`. Here it
+        // is over cwnd_total, as equation 1 wants it. Windows are in bytes here, so that paths with
+        // packets of different sizes count alike. The increase is in packets, so equation 1 is over
+        // MSS_i.
         let linked = if sum > 0.0 { best / (sum * sum) } else { f64::INFINITY };
         packets * member.window.packet() * linked.min(1.0 / member.window.bytes())
     }

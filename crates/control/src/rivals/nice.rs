@@ -1,12 +1,14 @@
-//! TCP Nice: TCP Vegas that halves its window when more than half of the packets of an RTT met a queue, and goes below one
-//! packet. Venkataramani, Kokku, Dahlin: TCP Nice: a mechanism for background transfers, OSDI 2002.
+//! TCP Nice is TCP Vegas that halves its window when more than half of the packets of an RTT met a
+//! queue. Its window goes below one packet. Paper: Venkataramani, Kokku, Dahlin, "TCP Nice: a
+//! mechanism for background transfers", OSDI 2002.
 //!
-//! Source: the paper's section 3 (its rule, and that windows go below one) was read, and its section 5 for threshold and
-//! fraction; the floor of windows is from memory. Vegas: Brakmo, Peterson: TCP Vegas, JSAC
-//! 13(8), 1995, from memory and by Linux.
+//! Source: the paper's section 3 was read for its rule, and for windows below one. Its section 5
+//! was read for threshold and fraction. The floor of windows is from memory. Vegas is from memory
+//! and by Linux (Brakmo and Peterson, "TCP Vegas", JSAC 13(8), 1995).
 //!
-//! The paper measures round trips. Here it is one-way delays, which every packet has and in which neither the way back nor
-//! an ACK's delay counts; a queue adds the same to both. Without any of them a path behaves as NewReno does.
+//! The paper measures round trips. Here it is one-way delays, which every packet has. Neither the
+//! way back nor an ACK's delay counts in them. A queue adds the same to both. Without any of them a
+//! path behaves as NewReno does.
 
 use crate::bundle::{Decrease, Phase, Single, Window};
 use crate::detector::Extremes;
@@ -16,12 +18,13 @@ use byway_wire::{Duration, Instant};
 /// What the papers name or leave to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// t: delays above min + t (max - min) are late. The paper takes 0.1.
+    /// The paper's t. Delays above `min + t (max - min)` are late. The paper takes 0.1.
     pub threshold: f64,
     /// f: late packets of an RTT above this share are congestion. The paper takes 0.5.
     pub fraction: f64,
-    /// max - min is taken to be this at least. The paper: 0. But max is meant to be the delay of a full queue, and a flow
-    /// that yields never fills one: alone it would yield to its own bursts.
+    /// max - min is taken to be this at least. The paper: 0. But max is meant to be the delay of a
+    /// full queue, and a flow that yields never fills one. So alone it would yield to its own
+    /// bursts.
     pub least_range: Duration,
     /// Packets sent before the window was halved are not judged again. Otherwise the ACKs of the RTT after it, which are of
     /// packets sent before, halve it a second time. The paper leaves it open.
@@ -117,7 +120,8 @@ impl Nice {
         self.window.set(packets, packets.max(1.0));
     }
 
-    /// Section 3, "per ack operation": a packet whose delay exceeds min + (max - min) t counts.
+    /// Section 3, "per ack operation". A packet counts when its delay exceeds
+    /// `min + (max - min) t`.
     fn count(&mut self, one_way: i64) {
         let Options { threshold, least_range, .. } = self.options;
         let extremes = Extremes::sample(&mut self.extremes, one_way);
@@ -146,7 +150,8 @@ impl Nice {
     fn vegas(&mut self, acked: &Acked<'_>, phase: Phase) {
         let Options { alpha, beta, gamma, every_other, .. } = self.options;
         let packets = self.packets();
-        // Vegas: Diff = (window/base - window/rtt) * base, with the smallest RTT of the round, as Linux has it.
+        // Vegas: `Diff = (window/base - window/rtt) * base`, with the smallest RTT of the round, as
+        // Linux has it.
         let waited = match self.extremes {
             Some(Extremes { min, .. }) if self.packets > 0 => self.least.saturating_sub(min) as f64 / 1e9,
             _ => 0.0,

@@ -1,9 +1,11 @@
-//! TCP-LP: NewReno that halves its window when the smoothed one-way delay rises, and falls to one packet if it does so
-//! again soon. Kuzmanovic, Knightly: TCP-LP: a distributed algorithm for low priority data transfer, INFOCOM 2003.
+//! TCP-LP: NewReno that halves its window when the smoothed one-way delay rises, and falls to one
+//! packet if it does so again soon. Paper: Kuzmanovic, Knightly, "TCP-LP: a distributed algorithm
+//! for low priority data transfer", INFOCOM 2003.
 //!
-//! Source: the paper could not be found; its rules are from memory, checked against Linux (`tcp_lp.c`, read), which cites
-//! the paper's pseudocode and its values of smoothing, threshold and inference. Where Linux departs from the paper, the
-//! paper is followed: Linux forgets min and max at each indication.
+//! Source: the paper could not be found. Its rules are from memory, checked against Linux
+//! (`tcp_lp.c`, read). That cites the paper's pseudocode and its values of smoothing, threshold and
+//! inference. Where Linux departs from the paper, the paper is followed: Linux forgets min and max
+//! at each indication.
 //!
 //! Without one-way delays a path behaves as NewReno does.
 
@@ -15,14 +17,16 @@ use byway_wire::{Duration, Instant};
 /// What the paper names or leaves to choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// delta: a smoothed delay above min + delta (max - min) is an early congestion indication. 0.15.
+    /// The paper's delta, 0.15. A smoothed delay above `min + delta (max - min)` is an early
+    /// congestion indication.
     pub threshold: f64,
     /// gamma: the weight of a sample in the smoothed delay. 1/8.
     pub smoothing: f64,
     /// The inference phase, in RTTs. 3.
     pub inference: u32,
-    /// max - min is taken to be this at least. The paper: 0. But max is meant to be the delay of a full queue, and a flow
-    /// that yields never fills one: alone it would yield to its own bursts.
+    /// max - min is taken to be this at least. The paper: 0. But max is meant to be the delay of a
+    /// full queue, and a flow that yields never fills one. So alone it would yield to its own
+    /// bursts.
     pub least_range: Duration,
     /// Only packets sent since the last answer make the smoothed delay. Otherwise it still holds the RTT that was answered
     /// when the next begins, and almost every indication is followed by a second. The paper does not say so.
@@ -94,7 +98,8 @@ impl TcpLp {
         self.window.packets()
     }
 
-    /// sowd = (1 - gamma) sowd + gamma owd, kept above the smallest delay: so a float is fine enough for any clock.
+    /// `sowd = (1 - gamma) sowd + gamma owd`, kept above the smallest delay. So a float is fine
+    /// enough for any clock.
     fn sample(&mut self, delay: Delay) {
         let before = self.extremes.map(|extremes| extremes.min);
         let Extremes { min, .. } = Extremes::sample(&mut self.extremes, delay.one_way);
@@ -109,7 +114,7 @@ impl TcpLp {
         }));
     }
 
-    /// Early congestion indication: sowd > min + delta (max - min).
+    /// Whether there is an early congestion indication: `sowd > min + delta (max - min)`.
     fn indicated(&self) -> bool {
         let Options { threshold, least_range, .. } = self.options;
         self.extremes

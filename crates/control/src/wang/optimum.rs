@@ -1,4 +1,5 @@
-//! The best that any allocation can do (the paper's problem P, two logical hops, one destination): a maximum flow.
+//! The best that any allocation can do is a maximum flow. It is the paper's problem P with two
+//! logical hops and one destination.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -7,8 +8,9 @@ use alloc::vec::Vec;
 /// Less than this part of the largest capacity is rounding.
 const NOTHING: f64 = 1e-12;
 
-/// The largest sum of rates of sources with the given `demands` over relays with the given `capacities` towards the
-/// destination, where source s may use the relays `choices[s]`, and ways from sources to relays have no limits.
+/// The largest sum of rates of sources with the given `demands` over relays with the given
+/// `capacities` towards the destination. Source s may use the relays `choices[s]`. Ways from
+/// sources to relays have no limits.
 ///
 /// Dinic's algorithm (Soviet Mathematics Doklady 11, 1970). Relays that do not exist are left out.
 #[must_use]

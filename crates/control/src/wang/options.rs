@@ -13,7 +13,8 @@ pub struct Options {
     pub gamma: f64,
     /// delta: a raise has succeeded if no larger part of the rate was not received.
     pub delta: f64,
-    /// beta(0): the rate increment term of a new path. 0: additive increase and decrease, A-AIAD.
+    /// beta(0), the rate increment term of a new path. 0 means additive increase and decrease
+    /// (A-AIAD).
     pub beta: f64,
     /// Whether a raise that meets the demand rewrites the rate increment term, to what was raised in fact. Then a source that
     /// once had all on one path has a term of 0 there for ever.
@@ -41,8 +42,8 @@ impl Options {
         slack: 0.0,
     };
 
-    /// The same source with terms that recover and probabilities that do not vanish. The slack is a packet of 500 bytes per
-    /// interval of 0.4 s.
+    /// A source with terms that recover and probabilities that do not vanish. The slack is a packet
+    /// of 500 bytes per interval of 0.4 s.
     pub const RECOMMENDED: Self =
         Self { rewrite: false, cap: 1.0, floor: 0.01, slack: 1_250.0, ..Self::LITERAL };
 }

@@ -23,7 +23,8 @@ pub struct RateController {
 }
 
 impl RateController {
-    /// A source that sends at `rates` over its paths until the first interval: y(0). p(0) is 1/k.
+    /// A source that sends at `rates` over its paths until the first interval. They are y(0) in the
+    /// paper. p(0) is 1/k.
     #[must_use]
     pub fn new(options: Options, rates: &[f64], seed: u64) -> Self {
         let count = rates.len();
@@ -106,8 +107,9 @@ impl RateController {
             self.probabilities[path] = (2.0 * self.probabilities[path]).min(1.0);
             self.terms[path] = (self.terms[path] * alpha).min(cap);
         } else {
-            // y = (y - epsilon)/(1 + beta), with the beta of the raise: that is the rate before. What the raise has taken from
-            // the others they do not get back; they find it by raises of their own.
+            // The paper: `y = (y - epsilon)/(1 + beta)`. With the beta of the raise, that is the
+            // rate before. What the raise has taken from the others they do not get back; they find
+            // it by raises of their own.
             self.rates[path] = before;
             self.probabilities[path] /= 2.0;
             self.terms[path] /= gamma;

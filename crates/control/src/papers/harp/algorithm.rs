@@ -1,4 +1,5 @@
-//! Algorithm 1 (Harp, III.A), by the paper's line numbers, and choking (III.E). Windows are in packets. Events count in bytes.
+//! Algorithm 1 (Harp, III.A) by the paper's line numbers. Choking is from III.E. Windows are in
+//! packets. Events count in bytes.
 
 use super::delay::Delays;
 use super::{Coupling, Harp, Options};
@@ -84,8 +85,8 @@ impl Harp {
         self.decrease(id, path.window - self.total() / 2.0, now);
     }
 
-    /// Sets the window, at least to its floor, where the path is choked (III.E). What was sent before is answered: "decremented only once per
-    /// round-trip time" (III.A).
+    /// Sets the window, at least to its floor. There the path is choked (III.E). What was sent
+    /// before is answered: "decremented only once per round-trip time" (III.A).
     fn decrease(&mut self, id: PathId, to: f64, now: Instant) {
         let Options { floor, choke, .. } = self.options;
         let others = self.paths.iter().any(|(other, path)| other != id && !path.choked);

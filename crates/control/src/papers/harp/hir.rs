@@ -1,4 +1,5 @@
-//! The mean delay that is compared instead of each packet's (HIR, 7.1): "take average delay observed over the recent 50 packets".
+//! The mean delay that is compared instead of each packet's (HIR, 7.1). The paper: "take average
+//! delay observed over the recent 50 packets".
 //!
 //! The paper names neither the extremes nor the window. What is averaged is compared with the extremes of averages. One mean beyond the
 //! threshold is a signal, since it stands for many packets already.
@@ -38,8 +39,9 @@ impl Mean {
 }
 
 impl Options {
-    /// Harp as HIR has it (HIR, 4 and 7.1): adaptive, with delta 0.3 and means of 50 delays. If `capped`, a mean has no more delays than the
-    /// window has packets; the paper does not say so.
+    /// Harp as HIR has it (HIR, 4 and 7.1). It is adaptive, with delta 0.3 and means of 50 delays.
+    /// If `capped`, a mean has no more delays than the window has packets; the paper does not say
+    /// so.
     #[must_use]
     pub const fn averaged(capped: bool) -> Self {
         let least_range = Duration::from_millis(1);

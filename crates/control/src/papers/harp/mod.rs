@@ -1,4 +1,5 @@
-//! Harp's multipath controller for background transfers as published (Harp, III.A, D, E). HIR's reading of it is an option (HIR, 7.1).
+//! Harp's multipath controller for background transfers as published (Harp, III.A, III.D and
+//! III.E). HIR's reading of it is an option (HIR, 7.1).
 //!
 //! | file | what of the papers it holds |
 //! |---|---|

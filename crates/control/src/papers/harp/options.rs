@@ -2,7 +2,7 @@
 
 use byway_wire::Duration;
 
-/// What a decrease on one path is a fraction of (Harp, III.A): the value of its xi.
+/// What a decrease on one path is a fraction of. This sets the value of its xi (Harp, III.A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coupling {
     /// xi = 1: the window of the path. n paths act as n flows.
@@ -60,13 +60,13 @@ pub struct Options {
     pub floor: f64,
     /// When delays make a signal.
     pub delay: DelayRule,
-    /// Whether a path at its floor is choked (III.E); without, it keeps its smallest window.
+    /// Whether a path at its floor is choked (III.E). Otherwise it keeps its smallest window.
     pub choke: bool,
 }
 
 impl Options {
-    /// Algorithm 1 and table I, word by word: no slow start, lifetime extremes, a loss takes `W/2`, at least one packet,
-    /// M for ever.
+    /// Algorithm 1 and table I, word by word. There is no slow start, and extremes are those of the
+    /// lifetime. A loss takes `W/2`, at least one packet, and M is for ever.
     #[must_use]
     pub const fn literal(coupling: Coupling) -> Self {
         Self {

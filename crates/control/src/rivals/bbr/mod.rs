@@ -1,7 +1,10 @@
 //! BBR, version 1: paces by the largest delivery rate of the last rounds and keeps two bandwidth-delay products in flight.
 //!
-//! Source: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR: congestion-based congestion control", ACM Queue 14 (2016). Sections
-//! named here are those of draft-cardwell-iccrg-bbr-congestion-control-00. Constants are those of Linux (`tcp_bbr.c`). Left out: the estimate of a policer's rate ("long-term sampling"), which needs losses of 20 % and more.
+//! Source: Cardwell and others, "BBR: congestion-based congestion control", ACM Queue 14 (2016).
+//! The others are Cheng, Gunn, Yeganeh and Jacobson. Sections named here are those of
+//! draft-cardwell-iccrg-bbr-congestion-control-00. Constants are those of Linux (`tcp_bbr.c`). The
+//! estimate of a policer's rate ("long-term sampling") is left out. It needs losses of 20 % and
+//! more.
 //!
 //! `docs/lab.md` has its figures on simulated hosts like Linux beside those of the kernel's.
 
@@ -12,7 +15,7 @@ use crate::{Acked, Allowance, Congested, Opened, Single, Trigger, Undo};
 use byway_wire::{Duration, Instant};
 use filter::MaxFilter;
 
-/// 4.1.1.3 (BBRHighGain): 2/ln 2, the least gain that doubles the rate in each round.
+/// BBRHighGain (4.1.1.3) is 2/ln 2, the least gain that doubles the rate in each round.
 const HIGH_GAIN: f64 = 2.885;
 /// 4.3.4.1: the gains of a cycle; each lasts for about the smallest RTT.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -36,7 +39,7 @@ const PACING_PART: f64 = 0.99;
 /// `bbr_extra_acked_win_rtts` and `bbr_extra_acked_max_us`: what ACKs that come together add to the window.
 const EXTRA_ROUNDS: u64 = 5;
 const EXTRA_TIME: Duration = Duration::from_millis(100);
-/// The same before there is a round trip (`bbr_init_pacing_rate_from_rtt`).
+/// The RTT that is assumed before there is a round trip (`bbr_init_pacing_rate_from_rtt`).
 const UNKNOWN_RTT: Duration = Duration::from_millis(1);
 /// More than any window.
 const LARGEST: f64 = 1e8;
@@ -152,7 +155,8 @@ impl Bbr {
         }
     }
 
-    /// So many bandwidth-delay products in packets (`bbr_inflight`), and what senders need to send in bursts of a millisecond.
+    /// The window of `gain` bandwidth-delay products in packets (`bbr_inflight`), and what senders
+    /// need to send in bursts of a millisecond.
     fn in_flight_for(&self, gain: f64, extra: f64) -> f64 {
         if self.min_rtt.is_zero() {
             return self.window;
