@@ -1,11 +1,13 @@
 //! The invented world: links with queues and faults, clocks that drift, nodes that own a [`Machine`](byway_wire::Machine).
 //!
-//! The code that is simulated is the code that ships: `byway-net` runs the same machines on sockets. Everything here is
-//! a function of one seed. Each component (link, tap, workload) draws from a stream of its own that is derived from the
-//! world's seed and the component's name, so that adding a node shifts nobody's draws.
+//! The code that is simulated is the code that ships: `byway-net` runs the same machines on
+//! sockets. Everything here is a function of one seed. Each component (link, tap, workload) draws
+//! from a stream of its own. It is derived from the world's seed and the component's name, so
+//! adding a node shifts nobody's draws.
 //!
 //! * [`random`]: the seeded generator.
-//! * [`link`]: what a link is; [`pipe`]: the one that most worlds are made of; [`queue`]: how its queue decides;
+//! * [`link`] says what a link is. [`pipe`] is the one that most worlds are made of. [`queue`] says
+//!   how its queue decides;
 //!   [`presets`]: named real links.
 //! * [`counters`]: books that must balance.
 //! * [`clock`]: what time it is on a node.

@@ -7,10 +7,11 @@ use core::net::{IpAddr, SocketAddr};
 
 /// One direction of a link.
 ///
-/// A link that serves in order of arrival knows when a packet arrives at the moment that the packet is offered, so a
-/// packet costs one event per hop. One whose discipline decides when a packet leaves the queue says [`Fate::Queued`] and
-/// asks for a second event by [`decides_at`](Self::decides_at). A link is a plain struct with its own generator: a driver with a real clock can use
-/// it as well as the [`World`](crate::World).
+/// A link that serves in order of arrival knows when a packet arrives at the moment that the packet
+/// is offered. So a packet costs one event per hop. One whose discipline decides when a packet
+/// leaves the queue says [`Fate::Queued`] and asks for a second event by
+/// [`decides_at`](Self::decides_at). A link is a plain struct with its own generator: a driver with
+/// a real clock can use it as well as the [`World`](crate::World).
 pub trait Link: Any + Debug {
     /// Decides what becomes of a packet that is offered at `now`. `now` never goes back.
     fn offer(&mut self, now: Instant, packet: &Offer) -> Fate;
@@ -41,7 +42,7 @@ pub trait Link: Any + Debug {
 pub struct Offer {
     /// Bytes of UDP payload. The link adds what headers cost.
     pub size: usize,
-    /// Its ECN mark.
+    /// The ECN mark of the packet.
     pub ecn: Ecn,
     /// Which flow it belongs to: [`flow`]. It matters where flows have queues of their own.
     pub flow: u64,
@@ -66,20 +67,20 @@ pub fn flow(from: SocketAddr, to: SocketAddr) -> u64 {
 pub struct Decision {
     /// Which: how many packets came before it that are [`Fate::Queued`] still.
     pub place: usize,
-    /// Its fate.
+    /// What became of the packet.
     pub fate: Fate,
 }
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It arrives.
+    /// The packet arrives.
     Delivered(Delivery),
-    /// It arrives twice, the second time not before the first.
+    /// The packet arrives twice, the second time not before the first.
     Duplicated(Delivery, Delivery),
-    /// It does not arrive.
+    /// The packet does not arrive.
     Dropped(DropReason),
-    /// It waits, and [`Link::decide`] will tell. That never tells it again.
+    /// The packet waits, and [`Link::decide`] will tell its fate, which is never this one again.
     Queued,
 }
 
@@ -90,7 +91,7 @@ pub struct Delivery {
     pub begins: Instant,
     /// When its last bit arrives.
     pub at: Instant,
-    /// Its mark on arrival: as offered, or CE.
+    /// The packet's mark on arrival: as offered, or CE.
     pub ecn: Ecn,
     /// What happened to its bits, if anything.
     pub corruption: Option<Corruption>,

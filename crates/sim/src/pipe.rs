@@ -1,5 +1,5 @@
-//! The link that most worlds are made of: a queue before a line of some rate, a propagation delay behind it, and the
-//! faults that real lines have.
+//! The link that most worlds are made of. It has a queue before a line of some rate, a propagation
+//! delay behind it, and the faults that real lines have.
 
 mod config;
 mod faults;
@@ -25,8 +25,9 @@ struct Waiting {
     deliveries: u64,
 }
 
-/// What there is to know of a pipe that does nothing but queue, send and delay, at a rate and with a delay that stay: in
-/// one place, because most packets in most worlds go through such pipes.
+/// What there is to know of a pipe that does nothing but queue, send and delay, at a constant rate
+/// and with a constant delay. It is in one place because most packets in most worlds go through
+/// such pipes.
 #[derive(Clone, Copy, Debug)]
 struct Plain {
     /// 0: no limit.
@@ -63,7 +64,8 @@ pub struct Pipe {
     red: Option<Red>,
     /// What waits, if that is decided about when its service would begin.
     deciding: Option<Deciding>,
-    /// What it has decided and nobody has asked for yet: about which packet ([`Decision::place`]), and what.
+    /// What the queue has decided and nobody has asked for yet. Each entry names the packet
+    /// ([`Decision::place`]) and the decision.
     decided: VecDeque<(usize, Leaving)>,
     /// Whether the line is in a bad spell ([`Bursts`]).
     bad: bool,
@@ -147,8 +149,9 @@ impl Pipe {
         self.service = (0, 0, 0);
     }
 
-    /// Offers a packet to a pipe that does nothing but queue, send and delay: when its service begins and when it arrives,
-    /// or why it does not. `None`: the pipe does more, and nothing happened. As [`offer`](Link::offer) with less ado.
+    /// Offers a packet to a pipe that does nothing but queue, send and delay. Returns when its
+    /// service begins and when it arrives, or why it does not. `None` means that the pipe does
+    /// more, and that nothing happened. It is [`offer`](Link::offer) with less ado.
     #[inline]
     pub(crate) fn pass(&mut self, now: Instant, size: u32) -> Option<Result<(Instant, Instant), DropReason>> {
         self.plain.as_ref()?;
@@ -196,8 +199,8 @@ impl Pipe {
         Some(Ok((begins, at)))
     }
 
-    /// The earliest time at which a packet that is offered at `now` can arrive, if the pipe is plain and takes time, and the
-    /// packet fits.
+    /// The earliest time at which a packet that is offered at `now` can arrive. It is `None` unless
+    /// the pipe is plain and takes time, and the packet fits.
     #[inline]
     pub(crate) fn soonest(&mut self, now: Instant, size: u32) -> Option<Instant> {
         let plain = self.plain.as_ref().filter(|plain| plain.delay > 0)?;

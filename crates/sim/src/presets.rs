@@ -1,8 +1,8 @@
 //! Named real links, so that a test or a plan can say `dsl` and every reader knows what is meant.
 //!
-//! Rates are as advertised for the access technology, delays are one-way to a server in the same region, queues are
-//! generous, as cheap routers have them: several round trips on slow uplinks. They are scenery of the right order of
-//! magnitude, not measurements of any one provider.
+//! Rates are as advertised for the access technology. Delays are one-way to a server in the same
+//! region. Queues are generous, as cheap routers have them: several round trips on slow uplinks.
+//! They are scenery of the right order of magnitude, not measurements of any one provider.
 //!
 //! | name | down / up (Mbit/s) | one-way delay | queue down / up | besides |
 //! |---|---|---|---|---|

@@ -1,7 +1,8 @@
 //! A seeded generator with a stream per component.
 //!
-//! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators", 2021), seeded
-//! by SplitMix64 as its authors advise. It is fast and well distributed, and it is not for secrets.
+//! The generator is xoshiro256++, seeded by SplitMix64 as its authors advise. Source: Blackman and
+//! Vigna, "Scrambled linear pseudorandom number generators", 2021. It is fast and well distributed,
+//! and it is not for secrets.
 
 use byway_wire::time::nanos;
 use byway_wire::{Duration, random};
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn xoshiro_gives_the_published_sequence() {
-        // From state 1, 2, 3, 4: worked out by hand from the definition for the first two steps.
+        // The first two steps from the state 1, 2, 3, 4 are worked out by hand from the definition.
         let mut random = Random { state: [1, 2, 3, 4] };
         assert_eq!(random.next_u64(), (5_u64 << 23) + 1);
         assert_eq!(random.next_u64(), 58_720_359);

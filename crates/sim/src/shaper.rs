@@ -100,8 +100,9 @@ struct Parcel {
     payload: Vec<u8>,
 }
 
-/// The machine. Its driver gives it a front socket, `Local(0)`, at which clients knock, and back sockets `Local(1)`
-/// onwards, one per client at a time, by which their datagrams leave for the server and its answers return.
+/// The machine. Its driver gives it a front socket, `Local(0)`, at which clients knock. It also
+/// gives back sockets, `Local(1)` onwards, one per client at a time. Through these a client's
+/// datagrams leave for the server and the answers return.
 #[derive(Debug)]
 pub struct Shaper {
     config: ShaperConfig,

@@ -2,8 +2,9 @@
 
 use crate::random::Random;
 
-/// A line that is good for a while and bad for a while, and loses packets with another probability in each state: the
-/// model of Gilbert ("Capacity of a burst-noise channel", 1960) as Elliott extended it (1963). It moves once per packet.
+/// A line that is good for a while and bad for a while, and loses packets with another probability
+/// in each state. The model is Gilbert's ("Capacity of a burst-noise channel", 1960), as Elliott
+/// extended it (1963). It moves once per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bursts {
     /// Probability per packet that a good line turns bad.
@@ -17,8 +18,8 @@ pub struct Bursts {
 }
 
 impl Bursts {
-    /// Loses nothing while good and everything while bad, so that the share `loss` of all packets is lost, in runs of
-    /// `length` packets on average (1 at least).
+    /// Loses nothing while good and everything while bad. So the share `loss` of all packets is
+    /// lost, in runs of `length` packets on average. `length` is 1 at least.
     #[must_use]
     pub fn of(loss: f64, length: f64) -> Self {
         let to_good = 1.0 / length.max(1.0);

@@ -11,14 +11,16 @@ pub struct CodelConfig {
     pub target: Duration,
     /// For how long the delay must exceed it before anything is dropped (INTERVAL): a worst-case round trip.
     pub interval: Duration,
-    /// While no more bytes than this wait behind a packet, headers included, nothing is dropped (`maxpacket_`).
+    /// Bytes, headers included. While no more than this wait behind a packet, nothing is dropped
+    /// (`maxpacket_`).
     pub max_packet: u64,
     /// Marks ECN-capable packets instead of dropping them.
     pub ecn: bool,
 }
 
 impl Default for CodelConfig {
-    /// 5 ms, 100 ms, 1 514 bytes, no marks (RFC 8289, sections 4.2 to 4.4).
+    /// Target 5 ms, interval 100 ms, `max_packet` 1 514 bytes, and no marks (RFC 8289, sections 4.2
+    /// to 4.4).
     fn default() -> Self {
         Self {
             target: Duration::from_millis(5),
@@ -34,9 +36,9 @@ impl Default for CodelConfig {
 pub struct Queued {
     /// Since when it waits.
     pub since: Instant,
-    /// Its bytes, headers included.
+    /// The size of the packet in bytes, headers included.
     pub bytes: u64,
-    /// Its mark.
+    /// The ECN mark of the packet.
     pub ecn: Ecn,
 }
 
@@ -45,7 +47,7 @@ pub struct Queued {
 pub enum Leaving {
     /// Dropped.
     Dropped,
-    /// Its service begins. Its mark is CE if it was marked here.
+    /// The packet's service begins. Its mark is CE if it was marked here.
     Served(Queued),
 }
 
@@ -108,8 +110,9 @@ impl Codel {
         self.bytes -= self.queue.pop_front().map_or(0, |packet| packet.bytes);
     }
 
-    /// The line is free: tells `leaving` of each packet that leaves the queue, in its order, down to the one that is
-    /// served, if any is left. Section 5.5 of the RFC, with marks as section 3 allows them.
+    /// The line is free. Tells `leaving` of each packet that leaves the queue, in its order. If any
+    /// is left, the last is the one that is served. Section 5.5 of the RFC, with marks as section 3
+    /// allows them.
     pub fn dequeue(&mut self, now: Instant, mut leaving: impl FnMut(Leaving)) {
         let (mut packet, mut may_drop) = self.take(now);
         if self.dropping {
@@ -219,8 +222,8 @@ mod tests {
     #[test]
     fn a_standing_queue_is_dropped_from_at_the_times_of_the_control_law() {
         let (drops, _) = standing(CodelConfig::default(), 20, 500, Ecn::NotEct);
-        // The first after an interval above target; the n-th 100 ms / sqrt(n - 1) after the one before, at the next whole
-        // millisecond after the ideal time.
+        // The first drop comes after an interval above target. The n-th comes `100 ms / sqrt(n - 1)`
+        // after the one before, at the next whole millisecond after the ideal time.
         let mut expected = vec![100];
         let mut ideal = 100.0;
         for count in 1.. {

@@ -1,4 +1,5 @@
-//! Fair queueing with Controlled Delay, RFC 8290: a queue for each flow, served in turn by their bytes, each under CoDel.
+//! Fair queueing with Controlled Delay (RFC 8290). Each flow has a queue under CoDel, and the
+//! queues are served in turn by their bytes.
 
 use super::codel::{Codel, CodelConfig, Leaving, Queued};
 use byway_wire::Instant;
@@ -17,7 +18,8 @@ pub struct FqCodelConfig {
 }
 
 impl Default for FqCodelConfig {
-    /// CoDel's own, 1 514 bytes, 1 024 queues (RFC 8290, sections 5.2.1 to 5.2.4).
+    /// CoDel's default values, a quantum of 1 514 bytes, and 1 024 queues (RFC 8290, sections 5.2.1
+    /// to 5.2.4).
     fn default() -> Self {
         Self { codel: CodelConfig::default(), quantum: 1_514, queues: 1_024 }
     }

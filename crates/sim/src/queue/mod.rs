@@ -20,7 +20,7 @@ pub enum Discipline {
     Red(RedConfig),
     /// Controlled Delay: decides when a packet's service would begin.
     Codel(CodelConfig),
-    /// The same for each flow by itself, and flows in turn.
+    /// CoDel for each flow by itself, and flows in turn.
     FqCodel(FqCodelConfig),
 }
 

@@ -1,5 +1,6 @@
-//! Random Early Detection (Floyd and Jacobson, "Random Early Detection gateways for congestion avoidance", 1993) with
-//! the details of ns-2's `red.cc`, so that experiments which were run there can be run here.
+//! Random Early Detection (Floyd and Jacobson, "Random Early Detection gateways for congestion
+//! avoidance", 1993). It has the details of ns-2's `red.cc`, so that experiments which were run
+//! there can be run here.
 
 use crate::link::Occupancy;
 use crate::random::Random;
@@ -31,7 +32,8 @@ pub struct RedConfig {
 }
 
 impl RedConfig {
-    /// Thresholds in packets, `max_p` 0.1, weight 0.002, gentle, packets of 1 500 bytes, no marks.
+    /// RED with thresholds in packets of 1 500 bytes. `max_p` is 0.1 and the weight 0.002; it is
+    /// gentle and sets no marks.
     #[must_use]
     pub fn new(min: f64, max: f64) -> Self {
         Self {
@@ -48,7 +50,8 @@ impl RedConfig {
         }
     }
 
-    /// The probability p_b that an average queue of `average` calls for (1993, section 3; gentle: ns-2).
+    /// The probability p_b that an average queue of `average` calls for. It is from section 3 of
+    /// the paper of 1993, the gentle part from ns-2.
     #[must_use]
     pub fn probability(&self, average: f64) -> f64 {
         if average < self.min {
@@ -86,11 +89,11 @@ impl RedConfig {
 /// What becomes of a packet that comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedVerdict {
-    /// It may go in.
+    /// The packet may go in.
     Pass,
-    /// It may go in, marked CE.
+    /// The packet may go in, marked CE.
     Mark,
-    /// It is dropped.
+    /// The packet is dropped.
     Drop,
 }
 
@@ -218,8 +221,9 @@ mod tests {
 
     #[test]
     fn gaps_between_drops_are_uniform_not_geometric() {
-        // 1993, section 7: the gap is uniform. ns-2 counts the packet at hand, so it is uniform over 1 ..= 1/p_b - 1: at
-        // an average of 10 between 5 and 15 p_b is 0.05, and the gap 1 to 19.
+        // 1993, section 7: the gap is uniform. ns-2 counts the packet at hand, so it is uniform
+        // over `1 ..= 1/p_b - 1`. At an average of 10 between 5 and 15, p_b is 0.05, and the gap 1
+        // to 19.
         let found = gaps(RedConfig::new(5.0, 15.0), 10, 20_001);
         let found = found.get(1..).unwrap();
         let mean = found.iter().sum::<u64>() as f64 / found.len() as f64;

@@ -7,9 +7,10 @@ use super::segment::{self, ACK, FIN, PROBE, REPLY, SKIP, Segment, nanos_between,
 use byway_control::{Acked, Congested, Delay, ProbeResult, Trigger, Undo};
 use byway_wire::{Duration, Instant};
 
-/// Timeouts in a row after which a connection is given up (RFC 9293, 3.8.3: R2 of at least 100 s).
+/// Timeouts in a row after which a connection is given up. They are R2 of RFC 9293, 3.8.3, and take
+/// at least 100 s.
 const MOST_TIMEOUTS: u32 = 15;
-/// The same for a handshake: 1 + 2 + 4 + ... + 32 s.
+/// Timeouts in a row after which a handshake is given up: `1 + 2 + 4 + ... + 32` s.
 const MOST_SYNS: u32 = 6;
 /// Timeouts in a row after which what is on a path goes another way, if there is one.
 const DEAD_AFTER: u32 = 2;

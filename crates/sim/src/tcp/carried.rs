@@ -310,7 +310,8 @@ impl<N: Node> Both<N> {
         }
     }
 
-    /// Tells the machine what became of connections: those that came, what they brought, which have room, which are over.
+    /// Tells the machine what became of connections. It names those that came, what they brought,
+    /// which have room, and which are over.
     fn settle(&mut self, now: Instant) {
         while let Some(which) = self.stack.newcomers.as_mut().and_then(Vec::pop) {
             self.accept(now, which);

@@ -32,8 +32,8 @@ pub struct Cbr {
 const NUMBER: usize = 8;
 
 impl Cbr {
-    /// Sends datagrams of `payload` bytes (UDP payload; nothing of it is carried) from `from` until `until`, evenly, at
-    /// `rate` bits of payload per second.
+    /// Sends datagrams of `payload` bytes of UDP payload, of which nothing is carried. They leave
+    /// from `from` until `until`, evenly, at `rate` bits of payload per second.
     #[must_use]
     pub fn source(to: SocketAddr, rate: u64, payload: usize, from: Instant, until: Instant) -> Self {
         let bits = payload as u128 * 8 * 1_000_000_000;
@@ -48,7 +48,7 @@ impl Cbr {
         }
     }
 
-    /// The same mean rate, but as a Poisson process.
+    /// Sends at the same mean rate, but as a Poisson process.
     #[must_use]
     pub fn poisson(mut self, random: Random) -> Self {
         self.random = Some(random);

@@ -69,7 +69,7 @@ pub(super) struct Connection {
     /// What was not acknowledged goes another way; the peer is to be told, and has not said that it knows.
     pub skip: bool,
     pub skip_due: bool,
-    /// A segment found lost is sent again whatever the window (RFC 6675, section 5, 4.3).
+    /// Whether a segment found lost is sent again whatever the window (RFC 6675, section 5, 4.3).
     pub must_resend: bool,
     /// The peer's window is closed and there is data.
     pub persist: bool,

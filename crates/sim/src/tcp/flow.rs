@@ -44,7 +44,7 @@ impl Subflow {
 pub enum Demand {
     /// As much as possible, without end.
     Bulk,
-    /// So many bytes, then the end.
+    /// A number of bytes, then the end.
     Size(u64),
     /// A rate that changes with time: from each instant on so many bits of payload per second; `None`: as much as
     /// possible. Nothing before the first. Written in full segments.
@@ -150,9 +150,9 @@ pub struct Report {
 /// What a sender knows of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubflowReport {
-    /// Its place in [`Flow::subflows`].
+    /// The place of the subflow in [`Flow::subflows`].
     pub place: usize,
-    /// Its life.
+    /// Where the subflow is in its life.
     pub state: SubflowState,
     /// Bytes acknowledged.
     pub acked: u64,
@@ -183,11 +183,11 @@ pub struct SubflowReport {
 pub enum SubflowState {
     /// The handshake is under way.
     Opening,
-    /// It carries data.
+    /// The subflow carries data.
     Active,
     /// The controller allows probes only.
     Choked,
-    /// It has ended, was dropped, or never came to be.
+    /// The subflow has ended, was dropped, or never came to be.
     Closed,
 }
 

@@ -1,11 +1,12 @@
 //! Reference TCP hosts: what byway is measured against, and shares links with.
 //!
-//! A segment carries a header of 24 bytes and SACK blocks; its data is only a length. With the 28 bytes that a pipe
-//! counts for IPv4 and UDP that is as much as IPv4, TCP and timestamps (RFC 7323) take, so a full segment is 1 500 bytes
-//! on the line.
+//! A segment carries a header of 24 bytes and SACK blocks; its data is only a length. A pipe counts
+//! 28 bytes for IPv4 and UDP. Together that is as much as IPv4, TCP and timestamps (RFC 7323) take.
+//! So a full segment is 1 500 bytes on the line.
 //!
-//! The host owns the facts: what is in flight, lost, delivered, and how long it took. The judgement is a
-//! [`Controller`](byway_control::Controller)'s, so every congestion control runs here as it does in a real transfer.
+//! The host owns the facts. They are what is in flight, lost and delivered, and how long it took.
+//! The judgement is a [`Controller`](byway_control::Controller)'s, so every congestion control runs
+//! here as it does in a real transfer.
 
 mod acking;
 mod bundle;

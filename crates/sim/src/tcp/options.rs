@@ -8,12 +8,13 @@ pub const MSS: u32 = 1_448;
 /// How a sender finds what was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// By three later arrivals and by timeouts (RFC 6675, RFC 6298), as simulators have it that papers used. The timeout is
-    /// at least [`Options::min_rto`].
+    /// By three later arrivals and by timeouts (RFC 6675, RFC 6298). The simulators that papers
+    /// used have it so. The timeout is at least [`Options::min_rto`].
     #[default]
     Sack,
-    /// As Linux does: by time (RACK), with probes of the tail (TLP, RFC 8985). Four mean deviations in the timeout, and not
-    /// the whole timeout, are at least [`Options::min_rto`], and a server takes the RTT of its handshake.
+    /// As Linux does: by time (RACK), with probes of the tail (TLP). Both are from RFC 8985. Four
+    /// mean deviations in the timeout, and not the whole timeout, are at least
+    /// [`Options::min_rto`]. A server takes the RTT of its handshake.
     Rack,
 }
 
@@ -22,7 +23,8 @@ pub enum Recovery {
 pub struct Options {
     /// Payload of a full segment in bytes, at least 1. [`MSS`] to begin with.
     pub mss: u32,
-    /// Whether a receiver waits for a second full segment, 40 ms at most, before it acknowledges (RFC 5681, 4.2).
+    /// Whether a receiver waits for a second full segment before it acknowledges (RFC 5681, 4.2).
+    /// It waits 40 ms at most.
     pub delayed_ack: bool,
     /// At most so many segments are sent before the first ACK, whatever window the controller begins with.
     pub initial_window: Option<u32>,
@@ -36,11 +38,12 @@ pub struct Options {
     pub sack: bool,
     /// How losses are found where the receiver sends SACK blocks.
     pub recovery: Recovery,
-    /// So many segments in the beginning are acknowledged at once even with [`delayed_ack`](Self::delayed_ack). Linux: 16
-    /// (`TCP_MAX_QUICKACKS`).
+    /// The number of segments in the beginning that are acknowledged at once even with
+    /// [`delayed_ack`](Self::delayed_ack). Linux has 16 (`TCP_MAX_QUICKACKS`).
     pub quick_acks: u32,
-    /// Bytes that an application may have written and not yet acknowledged: one that writes at a rate is blocked at
-    /// the limit, and what it does not write while it is blocked is never written. `None`: no limit.
+    /// Bytes that an application may have written and not yet acknowledged. One that writes at a
+    /// rate is blocked at the limit. What it does not write while it is blocked is never written.
+    /// `None` means no limit.
     pub send_buffer: Option<u64>,
     /// Whether a sender spreads its window over a round trip where the controller names no rate.
     pub paced: bool,

@@ -1,8 +1,9 @@
 //! Segments as IPv4 packets with TCP's own header, for machines that read those: gateways between reference hosts.
 //!
-//! What a segment says stands where TCP has it: numbers, flags, window, window scale, time stamps, SACK blocks. A SYN counts
-//! as a byte there, so numbers are higher by one. What only these hosts tell each other (the tag of a flow, flags beyond TCP's)
-//! stands in an option for experiments (RFC 6994).
+//! What a segment says stands where TCP has it. That is numbers, flags, window, window scale, time
+//! stamps and SACK blocks. A SYN counts as a byte there, so numbers are higher by one. An option
+//! for experiments (RFC 6994) holds what only these hosts tell each other. That is the tag of a
+//! flow, and flags beyond TCP's.
 
 use super::segment::{ACK, FIN, LONGEST, MOST_SACKS, Opening, PROBE, REPLY, RST, SKIP, SYN, Segment};
 use byway_wire::checksum::{fold, pseudo_header, sum};
@@ -29,7 +30,8 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Those of a connection between a host here and another, whose addresses stand in them. The host takes segments of `mss` bytes.
+    /// Packets of a connection between a host here and another, whose addresses stand in them. The
+    /// host takes segments of `mss` bytes.
     #[must_use]
     pub const fn new(here: SocketAddrV4, there: SocketAddrV4, mss: u16) -> Self {
         Self { here, there, mss, own: 0, identification: 0 }
@@ -48,7 +50,8 @@ impl Packets {
         let Ok(total) = u16::try_from(length) else { return false };
         let begin = out.len();
         let (source, destination) = (self.here.ip().octets(), self.there.ip().octets());
-        // Version and header length; total length; identification; "do not fragment"; lifetime, protocol.
+        // In order: version and header length, total length, identification, "do not fragment",
+        // then lifetime and protocol.
         out.extend([0x45, 0]);
         out.extend(total.to_be_bytes());
         out.extend(self.identification.to_be_bytes());
@@ -149,7 +152,8 @@ impl Packets {
     }
 }
 
-/// The window as it stands in a packet: that of a SYN is never shifted (RFC 7323, 2.2), while the hosts here shift it.
+/// The window as it stands in a packet. That of a SYN is never shifted (RFC 7323, 2.2), while the
+/// hosts here shift it.
 fn window(segment: &Segment) -> u16 {
     let shift = if segment.has(SYN) { segment.opening.shift } else { 0 };
     u16::try_from(u64::from(segment.window) << shift).unwrap_or(u16::MAX)

@@ -1,4 +1,5 @@
-//! Losses told by time instead of by count: RACK, RFC 8985, section 6, as Linux has it (`tcp_recovery.c`).
+//! Losses told by time instead of by count. It is RACK (RFC 8985, section 6) as Linux has it
+//! (`tcp_recovery.c`).
 //!
 //! A segment is lost once one that was sent later has arrived and the segment itself is late by more than the reordering
 //! window. The window is a quarter of the smallest RTT. It is zero in recovery, and after three segments have arrived out
@@ -19,7 +20,7 @@ pub(super) struct Rack {
     pub latest: u64,
     /// When that was sent.
     pub sent_at: Instant,
-    /// Its round trip.
+    /// The round trip of the segment.
     pub rtt: Duration,
     /// Where the data ends that arrived and is the furthest (RACK.fack).
     forward: u64,
@@ -56,7 +57,8 @@ impl Rack {
         }
     }
 
-    /// A segment arrived that was never sent again and ends at `end`; `forward` was the furthest before this ACK (6.2, step 3).
+    /// A segment that was never sent again arrived, and ends at `end`. `forward` was the furthest
+    /// before this ACK (6.2, step 3).
     #[inline]
     pub(super) fn on_order(&mut self, end: u64, forward: u64) {
         self.reordering_seen |= end < forward;

@@ -25,7 +25,8 @@ pub(super) struct Receive {
     /// All before has come.
     pub next: u64,
     early: Ranges,
-    /// Segments that came out of order, latest first: their ranges are told (RFC 2018, section 4).
+    /// Ranges of segments that came out of order, latest first. SACK blocks tell them (RFC 2018,
+    /// section 4).
     recent: [u64; MOST_SACKS],
     /// Where the sender's data ends, once its FIN has come.
     end: Option<u64>,
@@ -111,7 +112,8 @@ impl Receive {
             }
             return fresh;
         }
-        // Out of order, a hole filled, or come twice: RFC 5681, 4.2 wants an ACK at once.
+        // A segment out of order, one that fills a hole, or one that came twice needs an ACK at
+        // once (RFC 5681, 4.2).
         self.ack_now = true;
         let before = self.next;
         if end > self.next && len > 0 {

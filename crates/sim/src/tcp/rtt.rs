@@ -58,7 +58,7 @@ impl Rtt {
         self.base = smoothed.saturating_add(beyond).max(self.least);
     }
 
-    /// The timeout, doubled for each in a row (5.5), in nanoseconds.
+    /// The timeout in nanoseconds, doubled for each in a row (5.5).
     #[inline]
     fn timeout_nanos(&self) -> u64 {
         let backed_off = self.base.saturating_mul(1 << self.backoff.min(16));

@@ -1,10 +1,11 @@
 //! What a sender has in the network: what arrived, what was lost, what to send again.
 //!
-//! With SACK, a segment is lost when three that were sent after it have arrived. That is RFC 6675's rule by the order of
-//! sending, so it holds for segments sent again as well (as in RFC 9002, 6.1.1). With RACK ([`Rack`]), it is lost when
-//! one that was sent after it has arrived and time enough has passed. Without SACK, three duplicate ACKs
-//! and partial ACKs tell, as in RFC 6582. A timeout counts all as lost, and is taken back if the time stamps show that
-//! the segments had arrived (RFC 4015).
+//! With SACK, a segment is lost when three that were sent after it have arrived. That is RFC 6675's
+//! rule by the order of sending. So it holds for segments sent again as well, as in RFC 9002,
+//! 6.1.1. With RACK ([`Rack`]), it is lost when one that was sent after it has arrived and time
+//! enough has passed. Without SACK, three duplicate ACKs and partial ACKs tell, as in RFC 6582. A
+//! timeout counts all as lost, and is taken back if the time stamps show that the segments had
+//! arrived (RFC 4015).
 
 mod timed;
 
@@ -75,7 +76,7 @@ pub(super) struct Progress {
     pub sent_at: Instant,
     /// Whether the application limited it.
     pub app_limited: bool,
-    /// Its round trip, if it is sure which transmission arrived.
+    /// The round trip of the segment, if it is sure which transmission arrived.
     pub rtt: Option<Duration>,
     /// Bytes per second delivered over its round trip.
     pub rate: Option<u64>,
@@ -413,7 +414,7 @@ impl Scoreboard {
         if self.rack.is_some() { self.judge(now, rtt, judge_at) } else { self.find_losses_by_arrivals() }
     }
 
-    /// The same with SACK, where some have arrived that were sent after others.
+    /// Finds losses with SACK, where some segments have arrived that were sent after others.
     #[inline(never)]
     fn find_losses_by_arrivals(&mut self) -> Option<Losses> {
         let [.., latest] = self.latest;
@@ -458,7 +459,7 @@ impl Scoreboard {
         (losses, waits)
     }
 
-    /// The same without SACK.
+    /// Finds losses without SACK.
     #[inline(never)]
     fn find_losses_by_duplicates(&mut self, progress: &Progress, duplicate: bool) -> Option<Losses> {
         let before = self.in_flight();
@@ -543,7 +544,8 @@ impl Scoreboard {
         self.judged = self.base;
     }
 
-    /// Gives up all that is not acknowledged, what SACK blocks told of among it (RFC 2018, section 8): how many bytes of data that is. What comes next begins where it ended.
+    /// Gives up all that is not acknowledged, also what SACK blocks told of (RFC 2018, section 8).
+    /// Returns how many bytes of data that is. What comes next begins where it ended.
     pub(super) fn abandon(&mut self) -> u64 {
         let bytes = self.records.iter().map(|record| u64::from(record.len)).sum();
         self.base += self.records.len() as u64;

@@ -15,7 +15,8 @@ use byway_wire::Instant;
 pub(super) const HEADER: usize = 24;
 /// Bytes that a SYN has beyond.
 const OPENING: usize = 20;
-/// Most SACK blocks of a segment: with time stamps three fit into TCP's options (RFC 2018, section 3).
+/// Most SACK blocks of a segment. With time stamps three fit into TCP's options (RFC 2018, section
+/// 3).
 pub(super) const MOST_SACKS: usize = 3;
 /// The longest segment without its data.
 pub(super) const LONGEST: usize = HEADER + OPENING + MOST_SACKS * 8;

@@ -1,4 +1,4 @@
-//! Probes of the tail: TLP, RFC 8985, section 7, as Linux has it (`tcp_schedule_loss_probe`).
+//! Probes of the tail (TLP): RFC 8985, section 7, as Linux has it (`tcp_schedule_loss_probe`).
 //!
 //! The last segments of a flow have no later ones that could tell of their loss. So silence for two RTTs is answered by one
 //! more segment, whose ACK tells.
@@ -23,7 +23,8 @@ impl Connection {
         };
     }
 
-    /// The probe (7.3): new data if there is any that the peer takes, else the last segment again. No window is in its way.
+    /// The probe of the tail (7.3). It is new data if there is any that the peer takes, else the
+    /// last segment again. No window is in its way.
     pub(super) fn probe_tail(&mut self, now: Instant, bundle: &mut Bundle) -> Option<Piece> {
         if let Some(piece) = self.fresh_piece(now, bundle, u64::MAX, None) {
             self.board.probed_by_new();

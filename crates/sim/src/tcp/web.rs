@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Bytes of a request.
 pub const REQUEST: u64 = 300;
 
-/// A request: a connection of its own, [`REQUEST`] bytes there, a response back, and the end.
+/// A request. It has a connection of its own, sends [`REQUEST`] bytes there, gets a response back,
+/// and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Who asks. Clients are numbered from 0.
@@ -28,14 +29,15 @@ pub struct Request {
 pub enum When {
     /// At a time, whatever else is under way: an open loop.
     At(Instant),
-    /// So long after the client's request before was answered (its first: after the beginning): a closed loop.
+    /// The time after the answer to the client's request before; for its first, after the
+    /// beginning. That is a closed loop.
     After(Duration),
 }
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its place in the list.
+    /// The place of the request in the list.
     pub index: usize,
     /// Bytes of the response.
     pub size: u64,
@@ -122,8 +124,8 @@ pub fn trace(seed: u64, trace: &WebTrace) -> Vec<Request> {
     requests
 }
 
-/// `count` fetches of `size` bytes within `time` from `from` on: evenly, or each at a time of its own by chance as in a
-/// Poisson process.
+/// Makes `count` fetches of `size` bytes within `time` from `from` on. They come evenly, or each at
+/// a random time as in a Poisson process.
 #[must_use]
 pub fn fetches(
     seed: u64,

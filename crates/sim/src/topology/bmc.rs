@@ -1,7 +1,8 @@
 //! The networks of BMC: the dumbbell of its simulations (section 4) and figure 2.
 //!
-//! The paper names RED, but not its parameters: a limit of the bandwidth-delay product at 60 ms (300 packets), thresholds at
-//! a quarter and three quarters of it, probability 0.1, weight 0.002, gentle, are a reconstruction.
+//! The paper names RED, but not its parameters. These are a reconstruction. The limit is the
+//! bandwidth-delay product at 60 ms (300 packets), with thresholds at a quarter and three quarters
+//! of it. The probability is 0.1, the weight 0.002, and it is gentle.
 
 use super::error::Error;
 use super::graph::Graph;
@@ -28,8 +29,9 @@ pub(super) const FIG2: &[Parameter] = &[
     RED,
 ];
 
-/// The dumbbell: WAIMD senders w1, w2, ... to x1, x2, ..., TCP senders t1, t2, ... to u1, u2, ... over one bottleneck. Senders
-/// have 100 Mbit/s and 2 ms, the n-th receivers 100 Mbit/s and n/3 ms, so that flows do not run in step.
+/// The dumbbell: WAIMD senders `w1, w2, ...` to `x1, x2, ...`, and TCP senders `t1, t2, ...` to
+/// `u1, u2, ...`, over one bottleneck. Senders have 100 Mbit/s and 2 ms, the n-th receivers 100
+/// Mbit/s and n/3 ms, so that flows do not run in step.
 pub(super) fn dumbbell(values: &Values) -> Result<Graph, Error> {
     let mut graph = Graph::new();
     graph.join("west", "east", &bottleneck(values, "mbit"))?;
@@ -42,7 +44,8 @@ pub(super) fn dumbbell(values: &Values) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-/// Figure 2: s1 sends to d1 over A and B, s3 to d3 over C and E, and s2 to d2 over both; all ways have the same delay.
+/// Figure 2: s1 sends to d1 over A and B, and s3 to d3 over C and E. s2 sends to d2 over both. All
+/// ways have the same delay.
 ///
 /// ```text
 ///  s1 ──── A ══12══ B ──── d1

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The links of a world that were made from a [`Graph`].
 ///
-/// Hosts are whatever nodes the owner adds to the world. That a host sits at a node of the graph is said by the ways that
-/// its routes take; several may sit at one node, and between them the way is empty.
+/// Hosts are whatever nodes the owner adds to the world. The ways that a host's routes take say at
+/// which node of the graph it sits. Several may sit at one node, and between them the way is empty.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// Name and link of every direction of the graph, in its order.

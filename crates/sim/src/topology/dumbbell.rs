@@ -4,7 +4,7 @@ use super::error::Error;
 use super::graph::Graph;
 use crate::pipe::PipeConfig;
 
-/// Hosts on two sides of one bottleneck: l1 to l`left`, "west", "east", r1 to r`right`.
+/// Hosts on two sides of one bottleneck: `l1` to `l{left}`, `west`, `east`, `r1` to `r{right}`.
 ///
 /// ```text
 /// l1 ─┐                          ┌─ r1

@@ -64,7 +64,7 @@ pub enum Error {
     /// A link that was not built into the world, or that there is not.
     #[error("the link {link} is not in this world: no such link, or it was built without it")]
     NotBuilt {
-        /// Its name, "A>B".
+        /// The name of the link, as in "A>B".
         link: String,
     },
     /// A network that the registry does not know.

@@ -1,8 +1,9 @@
 //! The networks of Harp's simulations.
 //!
-//! The figures that draw them are lost; prose gives the names, which paths exist, and the rates of figure 3. What it does
-//! not give is a reconstruction and a parameter: rates, delays and queues of the bottlenecks, access lines of 100 Mbit/s
-//! and 1 ms. Lines that are no bottleneck have 100 Mbit/s and room for 1 000 packets.
+//! The figures that draw them are lost; prose gives the names, which paths exist, and the rates of
+//! figure 3. What it does not give is a reconstruction and a parameter. That is rates, delays and
+//! queues of the bottlenecks. Access lines have 100 Mbit/s and 1 ms. Lines that are no bottleneck
+//! have 100 Mbit/s and room for 1 000 packets.
 
 use super::error::Error;
 use super::graph::Graph;
@@ -59,8 +60,9 @@ pub(super) fn t1(values: &Values) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-/// Topology2: four paths from T1 to T3, direct and via T2, T4 and T5, with a bottleneck each and 10, 12, 14 and 16 ms. S2
-/// sends to R2 over the bottleneck of the path through T2, which lies behind the router X.
+/// Topology2 has four paths from T1 to T3, direct and via T2, T4 and T5. They have a bottleneck
+/// each, and 10, 12, 14 and 16 ms. S2 sends to R2 over the bottleneck of the path through T2, which
+/// lies behind the router X.
 ///
 /// ```text
 ///  S1 ─── T1 ═══════════════ T3 ─── R1
@@ -87,8 +89,9 @@ pub(super) fn t2(values: &Values) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-/// Topology4 of the technical report: from T1 to T6 directly, and via T3, T4 and T5, whose three paths share the bottleneck
-/// from T2 to T6. S2's direct path to R2 leads through T2, so over the same bottleneck.
+/// Topology4 of the technical report leads from T1 to T6 directly, and via T3, T4 and T5. Those
+/// three paths share the bottleneck from T2 to T6. S2's direct path to R2 leads through T2, so over
+/// the same bottleneck.
 ///
 /// ```text
 ///  S1 ─── T1 ══════════════════ T6 ─── R1
@@ -115,7 +118,8 @@ pub(super) fn t4(values: &Values) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-/// Figure 3: S1 sends to R1 over a direct link of 10 Mbit/s and through T1 over one of 8 Mbit/s, over which S2 sends to R2.
+/// Figure 3: S1 sends to R1 over a direct link of 10 Mbit/s, and through T1 over one of 8 Mbit/s.
+/// S2 sends to R2 over the latter.
 ///
 /// ```text
 ///  S1 ─── A ════10════ B ─── R1
@@ -171,8 +175,9 @@ pub(super) const T3_STUBS: &[Parameter] = &[
     ACCESS,
 ];
 
-/// Topology3 over a flat random graph: routers n1, n2, ..., gateways and relays G1, G2, ... at random routers, each at
-/// another, and clients C1, C2, ... and servers V1, V2, ... at random routers.
+/// Topology3 over a flat random graph of routers `n1, n2, ...`. Gateways and relays `G1, G2, ...`
+/// are at random routers, each at another. Clients `C1, C2, ...` and servers `V1, V2, ...` are at
+/// random routers.
 pub(super) fn t3(values: &Values) -> Result<Graph, Error> {
     let (alpha, beta) = (values.get("alpha"), values.get("beta"));
     inhabited(values, waxman(values.seed, values.count("routers"), alpha, beta, &lines(values))?)

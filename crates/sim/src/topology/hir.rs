@@ -1,8 +1,10 @@
-//! The network of HIR's emulation (paper, section 6): gateways on one machine, two or three relays between them.
+//! The network of HIR's emulation (paper, section 6). Gateways are on one machine, with two or
+//! three relays between them.
 //!
-//! Rates are the paper's, in bytes there: 200 KB/s are 1.6 Mbit/s (experiment 1, set 1; sets 2 and 3 have 500 KB/s),
-//! 100 KB/s 0.8 (experiment 2), 1.25 MB/s 10 (experiment 3). Delays are missing: round trips of 20, 30 and 40 ms and a
-//! queue of 50 packets are a reconstruction.
+//! Rates are the paper's, which gives them in bytes. In experiment 1, set 1 has 200 KB/s (1.6
+//! Mbit/s), sets 2 and 3 have 500 KB/s. Experiment 2 has 100 KB/s (0.8 Mbit/s). Experiment 3 has
+//! 1.25 MB/s (10 Mbit/s). Delays are missing. Round trips of 20, 30 and 40 ms and a queue of 50
+//! packets are a reconstruction.
 
 use super::dumbbell::{Path, bundle};
 use super::error::Error;
@@ -19,8 +21,8 @@ pub(super) const HIR: &[Parameter] = &[
     parameter("queue", 50.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-/// [`bundle`] without a direct path, and the foreground of experiment 3: senders F1, F2, ... at the relays T1, T2, ..., a
-/// receiver Q behind the exit gateway X.
+/// [`bundle`] without a direct path, and the foreground of experiment 3. Senders `F1, F2, ...` are
+/// at the relays `T1, T2, ...`, and a receiver Q is behind the exit gateway X.
 pub(super) fn hir(values: &Values) -> Result<Graph, Error> {
     let access = line(100.0, 0.0);
     let relays = values.count("relays");

@@ -27,8 +27,8 @@ impl Graph {
         way.iter().map(|&direction| self.config(direction).delay).sum()
     }
 
-    /// How long a datagram with `payload` bytes takes over a way on which nothing else is: propagation, and on every link
-    /// the time of sending it, headers included.
+    /// How long a datagram with `payload` bytes takes over a way on which nothing else is. That is
+    /// propagation, and on every link the time of sending it, headers included.
     #[must_use]
     pub fn transit(&self, way: &[Direction], payload: usize) -> Duration {
         way.iter()
@@ -54,8 +54,9 @@ impl Graph {
         way.iter().filter_map(|&direction| nominal_rate(self.config(direction))).min()
     }
 
-    /// An upper bound of the bytes of memory that packets under way can take when these directions are used: per direction a
-    /// full queue, the packet being sent, and a full line; but never more in all than every flow's window.
+    /// An upper bound of the bytes of memory that packets under way can take when these directions
+    /// are used. Per direction it is a full queue, the packet being sent, and a full line. In all
+    /// it is never more than every flow's window.
     #[must_use]
     pub fn memory_bound(&self, used: impl IntoIterator<Item = Direction>, traffic: Traffic) -> u64 {
         let packet = u64::from(traffic.packet.max(1));
@@ -102,8 +103,8 @@ fn bytes_in(rate: u64, time: Duration) -> u64 {
     u64::try_from(bits / 8).unwrap_or(u64::MAX)
 }
 
-/// How many packets of `packet` bytes (headers included) fill a way: the product of its bandwidth (bits per second) and
-/// its delay, rounded up. For queues that are given in parts of it.
+/// How many packets of `packet` bytes, headers included, fill a way. It is the product of bandwidth
+/// in bits per second and delay, rounded up. For queues that are given in parts of it.
 #[must_use]
 pub fn bdp_packets(rate: u64, rtt: Duration, packet: u32) -> usize {
     usize::try_from(bytes_in(rate, rtt).div_ceil(u64::from(packet.max(1)))).unwrap_or(usize::MAX)

@@ -1,7 +1,9 @@
-//! Networks as data: nodes with names, edges that carry a pipe each way, static routes; and those that the papers use.
+//! Networks as data, and those that the papers use. They have nodes with names, edges that carry a
+//! pipe each way, and static routes.
 //!
-//! A [`Graph`] is written down by hand or made by name ([`named`]), asked for ways between its nodes
-//! ([`Graph::way`]: the shortest, or through waypoints), and [built](Graph::build) into a [`World`](crate::World).
+//! A [`Graph`] is written down by hand or made by name ([`named`]). It tells ways between its
+//! nodes, the shortest or through waypoints ([`Graph::way`]). It is [built](Graph::build) into a
+//! [`World`](crate::World).
 //!
 //! ```
 //! use byway_sim::topology::{Parameters, named};

@@ -1,13 +1,15 @@
 //! The networks of mPath's Emulab experiments: figures 7, 10 and 13.
 //!
-//! The paper gives the rates of the core link (10 Mbit/s), of the access link (20), of proxy 3's path (5) and of the first
-//! two cross flows in figure 13 (6 and 8). The rest is reconstructed: proxy 2's path has 15 Mbit/s (with the cross flow of 6
-//! what is left still suffices, with 6 + 8 it does not), round trips are 100 ms directly and 110, 120, 130 ms through the
-//! proxies there and back, figure 10's access link has 6 Mbit/s, figure 13's third cross flow 10.
+//! The paper gives the rates of the core link (10 Mbit/s), of the access link (20) and of proxy 3's
+//! path (5). For figure 13 it gives those of the first two cross flows (6 and 8). The rest is
+//! reconstructed. Proxy 2's path has 15 Mbit/s. With the cross flow of 6 what is left still
+//! suffices, with 6 + 8 it does not. Round trips are 100 ms directly, and 110, 120 and 130 ms
+//! through the proxies there and back. Figure 10's access link has 6 Mbit/s, and figure 13's third
+//! cross flow 10.
 //!
-//! Queues are chosen by what the paper says of TCP alone: 7.21 Mbit/s of 10 is what a flow of NewReno gets where next to
-//! nothing can wait, so one packet may wait before a core link. Nothing tells the access link's queue in figures 7 and 13:
-//! 50 packets.
+//! Queues are chosen by what the paper says of TCP alone. A flow of NewReno gets 7.21 Mbit/s of 10
+//! where next to nothing can wait. So one packet may wait before a core link. Nothing tells the
+//! access link's queue in figures 7 and 13. It is 50 packets.
 
 use super::error::Error;
 use super::graph::Graph;
@@ -48,8 +50,9 @@ pub(super) const FIG10: &[Parameter] = &[
 /// Milliseconds of the access links on both sides, together.
 const ENDS: f64 = 2.0;
 
-/// Figure 7: the core link R1 to R2 is shared by the direct path and proxy P1; P2 and P3 have links of their own, and all
-/// share the access link of the sender S. Proxy 2's link lies between R3 and R4, as in figure 13.
+/// Figure 7: the core link R1 to R2 is shared by the direct path and proxy P1. P2 and P3 have links
+/// of their own. All share the access link of the sender S. Proxy 2's link lies between R3 and R4,
+/// as in figure 13.
 ///
 /// ```text
 ///            P1
@@ -79,7 +82,8 @@ pub(super) fn fig7(values: &Values) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-/// Figure 13: figure 7, and hosts A1, A2, A3 at R3 that send to B1, B2, B3 at R4, so over the link of proxy 2.
+/// Figure 13 is figure 7 with hosts A1, A2 and A3 at R3. They send to B1, B2 and B3 at R4, so over
+/// the link of proxy 2.
 pub(super) fn fig13(values: &Values) -> Result<Graph, Error> {
     let mut graph = fig7(values)?;
     for cross in 1..=3 {

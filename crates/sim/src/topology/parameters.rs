@@ -42,7 +42,7 @@ impl Parameters {
 /// A parameter of a named network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its name.
+    /// The name of the parameter.
     pub name: &'static str,
     /// What holds if it is not set.
     pub default: f64,

@@ -1,7 +1,8 @@
 //! Random networks of routers in the sense of GT-ITM: Waxman's, and transit domains with stubs.
 //!
-//! After Zegura, Calvert and Bhattacharjee, "How to model an internetwork" (INFOCOM 1996). Where GT-ITM throws a graph away
-//! that does not hang together, here the shortest missing links are added, so that every seed gives a network.
+//! After Zegura, Calvert and Bhattacharjee, "How to model an internetwork" (INFOCOM 1996). GT-ITM
+//! throws a graph away that does not hang together. Here the shortest missing links are added, so
+//! that every seed gives a network.
 
 use super::error::Error;
 use super::graph::Graph;
@@ -18,13 +19,13 @@ pub struct Lines {
     pub delay: [f64; 2],
     /// The round trip in milliseconds that the queue of a link is made for: it holds a bandwidth-delay product.
     pub rtt: f64,
-    /// But this many packets at least.
+    /// The least queue of a line, in packets.
     pub queue: usize,
 }
 
 impl Default for Lines {
-    /// Harp's Topology3: 10 to 100 Mbit/s. Delays (1 to 20 ms) and queues (a bandwidth-delay product of 60 ms, at least 50
-    /// packets) are a reconstruction.
+    /// Harp's Topology3: 10 to 100 Mbit/s. Delays of 1 to 20 ms are a reconstruction. So are queues
+    /// of a bandwidth-delay product of 60 ms, at least 50 packets.
     fn default() -> Self {
         Self { rate: [10.0, 100.0], delay: [1.0, 20.0], rtt: 60.0, queue: 50 }
     }
@@ -39,9 +40,9 @@ impl Lines {
     }
 }
 
-/// Waxman's random graph: routers n1, n2, ... in the unit square, two of them joined with the probability
-/// alpha × exp(-d / (beta × L)), d being their distance and L the square's diagonal. Delays grow with distance, over the range of
-/// `lines`.
+/// Waxman's random graph of routers `n1, n2, ...` in the unit square. Two of them are joined with
+/// the probability `alpha × exp(-d / (beta × L))`. d is their distance and L the square's diagonal.
+/// Delays grow with distance, over the range of `lines`.
 ///
 /// 100 routers with alpha 0.25 and beta 0.15 have four links each in the mean.
 ///
@@ -122,9 +123,10 @@ const WITHIN_STUB: [f64; 2] = [0.0, 0.2];
 const TO_STUB: [f64; 2] = [0.1, 0.5];
 const TRANSIT: [f64; 2] = [0.25, 1.0];
 
-/// A transit-stub network: transit domains whose routers t1.1, t1.2, ... (domain, router) form the backbone, and stub
-/// domains with routers s1.1.1.1, s1.1.1.2, ... (transit domain, transit router, stub, router), each stub joined to its
-/// transit router by one link. Within a domain two routers are joined at random.
+/// A transit-stub network. The routers `t1.1, t1.2, ...` of transit domains form the backbone;
+/// their names are domain and router. Stub domains have routers `s1.1.1.1, s1.1.1.2, ...`. These
+/// names are transit domain, transit router, stub and router. Each stub is joined to its transit
+/// router by one link. Within a domain two routers are joined at random.
 ///
 /// Stub links have the shortest delays of `lines`, transit links the longest. Routes follow delays, and GT-ITM's policy
 /// weights are not used: with extra links a way may cross a stub.

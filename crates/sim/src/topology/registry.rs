@@ -10,7 +10,7 @@ use crate::pipe::PipeConfig;
 /// A network that the registry knows.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// Its name.
+    /// The name of the network.
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,

@@ -32,11 +32,13 @@ struct Routes {
 pub(super) struct Trees(OnceLock<Routes>);
 
 impl Graph {
-    /// The way from a node to another: the least sum of propagation delays (or of [costs](Self::set_cost), where they are
-    /// set); among equals the fewest links; among those the one whose node names come first in order, the first node that
-    /// differs deciding. With waypoints, the way to the first of them, then from there to the next, and on to the end.
-    /// From a node to itself: an empty way. What a waypoint sends on takes the best way from there, and that may lead back
-    /// over links that were used already, as with a relay that is not on the way.
+    /// The way from a node to another with the least sum of propagation delays, or of
+    /// [costs](Self::set_cost) where they are set. Among equals it has the fewest links. Among
+    /// those its node names come first in order, where the first node that differs decides. With
+    /// waypoints, it is the way to the first of them, then from there to the next, and on to the
+    /// end. The way from a node to itself is empty. What a waypoint sends on takes the best way
+    /// from there. That may lead back over links that were used already, as with a relay that is
+    /// not on the way.
     ///
     /// The first call for a node (as a beginning or a waypoint) costs a run of Dijkstra's algorithm, later ones only the walk.
     ///
@@ -97,8 +99,9 @@ impl Graph {
         self.leaving(node).iter().map(arc).collect()
     }
 
-    /// Dijkstra's algorithm over (cost, hops). Both grow along a way (cost may stand still, hops do not), so when a node is
-    /// taken up, all that could precede it are final, and equal ways can be told apart by their names.
+    /// Dijkstra's algorithm over (cost, hops). Both grow along a way: cost may stand still, hops do
+    /// not. So when a node is taken up, all that could precede it are final. Then equal ways can be
+    /// told apart by their names.
     fn grow(&self, arcs: &[Vec<Arc>], root: u32) -> Vec<Reached> {
         let mut reached: Vec<Reached> = vec![None; self.size()];
         let mut best = vec![(u64::MAX, u32::MAX); self.size()];

@@ -1,4 +1,5 @@
-//! The overlay of Wang et al.: sources, each with a few of the relays, and one receiver; and their testbed.
+//! The overlay of Wang et al. and their testbed. There are sources, each with a few of the relays,
+//! and one receiver.
 
 use super::error::Error;
 use super::graph::Graph;
@@ -76,7 +77,8 @@ pub(super) fn overlay_of(values: &Values) -> Result<Graph, Error> {
     wang(values.seed, &overlay)
 }
 
-/// Sources s1, s2, ... joined to k relays each, relays r1, r2, ... joined to the receiver d (paper, section IV).
+/// Sources `s1, s2, ...` are joined to k relays each, and relays `r1, r2, ...` to the receiver d
+/// (paper, section IV).
 ///
 /// The relays of a source are its [neighbours](Graph::neighbours), in the order of choice. A source draws them from a stream
 /// of its own, so that more sources change nobody's relays.
@@ -117,7 +119,8 @@ pub(super) const TESTBED: &[Parameter] = &[
     parameter("queue", 10.0, [0.0, 1e6], "packets that wait behind each relay (reconstructed)"),
 ];
 
-/// The testbed (paper, section V): s1 has the relays r1 and r2, s2 has r2 and r3; only the hops to the receiver d are slow.
+/// The testbed (paper, section V). s1 has the relays r1 and r2, s2 has r2 and r3. Only the hops to
+/// the receiver d are slow.
 pub(super) fn testbed(values: &Values) -> Result<Graph, Error> {
     let hop = values.get("hop_rtt_ms") / 2.0;
     let mut graph = Graph::new();

@@ -1,12 +1,14 @@
 //! Links that need no event for the packets that reach them.
 //!
-//! Where one link alone leads to another, and neither reorders, the packets reach the second in an order that is known when
-//! the first accepts them. If the second is a plain pipe (a queue, a rate, a delay of more than nothing), nothing that happens
-//! in between can change what it does. So the packet goes straight into its [`coming`](super::network::Edge::coming), with
-//! the time at which it will reach it, and the one event is at the earliest time at which it can leave. Then, and whenever
-//! somebody may look, the link *catches up*: packets are offered to it in their order, each at its own time. Since events of
-//! one time are ordered by link, and the second link takes time, nobody's order depends on this: what links do, their books
-//! and the trace are the same with and without it.
+//! A link may alone lead to another, and neither may reorder. Then the packets reach the second in
+//! an order that is known when the first accepts them. The second may be a plain pipe with a queue,
+//! a rate, and a delay of more than nothing. Then nothing that happens in between can change what
+//! it does. So the packet goes straight into its [`coming`](super::network::Edge::coming), with the
+//! time at which it will reach it. The one event is at the earliest time at which it can leave.
+//! Then, and whenever somebody may look, the link *catches up*. Packets are offered to it in their
+//! order, each at its own time. Events of one time are ordered by link, and the second link takes
+//! time. So nobody's order depends on this. What links do, their books and the trace are the same
+//! with and without it.
 
 use super::LinkId;
 use super::events::Flight;

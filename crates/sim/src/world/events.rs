@@ -31,10 +31,11 @@ pub(super) enum Subject {
     Wake(u32),
 }
 
-/// Something that happens at a time. What happens at one time happens in this order: links by number (a link's decisions
-/// before its arrivals, arrivals in the order of acceptance), injected packets, wakes by node. It does not depend on when
-/// an event was scheduled: a wake more or less (they may be spurious), or a packet that was looked at later, changes
-/// nobody's order.
+/// Something that happens at a time. What happens at one time happens in this order: links by
+/// number, then injected packets, then wakes by node. A link's decisions come before its arrivals.
+/// Arrivals come in the order of acceptance. The order does not depend on when an event was
+/// scheduled. A wake more or less may be spurious, or a packet may be looked at later. Neither
+/// changes anybody's order.
 ///
 /// Time, then order, in one number, so that a comparison has no branch and the heap moves as little as can be. Kept upside
 /// down: the earliest is the greatest, for the heap.
@@ -55,7 +56,7 @@ impl Event {
         Instant::from_nanos(!((self.0 >> 64) as u64))
     }
 
-    /// Its place among those of its time.
+    /// The place of the event among those of its time.
     pub(super) fn order(&self) -> u64 {
         !(self.0 as u64)
     }
@@ -72,7 +73,7 @@ impl Event {
         }
     }
 
-    /// The same at another time.
+    /// The event at another time.
     fn moved(self, at: Instant) -> Self {
         Self::new(at, self.order())
     }

@@ -1,4 +1,5 @@
-//! What a test does to a world from outside: acting as an application, an attacker, a NAT, an administrator.
+//! What a test does to a world from outside. It acts as an application, an attacker, a NAT or an
+//! administrator.
 
 use super::network::Body;
 use super::{Handle, LinkId, Node};
@@ -8,7 +9,8 @@ use byway_wire::{Ecn, Input, Instant, LinkChange, Local};
 use core::net::SocketAddr;
 
 impl World {
-    /// Lets the application of a node do something now (open, write, read); the machine then runs.
+    /// Lets the application of a node do something now, such as open, write or read. The machine
+    /// then runs.
     pub fn act<T: Node, R>(&mut self, node: Handle<T>, action: impl FnOnce(&mut T, Instant) -> R) -> R {
         let now = self.now;
         let slot = self.slot_mut(node.id);
@@ -43,7 +45,8 @@ impl World {
         self.tap = None;
     }
 
-    /// Lets a datagram, forged or replayed, arrive at `to` at time `at` (not before now) without any link.
+    /// Lets a datagram, forged or replayed, arrive at `to` without any link. It arrives at time
+    /// `at`, not before now.
     pub fn inject(&mut self, at: Instant, from: SocketAddr, to: SocketAddr, ecn: Ecn, payload: &[u8]) {
         let slot = self.network.claim(from, to, None);
         self.network.parcel(slot).payload.extend_from_slice(payload);
@@ -113,8 +116,8 @@ impl World {
         }
     }
 
-    /// A node's process dies: it gets nothing, is not woken and sends nothing, and what comes for it is lost, until
-    /// [`restart`](Self::restart). What it has sent travels on.
+    /// A node's process dies. Until [`restart`](Self::restart) it gets nothing, is not woken and
+    /// sends nothing. What comes for it is lost. What it has sent travels on.
     pub fn crash(&mut self, node: impl Into<NodeId>) {
         self.freeze(node, true);
     }

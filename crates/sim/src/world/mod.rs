@@ -1,7 +1,8 @@
 //! Nodes, routes, and the loop that runs them and asserts its own laws.
 //!
-//! The loop does what every driver does: it hands a machine what arrived, wakes it at its deadline, drains what it wants to send,
-//! and sleeps until the next deadline. It panics, with the law and the name of the culprit, when
+//! The loop does what every driver does. It hands a machine what arrived, wakes it at its deadline,
+//! drains what it wants to send, and sleeps until the next deadline. It panics, with the law and
+//! the name of the culprit, when
 //!
 //! * a link's books do not balance, its queue exceeds its bound, or it reorders though it may not,
 //! * time would go back,
@@ -73,13 +74,13 @@ impl<N: Into<NodeId>> From<(N, Local)> for Source {
 pub struct Seen<'a> {
     /// The world's time.
     pub now: Instant,
-    /// Who sends it; `from` may be forged.
+    /// The sender of the datagram. `from` may be forged.
     pub from: &'a mut SocketAddr,
     /// Where it goes. The route is chosen already.
     pub to: &'a mut SocketAddr,
-    /// Its mark.
+    /// The ECN mark of the datagram.
     pub ecn: &'a mut Ecn,
-    /// Its bytes.
+    /// The bytes of the datagram.
     pub payload: &'a mut Vec<u8>,
     /// Bytes beyond these that are only a length.
     pub phantom: usize,
@@ -118,7 +119,7 @@ struct Route {
     to: SocketAddr,
     /// Where the chain of links begins that leads there.
     chain: Option<u32>,
-    /// Who has the address, when it was looked up last.
+    /// The owner of the address, as of the latest look-up.
     owner: Option<Owner>,
 }
 
@@ -322,9 +323,11 @@ impl World {
         self.network.stop_trace();
     }
 
-    /// Whether the world may save events where that changes nothing: a plain pipe (queue, rate, delay) that is fed by one
-    /// other link alone needs none for the packets that reach it, since all that it does follows from when they do. It may to
-    /// begin with; [`run_while`](Self::run_while), and for its link [`observe`](Self::observe) and [`pipe`](Self::pipe), end it.
+    /// Whether the world may save events where that changes nothing. A plain pipe (queue, rate,
+    /// delay) may be fed by one other link alone. Then it needs no events for the packets that
+    /// reach it, since all that it does follows from when they do. It may to begin with.
+    /// [`run_while`](Self::run_while) ends that. [`observe`](Self::observe) and
+    /// [`pipe`](Self::pipe) end it for their link.
     pub fn save_events(&mut self, may: bool) {
         self.network.look_ahead(may);
     }
@@ -362,8 +365,8 @@ impl World {
         self.network.waiting(self.now, link)
     }
 
-    /// A hash over all that every link was offered: when, and when it arrives with which size, mark and bytes, or why it was
-    /// dropped; 0 if stopped.
+    /// A hash over all that every link was offered. It covers when, and when it arrives with which
+    /// size, mark and bytes, or why it was dropped. It is 0 if stopped.
     #[must_use]
     pub fn trace(&self) -> u64 {
         self.network.trace()
@@ -375,8 +378,8 @@ impl World {
         self.network.observe(link, Box::new(observer));
     }
 
-    /// Lets a closure see every datagram that leaves a node and every one that is given to a node, as packet captures at
-    /// their sockets would.
+    /// Lets a closure see every datagram that leaves a node and every one that a node gets. Packet
+    /// captures at their sockets would see the same.
     pub fn capture(&mut self, capture: impl FnMut(&Captured<'_>) + 'static) {
         self.capture = Some(Box::new(capture));
     }

@@ -1,4 +1,4 @@
-//! Everything between the nodes: links, routes, packets under way, and the books that must balance.
+//! Links, routes and packets under way between the nodes, with the books that must balance.
 
 use super::ahead::Feeder;
 use super::events::{Event, Events, Flight, Subject};
@@ -32,7 +32,7 @@ pub struct Stray {
     pub tapped: u64,
 }
 
-/// Who has an address: a socket of a node, as long as the generation of owners lasts.
+/// The owner of an address. It is a socket of a node, as long as the generation of owners lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) node: u32,

@@ -104,7 +104,7 @@ impl World {
         slot.node.handle(local, input);
     }
 
-    /// Who has this address now.
+    /// The owner of this address now.
     fn owner(&self, address: &SocketAddr) -> Option<Owner> {
         let &(node, local) = self.owners.get(address)?;
         Some(Owner { node, local, generation: self.generation })

@@ -18,14 +18,15 @@ pub struct LinkFact {
     pub to: SocketAddr,
     /// Bytes of UDP payload, those that are only a length included. The link counts its overhead besides.
     pub size: usize,
-    /// Its mark; after the link's own.
+    /// The ECN mark of the packet, after the link's own marking.
     pub ecn: Ecn,
     /// What happened.
     pub event: LinkEvent,
 }
 
-/// What happens to a packet on a link: it is accepted or dropped, and what was accepted is delivered, or dropped later
-/// where the discipline decides later. A copy that the link made is delivered and was never accepted.
+/// What happens to a packet on a link. It is accepted or dropped. What was accepted is delivered,
+/// or dropped later where the discipline decides later. A copy that the link made is delivered and
+/// was never accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// The link took it.
@@ -35,9 +36,9 @@ pub enum LinkEvent {
         /// How long it will wait; `None`: the discipline decides that later.
         wait: Option<Duration>,
     },
-    /// It will not arrive.
+    /// The packet will not arrive.
     Dropped(DropReason),
-    /// It has arrived at the far end.
+    /// The packet has arrived at the far end.
     Delivered,
 }
 
@@ -54,13 +55,13 @@ pub struct Captured<'a> {
     pub local: Local,
     /// Whether it left or came.
     pub way: Way,
-    /// Its source address, as the network sees it.
+    /// The source address of the datagram, as the network sees it.
     pub from: SocketAddr,
-    /// Its destination address.
+    /// The destination address of the datagram.
     pub to: SocketAddr,
-    /// Its mark.
+    /// The ECN mark of the datagram.
     pub ecn: Ecn,
-    /// Its bytes, as far as there are any.
+    /// The bytes of the datagram, as far as there are any.
     pub payload: &'a [u8],
     /// Bytes beyond these that are only a length.
     pub phantom: usize,
@@ -69,9 +70,9 @@ pub struct Captured<'a> {
 /// Whether a captured datagram left or came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It leaves the node, after the [tap](crate::World::tap).
+    /// The datagram leaves the node, after the [tap](crate::World::tap).
     Sent,
-    /// It is given to the node.
+    /// The datagram is given to the node.
     Arrived,
 }
 

@@ -1,11 +1,12 @@
-//! What RACK-TLP (RFC 8985) adds to a scoreboard: losses told by time, and probes of the tail.
+//! What RACK-TLP (RFC 8985) adds to a scoreboard. It finds losses by time, and probes the tail.
 
 use super::{Losses, Piece, Scoreboard};
 use crate::tcp::rtt::Rtt;
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// What Linux adds to a timer of RACK or of a probe (`TCP_TIMEOUT_MIN`): two ticks of its clock, which has 250 in a second.
+/// What Linux adds to a timer of RACK or of a probe (`TCP_TIMEOUT_MIN`). It is two ticks of a clock
+/// that has 250 in a second.
 pub(in crate::tcp) const SLACK: Duration = Duration::from_millis(8);
 
 /// A tail loss probe that is under way (RFC 8985, 7.1).
@@ -18,7 +19,8 @@ pub(super) struct Tail {
 }
 
 impl Scoreboard {
-    /// The same with RACK (RFC 8985, 6.2, step 5): also when nothing came and `judge_at` is now.
+    /// Finds losses with RACK (RFC 8985, 6.2, step 5). It does so also when nothing came and
+    /// `judge_at` is now.
     #[inline(never)]
     pub(in crate::tcp) fn judge(
         &mut self,
@@ -36,7 +38,8 @@ impl Scoreboard {
         losses
     }
 
-    /// Whether silence is to be answered by a probe of the tail (RFC 8985, 7.2): all was well so far, and none is under way.
+    /// Whether silence is to be answered by a probe of the tail (RFC 8985, 7.2). It is if all was
+    /// well so far, and no probe is under way.
     #[inline]
     pub(in crate::tcp) fn may_probe(&self) -> bool {
         let Some(rack) = &self.rack else { return false };

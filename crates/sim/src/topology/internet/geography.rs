@@ -23,8 +23,9 @@ const fn city(name: &'static str, continent: u8, weight: f64, north: f64, east: 
     City { name, continent, weight, place: Place { north, east } }
 }
 
-/// North America 0, Europe 1, Asia 2, South America 3, Africa 4, Oceania 5. Places to a degree; weights are a guess at the
-/// right order of magnitude, heavier where research networks had their hosts.
+/// Continents are `0` North America, `1` Europe, `2` Asia, `3` South America, `4` Africa and `5`
+/// Oceania. Places are to a degree. Weights are a guess at the right order of magnitude, heavier
+/// where research networks had their hosts.
 pub(super) const CITIES: [City; 30] = [
     city("newyork", 0, 6.0, 41.0, -74.0),
     city("ashburn", 0, 5.0, 39.0, -77.0),
@@ -60,13 +61,14 @@ pub(super) const CITIES: [City; 30] = [
 
 /// Kilometres that light goes in a fibre in a millisecond.
 const FIBRE: f64 = 204.0;
-/// Cables are longer than the shortest line on the globe. Together with routes that are not the shortest either, round trips
-/// come to about 2.1 times what a straight fibre would take, the rule of thumb of Bozkurt et al., "Dissecting latency in the
-/// Internet's fiber infrastructure" (2018).
+/// Cables are longer than the shortest line on the globe. Routes are not the shortest either.
+/// Together, round trips come to about 2.1 times what a straight fibre would take. That is the rule
+/// of thumb of Bozkurt et al., "Dissecting latency in the Internet's fiber infrastructure" (2018).
 const CABLE: f64 = 1.25;
 
 impl Place {
-    /// The length of the shortest line on the globe, in kilometres (haversine formula, a sphere of 6 371 km).
+    /// The length of the shortest line on the globe, in kilometres. It follows the haversine
+    /// formula for a sphere of 6 371 km.
     pub(super) fn distance(self, other: Self) -> f64 {
         let radians = |degrees: f64| degrees * core::f64::consts::PI / 180.0;
         let half = |a: f64, b: f64| {
@@ -113,7 +115,8 @@ mod tests {
             let find = |name: &str| CITIES.iter().find(|city| city.name == name).unwrap().place;
             find(a).distance(find(b))
         };
-        // As the crow flies, to the degree that the places are given in: 5 570 km, 8 800 km, 340 km.
+        // Distances along the shortest line, to the degree that the places are given in, are 5 570
+        // km, 8 800 km and 340 km.
         assert!((between("newyork", "london") - 5_570.0).abs() < 80.0);
         assert!((between("tokyo", "losangeles") - 8_800.0).abs() < 80.0);
         assert!((between("paris", "london") - 340.0).abs() < 80.0);

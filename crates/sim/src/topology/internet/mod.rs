@@ -1,31 +1,36 @@
 //! A synthetic Internet: thousands of routers, hundreds of relays, and routes that are not the fastest.
 //!
-//! **It is synthetic.** It is made of rules that are plausible, not of measurements; results on it are qualitative. What it
-//! aims at, and what seeds 1 to 3 gave (`tests/it/topology_random.rs` holds it):
+//! **It is synthetic.** It is made of rules that are plausible, not of measurements; results on it
+//! are qualitative. Its aims, and what seeds 1 to 3 gave, are these. `tests/it/topology_random.rs`
+//! checks them:
 //!
-//! * *Degrees* with a heavy tail. Half of the routers have at most 2 neighbours, the largest 90 to 180; the share with at
-//!   least d falls like d to the power of -1.4 to -1.5; 1 % of them have 14 to 16 % of all ends.
-//! * *Round trips* of continental size at home and over 300 ms around the globe, about twice what a straight fibre would take:
-//!   45, 170 to 180 and 330 to 350 ms at 5, 50 and 95 % of pairs of hosts, and 2.1 times.
-//! * *Detours*. For 51 to 62 % of pairs some relay is on a faster way than the default one, for 19 to 25 % on one that saves
-//!   a fifth. Measured were 68 to 85 % and 22 to 37 % (Ledlie, Gardner and Seltzer, "Network coordinates in the wild",
-//!   2007, figure 3), the latter 10 % by Tang and Crovella: here small gains are rarer than they were.
-//! * *Bottlenecks* in the core: for 35 to 49 % of pairs it is slower than both access lines, for 28 to 42 % a relay offers a
-//!   richer way, for 21 to 34 % one of twice the rate. mPath (section 4.3) gained throughput for 40 % of pairs, and for half
-//!   of them more than twice.
+//! * *Degrees* with a heavy tail. Half of the routers have at most 2 neighbours, the largest 90
+//!   to 180. The share with at least d falls like d to the power of -1.4 to -1.5. 1 % of them have
+//!   14 to 16 % of all ends.
+//! * *Round trips* of continental size at home and over 300 ms around the globe. They are 45, 170
+//!   to 180 and 330 to 350 ms at 5, 50 and 95 % of pairs of hosts. That is 2.1 times what a
+//!   straight fibre would take.
+//! * *Detours*. For 51 to 62 % of pairs some relay is on a faster way than the default one. For 19
+//!   to 25 % one saves a fifth. Ledlie, Gardner and Seltzer measured 68 to 85 % and 22 to 37 %
+//!   ("Network coordinates in the wild", 2007, figure 3). Tang and Crovella measured 10 % for the
+//!   latter. Here small gains are rarer than they were.
+//! * *Bottlenecks* in the core. For 35 to 49 % of pairs the core is slower than both access lines.
+//!   For 28 to 42 % a relay offers a richer way, for 21 to 34 % one of twice the rate. mPath
+//!   (section 4.3) gained throughput for 40 % of pairs, and for half of them more than twice.
 //!
 //! The rules:
 //!
 //! * Twelve backbones a1 to a12 have routers in many cities ("a3.tokyo"), joined to the nearest of the same backbone and by a
 //!   few long lines. Backbones meet in up to three cities.
 //! * Regional networks b1, b2, ... buy from two backbones on their continent and peer with some of each other.
-//! * Edge networks e1, e2, ... buy from one to three of them, mostly regional ones: nearer ones and those that have many
-//!   customers already are preferred (preferential attachment). One in twenty buys abroad.
-//! * Relays p1, p2, ... sit in edge networks of their own, on campus lines; hosts h1, h2, ... anywhere, on a mix of lines
-//!   ([`presets`](crate::presets)).
-//! * A route crosses the fewest networks, and only then counts delay, and only that inside networks. Costs are such that no
-//!   customer carries its providers' traffic and no network its peers' traffic for other peers: ways go up, across at most
-//!   once, and down.
+//! * Edge networks `e1, e2, ...` buy from one to three of them, mostly regional ones. Nearer ones
+//!   and those that have many customers already are preferred (preferential attachment). One in
+//!   twenty buys abroad.
+//! * Relays `p1, p2, ...` sit in edge networks of their own, on campus lines. Hosts `h1, h2, ...`
+//!   sit anywhere, on a mix of lines ([`presets`](crate::presets)).
+//! * A route crosses the fewest networks, and only then counts delay, and only that inside
+//!   networks. Costs are such that no customer carries its providers' traffic, and no network its
+//!   peers' traffic for other peers. So ways go up, across at most once, and down.
 //! * Lines between networks have 1 Gbit/s, those within backbones 10; but some are *tight*: what others leave of them is 2
 //!   to 20 Mbit/s.
 
@@ -88,7 +93,8 @@ const BACKBONES: usize = 12;
 
 /// What routing counts for crossing into another network: more than any delay inside of networks (nanoseconds).
 const NETWORK: u64 = 1_000_000_000_000;
-/// For crossing to a peer: less than by way of a common provider (2), but not twice instead of two providers (3).
+/// The cost of crossing to a peer. It is less than by way of a common provider (2), but not twice
+/// instead of two providers (3).
 const PEER: u64 = NETWORK * 8 / 5;
 /// For crossing between an edge network and its provider. Every way between edge networks does it twice; what would cross an
 /// edge network on its way does it four times.
@@ -98,8 +104,8 @@ const EDGE: u64 = NETWORK * 1_000;
 const QUEUE: usize = 20;
 const PACKET: u32 = 1_500;
 
-/// Makes a synthetic Internet. It has a globe, a hierarchy of backbones, regional and edge networks, relays
-/// p1, p2, ... and hosts h1, h2, ...
+/// Makes a synthetic Internet. It has a globe, and a hierarchy of backbones, regional and edge
+/// networks. It has relays `p1, p2, ...` and hosts `h1, h2, ...`
 ///
 /// # Errors
 /// [`Error::ZeroRate`], if `scale` leaves a line less than a bit per second.
@@ -161,8 +167,8 @@ impl Net<'_> {
         Ok(())
     }
 
-    /// Joins the routers of a backbone: nearest first until all hang together, then each to its nearest besides, and three
-    /// long lines, so that there is more than one way round the globe.
+    /// Joins the routers of a backbone, nearest first until all hang together. Then each is joined
+    /// to its nearest besides. Three long lines give more than one way round the globe.
     fn backbone(&mut self, network: usize, first: usize) -> Result<(), Error> {
         let members = first..self.sellers.len();
         let mut pairs = Vec::new();
