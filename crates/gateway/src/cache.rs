@@ -1,10 +1,11 @@
-//! Packets kept at the entry until the receiver acknowledges them, so that a loss between the gateways is mended there and the sender
-//! does not slow down for it. Optional, and off unless asked for.
+//! Packets kept at the entry until the receiver acknowledges them. So a loss between the gateways
+//! is mended there, and the sender does not slow down for it. Optional, and off unless asked for.
 //!
-//! "We could cache unacknowledged packets at the entry gateway and respond to loss indications by retransmitting packets and thus
-//! avoid exposing the loss to the sender. To avoid exposing the loss, we will also have to interpret and suppress duplicate
-//! acknowledgments from the receiver" (Harp, III.D). End-to-end semantics stay: nothing is acknowledged for the receiver, and what is
-//! not mended in time is the sender's again.
+//! The paper: "We could cache unacknowledged packets at the entry gateway and respond to loss
+//! indications by retransmitting packets and thus avoid exposing the loss to the sender. To avoid
+//! exposing the loss, we will also have to interpret and suppress duplicate acknowledgments from
+//! the receiver" (Harp, III.D). End-to-end semantics stay: nothing is acknowledged for the
+//! receiver, and what is not mended in time is the sender's again.
 
 use crate::tcp::before;
 use alloc::collections::BTreeMap;
@@ -75,7 +76,8 @@ pub struct Ack {
     pub acknowledgment: u32,
     /// The window, as it stands there.
     pub window: u16,
-    /// Whether it has neither data, SYN nor FIN: only such is a duplicate (RFC 5681, section 2).
+    /// Whether the ACK has neither data, SYN nor FIN. Only such an ACK is a duplicate (RFC 5681,
+    /// section 2).
     pub pure: bool,
 }
 
@@ -183,8 +185,9 @@ impl<P> Cache<P> {
         fate
     }
 
-    /// The packet that was sent as `number` and is lost, to be sent again as `again`; for `patience` the sender is not to hear of it.
-    /// `None` if it was acknowledged, was not kept, or was tried often enough.
+    /// The packet that was sent as `number` and is lost, to be sent again as `again`. For
+    /// `patience` the sender is not to hear of it. `None` if it was acknowledged, was not kept, or
+    /// was tried often enough.
     pub fn resend(
         &mut self,
         now: Instant,

@@ -3,21 +3,22 @@
 use crate::segment::Segment;
 use crate::tcp::{Flags, MSS};
 
-/// The largest segment whose packet has at most `packet` bytes (IPv4: 20 + 20 of headers, IPv6: 40 + 20; options count as data,
-/// RFC 6691).
+/// The largest segment whose packet has at most `packet` bytes. Headers take 20 + 20 bytes with
+/// IPv4, and 40 + 20 with IPv6. Options count as data (RFC 6691).
 #[must_use]
 pub const fn mss_for(packet: usize, v6: bool) -> u16 {
     let mss = packet.saturating_sub(if v6 { 60 } else { 40 });
     if mss > u16::MAX as usize { u16::MAX } else { mss as u16 }
 }
 
-/// What stands around the bytes of a host in a packet of a session: headers of IP and TCP, those of the session and its datagrams, the
-/// envelope of a relay, UDP and IP.
+/// Bytes around those of a host in a packet of a session. They are headers of IP and TCP, those of
+/// the session and its datagrams, the envelope of a relay, UDP and IP.
 const AROUND: usize = 160;
 
-/// The packets that hosts had better send, given the largest that each path carries: those by which all paths together carry most. One
-/// narrow path beside a wide one is worth smaller packets, one among twenty is not if it is narrow enough; what is too large for it
-/// goes by the others. Zero without paths.
+/// The packets that hosts had better send, given the largest that each path carries: those by which
+/// all paths together carry most. One narrow path beside a wide one is worth smaller packets. One
+/// among twenty is not if it is narrow enough. What is too large for it goes by the others. Zero
+/// without paths.
 #[must_use]
 pub fn best_packet<I: Iterator<Item = usize>>(largest: impl Fn() -> I) -> usize {
     let through = |size: usize| {
@@ -37,8 +38,9 @@ pub struct Clamped {
     pub to: u16,
 }
 
-/// Lowers the maximum segment size in `packet`, which `segment` is the view of, to `most`. Nothing is done to what is no SYN, names none
-/// (then 536 or 1220 bytes hold, RFC 9293, section 3.7.1, for which every path has room), or names less.
+/// Lowers the maximum segment size in `packet`, which `segment` is the view of, to `most`. Nothing
+/// is done to what is no SYN, names none, or names less. If it names none, 536 or 1220 bytes hold
+/// (RFC 9293, section 3.7.1), for which every path has room.
 pub fn clamp(packet: &mut [u8], segment: &Segment, most: u16) -> Option<Clamped> {
     if !segment.tcp.flags.any(Flags::SYN) {
         return None;

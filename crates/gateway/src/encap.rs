@@ -13,9 +13,10 @@
 //! Gateways of version 0.1 also had the kinds 0x15 to 0x18, for short headers. These are not given again. Such a gateway begins with
 //! 0x18 ([`SPEAKS`]), and uses the others only towards a gateway that answers with it.
 //!
-//! The upper half of the first byte is the version. Labels are given by the entry gateway, to one direction of a flow each, and
-//! not again soon. The sequence counts the packets of a label from 0; it is the gateway's own, so that the exit orders what the
-//! entry sent, and retransmissions of the host are new packets. The session's sealing and replay protection stand around all of it.
+//! The upper half of the first byte is the version. Labels are given by the entry gateway, to one
+//! direction of a flow each, and not again soon. The sequence counts the packets of a label
+//! from 0. It is the gateway's own. So the exit orders what the entry sent, and retransmissions of
+//! the host are new packets. The session's sealing and replay protection stand around all of it.
 
 use crate::loss::Rule;
 use byway_wire::{DecodeError, Reader, Writer};
@@ -102,7 +103,7 @@ pub enum Message<'a> {
         /// The packet.
         packet: &'a [u8],
     },
-    /// Packets that the exit holds for lost (Harp, III.D): a loss indication.
+    /// Packets that the exit holds for lost. It is a loss indication (Harp, III.D).
     Loss {
         /// Flow and direction.
         label: Label,
@@ -197,8 +198,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Whether a datagram is small and not to wait for paths that have room: what gateways tell each other, and packets whose order
-    /// does not matter.
+    /// Whether a datagram is small and does not wait for paths that have room. Such are what
+    /// gateways tell each other, and packets whose order does not matter.
     #[must_use]
     pub fn is_urgent(datagram: &[u8]) -> bool {
         matches!(datagram.first(), Some(&(UNORDERED | LOSS)))

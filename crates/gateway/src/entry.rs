@@ -1,9 +1,10 @@
 //! What waits at the entry because the paths cannot take it yet: bounded, and shared fairly among flows.
 //!
-//! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): each may send as many bytes per turn as the
-//! others. If there is too much, the flow with the longest queue loses its oldest packet, so that its sender learns of it
-//! soonest; who sends little loses nothing. Each packet costs the same small number of steps, however many flows there
-//! are, and none allocates once the queue has been as full as it gets.
+//! Flows take turns by deficit round robin (Shreedhar and Varghese, SIGCOMM 1995). Each may send as
+//! many bytes per turn as the others. If there is too much, the flow with the longest queue loses
+//! its oldest packet, so that its sender learns of it soonest. A flow that sends little loses
+//! nothing. Each packet costs the same small number of steps, however many flows there are. None
+//! allocates once the queue has been as full as it gets.
 
 use crate::counters::counters;
 use crate::lists::Lists;

@@ -5,9 +5,10 @@ use byway_wire::{Instant, PathId};
 
 /// When each path was last penalised.
 ///
-/// "We let the congestion window be decremented only once per round-trip time on a path" (Harp, III.A). What was sent before a
-/// penalty could not know of it, so a signal counts only if its packet was sent afterwards, as NewReno's recovery point has
-/// it; a clock of one round trip would let signals through that were on their way already.
+/// "We let the congestion window be decremented only once per round-trip time on a path" (Harp,
+/// III.A). What was sent before a penalty could not know of it. So a signal counts only if its
+/// packet was sent afterwards, as NewReno's recovery point has it. A clock of one round trip would
+/// let signals through that were on their way already.
 #[derive(Clone, Debug, Default)]
 pub struct Epochs {
     recovery: BTreeMap<PathId, Instant>,

@@ -1,11 +1,12 @@
 //! The flows that are carried: found by their addresses, led from SYN to the end, bounded.
 //!
-//! Only flows whose first SYN was seen, and which the rules chose, are in the table. Everything else is
-//! [`PassThrough`](Seen::PassThrough) and costs no memory: without the SYNs nobody knows the scale of the windows, and a flow
-//! that began on the plain route stays there.
+//! Only flows whose first SYN was seen, and which the rules chose, are in the table. Everything
+//! else is [`PassThrough`](Seen::PassThrough) and costs no memory. Without the SYNs nobody knows
+//! the scale of the windows. A flow that began on the plain route stays there.
 //!
-//! A flood of SYNs fills its own part of the table and pushes out its own oldest; flows that were opened (the opener has
-//! acknowledged the other side's number, so it receives at its address) are never pushed out by it.
+//! A flood of SYNs fills its own part of the table and pushes out its own oldest. It never pushes
+//! out flows that were opened. In these the opener has acknowledged the other side's number, so it
+//! receives at its address.
 
 mod side;
 
@@ -109,8 +110,8 @@ impl<T> Flow<T> {
         }
     }
 
-    /// By how much windows that `end` advertises are to be shifted left (not those in its SYN, which are never scaled; RFC
-    /// 7323, section 2.2). `None` until both SYNs were seen.
+    /// By how much windows that `end` advertises are shifted left. Those in its SYN are never
+    /// scaled (RFC 7323, section 2.2). `None` until both SYNs were seen.
     #[must_use]
     pub const fn scale(&self, end: End) -> Option<u8> {
         let (own, other) = (self.side(end), self.side(end.other()));
@@ -246,8 +247,9 @@ impl<T> FlowTable<T> {
         self.slots.iter_mut().flatten()
     }
 
-    /// Enters a segment. If it opens a flow, `want` is asked, and what it answers is kept with the flow; `None` means that the flow
-    /// is not to be carried. Then see whether [flows left](Self::next_gone).
+    /// Enters a segment. If it opens a flow, `want` is asked, and what it answers is kept with the
+    /// flow. `None` means that the flow is not to be carried. Then see whether [flows
+    /// left](Self::next_gone).
     pub fn on_segment(
         &mut self,
         now: Instant,

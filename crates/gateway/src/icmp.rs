@@ -1,4 +1,5 @@
-//! "Packet too big", for a host whose packet no path carries and which may not go elsewhere (RFC 1191, RFC 4443, section 3.2).
+//! "Packet too big" for a host whose packet no path carries and which may not go elsewhere. It
+//! follows RFC 1191, and RFC 4443, section 3.2.
 //!
 //! It bears the address that the packet was for: hosts look at the packet within, not at who complains.
 

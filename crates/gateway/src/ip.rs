@@ -1,4 +1,5 @@
-//! A checked view of an IP packet's headers (RFC 791, RFC 8200), as far as TCP needs them.
+//! A checked view of an IP packet's headers, as far as TCP needs them. They are those of RFC 791
+//! and RFC 8200.
 
 use crate::pass::Pass;
 use byway_wire::checksum::{fold, sum};

@@ -1,6 +1,8 @@
-//! A host that asks a gateway to be served by it (Harp's association, III.G), for its own address and for nobody else's.
+//! A host that asks a gateway to serve it, for its own address and for nobody else's. It is Harp's
+//! association (III.G).
 //!
-//! What it asks for stands in the handshake, so its key vouches for it, and a gateway that does not want it says so at once:
+//! What it asks for stands in the handshake. So its key vouches for it, and a gateway that does not
+//! want it says so at once:
 //!
 //! ```text
 //! "byway gateway 1, a guest", address as a prefix of full length, number of port ranges (1; none: all ports), first (2) and last (2) of each

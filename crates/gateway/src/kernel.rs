@@ -1,11 +1,12 @@
-//! What a gateway has a Linux kernel do: a table of nftables that marks packets which may be of background flows, and a rule of
-//! routing by which marked packets go to the TUN device. Both are texts, for the programs `nft` and `ip`.
+//! What a gateway has a Linux kernel do. A table of nftables marks packets which may be of
+//! background flows. A rule of routing sends marked packets to the TUN device. Both are texts, for
+//! the programs `nft` and `ip`.
 //!
 //! **Fail-open.** The route lives in a table of its own and goes by the TUN device. When the process dies, the kernel takes the device away,
 //! and with it the route. Then the table is empty, so the search for a route goes on in the main table. The marks mean nothing. With `fail-closed` a second route in that table, of the lowest preference, says *unreachable*.
 //!
-//! **Loops** cannot be: what is marked is TCP that comes in by a device other than the TUN; a session's packets are UDP, and
-//! are made by this host.
+//! **Loops** cannot be. What is marked is TCP that comes in by a device other than the TUN. A
+//! session's packets are UDP, and are made by this host.
 
 mod marks;
 mod plan;

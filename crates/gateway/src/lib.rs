@@ -1,9 +1,11 @@
 //! Unmodified hosts' background flows in and out of a session (Harp, improved by HIR).
 //!
-//! Two sites, each with a gateway. Flows that the rules call background enter at one, travel over the paths of a session under its
-//! one controller, and leave at the other in their order; TCP stays end to end between the hosts, and whatever is not
-//! understood is passed on as it is. Everything here is pure: told the time, handed packets, without a socket, clock, thread or
-//! randomness of its own. What judges (`classify`, `pick`, `total`, `share`, `wait`) is a function over a view of facts.
+//! Two sites, each with a gateway. Flows that the rules call background enter at one. They travel
+//! over the paths of a session under its one controller, and leave at the other in their order. TCP
+//! stays end to end between the hosts. Whatever is not understood is passed on as it is. Everything
+//! here is pure. It is told the time and handed packets, without a socket, clock, thread or
+//! randomness of its own. The functions that judge are over a view of facts: `classify`, `pick`,
+//! `total`, `share` and `wait`.
 //!
 //! | a packet's way | module |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Doubly linked lists over small numbers, each number in at most one of them: every step takes the same time however many
-//! there are, and none allocates once the largest number was seen.
+//! Doubly linked lists over small numbers, each number in at most one of them. Every step takes the
+//! same time however many there are. None allocates once the largest number was seen.
 
 use alloc::vec::Vec;
 

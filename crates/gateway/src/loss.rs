@@ -6,9 +6,10 @@
 //! | [`Batched`] | a packet arrives whose map names it as an earlier one of the same path | HIR, 7.3 |
 //! | [`PathNumbers`] | enough later packets of its path have arrived | mPath, RFC 9002 |
 //!
-//! Sequences are the gateway's own, so each is sent once: what is sent again is another packet. A rule is told what is sent and
-//! what has arrived; the entry knows both, the latter by the acknowledgments of the paths. Harp's exit knows only the arrivals and
-//! would wait for ever for a path on which nothing is under way; here only paths count that have data outstanding.
+//! Sequences are the gateway's own, so each is sent once: what is sent again is another packet. A
+//! rule is told what is sent and what has arrived; the entry knows both, the latter by the
+//! acknowledgments of the paths. Harp's exit knows only the arrivals. It would wait for ever for a
+//! path on which nothing is under way. Here only paths count that have data outstanding.
 
 mod all_passed;
 mod batch;

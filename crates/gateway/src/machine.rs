@@ -1,11 +1,12 @@
 //! A gateway: an entry for what leaves its site and an exit for what comes, at once, with as many peers as there are.
 //!
-//! It is a [`Machine`]: its datagrams are those of the sessions with other gateways. IP packets of the hosts of its own site go in by
-//! [`packet`](Gateway::packet), and what is for them comes out by [`next_packet`](Gateway::next_packet), also packets that are left to
-//! the plain route. Whoever drives it does both before asking for datagrams to send.
+//! It is a [`Machine`]: its datagrams are those of the sessions with other gateways. IP packets of
+//! the hosts of its own site go in by [`packet`](Gateway::packet). What is for them comes out by
+//! [`next_packet`](Gateway::next_packet), as do packets that are left to the plain route. Whoever
+//! drives it does both before asking for datagrams to send.
 //!
-//! Fail-open: a flow is taken in only while there is a session with the gateway of its other end; when there is none any more, its
-//! packets go by the plain route, unharmed.
+//! Fail-open: a flow is taken in only while there is a session with the gateway of its other end.
+//! When there is none any more, its packets go by the plain route, unharmed.
 //!
 //! Each part owns its state. This file says in which order they see a packet.
 //!

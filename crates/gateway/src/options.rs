@@ -1,5 +1,5 @@
-//! The options of a gateway, each of them a row: what it is called, what it is for, what may be written, where it stands in
-//! [`Settings`].
+//! The options of a gateway. Each is a row with its name, its purpose, what may be written, and
+//! where it stands in [`Settings`].
 //!
 //! All that is done with options goes by this table. Files and plans read them, and reloading compares them. `byway gateway check`,
 //! `byway gateway status`, `--help` and the manual tell them.

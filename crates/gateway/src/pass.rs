@@ -14,7 +14,7 @@ pub enum Pass {
     IpLength,
     /// The checksum of the IPv4 header is wrong.
     IpChecksum,
-    /// A fragment (RFC 791; RFC 8200, section 4.5), also one that is all there is.
+    /// A fragment, also one that is all there is. See RFC 791, and RFC 8200, section 4.5.
     Fragment,
     /// An IPv6 packet that names no length: a jumbogram (RFC 2675).
     Jumbogram,
@@ -22,7 +22,8 @@ pub enum Pass {
     Extension,
     /// A route that the source prescribed is not at its end, or is an option of IPv4: the checksum covers another address.
     SourceRoute,
-    /// AH or ESP (RFC 4302, RFC 4303): a change would break the signature, and what is inside is not to be seen.
+    /// AH or ESP (RFC 4302, RFC 4303). A change would break the signature, and what is inside is
+    /// not to be seen.
     Secured,
     /// Not TCP.
     NotTcp,
@@ -34,7 +35,8 @@ pub enum Pass {
     TcpChecksum,
     /// A TCP option whose length is less than two or reaches beyond the header.
     TcpOptions,
-    /// Flags that no TCP sends: SYN with FIN or RST, none of SYN, ACK, RST and FIN.
+    /// Flags that no TCP sends. They are SYN with FIN or RST, or none of `SYN`, `ACK`, `RST` and
+    /// `FIN`.
     TcpFlags,
 }
 

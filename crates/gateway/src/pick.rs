@@ -1,8 +1,9 @@
 //! On which path a packet goes: data on the one with the least of its window in flight, acknowledgments on the fastest.
 //!
-//! "Choosing for each packet a path with minimum bytes_in_nw/cwnd [...]. The same expression is used to stripe packets even when
-//! bytes_in_nw exceeds cwnd" (Harp, III.B): Harp holds nothing back but by the window that it writes into ACKs. Here packets
-//! wait at the entry for a window with room, unless the literal rule is asked for.
+//! "Choosing for each packet a path with minimum bytes_in_nw/cwnd [...]. The same expression is
+//! used to stripe packets even when bytes_in_nw exceeds cwnd" (Harp, III.B). Harp holds nothing
+//! back but by the window that it writes into ACKs. Here packets wait at the entry for a window
+//! with room, unless the literal rule is asked for.
 
 use byway_wire::{Duration, PathId};
 use core::cmp::Ordering;
@@ -40,8 +41,8 @@ pub enum Want {
     Soon,
 }
 
-/// What is done about relays that are far off the direct path: "paths through relays that differ in RTTs from the direct path by at
-/// most a factor of 1.5" (Harp, III.G).
+/// What is done about relays that are far off the direct path. The paper takes "paths through
+/// relays that differ in RTTs from the direct path by at most a factor of 1.5" (Harp, III.G).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relays {
     /// Those within the factor come first; the others serve as long as no path within it is open.
@@ -77,8 +78,9 @@ pub struct Policy {
     pub over_window: bool,
     /// What to do about distant relays.
     pub relays: Relays,
-    /// A round trip this much longer than the direct one is not distant, whatever the factor. A packet waits at the exit for those
-    /// on a longer path no longer than that, and where the direct path is short a factor means nothing.
+    /// A round trip this much longer than the direct one is not distant, whatever the factor. A
+    /// packet waits at the exit for those on a longer path no longer than that. Where the direct
+    /// path is short, a factor means nothing.
     pub slack: Duration,
 }
 
@@ -113,8 +115,8 @@ pub fn pick(paths: &[PathView], policy: Policy, want: Want, bytes: usize) -> Opt
     usable.min_by(|a, b| first(a, b).then(a.id.cmp(&b.id))).map(|path| path.id)
 }
 
-/// Whether a datagram of so many bytes had better wait for these paths: one that is open carries it, or none is open, so that nobody
-/// knows.
+/// Whether a datagram of so many bytes had better wait for these paths. It had if one that is open
+/// carries it, or if none is open, so that nobody knows.
 #[must_use]
 pub fn carries(paths: &[PathView], bytes: usize) -> bool {
     let mut open = paths.iter().filter(|path| !path.choked).peekable();

@@ -1,8 +1,9 @@
 //! Packets of a flow put in order at the exit, so that the receiver sees no difference between paths.
 //!
-//! "If packets are in sequence, they are sent immediately to the receiver. Otherwise, they are kept in a reorder queue till either
-//! the packets before them arrive (and thus complete the sequence) or a timer expires" (Harp, III.C). The timer runs from a
-//! packet's arrival. When it expires, that packet goes and everything before it, and nothing before it is waited for any more.
+//! "If packets are in sequence, they are sent immediately to the receiver. Otherwise, they are kept
+//! in a reorder queue till either the packets before them arrive (and thus complete the sequence)
+//! or a timer expires" (Harp, III.C). The timer runs from a packet's arrival. When it expires, that
+//! packet goes and everything before it, and nothing before it is waited for any more.
 
 mod delays;
 mod exit;

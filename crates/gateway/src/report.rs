@@ -35,7 +35,8 @@ pub struct GatewayReport {
     pub guests: Vec<GuestReport>,
     /// Flows that are carried now.
     pub flows: usize,
-    /// What the rules decided, in their order; the last, without a number, is what peers carry that no rule here calls background.
+    /// What the rules decided, in their order. The last, without a number, is what peers carry that
+    /// no rule here calls background.
     #[serde(default)]
     pub rules: Vec<RuleReport>,
     /// The largest flows that are carried, or would be.

@@ -14,7 +14,7 @@ pub struct Segment {
     pub ip: Ip,
     /// The TCP header.
     pub tcp: Tcp,
-    /// Who is to make the checksum right.
+    /// Which party makes the checksum right.
     pub checksum: State,
 }
 
@@ -74,8 +74,9 @@ impl Segment {
         self.payload_len() == 0 && flags.any(Flags::ACK) && flags.0 & life == 0
     }
 
-    /// Writes `value` over the two bytes at `at` (from the start of the IP packet, within the TCP header) and keeps the checksum
-    /// right (RFC 1624). Whether there was such a place.
+    /// Writes `value` over the two bytes at `at` and keeps the checksum right (RFC 1624). `at`
+    /// counts from the start of the IP packet, and lies within the TCP header. Returns whether
+    /// there was such a place.
     pub fn set_word(&self, packet: &mut [u8], at: usize, value: u16) -> bool {
         if at < self.tcp.at || at + 2 > self.tcp.payload {
             return false;

@@ -1,7 +1,7 @@
 //! Which gateway serves which hosts: what gateways tell each other, and whom to ask for when a flow opens.
 //!
-//! Announcements are small datagrams, sent again and again, so that none needs an answer and a gateway that has begun anew is
-//! known again by itself:
+//! Announcements are small datagrams, sent again and again. So none needs an answer, and a gateway
+//! that has begun anew is known again by itself:
 //!
 //! ```text
 //! SERVES   version (1), serial (4), part (1), parts (1), entries to the end

@@ -1,4 +1,5 @@
-//! What gateways tell of others: who serves whom, and where that gateway is (Harp, III.G).
+//! What gateways tell of others. They tell which gateway serves which hosts, and where it is (Harp,
+//! III.G).
 //!
 //! ```text
 //! TABLE   version (1), hops (1), the origin's key (32), number of addresses (1: 0 to 2), each: IP length 1, IP, port 2,

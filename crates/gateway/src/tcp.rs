@@ -1,4 +1,4 @@
-//! A checked view of a TCP header and its options (RFC 9293, RFC 7323, RFC 2018).
+//! A checked view of a TCP header (RFC 9293) and its options (RFC 7323 and RFC 2018).
 
 use crate::pass::Pass;
 use byway_wire::{DecodeError, Reader};
@@ -62,13 +62,14 @@ impl fmt::Debug for Flags {
 pub struct Options {
     /// Maximum segment size (SYN only), bytes.
     pub mss: Option<u16>,
-    /// Window scale (SYN only): windows are to be shifted left by so much, at most [`MOST_SCALE`].
+    /// Window scale, in a SYN only. Windows are shifted left by so many bits, at most
+    /// [`MOST_SCALE`].
     pub scale: Option<u8>,
     /// Timestamps: value and echo reply.
     pub timestamps: Option<(u32, u32)>,
 }
 
-/// The largest window scale; larger ones mean this one (RFC 7323, section 2.3).
+/// The largest window scale. Larger ones mean this one (RFC 7323, section 2.3).
 pub const MOST_SCALE: u8 = 14;
 
 /// Where things are in a TCP header, and what it says. Places count from the start of the IP packet.
@@ -219,7 +220,7 @@ impl Options {
     }
 }
 
-/// Whether sequence number `a` is before `b`, in the circle of 2^32 (RFC 9293, section 3.4).
+/// Whether sequence number `a` is before `b`, in the circle of 2^32. See RFC 9293, section 3.4.
 #[must_use]
 pub const fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0

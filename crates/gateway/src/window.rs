@@ -1,9 +1,11 @@
 //! The receive window in ACKs that go back to a sender: how much of it the paths can carry, and how it is written there.
 //!
-//! "The entry gateway rewrites the TCP header in the acknowledgments returning to the sender with a receiver window equal to the
-//! minimum of the window allowed by the receiver and the congestion window allowed by the entry gateway" (Harp, III.F). Harp's
-//! ACKs are the end host's, so its windows cover the whole way; ours are acknowledged by the exit gateway and cover the
-//! paths only. A flow must have in flight what the paths deliver during its own round trip, and what waits to be put in order.
+//! The paper (Harp, III.F): "The entry gateway rewrites the TCP header in the acknowledgments
+//! returning to the sender with a receiver window equal to the minimum of the window allowed by the
+//! receiver and the congestion window allowed by the entry gateway". Harp's ACKs are the end
+//! host's, so its windows cover the whole way; ours are acknowledged by the exit gateway and cover
+//! the paths only. A flow must have in flight what the paths deliver during its own round trip, and
+//! what waits to be put in order.
 
 use crate::segment::Segment;
 use crate::tcp::{Flags, MOST_SCALE, WINDOW, before, later};
@@ -71,9 +73,11 @@ pub fn total(rule: Rule, view: &View<'_>) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-/// What each flow may have of `total` so that all of it is used: flows whose receiver takes less leave the rest to the others
-/// (max-min fair). `receivers` holds the windows that the receivers allow, and is sorted. `u64::MAX` if there is enough for all;
-/// never less than `least`, so that many flows do not shrink to segments of a few bytes (RFC 9293, section 3.8.6.2).
+/// What each flow may have of `total` so that all of it is used. Flows whose receiver takes less
+/// leave the rest to the others (max-min fair). `receivers` holds the windows that the receivers
+/// allow, and is sorted. It is `u64::MAX` if there is enough for all. It is never less than
+/// `least`, so that many flows do not shrink to segments of a few bytes. See RFC 9293, section
+/// 3.8.6.2.
 #[must_use]
 pub fn share(total: u64, receivers: &mut [u64], least: u64) -> u64 {
     receivers.sort_unstable();
@@ -98,11 +102,13 @@ pub struct Advertised {
 }
 
 impl Advertised {
-    /// The window to write in place of `window` into an ACK of `acknowledgment`, so that the sender has at most `limit` bytes in flight;
-    /// both as they stand in the header, to be shifted left by `scale`.
+    /// The window to write in place of `window` into an ACK of `acknowledgment`, so that the sender
+    /// has at most `limit` bytes in flight. Both windows are as they stand in the header, to be
+    /// shifted left by `scale`.
     ///
-    /// Never more than the receiver allows; and never so little that an edge that was advertised is taken back, which "shrinking
-    /// the window" RFC 9293, section 3.8.6, strongly discourages. A window of zero is the receiver's and stays.
+    /// It is never more than the receiver allows. It is never so little that an edge that was
+    /// advertised is taken back. RFC 9293, section 3.8.6, strongly discourages "shrinking the
+    /// window". A window of zero is the receiver's and stays.
     #[must_use]
     pub const fn window(&self, acknowledgment: u32, window: u16, scale: u8, limit: u64) -> u16 {
         let promised = match self.edge {
@@ -163,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_windows_of_the_paths_are_not_what_the_flow_needs() {
-        // Three paths of 10 Mbit/s with 20, 30 and 40 ms, full: 25, 37.5 and 50 kB.
+        // Three full paths of 10 Mbit/s. With 20, 30 and 40 ms they hold 25, 37.5 and 50 kB.
         let path = |rtt| PathWindow { window: 1_250 * rtt, rtt: MS(rtt) };
         let paths = [path(20), path(30), path(40)];
         let view = View { paths: &paths, inner_rtt: MS(44), reorder_wait: MS(10) };

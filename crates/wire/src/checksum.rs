@@ -1,5 +1,5 @@
-//! The Internet checksum (RFC 1071): over bytes, kept right when a field changes (RFC 1624), and finished where a network
-//! card was meant to finish it.
+//! The Internet checksum (RFC 1071) over bytes. It is kept right when a field changes (RFC 1624).
+//! It is finished where a network card was meant to finish it.
 
 use core::net::IpAddr;
 
@@ -23,8 +23,8 @@ pub const fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The sum over the pseudo-header of TCP over IPv4 (RFC 9293) or IPv6 (RFC 8200) for `length` bytes of header and payload. Not
-/// folded.
+/// The sum over the pseudo-header of TCP for `length` bytes of header and payload. It is that of
+/// RFC 9293 for IPv4, and of RFC 8200 for IPv6. It is not folded.
 #[must_use]
 pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: usize) -> u64 {
     let address = |address| match address {

@@ -1,5 +1,5 @@
-//! Reading and writing bytes without panics: a reader over untrusted input, a writer over a fixed buffer, and the
-//! variable-length integers of RFC 9000 section 16.
+//! Reading and writing bytes without panics. There is a reader over untrusted input, and a writer
+//! over a fixed buffer. Integers are the variable-length ones of RFC 9000, section 16.
 
 use thiserror::Error;
 
@@ -20,7 +20,7 @@ pub enum DecodeError {
 /// The largest value a variable-length integer holds.
 pub const VARINT_MAX: u64 = (1 << 62) - 1;
 
-/// Bytes that [`Writer::varint`] takes for `value` (1, 2, 4 or 8).
+/// The number of bytes that [`Writer::varint`] takes for `value`: `1`, `2`, `4` or `8`.
 #[must_use]
 pub const fn varint_len(value: u64) -> usize {
     match value {
@@ -205,8 +205,9 @@ impl<'a> Writer<'a> {
         Some(room)
     }
 
-    /// Counts `count` bytes that nobody will carry ([`Transmit::phantom`](crate::Transmit::phantom)): there is so much less
-    /// room, and nothing is written.
+    /// Counts `count` bytes that nobody will carry
+    /// ([`Transmit::phantom`](crate::Transmit::phantom)). There is so much less room, and nothing
+    /// is written.
     pub fn skip(&mut self, count: usize) {
         match self.buffer.len().checked_sub(count).filter(|end| *end >= self.length) {
             Some(end) => {

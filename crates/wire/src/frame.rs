@@ -1,7 +1,8 @@
 //! Frames: what the sealed part of a packet is made of.
 //!
-//! Integers are variable-length (RFC 9000 section 16) unless a size is given. A packet is a sequence of frames; a type
-//! byte whose low bit says "has a length" lets the last frame of a packet do without one.
+//! Integers are variable-length (RFC 9000 section 16) unless a size is given. A packet is a
+//! sequence of frames. A type byte whose low bit says "has a length" lets the last frame of a
+//! packet do without one.
 //!
 //! | type | frame | fields |
 //! |---|---|---|
@@ -26,7 +27,7 @@
 //! | 1f | RELAY_CONSENT | offer, address, length, consent bytes |
 //! | 20 | RELAY_REFUSED | offer |
 //!
-//! An address is its length (1: 4 or 16), the IP address, and the port (2).
+//! An address is its length in 1 byte (4 or 16), the IP address, and the port in 2 bytes.
 
 pub mod ack;
 mod ranges;
@@ -186,8 +187,9 @@ pub struct PathHint {
     pub path: PathId,
     /// Smoothed RTT in µs: a quarter of it is how long a hole may stay before it is a loss.
     pub srtt_micros: u64,
-    /// The first packet whose apparent delay (receiver's clock minus stamp, modulo 2^32 µs) is beyond this is to be
-    /// acknowledged at once: a delay-sensitive controller wants to know.
+    /// A limit in µs of the apparent delay, which is the receiver's clock minus the stamp, modulo
+    /// 2^32 µs. The first packet beyond it is to be acknowledged at once, because a delay-sensitive
+    /// controller wants to know.
     pub delay_limit: Option<u32>,
 }
 
@@ -229,7 +231,8 @@ impl<'a> Frames<'a> {
         Self { reader: Reader::new(payload), phantom: None, failed: false }
     }
 
-    /// The same where the bytes of objects, `phantom` in all, are only a length ([`Writer::skip`]): they read as zeros.
+    /// The frames of a packet where the bytes of objects, `phantom` in all, are only a length
+    /// ([`Writer::skip`]). They read as zeros.
     #[must_use]
     pub const fn with_phantom(payload: &'a [u8], phantom: usize) -> Self {
         Self { reader: Reader::new(payload), phantom: Some(phantom), failed: false }
@@ -552,7 +555,7 @@ fn write_counted(writer: &mut Writer<'_>, bytes: &[u8]) {
     writer.bytes(bytes);
 }
 
-/// Reads an address: its length (1: 4 or 16), the IP address, and the port (2).
+/// Reads an address. It is its length in 1 byte (4 or 16), the IP address, and the port in 2 bytes.
 pub fn read_address(reader: &mut Reader<'_>) -> Result<SocketAddr, DecodeError> {
     let ip: IpAddr = match reader.u8()? {
         4 => reader.array::<4>()?.into(),

@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Its length is known before any of it is kept.
+    /// The length of a frame is known before any of it is kept.
     #[test]
     fn a_frame_that_is_too_long_ends_it() {
         let mut frames = Frames::default();

@@ -6,10 +6,11 @@
 //! ANSWERED  0x71, counter (8), next beat after ms (4), epoch (4), last epoch holds for s (4), flags (1), MAC (8)
 //! ```
 //!
-//! Both MACs are under the [key of the range](crate::relay::RangeKey::heartbeat_key) that the relay gave the registry. The
-//! MAC is over the first byte, the counter, and all bytes before the MAC. A relay's counter rises with each beat, also over
-//! restarts: a registry takes none that is not above the last, and a relay takes no answer but to a beat that it sent.
-//! So neither is fooled by copies, and no clock matters. The answer is shorter than the beat, so that nobody is sent more
+//! Both MACs are under the [key of the range](crate::relay::RangeKey::heartbeat_key) that the relay
+//! gave the registry. The MAC is over the first byte, the counter, and all bytes before the MAC. A
+//! relay's counter rises with each beat, also over restarts. A registry takes none that is not
+//! above the last. A relay takes no answer but to a beat that it sent. So neither is fooled by
+//! copies, and no clock matters. The answer is shorter than the beat, so that nobody is sent more
 //! than came in his name. All numbers are in network byte order.
 
 use crate::codec::{DecodeError, Reader, Writer};
@@ -72,9 +73,9 @@ pub struct Report {
 }
 
 impl Report {
-    /// It takes no new grants and ends soon.
+    /// The relay takes no new grants and ends soon.
     pub const DRAINING: u8 = 1;
-    /// It is an end host that has a transfer of its own.
+    /// The relay is an end host that has a transfer of its own.
     pub const BUSY: u8 = 2;
 
     /// Whether it has a transfer of its own, behind which what it forwards stands.

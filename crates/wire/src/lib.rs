@@ -1,5 +1,5 @@
-//! What crosses a boundary in byway: time, identifiers, bytes on the network, and the contract between a protocol
-//! participant and the world it lives in.
+//! What crosses a boundary in byway. That is time, identifiers, bytes on the network, and the
+//! contract between a protocol participant and the world it lives in.
 //!
 //! This crate knows no socket and no clock. Everything above it agrees on these types and nothing else.
 //!

@@ -1,4 +1,5 @@
-//! The contract between a protocol participant and the world it lives in, invented (`byway-sim`) or real (`byway-net`).
+//! The contract between a protocol participant and the world it lives in. That world is invented
+//! (`byway-sim`) or real (`byway-net`).
 
 use crate::id::Local;
 use crate::time::{Duration, Instant};
@@ -7,13 +8,13 @@ use core::net::SocketAddr;
 /// A protocol participant: datagrams and time go in, datagrams and deadlines come out. It owns no socket, no clock, no
 /// thread and no entropy.
 ///
-/// The driver's loop: [`handle`](Machine::handle) all that has arrived, [`wake`](Machine::wake) when a
-/// [`deadline`](Machine::deadline) has come, then call [`transmit`](Machine::transmit) until it returns `None`, then
-/// sleep until the deadline.
+/// The driver's loop has four steps. It calls [`handle`](Machine::handle) with all that has arrived.
+/// It calls [`wake`](Machine::wake) when a [`deadline`](Machine::deadline) has come. It calls
+/// [`transmit`](Machine::transmit) until that returns `None`. Then it sleeps until the deadline.
 ///
-/// Laws, which the simulator asserts: a spurious wake changes nothing; waking at deadlines equals waking at every tick;
-/// the same inputs at the same times give the same bytes; a deadline does not stay in the past once `wake` and
-/// `transmit` have run.
+/// The simulator asserts these laws. A spurious wake changes nothing. Waking at deadlines equals
+/// waking at every tick. The same inputs at the same times give the same bytes. A deadline does not
+/// stay in the past once `wake` and `transmit` have run.
 pub trait Machine {
     /// Takes one input. `now` never goes back.
     fn handle(&mut self, now: Instant, input: Input<'_>);
@@ -28,8 +29,9 @@ pub trait Machine {
     /// When to call [`wake`](Machine::wake) next; `None` if only an input can change anything. Absolute.
     fn deadline(&self) -> Option<Instant>;
 
-    /// Whether a TCP connection that was [opened](Input::Connection) serves anything: the driver closes one that serves nothing some
-    /// seconds after it was opened, so that strangers hold none.
+    /// Whether a TCP connection that was [opened](Input::Connection) serves anything. The driver
+    /// closes one that serves nothing some seconds after it was opened, so that strangers hold
+    /// none.
     fn serves(&self, local: Local) -> bool {
         let _ = local;
         false
@@ -54,8 +56,8 @@ pub enum Ask {
         /// How long it may take.
         patience: Duration,
     },
-    /// Read nothing more from this connection. What it brings waits in the network, which holds back who sends. A connection that breaks
-    /// meanwhile is told to be gone.
+    /// Read nothing more from this connection. What it brings waits in the network, which holds
+    /// back the sender. A connection that breaks meanwhile is told to be gone.
     Pause(Local),
     /// Read from this connection again.
     Resume(Local),
@@ -139,9 +141,9 @@ pub struct LinkChange {
 /// is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionChange {
-    /// Its number, among those of the sockets.
+    /// The number of the socket that it is, among those of all sockets.
     pub local: Local,
-    /// Its address here.
+    /// The socket's address here.
     pub address: SocketAddr,
     /// The address that it leads to.
     pub peer: SocketAddr,
@@ -151,9 +153,9 @@ pub struct ConnectionChange {
 
 /// A local socket is full, or has room again. Until this is said of a socket, it has room.
 ///
-/// What was written for it before it was found full waits with the driver and leaves first. What is written for it meanwhile is kept as
-/// far as there is room, and dropped beyond that, as a network drops what it cannot carry. A machine that has other ways goes on
-/// with them.
+/// What was written for it before it was found full waits with the driver and leaves first. What is
+/// written for it meanwhile is kept as far as there is room. It is dropped beyond that, as a
+/// network drops what it cannot carry. A machine that has other ways goes on with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomChange {
     /// The socket.

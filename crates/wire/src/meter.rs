@@ -1,11 +1,12 @@
-//! A rate limit in one number: the generic cell rate algorithm (ITU-T I.371, virtual scheduling), which is a token
-//! bucket that stores when it would be full again instead of how full it is.
+//! A rate limit in one number, by the generic cell rate algorithm (ITU-T I.371, virtual
+//! scheduling). It is a token bucket that stores when it would be full again instead of how full it
+//! is.
 
 use crate::{Duration, Instant};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// When the bucket is full again. It lends up to a burst that its owner knows.
+/// When the bucket is full again. It can be overdrawn up to a burst that its owner knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meter {
     full_at: Instant,
@@ -24,12 +25,13 @@ impl Meter {
         self.full_at.as_nanos().saturating_sub(now.as_nanos()).saturating_sub(burst)
     }
 
-    /// Lends what takes `cost` to come back.
+    /// Takes from the bucket what needs `cost` to come back.
     pub fn lend(&mut self, now: Instant, cost: Duration) {
         self.full_at = self.full_at.max(now) + cost;
     }
 
-    /// Lends `units` that come back at `rate` units per second. Rounds up, so that the rate is never exceeded.
+    /// Takes `units` from the bucket, which come back at `rate` units per second. It rounds up, so
+    /// that the rate is never exceeded.
     pub fn take(&mut self, now: Instant, units: u64, rate: u64) {
         let cost = units.saturating_mul(SECOND).div_ceil(rate.max(1));
         self.full_at = self.full_at.max(now).offset_nanos(i64::try_from(cost).unwrap_or(i64::MAX));

@@ -71,8 +71,8 @@ impl Header {
     }
 }
 
-/// Restores a packet number from its low 32 bits, given the next one expected: the candidate closest to `expected`
-/// (RFC 9000 appendix A.3).
+/// Restores a packet number from its low 32 bits, given the next one expected. It is the candidate
+/// closest to `expected` (RFC 9000 appendix A.3).
 #[must_use]
 pub const fn restore_number(expected: u64, low: u32) -> u64 {
     const WINDOW: u64 = 1 << 32;

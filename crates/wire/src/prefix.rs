@@ -56,7 +56,7 @@ impl Prefix {
         self.0.contains(&other.0)
     }
 
-    /// Its first and its last address as numbers.
+    /// The first and the last address of the prefix as numbers.
     #[must_use]
     pub fn interval(&self) -> (u128, u128) {
         (bits(self.0.network()), bits(self.0.broadcast()))

@@ -1,7 +1,8 @@
 //! A small seeded generator, so that whoever draws lots draws the same ones on every machine.
 
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): one addition and two
-/// multiplications per draw, any seed is good. Not for secrets.
+/// SplitMix64: one addition and two multiplications per draw, any seed is good. Source: Steele, Lea
+/// and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014). It is not for
+/// secrets.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

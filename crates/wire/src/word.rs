@@ -1,9 +1,10 @@
 //! Words: bytes as one shell-safe word that a person can copy, and that notices when it was copied badly.
 //!
-//! A word begins with a prefix that says what it is (`byway1-`, `byway-key-`). Then come the payload and a [`Checksum`] in base32
-//! (RFC 4648 section 6, lower case, unpadded). The checksum is the first bytes of BLAKE3 over prefix and payload; in relay words it
-//! is over the payload alone. Letters of either case are read; only lower case is written. A version, where there is one, is the number in the
-//! prefix.
+//! A word begins with a prefix that says what it is (`byway1-`, `byway-key-`). Then come the
+//! payload and a [`Checksum`] in base32 (RFC 4648 section 6, lower case, unpadded). The checksum is
+//! the first bytes of BLAKE3 over prefix and payload; in relay words it is over the payload alone.
+//! Letters of either case are read. Only lower case is written. A version, where there is one, is
+//! the number in the prefix.
 
 use alloc::format;
 use alloc::string::String;
@@ -33,13 +34,14 @@ fn base32() -> Encoding {
 /// Why a text is not the word that was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WordError {
-    /// It begins differently: another kind of word, or none.
+    /// The word begins differently: it is another kind of word, or none.
     Prefix,
-    /// A character that no word contains, and where it stands (counted from 1, in the whole text).
+    /// A character that no word contains, and where it stands. The place is counted from 1, in the
+    /// whole text.
     Character {
         /// The character.
         found: char,
-        /// Its place.
+        /// The place of the character, counted from 1.
         at: usize,
     },
     /// Longer than [`MAX_LEN`].

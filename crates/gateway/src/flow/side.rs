@@ -75,8 +75,8 @@ impl Side {
         false
     }
 
-    /// Whether `other` would believe this reset (RFC 9293, section 3.5.3, without asking back as RFC 5961 does): it answers a SYN, or
-    /// lies in the window.
+    /// Whether `other` would believe this reset: it answers a SYN, or lies in the window (RFC 9293,
+    /// section 3.5.3). It does not ask back as RFC 5961 does.
     const fn may_reset(&self, other: &Self, segment: &Segment) -> bool {
         let tcp = &segment.tcp;
         match other.acked {

@@ -11,8 +11,9 @@ use core::fmt::Write as _;
 /// The metric of the unreachable route: nothing comes after it.
 const LAST: u32 = 4_278_198_272;
 
-/// The address of the TUN device. Nobody speaks to it; without one, the kernel's check of sources takes none of what comes by the device
-/// (loose or strict, `fib_validate_source`; RFC 3704, section 2.4). Link-local (RFC 3927): it is never looked up elsewhere.
+/// The address of the TUN device. Nobody speaks to it. Without one, the kernel's check of sources
+/// takes none of what comes by the device (`fib_validate_source`, loose or strict). See RFC 3704,
+/// section 2.4. It is link-local (RFC 3927), so it is never looked up elsewhere.
 const ADDRESS: &str = "169.254.98.119/32";
 
 /// What is to be installed.

@@ -1,9 +1,11 @@
 //! The table of nftables: a coarse filter before the gateway, which decides precisely.
 //!
-//! It takes what may be of a background flow: TCP from hosts that are served here to hosts that peers may speak for, with addresses
-//! and ports as a background rule has them, seen from either end. A rule's DSCP is that of the first SYN, and says nothing of the
-//! packets after it, so it does not narrow what is taken; neither do rules that let flows pass, since from one packet nobody can tell
-//! which of its ends opened the flow. Whatever is taken and not carried comes back out of the TUN device as it went in.
+//! It takes what may be of a background flow. That is TCP from hosts that are served here to hosts
+//! that peers may speak for. Addresses and ports are as a background rule has them, seen from
+//! either end. A rule's DSCP is that of the first SYN, and says nothing of the packets after it. So
+//! it does not narrow what is taken. Rules that let flows pass do not narrow it either, since one
+//! packet does not tell which end opened the flow. Whatever is taken and not carried comes back out
+//! of the TUN device as it went in.
 
 use super::marks::{Family, MARK_MASK, table};
 use super::site::Site;
@@ -15,8 +17,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{Display, Write as _};
 
-/// What `nft -f -` is given. In one transaction the table is made (if there is none), deleted and made anew: no packet sees
-/// anything between, and it does not matter whether there was one.
+/// What `nft -f -` is given. In one transaction the table is made (if there is none), deleted and
+/// made anew. No packet sees anything between, and it does not matter whether there was one.
 pub(super) fn ruleset(site: &Site<'_>) -> String {
     let Site { tun, mark, here, there, rules, .. } = site;
     let table = table(tun);
@@ -48,8 +50,8 @@ pub(super) fn ruleset(site: &Site<'_>) -> String {
     text
 }
 
-/// What a background rule takes of one version of IP: packets of flows that were opened here, and those that answer flows that were
-/// opened elsewhere.
+/// What a background rule takes of one version of IP. It takes packets of flows that were opened
+/// here, and those that answer flows that were opened elsewhere.
 fn clauses((place, rule): (usize, &Rule), family: Family) -> Vec<String> {
     if rule.action != Action::Background {
         return Vec::new();
@@ -122,7 +124,7 @@ fn set(prefixes: &[Prefix], family: Family) -> Option<String> {
     (!kept.is_empty()).then(|| braces(&kept))
 }
 
-/// The addresses of a rule: any (`Some(None)`), these, or none of this version of IP (`None`).
+/// The addresses of a rule. `Some(None)` means any, and `None` means none of this version of IP.
 fn addresses(prefixes: &[Prefix], family: Family) -> Option<Option<String>> {
     if prefixes.is_empty() { Some(None) } else { set(prefixes, family).map(Some) }
 }

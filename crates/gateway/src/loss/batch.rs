@@ -1,9 +1,10 @@
 //! HIR's batch map: each packet names earlier ones that took its path.
 //!
-//! "The batch map records down a set of packets that are sent by the entry gateway. Entry gateway include the batch map in
-//! packet header, and the exit gateway then can identify loss quickly based on the batch map, instead of waiting on each path"
-//! (HIR, 7.3, which specifies no more and has not built it). Here it is 32 bits: bit `n` stands for the packet `n + 1` places
-//! before. It sees as far back as that, whatever share of the packets its path gets.
+//! "The batch map records down a set of packets that are sent by the entry gateway. Entry gateway
+//! include the batch map in packet header, and the exit gateway then can identify loss quickly
+//! based on the batch map, instead of waiting on each path" (HIR, 7.3). The paper specifies no more
+//! and has not built it. Here it is 32 bits: bit `n` stands for the packet `n + 1` places before.
+//! It sees as far back as that, whatever share of the packets its path gets.
 
 use super::rule::{LossRule, Packet};
 use alloc::collections::{BTreeMap, BTreeSet};

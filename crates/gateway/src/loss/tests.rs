@@ -40,7 +40,8 @@ impl Bench {
 
 #[test]
 fn harps_rule_waits_for_every_path_with_data_under_way_and_for_no_other() {
-    // 0, 2, 4 on path 0; 1, 3 on path 1; path 2 idle since it delivered nothing.
+    // Packets 0, 2 and 4 are on path 0, and 1 and 3 on path 1. Path 2 is idle since it delivered
+    // nothing.
     let mut bench = Bench::new(Rule::AllPassed, 1, &[0, 1, 0, 1, 0]);
     assert_eq!(bench.arrive(2), [0; 0], "path 1 has not passed 0");
     assert_eq!(bench.arrive(3), [0, 1], "now both have, and the range up to the head of the queue is lost");
@@ -88,7 +89,8 @@ fn maps_in_bits() {
 
 /// Packets one per ms over paths with these delays, some dropped: when each is found by a rule, by its place.
 fn found(rule: Rule, delays: &[u64], paths: &[usize], dropped: &BTreeSet<usize>) -> BTreeMap<u64, u64> {
-    // (time, arrival or sending, place): an ACK of what arrives is taken for instant, which is the same for all rules.
+    // Each event is (time, arrival or sending, place). An ACK of what arrives is taken for instant,
+    // which is the same for all rules.
     let mut events: Vec<(u64, bool, usize)> = vec![];
     for (place, path) in paths.iter().enumerate() {
         events.push((place as u64, true, place));

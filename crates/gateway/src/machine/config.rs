@@ -81,7 +81,7 @@ pub enum Bundle {
     /// All flows between two sites, which share its windows (HIR).
     #[default]
     Site,
-    /// One flow each (Harp, section III): how they share a line is their controllers' doing.
+    /// One flow (Harp, section III). How bundles share a line is their controllers' doing.
     Flow,
 }
 
@@ -124,10 +124,11 @@ pub struct Settings {
     pub introduce: bool,
     /// How receive windows are rewritten; `None`: not at all.
     pub window: Option<Rule>,
-    /// What flows may have in flight beyond what the windows of the paths ask for, in percent of it, and no more than half of what a flow
-    /// may have waiting at the entry, where it waits. Without it the windows could never be found too small, and would not grow. Half
-    /// of it was too little where one flow has a session for itself: what its host sends comes in bunches, and follows the windows
-    /// a round trip later.
+    /// What flows may have in flight beyond what the windows of the paths ask for, in percent of
+    /// it. It is no more than half of what a flow may have waiting at the entry, where it waits.
+    /// Without it the windows could never be found too small, and would not grow. Half of it was
+    /// too little where one flow has a session for itself. What its host sends comes in bunches,
+    /// and follows the windows a round trip later.
     pub headroom_percent: u32,
     /// Which rule finds what paths lose, and so tells the controller. By packet numbers of the paths the session does it.
     pub loss: crate::loss::Rule,

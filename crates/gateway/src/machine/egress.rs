@@ -1,4 +1,5 @@
-//! From the sessions to the hosts: packets are put in order, and the windows in them say what the way back to their host can carry.
+//! From the sessions to the hosts. Packets are put in order, and the windows in them say what the
+//! way back to their host can carry.
 
 use super::config::Settings;
 use super::flows::Flows;

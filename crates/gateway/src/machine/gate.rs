@@ -4,14 +4,16 @@ use super::places::TunnelIdx;
 use alloc::vec::Vec;
 use byway_wire::{Duration, Instant, Meter};
 
-/// Tunnels to one peer are opened no faster than this, but for so many at once: a handshake is work for both, and a flood of SYNs is to
-/// cause little of it.
+/// Tunnels to one peer are opened no faster than this, but for so many at once. A handshake is work
+/// for both, and a flood of SYNs is to cause little of it.
 const PACE: Duration = Duration::from_millis(10);
 const BURST: u32 = 32;
-/// After a tunnel could not be made, or died, none is opened for so long, then twice as long, at most the longest.
+/// The pause after a tunnel that could not be made, or that died. None is opened meanwhile. The
+/// next pause is twice as long, at most the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A peer may open so many times as many as are opened here: who closes one and opens the next is ahead of who hears of it.
+/// How many times as many tunnels a peer may open as are opened here. A peer that closes one and
+/// opens the next is ahead of the one that hears of it.
 const TAKEN: usize = 2;
 
 /// Which flows of a peer's get tunnels of their own.

@@ -222,7 +222,7 @@ impl Guests {
         (self.changed, self.version) = (true, self.version + 1);
     }
 
-    /// Who is served.
+    /// The guests that are served.
     pub fn status(&self) -> Vec<GuestStatus> {
         let guest = |(place, lease): (&usize, &Lease)| {
             let name = self.known.get(*place).map(|guest| guest.name.clone()).unwrap_or_default();

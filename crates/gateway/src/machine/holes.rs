@@ -1,10 +1,12 @@
-//! What the maps of packets that came tell of packets that did not (HIR, 7.3), for all flows of a peer, bounded.
+//! What the maps of packets that came tell of packets that did not (HIR, 7.3). They are for all
+//! flows of a peer, and bounded.
 
 use crate::encap::Label;
 use crate::loss::BatchHoles;
 use alloc::collections::BTreeMap;
 
-/// Later packets that name a missing one before it is lost: paths reorder (RFC 9002, section 6.1.1, `kPacketThreshold`).
+/// Later packets that name a missing one before it is lost, because paths reorder. It is
+/// `kPacketThreshold` (RFC 9002, section 6.1.1).
 const LATER: u32 = 3;
 /// Packets remembered of all flows of a peer; beyond it, all is forgotten, which delays a finding and makes none that is wrong.
 const REMEMBERED: usize = 1 << 18;

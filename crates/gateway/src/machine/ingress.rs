@@ -119,8 +119,9 @@ impl Ingress {
         Taken::Carried
     }
 
-    /// Leaves a packet that no path carries: none takes more than `most` bytes. The plain route does, unless it is not to be taken; then
-    /// its host is told to send smaller ones, or else it would send the same again and again.
+    /// Leaves a packet that no path carries: none takes more than `most` bytes. The plain route
+    /// does, unless it is not to be taken. Then its host is told to send smaller ones, or else it
+    /// would send the same again and again.
     fn leave_large(&mut self, parcel: Parcel, most: usize, hosts: &mut Hosts) -> Taken {
         self.counters.too_large += 1;
         if !self.settings.fail_closed {

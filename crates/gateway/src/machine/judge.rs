@@ -1,9 +1,10 @@
-//! Which of the packets that were sent to a peer are lost, where that is not left to its session alone: by Harp's rule, by HIR's maps,
-//! or because lost packets are sent again from the [cache](crate::cache).
+//! Which of the packets that were sent to a peer are lost, where that is not left to its session
+//! alone. It goes by Harp's rule or by HIR's maps, or lost packets are sent again from the
+//! [cache](crate::cache).
 //!
-//! The session tells what arrived, and what it holds for lost by the packet numbers of its paths. Harp's rule goes by the first of
-//! these, and the maps by what the peer reports; a path that fell silent, or is no more, has lost what was under way on it, by whichever
-//! rule.
+//! The session tells what arrived, and what it holds for lost by the packet numbers of its paths.
+//! Harp's rule goes by the first of these, and the maps by what the peer reports. A path that fell
+//! silent, or is no more, has lost what was under way on it, by whichever rule.
 
 use crate::encap::{Label, Message};
 use crate::flow::FlowId;
@@ -14,7 +15,8 @@ use alloc::vec::Vec;
 use byway_engine::connection::datagrams::Fate;
 use byway_wire::{Duration, Instant, PathId, Writer};
 
-/// Later packets of a path that name a missing one before it is lost: paths reorder (RFC 9002, section 6.1.1, `kPacketThreshold`).
+/// Later packets of a path that name a missing one before it is lost, because paths reorder. It is
+/// `kPacketThreshold` (RFC 9002, section 6.1.1).
 const LATER: u32 = 3;
 /// Packets of a flow that are remembered as under way.
 const UNDER_WAY: usize = 1 << 14;
@@ -203,7 +205,8 @@ impl Judge {
         }
     }
 
-    /// The paths as they are (`None`: there is no such path): what was under way on one that fell silent, or is no more, is lost.
+    /// Takes the paths as they are; `None` means that there is no such path. What was under way on
+    /// one that fell silent, or is no more, is lost.
     pub fn on_paths(&mut self, is_silent: impl Fn(PathId) -> Option<bool>, lost: &mut Vec<Lost>) {
         let Self { flows, given_up, paths: known, .. } = self;
         known.retain(|path, was_silent| {

@@ -1,9 +1,10 @@
 //! The sessions with other gateways, which are dialled, lost and dialled again. One session carries all flows of a peer, as in HIR: this is
 //! the default. With `bundle = "flow"` each flow has one of its own beside it, as in Harp (section III).
 //!
-//! A flow begins by the site's tunnel while its own is dialled, and goes by its own once that carries packets as large. So nothing
-//! waits for a handshake, and a flow that gets no tunnel, or loses it, goes on by the site's. Labels and places in the order are known to
-//! a peer and not to a tunnel, so that the exit puts in order what came by both.
+//! A flow begins by the site's tunnel while its own is dialled, and goes by its own once that
+//! carries packets as large. So nothing waits for a handshake, and a flow that gets no tunnel, or
+//! loses it, goes on by the site's. Labels and places in the order are known to a peer and not to a
+//! tunnel. So the exit puts in order what came by both.
 //!
 //! Who takes a flow in opens its tunnel. The other side learns from the packets that come by it whose it is, and sends that flow's
 //! other direction back by it.
@@ -466,7 +467,8 @@ impl Links {
         }
     }
 
-    /// A packet of a flow came by a tunnel: if a peer opened that for one flow, this is whose it is, unless it is another's.
+    /// A packet of a flow came by a tunnel. If a peer opened that for one flow, this is whose it
+    /// is, unless it is another's.
     pub fn adopt(&mut self, place: TunnelIdx, id: FlowId, flows: &mut Table) {
         let tunnel = &mut self.tunnels[place];
         let Some(own) = &mut tunnel.dedicated else { return };
@@ -500,7 +502,8 @@ impl Links {
                 self.peers[tunnel.peer].gate.on_success();
                 self.close_own(now, place, NEEDLESS, flows, hosts);
             }
-            // An attempt that nobody waits for is closed once it is a session: given up now, it would be half of one over there for long.
+            // An attempt that no flow waits for is closed once it is a session. Given up now, it
+            // would be half of one over there for long.
             Some(own) => own.flow = None,
             None => {}
         }

@@ -157,7 +157,8 @@ impl Losses {
         }
         self.lost = all;
     }
-    /// Sends once more what is kept of a packet, in its old place in the order, so that it mends the gap if the exit still waits.
+    /// Sends once more what is kept of a packet, in its old place in the order. So it mends the gap
+    /// if the exit still waits.
     pub fn send_again(
         &mut self,
         now: Instant,

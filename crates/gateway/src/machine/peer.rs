@@ -187,8 +187,9 @@ impl Peer {
     }
 }
 
-/// Behind which peer a host is: the one that has announced it, or else, among those that have announced nothing (since when they are
-/// down nobody knows what they serve), the one that may speak for it.
+/// The peer behind which a host is. It is the one that has announced the host. Otherwise it is the
+/// one that may speak for it, among those that have announced nothing. While these are down, nobody
+/// knows what they serve.
 pub(super) fn behind(
     directory: &Directory<PeerIdx>,
     peers: &Places<PeerIdx, Peer>,

@@ -54,8 +54,8 @@ counters! {
     bundles,
     /// Those that were opened here, and could not be made, or were lost while their flow needed them.
     lost_bundles,
-    /// Packets that were held for lost between the gateways, as far as that is watched here: by another rule than the session's,
-    /// or with a cache.
+    /// Packets that were held for lost between the gateways, as far as that is watched here. It is
+    /// watched by another rule than the session's, or with a cache.
     lost,
     /// Those of them that arrived after all.
     spurious,

@@ -1,4 +1,5 @@
-//! What is known of the way by a tunnel is worked out anew now and then, of its paths and of the flows that send by it.
+//! What is known of the way by a tunnel, from its paths and the flows that send by it. It is worked
+//! out anew now and then.
 
 use super::carriage::Table;
 use super::config::Settings;
@@ -12,8 +13,8 @@ use alloc::vec::Vec;
 use byway_engine::Connection;
 use byway_wire::{Duration, Instant};
 
-/// How long it holds, and how much longer for each flow that sends: with ten thousand, looking at all of them every ten milliseconds
-/// would take a good part of the time.
+/// How long it holds, and how much longer for each flow that sends. With ten thousand, looking at
+/// all of them every ten milliseconds would take a good part of the time.
 const HOLDS: Duration = Duration::from_millis(10);
 const HOLDS_PER_FLOW: Duration = Duration::from_micros(10);
 /// A flow counts as sending this long after its last data.

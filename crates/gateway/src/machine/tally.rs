@@ -9,8 +9,9 @@ use alloc::vec::Vec;
 pub struct Tally {
     /// Flows that it was the first to match; of those that pass, only what the kernel shows to the gateway.
     pub flows: u64,
-    /// Of background flows the bytes of their packets in both directions; where the gateway only observes, the bytes that hosts gave
-    /// their TCP, since it sees the packets of one direction, and of the other what they acknowledge.
+    /// The bytes of background flows' packets in both directions. Where the gateway only observes,
+    /// it is the bytes that hosts gave their TCP. It then sees the packets of one direction, and of
+    /// the other what they acknowledge.
     pub bytes: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The way to a peer: its sessions, their paths, and what waits for them.
 //!
-//! Both ends may dial. A packet goes by the newest session and is taken from any, so two that cross each other do no harm; of more
-//! than two the oldest is closed.
+//! Both ends may dial. A packet goes by the newest session and is taken from any. So two that cross
+//! each other do no harm. Of more than two the oldest is closed.
 
 use super::holes::Holes;
 use super::judge::Judge;
@@ -53,7 +53,7 @@ pub(super) struct Dedicated {
 /// A bundle of paths, under one controller.
 #[derive(Debug)]
 pub(super) struct Tunnel {
-    /// Who is at its other end.
+    /// The peer at its other end.
     pub peer: PeerIdx,
     /// If it is for one flow alone: which, and who opened it.
     pub dedicated: Option<Dedicated>,
@@ -122,7 +122,8 @@ impl Tunnel {
         if self.is_dedicated() { 0 } else { flow.slot() }
     }
 
-    /// What the next datagram for its paths asks of them, and its bytes, if `header` stands before a packet; `None`: nothing waits.
+    /// What the next datagram for its paths asks of them, and its bytes, if `header` stands before
+    /// a packet. `None` means that nothing waits.
     pub fn next_want(&mut self, header: usize) -> Option<(Want, usize)> {
         match self.returned.front() {
             Some(datagram) if Message::is_urgent(datagram) => Some((Want::Soon, datagram.len())),

@@ -3,7 +3,8 @@
 use byway_control::detector::{Average, Base, Extremes, Smoothed};
 use byway_wire::{Duration, Instant};
 
-/// Packets whose delays are averaged: "take average delay observed over the recent 50 packets" (HIR, 7.1).
+/// The number of packets whose delays are averaged. The paper: "take average delay observed over
+/// the recent 50 packets" (HIR, 7.1).
 const RECENT: u32 = 50;
 /// A peak falls by this part of what it rises above the least with each packet.
 const PEAK_LASTS: i64 = 256;

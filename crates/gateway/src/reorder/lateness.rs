@@ -3,16 +3,18 @@
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
 
-/// How much later than those behind them packets come, whatever the reason. One that a path took on may wait there until the pacer or
-/// an acknowledgment lets it go, which no delay on the way shows: most when windows are small, as in the beginning.
+/// How much later than those behind them packets come, whatever the reason. One that a path took on
+/// may wait there until the pacer or an acknowledgment lets it go. No delay on the way shows that.
+/// It is most when windows are small, as in the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lateness {
     peak: Duration,
     last: Option<Instant>,
 }
 
-/// Lateness falls to a third of itself in this time. Not with each packet: the more there are the sooner it would be forgotten, and the
-/// latest of a hundred thousand would come too late several times a second.
+/// Lateness falls to a third of itself in this time. It does not fall with each packet. The more
+/// there are, the sooner it would be forgotten. Then the latest of a hundred thousand would come
+/// too late several times a second.
 const LATENESS_LASTS: Duration = Duration::from_secs(4);
 /// After such a pause nothing is known of what is late.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -60,7 +60,8 @@ fn an_expired_packet_takes_all_before_it_along_and_nothing_behind_a_hole() {
         (vec![], vec![], vec![], vec![])
     );
     assert_eq!(bench.expire(30), []);
-    // Number 5 expires: 3, which came later, goes before it, and 6 is in sequence then; 8 waits for 7.
+    // Number 5 expires. So 3, which came later, goes before it. Then 6 is in sequence, and 8 waits
+    // for 7.
     assert_eq!(bench.expire(31), [3, 5, 6]);
     assert_eq!(bench.on(32, 4), [4], "late, but the receiver waits for it");
     assert_eq!(bench.expire(34), [8]);

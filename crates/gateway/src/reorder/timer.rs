@@ -22,14 +22,15 @@ pub enum Timer {
         /// The threshold, of which the paper says no value.
         cap: Duration,
     },
-    /// HIR's with differences: `max average - min dmin + 2 * jitter`, at most the threshold. Sees queues as they are on average, and is
-    /// too early for the packets that wait longest: one in forty of three equal paths under the background class.
+    /// HIR's with differences: `max average - min dmin + 2 * jitter`, at most the threshold. It
+    /// sees queues as they are on average, and is too early for the packets that wait longest.
+    /// These are one in forty of three equal paths under the background class.
     HirRelative {
         /// The threshold.
         cap: Duration,
     },
-    /// The largest delay of late on any path, beyond the least of all: `max peak - min dmin`, at most the threshold; and no less than
-    /// packets were [late](Lateness) of late. The default.
+    /// The largest delay of late on any path, beyond the least of all: `max peak - min dmin`, at
+    /// most the threshold. It is no less than packets were [late](Lateness) of late. The default.
     Peak {
         /// The threshold.
         cap: Duration,
@@ -80,8 +81,9 @@ impl Timer {
         matches!(self, Self::Harp { .. } | Self::Hir { .. })
     }
 
-    /// How long a packet may wait by the delays of the paths by which packets come, and by how far `apart` our own are: of a path of the
-    /// peer's by which nothing came of late, ours beside it tells what there may be to wait for.
+    /// How long a packet may wait. It follows from the delays of the paths by which packets come,
+    /// and from how far `apart` our own are. Where nothing came of late by a path of the peer's,
+    /// ours beside it tells what there may be to wait for.
     #[must_use]
     pub fn by_way(&self, paths: impl IntoIterator<Item = PathDelay> + Clone, apart: Duration) -> Duration {
         let heard = self.wait(paths);

@@ -1,7 +1,8 @@
 //! What is wrong with a table: rules that no flow can reach, and rules that disagree about flows.
 //!
-//! A rule is a box for each version of IP: sets of addresses, ports, code points and directions. What earlier rules leave of a rule is
-//! computed exactly, by cutting their boxes out of its boxes; if nothing is left, no flow reaches it.
+//! A rule is a box for each version of IP: sets of addresses, ports, code points and directions.
+//! What earlier rules leave of a rule is computed exactly, by cutting their boxes out of its boxes.
+//! If nothing is left, no flow reaches it.
 
 use super::table::{Direction, Rule, Rules};
 use crate::ports::Ports;
@@ -109,8 +110,9 @@ type Set = Vec<Interval>;
 
 const SIDES: usize = 7;
 
-/// Version, source, destination, source port, destination port, code point, direction. A rule's lists stay lists here: multiplied out, a
-/// hundred hosts and as many ports on each side would be a hundred million boxes.
+/// In order: `version, source, destination, source port, destination port, code point, direction`.
+/// A rule's lists stay lists here. Multiplied out, a hundred hosts and as many ports on each side
+/// would be a hundred million boxes.
 type Cuboid = [Set; SIDES];
 
 /// The flows that a rule matches: a box of each version of IP that it may be of.

@@ -4,7 +4,8 @@ use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
-/// A differentiated services code point, 0 to 63; also by the names of RFC 2474, RFC 2597, RFC 3246 and RFC 8622.
+/// A differentiated services code point, 0 to 63. The names of RFC 2474, RFC 2597, RFC 3246 and RFC
+/// 8622 are known too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "DscpText", into = "u8")]
 pub struct Dscp(u8);

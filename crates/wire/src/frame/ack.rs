@@ -7,8 +7,9 @@
 //!        stamp run count, runs of (packets, zigzag µs that they arrived before the run above)
 //! ```
 //!
-//! Stamp runs go down from the largest number over the received ones: packets that arrived in one batch share a stamp
-//! and cost two bytes together. Only packets that no earlier ACK gave a stamp for need one; what is left out has none.
+//! Stamp runs go down from the largest number over the received ones. Packets that arrived in one
+//! batch share a stamp and cost two bytes together. Only packets that no earlier ACK gave a stamp
+//! for need one. What is left out has none.
 
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, unzigzag, varint_len, zigzag};
 use crate::id::PathId;
@@ -156,9 +157,11 @@ pub struct EntryParts<'a> {
     pub arrival: u32,
     /// µs from that arrival to now.
     pub held_micros: u64,
-    /// Received numbers, descending and disjoint, not touching: (first, one past the last). At least one.
+    /// Received numbers, descending and disjoint, not touching. Each range is the first and one
+    /// past the last. There is at least one.
     pub ranges: &'a [(u64, u64)],
-    /// Stamp runs from the largest down: (packets, receiver's clock in µs modulo 2^32).
+    /// Stamp runs from the largest down. Each is a number of packets and the receiver's clock in
+    /// µs, modulo 2^32.
     pub stamps: &'a [(u64, u32)],
 }
 

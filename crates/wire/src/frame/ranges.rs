@@ -4,8 +4,8 @@ use super::{PNACK, SNACK_OBJECT, SNACK_STREAM};
 use crate::codec::{DecodeError, Reader, VARINT_MAX, Writer, varint_len};
 use crate::id::{ObjectId, PathId, StreamId};
 
-/// Writes a PNACK frame of as many of the ascending `missing` ranges (first, one past the last) as fit, if
-/// any do.
+/// Writes a PNACK frame of as many of the ascending `missing` ranges as fit, if any do. Each range
+/// is the first and one past the last.
 pub fn write_pnack(writer: &mut Writer<'_>, path: PathId, missing: &[(u64, u64)]) {
     write_missing(writer, PNACK, path.0, missing);
 }

@@ -7,9 +7,10 @@
 //! return tag grant id (4), branch (1), expiry (2), MAC (8)
 //! ```
 //!
-//! The header of a DELIVERED is as long as the envelope was, that of a BACK as long as that of the RETURN, so the relay
-//! rewrites in place, a run of equal packets stays one, and a probe of the path's MTU means the same on both sides. The
-//! longest new header fits the shortest old one even when the two hosts are of different address families.
+//! The header of a DELIVERED is as long as the envelope was, and that of a BACK as long as that of
+//! the RETURN. So the relay rewrites in place, and a run of equal packets stays one. A probe of the
+//! path's MTU means the same on both sides. The longest new header fits the shortest old one even
+//! when the two hosts are of different address families.
 //!
 //! Neither is authenticated: who can write to a receiver can write a DELIVERED. What it says may be used once the inner
 //! packet has proven to be the peer's.

@@ -9,17 +9,19 @@
 //!                   '------------------------- under the MAC --------------------------------'
 //! ```
 //!
-//! `v`: IPv6 destination, `n`: narrowed. The MAC is over the first byte, the relay's whole time in Unix seconds, of which
-//! the packet carries the low 16 bits, and everything after the MAC. It stands in front of what it covers, so that the
-//! long part is hashed in one go.
+//! `v`: IPv6 destination, `n`: narrowed. The MAC is over the first byte, the relay's whole time in
+//! Unix seconds, and everything after the MAC. The packet carries the low 16 bits of the time. It
+//! stands in front of what it covers, so that the long part is hashed in one go.
 //!
-//! A sender that greeted the relay adds (exclusive or) its [cookie](super::Greeted::cookie) to the MAC. So the relay
-//! learns, without a byte more, whether the sender receives at the address that it sends from: only then it gives the
-//! receiver a ticket back to that address. A source can be forged, and nobody shall be sent what he did not ask for.
+//! A sender that greeted the relay adds (exclusive or) its [cookie](super::Greeted::cookie) to the
+//! MAC. So the relay learns, without a byte more, whether the sender receives at the address that
+//! it sends from. Only then does it give the receiver a ticket back to that address. A source can
+//! be forged, and nobody shall be sent what they did not ask for.
 //!
-//! Why the time is enough against replays: a relay that remembered packets would keep state by the packet. Within
-//! [`TIME_WINDOW`] an observer can spend a packet again, to the same consenting destination, out of the same account,
-//! and the session there drops the copy; after it, never (the MAC is over the whole time, not over the 16 bits).
+//! Why the time is enough against replays: a relay that remembered packets would keep state by the
+//! packet. Within [`TIME_WINDOW`] an observer can spend a packet again, to the same consenting
+//! destination, out of the same account. The session there drops the copy. After that time it never
+//! can, because the MAC is over the whole time, not over the 16 bits.
 
 use super::clock::RelayClock;
 use super::grant::{Caveat, Grant, Scope};
@@ -95,8 +97,9 @@ impl Forward {
         restore(self.time, now)
     }
 
-    /// The cookie of the sender of `packet`, from which this was read, if it was made at `unix` under `key`: 0 for a
-    /// sender that has none. Any other value means that it was made otherwise, so who calls this must know the two.
+    /// The cookie of the sender of `packet`, from which this was read, if it was made at `unix`
+    /// under `key`. It is 0 for a sender that has none. Any other value means that it was made
+    /// otherwise, so the caller must know the two.
     #[must_use]
     pub fn cookie(&self, packet: &[u8], key: &MacKey, unix: u64) -> u64 {
         let covered = packet.get(TIME_AT..).unwrap_or_default();
@@ -132,8 +135,9 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// The way through `relay` (one of the word's addresses) to `destination` (the address that the relay observed) with
-    /// its consent. The clock comes from a greeting of the sender's own, or of the receiver's.
+    /// The way through `relay` to `destination` with its consent. `relay` is one of the word's
+    /// addresses. `destination` is the address that the relay observed. The clock comes from a
+    /// greeting of the sender's own, or of the receiver's.
     #[must_use]
     pub fn new(
         word: &Word,
@@ -198,9 +202,10 @@ impl Hop {
         self.clock = clock;
     }
 
-    /// Encloses the cookie of the sender's own greeting (for this grant, from the socket that it sends from), so that
-    /// the receiver can answer through the relay. A cookie of another address makes the relay refuse all packets: after a
-    /// move, greet again, or set 0 until then.
+    /// Encloses the cookie of the sender's own greeting, so that the receiver can answer through
+    /// the relay. That greeting is for this grant, from the socket that the sender uses. A cookie
+    /// of another address makes the relay refuse all packets. After a move, greet again, or set 0
+    /// until then.
     pub const fn set_cookie(&mut self, cookie: u64) {
         self.cookie = cookie;
     }
@@ -221,7 +226,7 @@ impl Hop {
 /// How far a [`Notice`] can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the relay's. Act on it.
+    /// The notice is the relay's. Act on it.
     Proven,
     /// Somebody on the way, maybe the relay, says so. Show it to the person, but go on by what the path itself shows.
     Hint,

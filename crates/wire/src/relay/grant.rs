@@ -31,7 +31,7 @@ impl Minute {
         if minutes > Self::MAX.0 as u64 { Self::MAX } else { Self(minutes as u32) }
     }
 
-    /// Its first second, in Unix time.
+    /// The first second of this minute, in Unix time.
     #[must_use]
     pub const fn unix(self) -> u64 {
         EPOCH + self.0 as u64 * 60
@@ -61,8 +61,8 @@ const fn scale_at_most(value: u64) -> u8 {
     0
 }
 
-/// How fast a grant may be used: a limit in bytes of UDP payload per second on a logarithmic scale (8 B/s to 30 GB/s in
-/// steps of at most one eighth, or none).
+/// How fast a grant may be used. It is a limit in bytes of UDP payload per second on a logarithmic
+/// scale. It goes from 8 B/s to 30 GB/s in steps of at most one eighth, or is none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RateClass(pub u8);
 
@@ -92,11 +92,13 @@ impl fmt::Debug for RateClass {
     }
 }
 
-/// How much a grant may carry in a day (UTC, by the relay's clock): bytes of UDP payload on a logarithmic scale (512 KiB
-/// to 1.9 PB in steps of at most one eighth, or no limit).
+/// How much a grant may carry in a day (UTC, by the relay's clock). It is in bytes of UDP payload
+/// on a logarithmic scale. It goes from 512 KiB to 1.9 PB in steps of at most one eighth, or is no
+/// limit.
 ///
-/// By the day and not over the grant's whole life, because a relay keeps its counters in memory only: a restart, or an
-/// account that had to make room, then forgives one day at most. A grant that expires within a day has a total.
+/// It is by the day and not over the grant's whole life, because a relay keeps its counters in
+/// memory only. So a restart, or an account that had to make room, forgives one day at most. A
+/// grant that expires within a day has a total.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaClass(pub u8);
 

@@ -6,10 +6,11 @@
 //!          relay's time in ms of Unix time (8)
 //! ```
 //!
-//! Anyone may greet; nothing is kept of it. Who forges a source address makes the relay send that address fewer bytes
-//! than the forger spent, and learns nothing: the consent goes to the address that it speaks for. A receiver greets for
-//! the grant id that the sender named; a sender greets to learn the round trip, the relay's clock, and the cookie that shows
-//! that it receives at its address, without which nobody can answer it through the relay.
+//! Anyone may greet; nothing is kept of it. A forger of a source address makes the relay send that
+//! address fewer bytes than the forger spent. The forger learns nothing, because the consent goes
+//! to the address that it speaks for. A receiver greets for the grant id that the sender named. A
+//! sender greets to learn the round trip, the relay's clock, and the cookie. The cookie shows that
+//! it receives at its address. Without it nobody can answer the sender through the relay.
 
 use super::key::Consent;
 use super::{GREET, GREETED, V6, read_socket, socket_len, v6_bit, write_socket};

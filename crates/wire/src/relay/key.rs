@@ -1,5 +1,5 @@
-//! Token arithmetic: every secret, consent and return tag follows from the relay's key, so a relay that restarts with its
-//! key knows all its words again and needs to remember none.
+//! Token arithmetic. Every secret, consent and return tag follows from the relay's key. So a relay
+//! that restarts with its key knows all its words again and needs to remember none.
 //!
 //! ```text
 //! relay key (32) ──KDF──> grant key ──PRF(grant)──> secret (16) ──PRF(caveat)──> secret of the narrower word (16)
@@ -11,8 +11,9 @@
 //!                 └──KDF──> the relay's name at registries (16)
 //! ```
 //!
-//! KDF and PRF are BLAKE3 (derive-key mode; keyed mode on the secret padded with zeros), MAC is SipHash-2-4: short inputs,
-//! 64 bits, made to stand up to forgers who can only ask online. A tag of 64 bits takes 2^63 packets to guess on average.
+//! KDF and PRF are BLAKE3, in derive-key mode and in keyed mode on the secret padded with zeros.
+//! MAC is SipHash-2-4. It is for short inputs, has 64 bits, and stands up to forgers who can only
+//! ask online. A tag of 64 bits takes 2^63 packets to guess on average.
 
 use super::grant::{Caveat, Grant};
 use super::minted::{GrantId, RangeKey};
@@ -89,8 +90,9 @@ impl MacKey {
         Self(bytes)
     }
 
-    /// MAC over a kind of message, its full time in Unix seconds, and its bytes. The kind keeps messages of one sort from
-    /// passing for another; the full time keeps a packet from passing again when its sixteen bits come round.
+    /// MAC over a kind of message, its full time in Unix seconds, and its bytes. The kind keeps
+    /// messages of one sort from passing for another. The full time keeps a packet from passing
+    /// again when its sixteen bits come round.
     #[must_use]
     pub(crate) fn mac(&self, kind: u8, time: u64, bytes: &[u8]) -> u64 {
         // 16 bytes first, so that the long part starts on a word of the hash.
@@ -177,8 +179,8 @@ impl RelayKey {
         }
     }
 
-    /// The word that the operator hands out for a grant: where the relay is (1 to 4 addresses), and the secret. Its id is
-    /// one of the operator's own: [`GrantId::own`].
+    /// The word that the operator hands out for a grant. It holds where the relay is, in 1 to 4
+    /// addresses, and the secret. The grant's id is one of the operator's own: [`GrantId::own`].
     pub fn issue(&self, grant: Grant, relays: Vec<SocketAddr>) -> Result<Word, WordError> {
         if let GrantId::Minted(_) = GrantId::of(grant.id) {
             return Err(WordError::Minted);
@@ -229,8 +231,9 @@ impl RelayKey {
         (expected == tag.tag).then_some(units * EXPIRY_UNIT)
     }
 
-    /// What a sender at `address` must know to be given return tags: it shows that it receives there, so that nobody gets
-    /// a tag for somebody else's address by forging a source. Good until the end of the next UTC day.
+    /// What a sender at `address` must know to be given return tags. It shows that the sender
+    /// receives there. So nobody gets a tag for somebody else's address by forging a source. It is
+    /// good until the end of the next UTC day.
     #[must_use]
     pub fn cookie(&self, grant: u32, address: SocketAddr, now: u64) -> u64 {
         self.cookie_of_day(grant, address, now / 86_400)
@@ -324,8 +327,8 @@ pub(super) fn half(bytes: &[u8; 32]) -> [u8; 16] {
     half
 }
 
-/// An address in 18 bytes whatever its family: IPv4 as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2), so that the two
-/// forms in which a dual-stack socket may show it are one.
+/// An address in 18 bytes whatever its family. IPv4 is IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2).
+/// So the two forms in which a dual-stack socket may show it are one.
 fn address_bytes(address: SocketAddr) -> [u8; 18] {
     let ip = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),

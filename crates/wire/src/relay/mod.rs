@@ -1,17 +1,19 @@
 //! The relay envelope and its capability tokens.
 //!
-//! A relay forwards packets that it cannot read between hosts that it does not know, and keeps no state per flow: all
-//! that it needs to judge a packet stands in the packet. Three parties:
+//! A relay forwards packets that it cannot read between hosts that it does not know. It keeps no
+//! state per flow, because all that it needs to judge a packet stands in the packet. There are
+//! three parties:
 //!
 //! - the **operator** hands a sender a [`Word`]: a [`Grant`] and a secret that follows from the relay's key and the grant;
-//! - the **receiver**, told of the relay and the grant, greets it ([`Greet`]) and passes the [`Consent`] that comes back
-//!   ([`Greeted`]) on to the sender;
-//! - the **sender** puts an envelope before each packet ([`Hop`]): the grant, the relay's time, the destination, its
-//!   consent, and a MAC under the secret. The relay puts the sender's address and a [`ReturnTag`] where they stood
-//!   ([`Delivered`]); with them the receiver answers the same way ([`ReturnHop`], [`Back`]).
+//! - the **receiver**, told of the relay and the grant, greets it ([`Greet`]). It passes the
+//!   [`Consent`] that comes back ([`Greeted`]) on to the sender;
+//! - the **sender** puts an envelope before each packet ([`Hop`]). It has the grant, the relay's
+//!   time, the destination, its consent, and a MAC under the secret. The relay puts the sender's
+//!   address and a [`ReturnTag`] where they stood ([`Delivered`]). With them the receiver answers
+//!   the same way ([`ReturnHop`], [`Back`]).
 //!
-//! Nothing that leaves a relay is larger than what came in, and it goes only to an address that consented, to the address
-//! that a return tag names, or back to where a packet came from.
+//! Nothing that leaves a relay is larger than what came in. It goes only to an address that
+//! consented, to the address that a return tag names, or back to where a packet came from.
 //!
 //! | first byte | packet | from → to | bytes before the inner packet (IPv4, IPv6) |
 //! |---|---|---|---|
@@ -100,8 +102,9 @@ impl Kind {
     }
 }
 
-/// The one form of an address that envelopes carry: an IPv4-mapped IPv6 address, as dual-stack sockets show them, is
-/// the IPv4 address; flow label and scope, which mean nothing to anybody else, are zero.
+/// The one form of an address that envelopes carry. An IPv4-mapped IPv6 address, as dual-stack
+/// sockets show them, is the IPv4 address. Flow label and scope are zero, because they mean nothing
+/// to anybody else.
 #[must_use]
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())

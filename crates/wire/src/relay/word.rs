@@ -40,7 +40,7 @@ pub enum WordError {
     Character {
         /// The character.
         found: char,
-        /// Its place, counted from 1.
+        /// The place of the character, counted from 1.
         at: usize,
     },
     /// The checksum is wrong.
