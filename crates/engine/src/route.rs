@@ -77,6 +77,20 @@ impl Route {
         }
     }
 
+    /// Whether this goes over UDP where the other, over TCP, goes: straight to the peer, or to the same relay.
+    #[must_use]
+    pub fn is_udp_of(&self, tcp: &Self) -> bool {
+        let same =
+            self.is_direct_as(tcp) || self.is_proxied() && tcp.is_proxied() && self.remote == tcp.remote;
+        same && !self.local.is_connection()
+    }
+
+    /// Whether both go straight to the peer.
+    #[must_use]
+    pub const fn is_direct_as(&self, other: &Self) -> bool {
+        !self.is_proxied() && !other.is_proxied()
+    }
+
     /// Bytes that the way costs in each datagram, before the packet.
     #[must_use]
     pub fn overhead(&self) -> usize {

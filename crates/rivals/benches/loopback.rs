@@ -1,6 +1,6 @@
 //! `cargo bench -p byway-rivals --bench loopback [--features aws-lc] -- [--rounds N] [--seconds S] [--only NAME] [--json]`
 //!
-//! Medians over the rounds, and the ratio to quinn: of medians, in this very run, to the faster of its two if there are two.
+//! Medians over the rounds, and the ratios to quinn and to kernel TCP: of medians, in this very run, to the faster quinn if there are two.
 //! Processor time and memory are the sender's and the receiver's.
 
 use byway_rivals::process::{Outcome, is_end, transfer};
@@ -44,26 +44,33 @@ fn of(outcomes: &[Outcome], figure: impl Fn(&Outcome) -> f64) -> f64 {
     median(outcomes.iter().map(figure))
 }
 
-fn print(name: &str, outcomes: &[Outcome], quinn: Option<f64>, json: bool) {
+/// What others reach in the same run, if they are in it.
+#[derive(Clone, Copy)]
+struct Others {
+    quinn: Option<f64>,
+    tcp: Option<f64>,
+}
+
+fn print(name: &str, outcomes: &[Outcome], others: Others, json: bool) {
     let middle = of(outcomes, |outcome| outcome.goodput);
     let least = outcomes.iter().map(|outcome| outcome.goodput).fold(f64::INFINITY, f64::min);
     let most = outcomes.iter().map(|outcome| outcome.goodput).fold(0.0, f64::max);
     let [giving, taking] = [0, 1].map(|end| of(outcomes, |outcome| outcome.processor[end]));
     let [here, there] =
         [0, 1].map(|end| outcomes.iter().map(|outcome| outcome.memory[end]).max().unwrap_or(0));
-    let ratio = quinn.map(|quinn| middle / quinn);
+    let ratios = [others.quinn, others.tcp].map(|other| other.map(|other| middle / other));
     if json {
-        let ratio = ratio.map_or("null".to_owned(), |ratio| format!("{ratio:.3}"));
+        let [quinn, tcp] = ratios.map(|ratio| ratio.map_or("null".to_owned(), |ratio| format!("{ratio:.3}")));
         println!(
-            r#"{{"rival":"{name}","bits_per_second":{middle:.0},"least":{least:.0},"most":{most:.0},"cpu_seconds_per_gigabyte":[{giving:.3},{taking:.3}],"memory":[{here},{there}],"to_quinn":{ratio}}}"#
+            r#"{{"rival":"{name}","bits_per_second":{middle:.0},"least":{least:.0},"most":{most:.0},"cpu_seconds_per_gigabyte":[{giving:.3},{taking:.3}],"memory":[{here},{there}],"to_quinn":{quinn},"to_tcp":{tcp}}}"#
         );
         return;
     }
     let range = format!("({:.2} to {:.2})", least / 1e9, most / 1e9);
-    let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+    let [quinn, tcp] = ratios.map(|ratio| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")));
     let processor = format!("{giving:.2} + {taking:.2}");
     let memory = format!("{:.1} + {:.1}", here as f64 / 1048576.0, there as f64 / 1048576.0);
-    println!("{name:<18} {:>8.2} {range:>17} {processor:>12} {memory:>14} {ratio:>9}", middle / 1e9);
+    println!("{name:<18} {:>8.2} {range:>17} {processor:>12} {memory:>14} {quinn:>9} {tcp:>7}", middle / 1e9);
     for note in outcomes.last().iter().flat_map(|outcome| &outcome.notes).filter(|note| !note.is_empty()) {
         println!("    last round: {note}");
     }
@@ -85,20 +92,23 @@ fn main() -> Result<(), Error> {
             outcomes.push(outcome);
         }
     }
-    let quinns = chosen.iter().zip(&outcomes).filter(|(name, _)| name.starts_with("quinn"));
-    let quinn = quinns.map(|(_, outcomes)| of(outcomes, |outcome| outcome.goodput)).reduce(f64::max);
+    let best = |start: &str| {
+        let those = chosen.iter().zip(&outcomes).filter(|(name, _)| name.starts_with(start));
+        those.map(|(_, outcomes)| of(outcomes, |outcome| outcome.goodput)).reduce(f64::max)
+    };
+    let others = Others { quinn: best("quinn"), tcp: best("tcp") };
     if !arguments.json {
         let Arguments { rounds, seconds, .. } = arguments;
         println!(
             "loopback, two processes, {rounds} alternating rounds of {seconds} s, UDP payload {DATAGRAM} at most, AES-256-GCM; medians, most memory"
         );
         println!(
-            "{:<18} {:>8} {:>17} {:>12} {:>14} {:>9}",
-            "", "Gbit/s", "(range)", "CPU s/GB", "MiB", "to quinn"
+            "{:<18} {:>8} {:>17} {:>12} {:>14} {:>9} {:>7}",
+            "", "Gbit/s", "(range)", "CPU s/GB", "MiB", "to quinn", "to TCP"
         );
     }
     for (rival, outcomes) in chosen.iter().zip(&outcomes) {
-        print(rival, outcomes, quinn, arguments.json);
+        print(rival, outcomes, others, arguments.json);
     }
     Ok(())
 }

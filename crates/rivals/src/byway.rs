@@ -1,4 +1,4 @@
-//! byway: one path, one object without an end, read from memory in pieces and forgotten as soon as it is written.
+//! byway, over UDP or over one TCP connection: one path, one object without an end, read from memory in pieces and forgotten as soon as it is written.
 
 use crate::{DATAGRAM, Error, Finish, Meter, PIECE, WINDOW};
 use bytes::Bytes;
@@ -7,13 +7,50 @@ use byway_engine::data::{IncomingLimits, OutgoingLimits};
 use byway_engine::handshake::{Identity, PublicKey};
 use byway_engine::seal::Suites;
 use byway_engine::{Admission, Admit, Config, Connect, Endpoint, EndpointConfig, EndpointEvent, Handle};
-use byway_net::{Clock, Flow, Owner, Socket, Statistics, seed, spawn};
+use byway_net::{
+    Carrier, Clock, Control, Dialing, Flow, Listener, Owner, Ready, Socket, Statistics, Token, Watch, seed,
+    spawn_with,
+};
 use byway_wire::{Instant, ObjectId};
 use data_encoding::HEXLOWER;
 use std::net::SocketAddr;
 
 /// More than any run moves.
 const ENDLESS: u64 = 1 << 50;
+
+/// The one descriptor of an end that is not a socket for datagrams.
+const TOKEN: Token = Token(0);
+
+/// What carries the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carries {
+    /// UDP datagrams.
+    Udp,
+    /// One TCP connection.
+    Tcp,
+}
+
+/// A TCP connection that is to come: one end listens, the other dials.
+#[derive(Default)]
+struct Coming {
+    listener: Option<Listener>,
+    dialing: Option<Dialing>,
+    opened: Vec<Carrier>,
+}
+
+impl Coming {
+    fn ready(&mut self, watch: &Watch, ready: Ready) {
+        if let Some(listener) = &self.listener {
+            let mut taken = Vec::new();
+            while listener.accept(&mut taken) {}
+            self.opened.extend(taken.into_iter().map(Carrier::from));
+        }
+        if let Some(dialing) = self.dialing.take_if(|_| ready.writable) {
+            let _ = watch.remove(&dialing);
+            self.opened.extend(dialing.finish().ok().map(Carrier::from));
+        }
+    }
+}
 
 struct Everybody(&'static str);
 
@@ -34,10 +71,20 @@ struct Sender {
     ready: bool,
     piece: Bytes,
     meter: Meter,
+    watch: Watch,
+    coming: Coming,
 }
 
 impl Owner for Sender {
     type Machine = Endpoint;
+
+    fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
+        self.coming.ready(&self.watch, ready);
+    }
+
+    fn opened(&mut self) -> Vec<Carrier> {
+        std::mem::take(&mut self.coming.opened)
+    }
 
     fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
         if self.handle.is_none() {
@@ -81,10 +128,20 @@ impl Owner for Sender {
 struct Receiver {
     handle: Option<Handle>,
     meter: Meter,
+    watch: Watch,
+    coming: Coming,
 }
 
 impl Owner for Receiver {
     type Machine = Endpoint;
+
+    fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
+        self.coming.ready(&self.watch, ready);
+    }
+
+    fn opened(&mut self) -> Vec<Carrier> {
+        std::mem::take(&mut self.coming.opened)
+    }
 
     fn turn(&mut self, endpoint: &mut Endpoint, _: Instant) -> Flow {
         while let Some(event) = endpoint.next_event() {
@@ -131,12 +188,26 @@ fn endpoint(admission: Option<Box<dyn Admission>>) -> Result<(Endpoint, PublicKe
 /// # Errors
 ///
 /// What the system refuses.
-pub fn take(congestion: &'static str, meter: Meter) -> Result<(String, Finish), Error> {
-    let socket = Socket::bind("127.0.0.1:0".parse()?)?;
-    let address = socket.address();
+pub fn take(congestion: &'static str, carries: Carries, meter: Meter) -> Result<(String, Finish), Error> {
+    let here = "127.0.0.1:0".parse()?;
+    let control = Control::new()?;
+    let (mut coming, mut sockets) = (Coming::default(), Vec::new());
+    let address = match carries {
+        Carries::Udp => {
+            let socket = Socket::bind(here)?;
+            let address = socket.address();
+            sockets.push(socket);
+            address
+        }
+        Carries::Tcp => {
+            let listener = Listener::bind(here)?;
+            control.watch().add(&listener, TOKEN)?;
+            coming.listener.insert(listener).address()?
+        }
+    };
     let (machine, key) = endpoint(Some(Box::new(Everybody(congestion))))?;
-    let receiver = Receiver { handle: None, meter };
-    let driver = spawn("receiver", machine, receiver, vec![socket], Clock::new())?;
+    let receiver = Receiver { handle: None, meter, watch: control.watch().clone(), coming };
+    let driver = spawn_with(control, "receiver", machine, receiver, sockets, Clock::new())?;
     let finish = move || {
         let counts = driver.statistics();
         driver.stop();
@@ -151,21 +222,32 @@ pub fn take(congestion: &'static str, meter: Meter) -> Result<(String, Finish), 
 /// # Errors
 ///
 /// What the system refuses, or a word that is none.
-pub fn give(congestion: &'static str, word: &str, meter: Meter) -> Result<Finish, Error> {
+pub fn give(congestion: &'static str, carries: Carries, word: &str, meter: Meter) -> Result<Finish, Error> {
     let (address, key) = word.split_once(' ').ok_or("no word of byway's")?;
     let key = HEXLOWER.decode(key.as_bytes()).map_err(|error| error.to_string())?;
+    let address = address.parse()?;
+    let control = Control::new()?;
+    let (mut coming, mut sockets) = (Coming::default(), Vec::new());
+    match carries {
+        Carries::Udp => sockets.push(Socket::bind("127.0.0.1:0".parse()?)?),
+        Carries::Tcp => {
+            let dialing = Dialing::begin(address, None)?;
+            control.watch().add(coming.dialing.insert(dialing), TOKEN)?;
+        }
+    }
     let sender = Sender {
         congestion,
         peer: PublicKey(key.as_slice().try_into()?),
-        address: address.parse()?,
+        address,
         handle: None,
         ready: false,
         piece: vec![1; PIECE].into(),
         meter,
+        watch: control.watch().clone(),
+        coming,
     };
     let (machine, _) = endpoint(None)?;
-    let socket = Socket::bind("127.0.0.1:0".parse()?)?;
-    let driver = spawn("sender", machine, sender, vec![socket], Clock::new())?;
+    let driver = spawn_with(control, "sender", machine, sender, sockets, Clock::new())?;
     Ok(Box::new(move || {
         let counts = driver.statistics();
         driver.stop();

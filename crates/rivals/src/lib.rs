@@ -2,11 +2,11 @@
 //! that only copies ([`forward`]).
 //!
 //! `cargo bench -p byway-rivals --bench loopback` moves bytes from memory to nowhere over the loopback, through real sockets,
-//! from one process to another ([`process`]): byway in both its classes, quinn, and kernel TCP, which does not encrypt, for
-//! scale. Rounds alternate, so that a machine that grows slower grows slower for all. Rules of the comparison:
+//! from one process to another ([`process`]): byway in both its classes and over TCP, quinn, and kernel TCP, which does not encrypt,
+//! for scale. Rounds alternate, so that a machine that grows slower grows slower for all. Rules of the comparison:
 //!
 //! * A process for each end, which has one thread that works.
-//! * UDP payloads of [`DATAGRAM`] bytes at most for all; what each finds by its own search counts.
+//! * UDP payloads of [`DATAGRAM`] bytes at most for all; what each finds by its own search counts. Frames over TCP have any size.
 //! * AES-256-GCM for all that encrypt; byway takes it from `ring`, quinn from `ring` or, with the feature `aws-lc`, from
 //!   `aws-lc-rs`, and byway is held against the faster one.
 //! * The sending application hands byway and quinn bytes to share, which neither copies before it makes packets.
@@ -21,6 +21,7 @@ pub mod process;
 pub mod quic;
 pub mod tcp;
 
+use byway::Carries;
 pub use meter::{Meter, Span};
 
 /// The largest UDP payload: what QUIC's own path MTU discovery stops at, Ethernet with IPv6.
@@ -39,8 +40,10 @@ pub type Finish = Box<dyn FnOnce() -> Result<String, Error>>;
 /// Who moves the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
-    /// byway, under the controller of this name.
+    /// byway over UDP, under the controller of this name.
     Byway(&'static str),
+    /// The same over one TCP connection.
+    BywayOverTcp(&'static str),
     /// quinn, with this library's AES-256-GCM.
     Quinn(quic::Provider),
     /// The kernel's TCP.
@@ -52,6 +55,7 @@ impl Rival {
     pub const ALL: &'static [(&'static str, Self)] = &[
         ("byway normal", Self::Byway("mpath")),
         ("byway background", Self::Byway("background")),
+        ("byway over TCP", Self::BywayOverTcp("mpath")),
         ("quinn", Self::Quinn(quic::Provider::Ring)),
         #[cfg(feature = "aws-lc")]
         ("quinn, aws-lc", Self::Quinn(quic::Provider::AwsLc)),
@@ -71,7 +75,8 @@ impl Rival {
     /// What the system refuses.
     pub fn take(self, meter: Meter) -> Result<(String, Finish), Error> {
         match self {
-            Self::Byway(congestion) => byway::take(congestion, meter),
+            Self::Byway(congestion) => byway::take(congestion, Carries::Udp, meter),
+            Self::BywayOverTcp(congestion) => byway::take(congestion, Carries::Tcp, meter),
             Self::Quinn(provider) => quic::take(provider, meter),
             Self::Tcp => tcp::take(meter),
         }
@@ -84,7 +89,8 @@ impl Rival {
     /// What the system refuses, or a word that is none.
     pub fn give(self, word: &str, meter: Meter) -> Result<Finish, Error> {
         match self {
-            Self::Byway(congestion) => byway::give(congestion, word, meter),
+            Self::Byway(congestion) => byway::give(congestion, Carries::Udp, word, meter),
+            Self::BywayOverTcp(congestion) => byway::give(congestion, Carries::Tcp, word, meter),
             Self::Quinn(provider) => quic::give(provider, word, meter),
             Self::Tcp => tcp::give(word, meter),
         }

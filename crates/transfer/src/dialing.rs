@@ -13,6 +13,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// After a failure all addresses are dialled again so much later, and ever later.
 const AGAIN: Duration = Duration::from_secs(2);
 const AGAIN_AT_MOST: Duration = Duration::from_secs(30);
+/// After a connection that served and is gone.
+const RENEW: Duration = Duration::from_millis(500);
 /// Addresses dialled, of those that a ticket names.
 const MOST: usize = 8;
 
@@ -59,6 +61,7 @@ impl Dialer {
         let begun = *self.begun.get_or_insert(now);
         if answers.over_tcp {
             self.failures = 0;
+            self.next_at = self.next_at.min(now + RENEW);
             return self.hang_up();
         }
         let is_silent =

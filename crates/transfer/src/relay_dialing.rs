@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 const ANSWER: Duration = Duration::from_secs(5);
 /// After a failure a relay is dialled again so much later, and ever later.
 const AGAIN: Duration = Duration::from_secs(2);
+/// One that served and is gone is dialled again so much later.
+const RENEW: Duration = Duration::from_millis(500);
 /// Relays dialled at most.
 const MOST: usize = 64;
 /// How often it is looked at which relays are served.
@@ -57,6 +59,7 @@ impl RelayDialer {
         for (relay, number) in self.relays.iter_mut().zip(TOKENS..) {
             if is_served(relay.address) {
                 (relay.under_way, relay.failures) = (None, 0);
+                relay.next_at = relay.next_at.min(now + RENEW);
                 continue;
             }
             // Closed, it is watched no more.

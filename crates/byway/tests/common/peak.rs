@@ -1,4 +1,4 @@
-//! The most memory that a process ever had, told while it still runs.
+//! The memory that a process has, and the most that it ever had, told while it still runs.
 
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
@@ -8,7 +8,7 @@ pub fn peak_memory(id: i32) -> JoinHandle<u64> {
     spawn(move || {
         let mut peak = 0;
         // Of one that ended and was not waited for yet, the file has no such line.
-        while let Some(now) = high_water(id) {
+        while let Some(now) = memory(id, "VmHWM") {
             peak = now;
             sleep(Duration::from_millis(5));
         }
@@ -16,8 +16,9 @@ pub fn peak_memory(id: i32) -> JoinHandle<u64> {
     })
 }
 
-fn high_water(id: i32) -> Option<u64> {
+/// A number of `/proc/ID/status`, of bytes.
+pub fn memory(id: i32, what: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+    let line = status.lines().find_map(|line| line.strip_prefix(what))?;
+    Some(line.trim_start_matches(':').trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }

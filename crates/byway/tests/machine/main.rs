@@ -4,9 +4,11 @@
 //! one at a time, and are skipped by name while the machine is busy.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test says so when it cannot go on")]
 
+mod broken_hops;
 #[path = "../common/mod.rs"]
 mod common;
 mod crowd;
+mod cuts;
 mod detours;
 mod emulate;
 mod emulated_gateways;
@@ -16,6 +18,7 @@ mod floods;
 mod forward;
 mod gateway;
 mod greet;
+mod hands;
 mod hosts;
 mod joining;
 mod lending;
@@ -28,10 +31,13 @@ mod pages;
 mod plumbing;
 mod process;
 mod refusals;
+mod relay_crowd;
 mod search;
 mod sites;
 mod sources;
+mod tcp_bundle;
 mod tcp_relays;
+mod tcp_strangers;
 
 fn main() {
     // Hosts in namespaces run this program too, with words that say which part they play.
@@ -55,6 +61,11 @@ fn main() {
         newcomer::tests(),
         no_udp::tests(),
         tcp_relays::tests(),
+        broken_hops::tests(),
+        tcp_strangers::tests(),
+        cuts::tests(),
+        tcp_bundle::tests(),
+        relay_crowd::tests(),
         files::tests(),
         forward::tests(),
         floods::tests(),

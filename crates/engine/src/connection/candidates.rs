@@ -21,8 +21,8 @@ const REST: Duration = Duration::from_secs(10);
 /// The same for one that has worked: an outage may be short.
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
-/// The same for a direct route: TCP may stand in for it meanwhile.
-const DIRECT_AT_MOST: Duration = Duration::from_secs(10);
+/// The same where TCP may stand in meanwhile: for a direct route, and for relays while a path over TCP is in use.
+const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What a path did that ends.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,8 +115,8 @@ impl Candidate {
         }
     }
 
-    fn rest(&mut self, now: Instant, first: Duration) {
-        let most = if self.relay.is_some() { REST_AT_MOST } else { DIRECT_AT_MOST };
+    fn rest(&mut self, now: Instant, first: Duration, stood_in: bool) {
+        let most = if self.relay.is_some() && !stood_in { REST_AT_MOST } else { STOOD_IN_AT_MOST };
         let wait = first.saturating_mul(1 << self.failures.min(4)).min(most.max(first));
         self.failures = self.failures.saturating_add(1);
         self.phase = Phase::Waits(now + wait);
@@ -247,13 +247,18 @@ impl Candidates {
     /// The endpoint has no way to a relay: it does not answer, refuses, or the peer cannot reach it. Whether it is not tried again.
     /// If `heard` is false, nothing was heard of the peer either, so it says nothing about the relay.
     pub fn on_no_route(&mut self, now: Instant, relay: RelayId, heard: bool) -> bool {
+        let stood_in = self.is_stood_in();
         let Some((_, known)) = self.find(relay) else { return false };
         known.route = None;
-        let over = heard && !known.worked;
+        let never_worked = heard && !known.worked;
+        if never_worked {
+            known.end = Some(End::Unanswered);
+        }
+        let over = never_worked && !stood_in;
         if over {
-            (known.phase, known.end) = (Phase::Over, Some(End::Unanswered));
+            known.phase = Phase::Over;
         } else {
-            known.rest(now, REST_WORKED);
+            known.rest(now, REST_WORKED, stood_in);
         }
         self.changed();
         over
@@ -388,6 +393,7 @@ impl Candidates {
 
     /// The path that one became is gone. The relay that the endpoint need not know for now.
     pub fn on_dropped(&mut self, now: Instant, origin: Origin, end: End, lived: Lived) -> Option<RelayId> {
+        let stood_in = self.is_stood_in();
         let Some(it) = self.of(origin) else {
             self.may_open = true;
             return None;
@@ -399,12 +405,14 @@ impl Candidates {
         match end {
             End::LocalGone | End::Held | End::Rested => it.phase = Phase::Waits(Instant::FAR_FUTURE),
             End::CarriedLittle => it.phase = Phase::Over,
-            End::Shares => it.rest(now, REST),
+            End::Shares => it.rest(now, REST, false),
             End::NotNeeded | End::Orphan => it.phase = Phase::Waits(now),
             End::Refused(_) if it.relay.is_some() && it.failures > 0 => it.phase = Phase::Over,
-            End::Unanswered if it.relay.is_some() && !it.worked && lived.heard => it.phase = Phase::Over,
+            End::Unanswered if it.relay.is_some() && !it.worked && lived.heard && !stood_in => {
+                it.phase = Phase::Over;
+            }
             End::Refused(_) | End::Unanswered | End::GivenUp => {
-                it.rest(now, if it.worked { REST_WORKED } else { REST });
+                it.rest(now, if it.worked { REST_WORKED } else { REST }, stood_in);
             }
         }
         if it.relay.is_some() {
@@ -413,6 +421,11 @@ impl Candidates {
         let relay = it.relay;
         self.changed();
         relay
+    }
+
+    /// Whether a path over TCP is in use: UDP that does not answer may be back at any time.
+    fn is_stood_in(&self) -> bool {
+        self.all.iter().any(|it| it.phase == Phase::InUse && it.local.is_connection())
     }
 
     /// A local socket is gone: what leaves by it waits until it is back. Relays that the endpoint need not know for now.

@@ -8,15 +8,14 @@ use super::exchange::Exchange;
 use super::losses::{Evidence, Outcome, judge};
 use super::news::RelayNews;
 use super::path::{Address, Mark, Origin, Path, State};
+use super::paths::Paths;
 use super::resting::Step;
 use super::standing::{End, RelayId};
 use super::{Connection, Event};
-use crate::path::carriage::Carriage;
 use crate::path::send::SendPath;
 use crate::random::Random;
 use crate::role::Role;
 use crate::route::{Route, Via};
-use alloc::vec::Vec;
 use byway_control::{Controller, Opened, ProbeResult};
 use byway_wire::relay::{Notice, Reason, Verdict};
 use byway_wire::{Duration, Instant, Local, PathId};
@@ -256,19 +255,18 @@ impl Connection {
         if !self.paths.has_connections() {
             return;
         }
-        let is_tcp = |path: &&Path| !path.route.is_proxied() && path.route.carriage() == Carriage::Connection;
-        let in_use = self.paths.iter().filter(is_tcp).any(Path::is_governed);
-        let answers = self.is_served_by_udp();
-        let step = self.resting.step(now, answers, in_use);
-        if step == Step::Nothing {
-            return;
-        }
-        let ids: Vec<PathId> = self.paths.iter().filter(is_tcp).map(Path::id).collect();
-        for id in ids {
-            match step {
-                Step::Rest if self.paths.get(id).is_some_and(Path::is_governed) => self.rest(id),
+        let mut last = None;
+        while let Some(id) = self.paths.next_after(last) {
+            last = Some(id);
+            let Some(path) = self.paths.get(id).filter(|path| path.route.local.is_connection()) else {
+                continue;
+            };
+            let answers = self.is_served_by_udp(path);
+            let Some(path) = self.paths.quietly(id) else { continue };
+            match path.rest_step(now, answers) {
+                Step::Rest => self.rest(id),
                 Step::End => self.drop_path(now, id, End::Rested),
-                Step::Rest | Step::Nothing => {}
+                Step::Nothing => {}
             }
         }
     }
@@ -284,21 +282,26 @@ impl Connection {
         self.news.raise(Event::PathResting { path: id, reason: End::Rested.text() });
     }
 
-    /// Whether a direct path over UDP is in use and answers.
-    fn is_served_by_udp(&self) -> bool {
+    /// Whether a path over UDP leads the way of this one over TCP, is in use and answers.
+    fn is_served_by_udp(&self, tcp: &Path) -> bool {
         self.paths.iter().any(|path| {
             path.is_governed()
-                && !path.route.is_proxied()
-                && path.route.carriage() == Carriage::Datagrams
+                && path.route.is_udp_of(&tcp.route)
                 && path.send.is_proven()
                 && path.send.timeouts() == 0
         })
     }
 
-    /// Whether a direct path over TCP may be used: while no direct path in use answers.
-    fn may_stand_in(&self) -> bool {
-        let answers = |path: &Path| path.send.timeouts() < SILENT;
-        !self.paths.iter().any(|path| path.is_governed() && !path.route.is_proxied() && answers(path))
+    /// Whether TCP leads where no UDP does: straight to the peer, or to it at all.
+    fn stands_in(&self) -> bool {
+        let direct =
+            |path: &Path| path.is_governed() && !path.route.is_proxied() && path.send.timeouts() == 0;
+        let is_reached = self.paths.iter().any(direct);
+        self.paths.iter().any(|path| {
+            path.route.local.is_connection()
+                && !self.is_served_by_udp(path)
+                && !(is_reached && path.route.is_proxied())
+        })
     }
 
     /// Does what the controller wants done about the bundle.
@@ -308,7 +311,7 @@ impl Connection {
             let wants = self.controller.wants();
             // A session needs a path in use that answers, and one over UDP where TCP stands in for it, whatever its controller
             // wished for when it had some.
-            let stands_in = self.paths.has_connections() && !self.is_served_by_udp();
+            let stands_in = self.paths.has_connections() && self.stands_in();
             let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };
             if let Some(id) = wants.forget.first().copied() {
@@ -351,11 +354,10 @@ impl Connection {
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
         let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
         let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
-        let stands_in = self.may_stand_in();
         let available = |path: &&Path| {
             path.state == State::Available
                 && path.address == Address::Valid
-                && (path.route.is_proxied() || stands_in || path.route.carriage() == Carriage::Datagrams)
+                && (!path.route.local.is_connection() || may_stand_in(&self.paths, path))
         };
         let rank = |path: &Path| self.candidates.rank(now, path.origin);
         let best = self.paths.iter().filter(available).map(rank).max()?;
@@ -588,4 +590,10 @@ fn refresh(
         agenda.make_ready(path);
     }
     agenda.place(path);
+}
+
+/// Whether a path over TCP may be used: while none in use leads its way and answers.
+fn may_stand_in(paths: &Paths, tcp: &Path) -> bool {
+    let leads = |path: &Path| path.route.is_udp_of(&tcp.route) || path.route.is_direct_as(&tcp.route);
+    !paths.iter().any(|path| path.is_governed() && leads(path) && path.send.timeouts() < SILENT)
 }

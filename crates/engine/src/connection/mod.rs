@@ -66,7 +66,6 @@ pub use news::Event;
 use news::News;
 pub(crate) use news::{Answer, RelayNews};
 use paths::Paths;
-use resting::Resting;
 use session::{Session, Silence};
 pub use standing::Standing;
 pub(crate) use standing::{RelayId, Tried};
@@ -129,7 +128,6 @@ pub struct Connection {
     random: Random,
     controller: Governor,
     candidates: Candidates,
-    resting: Resting,
     paths: Paths,
     arrivals: Arrivals,
     exchange: Exchange,
@@ -156,7 +154,6 @@ impl Connection {
             random,
             controller: Governor::new(controller),
             candidates: Candidates::new(now, config.probe_interval, config.tau),
-            resting: Resting::default(),
             paths: Paths::new(established.send_ids),
             arrivals: Arrivals::new(established.receive_ids),
             exchange: Exchange::new(config, &params, role),

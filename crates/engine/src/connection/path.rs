@@ -1,6 +1,7 @@
 //! A path that this side sends on, with its life: probing, available, active, choked, dropped.
 
 use super::outbox::Outbox;
+use super::resting::{Resting, Step};
 use super::timers::Armed;
 use crate::path::send::{ACK_DELAY, SendPath};
 use crate::route::{Route, Source, Through, Via};
@@ -149,9 +150,16 @@ pub struct Path {
     pub used: Option<Instant>,
     /// When a packet of the peer's last came by it, as of the last choice of the way for ACKs.
     pub heard: Option<Instant>,
+    resting: Resting,
 }
 
 impl Path {
+    /// What is to be done about a path over TCP: [`Resting::step`].
+    pub(super) fn rest_step(&mut self, now: Instant, answers: bool) -> Step {
+        let in_use = self.is_governed();
+        self.resting.step(now, answers, in_use)
+    }
+
     /// A path in `state`.
     #[must_use]
     pub fn new(
@@ -185,6 +193,7 @@ impl Path {
             probe: None,
             hint: (None, Instant::ZERO),
             heard: None,
+            resting: Resting::default(),
         }
     }
 

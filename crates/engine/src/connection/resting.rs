@@ -1,18 +1,18 @@
-//! Direct paths over TCP rest while one over UDP answers.
+//! A path over TCP rests while one over UDP leads the same way and answers.
 
 use byway_wire::{Duration, Instant};
 
 /// UDP answers for so long before TCP rests: one answer may be chance.
 const STEADY: Duration = Duration::from_secs(2);
-/// A TCP path that rested for so long ends, and with it the connection.
+/// One that rested for so long ends, and with it the connection.
 const REST: Duration = Duration::from_secs(30);
 
-/// How long UDP has answered, and TCP has rested.
+/// How long UDP has answered, and a path over TCP has rested.
 #[derive(Debug, Default)]
 pub(super) struct Resting {
-    /// Since when a path over UDP is in use and answers.
+    /// Since when UDP answers.
     steady: Option<Instant>,
-    /// Since when all over TCP rest.
+    /// Since when it rests.
     resting: Option<Instant>,
 }
 
@@ -20,14 +20,14 @@ pub(super) struct Resting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,
-    /// TCP rests from now on.
+    /// It rests from now on.
     Rest,
-    /// TCP paths that rest are given up.
+    /// It is given up.
     End,
 }
 
 impl Resting {
-    /// `answers`: whether a path over UDP is in use and answers. `in_use`: whether one over TCP is in use.
+    /// `answers`: whether a path over UDP leads the same way, is in use and answers. `in_use`: whether this one is in use.
     pub fn step(&mut self, now: Instant, answers: bool, in_use: bool) -> Step {
         if !answers {
             (self.steady, self.resting) = (None, None);

@@ -216,6 +216,8 @@ struct Joined {
     sender: Handle<Carried<Sender>>,
     receiver: Handle<Carried<Receiver>>,
     relay: Handle<Carried<Relay>>,
+    /// Whether the network drops UDP now.
+    cut: Rc<Cell<bool>>,
 }
 
 fn joined(seed: u64, congestion: &'static str, size: u64, pipe: &PipeConfig) -> Joined {
@@ -245,12 +247,24 @@ fn joined(seed: u64, congestion: &'static str, size: u64, pipe: &PipeConfig) -> 
     let reach = Reach { word: word.clone(), destination, consent };
     world.act(sender, |host, _| host.node_mut().meet(word.clone(), reach));
     cut.set(true);
-    Joined { world, sender, receiver, relay: hop }
+    Joined { world, sender, receiver, relay: hop, cut }
 }
 
 impl Joined {
     fn dial(&mut self) {
         self.world.act(self.sender, |host, now| host.dial(now, Local(0), relay_address(0))).unwrap();
+    }
+
+    /// Bytes that were acknowledged by paths of the sender that go over UDP, and over TCP.
+    fn carried(&self) -> (u64, u64) {
+        let host = self.world[self.sender].node();
+        let connection = host.handle.and_then(|handle| host.endpoint.connection(handle));
+        let paths = connection.map(|connection| connection.status().paths).unwrap_or_default();
+        let by = |tcp: bool| {
+            let paths = paths.iter().filter(|path| path.route.local.is_connection() == tcp);
+            paths.map(|path| path.totals.acked_bytes).sum()
+        };
+        (by(false), by(true))
     }
 
     fn arrives(&mut self, limit: u64, size: u64) -> Duration {
@@ -301,5 +315,26 @@ fn hops_that_are_reset_cost_no_byte() {
             world.dial();
         }
         println!("{seed} {congestion}: {:?}", world.arrives(120, 3 * MIB));
+    }
+}
+
+/// However long UDP to a relay was cut: it carries soon after it is back, and TCP rests.
+#[test]
+fn udp_to_a_relay_that_is_back_carries_and_tcp_rests() {
+    for congestion in ["mpath", "background"] {
+        let mut world = joined(7, congestion, 200 * MIB, &line(10, 10 * MS));
+        world.world.run_until(Instant::from_millis(5_500));
+        world.dial();
+        world.world.run_until(Instant::ZERO + seconds(65));
+        let (udp, tcp) = world.carried();
+        assert!(udp == 0 && tcp > 10 * MIB, "{congestion}: {udp} and {tcp} bytes");
+        world.cut.set(false);
+        world.world.run_until(Instant::ZERO + seconds(85));
+        let (back, rests) = world.carried();
+        assert!(back > MIB, "{congestion}: {back} bytes over UDP 20 s after its return");
+        world.world.run_until(Instant::ZERO + seconds(95));
+        let (udp, tcp) = world.carried();
+        assert!(udp > back + 4 * MIB, "{congestion}: {back} {udp}");
+        assert!(tcp < rests + 10 * KIB, "{congestion}: TCP goes on, {rests} {tcp}");
     }
 }

@@ -3,6 +3,7 @@
 
 use super::World;
 use crate::common::machine::{Measured, PATIENCE, wait_for};
+use crate::common::peak::memory;
 use crate::crowd::play;
 use libtest_mimic::Failed;
 use rustix::process::{Resource, getrlimit};
@@ -208,13 +209,6 @@ impl Drop for Player {
     }
 }
 
-/// A number of `/proc/ID/status`, of bytes.
-fn memory(id: u32, what: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap();
-    line.trim_start_matches(':').trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
-}
-
 /// Ten thousand connections are opened at once and idle; then each carries something there and back.
 pub fn crowd() -> Measured {
     let descriptors = getrlimit(Resource::Nofile).maximum;
@@ -227,7 +221,7 @@ pub fn crowd() -> Measured {
     let ticket = world.receive(&allow);
     let listens = world.forward(&[&format!("0:{TARGET}"), "--to", &ticket, "--priority", "normal"]);
     let ends: Vec<u32> = world.running.iter().rev().take(2).map(|it| it.id()).collect();
-    let before: u64 = ends.iter().map(|id| memory(*id, "VmRSS")).sum();
+    let before: u64 = ends.iter().map(|id| memory(*id as i32, "VmRSS").unwrap()).sum();
     let port = TARGET.rsplit(':').next().unwrap().parse().unwrap();
     let mut answer = Player::start(&world, "rcv", &play::answer_words(port, CROWD));
     let mut answered = answer.lines();
@@ -244,7 +238,7 @@ pub fn crowd() -> Measured {
     });
     assert!(opened.is_some(), "they are not open");
     sleep(Duration::from_secs(2));
-    let sum = |what: &str| ends.iter().map(|id| memory(*id, what)).sum::<u64>();
+    let sum = |what: &str| ends.iter().map(|id| memory(*id as i32, what).unwrap()).sum::<u64>();
     let (idle, most) = (sum("VmRSS"), sum("VmHWM"));
     println!(
         "{CROWD} idle connections: {} MiB at both ends together, {} MiB at most; {} MiB without any",
