@@ -1,7 +1,8 @@
 //! Everything that can be written on the command line, with its unit and its default.
 //!
-//! Precedence: flag, then `BYWAY_*` in the environment, then the default. Tickets and relay words are secrets: wherever
-//! one is taken, `@FILE` reads it from a file, and the environment works too, so that none need stand in the process list.
+//! Precedence: flag, then `BYWAY_*` in the environment, then the default. Tickets and relay words
+//! are secrets. Wherever one is taken, `@FILE` reads it from a file. The environment works too. So
+//! none need stand in the process list.
 
 #[cfg(not(all(feature = "gateway", feature = "help", feature = "lab", feature = "registry")))]
 pub mod absent;
@@ -187,8 +188,9 @@ impl Command {
 }
 
 impl Cli {
-    /// Parses `argv`. What cannot be parsed is told on standard error (and, if `--json` stands in it, as a result on
-    /// standard output); help and version are printed. Either way the process has nothing more to do than to exit.
+    /// Parses `argv`. What cannot be parsed is told on standard error, and, if `--json` stands in
+    /// it, also as a result on standard output. Help and version are printed. Either way the
+    /// process has nothing more to do than to exit.
     pub fn read(argv: impl IntoIterator<Item = OsString>) -> Result<Self, Exit> {
         let argv: Vec<OsString> = argv.into_iter().collect();
         Self::try_parse_from(&argv).map_err(|error| {

@@ -57,7 +57,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of kind `exit`, told by `sentence` (no capital, no full stop: `byway: ` goes in front).
+    /// A failure of kind `exit`, told by `sentence`. It has no capital and no full stop, because
+    /// `byway: ` goes in front.
     #[must_use]
     pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
         Self { exit, sentence: sentence.into() }
@@ -85,8 +86,8 @@ impl Exit {
         if let AskError::Refused(_) = error { Self::NotAuthorised } else { Self::Network }
     }
 
-    /// The code of a program that runs until it is stopped, when it was stopped so: SIGTERM is its proper end, by which those who look
-    /// after services stop them.
+    /// The code of a program that runs until it is stopped, when it was stopped so. SIGTERM is its
+    /// proper end, by which service managers stop services.
     #[must_use]
     pub const fn of_service(self) -> Self {
         match self {

@@ -1,4 +1,4 @@
-//! The program `byway`: arguments, verbs, progress, exit codes.
+//! The arguments, verbs, progress and exit codes of the program `byway`.
 //!
 //! A library with a thin `main`, so that tests and fuzz targets reach everything that a person's input reaches. What
 //! moves the data lives in the crates below; here is what a person types and reads.

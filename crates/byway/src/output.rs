@@ -1,7 +1,8 @@
 //! What a person, or a program, gets to read.
 //!
-//! Standard output holds what was asked for: the stream of `recv -`, a ticket, a key, or with `--json` one event per line.
-//! Everything else goes to standard error: bars on a terminal, plain lines elsewhere.
+//! Standard output holds what was asked for. That is the stream of `recv -`, a ticket or a key.
+//! With `--json` it is one event per line. Everything else goes to standard error: bars on a
+//! terminal, plain lines elsewhere.
 
 mod bars;
 mod event;

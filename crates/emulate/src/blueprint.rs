@@ -1,4 +1,5 @@
-//! A graph becomes hosts with addresses, wires with pipes, and routes: all that is to be built, before anything is.
+//! A graph becomes hosts with addresses, wires with pipes, and routes. That is all that is to be
+//! built, before anything is.
 
 use byway_sim::PipeConfig;
 use byway_sim::topology::Graph;
@@ -20,13 +21,13 @@ pub struct Blueprint {
 /// A host: a network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Its name, which resolves on every host of the lab.
+    /// The name of the host, which resolves on every host of the lab.
     pub name: String,
-    /// Its address, reachable from everywhere.
+    /// The host's IPv4 address, reachable from everywhere.
     pub v4: Ipv4Addr,
-    /// Its other address.
+    /// The host's IPv6 address.
     pub v6: Ipv6Addr,
-    /// Its devices, in the order of the wires.
+    /// The host's devices, in the order of the wires.
     pub devices: Vec<Device>,
     /// Which neighbour leads to which other host, both by number. Hosts that cannot be reached are missing.
     pub routes: BTreeMap<usize, usize>,
@@ -35,9 +36,9 @@ pub struct Host {
 /// A network device of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Its name: that of the neighbour, if a device can be called so.
+    /// The name of the device. It is that of the neighbour, if a device can be called so.
     pub name: String,
-    /// The wire that it ends, by number, and which end of it this is (0 or 1).
+    /// The number of the wire that the device ends, and which end of it this is (0 or 1).
     pub wire: (usize, usize),
     /// The neighbour at the other end, by number.
     pub neighbour: usize,
@@ -70,7 +71,7 @@ pub enum BlueprintError {
         "{name:?} cannot be a host's name: expected up to 63 letters, digits, - and _, a letter or digit first"
     )]
     BadName {
-        /// Its name.
+        /// The name of the node.
         name: String,
     },
     /// Names that a resolver takes for one.
@@ -88,8 +89,8 @@ pub enum BlueprintError {
 impl Blueprint {
     /// What is to be built for `graph`: a host per node, a wire per edge, and routes as the graph's ways go.
     ///
-    /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i, whatever its links are: one address per host, so that
-    /// a name means a host and not one of its devices.
+    /// Host number i (from 1) has the addresses 10.66.0.i and fd66::i, whatever its links are.
+    /// There is one address per host, so that a name means a host and not one of its devices.
     ///
     /// # Errors
     /// See [`BlueprintError`].

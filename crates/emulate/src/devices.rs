@@ -1,4 +1,4 @@
-//! Building: devices, addresses, neighbours and routes, by the program `ip`, in each network namespace.
+//! Builds devices, addresses, neighbours and routes in each network namespace by the program `ip`.
 
 use crate::blueprint::{Blueprint, Host, mac};
 use crate::keeper::KeeperError;

@@ -19,8 +19,9 @@ pub fn size(frame: &[u8]) -> usize {
     frame.len().saturating_sub(ETHERNET)
 }
 
-/// Whether a kernel sent this of its own accord when a device came up: a report of the groups it listens to (MLDv2 and IGMPv3, by
-/// the Ethernet addresses of RFC 3810 and 3376). Lines carry what somebody sent, so that a plan's luck falls on the plan's packets.
+/// Whether a kernel sent this of its own accord when a device came up. It is a report of the groups
+/// that the kernel listens to (MLDv2 and IGMPv3), known by the Ethernet addresses of RFC 3810 and
+/// RFC 3376. Lines carry what somebody sent, so that a plan's luck falls on the plan's packets.
 #[must_use]
 pub fn nobody_sent(frame: &[u8]) -> bool {
     matches!(frame.get(..6), Some([0x33, 0x33, 0, 0, 0, 0x16] | [0x01, 0x00, 0x5e, 0, 0, 0x16]))

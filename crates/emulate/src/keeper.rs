@@ -71,8 +71,9 @@ pub enum KeeperError {
     Io(#[from] io::Error),
 }
 
-/// Lets the next child of this process be a lab's keeper: the first process of a PID namespace, in a user namespace of its own
-/// where we are not root. To be called while this process has one thread, and once.
+/// Lets the next child of this process be a lab's keeper. That is the first process of a PID
+/// namespace, in a user namespace of its own where we are not root. To be called while this process
+/// has one thread, and once.
 ///
 /// # Errors
 /// [`KeeperError::Forbidden`].
@@ -83,8 +84,8 @@ pub fn prepare() -> Result<(), KeeperError> {
 /// Is the keeper of a lab until somebody ends it by SIGTERM, or by any other way. `ready` is called when the lab can be entered.
 /// How late packets were is the answer.
 ///
-/// A lab may have an `owner`, the reading end of a pipe: when nobody is left who could write to it, the lab ends, and removes what it
-/// left. So it does not outlive a process that was killed.
+/// A lab may have an `owner`, the reading end of a pipe. When nobody is left who could write to it,
+/// the lab ends, and removes what it left. So it does not outlive a process that was killed.
 ///
 /// # Errors
 /// See [`KeeperError`]; then nothing is left.
@@ -140,11 +141,12 @@ fn record(process: u32, plan: &str, seed: u64, blueprint: &Blueprint, networks: 
 enum End {
     /// Somebody asked for it, and removes what is left.
     Asked,
-    /// Its owner has ended.
+    /// The owner of the lab has ended.
     Abandoned,
 }
 
-/// All that the keeper waits for: packets, what is due, whoever asks how things are, and signals.
+/// All that the keeper waits for. It is packets, what is due, questions about how things are, and
+/// signals.
 struct Loop<'a> {
     blueprint: &'a Blueprint,
     clock: Clock,
@@ -255,8 +257,9 @@ impl<'a> Loop<'a> {
     }
 }
 
-/// What runs on hosts, or beside the lab, must not keep packets waiting: real-time scheduling where we may have it, else what
-/// we may. By util-linux' `chrt`, since no crate here wraps the call. The kernel leaves others a twentieth of each second.
+/// What runs on hosts, or beside the lab, must not keep packets waiting. So this takes real-time
+/// scheduling where we may have it, else what we may. It uses util-linux' `chrt`, since no crate
+/// here wraps the call. The kernel leaves others a twentieth of each second.
 fn hurry() {
     let this = std::process::id().to_string();
     let mut chrt = Command::new("chrt");

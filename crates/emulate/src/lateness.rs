@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// The promise: a round trip is right within a millisecond, so each of its two directions within half of one.
 pub const LATE: Duration = Duration::from_micros(500);
 
-/// More than this part of all frames late (or lost by the kernel before the line saw them), and what was measured is not what
-/// the plan says.
+/// The greatest part of all frames that may be late, or lost by the kernel before the line saw
+/// them. Beyond it, what was measured is not what the plan says.
 pub const MOST_LATE: f64 = 0.01;
 
 /// How late frames left.

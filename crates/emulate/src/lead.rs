@@ -1,5 +1,5 @@
-//! How much earlier than needed to get up: falling asleep and waking take time, about as long each time, and on a way over
-//! several lines that adds up.
+//! How much earlier than needed to get up. Falling asleep and waking take time, about as long each
+//! time. On a way over several lines that adds up.
 
 use byway_wire::time::nanos;
 use byway_wire::{Duration, Instant};
@@ -15,8 +15,8 @@ const LEAST: Duration = Duration::from_micros(50);
 
 /// What is known of how late a sleep ends, in nanoseconds.
 ///
-/// Two thirds of the usual lateness are slept less: so most sleeps end still a little late, and what is to be
-/// waited awake, because one ended early, is little and seldom.
+/// Two thirds of the usual lateness are slept less. So most sleeps end still a little late. What is
+/// to be waited awake, because one ended early, is little and seldom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lead {
     usual: u64,

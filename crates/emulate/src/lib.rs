@@ -1,6 +1,7 @@
-//! A network of the lab on this machine, with real kernels' stacks and real packets: hosts become network namespaces, links
-//! become pairs of virtual Ethernets, and between the two ends of a link stands the simulator's own link code, driven by the
-//! real clock. What shapes a packet here is what shapes it there ([`byway_sim::Pipe`]).
+//! A network of the lab on this machine, with real kernels' stacks and real packets. Hosts become
+//! network namespaces, and links become pairs of virtual Ethernets. Between the two ends of a link
+//! stands the simulator's own link code, driven by the real clock. What shapes a packet here is
+//! what shapes it there ([`byway_sim::Pipe`]).
 //!
 //! * [`blueprint`]: a graph becomes hosts with addresses, wires with pipes, and routes. Pure.
 //! * [`line`](mod@line): one direction of a wire: frames and times in, frames and times out. Pure.
@@ -13,16 +14,17 @@
 //!
 //! # A lab is one process
 //!
-//! The keeper is the first process of a PID namespace and holds the network namespaces of all hosts open by descriptors that
-//! nobody else has; their devices live in no other. So when it ends, by whatever way, the kernel ends all that runs on
-//! the hosts and takes hosts, devices, routes and firewalls away. Nothing is left that could be forgotten but a directory
-//! with a few files, which whoever comes next recognises by a lock that nobody holds.
+//! The keeper is the first process of a PID namespace. It holds the network namespaces of all hosts
+//! open by descriptors that nobody else has. Their devices live in no other. So when it ends, by
+//! whatever way, the kernel ends all that runs on the hosts. It takes hosts, devices, routes and
+//! firewalls away. Nothing is left that could be forgotten but a directory with a few files, which
+//! whoever comes next recognises by a lock that nobody holds.
 //!
 //! # Why not …
 //!
 //! * TAP devices: `/dev/net/tun` is root's, while an unprivileged user namespace may make virtual Ethernets and packet sockets.
-//! * netlink for links, addresses and routes: one `ip -batch` per host does it, says in words what was wrong, and needs no
-//!   asynchronous runtime.
+//! * netlink for links, addresses and routes. One `ip -batch` per host does it, says in words what
+//!   was wrong, and needs no asynchronous runtime.
 //! * address resolution: neighbours are entered for good, so that the first packet takes as long as the second and only
 //!   what somebody sends is counted.
 

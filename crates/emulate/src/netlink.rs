@@ -1,6 +1,6 @@
-//! Turns a device's offloads off, by the kernel's generic netlink family "ethtool"
-//! (<https://docs.kernel.org/networking/ethtool-netlink.html>): without, a virtual Ethernet carries packets of 64 KB that no
-//! line has, and with sums that nobody has computed.
+//! Turns a device's offloads off by the kernel's generic netlink family "ethtool"
+//! (<https://docs.kernel.org/networking/ethtool-netlink.html>). Otherwise a virtual Ethernet
+//! carries packets of 64 KB that no line has, and with sums that nobody has computed.
 
 use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};
@@ -109,7 +109,7 @@ fn terminated(name: &str) -> Vec<u8> {
     name.bytes().chain([0]).collect()
 }
 
-/// Writes an attribute: length, kind, value, and what is missing to four bytes.
+/// Writes an attribute. It is length, kind, value, and padding to four bytes.
 fn attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     to.extend(((value.len() + 4) as u16).to_ne_bytes());
     to.extend(kind.to_ne_bytes());

@@ -1,4 +1,5 @@
-//! Packet sockets (packet(7)): all that crosses a device, as frames, with the time at which the kernel saw them.
+//! Packet sockets (packet(7)). They show all that crosses a device, as frames, with the time at
+//! which the kernel saw them.
 
 use byway_net::Clock;
 use byway_wire::{Duration, Instant};

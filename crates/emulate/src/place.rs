@@ -19,7 +19,7 @@ pub struct Place {
 /// A lab, by its directory. It may be alive, dead, or not there at all.
 #[derive(Clone, Debug)]
 pub struct Lab {
-    /// Its name.
+    /// The name of the lab.
     pub name: String,
     directory: PathBuf,
 }
@@ -40,11 +40,11 @@ pub struct Record {
 /// A host of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRecord {
-    /// Its name.
+    /// The name of the host.
     pub name: String,
-    /// Its address.
+    /// The host's IPv4 address.
     pub v4: Ipv4Addr,
-    /// Its other address.
+    /// The host's IPv6 address.
     pub v6: Ipv6Addr,
     /// The keeper's descriptor of its network namespace.
     pub network: i32,
@@ -180,7 +180,7 @@ impl Lab {
         (1..=40).contains(&name.len()) && name.chars().all(plain) && !name.starts_with(['.', '-'])
     }
 
-    /// Its directory.
+    /// The directory of the lab.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory

@@ -1,4 +1,5 @@
-//! Namespaces: making them, and being in them (namespaces(7)). They belong to threads, and this crate uses one.
+//! Making namespaces, and being in them (namespaces(7)). They belong to threads, and this crate
+//! uses one.
 
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::io::Errno;
@@ -19,7 +20,8 @@ pub(crate) fn prepare() -> io::Result<()> {
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(CloneFlags::CLONE_NEWUSER)?;
-    // A group may be mapped without privilege only if groups cannot be dropped (user_namespaces(7)).
+    // A group may be mapped without privilege only if groups cannot be dropped. See
+    // user_namespaces(7).
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;
@@ -55,8 +57,9 @@ pub(crate) fn go_into(network: &OwnedFd) -> io::Result<()> {
     Ok(setns(network, CloneFlags::CLONE_NEWNET)?)
 }
 
-/// Goes where another process is: into its user namespace (if it is another), mounts and PID namespace (for children), and
-/// into the network namespace that it has open as `network`.
+/// Goes where another process is. That is its user namespace (if it is another), its mounts, and
+/// its PID namespace (for children). It also enters the network namespace that the process has open
+/// as `network`.
 pub(crate) fn join(process: u32, network: i32) -> io::Result<()> {
     let here = |kind: &str| fs::read_link(format!("/proc/self/ns/{kind}"));
     let there = |kind: &str| fs::read_link(format!("/proc/{process}/ns/{kind}"));

@@ -1,5 +1,5 @@
-//! Access below a directory that is held open, and never elsewhere: no path leads out of it or through a symbolic link,
-//! not even through one that somebody plants between two calls.
+//! Access below a directory that is held open, and never elsewhere. No path leads out of it or
+//! through a symbolic link, not even through one that somebody plants between two calls.
 //!
 //! The kernel does this with one call, `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` (Linux 5.6). Where it
 //! is missing or a sandbox forbids it, the path is opened component by component with `O_NOFOLLOW`.
@@ -16,8 +16,8 @@ const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLO
 /// Times that the kernel asks to try again after a rename crossed its lookup.
 const TRIES: u32 = 16;
 
-/// Directories below that are held open. Files come directory by directory, but not all in order: some wait for their hash, and who
-/// looks for files is ahead of who reads them.
+/// Directories below that are held open. Files come directory by directory, but not all in order,
+/// because some wait for their hash. The walk that looks for files is ahead of the reader.
 const HELD: usize = 4;
 
 /// A directory held open, and those below it that were used last.
@@ -40,8 +40,9 @@ impl Beneath {
         Self { root, held: Vec::new(), by_component: true }
     }
 
-    /// Opens what is at `path` (checked or empty), with `O_CLOEXEC` and no link followed, the last component included.
-    /// `ELOOP` or `ENOTDIR` where a link stands in the way.
+    /// Opens what is at `path`, which is checked or empty. It does so with `O_CLOEXEC`, and follows
+    /// no link, the last component included. It fails with `ELOOP` or `ENOTDIR` where a link stands
+    /// in the way.
     pub(crate) fn open(&mut self, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = if path.is_empty() { &b"."[..] } else { path };

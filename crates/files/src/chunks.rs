@@ -1,12 +1,13 @@
 //! The contents of a file in chunks, each with a BLAKE3 hash: what a transfer that is taken up again compares.
 //!
-//! Chunks are complete subtrees of BLAKE3's own tree, so the hash of a whole file follows from those of its chunks
-//! and no byte is hashed twice (BLAKE3 specification, section 2.1; `blake3::hazmat`). A file of one chunk has the file's
-//! hash as its chunk's.
+//! Chunks are complete subtrees of BLAKE3's own tree. So the hash of a whole file follows from
+//! those of its chunks, and no byte is hashed twice. See the BLAKE3 specification, section 2.1, and
+//! `blake3::hazmat`. A file of one chunk has the file's hash as its chunk's.
 //!
-//! A chunk that is announced as a hole has a hash of its own kind, the same wherever it stands. BLAKE3 counts its input, so zeros have
-//! another hash at each offset, and those of a tebibyte would take minutes. So a file with holes has not the hash of its bytes, but one
-//! that says the same: both sides know from the manifest which chunks are holes.
+//! A chunk that is announced as a hole has a hash of its own kind, the same wherever it stands.
+//! BLAKE3 counts its input, so zeros have another hash at each offset, and those of a tebibyte
+//! would take minutes. So a file with holes has not the hash of its bytes, but one that says the
+//! same. Both sides know from the manifest which chunks are holes.
 
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use byway_engine::data::RangeSet;
@@ -79,7 +80,8 @@ pub(crate) fn hole() -> Hash {
     *hole_trees().first().unwrap_or(&[0; 32])
 }
 
-/// The hashes of complete subtrees of holes: of one chunk, two, four, and so on up to [`MOST`].
+/// The hashes of complete subtrees of holes. They are of one chunk, two, four, and so on up to
+/// [`MOST`].
 fn hole_trees() -> &'static [Hash; LEVELS] {
     static TREES: OnceLock<[Hash; LEVELS]> = OnceLock::new();
     TREES.get_or_init(|| {
@@ -159,7 +161,7 @@ pub(crate) struct Hashes {
     pub layout: Layout,
     /// Chunks that are holes. Where the hash of one is known nevertheless, that counts.
     pub holes: RangeSet,
-    /// Those that were found to be zeros.
+    /// Chunks that were found to be zeros.
     zeros: RangeSet,
     known: BTreeMap<u32, Hash>,
     /// All chunks before this one are known.

@@ -1,4 +1,5 @@
-//! Whether two trees are the same: names, types, contents, modes, times to the nanosecond, targets of links.
+//! Whether two trees are the same. It compares names, types, contents, modes, times to the
+//! nanosecond, and targets of links.
 
 use crate::name::Shown;
 use crate::record::Metadata;
@@ -25,8 +26,9 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares what is in two directories; the directories' own modes and times do not count. What cannot be sent (FIFOs,
-/// sockets, devices, partial files) is left out; what cannot be read is a difference.
+/// Compares what is in two directories; the directories' own modes and times do not count. What
+/// cannot be sent is left out: FIFOs, sockets, devices and partial files. What cannot be read is a
+/// difference.
 ///
 /// # Errors
 /// One of the directories cannot be opened.

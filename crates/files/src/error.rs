@@ -45,7 +45,7 @@ pub enum SinkError {
     /// No space, or no quota.
     #[error("the disk of {} is full: free some space and start again, what has arrived is kept", .0.display())]
     Full(PathBuf),
-    /// The same transfer is being received already.
+    /// Another receiver already receives this transfer.
     #[error("this transfer is already being received into {}: wait for it or stop it", .0.display())]
     Busy(PathBuf),
     /// The manifest is not one.

@@ -35,10 +35,11 @@ struct Maker {
     directories: Vec<(PathBuf, u32)>,
 }
 
-/// Makes a tree in `directory`, which is made if it is missing and should be empty, whose files hold `total_bytes` in
-/// all: a tenth in many small files, three tenths in medium ones, the rest in three large ones; besides an empty file,
-/// an empty directory, links (one of them dangling), a name that is not UTF-8, a deep path, unusual modes and times
-/// before 1970 and with nanoseconds.
+/// Makes a tree in `directory`, whose files hold `total_bytes` in all. The directory is made if it
+/// is missing, and should be empty. A tenth of the bytes is in many small files, three tenths in
+/// medium ones, and the rest in three large ones. There are also an empty file, an empty directory,
+/// and links, one of them dangling. There are a name that is not UTF-8, a deep path, and unusual
+/// modes. Some times are before 1970 and have nanoseconds.
 ///
 /// # Errors
 /// What the system says.

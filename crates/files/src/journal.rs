@@ -5,9 +5,10 @@
 //! per chunk: its hash (32), or zeros while it is not known
 //! ```
 //!
-//! A journal says where to look, and never what is true: a hash from it counts only if the other side's disk, or this one's,
-//! has the chunk that it is of. So nothing needs to be written in an order or waited for, a slot half written costs one
-//! chunk sent again, and a journal that is damaged, cut short or another file's is begun anew.
+//! A journal says where to look, and never what is true. A hash from it counts only if the other
+//! side's disk, or this one's, has the chunk that it is of. So nothing needs to be written in an
+//! order or waited for. A slot half written costs one chunk sent again. A journal that is damaged,
+//! cut short or another file's is begun anew.
 
 use crate::chunks::{Hash, Layout};
 use crate::record::Timestamp;

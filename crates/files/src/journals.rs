@@ -13,8 +13,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// A journal is believed of a file that was left alone for so many seconds before the journal was made: what is written
-/// within the grain of the file system's clock leaves the times as they were.
+/// Seconds that a file was left alone before its journal was made, for the journal to be believed.
+/// What is written within the grain of the file system's clock leaves the times as they were.
 const QUIET: i64 = 2;
 /// Journals held open at a time.
 const OPEN: usize = 64;

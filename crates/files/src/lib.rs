@@ -2,25 +2,29 @@
 //!
 //! A tree travels as three things:
 //!
-//! 1. an ordered stream of **manifest records**, sender to receiver: what there is, and later each file's hash
-//!    ([`record`]);
+//! 1. an ordered stream of **manifest records** from sender to receiver. It tells what there is,
+//!    and later each file's hash ([`record`]);
 //! 2. **objects**: the contents of regular files, in any order, each piece written where it belongs;
-//! 3. an ordered stream of **reports**, receiver to sender: what was verified, what failed and why ([`report`]).
+//! 3. an ordered stream of **reports** from receiver to sender. It tells what was verified, what
+//!    failed and why ([`report`]).
 //!
-//! [`Source`] reads and [`Sink`] writes. Both are passive: they do a bounded piece of disk work per call, keep bounded
-//! memory and a bounded number of open files, and leave pace and flow control to their owner.
+//! [`Source`] reads and [`Sink`] writes. Both are passive. They do a bounded piece of disk work per
+//! call, with bounded memory and a bounded number of open files. They leave pace and flow control
+//! to their owner.
 //!
-//! The owner of a [`Source`] calls [`Source::next_records`] whenever the manifest stream has room,
-//! [`Source::read`] for the bytes of an object, and [`Source::release`] once a report settles it. The owner of a
-//! [`Sink`] calls [`Sink::records`], [`Sink::write`] and, when an object has all its bytes, [`Sink::finish`]; then
-//! [`Sink::work`] while it returns true, and sends what [`Sink::reports`] gives.
+//! The owner of a [`Source`] calls [`Source::next_records`] whenever the manifest stream has room.
+//! It calls [`Source::read`] for the bytes of an object, and [`Source::release`] once a report
+//! settles it. The owner of a [`Sink`] calls [`Sink::records`], [`Sink::write`] and, when an object
+//! has all its bytes, [`Sink::finish`]. Then it calls [`Sink::work`] while that returns true, and
+//! sends what [`Sink::reports`] gives.
 //!
 //! A transfer that broke off is resumed. The sender keeps [`Journals`], and says so at the start. The receiver offers the hashes of
 //! the chunks that it has ([`Report::Have`], [`Source::have`]). Only what differs travels. The module `resume` has the rule, step by
 //! step.
 //!
-//! What the receiver promises: no name, link or order of records makes it write outside its directory or through a
-//! symbolic link; nothing stands under its final name before its BLAKE3 hash was found right.
+//! The receiver makes two promises. No name, link or order of records makes it write outside its
+//! directory or through a symbolic link. Nothing stands under its final name before its BLAKE3 hash
+//! was found right.
 
 mod beneath;
 mod chunks;

@@ -71,8 +71,9 @@ pub(crate) fn join(directory: &[u8], leaf: &[u8]) -> Vec<u8> {
     if directory.is_empty() { leaf.to_vec() } else { [directory, leaf].join(&b'/') }
 }
 
-/// Bytes as a person may see them on one line of a terminal. Control characters could drive the terminal, and invisible ones could
-/// make a name look like another: they appear as escapes, and so do bytes that are not UTF-8.
+/// Bytes as a person may see them on one line of a terminal. Control characters could drive the
+/// terminal, and invisible ones could make a name look like another. They appear as escapes, and so
+/// do bytes that are not UTF-8.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a>(pub &'a [u8]);
 
@@ -146,7 +147,8 @@ mod tests {
 
     #[test]
     fn a_name_cannot_look_like_another() {
-        // Bidirectional controls, joiners, marks without a width, tags, and separators of lines.
+        // These are bidirectional controls, joiners, marks without a width, tags, and separators of
+        // lines.
         for hidden in "\u{ad}\u{61c}\u{180e}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{206f}\u{3164}\u{feff}\u{fffb}\u{e0041}".chars() {
             let shown = Shown(format!("a{hidden}b").as_bytes()).to_string();
             assert_eq!(shown, format!("a\\u{{{:x}}}b", u32::from(hidden)));

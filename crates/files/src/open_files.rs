@@ -9,7 +9,7 @@ use std::fs::File;
 pub(crate) struct OpenFiles {
     limit: usize,
     files: BTreeMap<ObjectId, (u64, File)>,
-    /// The same objects by the turn in which they were last used.
+    /// The open objects by the turn in which they were last used.
     turns: BTreeMap<u64, ObjectId>,
     turn: u64,
 }

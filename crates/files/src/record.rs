@@ -1,7 +1,8 @@
 //! The manifest: records in an ordered stream from sender to receiver.
 //!
-//! Every record is its body's length (2 bytes, big endian) and the body; a body is a type byte and fields. All integers
-//! without a width are variable-length (RFC 9000 section 16). `metadata` is mode, seconds (zigzag), nanoseconds.
+//! Every record is its body's length (2 bytes, big endian) and the body. A body is a type byte and
+//! fields. All integers without a width are variable-length (RFC 9000 section 16). `metadata` is
+//! the mode, the seconds in zigzag form, and the nanoseconds.
 //!
 //! | type | record | fields |
 //! |---|---|---|
@@ -17,9 +18,10 @@
 //! | 09 | HOLES | ranges of chunks of nothing but zeros that do not travel, of the FILE right after it; as in PARTS |
 //! | 0a | TOTAL | bytes of all files; for whoever looks on, once or never |
 //!
-//! Paths are bytes, relative, components joined by one slash. A directory's record comes before those of what it holds.
-//! Objects are numbered from 0 without a gap in the order of their FILE records. Each is settled by one HASH or one
-//! WITHDRAWN, which may come any time later: the first byte of a file does not wait for its hash.
+//! Paths are bytes, relative, components joined by one slash. A directory's record comes before
+//! those of what it holds. Objects are numbered from 0 without a gap in the order of their FILE
+//! records. Each is settled by one HASH or one WITHDRAWN, which may come any time later. So the
+//! first byte of a file does not wait for its hash.
 
 use crate::chunks;
 use crate::name::MAX_PATH;
@@ -33,7 +35,7 @@ pub const VERSION: u64 = 2;
 pub const MAX_BODY: usize = 2 * MAX_PATH + FIELDS_MAX;
 /// The most that the fields of a body take, paths and texts aside.
 const FIELDS_MAX: usize = 64;
-/// Every bit a mode may have: permissions, setuid, setgid, sticky.
+/// Every bit that a mode may have. They are permissions, setuid, setgid and sticky.
 pub(crate) const MODE_MASK: u16 = 0o7777;
 /// Times further from 1970 than this are brought to it: 2^60 s, 36 billion years.
 const SECONDS_MAX: i64 = 1 << 60;
@@ -84,9 +86,9 @@ pub struct Counts {
 /// Why a sender takes a file back that it announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// It changed while it was read: what was sent is of no one version.
+    /// The file changed while it was read, so what was sent is of no one version.
     Changed,
-    /// It could not be read to its end.
+    /// The file could not be read to its end.
     Unreadable,
 }
 
@@ -109,7 +111,7 @@ pub enum Record<'a> {
     File {
         /// The object.
         object: ObjectId,
-        /// Its bytes.
+        /// The size of the file in bytes.
         size: u64,
         /// Mode and time.
         metadata: Metadata,
@@ -129,7 +131,7 @@ pub enum Record<'a> {
     Hash {
         /// The object.
         object: ObjectId,
-        /// Its hash.
+        /// The BLAKE3 hash of the file.
         hash: [u8; 32],
     },
     /// The object will not be completed.

@@ -1,4 +1,5 @@
-//! What the receiver tells the sender: records in an ordered stream, framed as the manifest is ([`crate::record`]).
+//! What the receiver tells the sender. It is records in an ordered stream, framed as the manifest
+//! is ([`crate::record`]).
 //!
 //! | type | report | fields |
 //! |---|---|---|
@@ -9,8 +10,8 @@
 //! | 04 | HAVE | object, flags (1), first chunk, BLAKE3 hashes of it and those that follow (32 each) |
 //! | 05 | LIMIT | bytes per second that the receiver wants at most from now on; 0: no limit |
 //!
-//! A file is answered by any number of HAVE, with chunks ascending. Flags: 1, the last of them; 2, the file is under
-//! its final name, so that it is kept whole or not at all.
+//! A file is answered by any number of HAVE, with chunks ascending. Its flags are `1` for the last
+//! of them, and `2` for a file under its final name, which is kept whole or not at all.
 
 use crate::chunks;
 use crate::name::{MAX_PATH, Shown};
@@ -43,7 +44,7 @@ macro_rules! reasons {
             /// Every reason.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Its number in a report.
+            /// The number of the reason in a report.
             #[must_use]
             pub const fn code(self) -> u8 {
                 match self { $(Self::$name => $code,)* }
@@ -106,7 +107,7 @@ pub enum Report {
     },
     /// A directory or symbolic link is not in place.
     Refused {
-        /// Its path in the manifest.
+        /// The path of the entry in the manifest.
         path: Vec<u8>,
         /// Why.
         reason: Reason,

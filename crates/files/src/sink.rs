@@ -1,9 +1,11 @@
 //! Writes a tree that another host sends, and trusts that host with nothing: see the [crate documentation](crate).
 //!
-//! A file grows under a name of its own (`sink/partial.rs`), is hashed chunk by chunk (`sink/contents.rs`), and only when the
-//! hash of all is right moved under its final name. What an earlier try left is read back and offered to the sender
-//! (`sink/recall.rs`). Symbolic links, and the modes and times of directories, wait until every file is in place: nothing can be
-//! written through a link that this transfer made, and no file's arrival changes a directory's time again.
+//! A file grows under a name of its own (`sink/partial.rs`), and is hashed chunk by chunk
+//! (`sink/contents.rs`). Only when the hash of all is right is it moved under its final name. What
+//! an earlier try left is read back and offered to the sender (`sink/recall.rs`). Symbolic links,
+//! and the modes and times of directories, wait until every file is in place. So nothing can be
+//! written through a link that this transfer made. No file's arrival changes a directory's time
+//! again.
 
 mod apart;
 mod contents;
@@ -75,7 +77,7 @@ impl Default for SinkOptions {
 /// What became of bytes given to [`Sink::write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// They are in the partial file.
+    /// The bytes are in the partial file.
     Stored,
     /// The object was not announced yet, or not how much of it comes: keep them, and write them again after more records.
     Pending,
@@ -94,14 +96,14 @@ pub enum Finish {
     Waiting,
     /// The object was not announced yet: finish it again after more records.
     Pending,
-    /// It was settled earlier, one way or the other.
+    /// The object was settled earlier, one way or the other.
     Settled,
 }
 
 /// An entry that did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Its path in the manifest.
+    /// The path of the entry in the manifest.
     pub path: PathBuf,
     /// Why.
     pub reason: Reason,
@@ -188,7 +190,8 @@ impl Sink {
     /// Opens `directory`, making it and those above it if they are missing, and finds out whether it can be written to.
     ///
     /// # Errors
-    /// It is no directory, not writable, read-only, full, or receives the same transfer already.
+    /// `directory` is no directory, is not writable, read-only or full, or receives the same transfer
+    /// already.
     pub fn open(directory: &Path, options: SinkOptions) -> Result<Self, SinkError> {
         let failed = |cause: io::Error| SinkError::from_io(directory, cause);
         std::fs::create_dir_all(directory).map_err(failed)?;
@@ -286,7 +289,8 @@ impl Sink {
         &self.top
     }
 
-    /// Whether all is done: files in place, times and modes set, nothing partial left, DONE among the reports.
+    /// Whether all is done. Then files are in place, times and modes set, nothing partial is left,
+    /// and DONE is among the reports.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.stage == Stage::Complete

@@ -39,9 +39,9 @@ impl Default for SourceOptions {
 /// An object that the manifest has announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewObject {
-    /// Its number: from 0, without a gap.
+    /// The number of the object, from 0 without a gap.
     pub id: ObjectId,
-    /// Its bytes. Of an object of size 0 nothing need be sent.
+    /// The size of the object in bytes. Of an object of size 0 nothing need be sent.
     pub size: u64,
 }
 
@@ -104,9 +104,10 @@ enum Verdict {
 }
 
 impl Source {
-    /// Opens `paths` for sending. A directory `photos` arrives as `photos` with all that is in it; `photos/`,
-    /// `photos/.`, `.` and `..` mean what is in the directory, without its name. Anything else arrives under the last
-    /// component of its path. Symbolic links are sent as links, save one that is named with a slash at its end.
+    /// Opens `paths` for sending. A directory `photos` arrives as `photos` with all that is in it.
+    /// `photos/`, `photos/.`, `.` and `..` mean what is in the directory, without its name.
+    /// Anything else arrives under the last component of its path. Symbolic links are sent as
+    /// links, save one that is named with a slash at its end.
     ///
     /// # Errors
     /// A path does not exist or cannot be looked at, or two would arrive under one name.
@@ -134,8 +135,8 @@ impl Source {
         })
     }
 
-    /// Keeps journals, so that another run can take the transfer up. If an earlier run did, the receiver is asked what it
-    /// has: every file waits for its answer ([`Self::have`]).
+    /// Keeps journals, so that another run can take the transfer up. If an earlier run did, the
+    /// receiver is asked what it has. Then every file waits for its answer ([`Self::have`]).
     #[must_use]
     pub fn with_journals(mut self, journals: Journals) -> Self {
         self.resuming = journals.was_begun();
@@ -230,9 +231,10 @@ impl Source {
         self.stage == Stage::Ended && self.out.is_empty()
     }
 
-    /// Bytes of an object from `offset` on, as many as `buffer` and the object hold; returns their number. A byte may be
-    /// read any number of times. Where the file cannot be read or is no longer what was announced, zeros stand in:
-    /// the object is withdrawn then, and what was sent of it is thrown away at the other end.
+    /// Bytes of an object from `offset` on, as many as `buffer` and the object hold; returns their
+    /// number. A byte may be read any number of times. Where the file cannot be read or is no
+    /// longer what was announced, zeros stand in. The object is withdrawn then, and the other end
+    /// throws away what was sent of it.
     ///
     /// # Errors
     /// [`SourceError::NoSuchObject`].

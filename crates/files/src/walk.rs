@@ -1,8 +1,10 @@
-//! Walks named files and directories in a fixed order, one entry at a time, with the memory of one path from the top to
-//! where it stands: only the names of the directories on that path are held.
+//! Walks named files and directories in a fixed order, one entry at a time. It takes the memory of
+//! one path from the top to where it stands, as only the names of the directories on that path are
+//! held.
 //!
-//! The order is depth first, names sorted by their bytes within each directory, a directory before what it holds: so
-//! the order in which paths compare component by component.
+//! The order is depth first, with names sorted by their bytes within each directory, and a
+//! directory before what it holds. So it is the order in which paths compare component by
+//! component.
 
 use crate::beneath::Beneath;
 use crate::error::SourceError;
@@ -21,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// Something in the tree that is not sent, or not as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Its path in the manifest.
+    /// The path of the entry in the manifest.
     pub path: PathBuf,
     /// What is wrong.
     pub kind: WarningKind,
@@ -35,11 +37,11 @@ pub enum WarningKind {
     Special,
     /// A directory of unfinished files that an earlier transfer left.
     Leftover,
-    /// It could not be read; what the system said.
+    /// The entry could not be read. This is what the system said.
     Unreadable(String),
-    /// It changed while it was read, so what was sent is of no one version.
+    /// The file changed while it was read, so what was sent is of no one version.
     Changed,
-    /// Its path is longer than can be sent.
+    /// The path of the entry is longer than can be sent.
     LongPath,
     /// More files than objects can be numbered.
     TooMany,

@@ -1,7 +1,8 @@
 //! `cargo bench -p byway-rivals --bench loopback [--features aws-lc] -- [--rounds N] [--seconds S] [--only NAME] [--json]`
 //!
-//! Medians over the rounds, and the ratios to quinn and to kernel TCP: of medians, in this very run, to the faster quinn if there are two.
-//! Processor time and memory are the sender's and the receiver's.
+//! Medians over the rounds, and the ratios to quinn and to kernel TCP. They are ratios of medians,
+//! in this very run, to the faster quinn if there are two. Processor time and memory are the
+//! sender's and the receiver's.
 
 use byway_rivals::process::{Outcome, is_end, transfer};
 use byway_rivals::{DATAGRAM, Error, Rival};

@@ -1,7 +1,7 @@
 //! `cargo bench -p byway-rivals --bench relay [-- --rounds N] [--seconds S]`
 //!
-//! Packets of 1200 bytes per second of processor time through byway's relay, and through a forwarder that only copies, on
-//! real sockets; medians over alternating rounds.
+//! Packets of 1200 bytes per second of processor time through byway's relay, and through a
+//! forwarder that only copies, on real sockets. Figures are medians over alternating rounds.
 
 use byway_rivals::Error;
 use byway_rivals::forward::{Forwarded, Forwarder, Load, PACKET, run};

@@ -1,8 +1,9 @@
 //! A relay beside a forwarder that only copies, on real sockets: what authenticity costs a packet that passes.
 //!
-//! Both are machines on the same driver, so both receive and send in the same calls (`recvmmsg` with coalescing, `sendmmsg` with
-//! segmentation), and the processor time of that thread alone is counted. Senders are sockets of their own, each with a
-//! receiver of its own that nobody reads: what it drops costs both sides the same.
+//! Both are machines on the same driver, so both receive and send in the same calls. These are
+//! `recvmmsg` with coalescing, and `sendmmsg` with segmentation. The processor time of that thread
+//! alone is counted. Senders are sockets of their own, each with a receiver of its own that nobody
+//! reads: what it drops costs both sides the same.
 
 use crate::Error;
 use byway_net::{Clock, Flow, Owner, Socket, spawn, unix_seconds};

@@ -1,14 +1,16 @@
-//! byway beside its rivals: the same bulk transfer, on the same machine, in the same run; and its relay beside a forwarder
-//! that only copies ([`forward`]).
+//! byway beside its rivals, with the same bulk transfer, on the same machine, in the same run. Its
+//! relay stands beside a forwarder that only copies ([`forward`]).
 //!
-//! `cargo bench -p byway-rivals --bench loopback` moves bytes from memory to nowhere over the loopback, through real sockets,
-//! from one process to another ([`process`]): byway in both its classes and over TCP, quinn, and kernel TCP, which does not encrypt,
-//! for scale. Rounds alternate, so that a machine that grows slower grows slower for all. Rules of the comparison:
+//! `cargo bench -p byway-rivals --bench loopback` moves bytes from memory to nowhere over the
+//! loopback. They go through real sockets, from one process to another ([`process`]). The programs
+//! are byway in both its classes and over TCP, quinn, and kernel TCP. The last does not encrypt, and
+//! is there for scale. Rounds alternate, so that a machine that grows slower grows slower for all.
+//! Rules of the comparison:
 //!
 //! * A process for each end, which has one thread that works.
 //! * UDP payloads of [`DATAGRAM`] bytes at most for all; what each finds by its own search counts. Frames over TCP have any size.
-//! * AES-256-GCM for all that encrypt; byway takes it from `ring`, quinn from `ring` or, with the feature `aws-lc`, from
-//!   `aws-lc-rs`, and byway is held against the faster one.
+//! * AES-256-GCM for all that encrypt. byway takes it from `ring`, and quinn from `ring` or, with
+//!   the feature `aws-lc`, from `aws-lc-rs`. byway is compared with the faster one.
 //! * The sending application hands byway and quinn bytes to share, which neither copies before it makes packets.
 //! * Socket buffers of the same size are asked for.
 //! * The clock starts with the connection, so a slow start counts; setting the connection up does not.

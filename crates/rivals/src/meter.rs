@@ -1,4 +1,5 @@
-//! What an end of a transfer counts: bytes, time, its processor time, and the most memory that it had.
+//! What an end of a transfer counts. It is bytes, time, its processor time, and the most memory
+//! that it had.
 
 use crate::Error;
 use rustix::time::{ClockId, clock_gettime};
@@ -70,7 +71,7 @@ fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// The most memory that this process had resident, in bytes (`VmHWM`, proc(5)).
+/// The most memory in bytes that this process had resident. It is `VmHWM` of proc(5).
 ///
 /// # Errors
 ///

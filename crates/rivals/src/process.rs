@@ -1,8 +1,9 @@
 //! A process for each end of a transfer: the program begins itself twice more, once to receive and once to send.
 //!
-//! The receiver prints where it can be reached (one line), measures for the time that it was told, and prints what it measured
-//! (another line). The sender measures until its standard input ends, and prints the same and what it has to say about itself;
-//! the receiver says that last. Both end with their standard input.
+//! The receiver prints in one line where it can be reached. It measures for the time that it was
+//! told, and prints what it measured in another line. The sender measures until its standard input
+//! ends. Then it prints the same and what it has to say about itself. The receiver says that last.
+//! Both end with their standard input.
 
 use crate::meter::peak_memory;
 use crate::{Error, Meter, Rival, Span};

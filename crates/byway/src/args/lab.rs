@@ -176,9 +176,10 @@ link: how much longer they take, how much of what they leave the transfers use, 
 they stop. Held against byway's bounds: 1.25 times in the median, 1.40 at the 90th percentile, 80 %, 10 s. Exit code 1 if
 byway breaks one. Needs root or user namespaces, and iperf3.")]
 pub struct LabHarm {
-    /// Who transfers: cubic, bbr and reno are the kernel's TCP, byway its background class, byway:NAME another controller of byway's,
-    /// ledbat libtorrent's µTP (left out where no python3 has libtorrent), gateways the kernel's CUBIC between hosts behind byway's
-    /// gateways, gateways:NAME the same with another controller between these
+    /// Who transfers. cubic, bbr and reno are the kernel's TCP. byway is its background class, and
+    /// byway:NAME another controller of byway's. ledbat is libtorrent's µTP, left out where no
+    /// python3 has libtorrent. gateways is the kernel's CUBIC between hosts behind byway's
+    /// gateways. gateways:NAME is the same with another controller between these
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "cubic,bbr,reno,ledbat,byway")]
     pub against: Vec<String>,
     /// How many transfers at once; each number is a run
@@ -373,8 +374,9 @@ pub struct LabRun {
     /// Also write what happened on every path, by sample, as JSON lines, and the packets of the first run as pcapng
     #[arg(long)]
     pub trace: bool,
-    /// Not in the simulator, but on this machine: its network as `lab up` builds it, transfers by real programs (iperf3 over the
-    /// kernel's TCP, byway itself), in real time, one run after the other
+    /// Not in the simulator, but on this machine: its network as `lab up` builds it, in real time,
+    /// one run after the other. Transfers are by real programs: iperf3 over the kernel's TCP, and
+    /// byway itself
     #[arg(long, conflicts_with_all = ["trace", "keep", "jobs"])]
     pub emulate: bool,
     /// How many runs at once [default: one per core]

@@ -9,8 +9,8 @@ use clap::Args;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Relaying for others")]
 pub struct Lending {
-    /// Relay for others while this runs, behind this host's own traffic, so many bytes at most: 500M/day, 20G/month (UTC); needs a
-    /// --registry word for joining [default: off]
+    /// Relay for others while this runs, behind this host's own traffic, so many bytes at most:
+    /// 500M/day, 20G/month (UTC). Needs a --registry word for joining [default: off]
     #[arg(long, value_name = "QUOTA", env = "BYWAY_ALSO_RELAY", requires = "registry")]
     pub also_relay: Option<Quota>,
     /// Bytes per second to lend at most, either way and less what this host needs itself, K/M/G binary [default: what the line has

@@ -49,8 +49,9 @@ pub struct Recv {
     /// Do not listen on TCP too, for senders whose networks drop UDP [default: listen, at the same ports]
     #[arg(long)]
     pub no_tcp: bool,
-    /// Set modes as they were sent: for all to write, setuid and setgid (if the sender too is told to keep them) [default: what
-    /// this process's umask leaves of them; a directory's sticky bit always]
+    /// Set modes as they were sent, also writable for all. The same holds for setuid and setgid, if
+    /// the sender too is told to keep them [default: what this process's umask leaves of them; a
+    /// directory's sticky bit always]
     #[arg(long)]
     pub keep_modes: bool,
     /// Print a new ticket; every one printed before becomes worthless [default: the ticket of the run before]
@@ -59,15 +60,17 @@ pub struct Recv {
     /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<Endpoint>,
-    /// Outside address that leads here, as of a router that forwards a port or of a cloud's NAT, for the ticket; without a port:
-    /// the one listened on; repeatable [default: this host's own addresses, which the ticket names too]
+    /// Outside address that leads here, as of a router that forwards a port or of a cloud's NAT,
+    /// for the ticket. Without a port it is the one listened on. Repeatable [default: this host's
+    /// own addresses, which the ticket names too]
     #[arg(long, value_name = "ADDR")]
     pub advertise: Vec<Endpoint>,
     /// Public key of a sender who may send; repeatable [default: the first who completes a transfer with the ticket]
     #[arg(long, value_name = "KEY", env = "BYWAY_ALLOW", value_delimiter = ',')]
     pub allow: Vec<PublicKey>,
-    /// What `byway forward` of a sender may reach from here: HOST:PORT, `*.lan:443`, 10.0.0.0/8:22 or `any`; the port `*` is every port;
-    /// loopback and the local link only if they are named; repeatable [default: nothing]
+    /// What `byway forward` of a sender may reach from here: HOST:PORT, `*.lan:443`, 10.0.0.0/8:22
+    /// or `any`. The port `*` is every port. Loopback and the local link only if they are named.
+    /// Repeatable [default: nothing]
     #[arg(long, value_name = "RULE", env = "BYWAY_ALLOW_FORWARD", value_delimiter = ',')]
     pub allow_forward: Vec<Rule>,
     /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default: none]
@@ -119,8 +122,8 @@ pub struct Send {
     /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that the ticket names]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
-    /// Registry to ask for relays, as a word or @FILE; with --also-relay a word for joining, or one of either kind; repeatable [default:
-    /// none]
+    /// Registry to ask for relays, as a word or @FILE. With --also-relay it is a word for joining,
+    /// or one of either kind. Repeatable [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_REGISTRY", hide_env_values = true, value_delimiter = ',')]
     pub registry: Vec<Word<registry::Word>>,
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
@@ -154,15 +157,16 @@ pub struct Send {
     /// What it relays for others.
     #[command(flatten)]
     pub lending: Lending,
-    /// Outside address of a router that forwards UDP to this host's relay, with --also-relay; without port the one listened on;
-    /// repeatable [default: this host's own addresses]
+    /// Outside address of a router that forwards UDP to this host's relay, with --also-relay.
+    /// Without port it is the one listened on. Repeatable [default: this host's own addresses]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,
 }
 
 impl Send {
-    /// The paths, and the ticket: the last argument if it is one or names its file; else, if `environment` holds a
-    /// ticket (the value of `BYWAY_TICKET`), that one, and all arguments are paths.
+    /// The paths, and the ticket. The ticket is the last argument if that is one or names its file.
+    /// Otherwise it is what `environment` holds (the value of `BYWAY_TICKET`), if that is a ticket.
+    /// Then all arguments are paths.
     pub fn split(&self, environment: Option<&str>) -> Result<(Vec<&Path>, Word<Ticket>)> {
         let usage = |sentence: String| anyhow::Error::new(Failure::new(Exit::Usage, sentence));
         let (last, before) = self

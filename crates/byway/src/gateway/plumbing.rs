@@ -3,8 +3,8 @@
 //! [`install`] puts it in place and [`system`] says what about this host stands in the way.
 //!
 //! **Leftovers** of a gateway that was killed are of no harm. They carry our names and numbers
-//! ([`PROTOCOL`](byway_gateway::kernel::PROTOCOL)), so that they are known again and replaced by the next start, or removed by
-//! [`remove`].
+//! ([`PROTOCOL`](byway_gateway::kernel::PROTOCOL)), so that they are known again. The next start
+//! replaces them, or [`remove`] removes them.
 //!
 //! [`Plan`]: byway_gateway::kernel::Plan
 

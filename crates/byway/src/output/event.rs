@@ -1,6 +1,7 @@
 //! The events, as `--json` writes them. Fields are only ever added; a change of meaning raises [`VERSION`].
 //!
-//! Rates are bits per second (`_bps`), sizes bytes, times seconds unless the name ends otherwise.
+//! Rates are bits per second (`_bps`) and sizes are bytes. Times are seconds unless the name ends
+//! otherwise.
 
 use super::fields::{Fields, always};
 use super::transfer::{Lends, PathChange, Progress, RelayChange, Transferred};
@@ -81,7 +82,8 @@ pub struct Reach {
     pub addresses: Vec<String>,
     /// UDP ports that a firewall of this host has to let in.
     pub ports: Vec<u16>,
-    /// Whether all addresses are private (RFC 1918, RFC 4193, RFC 6598, link-local, loopback): other networks need a relay.
+    /// Whether all addresses are private, so that other networks need a relay. Private are those of
+    /// RFC 1918, RFC 4193 and RFC 6598, and link-local and loopback ones.
     pub private: bool,
     /// What to run on the other host, `TICKET` standing for the ticket.
     pub command: String,
@@ -180,8 +182,8 @@ pub struct TriedWay {
     pub address: String,
     /// Whether it is a relay's.
     pub relay: bool,
-    /// What came back: `nothing`, `port_unreachable`, `host_unreachable`, `network_unreachable`, `forbidden`, `too_narrow`,
-    /// `relay_silent`, `relay_refuses`, …
+    /// What came back: `nothing`, `port_unreachable`, `host_unreachable`, `network_unreachable`,
+    /// `forbidden`, `too_narrow`, `relay_silent`, `relay_refuses`, …
     pub heard: &'static str,
     /// The same, for a person.
     pub reason: String,
@@ -214,7 +216,7 @@ pub struct RelayCounters {
     pub not_kept: u64,
     /// TCP connections at the moment.
     pub connections: usize,
-    /// What an end host lends now.
+    /// How much an end host relays for others now.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub lends: Option<Lends>,
     /// Datagrams dropped, by reason.

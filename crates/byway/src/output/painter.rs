@@ -1,7 +1,8 @@
 //! Lines at the bottom of a terminal that are drawn anew again and again, below what is printed for good.
 //!
-//! The cursor rests behind the last of them, with room for what a terminal echoes when a key is pressed (`^C`): had the echo no room
-//! there it would go to the next line, and what is erased afterwards would be one line too low.
+//! The cursor rests behind the last of them, with room for what a terminal echoes when a key is
+//! pressed (`^C`). Without that room the echo would go to the next line. What is erased afterwards
+//! would then be one line too low.
 
 use super::fit::{breadth, cut};
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Standard output as a stream of events, written by a thread of its own: a reader who does not read holds up neither a transfer
-//! nor whoever looks at signals.
+//! Standard output as a stream of events, written by a thread of its own. So a reader that does not
+//! read holds up neither a transfer nor the handling of signals.
 
 use super::event::Event;
 use std::collections::VecDeque;
@@ -16,8 +16,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// How long a reader is waited for once a stop was asked for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Events on their way to a reader. Dropped, it leaves what waits to its thread, which begins with the first event: until then the
-/// process may still enter namespaces and give up privileges, which are those of a thread.
+/// Events on their way to a reader. Dropped, it leaves what waits to its thread, which begins with
+/// the first event. Until then the process may still enter namespaces and give up privileges, which
+/// are those of a thread.
 pub(super) struct Stream {
     shared: Arc<Shared>,
     writer: Writer,
@@ -67,8 +68,8 @@ impl Stream {
         self.writer = if spawned.is_ok() { Writer::Thread } else { Writer::Putter };
     }
 
-    /// Takes an event. One of progress is left out while too many others wait; any other waits for room until the reader has gone,
-    /// or some time after `stopped` says that a stop was asked for.
+    /// Takes an event. One of progress is left out while too many others wait. Any other waits for
+    /// room until the reader has gone, or some time after `stopped` says that a stop was asked for.
     pub fn put(&mut self, event: &Event, stopped: impl Fn() -> bool) {
         if matches!(self.writer, Writer::None) {
             self.begin();

@@ -116,7 +116,7 @@ impl Table {
         pieces
     }
 
-    /// The widths of a piece's columns: where they do not fit, the widest gives way first.
+    /// The widths of a piece's columns. Where they do not fit, the widest is cut first.
     fn widths(&self, piece: &[usize], columns: usize) -> Vec<usize> {
         let mut widths: Vec<_> = piece.iter().map(|&column| self.wanted(column)).collect();
         let least: Vec<_> = piece.iter().map(|&column| self.least(column)).collect();

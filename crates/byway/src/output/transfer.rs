@@ -1,4 +1,5 @@
-//! What the events of transfers hold: whose they are, how far, over which paths, and what came of them.
+//! What the events of transfers hold. They say whose they are, how far, over which paths, and what
+//! came of them.
 
 use super::fit::printable;
 use crate::units::Rate;
@@ -58,7 +59,7 @@ pub struct Progress {
     pub arrivals: Vec<PathProgress>,
 }
 
-/// What an end host lends now, and why it is no more.
+/// How much an end host relays for others now, and why it is no more.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lends {
     /// What it forwards for others.

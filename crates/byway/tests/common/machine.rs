@@ -92,8 +92,9 @@ where
     })
 }
 
-/// A test that measures time or rate: only with `--ignored` (the slow tier), and *skipped* by name while the machine is busy.
-/// A failure counts only if the machine is quiet right after it.
+/// A test that measures time or rate. It runs only with `--ignored` (the slow tier), and is
+/// *skipped* by name while the machine is busy. A failure counts only if the machine is quiet right
+/// after it.
 pub fn measures(name: &'static str, missing: Missing, test: fn() -> Measured) -> Trial {
     let run = move || {
         if let Some(needs) = missing {
@@ -154,7 +155,8 @@ pub fn is_quiet() -> bool {
     })
 }
 
-/// The time that all processors were idle, and all their time, in ticks (`/proc/stat`, proc(5)).
+/// The time that all processors were idle, and all their time, in ticks. It is from `/proc/stat`,
+/// see proc(5).
 fn processor_times() -> (u64, u64) {
     let text = fs::read_to_string("/proc/stat").unwrap();
     let numbers = text.lines().next().unwrap().split_whitespace().skip(1).take(8);

@@ -1,5 +1,6 @@
-//! What tests of the program share: processes of it, started, read from and stopped by their own ids; and, each in a file of its
-//! own, hosts in network namespaces, emulated labs, and two sites with gateways.
+//! What tests of the program share. They start its processes, read from them and stop them by their
+//! own ids. Hosts in network namespaces, emulated labs, and two sites with gateways are each in a
+//! file of its own.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -23,8 +24,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Copies `byway` to where anybody may run it. Another process copies: a child that another test forks meanwhile would inherit
-/// this one's descriptor for writing, and the kernel runs no file that is open for writing.
+/// Copies `byway` to where anybody may run it. Another process copies. A child that another test
+/// forks meanwhile would inherit this one's descriptor for writing, and the kernel runs no file
+/// that is open for writing.
 pub fn for_anybody(program: &Path) {
     let copied =
         Command::new("install").args(["-m", "755", env!("CARGO_BIN_EXE_byway")]).arg(program).status();

@@ -3,7 +3,8 @@
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
-/// Watches process `id` to its end; gives the most resident memory it had in bytes (`VmHWM`, proc(5)), as last seen.
+/// Watches process `id` to its end. Returns the most resident memory it had in bytes, as last seen
+/// (`VmHWM`, proc(5)).
 pub fn peak_memory(id: i32) -> JoinHandle<u64> {
     spawn(move || {
         let mut peak = 0;

@@ -56,7 +56,8 @@ fn paths(tree: &str) -> Vec<String> {
     parts.flat_map(|part| paths(part)).map(|path| format!("{}{path}", head.trim())).collect()
 }
 
-/// Every path in a text: those of `use`, and others that begin at the crate, above, or in a module below.
+/// Every path in a text. These are those of `use`, and others that begin at the crate, above, or in
+/// a module below.
 fn named(text: &str) -> Vec<String> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! End hosts that relay for others, as processes: what they say, what they keep, and what they refuse.
+//! End hosts that relay for others, as processes. The tests check what they say, what they keep,
+//! and what they refuse.
 
 use crate::common::{Place, Running};
 use byway_transfer::Kept;
@@ -15,7 +16,7 @@ fn registry(place: &Place) -> (Running, String, String) {
     (registry, join, ask)
 }
 
-/// A receiver on `host` that lends, once it is listed, and its ticket.
+/// A receiver on `host` that relays for others, once it is listed, and its ticket.
 fn lender(place: &Place, host: &str, quota: &str, join: &str) -> (Running, String) {
     let into = place.path(&format!("{host}-in")).display().to_string();
     fs::create_dir_all(&into).unwrap();

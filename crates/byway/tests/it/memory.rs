@@ -5,7 +5,7 @@ use crate::common::{Place, Running};
 use std::fs::{File, create_dir, remove_dir_all};
 use std::io::Write;
 
-/// A side's whole process: program, buffers, hashes, journal.
+/// Bytes of memory of a side's whole process, with program, buffers, hashes and journal.
 const MOST: u64 = 64 << 20;
 
 #[test]

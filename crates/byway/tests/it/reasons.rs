@@ -1,4 +1,5 @@
-//! What a person is told whenever a transfer is not as fast as it could be, or does not come about; and what would be sent.
+//! What a person is told whenever a transfer is not as fast as it could be, or does not come about.
+//! What would be sent is told too.
 
 use crate::common::{Ended, Place, Running};
 use byway_field::demo::lines::Line;

@@ -219,7 +219,8 @@ fn a_receiver_that_comes_back_is_sent_the_rest_by_the_sender_that_waits() {
     arrived(&place);
 }
 
-/// SIGINT once: the sender is told, and what is being written is waited for; twice: nothing is.
+/// At the first SIGINT the sender is told, and what is being written is waited for. At the second
+/// nothing is waited for.
 #[test]
 fn sigint_twice_ends_at_once() {
     let place = Place::new();

@@ -69,7 +69,7 @@ fn a_relay_that_does_not_forward_is_told_with_its_reason() {
     receiver.interrupt();
     assert_eq!(receiver.end().code, Some(130));
     let mut ticket: Ticket = ticket.parse().unwrap();
-    // Who is there did not consent.
+    // The host at that address did not consent.
     let address = ticket.relays[0].address;
     ticket.relays[0].address = SocketAddr::new(address.ip(), address.port() ^ 1);
     let relay = ticket.relays[0].word.relays()[0].to_string();

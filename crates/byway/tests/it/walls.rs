@@ -120,8 +120,9 @@ const LONGER: [(&str, usize); 0] = [];
 /// Crates of the program without its features, itself and ours included.
 const SMALL: usize = 70;
 
-/// How far the types of each crate are spread over its files: `impl` blocks that stand in another file than their type, and fields that
-/// are `pub(super)` or `pub(crate)`. Both may only fall. A crate that is not here has none.
+/// How far the types of each crate are spread over its files. It counts `impl` blocks that stand in
+/// another file than their type, and fields that are `pub(super)` or `pub(crate)`. Both may only
+/// fall. A crate that is not here has none.
 const SPREAD: [(&str, usize, usize); 11] = [
     ("control", 5, 0),
     ("emulate", 0, 3),

@@ -1,4 +1,5 @@
-//! Which relays are good enough (mPath, sections 2.1 and 2.2): a probe must be answered within a limit that follows the direct path's RTT.
+//! Which relays are good enough (mPath, sections 2.1 and 2.2). A probe must be answered within a
+//! limit that follows the direct path's RTT.
 
 use crate::config::Tau;
 use byway_wire::{Duration, Instant};

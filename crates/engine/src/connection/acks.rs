@@ -38,7 +38,7 @@ pub(super) struct Acks {
     ways: u64,
     /// Whether one waits for a socket that is full.
     held: bool,
-    /// Whether data came since the way of the ACKs was last doubted.
+    /// Whether data came since the way of the ACKs was last re-checked.
     data_came: bool,
     /// Holes in streams and objects.
     snacks: Snacks,
@@ -104,8 +104,9 @@ impl Acks {
         }
     }
 
-    /// The sender of a path asks: its ACK goes by another way as well. The sender may do so because the way of the ACKs is dead, so
-    /// that is asked in turn: only once per data that came, or two idle peers would ask each other for ever.
+    /// The sender of a path asks. So its ACK goes by another way as well. The sender may do so
+    /// because the way of the ACKs is dead, so that is asked in turn. It is asked only once per
+    /// data that came. Otherwise two idle peers would ask each other for ever.
     pub fn on_asked(&mut self, id: PathId, paths: &mut Paths) {
         self.echo = Some(id);
         if !core::mem::take(&mut self.data_came) {
@@ -154,8 +155,8 @@ impl Acks {
         }
     }
 
-    /// The peer's path whose ACK may ride with datagrams that leave by `id`, where ACKs go anyway: sent alone a little later it
-    /// would cost its headers too, and that on a line which is full.
+    /// The peer's path whose ACK may ride with datagrams that leave by `id`, where ACKs go anyway.
+    /// Sent alone a little later it would cost its headers too, and that on a line which is full.
     pub fn riding(
         &mut self,
         now: Instant,

@@ -1,4 +1,5 @@
-//! Who sends next, and when the connection wakes: the one place that fills queues and arms timers.
+//! Which path sends next, and when the connection wakes. This is the one place that fills queues
+//! and arms timers.
 
 use super::arrivals::Receiving;
 use super::cap::Cap;
@@ -145,7 +146,7 @@ impl Agenda {
         self.rest.take()
     }
 
-    /// So much is left of a run.
+    /// Stores what is left of a run.
     pub const fn leave(&mut self, rest: Option<Rest>) {
         self.rest = rest;
     }

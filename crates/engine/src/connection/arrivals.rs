@@ -26,7 +26,7 @@ pub(super) struct Receiving {
     pub settled: Option<u64>,
     /// Whether it stands in the queue of those whose ACK is due.
     pub queued: bool,
-    /// Its earliest deadline armed.
+    /// The earliest deadline of the path that is armed.
     pub armed: Armed,
 }
 
@@ -47,11 +47,11 @@ impl Receiving {
 /// What became of a path of the peer's that it dropped.
 #[derive(Debug)]
 pub(super) enum Dropped {
-    /// It was over already, or its id is one that the peer may not use yet.
+    /// The path was over already, or its id is one that the peer may not use yet.
     Before,
     /// Nothing of it ever arrived.
     Unseen,
-    /// It lived; the way back to it.
+    /// The path lived. This is the way back to it.
     Lived(Option<PathId>),
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Arrivals {
     secret: [u8; 32],
     table: Table<Receiving>,
     ended: Ended,
-    /// Those over whose connection ids the endpoint still knows.
+    /// Paths that are over, whose connection ids the endpoint still knows.
     forgettable: VecDeque<PathId>,
     /// One above the highest id whose connection id the endpoint was told.
     told: u32,
@@ -98,8 +98,8 @@ impl Arrivals {
         self.seen(id);
     }
 
-    /// The peer's path is no more, whether or not anything of it ever arrived: its numbers must not begin again, and ids above
-    /// it are expected from now on.
+    /// The peer's path is no more, whether or not anything of it ever arrived. Its numbers must not
+    /// begin again, and ids above it are expected from now on.
     pub fn on_dropped(&mut self, id: PathId) -> Dropped {
         let gone = self.table.remove(id);
         if gone.is_none() && (self.ended.contains(id) || id.0 >= self.told) {

@@ -1,4 +1,5 @@
-//! Routes and relays that may become paths (mPath, section 2.1): which is tried when, what became of it, and which is chosen next.
+//! Routes and relays that may become paths (mPath, section 2.1). It tells which is tried when, what
+//! became of it, and which is chosen next.
 //!
 //! A relay that is not used costs no packet. It waits until the endpoint is asked to greet it, just before its probe. If it
 //! answers and no path is wanted, it is forgotten by both ends until it is chosen, but for a few that are kept.
@@ -18,10 +19,12 @@ const MOST_SPARE: usize = 16;
 const MOST_KEPT: usize = 6;
 /// When what failed is tried again, if it is tried again; doubles with every failure, up to `REST_AT_MOST`.
 const REST: Duration = Duration::from_secs(10);
-/// The same for one that has worked: an outage may be short.
+/// When a candidate that has worked is tried again after its first failure. It is sooner than
+/// `REST` because an outage may be short.
 const REST_WORKED: Duration = Duration::from_secs(2);
 const REST_AT_MOST: Duration = Duration::from_secs(160);
-/// The same where TCP may stand in meanwhile: for a direct route, and for relays while a path over TCP is in use.
+/// The longest time until a candidate is tried again where TCP may stand in meanwhile. It holds for
+/// a direct route, and for relays while a path over TCP is in use.
 const STOOD_IN_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What a path did that ends.
@@ -37,17 +40,17 @@ pub(super) struct Lived {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It waits for its turn, not before then.
+    /// The candidate waits for its turn, not before then.
     Waits(Instant),
     /// The endpoint was asked to greet it and to offer it to the peer.
     Asked,
-    /// It is a path that nothing came back on yet.
+    /// The candidate is a path that nothing came back on yet.
     Probing,
-    /// It is a path that works and is not used.
+    /// The candidate is a path that works and is not used.
     Kept,
-    /// It is a path in use.
+    /// The candidate is a path in use.
     InUse,
-    /// It is not tried again.
+    /// The candidate is not tried again.
     Over,
 }
 
@@ -135,11 +138,11 @@ pub(super) enum Next {
 /// How a path that works and is not used compares with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// Its probe came back late.
+    /// The path's probe came back late.
     Reserve,
-    /// It was in use before, and carried so many bytes per second at best.
+    /// The path was in use before, and carried so many bytes per second at best.
     Used(u64),
-    /// It was never in use.
+    /// The path was never in use.
     Fresh,
 }
 
@@ -188,8 +191,9 @@ impl Candidates {
         self.all.push(first);
     }
 
-    /// One more direct route; one that is known is tried again now. A TCP connection takes the place of one to the same address that is
-    /// gone, so that connections that come and go for days take no memory.
+    /// Adds one more direct route. One that is known is tried again now. A TCP connection takes the
+    /// place of one to the same address that is gone. So connections that come and go for days take
+    /// no memory.
     pub fn add(&mut self, now: Instant, route: Route) {
         let replaces = |known: &&mut Candidate| {
             let gone = known.phase == Phase::Waits(Instant::FAR_FUTURE) && known.local.is_connection();
@@ -306,8 +310,9 @@ impl Candidates {
         next
     }
 
-    /// A relay at rest that the controller's wish is met with: at random among those never used; when all were used, the best by
-    /// goodput; if no relay answers in time, the nearest.
+    /// A relay at rest that the controller's wish is met with. It is random among those never used.
+    /// When all were used, it is the best by goodput. If no relay answers in time, it is the
+    /// nearest.
     fn chosen_for_wish(&self, now: Instant, random: &mut Random) -> Option<usize> {
         let under_way =
             |it: &&Candidate| matches!(it.phase, Phase::Asked | Phase::Probing) && it.rtt.is_some();
@@ -484,9 +489,10 @@ impl Candidates {
         changed
     }
 
-    /// Whether the owner should be asked for more relays: the controller wishes for more paths, and no relay is left that was never tried,
-    /// or answered in time and was never used. One that failed or was dropped is no choice, even if it is due to be tried again. True once
-    /// until a new relay is added.
+    /// Whether the owner should be asked for more relays. Then the controller wishes for more
+    /// paths, and no relay is left that was never tried, or answered in time and was never used.
+    /// One that failed or was dropped is no choice, even if it is due to be tried again. It is true
+    /// once until a new relay is added.
     pub fn is_used_up(&mut self, now: Instant) -> bool {
         if self.asked || self.wanted == 0 || !core::mem::take(&mut self.may_be_used_up) {
             return false;

@@ -1,4 +1,5 @@
-//! Paths that are over: of this side's, what the peer is told about them; of the peer's, which ids must not begin again.
+//! Paths that are over. Of this side's, it holds what the peer is told about them. Of the peer's,
+//! it holds which ids must not begin again.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use byway_wire::PathId;
@@ -39,8 +40,9 @@ impl Farewells {
     }
 }
 
-/// So many ids below the highest are told apart one by one. Of those below, all that do not live are over: a sender tries a path
-/// within seconds, and makes so many ids in minutes at least.
+/// The number of ids below the highest that are told apart one by one. Of those below, all that do
+/// not live are over. A sender tries a path within seconds, and makes so many ids in minutes at
+/// least.
 pub(super) const WINDOW: u32 = 1024;
 
 /// The peer's ids that are over. The packet numbers of a path must never begin again, so an id that is over is refused for ever. The list

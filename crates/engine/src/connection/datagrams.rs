@@ -1,10 +1,11 @@
 //! Datagrams: unreliable messages whose path the owner chooses.
 //!
-//! Objects and streams may take any path in any order; a packet of somebody else's flow may not, so its owner looks at the
-//! [paths](Connection::path_views) and sends it by [one of them](Connection::send_datagram). They are congestion
-//! controlled like all data. A path that has no room refuses: the queue, and who is dropped from it, are the owner's. What
-//! a path took on and cannot carry any more (it is choked, silent or dropped, or its packets became smaller) comes back by
-//! [`next_returned`](Connection::next_returned).
+//! Objects and streams may take any path in any order, but a packet of another host's flow may not.
+//! So its owner looks at the [paths](Connection::path_views) and sends it by [one of
+//! them](Connection::send_datagram). They are congestion controlled like all data. A path that has
+//! no room refuses. The queue, and which packet is dropped from it, are the owner's. A path may
+//! become unable to carry what it took on, because it is choked, silent or dropped, or its packets
+//! became smaller. Then that comes back by [`next_returned`](Connection::next_returned).
 
 use super::Connection;
 use super::outbox::Parcel;
@@ -19,7 +20,7 @@ use byway_wire::{Duration, Instant, PathId};
 /// What whoever chooses paths should know of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathView {
-    /// Its name.
+    /// The id of the path.
     pub id: PathId,
     /// Whether it carries data: active, and not silent while another is heard of.
     pub usable: bool,
@@ -52,7 +53,7 @@ pub enum Refused {
     /// Window and queue of the path are full.
     #[error("the path has no room now")]
     NoRoom,
-    /// It fits into no packet of this path.
+    /// The datagram fits into no packet of this path.
     #[error("a datagram of this path has at most {0} bytes")]
     TooLarge(usize),
 }
@@ -125,8 +126,9 @@ impl Connection {
         self.exchange.datagrams().next_fate()
     }
 
-    /// The owner holds a packet for lost that was sent on `path` at `sent_at` and had so many `bytes`: where it
-    /// [judges](crate::Config::owner_judges_losses), the controller hears of it. Of a path that carries nothing, it does not.
+    /// The owner holds a packet of `bytes` bytes for lost that was sent on `path` at `sent_at`.
+    /// Where it [judges](crate::Config::owner_judges_losses), the controller hears of it. The
+    /// controller does not hear of losses on a path that carries nothing.
     pub fn judge_lost(&mut self, now: Instant, path: PathId, sent_at: Instant, bytes: u64) {
         let Self { paths, controller, config, .. } = self;
         let active = paths.get(path).is_some_and(|path| path.state == State::Active);

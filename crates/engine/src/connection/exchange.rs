@@ -1,4 +1,5 @@
-//! What packets carry, and what became of it: streams and objects, datagrams, and the names of dropped paths.
+//! What packets carry, and what became of it. That is streams and objects, datagrams, and the names
+//! of dropped paths.
 
 use super::closed::Farewells;
 use super::outbox::Outbox;
@@ -84,7 +85,7 @@ impl Exchange {
         self.has_data() || self.datagrams.waiting() > 0
     }
 
-    /// Whether limits, refusals or farewells want to be sent.
+    /// Whether limits, refusals or close notifications want to be sent.
     pub fn has_control(&mut self) -> bool {
         self.settle_streams();
         self.incoming.wants_to_send() || !self.farewells.is_empty()

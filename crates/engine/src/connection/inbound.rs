@@ -10,7 +10,7 @@ pub(crate) struct Inbound<'a> {
     pub path: PathId,
     /// Where it came from.
     pub source: Source,
-    /// Its ECN mark.
+    /// The ECN mark of the datagram.
     pub ecn: Ecn,
     /// When it arrived.
     pub at: Instant,

@@ -1,4 +1,5 @@
-//! Takes packets apart: opens them, reads their frames, and tells path, controller and data layer what they say.
+//! Takes packets apart. It opens them, reads their frames, and tells path, controller and data
+//! layer what they say.
 
 use super::losses::{Evidence, Outcome, judge};
 use super::path::{Path, State};
@@ -253,7 +254,8 @@ fn tell_progress(
     controller: &mut dyn Controller,
 ) {
     let (send, rtt) = (&path.send, &path.send.rtt);
-    // A window that is hardly used limits nothing (RFC 9002 section 7.8): what does is the processor, say.
+    // A window that is hardly used limits nothing (RFC 9002 section 7.8). Something else does, such
+    // as the processor.
     let flight = send.in_flight + progress.bytes;
     let app_limited = app_limited || flight.saturating_mul(USED_SHARE) < path.allowance.window;
     controller.on_acked(

@@ -1,5 +1,6 @@
-//! The life of paths: candidates are probed, what works becomes available, what the controller wants becomes active, what
-//! it chokes is probed until it breathes, and what is of no use is dropped.
+//! The life of paths. Candidates are probed, what works becomes available, and what the controller
+//! wants becomes active. What it chokes is probed until it breathes, and what is of no use is
+//! dropped.
 
 use super::agenda::Agenda;
 use super::arrivals::{MOST_PATHS, PATH_LOOKAHEAD};
@@ -172,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// A probe: a PING, with data if there are any (mPath, section 2.1).
+    /// Sends a PING as a probe, with data if there are any (mPath, section 2.1).
     fn probe(&mut self, now: Instant, route: Route, origin: Origin) {
         let mut path = self.new_path(now, route, None, State::Probing, origin);
         path.pending.ping = true;
@@ -219,8 +220,9 @@ impl Connection {
         }
     }
 
-    /// How long packets of every path wait in queues now: where the line in front of all of them is full, a probe waits in its queue
-    /// too, and that says nothing of the relay. One path alone does not tell where its queue is.
+    /// How long packets of every path wait in queues now. Where the line in front of all of them is
+    /// full, a probe waits in its queue too, and that says nothing of the relay. One path alone
+    /// does not tell where its queue is.
     fn common_wait(&self) -> Duration {
         let rtts = self.paths.iter().filter(|path| path.state == State::Active).map(|path| &path.send.rtt);
         let mut waits = rtts.map(|rtt| rtt.smoothed().saturating_sub(rtt.minimum()));
@@ -309,8 +311,8 @@ impl Connection {
         self.see_to_resting(now);
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // A session needs a path in use that answers, and one over UDP where TCP stands in for it, whatever its controller
-            // wished for when it had some.
+            // A session needs a path in use that answers. Where TCP stands in for UDP, it needs one
+            // over UDP. This holds whatever its controller wished for when it had some.
             let stands_in = self.paths.has_connections() && self.stands_in();
             let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };
@@ -347,8 +349,9 @@ impl Connection {
         self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT)
     }
 
-    /// The available path to open next. Of those never used, any that is near the direct path's RTT, or else the nearest; when all
-    /// were used, the one that carried most; if none answers in time, the nearest of the others.
+    /// The available path to open next. Of those never used, it is any that is near the direct
+    /// path's RTT, or else the nearest. When all were used, it is the one that carried most. If
+    /// none answers in time, it is the nearest of the others.
     fn best_available(&mut self, now: Instant) -> Option<PathId> {
         let direct =
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());

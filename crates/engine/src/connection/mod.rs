@@ -1,14 +1,16 @@
 //! One session between two peers over many paths.
 //!
-//! The owner talks to the data layer through [`outgoing`](Connection::outgoing) and [`incoming`](Connection::incoming), takes
-//! [events](Connection::next_event), and looks at the [`status`](Connection::status). The endpoint hands packets in
-//! (`on_packet`), wakes, and asks for datagrams (`transmit`).
+//! The owner talks to the data layer through [`outgoing`](Connection::outgoing) and
+//! [`incoming`](Connection::incoming). It takes [events](Connection::next_event), and looks at the
+//! [`status`](Connection::status). The endpoint hands packets in (`on_packet`), wakes it, and asks
+//! for datagrams (`transmit`).
 //!
-//! Each part owns its state. `session`: whether the peer lives, and the end. `candidates` and `paths`: routes that may become paths, and the
-//! paths that this side sends on; `life` leads them through theirs. `arrivals`: the peer's paths; `ways` finds the ways back to them.
-//! `exchange`: what packets carry. `acks`: what is acknowledged, when and by which way. `agenda`: who sends next, and when all this wakes.
-//! `input` takes packets apart, `losses` tells what follows a loss, `output` puts packets together. [`datagrams`] is for owners who choose
-//! each packet's path.
+//! Each part owns its state. `session`: whether the peer lives, and the end. `candidates` and
+//! `paths`: routes that may become paths, and the paths that this side sends on; `life` leads them
+//! through theirs. `arrivals`: the peer's paths; `ways` finds the ways back to them. `exchange`:
+//! what packets carry. `acks`: what is acknowledged, when and by which way. `agenda`: which path
+//! sends next, and when all this wakes. `input` takes packets apart, `losses` tells what follows a
+//! loss, `output` puts packets together. [`datagrams`] is for owners who choose each packet's path.
 
 mod acceptance;
 mod acks;
@@ -164,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// Who is at the other end.
+    /// The public key of the peer.
     #[must_use]
     pub const fn peer(&self) -> PublicKey {
         self.peer.key
@@ -227,8 +229,8 @@ impl Connection {
         self.arrivals.ids()
     }
 
-    /// The owner has nothing more to add: what is in flight at the end may be sent twice, so that the last bytes do not
-    /// wait for the slowest path.
+    /// The owner has nothing more to add. What is in flight at the end may be sent twice, so that
+    /// the last bytes do not wait for the slowest path.
     pub const fn finishing(&mut self) {
         self.exchange.finish();
     }
@@ -305,7 +307,7 @@ impl Connection {
         self.session.reject(now, code, reason);
     }
 
-    /// It is over at once.
+    /// Ends the connection at once.
     fn end(&mut self, code: u64, reason: &str, by_peer: bool) {
         if self.session.is_open() {
             self.news.raise(Event::Closed { code, reason: String::from(reason), by_peer });

@@ -30,7 +30,7 @@ pub enum Event {
     },
     /// A path is given up.
     PathDown {
-        /// Its id, never used again.
+        /// The id of the path, which is never used again.
         path: PathId,
         /// Why, for people.
         reason: &'static str,
@@ -61,11 +61,11 @@ pub enum Event {
 /// What the peer said about relays, and what this side wants of them: the endpoint's business.
 #[derive(Clone, Debug)]
 pub(crate) enum RelayNews {
-    /// It would like to reach this side through a relay.
+    /// The peer would like to reach this side through a relay.
     Offered(RelayOffer),
-    /// Its consent to be reached through a relay that was offered.
+    /// The peer's consent to be reached through a relay that was offered.
     Consented { offer: u32, address: SocketAddr, consent: Vec<u8> },
-    /// It could not greet a relay that was offered.
+    /// The peer could not greet a relay that was offered.
     Refused(u32),
     /// A relay is to be greeted and offered to the peer.
     Greet(RelayId),

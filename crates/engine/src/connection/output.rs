@@ -291,8 +291,8 @@ impl Connection {
         }
     }
 
-    /// Whether nothing is outstanding on a path, so that what is sent next arms its timer: with more sent, deadlines that there
-    /// are already only move later.
+    /// Whether nothing is outstanding on a path, so that what is sent next arms its timer. With
+    /// more sent, deadlines that there are already only move later.
     fn is_idle(&self, id: PathId) -> bool {
         self.paths.get(id).is_none_or(|path| path.send.outstanding() == 0)
     }

@@ -214,8 +214,9 @@ pub(super) fn largest(path: &Path) -> usize {
     path.send.mtu.current().saturating_sub(overhead(path) + HINT_ROOM)
 }
 
-/// Bytes of datagrams that a path takes on now: what pacer and window let go soon, so that little waits where it cannot change its
-/// path any more; and two packets beyond the window, so that acknowledgments find something to send.
+/// Bytes of datagrams that a path takes on now. That is what pacer and window let go soon, so that
+/// little waits where it cannot change its path any more. Two packets beyond the window let
+/// acknowledgments find something to send.
 pub(super) fn room(path: &Path) -> u64 {
     let two = 2 * path.send.mtu.current() as u64;
     let window = path.allowance.window.saturating_sub(path.send.in_flight) + two;

@@ -1,4 +1,5 @@
-//! A path that this side sends on, with its life: probing, available, active, choked, dropped.
+//! A path that this side sends on, with its life. It is probing, available, active, choked or
+//! dropped.
 
 use super::outbox::Outbox;
 use super::resting::{Resting, Step};
@@ -11,7 +12,7 @@ use byway_wire::relay::ReturnHop;
 use byway_wire::{ConnectionId, Duration, Instant, PathId};
 use smallvec::SmallVec;
 
-/// A choked path is probed this often, or every four RTTs if that is longer (readings, Harp 11).
+/// The time between probes of a choked path, or four RTTs if they are longer (readings, Harp 11).
 const CHOKE_PROBE: Duration = Duration::from_millis(500);
 /// Pacing goes this much faster than window over RTT, in percent, so that the window and not the pacer is the limit.
 const PACING_PERCENT: u64 = 125;
@@ -21,11 +22,11 @@ const PACING_PERCENT: u64 = 125;
 pub enum State {
     /// Nothing sent on it was acknowledged yet.
     Probing,
-    /// It works, and the controller has not opened it.
+    /// The path works, and the controller has not opened it.
     Available,
-    /// It carries data.
+    /// The path carries data.
     Active,
-    /// It carries only empty time-stamped probes.
+    /// The path carries only empty time-stamped probes.
     Choked,
 }
 
@@ -43,12 +44,12 @@ pub enum Origin {
 /// Whether a path was changed since its queues, timer and allowance were last seen to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// It was not.
+    /// The path was not changed.
     #[default]
     Settled,
-    /// It was.
+    /// The path was changed.
     Changed,
-    /// It was, and the controller was told of it.
+    /// The path was changed, and the controller was told of it.
     Judged,
 }
 
@@ -80,7 +81,8 @@ impl Pending {
 pub enum Address {
     /// The peer proved that it receives there.
     Valid,
-    /// It has yet to return this token; so many more bytes may be sent there.
+    /// The peer has yet to return this token from the address. So many more bytes may be sent
+    /// there.
     Unproven {
         /// What a PATH_CHALLENGE carries.
         token: [u8; 8],
@@ -126,9 +128,9 @@ pub struct Path {
     pub send: SendPath,
     /// The last hint given, and when the next may be.
     pub hint: (Option<PathHint>, Instant),
-    /// Its earliest deadline armed.
+    /// The earliest deadline of the path that is armed.
     pub armed: Armed,
-    /// When it is probed next (choked), pinged next (a way for ACKs), or challenged again.
+    /// When the path is probed next if choked, pinged next as a way for ACKs, or challenged again.
     pub probe_at: Option<Instant>,
     /// The number of a choked path's probe that is under way.
     pub probe: Option<u64>,
@@ -197,7 +199,7 @@ impl Path {
         }
     }
 
-    /// Its name.
+    /// The id of the path.
     #[must_use]
     pub const fn id(&self) -> PathId {
         self.send.id

@@ -172,8 +172,9 @@ impl Paths {
         core::mem::replace(&mut self.all, false)
     }
 
-    /// How often a route, a way back or a relay's ticket changed: as long as none does, packets that come from where those before
-    /// came from need not be held against the path that leads there.
+    /// How often a route, a way back or a relay's ticket changed. As long as none does, packets
+    /// that come from where those before came from need not be checked against the path that leads
+    /// there.
     pub const fn routes(&self) -> u64 {
         self.routes
     }

@@ -30,9 +30,9 @@ pub(super) enum Silence {
     Heard,
     /// The peer is to be asked whether it lives.
     Ask,
-    /// It never showed that it has the keys: a replay, or a peer that went away.
+    /// The peer never showed that it has the keys. It is a replay, or a peer that went away.
     NeverConfirmed,
-    /// It is lost.
+    /// The peer is lost.
     Lost,
 }
 
@@ -114,7 +114,7 @@ impl Session {
         }
     }
 
-    /// It ends, and the peer is told for so long.
+    /// Ends the session at `now`, and tells the peer for `linger`.
     pub fn close(&mut self, now: Instant, code: u64, reason: &str, linger: Duration) {
         let (until, again_at) = (now + linger, now + linger / 3);
         self.phase = Phase::Closing { code, reason: String::from(reason), until, again_at, tell: true };
@@ -128,7 +128,7 @@ impl Session {
             Phase::Closing { code, reason: String::from(reason), until, again_at: until, tell: false };
     }
 
-    /// It is over.
+    /// Ends the session without telling the peer.
     pub fn end(&mut self) {
         self.phase = Phase::Closed;
     }

@@ -90,8 +90,9 @@ impl Snacks {
         (self.longest, self.until) = (longest.unwrap_or(UNTOLD), now + HOLDS);
     }
 
-    /// How long a hole in a stream or object may be explained by paths of different length: mPath's τ (section 2.2), twice the RTT of
-    /// the direct path, but at least what the slowest path in use explains.
+    /// How long a hole in a stream or object may be explained by paths of different length. It is
+    /// mPath's τ (section 2.2), twice the RTT of the direct path. It is at least what the slowest
+    /// path in use explains.
     fn reorder_time(&self, arrivals: &Arrivals, slowest: Option<Duration>) -> Duration {
         let came_direct = |receiving: &&Receiving| matches!(receiving.source.through, Through::Nothing);
         let direct = arrivals.iter().find(came_direct).or_else(|| arrivals.iter().next());

@@ -27,19 +27,20 @@ pub struct RelayId(pub u32);
 pub enum Standing {
     /// Nothing was sent to it yet.
     Untried,
-    /// It is greeted, offered to the peer or probed.
+    /// The relay is greeted, offered to the peer or probed.
     Trying,
-    /// Its probe was answered in time.
+    /// The relay's probe was answered in time.
     Available,
-    /// Its probe was answered late: it is used if no other is left.
+    /// The relay's probe was answered late. It is used if no other is left.
     Reserve,
-    /// It carries data, or did until it was choked.
+    /// The relay carries data, or did until it was choked.
     InUse,
-    /// It did not answer, or refuses: it is not tried again in this session, unless its uplink comes back.
+    /// The relay did not answer, or refuses. It is not tried again in this session, unless its
+    /// uplink comes back.
     Unusable,
-    /// It was dropped for good: it carried little.
+    /// The relay was dropped for good because it carried little.
     CarriedLittle,
-    /// It was dropped because it shares the direct path's bottleneck.
+    /// The relay was dropped because it shares the direct path's bottleneck.
     Shares,
 }
 
@@ -54,17 +55,17 @@ pub enum End {
     Unanswered,
     /// The TCP connection brought no answer for long, and another path does.
     Held,
-    /// It went over TCP, and was not needed for long: UDP works.
+    /// The path went over TCP, and was not needed for long, because UDP works.
     Rested,
     /// The controller gave it up.
     GivenUp,
-    /// It carried too little in its whole life.
+    /// The path carried too little in its whole life.
     CarriedLittle,
-    /// It shares the direct path's bottleneck.
+    /// The path shares the direct path's bottleneck.
     Shares,
     /// No path of the peer's comes by it any more.
     Orphan,
-    /// It works, and is not needed now.
+    /// The path works, and is not needed now.
     NotNeeded,
 }
 

@@ -12,7 +12,7 @@ use byway_wire::{Duration, PathId};
 /// A path that this side sends on.
 #[derive(Clone, Debug)]
 pub struct PathStatus {
-    /// Its id.
+    /// The id of the path.
     pub id: PathId,
     /// How it travels.
     pub route: Route,

@@ -1,6 +1,7 @@
-//! What is kept by path id. Ids only grow and are never used twice, so the newest stand in a row with gaps, where finding one costs
-//! the same however many there are. Of an old row mostly the gaps remain: those that live on move to a short list, so that memory
-//! and work follow the paths that live, and not the ids that were ever used.
+//! What is kept by path id. Ids only grow and are never used twice. So the newest stand in a row
+//! with gaps, where finding one costs the same however many there are. Of an old row mostly the
+//! gaps remain. So those that live on move to a short list. Then memory and work follow the paths
+//! that live, and not the ids that were ever used.
 
 use crate::sure::Sure as _;
 use alloc::boxed::Box;
@@ -16,7 +17,7 @@ const HINTS: usize = 256;
 /// Things by path id, in its order.
 #[derive(Debug)]
 pub(super) struct Table<T> {
-    /// Those with ids below `base`.
+    /// Things with ids below `base`.
     elders: Elders<T>,
     /// The id of the first slot.
     base: u32,
@@ -120,7 +121,7 @@ impl<T> Table<T> {
         self.elders.all.len() + self.taken
     }
 
-    /// Those of the older half of the row move to the list.
+    /// Moves what lives in the older half of the row to the list.
     #[cold]
     fn shorten(&mut self) {
         let half = self.slots.len() / 2;
@@ -135,7 +136,8 @@ impl<T> Table<T> {
     }
 }
 
-/// Those whose row was given up. They may be the ones that carry all, so they are found as fast as those in the row.
+/// Things whose row was given up. They may be the ones that carry all, so they are found as fast as
+/// those in the row.
 #[derive(Debug)]
 struct Elders<T> {
     /// By id.

@@ -1,5 +1,5 @@
-//! Deadlines of many things in one heap. Arming is cheap and lazy: a deadline that moves later is left in place and
-//! found early; whoever is woken looks at the truth and arms again.
+//! Deadlines of many things in one heap. Arming is cheap and lazy. A deadline that moves later is
+//! left in place and found early. The owner that is woken looks at the truth and arms again.
 
 use alloc::collections::BinaryHeap;
 use byway_wire::{Instant, PathId};

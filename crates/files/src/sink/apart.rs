@@ -1,7 +1,8 @@
 //! Small files that are made several at a time, on any thread: one opens, writes and hashes while another puts others in place.
 //!
-//! Only what has no past and no future of its own: a file that is there as a whole, in one piece, that nobody left anything of, and
-//! whose mode comes with its making. Whatever goes wrong there is done again here, where it is mended or told.
+//! They are only files that have no past and no future of their own. Such a file is there as a
+//! whole, in one piece. Nobody left anything of it, and its mode comes with its making. Whatever
+//! goes wrong there is done again here, where it is mended or told.
 
 use super::contents::{Contents, Dress};
 use super::partial::{Name, is_early};
@@ -67,8 +68,9 @@ impl Small {
 }
 
 impl Sink {
-    /// A small file that is all there, which another thread may make: give what comes of it to [`Sink::made`], before this is dropped or another
-    /// sink opened for the transfer. Where that cannot be, the bytes come back, for [`Sink::write`].
+    /// A small file that is all there, which another thread may make. Give what comes of it to
+    /// [`Sink::made`], before this is dropped or another sink opened for the transfer. Where that
+    /// cannot be, the bytes come back for [`Sink::write`].
     ///
     /// # Errors
     /// The bytes.

@@ -52,21 +52,21 @@ pub(super) enum Dress {
 pub(super) enum Contents {
     /// The sender is to be told what an earlier try left.
     Asked,
-    /// It was told, and is to say what it sends.
+    /// The sender was told, and is to say what it sends.
     Offered {
         /// What there is is under the final name.
         placed: bool,
     },
-    /// They are coming; there is no partial file yet.
+    /// The bytes are coming, and there is no partial file yet.
     Coming,
     /// All of them are with another thread, which makes the partial file.
     Apart,
-    /// They are coming into a partial file.
+    /// The bytes are coming into a partial file.
     Growing {
-        /// It was made by this try: where nothing was written there are zeros.
+        /// Whether this try made the partial file. Then there are zeros where nothing was written.
         fresh: bool,
     },
-    /// They are under the final name.
+    /// The contents are under the final name.
     Placed,
 }
 
@@ -128,8 +128,8 @@ impl Incoming {
         Ok(())
     }
 
-    /// Whether a small file is all there and may have its metadata at once, while it is open: most wait for their hash, and
-    /// would have to be opened again for it.
+    /// Whether a small file is all there and may have its metadata at once, while it is open. Most
+    /// wait for their hash, and would have to be opened again for it.
     fn is_to_be_dressed(&self) -> bool {
         let layout = &self.hashes.layout;
         self.dress != Dress::Full

@@ -1,8 +1,9 @@
 //! Where contents grow until they are verified: `.byway-partial/TRANSFER/KEY` below the sink, and beside a file of several
 //! chunks its [journal](crate::journal), `KEY.journal`.
 //!
-//! The transfer's name is its id, the key is made of path, size and time, so the files of an interrupted transfer can be
-//! found again by whoever receives the same manifest. The transfer's directory is locked while it is in use.
+//! The transfer's name is its id, and the key is made of path, size and time. So a receiver of the
+//! same manifest can find the files of an interrupted transfer again. The transfer's directory is
+//! locked while it is in use.
 
 use crate::beneath::times;
 use crate::chunks::Layout;
@@ -165,7 +166,8 @@ impl Partials {
         let _ = rustix::fs::unlinkat(&*self.directory, &key.name()[..], AtFlags::empty());
     }
 
-    /// A file that is complete gets its mode, unless it has it, and its time, and is closed: all that is left to do is to move it.
+    /// A file that is complete gets its mode, unless it has it, and its time, and is closed. All
+    /// that is left to do is to move it.
     pub(super) fn dress(
         &mut self,
         object: ObjectId,

@@ -1,8 +1,9 @@
 //! What an earlier try of a transfer left: read back, offered to the sender by the hashes of its chunks, and taken up. [`resume`]
 //! tells the rule.
 //!
-//! The partial file is looked at first, then whatever stands under the final name with the size and the time of the version
-//! that the sender announced. The disk is what counts: the journal only says which chunks are worth reading.
+//! The partial file is looked at first. Then comes whatever stands under the final name with the
+//! size and the time of the version that the sender announced. The disk is what counts. The journal
+//! only says which chunks are worth reading.
 
 use super::Sink;
 use super::contents::{Contents, is_zero};
@@ -149,7 +150,7 @@ impl Sink {
         recall.zeros &= is_zero(piece);
         if let Some(hash) = hashing.update(piece) {
             let is_hole = self.objects.get(&object).is_some_and(|incoming| incoming.hashes.is_hole(index));
-            // Zeros are a hole to who has one there, however they are stored here.
+            // Zeros are a hole to a sender that has one there, however they are stored here.
             let hash = if is_hole && recall.zeros { hole() } else { hash };
             self.found(recall, index, hash);
         }

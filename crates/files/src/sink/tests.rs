@@ -193,7 +193,7 @@ fn nothing_is_written_through_a_link_that_was_there_before() {
         host.directory(format!("{link}/d").as_bytes());
         host.link(format!("{link}/l").as_bytes(), b"t");
     }
-    // A link with the file's own name gives way to it.
+    // A file replaces a link that has its own name.
     assert_eq!(host.send(b"file", b"mine"), Finish::Verified);
     let (reasons, top) = host.end();
     assert_eq!(reasons.len(), 8);

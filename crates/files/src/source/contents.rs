@@ -30,7 +30,7 @@ pub(super) struct Outgoing {
     /// What the receiver told of it meanwhile.
     comparison: Comparison,
     hashes: Hashes,
-    /// Its verdict was given: a hash, or that it is withdrawn.
+    /// Whether the verdict on the object was given. It is a hash, or that the object is withdrawn.
     pub settled: bool,
     pub withdrawn: bool,
 }

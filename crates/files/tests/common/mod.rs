@@ -1,4 +1,5 @@
-//! Whole transfers without a network: a source, its objects cut into pieces and shuffled, a sink, and reports back.
+//! Whole transfers without a network. They have a source, its objects cut into pieces and shuffled,
+//! a sink, and reports back.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -76,7 +77,8 @@ pub fn attempt(
         seed ^= seed << 17;
         seed as usize % below
     };
-    // Pieces to be sent: object, offset, length, and whether the object was told finished after its last one.
+    // Pieces to be sent. Each has its object, offset and length. Then comes whether the object was
+    // told finished after its last one.
     let mut pieces: Vec<(ObjectId, u64, usize)> = Vec::new();
     let mut left: std::collections::BTreeMap<ObjectId, u64> = std::collections::BTreeMap::new();
     for _ in 0..1_000_000 {

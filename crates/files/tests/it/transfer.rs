@@ -1,4 +1,5 @@
-//! Whole transfers without a network: a source, its objects cut into pieces and shuffled, a sink, and reports back.
+//! Whole transfers without a network. They have a source, its objects cut into pieces and shuffled,
+//! a sink, and reports back.
 
 use crate::common::{Cut, PLAIN, same, transfer, untouched};
 use byway_files::{Modes, Reason, Sink, SinkOptions, Source, SourceOptions, WarningKind, compare, generate};

@@ -1,4 +1,5 @@
-//! What this host says to a gateway: privileges, the device's name, forwarding, filters that would drop its packets.
+//! What this host says to a gateway. That is privileges, the device's name, forwarding, and filters
+//! that would drop its packets.
 
 use crate::exit::{Exit, Failure};
 use anyhow::{Context as _, Result};
@@ -15,7 +16,9 @@ pub const SETTINGS: &str = "/proc/sys/net";
 /// Where the kernel shows its devices.
 pub const DEVICES: &str = "/sys/class/net";
 
-/// `rp_filter`: a packet must come by the device by which its source would be answered; or by any by which it could be (`ip-sysctl`).
+/// Values of `rp_filter` (`ip-sysctl`). With the strict one, a packet must come by the device by
+/// which its source would be answered. With the loose one, it may come by any by which its source
+/// could be answered.
 const STRICT: u8 = 1;
 const LOOSE: u8 = 2;
 
@@ -30,8 +33,9 @@ pub fn privileged() -> Result<()> {
     Err(Failure::new(Exit::NotAuthorised, NO_PRIVILEGE).into())
 }
 
-/// Fails if a device of this name is there. One that outlives its program (persistent) would not do either: as long as it is there,
-/// so is the route by it, and flows would not go on when the gateway dies. `devices` is [`DEVICES`].
+/// Fails if a device of this name is there. A persistent one, which outlives its program, would not
+/// do either. As long as it is there, so is the route by it. Then flows would not go on when the
+/// gateway dies. `devices` is [`DEVICES`].
 ///
 /// # Errors
 /// As said; a failure with what to do.
