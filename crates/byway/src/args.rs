@@ -15,6 +15,7 @@ pub mod lending;
 pub mod pages;
 #[cfg(feature = "registry")]
 pub mod registry;
+pub mod sources;
 pub mod verbs;
 
 #[cfg(not(feature = "gateway"))]
@@ -142,6 +143,10 @@ pub enum Command {
     Forward(verbs::Forward),
     /// Forward what it cannot read, for whoever holds the word that it prints
     Relay(verbs::Relay),
+    /// Send the records of standard input, all the time and at a rate, to whoever printed the ticket
+    Source(sources::Source),
+    /// Print a ticket, then write down the records of live sources
+    Sink(sources::Sink),
     /// List the relays of whoever enrols, and offer them to whoever may ask
     #[cfg_attr(not(feature = "registry"), command(hide = true))]
     Registry(Registry),
@@ -175,6 +180,8 @@ impl Command {
             Self::Recv(_) => "recv",
             Self::Forward(_) => "forward",
             Self::Relay(_) => "relay",
+            Self::Source(_) => "source",
+            Self::Sink(_) => "sink",
             Self::Registry(_) => "registry",
             Self::Relays(_) => "relays",
             Self::Gateway(_) => "gateway",

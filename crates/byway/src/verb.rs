@@ -22,6 +22,8 @@ mod relay;
 mod relays;
 mod send;
 mod show;
+mod sink;
+mod source;
 mod toggle;
 
 use crate::args::{Cli, Command};
@@ -40,6 +42,8 @@ pub fn run(cli: &Cli, output: &mut Output) -> Result<Exit> {
         Command::Send(arguments) => send::run(&cli.global, arguments, output),
         Command::Forward(arguments) => forward::run(&cli.global, arguments, output),
         Command::Relay(arguments) => relay::run(&cli.global, arguments, output),
+        Command::Sink(arguments) => sink::run(&cli.global, arguments, output),
+        Command::Source(arguments) => source::run(&cli.global, arguments, output),
         Command::Ping(arguments) => ping::run(&cli.global, arguments, output),
         #[cfg(feature = "gateway")]
         Command::Gateway(arguments) => gateway::run(&cli.global, arguments, output),

@@ -16,6 +16,11 @@ pub trait Controller: Debug + Send {
         false
     }
 
+    /// Whether it governs paths over TCP too, above the kernel's own congestion control.
+    fn governs_connections(&self) -> bool {
+        self.yields()
+    }
+
     /// A path may now carry data.
     fn open(&mut self, path: PathId, opened: &Opened);
 

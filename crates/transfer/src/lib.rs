@@ -110,6 +110,7 @@ mod writer;
 
 pub use byway_files::Shown;
 pub use byway_wire::secret::{self, Secret};
+pub use entrance::Entrance;
 pub use error::{Error, NotConnected, TransferError};
 pub use event_loop::EventLoop;
 pub use forwarding::{ForwardTally, Forwarding, ForwardingPlan};
@@ -127,6 +128,7 @@ pub use ping::{PingPlan, Pinged, Pings, ping};
 pub use preamble::{Kind, Preamble, PreambleError, Said};
 pub use received::{BrokenOff, Destination, Received};
 pub use receiver::{Receiving, ReceivingPlan};
+pub use relay_dialing::RelayDialer;
 pub use relaying::{
     Enrolment, Kept, KeptRange, LendLine, NotKept, RelayNews, Relayed, Relaying, RelayingPlan, listeners,
 };

@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const TOKENS: u32 = 1 << 29;
 
 /// Dials relays over TCP while UDP brings no answer.
-pub(crate) struct RelayDialer {
+pub struct RelayDialer {
     watch: Watch,
     relays: Vec<Dialed>,
     look_at: Instant,

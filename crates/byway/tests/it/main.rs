@@ -11,6 +11,7 @@ mod kernel;
 mod lab;
 mod lending;
 mod limit;
+mod live;
 mod memory;
 mod modes;
 mod output;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who may import whom (normal and build dependencies; tests may climb).
-const FLOORS: [(&str, &[&str]); 20] = [
+const FLOORS: [(&str, &[&str]); 21] = [
     ("byway-wire", &[]),
     ("byway-control", &["byway-wire"]),
     ("byway-relay", &["byway-wire"]),
@@ -61,6 +61,7 @@ const FLOORS: [(&str, &[&str]); 20] = [
             "byway-transfer",
         ],
     ),
+    ("byway-sources", &["byway-wire", "byway-control", "byway-net", "byway-engine", "byway-transfer"]),
     ("byway-emulate", &["byway-wire", "byway-net", "byway-sim"]),
     (
         "byway-field",
@@ -96,6 +97,7 @@ const FLOORS: [(&str, &[&str]); 20] = [
             "byway-registry",
             "byway-registry-store",
             "byway-transfer",
+            "byway-sources",
             "byway-lab",
             "byway-emulate",
             "byway-field",

@@ -55,6 +55,22 @@ impl RateController {
         (self.options.epsilon, self.options.slack) = (packet, packet);
     }
 
+    /// m: sets the demand. Rates that are more in sum become less, each by the same part.
+    pub fn set_demand(&mut self, demand: f64) {
+        self.options.demand = demand;
+        let sum: f64 = self.rates.iter().sum();
+        if sum > demand {
+            let part = (demand / sum).max(0.0);
+            self.rates.iter_mut().for_each(|rate| *rate *= part);
+            self.raised = self.raised.map(|(path, before)| (path, before * part));
+        }
+    }
+
+    /// epsilon: sets the constant part of a raise, from the next on.
+    pub fn set_epsilon(&mut self, epsilon: f64) {
+        self.options.epsilon = epsilon;
+    }
+
     /// One more path, as the last, that sends at `rate`.
     pub fn add(&mut self, rate: f64) {
         let mean = 1.0 / (self.rates.len() + 1) as f64;
@@ -233,6 +249,22 @@ mod tests {
             assert!(source.probabilities.iter().all(|p| *p > 0.009), "{:?}", source.probabilities);
         }
         assert!(source.probabilities[0] > 0.98, "{:?}", source.probabilities);
+    }
+
+    #[test]
+    fn a_demand_that_falls_takes_its_part_of_every_rate() {
+        let mut source = RateController::new(PLAIN, &[60.0, 40.0], 1);
+        source.interval(&[]);
+        source.set_demand(50.0);
+        assert!((source.rates().iter().sum::<f64>() - 50.0).abs() < 1e-9, "{source:?}");
+        source.interval(&[0.0; 2]);
+        assert!(source.rates().iter().sum::<f64>() <= 50.0 + 1e-9, "{source:?}");
+        source.set_demand(80.0);
+        source.set_epsilon(30.0);
+        let before = source.rates().iter().sum::<f64>();
+        source.interval(&source.rates().to_vec());
+        let after = source.rates().iter().sum::<f64>();
+        assert!(after > before && after <= 80.0 + 1e-9, "{before} {after}");
     }
 
     #[test]

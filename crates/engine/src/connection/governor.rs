@@ -1,7 +1,8 @@
 //! Who governs which path: the session's controller, or the kernel.
 //!
 //! The kernel controls congestion on a TCP connection. A class that takes a share, as TCP does, has nothing to add to that: its
-//! controller never hears of such a path. One that [yields](Controller::yields) stands above the kernel, and sends what both allow.
+//! controller never hears of such a path. One that [governs connections](Controller::governs_connections), as what yields does, stands
+//! above the kernel, and sends what both allow.
 
 use crate::path::carriage::Carriage;
 use alloc::boxed::Box;
@@ -28,7 +29,7 @@ impl Governor {
 
     /// A path that goes by `carriage` may now carry data.
     pub fn take(&mut self, path: PathId, carriage: Carriage, opened: &Opened) {
-        if carriage == Carriage::Connection && !self.controller.yields() {
+        if carriage == Carriage::Connection && !self.controller.governs_connections() {
             self.kernels.push(path);
         } else {
             self.controller.open(path, opened);
@@ -54,6 +55,10 @@ impl Controller for Governor {
 
     fn yields(&self) -> bool {
         self.controller.yields()
+    }
+
+    fn governs_connections(&self) -> bool {
+        self.controller.governs_connections()
     }
 
     fn open(&mut self, path: PathId, opened: &Opened) {

@@ -343,6 +343,15 @@ impl Endpoint {
         self.greetings.connections().next().is_some()
     }
 
+    /// Routes by TCP connections that lead to one of these addresses.
+    pub(super) fn routes_over_tcp<'a>(
+        &'a self,
+        addresses: &'a [SocketAddr],
+    ) -> impl Iterator<Item = Route> + 'a {
+        let leads = |(_, peer): &(Local, SocketAddr)| addresses.contains(peer);
+        self.greetings.connections().filter(leads).map(|(local, peer)| Route::direct(local, peer))
+    }
+
     /// Whether a TCP connection leads to this address.
     #[must_use]
     pub fn leads_to(&self, address: SocketAddr) -> bool {

@@ -247,7 +247,8 @@ impl Endpoint {
         let seed = self.random.fork();
         let initiator = Initiator::new(&self.identity, connect.peer, &said, self.suites, seed)
             .map_err(|_| ConnectError::Impossible)?;
-        let routes = self.direct_routes(&connect.addresses);
+        let routes =
+            self.routes_over_tcp(&connect.addresses).chain(self.direct_routes(&connect.addresses)).collect();
         let handle = self.new_handle();
         self.attempts.insert(initiator.reply_id(), handle);
         let attempt = Attempt::new(now, initiator, routes, connect.controller);

@@ -1,0 +1,133 @@
+//! The arguments of `byway source` and `byway sink`.
+
+use crate::address::Endpoint;
+use crate::units::{UnitError, parse_size};
+use byway_sources::Name;
+use byway_transfer::ticket::Ticket;
+use byway_transfer::words::Word;
+use byway_wire::relay;
+use clap::{ArgGroup, Args};
+use std::path::PathBuf;
+
+/// `byway sink`
+#[derive(Clone, Debug, Args)]
+#[command(before_help = "\
+Examples:
+  byway sink ~/records                     print a ticket, then write the records of each source to ~/records/NAME
+  byway sink ~/records                     after a stop, a crash or a reboot: the same ticket, no record lost, none twice
+  byway sink ~/records --listen 0.0.0.0:4760 --fsync
+                                           what a source is told as written survives a loss of power
+  byway sink ~/records --relay @relay.word
+                                           be reachable through a relay, also from behind a NAT
+  byway sink ~/records --json              how each source does, every second, for programs")]
+pub struct Sink {
+    /// Directory to write into: a file for each source, under its name
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Local address, with or without port, to be reached at; repeatable [default: all addresses, a free port]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Vec<Endpoint>,
+    /// Outside address that leads here, for the ticket; without a port: the one listened on; repeatable [default: this host's own
+    /// addresses, which the ticket names too]
+    #[arg(long, value_name = "ADDR")]
+    pub advertise: Vec<Endpoint>,
+    /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default: none]
+    #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
+    pub relay: Vec<Word<relay::Word>>,
+    /// Tell sources that records are written when they would survive a loss of power [default: when this process has written them]
+    #[arg(long)]
+    pub fsync: bool,
+    /// Print a new ticket; every one printed before becomes worthless [default: the ticket of the run before]
+    #[arg(long)]
+    pub new_ticket: bool,
+    /// Bytes of memory for what arrives and is not yet written, of all sources together, K/M/G binary
+    #[arg(long, value_name = "SIZE", env = "BYWAY_MEMORY", value_parser = parse_size, default_value = "64M")]
+    pub memory: u64,
+}
+
+/// `byway source`
+#[derive(Clone, Debug, Args)]
+#[command(group = ArgGroup::new("rate").required(true), before_help = "\
+Examples:
+  radar | byway source --name radar7 --demand 150K --to TICKET
+                                           each line is a record; the sink writes them to DIR/radar7
+  radar | byway source --name radar7 --demand 150K --to @ticket.txt --relay W1 --relay W2 --relay W3 --paths 2
+                                           over TCP by two relays, drawn from three
+  radar --raw | byway source --name raw --demand 1M --to TICKET --record 512
+                                           records of 512 bytes
+  radar | byway source --name radar7 --demand-file demand.txt --to T1 --to T2
+                                           every record to both sinks; the file is read every second
+  radar | byway source --name radar7 --demand 150K --to TICKET --give-up-oldest --keep 1M
+                                           rather lose old records than hold the radar back")]
+pub struct Source {
+    /// Name of the source: letters, digits, `.`, `_`, `-`; the sink's file has it
+    #[arg(long, value_name = "NAME")]
+    pub name: Name,
+    /// Ticket of a sink, or @FILE; repeatable, every record goes to each
+    #[arg(
+        long,
+        value_name = "TICKET",
+        env = "BYWAY_TICKET",
+        hide_env_values = true,
+        value_delimiter = ',',
+        required = true
+    )]
+    pub to: Vec<Word<Ticket>>,
+    /// Bytes of records per second to send to each sink, K/M/G binary
+    #[arg(long, value_name = "RATE", group = "rate", value_parser = parse_demand, allow_hyphen_values = true)]
+    pub demand: Option<u64>,
+    /// File that holds the same, read every second
+    #[arg(long, value_name = "FILE", group = "rate")]
+    pub demand_file: Option<PathBuf>,
+    /// Relay to send through, as a word or @FILE (a word a line); repeatable [default: those that the ticket names; without any the
+    /// sink is reached directly]
+    #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
+    pub relay: Vec<Word<relay::Word>>,
+    /// How many relays to draw by lot of those that there are
+    #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub paths: u8,
+    /// Records of so many bytes each, K/M binary, at most 1M [default: each line is a record]
+    #[arg(long, value_name = "N", value_parser = parse_size, conflicts_with = "prefixed")]
+    pub record: Option<u64>,
+    /// Before each record stands its length: 4 bytes, most significant first [default: each line is a record]
+    #[arg(long)]
+    pub prefixed: bool,
+    /// Give up the oldest records that cannot be sent, and count them [default: hold standard input back]
+    #[arg(long)]
+    pub give_up_oldest: bool,
+    /// Bytes of records to keep until a sink has written them, K/M/G binary
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "8M")]
+    pub keep: u64,
+    /// Standard input begins with the first record that there ever was: pass over those that the sink has [default: every record is new]
+    #[arg(long)]
+    pub replay: bool,
+}
+
+/// A demand: bytes per second, at least one.
+pub fn parse_demand(text: &str) -> Result<u64, String> {
+    if text.trim_start().starts_with('-') {
+        return Err(String::from("a demand is more than nothing: write for example 150K"));
+    }
+    match parse_size(text.trim().strip_suffix("/s").unwrap_or(text.trim())) {
+        Ok(0) => Err(String::from("a demand of 0 lets no record through: write for example 150K")),
+        Ok(demand) => Ok(demand),
+        Err(UnitError::Size(text)) => {
+            Err(format!("`{text}` is not a number of bytes per second: write for example 150K"))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demand_is_more_than_nothing() {
+        assert_eq!(parse_demand("150K"), Ok(153_600));
+        assert_eq!(parse_demand(" 150000/s\n"), Ok(150_000));
+        for wrong in ["0", "-5", "fast", "", "off"] {
+            assert!(parse_demand(wrong).unwrap_err().contains("150K"), "{wrong}");
+        }
+    }
+}

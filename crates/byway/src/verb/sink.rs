@@ -1,0 +1,245 @@
+//! `byway sink`: prints a ticket and writes the records of live sources.
+
+use crate::args::Global;
+use crate::args::sources::Sink as Arguments;
+use crate::exit::{Exit, Failure};
+use crate::output::{Align, Event, Fields, Outcome, Output, Reach, Ready, Table};
+use crate::signals::{Hangup, Signals};
+use crate::units::{Bytes, Rate};
+use anyhow::{Context as _, Result};
+use byway_net::{Clock, Socket};
+use byway_sources::{Sink, SinkNews, SinkPlan, SourceReport, prepare};
+use byway_transfer::reach::Direct;
+use byway_transfer::state::Standing;
+use byway_transfer::ticket::{GreetedRelay, MAX_ENTRIES, Ticket};
+use byway_transfer::{receiving_config, sockets, words};
+use byway_wire::Duration;
+use byway_wire::relay::Word;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _};
+use std::net::SocketAddr;
+
+/// Time between two looks at signals.
+const TICK: Duration = Duration::from_millis(20);
+/// How long to wait for relays to answer before the ticket is printed.
+const RELAYS: Duration = Duration::from_secs(3);
+/// How often a person is shown how sources do.
+const SHOWN: Duration = Duration::from_secs(10);
+
+/// How a source does.
+#[derive(Serialize)]
+struct Told<'a> {
+    name: &'a str,
+    rate_bps: f64,
+    demand_bps: f64,
+    lag_records: u64,
+    lag_seconds: f64,
+    lost_records: u64,
+    records: u64,
+    paths: BTreeMap<&'a str, u64>,
+}
+
+/// Takes records until it is stopped.
+pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -> Result<Exit> {
+    let directory = &arguments.directory;
+    prepare(directory).with_context(|| format!("cannot write into {}", directory.display()))?;
+    let words: Vec<Word> = words::values(&arguments.relay, "--relay")?;
+    if words.len() > MAX_ENTRIES {
+        let message = format!("a ticket names {MAX_ENTRIES} relays at most, and {} were given", words.len());
+        return Err(Failure::new(Exit::Usage, message).into());
+    }
+    super::recv::raise_file_limit();
+    let state = global.state()?;
+    let identity = state.identity()?;
+    let mut standing = state.receiving(directory, false)?;
+    if standing.is_passing() {
+        let sentence = format!("another byway takes what is for {}: stop it first", directory.display());
+        return Err(Failure::new(Exit::Error, sentence).into());
+    }
+    if arguments.new_ticket {
+        standing.renew().context("cannot replace the ticket")?;
+    }
+    let listen: Vec<SocketAddr> = arguments.listen.iter().map(|endpoint| endpoint.or_port(0)).collect();
+    let sockets = sockets::listening(&listen, standing.port())?;
+    let listeners = sockets::listeners(&sockets);
+    let bound: Vec<SocketAddr> = sockets.iter().map(Socket::address).collect();
+    if listeners.len() < bound.len() {
+        let addresses: Vec<String> = bound.iter().map(SocketAddr::to_string).collect();
+        let sentence = format!("cannot listen on TCP {}: is the port taken?", addresses.join(", "));
+        return Err(Failure::new(Exit::Error, sentence).into());
+    }
+    let trouble = keep(&mut standing, &bound);
+    let direct = Direct::new(&bound, sockets::reachable_at(&sockets), &arguments.advertise)?;
+    let mut ticket = Ticket {
+        key: identity.public(),
+        permission: standing.permission().clone(),
+        addresses: direct.addresses.clone(),
+        relays: Vec::new(),
+    };
+    let sink = Sink::start(SinkPlan {
+        identity,
+        permission: ticket.permission.clone(),
+        directory: directory.clone(),
+        sync: arguments.fsync,
+        relays: words.clone(),
+        sockets,
+        listeners,
+        config: receiving_config(None, Some(arguments.memory)),
+    })?;
+    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
+    ticket.relays = greet(&sink, &words, output);
+    let text = ticket.to_string();
+    output.emit(&Event::Ready(Ready {
+        ticket: Some(text.clone()),
+        listen: bound.iter().map(SocketAddr::to_string).collect(),
+        direct: Some(Reach {
+            addresses: direct.addresses.iter().map(SocketAddr::to_string).collect(),
+            ports: direct.ports.iter().copied().collect(),
+            private: direct.is_private(),
+            command: command("TICKET"),
+        }),
+        ..Ready::default()
+    }));
+    output.answer(&text)?;
+    let shown = if io::stderr().is_terminal() { text.as_str() } else { "TICKET" };
+    output.say(&format!("on another host: {}", command(shown)));
+    if let Some(message) = trouble {
+        output.emit(&Event::Warning { message });
+    }
+    let exit = serve(&sink, &signals, output);
+    sink.join()?;
+    output.emit(&Event::result("sink", exit, Outcome::Told(Fields::default())));
+    Ok(exit)
+}
+
+fn command(ticket: &str) -> String {
+    format!("program | byway source --name NAME --demand RATE --to {ticket}")
+}
+
+/// Keeps the ticket for the next run, and says what speaks against it.
+fn keep(standing: &mut Standing, bound: &[SocketAddr]) -> Option<String> {
+    let before = standing.port().filter(|_| standing.is_kept());
+    let port = bound.first()?.port();
+    if let Err(error) = standing.keep(port) {
+        return Some(format!("the ticket cannot be kept ({error}): it is good until this process ends"));
+    }
+    let before = before.filter(|before| !bound.iter().any(|address| address.port() == *before))?;
+    Some(format!("port {before} is not listened on any more: the ticket printed before does not lead here"))
+}
+
+/// Waits for the relays to answer: those that did.
+fn greet(sink: &Sink, words: &[Word], output: &mut Output) -> Vec<GreetedRelay> {
+    let mut greeted: Vec<GreetedRelay> = Vec::new();
+    let clock = Clock::new();
+    let begun = clock.now();
+    while greeted.len() < words.len() && clock.now().since(begun) < RELAYS && !sink.is_over() {
+        match sink.next(TICK) {
+            Some(SinkNews::Reachable { relay, address, consent }) => {
+                let word = words.iter().find(|word| word.relays().contains(&relay));
+                // One way through each relay; the first to answer is the shortest.
+                if let Some(word) = word.filter(|word| !greeted.iter().any(|known| known.word == **word)) {
+                    greeted.push(GreetedRelay { word: word.clone(), address, consent });
+                }
+            }
+            Some(SinkNews::Warning(message)) => output.emit(&Event::Warning { message }),
+            _ => {}
+        }
+    }
+    for word in words.iter().filter(|word| !greeted.iter().any(|known| known.word == **word)) {
+        let at: Vec<String> = word.relays().iter().map(SocketAddr::to_string).collect();
+        let message = format!("relay {} gave no consent in time: the ticket leaves it out", at.join(", "));
+        output.emit(&Event::Warning { message });
+    }
+    greeted
+}
+
+/// Takes what comes until there is a reason to stop.
+fn serve(sink: &Sink, signals: &Signals, output: &mut Output) -> Exit {
+    let clock = Clock::new();
+    let mut shown = clock.now();
+    let mut stop = None;
+    loop {
+        let news = sink.next(TICK);
+        let idle = news.is_none();
+        match news {
+            Some(SinkNews::Came(name)) => {
+                output.say(&format!("source {name} is here"));
+                output.emit(&Event::told("source_came", &Named { name: name.as_str(), reason: None }));
+            }
+            Some(SinkNews::Gone(name, why)) => {
+                output.say(&format!("source {name} is gone: {why}"));
+                output.emit(&Event::told("source_gone", &Named { name: name.as_str(), reason: Some(&why) }));
+            }
+            Some(SinkNews::Warning(message)) => output.emit(&Event::Warning { message }),
+            Some(SinkNews::Report(reports)) => {
+                for report in &reports {
+                    output.emit(&Event::told("source", &told(report)));
+                }
+                let is_due = clock.now().since(shown) >= SHOWN || signals.take_report();
+                if is_due && !reports.is_empty() && !output.is_json() {
+                    shown = clock.now();
+                    output.say(table(&reports).to_string().trim_end());
+                }
+            }
+            Some(SinkNews::Reachable { .. }) | None => {}
+        }
+        if stop.is_none()
+            && let Some(exit) = signals.stop()
+        {
+            stop = Some(exit);
+            sink.stop();
+        }
+        if idle && sink.is_over() {
+            // By itself it ends only if the data plane broke: `join` says how.
+            return stop.map_or(Exit::Error, Exit::of_service);
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+fn told(report: &SourceReport) -> Told<'_> {
+    Told {
+        name: report.name.as_str(),
+        rate_bps: report.rate * 8.0,
+        demand_bps: report.demand as f64 * 8.0,
+        lag_records: report.lag,
+        lag_seconds: report.lag_seconds,
+        lost_records: report.lost,
+        records: report.written,
+        paths: report.paths.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect(),
+    }
+}
+
+fn table(reports: &[SourceReport]) -> Table {
+    let right = Align::Right;
+    let mut table = Table::new([
+        ("source", Align::Left),
+        ("rate", right),
+        ("demand", right),
+        ("behind", right),
+        ("lost", right),
+        ("records", right),
+        ("over", Align::Left),
+    ]);
+    for report in reports {
+        let paths = report.paths.iter().map(|(name, bytes)| format!("{name} {}", Bytes(*bytes)));
+        table.row([
+            report.name.to_string(),
+            Rate(report.rate * 8.0).to_string(),
+            Rate(report.demand as f64 * 8.0).to_string(),
+            format!("{} ({:.1} s)", report.lag, report.lag_seconds),
+            report.lost.to_string(),
+            report.written.to_string(),
+            paths.collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    table
+}

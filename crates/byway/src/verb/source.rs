@@ -1,0 +1,274 @@
+//! `byway source`: sends the records of standard input to sinks, all the time and at a rate.
+
+use crate::args::Global;
+use crate::args::sources::{Source as Arguments, parse_demand};
+use crate::exit::{Exit, Failure};
+use crate::output::{Event, Fields, Outcome, Output, ResultEvent};
+use crate::signals::{Hangup, Signals};
+use crate::units::Rate;
+use anyhow::{Context as _, Result};
+use byway_net::Clock;
+use byway_sources::cut::Framing;
+use byway_sources::{Held, Input, LONGEST, Source, SourceError, SourceNews, SourcePlan, Standing, read};
+use byway_transfer::{Ticket, words};
+use byway_wire::relay::Word;
+use byway_wire::{Duration, Instant};
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Time between two looks at signals, for each sink.
+const TICK: Duration = Duration::from_millis(10);
+/// How often the file with the demand is read.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often a person is shown how it goes.
+const SHOWN: Duration = Duration::from_secs(10);
+
+/// How it goes with one sink.
+#[derive(Serialize)]
+struct Told<'a> {
+    sink: &'a str,
+    connected: bool,
+    rate_bps: f64,
+    demand_bps: f64,
+    lag_records: u64,
+    lag_seconds: f64,
+    given_up_records: u64,
+    written_records: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slow_because: Option<&'a str>,
+    paths: Vec<ToldPath<'a>>,
+}
+
+#[derive(Serialize)]
+struct ToldPath<'a> {
+    name: &'a str,
+    offered_bps: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    received_bps: Option<f64>,
+    failed_raises: u32,
+}
+
+/// One of the sinks.
+struct To {
+    /// The beginning of its key.
+    key: String,
+    running: Option<Source>,
+    outcome: Option<(u64, Result<(), SourceError>)>,
+    shown: Instant,
+    away: bool,
+}
+
+/// Sends until the input ends or a signal says stop.
+pub(super) fn run(global: &Global, arguments: &Arguments, output: &mut Output) -> Result<Exit> {
+    let usage = |sentence: String| Failure::new(Exit::Usage, sentence);
+    let framing = match (arguments.prefixed, arguments.record) {
+        (true, _) => Framing::Prefixed,
+        (false, None) => Framing::Lines,
+        (false, Some(size)) => match usize::try_from(size) {
+            Ok(size) if (1..=LONGEST).contains(&size) => Framing::Fixed(size),
+            _ => {
+                return Err(
+                    usage(format!("a record has 1 to {LONGEST} bytes, and --record says {size}")).into()
+                );
+            }
+        },
+    };
+    let tickets: Vec<Ticket> = words::values(&arguments.to, "--to")?;
+    let relays: Vec<Word> = words::values(&arguments.relay, "--relay")?;
+    let file = arguments.demand_file.as_deref();
+    let first = match file {
+        Some(file) => demand_in(file)?,
+        None => arguments.demand.unwrap_or(1),
+    };
+    let demand = Arc::new(AtomicU64::new(first));
+    let identity = global.state()?.identity()?;
+    let (feeds, wakers) =
+        read(io::stdin(), Input { framing }, tickets.len()).context("cannot start a thread")?;
+    let clock = Clock::new();
+    let mut sinks = Vec::new();
+    for (ticket, feed) in tickets.into_iter().zip(feeds) {
+        let key = ticket.key.to_string().chars().take(20).collect();
+        let running = Source::start(SourcePlan {
+            name: arguments.name.clone(),
+            identity: identity.clone(),
+            ticket,
+            relays: relays.clone(),
+            paths: Some(arguments.paths.into()),
+            demand: Arc::clone(&demand),
+            held: if arguments.give_up_oldest { Held::GivenUp } else { Held::Back },
+            keep: usize::try_from(arguments.keep).unwrap_or(usize::MAX),
+            replay: arguments.replay,
+            feed,
+        })?;
+        wakers.add(running.waker().clone());
+        sinks.push(To { key, running: Some(running), outcome: None, shown: clock.now(), away: false });
+    }
+    let signals = Signals::install(Hangup::Stop, || {}).context("cannot take over signals")?;
+    output.heed(&signals);
+    output.emit(&Event::told(
+        "ready",
+        &Begun { name: arguments.name.as_str(), demand_bps: first as f64 * 8.0 },
+    ));
+    let stop = serve(&mut sinks, file, &demand, &signals, output)?;
+    Ok(conclude(&sinks, stop, output))
+}
+
+#[derive(Serialize)]
+struct Begun<'a> {
+    name: &'a str,
+    demand_bps: f64,
+}
+
+/// The demand that a file holds.
+fn demand_in(file: &Path) -> Result<u64> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let demand = parse_demand(text.trim());
+    demand.map_err(|error| Failure::new(Exit::Usage, format!("{}: {error}", file.display())).into())
+}
+
+/// Follows all until each has ended. The exit code of the signal that stopped them.
+fn serve(
+    sinks: &mut [To],
+    file: Option<&Path>,
+    demand: &AtomicU64,
+    signals: &Signals,
+    output: &mut Output,
+) -> Result<Option<Exit>> {
+    let clock = Clock::new();
+    let (mut look_at, mut trouble) = (clock.now() + LOOK, None);
+    let mut stop = None;
+    while sinks.iter().any(|sink| sink.running.is_some()) {
+        for sink in &mut *sinks {
+            sink.follow(&clock, output)?;
+        }
+        if stop.is_none()
+            && let Some(exit) = signals.stop()
+        {
+            stop = Some(exit);
+            sinks.iter().filter_map(|sink| sink.running.as_ref()).for_each(Source::stop);
+        }
+        if let Some(file) = file
+            && clock.now() >= look_at
+        {
+            look_at = clock.now() + LOOK;
+            match demand_in(file) {
+                Ok(new) => {
+                    trouble = None;
+                    if demand.swap(new, Ordering::Relaxed) != new {
+                        output.say(&format!("demand: {}", Rate(new as f64 * 8.0)));
+                    }
+                }
+                Err(error) => {
+                    let message = format!("{error:#}; the demand stays as it was");
+                    if trouble.as_ref() != Some(&message) {
+                        output.emit(&Event::Warning { message: message.clone() });
+                        trouble = Some(message);
+                    }
+                }
+            }
+        }
+    }
+    Ok(stop)
+}
+
+impl To {
+    fn follow(&mut self, clock: &Clock, output: &mut Output) -> Result<()> {
+        let Some(running) = &self.running else { return Ok(()) };
+        let news = running.next(TICK);
+        if news.is_none() && running.is_over() {
+            if let Some(running) = self.running.take() {
+                self.outcome = Some(running.finish()?);
+            }
+            return Ok(());
+        }
+        match news {
+            Some(SourceNews::Connected(written)) => {
+                self.away = false;
+                output.say(&format!("connected to {}, which has {written} records", self.key));
+            }
+            Some(SourceNews::Away(why)) => {
+                if !std::mem::replace(&mut self.away, true) {
+                    output.say(&format!("no connection to {}: {why}; trying on", self.key));
+                }
+            }
+            Some(SourceNews::Report(standing)) => {
+                output.emit(&Event::told("source", &self.told(&standing)));
+                if clock.now().since(self.shown) >= SHOWN && !output.is_json() {
+                    self.shown = clock.now();
+                    output.say(&line(&standing));
+                }
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn told<'a>(&'a self, standing: &'a Standing) -> Told<'a> {
+        let path = |(name, view): &'a (String, byway_sources::PathView)| ToldPath {
+            name,
+            offered_bps: view.rate * 8.0,
+            received_bps: view.received.map(|rate| rate * 8.0),
+            failed_raises: view.failures,
+        };
+        Told {
+            sink: &self.key,
+            connected: standing.connected,
+            rate_bps: standing.rate * 8.0,
+            demand_bps: standing.demand as f64 * 8.0,
+            lag_records: standing.lag,
+            lag_seconds: standing.lag_seconds,
+            given_up_records: standing.given_up,
+            written_records: standing.written,
+            slow_because: standing.why.as_deref(),
+            paths: standing.paths.iter().map(path).collect(),
+        }
+    }
+}
+
+fn line(standing: &Standing) -> String {
+    let rate = Rate(standing.rate * 8.0);
+    let demand = Rate(standing.demand as f64 * 8.0);
+    let behind = format!("{} records ({:.1} s) behind", standing.lag, standing.lag_seconds);
+    let lost = match standing.given_up {
+        0 => String::new(),
+        count => format!(", {count} given up"),
+    };
+    let why = standing.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{rate} of {demand}, {behind}{lost}{why}")
+}
+
+/// Tells how it ended. The first failure decides.
+fn conclude(sinks: &[To], stop: Option<Exit>, output: &mut Output) -> Exit {
+    let mut exit = stop.unwrap_or(Exit::Ok);
+    let mut error = None;
+    for (sink, outcome) in sinks.iter().filter_map(|sink| Some((sink, sink.outcome.as_ref()?))) {
+        if let Err(failure) = &outcome.1 {
+            let sentence =
+                if sinks.len() > 1 { format!("{}: {failure}", sink.key) } else { failure.to_string() };
+            output.complain(&sentence);
+            if error.is_none() {
+                error = Some(sentence);
+                exit = match failure {
+                    SourceError::Refused(_) | SourceError::OtherKey => Exit::NotAuthorised,
+                    SourceError::Stopped(_) => stop.unwrap_or(Exit::Interrupted),
+                    SourceError::Input(_)
+                    | SourceError::NameTaken(_)
+                    | SourceError::OtherVersion
+                    | SourceError::OtherRecords { .. } => Exit::Error,
+                };
+            }
+        }
+    }
+    let written: Vec<u64> =
+        sinks.iter().filter_map(|sink| sink.outcome.as_ref().map(|(written, _)| *written)).collect();
+    output.emit(&Event::Result(ResultEvent {
+        verb: "source",
+        exit: exit as u8,
+        error,
+        outcome: Outcome::Told(Fields::one("written_records", &written)),
+    }));
+    exit
+}

@@ -1,0 +1,184 @@
+//! Live sources and a sink: every record arrives once and in order, whoever is killed.
+
+use crate::common::machine::{PATIENCE, wait_for};
+use crate::common::{Place, Running};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{ChildStdin, Stdio};
+
+/// A sink's directory, and records.
+struct Net {
+    place: Place,
+    records: Vec<u8>,
+}
+
+impl Net {
+    /// With so many lines of different lengths, each of which has its number.
+    fn new(lines: usize) -> Self {
+        let line = |number: usize| format!("{number} {}\n", "x".repeat(number * 7919 % 300));
+        let records = (0..lines).flat_map(|number| line(number).into_bytes()).collect();
+        Self { place: Place::new(), records }
+    }
+
+    fn out(&self, name: &str) -> PathBuf {
+        self.place.path("out").join(name)
+    }
+
+    /// A sink, and its ticket.
+    fn sink(&self, more: &[&str]) -> (Running, String) {
+        let out = self.place.path("out").display().to_string();
+        let arguments = [&["sink", &out, "--listen", "127.0.0.1:0", "--json"], more].concat();
+        let mut sink = Running::start(self.place.command("sink", &arguments));
+        let ticket = sink.event("ready")["ticket"].as_str().unwrap().to_owned();
+        (sink, ticket)
+    }
+
+    /// A source whose standard input is all records.
+    fn source(&self, ticket: &str, more: &[&str]) -> Running {
+        let input = self.place.path("records");
+        fs::write(&input, &self.records).unwrap();
+        self.source_of(ticket, more, File::open(input).unwrap().into())
+    }
+
+    fn source_of(&self, ticket: &str, more: &[&str], input: Stdio) -> Running {
+        let arguments = [&["source", "--name", "radar7", "--to", ticket, "--json"], more].concat();
+        let mut command = self.place.command("source", &arguments);
+        command.stdin(input);
+        Running::start(command)
+    }
+
+    /// A source that is fed by hand.
+    fn fed(&self, ticket: &str, more: &[&str]) -> (Running, ChildStdin) {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let source = self.source_of(ticket, more, reader.into());
+        let writer: std::os::fd::OwnedFd = writer.into();
+        (source, ChildStdin::from(writer))
+    }
+
+    /// Waits until the sink's file has so many bytes.
+    #[track_caller]
+    fn wait_for(&self, bytes: usize) {
+        let there = || fs::metadata(self.out("radar7")).map_or(0, |it| it.len()) as usize;
+        let come = wait_for(PATIENCE, || (there() >= bytes).then_some(()));
+        assert!(come.is_some(), "{} of {bytes} bytes are there", there());
+    }
+
+    #[track_caller]
+    fn arrived(&self) {
+        let got = fs::read(self.out("radar7")).unwrap();
+        let (got, sent) =
+            (got.split_inclusive(|it| *it == b'\n'), self.records.split_inclusive(|it| *it == b'\n'));
+        for (number, (got, sent)) in got.clone().zip(sent.clone()).enumerate() {
+            let shown = String::from_utf8_lossy;
+            assert_eq!(got, sent, "record {number}: {} for {}", shown(got), shown(sent));
+        }
+        assert_eq!((got.count(), sent.count()), (self.count(), self.count()));
+    }
+
+    fn count(&self) -> usize {
+        self.records.iter().filter(|byte| **byte == b'\n').count()
+    }
+}
+
+#[test]
+fn records_arrive_once_and_in_order() {
+    let net = Net::new(4_000);
+    let (mut sink, ticket) = net.sink(&["--fsync"]);
+    let ended = net.source(&ticket, &["--demand", "10M"]).end();
+    ended.succeeded();
+    assert_eq!(ended.result()["written_records"][0], 4_000);
+    net.arrived();
+    let report = sink.event("source");
+    assert_eq!((&report["name"], &report["lost_records"]), (&"radar7".into(), &0.into()));
+    // Another run of the source goes on behind.
+    net.source(&ticket, &["--demand", "10M"]).end().succeeded();
+    assert_eq!(fs::read(net.out("radar7")).unwrap(), net.records.repeat(2));
+    sink.signal("TERM");
+    sink.end().succeeded();
+}
+
+#[test]
+fn a_sink_that_is_killed_goes_on_from_what_it_has() {
+    let net = Net::new(6_000);
+    let (sink, ticket) = net.sink(&[]);
+    let (source, mut input) = net.fed(&ticket, &["--demand", "4M"]);
+    let half = net.records.len() / 2;
+    let records = net.records.clone();
+    input.write_all(&records[..half]).unwrap();
+    net.wait_for(half / 2);
+    sink.signal("KILL");
+    drop(sink.end());
+    let feeding = std::thread::spawn(move || input.write_all(&records[half..]).unwrap());
+    let (_sink, again) = net.sink(&[]);
+    assert_eq!(ticket, again);
+    feeding.join().unwrap();
+    source.end().succeeded();
+    net.arrived();
+}
+
+#[test]
+fn a_source_that_is_killed_and_plays_its_input_again_passes_over_what_is_there() {
+    let net = Net::new(6_000);
+    let (_sink, ticket) = net.sink(&[]);
+    let source = net.source(&ticket, &["--demand", "400K"]);
+    net.wait_for(net.records.len() / 4);
+    source.signal("KILL");
+    drop(source.end());
+    net.source(&ticket, &["--demand", "10M", "--replay"]).end().succeeded();
+    net.arrived();
+}
+
+#[test]
+fn a_relay_that_is_killed_takes_no_record_with_it() {
+    let net = Net::new(6_000);
+    let (_sink, ticket) = net.sink(&[]);
+    let (one, first) = net.place.relay(&[]);
+    let (_two, second) = net.place.relay(&[]);
+    let mut source = net.source(&ticket, &["--demand", "300K", "--relay", &first, "--relay", &second]);
+    let both = wait_for(PATIENCE, || {
+        let paths = source.event("source")["paths"].as_array().unwrap().clone();
+        let by_relay = paths.iter().filter(|path| path["name"].as_str().unwrap().starts_with("relay "));
+        (by_relay.count() == 2).then_some(())
+    });
+    assert!(both.is_some());
+    one.signal("KILL");
+    source.end().succeeded();
+    net.arrived();
+}
+
+#[test]
+fn the_second_of_two_live_sources_of_one_name_is_told() {
+    let net = Net::new(10);
+    let (_sink, ticket) = net.sink(&[]);
+    let (first, mut input) = net.fed(&ticket, &["--demand", "1M"]);
+    input.write_all(&net.records).unwrap();
+    net.wait_for(net.records.len());
+    let second = net.source(&ticket, &["--demand", "1M"]).end();
+    second.failed(1, "another source named radar7 is connected");
+    drop(input);
+    first.end().succeeded();
+    net.arrived();
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_a_sentence() {
+    let net = Net::new(10);
+    let (_sink, ticket) = net.sink(&[]);
+    for (demand, words) in [("0", "a demand of 0"), ("-5", "more than nothing"), ("fast", "150K")] {
+        let ended = net.source(&ticket, &["--demand", demand]).end();
+        assert!(ended.code == Some(2) && ended.stderr.contains(words), "{demand}: {}", ended.stderr);
+    }
+    let (long, mut input) = net.fed(&ticket, &["--demand", "1M"]);
+    input.write_all(b"short\n").unwrap();
+    let feeding = std::thread::spawn(move || {
+        let piece = vec![b'x'; 1 << 20];
+        (0..100).all(|_| input.write_all(&piece).is_ok())
+    });
+    let ended = long.end();
+    ended.failed(1, "record 2 of the input is longer than 1048576 bytes");
+    assert!(!feeding.join().unwrap(), "nobody reads 100 MB of one record");
+    assert_eq!(fs::read(net.out("radar7")).unwrap(), b"short\n");
+    let ended = net.place.run("source", &["send", "/etc/hostname", &ticket, "--no-relay"]);
+    assert!(ended.code != Some(0) && ended.stderr.contains("byway sink"), "{}", ended.stderr);
+}

@@ -1,0 +1,35 @@
+//! The endpoint of a source or of a sink.
+
+use byway_engine::seal::Suites;
+use byway_engine::{Admission, Config, Endpoint, EndpointConfig, handshake};
+use byway_net::EntropyError;
+use byway_transfer::Identity;
+use byway_wire::StreamId;
+
+/// What a source says.
+pub const FORTH: StreamId = StreamId(0);
+/// What a sink says.
+pub const BACK: StreamId = StreamId(1);
+
+/// The sink closes: another source of the name is there.
+pub const NAME_TAKEN: u64 = 20;
+/// The other side said what it must not.
+pub const FAULT: u64 = 21;
+/// The source comes again.
+pub const AGAIN: u64 = 22;
+
+/// An endpoint with this key pair. It lets in whom `admission` does, or nobody.
+pub fn endpoint(
+    identity: &Identity,
+    connection: Config,
+    admission: Option<Box<dyn Admission>>,
+) -> Result<Endpoint, EntropyError> {
+    Ok(Endpoint::new(EndpointConfig {
+        identity: handshake::Identity::from_secret(*identity.secret().expose()),
+        suites: Suites::SECURE,
+        seed: byway_net::seed()?,
+        connection,
+        admission,
+        greeting: Vec::new(),
+    }))
+}

@@ -1,0 +1,294 @@
+//! What a source says on its stream, and a sink on its own.
+//!
+//! ```text
+//! message   kind (1), fields as varints
+//! HELLO     1, version, length, name, run (16)       first on the source's stream
+//! FROM      2, number                                the record that follows has this number
+//! RECORD    3, length, bytes                         the next number
+//! SKIPPED   4, count                                 so many numbers have no record: it was given up
+//! BEAT      5, records so far, age, demand, given up what stands there, about once a second
+//! END       6                                        no more records
+//! WELCOME   1, number                                first on the sink's stream: the record that it wants next
+//! WRITTEN   2, number                                all before this one are on the disk; also said when nothing was written
+//! ```
+//!
+//! A message of another kind, or with a field out of its range, ends the session.
+
+use crate::LONGEST;
+use crate::name::Name;
+use byway_wire::codec::VARINT_MAX;
+use byway_wire::{DecodeError, Reader, Writer};
+
+/// The version of what is said.
+const VERSION: u64 = 1;
+/// Bytes of the longest message but for a record.
+const SHORT: usize = 1 + 4 * 8 + 64 + 16;
+/// Bytes of the longest message.
+const MOST: usize = LONGEST + SHORT;
+
+/// What a source says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromSource {
+    /// Who it is.
+    Hello {
+        /// The name under which its records are kept.
+        name: Name,
+        /// Drawn anew by each process.
+        run: [u8; 16],
+    },
+    /// The record that follows has this number.
+    From(u64),
+    /// A record.
+    Record(Vec<u8>),
+    /// So many numbers have no record.
+    Skipped(u64),
+    /// How it stands.
+    Beat(Beat),
+    /// No more records come.
+    End,
+}
+
+/// How a source stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beat {
+    /// The number of the record that the input gives next.
+    pub produced: u64,
+    /// Milliseconds since the oldest record came that is not written.
+    pub age_ms: u64,
+    /// Bytes per second that it asks for.
+    pub demand: u64,
+    /// Records that it gave up.
+    pub given_up: u64,
+}
+
+/// What a sink says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FromSink {
+    /// The record that it wants next.
+    Welcome(u64),
+    /// All records before this one are written.
+    Written(u64),
+}
+
+/// The beginning of a record's message, whose bytes follow.
+#[must_use]
+pub fn record_head(length: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    short(&mut bytes, 3, &[length as u64]);
+    bytes
+}
+
+fn short(bytes: &mut Vec<u8>, kind: u8, fields: &[u64]) {
+    let mut buffer = [0; SHORT];
+    let mut writer = Writer::new(&mut buffer);
+    writer.u8(kind);
+    fields.iter().for_each(|field| writer.varint((*field).min(VARINT_MAX)));
+    bytes.extend_from_slice(writer.written());
+}
+
+/// Something that is said.
+pub trait Message: Sized {
+    /// Appends its bytes.
+    fn write(&self, bytes: &mut Vec<u8>);
+
+    /// Reads the first message.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`]: it is not all there yet. Else it is none.
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
+}
+
+impl Message for FromSource {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Hello { name, run } => {
+                short(bytes, 1, &[VERSION, name.as_str().len() as u64]);
+                bytes.extend_from_slice(name.as_str().as_bytes());
+                bytes.extend_from_slice(run);
+            }
+            Self::From(number) => short(bytes, 2, &[*number]),
+            Self::Record(record) => {
+                bytes.extend_from_slice(&record_head(record.len()));
+                bytes.extend_from_slice(record);
+            }
+            Self::Skipped(count) => short(bytes, 4, &[*count]),
+            Self::Beat(Beat { produced, age_ms, demand, given_up }) => {
+                short(bytes, 5, &[*produced, *age_ms, *demand, *given_up]);
+            }
+            Self::End => short(bytes, 6, &[]),
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(match reader.u8()? {
+            1 => {
+                if reader.varint()? != VERSION {
+                    return Err(DecodeError::Range("version"));
+                }
+                let length = length_within(reader, 64, "length of a name")?;
+                let name = std::str::from_utf8(reader.bytes(length)?).ok().and_then(|it| it.parse().ok());
+                Self::Hello { name: name.ok_or(DecodeError::Range("name"))?, run: reader.array()? }
+            }
+            2 => Self::From(reader.varint()?),
+            3 => {
+                let length = length_within(reader, LONGEST, "length of a record")?;
+                Self::Record(reader.bytes(length)?.to_vec())
+            }
+            4 => Self::Skipped(reader.varint()?),
+            5 => Self::Beat(Beat {
+                produced: reader.varint()?,
+                age_ms: reader.varint()?,
+                demand: reader.varint()?,
+                given_up: reader.varint()?,
+            }),
+            6 => Self::End,
+            _ => return Err(DecodeError::Range("kind of message")),
+        })
+    }
+}
+
+impl Message for FromSink {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Welcome(number) => short(bytes, 1, &[*number]),
+            Self::Written(number) => short(bytes, 2, &[*number]),
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match reader.u8()? {
+            1 => reader.varint().map(Self::Welcome),
+            2 => reader.varint().map(Self::Written),
+            _ => Err(DecodeError::Range("kind of message")),
+        }
+    }
+}
+
+fn length_within(reader: &mut Reader<'_>, most: usize, what: &'static str) -> Result<usize, DecodeError> {
+    usize::try_from(reader.varint()?).ok().filter(|length| *length <= most).ok_or(DecodeError::Range(what))
+}
+
+/// Messages out of a stream that comes in pieces. It holds no more than the longest message.
+#[derive(Debug, Default)]
+pub struct Messages {
+    begun: Vec<u8>,
+}
+
+impl Messages {
+    /// Takes the next bytes of the stream. `take` gets each message that is complete.
+    ///
+    /// # Errors
+    /// What came is no message. Nothing more can be read after it.
+    pub fn push<M: Message>(&mut self, mut bytes: &[u8], mut take: impl FnMut(M)) -> Result<(), DecodeError> {
+        // What came before is completed a piece at a time: the rest need not be copied.
+        while !self.begun.is_empty() && !bytes.is_empty() {
+            let piece = bytes.len().min(self.begun.len().max(SHORT)).min(MOST - self.begun.len().min(MOST));
+            if piece == 0 {
+                return Err(DecodeError::Range("length"));
+            }
+            let (now, rest) = bytes.split_at(piece);
+            let before = self.begun.len();
+            self.begun.extend_from_slice(now);
+            let mut reader = Reader::new(&self.begun);
+            match M::read(&mut reader) {
+                Ok(message) => {
+                    let used = self.begun.len() - reader.remaining();
+                    take(message);
+                    self.begun.clear();
+                    // It ends in what was added now: before, it was not complete.
+                    bytes = bytes.get(used.saturating_sub(before)..).unwrap_or_default();
+                }
+                Err(DecodeError::Truncated) => bytes = rest,
+                Err(error) => return Err(error),
+            }
+        }
+        let mut reader = Reader::new(bytes);
+        while !reader.is_empty() {
+            let left = reader.remaining();
+            match M::read(&mut reader) {
+                Ok(message) => take(message),
+                Err(DecodeError::Truncated) => {
+                    self.begun.extend_from_slice(bytes.get(bytes.len() - left..).unwrap_or_default());
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn heard<M: Message>(bytes: &[u8], piece: usize) -> (Vec<M>, bool) {
+        let (mut messages, mut heard) = (Messages::default(), Vec::new());
+        let sense = bytes.chunks(piece).all(|piece| messages.push(piece, |it| heard.push(it)).is_ok());
+        (heard, sense)
+    }
+
+    #[test]
+    fn what_is_said_is_frozen() {
+        let name: Name = "radar7".parse().unwrap();
+        let said = [
+            FromSource::Hello { name, run: [7; 16] },
+            FromSource::From(300),
+            FromSource::Record(b"hi\n".to_vec()),
+            FromSource::Skipped(2),
+            FromSource::Beat(Beat { produced: 9, age_ms: 20, demand: 150_000, given_up: 2 }),
+            FromSource::End,
+        ];
+        let mut bytes = Vec::new();
+        said.iter().for_each(|it| it.write(&mut bytes));
+        let expected = [
+            &b"\x01\x01\x06radar7"[..],
+            &[7; 16],
+            b"\x02\x41\x2c\x03\x03hi\n\x04\x02\x05\x09\x14\x80\x02\x49\xf0\x02\x06",
+        ];
+        assert_eq!(bytes, expected.concat());
+        for piece in [1, 2, 5, 100] {
+            assert_eq!(heard(&bytes, piece), (said.to_vec(), true), "{piece}");
+        }
+        let mut bytes = Vec::new();
+        [FromSink::Welcome(1), FromSink::Written(70)].iter().for_each(|it| it.write(&mut bytes));
+        assert_eq!(bytes, b"\x01\x01\x02\x40\x46");
+        assert!(!heard::<FromSink>(b"\x03", 1).1);
+    }
+
+    #[test]
+    fn nobody_makes_a_sink_hold_more_than_a_record() {
+        let mut bytes = Vec::new();
+        short(&mut bytes, 3, &[LONGEST as u64 + 1]);
+        assert!(!heard::<FromSource>(&bytes, 1).1);
+        let mut messages = Messages::default();
+        let mut record = record_head(LONGEST);
+        record.extend(vec![1; LONGEST]);
+        let mut count = 0;
+        for piece in record.chunks(1 << 14) {
+            messages.push::<FromSource>(piece, |_| count += 1).unwrap();
+            assert!(messages.begun.len() <= MOST);
+        }
+        assert!(count == 1 && messages.begun.is_empty());
+        for bad in [&b"\x01\x02\x01a"[..], b"\x01\x01\x01/", b"\x07", b"\x00"] {
+            assert!(!heard::<FromSource>(&[bad, &[0; 20]].concat(), 3).1, "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_do_not_matter(
+            lengths in proptest::collection::vec(0usize..400, 0..20),
+            piece in 1usize..700,
+        ) {
+            let said: Vec<FromSource> = lengths.iter().map(|it| match it % 3 {
+                0 => FromSource::From(*it as u64),
+                _ => FromSource::Record(vec![*it as u8; *it]),
+            }).collect();
+            let mut bytes = Vec::new();
+            said.iter().for_each(|it| it.write(&mut bytes));
+            prop_assert_eq!(heard(&bytes, piece), (said, true));
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! The rates of a source's paths: figure 2 of Wang et al. ([`RateController`]), fed with what the sink got.
+//!
+//! The sink's ACKs say when packets arrived there. Of each path the controller takes the first packet that was sent in a control interval,
+//! and the first that was sent after it. The bytes from the one to the other, over the time between their arrivals, are x: so neither the
+//! path's delay nor the size of a packet counts. An ACK that is lost is in the next.
+
+use byway_control::wang::{Options, RateController};
+use byway_control::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Undo, Wants};
+use byway_wire::{Duration, Instant, PathId};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// T: so long, or what twenty packets take at the demand.
+const INTERVAL: Duration = Duration::from_millis(400);
+const INTERVAL_AT_MOST: Duration = Duration::from_secs(2);
+const PACKETS: f64 = 20.0;
+/// A packet of an unknown size.
+const PACKET: f64 = 1_200.0;
+/// delta and beta(0), as in section V: rates rise by steps of a constant size.
+const DELTA: f64 = 0.1;
+const BETA: f64 = 0.0;
+/// epsilon is this part of the demand, and a packet per interval at least.
+const STEP: f64 = 0.05;
+/// How often it is looked whether an interval can be judged.
+const LOOK: Duration = Duration::from_millis(50);
+/// Bytes in flight on a path are what its rate sends in so long, and a few packets at least. With more, a source would see late that it
+/// sends too much.
+const IN_FLIGHT: f64 = 0.5;
+const LEAST_PACKETS: f64 = 6.0;
+
+/// What a source and the controller of its session tell each other.
+#[derive(Debug)]
+pub struct Shared {
+    /// Bytes per second that the source asks for, with what packets add.
+    demand: AtomicU64,
+    /// Whether the source had nothing to send, since it was last looked.
+    idle: AtomicBool,
+    paths: Mutex<Vec<PathView>>,
+}
+
+/// A path as its source's controller sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathView {
+    /// Which.
+    pub path: PathId,
+    /// y: bytes per second that it may carry, of packets.
+    pub rate: f64,
+    /// x: bytes per second that the sink got in the last interval. `None`: that is not known yet.
+    pub received: Option<f64>,
+    /// Raises in a row that the sink did not get.
+    pub failures: u32,
+}
+
+impl Shared {
+    /// For a source that asks for so many bytes per second.
+    pub fn new(demand: u64) -> Arc<Self> {
+        Arc::new(Self {
+            demand: AtomicU64::new(demand),
+            idle: AtomicBool::new(true),
+            paths: Mutex::default(),
+        })
+    }
+
+    /// Sets what the source asks for, in bytes of packets per second.
+    pub fn set_demand(&self, demand: u64) {
+        self.demand.store(demand, Ordering::Relaxed);
+    }
+
+    /// The source has nothing to send for now.
+    pub fn is_idle(&self) {
+        self.idle.store(true, Ordering::Relaxed);
+    }
+
+    /// The paths in use.
+    pub fn paths(&self) -> Vec<PathView> {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn show(&self, paths: Vec<PathView>) {
+        *self.paths.lock().unwrap_or_else(PoisonError::into_inner) = paths;
+    }
+}
+
+/// An arrival: how many bytes had arrived with it, and when it was, in nanoseconds of a clock that is a constant away from the sink's.
+type Arrival = (u64, i64);
+
+/// A path whose rate is set.
+#[derive(Clone, Copy, Debug)]
+struct Governed {
+    path: PathId,
+    /// Whether it goes through a relay.
+    proxied: bool,
+    packet: f64,
+    /// Bytes acknowledged so far.
+    acked: u64,
+    /// The first arrival of what was sent in the interval, and of what was sent after it.
+    from: Option<Arrival>,
+    until: Option<Arrival>,
+    min_rtt: Duration,
+    received: Option<f64>,
+    failures: u32,
+}
+
+impl Governed {
+    fn new(path: PathId, opened: &Opened) -> Self {
+        Self {
+            path,
+            proxied: opened.proxied,
+            packet: f64::from(opened.packet_size),
+            acked: 0,
+            from: None,
+            until: None,
+            min_rtt: opened.rtt.unwrap_or_default(),
+            received: None,
+            failures: 0,
+        }
+    }
+
+    /// x over the interval, once that is known.
+    fn measured(&self) -> Option<f64> {
+        let ((before, from), (after, until)) = (self.from?, self.until?);
+        let seconds = until.saturating_sub(from) as f64 / 1e9;
+        (seconds > 0.0).then(|| after.saturating_sub(before) as f64 / seconds)
+    }
+}
+
+/// Governs the paths of one source.
+#[derive(Debug)]
+pub struct SourceRates {
+    shared: Arc<Shared>,
+    rates: RateController,
+    /// In the order of `rates`.
+    paths: Vec<Governed>,
+    /// Paths that carry data only while there is no other: the direct ones of a source with relays.
+    spare: Vec<Governed>,
+    /// Paths that there are to be. The demand is spread over so many at first.
+    wanted: usize,
+    relayed: bool,
+    demand: f64,
+    /// When the interval began.
+    began: Option<Instant>,
+}
+
+impl SourceRates {
+    /// For a source with `wanted` paths, through relays if `relayed`. Lots are drawn by `seed`.
+    pub fn new(shared: Arc<Shared>, wanted: usize, relayed: bool, seed: u64) -> Self {
+        let demand = shared.demand.load(Ordering::Relaxed) as f64;
+        let options =
+            Options { demand, epsilon: 0.0, delta: DELTA, beta: BETA, slack: 0.0, ..Options::RECOMMENDED };
+        Self {
+            shared,
+            rates: RateController::new(options, &[], seed),
+            paths: Vec::new(),
+            spare: Vec::new(),
+            wanted: wanted.max(1),
+            relayed,
+            demand,
+            began: None,
+        }
+    }
+
+    fn interval(&self) -> Duration {
+        let packets = Duration::try_from_secs_f64(PACKETS * self.packet() / self.demand.max(1.0));
+        packets.unwrap_or(INTERVAL_AT_MOST).clamp(INTERVAL, INTERVAL_AT_MOST)
+    }
+
+    fn packet(&self) -> f64 {
+        self.paths.iter().map(|path| path.packet).fold(0.0, f64::max).max(PACKET)
+    }
+
+    fn find(&mut self, path: PathId) -> Option<&mut Governed> {
+        self.paths.iter_mut().find(|it| it.path == path)
+    }
+
+    /// Takes a path in, at its share of the demand.
+    fn take(&mut self, governed: Governed) {
+        let sum: f64 = self.rates.rates().iter().sum();
+        let share = self.demand / self.wanted as f64;
+        // A path that takes the place of another gets no more than that had left.
+        self.rates.add(share.min((self.demand - sum).max(governed.packet / self.interval().as_secs_f64())));
+        self.paths.push(governed);
+        self.rates.set_demand(self.demand);
+    }
+
+    /// Direct paths carry data while there is no other.
+    fn choose(&mut self) {
+        if self.paths.is_empty() {
+            let whole = std::mem::take(&mut self.spare);
+            let wanted = std::mem::replace(&mut self.wanted, whole.len().max(1));
+            whole.into_iter().for_each(|path| self.take(path));
+            self.wanted = wanted;
+        }
+    }
+
+    fn leave(&mut self, path: PathId) -> Option<Governed> {
+        let at = self.paths.iter().position(|it| it.path == path)?;
+        self.rates.remove(at);
+        Some(self.paths.remove(at))
+    }
+
+    /// Judges the interval if that can be done, and begins the next. When to look again.
+    fn step(&mut self, now: Instant) -> Instant {
+        let interval = self.interval();
+        let demand = self.shared.demand.load(Ordering::Relaxed) as f64;
+        if (demand - self.demand).abs() > 0.5 {
+            self.demand = demand;
+            self.rates.set_demand(demand);
+        }
+        let packet = self.packet() / interval.as_secs_f64();
+        self.rates.set_epsilon((STEP * self.demand).max(packet));
+        let Some(began) = self.began else {
+            self.begin(now);
+            return now + interval;
+        };
+        let ended = began + interval;
+        if now < ended {
+            return ended;
+        }
+        let raised = self.rates.raised();
+        let rate = raised.and_then(|at| self.rates.rates().get(at).copied()).unwrap_or(0.0);
+        let path = raised.and_then(|at| self.paths.get(at));
+        let measured = path.and_then(Governed::measured);
+        // What is under way for so long will not come in time.
+        let patience = interval + path.map_or(Duration::ZERO, |path| path.min_rtt * 2);
+        if path.is_some() && measured.is_none() && now < ended + patience {
+            return now + LOOK;
+        }
+        let received = measured.unwrap_or_else(|| {
+            let bytes = path.and_then(|it| Some(it.acked.saturating_sub(it.from?.0))).unwrap_or(0);
+            bytes as f64 / now.since(began).as_secs_f64().max(f64::MIN_POSITIVE)
+        });
+        let success = received >= (1.0 - DELTA) * rate;
+        // Where the source itself gave less, that the sink got less says nothing.
+        let idle = self.shared.idle.load(Ordering::Relaxed);
+        if success || !idle || path.is_none() {
+            let received: Vec<f64> =
+                (0..self.paths.len()).map(|at| if Some(at) == raised { received } else { 0.0 }).collect();
+            if let Some(path) = raised.and_then(|at| self.paths.get_mut(at)) {
+                path.failures = if success { 0 } else { path.failures.saturating_add(1) };
+            }
+            self.rates.interval(&received);
+        }
+        for path in &mut self.paths {
+            path.received = path.measured().or(path.received);
+        }
+        self.begin(now);
+        now + interval
+    }
+
+    fn begin(&mut self, now: Instant) {
+        self.began = Some(now);
+        self.shared.idle.store(false, Ordering::Relaxed);
+        for path in &mut self.paths {
+            (path.from, path.until) = (None, None);
+        }
+        let view = |(path, rate): (&Governed, &f64)| PathView {
+            path: path.path,
+            rate: *rate,
+            received: path.received,
+            failures: path.failures,
+        };
+        self.shared.show(self.paths.iter().zip(self.rates.rates()).map(view).collect());
+    }
+}
+
+impl Controller for SourceRates {
+    fn name(&self) -> &'static str {
+        "wang"
+    }
+
+    fn governs_connections(&self) -> bool {
+        true
+    }
+
+    fn open(&mut self, path: PathId, opened: &Opened) {
+        let governed = Governed::new(path, opened);
+        if governed.proxied == self.relayed {
+            // What stood in rests from now on.
+            while let Some(stood_in) =
+                self.paths.iter().find(|it| it.proxied != self.relayed).map(|it| it.path)
+            {
+                let resting = self.leave(stood_in);
+                self.spare.extend(resting);
+            }
+            self.take(governed);
+        } else {
+            self.spare.push(governed);
+            self.choose();
+        }
+        self.began = None;
+    }
+
+    fn close(&mut self, path: PathId) {
+        self.spare.retain(|it| it.path != path);
+        if self.leave(path).is_some() {
+            self.began = None;
+            self.choose();
+        }
+    }
+
+    fn on_sent(&mut self, _: PathId, _: &Sent) {}
+
+    fn on_acked(&mut self, path: PathId, acked: &Acked<'_>) {
+        let span = self.began.map(|began| (began, began + self.interval()));
+        let Some(governed) = self.find(path) else { return };
+        governed.acked += acked.bytes;
+        governed.min_rtt = acked.min_rtt;
+        let Some((_, until)) = span.filter(|(from, _)| acked.sent_at >= *from) else { return };
+        let nanos = |at: Instant| i64::try_from(at.since(Instant::ZERO).as_nanos()).unwrap_or(i64::MAX);
+        let stamped = acked.delays.last().map(|delay| nanos(delay.sent_at).saturating_add(delay.one_way));
+        // Without the sink's stamp there is no other scale to hold it against.
+        let Some(arrived) = stamped else { return };
+        let arrival = (governed.acked, arrived);
+        if governed.from.is_none() {
+            governed.from = Some(arrival);
+        } else if acked.sent_at >= until && governed.until.is_none() {
+            governed.until = Some(arrival);
+        }
+    }
+
+    fn on_congested(&mut self, _: PathId, _: &Congested) {}
+
+    fn on_undo(&mut self, _: PathId, _: &Undo) {}
+
+    fn on_probe(&mut self, _: PathId, _: &ProbeResult) {}
+
+    fn on_route_change(&mut self, _: PathId, _: Instant) {}
+
+    fn on_packet_size(&mut self, path: PathId, bytes: u32) {
+        if let Some(governed) = self.find(path) {
+            governed.packet = f64::from(bytes);
+        }
+    }
+
+    fn tick(&mut self, now: Instant) -> Option<Instant> {
+        (!self.paths.is_empty()).then(|| self.step(now))
+    }
+
+    fn allowance(&self, path: PathId) -> Allowance {
+        let at = self.paths.iter().position(|it| it.path == path);
+        let rated = at.and_then(|at| Some((self.paths.get(at)?, *self.rates.rates().get(at)?)));
+        let Some((governed, rate)) = rated else {
+            return Allowance { choked: true, ..Allowance::default() };
+        };
+        // From nothing nothing is learnt: a path keeps a packet per interval.
+        let rate = rate.max(governed.packet / self.interval().as_secs_f64());
+        let round_trip = governed.min_rtt.as_secs_f64() * 2.0;
+        let window = (rate * round_trip.max(IN_FLIGHT)).max(LEAST_PACKETS * governed.packet);
+        Allowance {
+            window: window as u64,
+            rate: Some((rate as u64).max(1)),
+            choked: false,
+            delay_limit: None,
+        }
+    }
+
+    fn wants(&self) -> Wants<'_> {
+        Wants { open: usize::MAX, ..Wants::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use byway_control::Delay;
+
+    const RTT: Duration = Duration::from_millis(20);
+    const PACKET_SIZE: u32 = 1_000;
+
+    fn opened(proxied: bool) -> Opened {
+        Opened { now: Instant::ZERO, proxied, packet_size: PACKET_SIZE, rtt: Some(RTT) }
+    }
+
+    /// A path that carries so many bytes per second at most.
+    struct Line {
+        capacity: f64,
+        /// When it has carried what it took, and when the next packet leaves.
+        free_at: f64,
+        next_at: f64,
+        carried: u64,
+    }
+
+    /// Sends what the rates allow over lines for so many seconds.
+    fn drive(rates: &mut SourceRates, lines: &mut [Line], from: u64, seconds: u64) {
+        let mut acks: Vec<(u64, usize, f64)> = Vec::new();
+        for millis in from * 1_000..(from + seconds) * 1_000 {
+            let now = Instant::from_millis(millis);
+            rates.shared.idle.store(false, Ordering::Relaxed);
+            acks.retain(|(at, line, sent)| {
+                if *at > millis {
+                    return true;
+                }
+                let sent_at = Instant::from_millis(*sent as u64);
+                let one_way = (*at - *sent as u64) as i64 * 1_000_000;
+                let acked = Acked {
+                    now,
+                    bytes: PACKET_SIZE.into(),
+                    packets: 1,
+                    sent_at,
+                    rtt: None,
+                    srtt: RTT,
+                    min_rtt: RTT,
+                    delays: &[Delay { sent_at, one_way, bytes: PACKET_SIZE }],
+                    in_flight: 0,
+                    app_limited: false,
+                    delivery_rate: None,
+                    ce: 0,
+                };
+                rates.on_acked(PathId(*line as u32), &acked);
+                false
+            });
+            let _ = rates.tick(now);
+            for (at, line) in lines.iter_mut().enumerate() {
+                let allowance = rates.allowance(PathId(at as u32));
+                let in_flight = acks.iter().filter(|ack| ack.1 == at).count() as u64 * u64::from(PACKET_SIZE);
+                if allowance.choked
+                    || in_flight + u64::from(PACKET_SIZE) > allowance.window
+                    || line.next_at > millis as f64
+                {
+                    continue;
+                }
+                let rate = allowance.rate.unwrap() as f64;
+                line.next_at = line.next_at.max(millis as f64 - 10.0) + 1e3 * f64::from(PACKET_SIZE) / rate;
+                line.free_at = line.free_at.max(millis as f64) + 1e3 * f64::from(PACKET_SIZE) / line.capacity;
+                line.carried += u64::from(PACKET_SIZE);
+                acks.push((line.free_at as u64 + 20, at, millis as f64));
+            }
+        }
+    }
+
+    fn line(capacity: f64) -> Line {
+        Line { capacity, free_at: 0.0, next_at: 0.0, carried: 0 }
+    }
+
+    #[test]
+    fn the_demand_moves_to_the_path_that_has_room() {
+        let mut rates = SourceRates::new(Shared::new(37_500), 2, true, 1);
+        rates.open(PathId(0), &opened(true));
+        rates.open(PathId(1), &opened(true));
+        let mut lines = [line(31_000.0), line(7_000.0)];
+        drive(&mut rates, &mut lines, 0, 20);
+        let before: u64 = lines.iter().map(|line| line.carried).sum();
+        drive(&mut rates, &mut lines, 20, 20);
+        let after = lines.iter().map(|line| line.carried).sum::<u64>() - before;
+        assert!(after as f64 / 20.0 > 0.93 * 37_500.0, "{after} {:?}", rates.rates.rates());
+        assert!(rates.rates.rates().iter().sum::<f64>() <= 37_501.0);
+        let view = rates.shared.paths();
+        assert!(view.len() == 2 && view[0].received.is_some_and(|it| it > 20_000.0), "{view:?}");
+    }
+
+    #[test]
+    fn a_source_that_gives_less_is_not_judged_by_it() {
+        let mut rates = SourceRates::new(Shared::new(37_500), 1, false, 1);
+        rates.open(PathId(0), &opened(false));
+        for millis in (0..20_000).step_by(50) {
+            rates.shared.is_idle();
+            let _ = rates.tick(Instant::from_millis(millis));
+        }
+        assert_eq!(rates.rates.rates(), [37_500.0]);
+        assert!(rates.shared.paths().iter().all(|path| path.failures == 0));
+    }
+
+    #[test]
+    fn the_direct_path_stands_in_while_no_relay_is_there() {
+        let mut rates = SourceRates::new(Shared::new(10_000), 2, true, 1);
+        let choked = |rates: &SourceRates, path| rates.allowance(PathId(path)).choked;
+        rates.open(PathId(0), &opened(false));
+        assert!(!choked(&rates, 0));
+        rates.open(PathId(1), &opened(true));
+        assert!(choked(&rates, 0) && !choked(&rates, 1));
+        assert_eq!(rates.allowance(PathId(1)).rate, Some(5_000), "half of the demand on each of two");
+        rates.close(PathId(1));
+        assert!(!choked(&rates, 0));
+        rates.close(PathId(0));
+        assert!(rates.paths.is_empty() && rates.tick(Instant::ZERO).is_none());
+    }
+}

@@ -1,0 +1,775 @@
+//! The source: takes records of an input, and has each written by a sink, over paths whose rates it sets.
+
+use crate::bucket::Bucket;
+use crate::dials::Dials;
+use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, endpoint};
+use crate::input::{Feed, InputError};
+use crate::kept::{Kept, Next};
+use crate::message::{Beat, FromSink, FromSource, Message as _, Messages, record_head};
+use crate::name::Name;
+use crate::rate::{PathView, Shared, SourceRates};
+use crate::running::{Requests, Running};
+use crate::ways::{Way, draw};
+use byway_engine::connection::{Event, close};
+use byway_engine::handshake::PublicKey;
+use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Tau};
+use byway_net::{Carrier, Clock, Control, Depth, Flow, Owner, Ready};
+use byway_transfer::application::Application;
+use byway_transfer::close::CloseCode;
+use byway_transfer::{Error, Identity, Ticket, route_name};
+use byway_wire::{Duration, Instant, PathId};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// News that wait for the program.
+const NEWS: usize = 64;
+/// Relays that a source draws unless told otherwise.
+const PATHS: usize = 2;
+/// Bytes that a session is given beyond what it has sent: what waits there cannot be given up.
+const AHEAD: u64 = 16 << 10;
+/// How often a source says how it stands, and tells the program.
+const BEAT: Duration = Duration::from_secs(1);
+/// A sink of which nothing was heard for so long is connected to anew. A living one is heard every second.
+const SILENT: Duration = Duration::from_secs(6);
+/// How long to wait before a session is begun again.
+const PAUSE: Duration = Duration::from_millis(500);
+/// A name may be taken for so long: by a run before this one, which has just ended.
+const TAKEN: Duration = Duration::from_secs(12);
+/// How long to wait after a stop for what is kept to be written.
+const FLUSH: Duration = Duration::from_secs(3);
+/// How long to stay after the end, so that a CLOSE that is lost can be said again.
+const LINGER: Duration = Duration::from_millis(200);
+/// What packets add to records, until it is known.
+const ADDED: f64 = 1.08;
+/// A little more than what packets add, so that rates do not hold back what the demand lets pass.
+const HEADROOM: f64 = 1.02;
+/// Relays are paths however long they take to answer: their queues are what the rates are about.
+const ANY_RTT: Tau = Tau::Direct(10_000_000);
+
+/// What is done with records that cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The input is held back.
+    Back,
+    /// The oldest are given up.
+    GivenUp,
+}
+
+/// How to send records.
+pub struct SourcePlan {
+    /// Under which name they are kept.
+    pub name: Name,
+    /// This host.
+    pub identity: Identity,
+    /// The sink.
+    pub ticket: Ticket,
+    /// Relays to draw from, beside those that the ticket names.
+    pub relays: Vec<byway_wire::relay::Word>,
+    /// How many relays to draw; `None`: two.
+    pub paths: Option<usize>,
+    /// Bytes of records per second; may change at any time.
+    pub demand: Arc<AtomicU64>,
+    /// What is done with records that cannot be sent.
+    pub held: Held,
+    /// Bytes of records that are kept at most until the sink has written them.
+    pub keep: usize,
+    /// Whether the input begins with the first record that the sink ever got: those that it has are passed over.
+    pub replay: bool,
+    /// The records.
+    pub feed: Feed,
+}
+
+/// Why a source ends before its input does.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The input gives no records.
+    #[error(transparent)]
+    Input(Arc<InputError>),
+    /// The sink does not let it in.
+    #[error("the sink refuses: {0}")]
+    Refused(String),
+    /// Another source has the name.
+    #[error("{0}")]
+    NameTaken(String),
+    /// At the ticket's address is another host.
+    #[error("the host at the ticket's address has another key: get the sink's ticket again")]
+    OtherKey,
+    /// The sink runs another version.
+    #[error("the sink runs an incompatible version of byway")]
+    OtherVersion,
+    /// The sink has records that this source never gave.
+    #[error(
+        "the sink has {sink} records of this name, and this source gave {here}: another source writes under the name"
+    )]
+    OtherRecords {
+        /// Numbers that the sink knows.
+        sink: u64,
+        /// Numbers that this source gave.
+        here: u64,
+    },
+    /// It was stopped, and not all was written.
+    #[error("stopped, with {0} records that the sink has not written")]
+    Stopped(u64),
+}
+
+/// What a source tells.
+#[derive(Debug)]
+pub enum SourceNews {
+    /// The sink takes records; it has so many.
+    Connected(u64),
+    /// The session is over, and is begun again: why.
+    Away(String),
+    /// How it stands, about once a second.
+    Report(Standing),
+}
+
+/// How a source stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Whether the sink takes records.
+    pub connected: bool,
+    /// Bytes of records per second that the sink got in the last second or so.
+    pub rate: f64,
+    /// Bytes per second that it asks for.
+    pub demand: u64,
+    /// Records that came and that the sink has not written.
+    pub lag: u64,
+    /// For how long the oldest of them waits, in seconds.
+    pub lag_seconds: f64,
+    /// Records that were given up.
+    pub given_up: u64,
+    /// Numbers written by the sink.
+    pub written: u64,
+    /// Its paths, by name.
+    pub paths: Vec<(String, PathView)>,
+    /// Why it is slower than it asks for, if it is.
+    pub why: Option<String>,
+}
+
+/// A source that runs.
+pub type Source = Running<Sender, SourceNews>;
+
+impl Source {
+    /// Starts.
+    ///
+    /// # Errors
+    /// The system gives no thread or descriptor.
+    pub fn start(plan: SourcePlan) -> Result<Self, Error> {
+        let control = Control::new().map_err(Error::Descriptor)?;
+        let (news, inbox) = sync_channel(NEWS);
+        let mut config = Config { tau: ANY_RTT, ..Config::default() };
+        config.idle_timeout = Duration::from_secs(20);
+        config.outgoing.memory = 8 << 20;
+        config.incoming.memory = 64 << 10;
+        let endpoint = endpoint(&plan.identity, config, None)?;
+        let seed = u64::from_be_bytes(byway_net::seed()?);
+        let ways = draw(&plan.ticket, &plan.relays, plan.paths.unwrap_or(PATHS), seed);
+        let relays = ways.iter().flat_map(Way::addresses);
+        let dials = Dials::new(control.watch(), plan.ticket.addresses.iter().copied().chain(relays));
+        let demand = plan.demand.load(Ordering::Relaxed);
+        let application = Application {
+            permission: plan.ticket.permission.clone(),
+            protocol: crate::PROTOCOL.parse().unwrap_or_default(),
+        };
+        let requests = Arc::new(Requests::default());
+        let owner = Sender {
+            name: plan.name,
+            run: byway_net::seed()?,
+            peer: PublicKey(plan.ticket.key.0),
+            addresses: plan.ticket.addresses,
+            application: application.to_bytes(),
+            shared: Shared::new((demand as f64 * ADDED * HEADROOM) as u64),
+            added: Added::default(),
+            ways,
+            dials,
+            seed,
+            demand: plan.demand,
+            bucket: Bucket::new(demand),
+            held: plan.held,
+            kept: Kept::new(plan.keep),
+            numbered: false,
+            replay: plan.replay,
+            pass_over: 0,
+            feed: plan.feed,
+            stage: Stage::Away,
+            begin_at: Instant::ZERO,
+            taken_since: None,
+            written: 0,
+            report: (0, Instant::ZERO),
+            beat_at: Instant::ZERO,
+            stopped_at: None,
+            ending: None,
+            news,
+            requests: Arc::clone(&requests),
+        };
+        let driver =
+            byway_net::spawn_with(control, "byway source", endpoint, owner, Vec::new(), Clock::new())
+                .map_err(Error::Thread)?;
+        Ok(Self::new(driver, inbox, requests))
+    }
+
+    /// Waits for the end: how many numbers the sink has written, and why it ended before the input did.
+    ///
+    /// # Errors
+    /// The event loop broke.
+    pub fn finish(self) -> Result<(u64, Result<(), SourceError>), Error> {
+        let owner = self.join()?;
+        let stopped = || Err(SourceError::Stopped(owner.kept.count()));
+        Ok((owner.written, owner.ending.map_or_else(stopped, |ending| ending.outcome)))
+    }
+}
+
+/// What packets add to records, as measured.
+#[derive(Debug, Default)]
+struct Added {
+    /// Bytes of packets that arrived, by path, and of records, when it was last looked.
+    packets: BTreeMap<PathId, u64>,
+    records: u64,
+    factor: Option<f64>,
+}
+
+impl Added {
+    /// Takes in what arrived so far.
+    fn look(&mut self, packets: BTreeMap<PathId, u64>, records: u64) {
+        let more = |(path, bytes): (&PathId, &u64)| {
+            bytes.saturating_sub(self.packets.get(path).copied().unwrap_or_default())
+        };
+        let moved: u64 = packets.iter().map(more).sum();
+        let new = records.saturating_sub(self.records);
+        if new > 8 << 10 {
+            let factor = (moved as f64 / new as f64).clamp(1.0, 1.5);
+            self.factor = Some(self.factor.map_or(factor, |before| before + (factor - before) / 4.0));
+            self.records = records;
+            self.packets = packets;
+        }
+    }
+
+    fn factor(&self) -> f64 {
+        self.factor.unwrap_or(ADDED) * HEADROOM
+    }
+}
+
+/// How far a session is.
+enum Stage {
+    /// There is none.
+    Away,
+    /// The sink has not answered yet.
+    Connecting(Handle, Vec<bool>),
+    /// It has.
+    Talking(Handle, Box<Talk>),
+}
+
+/// What is said in a session.
+#[derive(Default)]
+struct Talk {
+    /// Relays that the session knows, in the order of the ways.
+    entered: Vec<bool>,
+    messages: Messages,
+    heard_at: Instant,
+    welcome: bool,
+    /// What is to be said, from `said` on.
+    out: Vec<u8>,
+    said: usize,
+    /// Bytes given to the session.
+    given: u64,
+    end_said: bool,
+}
+
+/// How it ends.
+struct Ending {
+    outcome: Result<(), SourceError>,
+    leave_at: Option<Instant>,
+}
+
+/// The owner of a source's endpoint.
+pub struct Sender {
+    name: Name,
+    run: [u8; 16],
+    peer: PublicKey,
+    addresses: Vec<SocketAddr>,
+    application: Vec<u8>,
+    shared: Arc<Shared>,
+    added: Added,
+    ways: Vec<Way>,
+    dials: Dials,
+    seed: u64,
+    demand: Arc<AtomicU64>,
+    bucket: Bucket,
+    held: Held,
+    kept: Kept,
+    /// Whether the sink has said how its numbers go on.
+    numbered: bool,
+    replay: bool,
+    /// Records of the input that the sink has already.
+    pass_over: u64,
+    feed: Feed,
+    stage: Stage,
+    begin_at: Instant,
+    taken_since: Option<Instant>,
+    written: u64,
+    /// Bytes that had arrived when it was last reported, and when.
+    report: (u64, Instant),
+    beat_at: Instant,
+    stopped_at: Option<Instant>,
+    ending: Option<Ending>,
+    news: SyncSender<SourceNews>,
+    requests: Arc<Requests>,
+}
+
+impl Owner for Sender {
+    type Machine = Endpoint;
+
+    fn ready(&mut self, _: &mut Endpoint, ready: Ready, _: Instant) {
+        self.dials.ready(ready);
+    }
+
+    fn opened(&mut self) -> Vec<Carrier> {
+        self.dials.opened()
+    }
+
+    fn depth(&self) -> Depth {
+        // What a connection takes beyond its rate would only wait there.
+        Depth { parked: 64 << 10, unsent: 4 << 10, ..Depth::default() }
+    }
+
+    fn turn(&mut self, endpoint: &mut Endpoint, now: Instant) -> Flow {
+        while let Some(event) = endpoint.next_event() {
+            self.on_event(endpoint, event, now);
+        }
+        if self.ending.is_none() {
+            self.dials.look(now, |address| endpoint.leads_to(address));
+            self.take_input(now);
+            self.begin(endpoint, now);
+            self.enter_relays(endpoint, now);
+            self.talk(endpoint, now);
+            self.look_at_the_end(now);
+        }
+        let Some(ending) = &mut self.ending else { return Flow::Continue };
+        let handle = self.stage.handle();
+        let leave_at = *ending.leave_at.get_or_insert_with(|| {
+            let (code, reason) = match &ending.outcome {
+                Ok(()) => (close::DONE, String::from("done")),
+                Err(error) => (CloseCode::Failed.number(), error.to_string()),
+            };
+            if let Some(handle) = handle {
+                endpoint.close(now, handle, code, &reason);
+            }
+            now + LINGER
+        });
+        let gone = handle.and_then(|handle| endpoint.connection(handle)).is_none_or(|it| it.is_closed());
+        if gone || now >= leave_at { Flow::Stop } else { Flow::Continue }
+    }
+}
+
+impl Stage {
+    const fn handle(&self) -> Option<Handle> {
+        match self {
+            Self::Away => None,
+            Self::Connecting(handle, _) | Self::Talking(handle, _) => Some(*handle),
+        }
+    }
+}
+
+impl Sender {
+    fn end(&mut self, outcome: Result<(), SourceError>) {
+        self.ending.get_or_insert(Ending { outcome, leave_at: None });
+    }
+
+    fn tell(&self, news: SourceNews) {
+        // What the program does not take is not worth waiting for.
+        let _ = self.news.try_send(news);
+    }
+
+    fn on_event(&mut self, endpoint: &mut Endpoint, event: EndpointEvent, now: Instant) {
+        match event {
+            EndpointEvent::Connected(handle) => {
+                if let Stage::Connecting(own, entered) = &mut self.stage
+                    && *own == handle
+                {
+                    let mut talk =
+                        Talk { entered: std::mem::take(entered), heard_at: now, ..Talk::default() };
+                    FromSource::Hello { name: self.name.clone(), run: self.run }.write(&mut talk.out);
+                    self.stage = Stage::Talking(handle, Box::new(talk));
+                    if let Some(connection) = endpoint.connection_mut(handle) {
+                        connection.outgoing().open_stream(FORTH);
+                    }
+                }
+            }
+            EndpointEvent::Failed(handle, error) => {
+                if self.stage.handle() == Some(handle) {
+                    match error {
+                        ConnectError::WrongKey => self.end(Err(SourceError::OtherKey)),
+                        ConnectError::Version => self.end(Err(SourceError::OtherVersion)),
+                        _ => self.away(now, &error.to_string()),
+                    }
+                }
+            }
+            EndpointEvent::Closed(handle) => {
+                let mut why = (0, String::from("the session is over"), false);
+                while let Some(event) = endpoint.connection_mut(handle).and_then(|it| it.next_event()) {
+                    if let Event::Closed { code, reason, by_peer } = event {
+                        why = (code, reason, by_peer);
+                    }
+                }
+                endpoint.forget(handle);
+                if self.stage.handle() == Some(handle) {
+                    self.on_closed(why, now);
+                }
+            }
+            EndpointEvent::Accepted(_)
+            | EndpointEvent::Reachable { .. }
+            | EndpointEvent::RelayTrouble(..)
+            | EndpointEvent::StandingTrouble(..) => {}
+        }
+    }
+
+    fn on_closed(&mut self, (code, reason, by_peer): (u64, String, bool), now: Instant) {
+        let refused = [CloseCode::NotAdmitted, CloseCode::OtherKind].map(CloseCode::number);
+        if by_peer && refused.contains(&code) || code == FAULT {
+            self.end(Err(SourceError::Refused(reason)));
+        } else if by_peer && code == NAME_TAKEN {
+            let since = *self.taken_since.get_or_insert(now);
+            if now.since(since) >= TAKEN {
+                self.end(Err(SourceError::NameTaken(reason)));
+            } else {
+                self.away(now, &reason);
+            }
+        } else {
+            self.away(now, &reason);
+        }
+    }
+
+    /// There is no session for now.
+    fn away(&mut self, now: Instant, why: &str) {
+        self.stage = Stage::Away;
+        self.begin_at = now + PAUSE;
+        self.added = Added { factor: self.added.factor, ..Added::default() };
+        self.report = (0, now);
+        self.tell(SourceNews::Away(why.to_owned()));
+    }
+
+    /// Begins a session as soon as a connection leads somewhere.
+    fn begin(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        if !matches!(self.stage, Stage::Away) || now < self.begin_at {
+            return;
+        }
+        let direct = self.addresses.iter().any(|address| endpoint.leads_to(*address));
+        let by_relay =
+            |way: &Way| way.reach.is_some() && way.addresses().any(|relay| endpoint.leads_to(relay));
+        if !direct && !self.ways.iter().any(by_relay) {
+            return;
+        }
+        self.seed = self.seed.wrapping_add(1);
+        let rates = SourceRates::new(
+            Arc::clone(&self.shared),
+            self.ways.len().max(1),
+            !self.ways.is_empty(),
+            self.seed,
+        );
+        let connect = Connect {
+            peer: self.peer,
+            addresses: self.addresses.clone(),
+            application: self.application.clone(),
+            controller: Box::new(rates),
+        };
+        match endpoint.connect(now, connect) {
+            Ok(handle) => self.stage = Stage::Connecting(handle, vec![false; self.ways.len()]),
+            Err(error) => self.away(now, &error.to_string()),
+        }
+    }
+
+    /// Enters relays to which a connection leads.
+    fn enter_relays(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let (handle, entered) = match &mut self.stage {
+            Stage::Away => return,
+            Stage::Connecting(handle, entered) => (*handle, entered),
+            Stage::Talking(handle, talk) => (*handle, &mut talk.entered),
+        };
+        for (way, entered) in self.ways.iter().zip(entered) {
+            if !*entered && way.addresses().any(|relay| endpoint.leads_to(relay)) {
+                *entered = true;
+                endpoint.add_relay(now, handle, &way.word, way.reach.as_ref());
+            }
+        }
+    }
+
+    /// Takes records of the input as far as there is room.
+    fn take_input(&mut self, now: Instant) {
+        let came_ms = millis(now);
+        while self.stopped_at.is_none()
+            && let Some(length) = self.feed.peek()
+        {
+            if self.pass_over > 0 {
+                self.pass_over -= 1;
+                self.feed.take();
+                continue;
+            }
+            let room = match self.held {
+                Held::Back => self.kept.has_room(length),
+                Held::GivenUp => self.kept.make_room(length),
+            };
+            if !room {
+                return;
+            }
+            if let Some(record) = self.feed.take() {
+                self.kept.push(record, came_ms);
+            }
+        }
+    }
+
+    fn talk(&mut self, endpoint: &mut Endpoint, now: Instant) {
+        let demand = self.demand.load(Ordering::Relaxed);
+        self.bucket.set_rate(demand);
+        self.shared.set_demand((demand as f64 * self.added.factor()) as u64);
+        if let Stage::Talking(handle, talk) = &mut self.stage {
+            let (handle, mut talk) = (*handle, std::mem::take(talk));
+            let outcome = self.hear(endpoint, handle, &mut talk, now);
+            if let Ok(()) = outcome {
+                self.say(endpoint, handle, &mut talk, now);
+            }
+            let silent = now.since(talk.heard_at) >= SILENT;
+            self.stage = Stage::Talking(handle, talk);
+            match outcome {
+                Err(error) => self.end(Err(error)),
+                Ok(()) if silent => {
+                    endpoint.close(now, handle, AGAIN, "nothing was heard of the sink");
+                    self.away(now, "nothing was heard of the sink");
+                }
+                Ok(()) => {}
+            }
+        }
+        if now >= self.beat_at {
+            self.beat_at = now + BEAT;
+            let standing = self.standing(endpoint, now);
+            self.tell(SourceNews::Report(standing));
+        }
+    }
+
+    fn hear(
+        &mut self,
+        endpoint: &mut Endpoint,
+        handle: Handle,
+        talk: &mut Talk,
+        now: Instant,
+    ) -> Result<(), SourceError> {
+        let Some(connection) = endpoint.connection_mut(handle) else { return Ok(()) };
+        while connection.incoming().next_event().is_some() || connection.outgoing().next_event().is_some() {}
+        let mut buffer = [0; 1024];
+        let mut heard = Vec::new();
+        while let Some(read) = connection.incoming().read(BACK, &mut buffer) {
+            let bytes = buffer.get(..read.length).unwrap_or_default();
+            if talk.messages.push(bytes, |message: FromSink| heard.push(message)).is_err() {
+                return Err(SourceError::Refused(String::from("what the sink says makes no sense")));
+            }
+            if read.length == 0 || read.finished {
+                break;
+            }
+        }
+        for message in heard {
+            talk.heard_at = now;
+            match message {
+                FromSink::Welcome(number) if !talk.welcome => self.on_welcome(talk, number)?,
+                FromSink::Written(number) if talk.welcome => {
+                    self.written = self.written.max(number);
+                    if !self.kept.on_written(number) {
+                        return Err(SourceError::OtherRecords { sink: number, here: self.kept.end() });
+                    }
+                }
+                FromSink::Welcome(_) | FromSink::Written(_) => {
+                    return Err(SourceError::Refused(String::from("what the sink says makes no sense")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_welcome(&mut self, talk: &mut Talk, number: u64) -> Result<(), SourceError> {
+        talk.welcome = true;
+        self.taken_since = None;
+        self.written = number;
+        if !std::mem::replace(&mut self.numbered, true) {
+            if !self.replay {
+                self.kept.number_from(number);
+            } else if let Some(more) = number.checked_sub(self.kept.end()).filter(|more| *more > 0) {
+                // All that came so far is there, and so is more of what comes.
+                self.kept.on_written(self.kept.end());
+                self.kept.number_from(more);
+                self.pass_over = more;
+            }
+        }
+        let Some(first) = self.kept.begin(number) else {
+            return Err(SourceError::OtherRecords { sink: number, here: self.kept.end() });
+        };
+        FromSource::From(first).write(&mut talk.out);
+        self.beat_at = Instant::ZERO;
+        self.tell(SourceNews::Connected(number));
+        Ok(())
+    }
+
+    /// Gives the session what it can send soon.
+    fn say(&mut self, endpoint: &mut Endpoint, handle: Handle, talk: &mut Talk, now: Instant) {
+        let Some(connection) = endpoint.connection_mut(handle) else { return };
+        if talk.welcome && now >= self.beat_at {
+            let oldest = self.kept.oldest_ms();
+            let beat = Beat {
+                produced: self.kept.end(),
+                age_ms: oldest.map_or(0, |came| millis(now).saturating_sub(came)),
+                demand: self.demand.load(Ordering::Relaxed),
+                given_up: self.kept.given_up(),
+            };
+            FromSource::Beat(beat).write(&mut talk.out);
+        }
+        let out = connection.outgoing();
+        loop {
+            let waiting = talk.out.get(talk.said..).unwrap_or_default();
+            if !waiting.is_empty() {
+                let unsent = talk.given.saturating_sub(out.progress().sent);
+                let room = usize::try_from(AHEAD.saturating_sub(unsent)).unwrap_or_default();
+                let taken = out.write(FORTH, waiting.get(..room.min(waiting.len())).unwrap_or_default());
+                (talk.said, talk.given) = (talk.said + taken, talk.given + taken as u64);
+                if talk.said < talk.out.len() {
+                    break;
+                }
+                talk.out.clear();
+                talk.said = 0;
+            }
+            if !talk.welcome || self.bucket.available(now) == 0 {
+                break;
+            }
+            match self.kept.say() {
+                Some(Next::Record(record)) => {
+                    self.bucket.spend(record.len());
+                    talk.out.extend_from_slice(&record_head(record.len()));
+                    talk.out.extend_from_slice(&record);
+                }
+                Some(Next::Skipped(count)) => FromSource::Skipped(count).write(&mut talk.out),
+                None => break,
+            }
+        }
+        if talk.given == out.progress().sent {
+            self.shared.is_idle();
+        }
+        if talk.welcome && self.kept.is_empty() && self.is_input_over() && !talk.end_said {
+            talk.end_said = true;
+            FromSource::End.write(&mut talk.out);
+        }
+    }
+
+    fn is_input_over(&self) -> bool {
+        self.stopped_at.is_some() || self.feed.ended().is_some()
+    }
+
+    fn look_at_the_end(&mut self, now: Instant) {
+        if self.requests.is_stopped() {
+            self.stopped_at.get_or_insert(now);
+        }
+        let is_sent = self.numbered && self.kept.is_empty();
+        match (self.stopped_at, self.feed.ended()) {
+            (Some(_), _) if is_sent || self.kept.count() == 0 => self.end(Ok(())),
+            (Some(stopped), _) if now.since(stopped) >= FLUSH => {
+                self.end(Err(SourceError::Stopped(self.kept.count())));
+            }
+            (None, Some(Ok(()))) if is_sent => self.end(Ok(())),
+            (None, Some(Err(error))) if self.kept.is_empty() => self.end(Err(SourceError::Input(error))),
+            _ => {}
+        }
+    }
+
+    fn standing(&mut self, endpoint: &mut Endpoint, now: Instant) -> Standing {
+        let talking = matches!(&self.stage, Stage::Talking(_, talk) if talk.welcome);
+        let mut standing = Standing {
+            connected: talking,
+            demand: self.demand.load(Ordering::Relaxed),
+            lag: self.kept.count(),
+            lag_seconds: self
+                .kept
+                .oldest_ms()
+                .map_or(0.0, |came| millis(now).saturating_sub(came) as f64 / 1e3),
+            given_up: self.kept.given_up(),
+            written: self.written,
+            ..Standing::default()
+        };
+        let connection = self.stage.handle().filter(|_| talking).and_then(|it| endpoint.connection_mut(it));
+        if let Some(connection) = connection {
+            let status = connection.status();
+            let acked = connection.outgoing().progress().acked;
+            self.added
+                .look(status.paths.iter().map(|path| (path.id, path.totals.acked_bytes)).collect(), acked);
+            let (before, at) = std::mem::replace(&mut self.report, (acked, now));
+            standing.rate = acked.saturating_sub(before) as f64 / now.since(at).as_secs_f64().max(1e-3);
+            let views = self.shared.paths();
+            let named = status.paths.iter().filter_map(|path| {
+                let view = views.iter().find(|view| view.path == path.id)?;
+                Some((route_name(&path.route, &[]), *view))
+            });
+            standing.paths = named.collect();
+        }
+        standing.why = slow_because(&standing);
+        standing
+    }
+}
+
+fn millis(now: Instant) -> u64 {
+    u64::try_from(now.since(Instant::ZERO).as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Why a source is slower than it asks for, in a sentence. `None`: it is not.
+fn slow_because(standing: &Standing) -> Option<String> {
+    if !standing.connected {
+        return Some(String::from("no connection leads to the sink"));
+    }
+    if standing.lag_seconds < 2.0 {
+        return None;
+    }
+    if standing.rate >= 0.95 * standing.demand as f64 {
+        return Some(String::from("the input gives more than --demand lets pass"));
+    }
+    let stuck = standing.paths.iter().filter(|(_, view)| view.failures > 0);
+    let names: Vec<String> = stuck
+        .map(|(name, view)| {
+            format!("{name} does not grow beyond {:.0} KB/s", view.received.unwrap_or(view.rate) / 1e3)
+        })
+        .collect();
+    Some(match (names.is_empty(), standing.paths.is_empty()) {
+        (_, true) => String::from("no path to the sink is in use"),
+        (true, _) => String::from("its paths are still growing, or the sink does not write"),
+        (false, _) => names.join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_source_names_the_path_that_does_not_grow() {
+        let view = |failures| PathView { path: PathId(1), rate: 9e3, received: Some(7e3), failures };
+        let mut standing = Standing {
+            connected: true,
+            rate: 20e3,
+            demand: 37_500,
+            lag_seconds: 5.0,
+            paths: vec![("relay a".into(), view(0)), ("relay b".into(), view(3))],
+            ..Standing::default()
+        };
+        assert_eq!(slow_because(&standing).unwrap(), "relay b does not grow beyond 7 KB/s");
+        standing.rate = 37_500.0;
+        assert!(slow_because(&standing).unwrap().contains("--demand"));
+        standing.lag_seconds = 0.1;
+        assert_eq!(slow_because(&standing), None);
+        standing.connected = false;
+        assert!(slow_because(&standing).is_some());
+    }
+
+    #[test]
+    fn what_packets_add_is_measured_over_all_paths() {
+        let mut added = Added::default();
+        added.look(BTreeMap::from([(PathId(0), 11_000), (PathId(1), 11_000)]), 20_000);
+        assert!((added.factor() - 1.1 * HEADROOM).abs() < 1e-9);
+        added.look(BTreeMap::from([(PathId(1), 33_000)]), 40_000);
+        assert!((added.factor() - 1.1 * HEADROOM).abs() < 1e-9, "a path that is gone counts no more");
+    }
+}

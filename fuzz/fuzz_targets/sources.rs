@@ -1,0 +1,56 @@
+//! What a source reads of its input, what source and sink say to each other, and a sink's notes. However bytes are cut into pieces, the same
+//! comes of them.
+#![no_main]
+
+use byway_sources::cut::{Cutter, Framing};
+use byway_sources::message::{FromSink, FromSource, Message, Messages};
+use byway_sources::note::Note;
+use libfuzzer_sys::fuzz_target;
+
+/// Bytes of the longest record here.
+const MOST: usize = 64;
+
+/// The records that come in pieces of this size, and whether all of it makes sense.
+fn cut(framing: Framing, bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, bool) {
+    let (mut cutter, mut records) = (Cutter::new(framing, MOST), Vec::new());
+    let sense =
+        bytes.chunks(piece).all(|piece| cutter.push(piece, |record| records.push(record.to_vec())).is_ok());
+    let sense = sense && cutter.finish(|record| records.push(record.to_vec())).is_ok();
+    (records, sense)
+}
+
+/// The messages that come in pieces of this size, and whether all of it makes sense.
+fn heard<M: Message>(bytes: &[u8], piece: usize) -> (Vec<M>, bool) {
+    let (mut messages, mut heard) = (Messages::default(), Vec::new());
+    let sense = bytes.chunks(piece).all(|piece| messages.push(piece, |message| heard.push(message)).is_ok());
+    (heard, sense)
+}
+
+fn said<M: Message + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
+    let all = heard::<M>(bytes, usize::MAX);
+    for piece in [1, 3] {
+        assert_eq!(heard(bytes, piece), all);
+    }
+    let mut written = Vec::new();
+    all.0.iter().for_each(|message| message.write(&mut written));
+    assert_eq!(heard(&written, usize::MAX), (all.0, true));
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let size = bytes.first().map_or(1, |byte| usize::from(*byte) % (MOST + 8) + 1);
+    for framing in [Framing::Lines, Framing::Prefixed, Framing::Fixed(size)] {
+        let whole = cut(framing, bytes, usize::MAX);
+        for piece in [1, 7] {
+            assert_eq!(cut(framing, bytes, piece), whole);
+        }
+        assert!(whole.0.iter().all(|record| record.len() <= MOST) && bytes.starts_with(&whole.0.concat()));
+    }
+    said::<FromSource>(bytes);
+    said::<FromSink>(bytes);
+    if let Some(note) = Note::read(bytes)
+        && !bytes.is_empty()
+    {
+        let (slot, _) = note.to_slot();
+        assert_eq!(Note::read(&slot), Some(note));
+    }
+});
