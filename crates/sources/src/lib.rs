@@ -26,24 +26,29 @@ pub mod cut;
 mod dials;
 mod endpoint;
 mod files;
+mod gate;
 mod input;
 pub mod kept;
 pub mod message;
 mod name;
 pub mod note;
+mod plan;
 mod rate;
 mod running;
 mod sink;
 mod source;
+mod standing;
 mod ways;
 
 pub use files::prepare;
 pub use input::{Feed, Input, InputError, Wakers, read};
 pub use name::{Name, NameError};
+pub use plan::{Held, SourceError, SourceNews, SourcePlan};
 pub use rate::PathView;
 pub use running::Running;
 pub use sink::{Sink, SinkNews, SinkPlan, SourceReport};
-pub use source::{Held, Source, SourceError, SourceNews, SourcePlan, Standing};
+pub use source::Source;
+pub use standing::Standing;
 
 /// The name of what source and sink speak.
 pub const PROTOCOL: &str = "byway-source/1";

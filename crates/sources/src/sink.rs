@@ -2,16 +2,15 @@
 
 use crate::endpoint::{BACK, FAULT, FORTH, NAME_TAKEN, endpoint};
 use crate::files::{Answer, Ask, Block, Files};
+use crate::gate::Gate;
 use crate::message::{Beat, FromSink, FromSource, Message as _, Messages};
 use crate::name::Name;
 use crate::running::{Requests, Running};
-use byway_control::Class;
 use byway_engine::connection::Event;
-use byway_engine::{Admission, Admit, Config, Connection, Endpoint, EndpointEvent, Handle, handshake};
+use byway_engine::{Config, Connection, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, Flow, Listener, Owner, Ready, Socket, Waker};
-use byway_transfer::application::Protocol;
 use byway_transfer::close::CloseCode;
-use byway_transfer::{Entrance, Error, Identity, RelayDialer, Said, Secret};
+use byway_transfer::{Entrance, Error, Identity, RelayDialer, Secret};
 use byway_wire::relay::{Consent, Word};
 use byway_wire::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -153,39 +152,6 @@ impl Sink {
             byway_net::spawn_with(control, "byway sink", endpoint, owner, plan.sockets, Clock::new())
                 .map_err(Error::Thread)?;
         Ok(Self::new(driver, inbox, requests))
-    }
-}
-
-/// Lets in who holds the ticket and is a source.
-struct Gate {
-    permission: Secret<[u8; 16]>,
-    protocol: Protocol,
-    seed: u64,
-}
-
-impl Admission for Gate {
-    fn admit(&mut self, _: handshake::PublicKey, said: &[u8]) -> Admit {
-        let reject =
-            |code: CloseCode, reason: &str| Admit::Reject { code: code.number(), reason: reason.into() };
-        let permission = match Said::read(said) {
-            Ok(Said::Application(application)) if application.protocol == self.protocol => {
-                application.permission
-            }
-            Ok(_) => {
-                return reject(
-                    CloseCode::OtherKind,
-                    "this is `byway sink`, which takes what `byway source` sends",
-                );
-            }
-            Err(error) => return reject(CloseCode::Failed, &error.to_string()),
-        };
-        if permission != self.permission {
-            let sentence =
-                "the sink does not know this ticket (any more): ask for the one that it prints now";
-            return reject(CloseCode::NotAdmitted, sentence);
-        }
-        self.seed = self.seed.wrapping_add(1);
-        Admit::Accept(Class::Normal.controller(self.seed))
     }
 }
 

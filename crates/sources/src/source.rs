@@ -3,12 +3,14 @@
 use crate::bucket::Bucket;
 use crate::dials::Dials;
 use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, endpoint};
-use crate::input::{Feed, InputError};
+use crate::input::Feed;
 use crate::kept::{Kept, Next};
 use crate::message::{Beat, FromSink, FromSource, Message as _, Messages, record_head};
 use crate::name::Name;
-use crate::rate::{PathView, Shared, SourceRates};
+use crate::plan::{Held, SourceError, SourceNews, SourcePlan};
+use crate::rate::{Shared, SourceRates};
 use crate::running::{Requests, Running};
+use crate::standing::{Added, Standing, slow_because};
 use crate::ways::{Way, draw};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
@@ -16,9 +18,8 @@ use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handl
 use byway_net::{Carrier, Clock, Control, Depth, Flow, Owner, Ready};
 use byway_transfer::application::Application;
 use byway_transfer::close::CloseCode;
-use byway_transfer::{Error, Identity, Ticket, route_name};
-use byway_wire::{Duration, Instant, PathId};
-use std::collections::BTreeMap;
+use byway_transfer::{Error, route_name};
+use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,112 +43,8 @@ const TAKEN: Duration = Duration::from_secs(12);
 const FLUSH: Duration = Duration::from_secs(3);
 /// How long to stay after the end, so that a CLOSE that is lost can be said again.
 const LINGER: Duration = Duration::from_millis(200);
-/// What packets add to records, until it is known.
-const ADDED: f64 = 1.08;
-/// A little more than what packets add, so that rates do not hold back what the demand lets pass.
-const HEADROOM: f64 = 1.02;
 /// Relays are paths however long they take to answer: their queues are what the rates are about.
 const ANY_RTT: Tau = Tau::Direct(10_000_000);
-
-/// What is done with records that cannot be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// The input is held back.
-    Back,
-    /// The oldest are given up.
-    GivenUp,
-}
-
-/// How to send records.
-pub struct SourcePlan {
-    /// Under which name they are kept.
-    pub name: Name,
-    /// This host.
-    pub identity: Identity,
-    /// The sink.
-    pub ticket: Ticket,
-    /// Relays to draw from, beside those that the ticket names.
-    pub relays: Vec<byway_wire::relay::Word>,
-    /// How many relays to draw; `None`: two.
-    pub paths: Option<usize>,
-    /// Bytes of records per second; may change at any time.
-    pub demand: Arc<AtomicU64>,
-    /// What is done with records that cannot be sent.
-    pub held: Held,
-    /// Bytes of records that are kept at most until the sink has written them.
-    pub keep: usize,
-    /// Whether the input begins with the first record that the sink ever got: those that it has are passed over.
-    pub replay: bool,
-    /// The records.
-    pub feed: Feed,
-}
-
-/// Why a source ends before its input does.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceError {
-    /// The input gives no records.
-    #[error(transparent)]
-    Input(Arc<InputError>),
-    /// The sink does not let it in.
-    #[error("the sink refuses: {0}")]
-    Refused(String),
-    /// Another source has the name.
-    #[error("{0}")]
-    NameTaken(String),
-    /// At the ticket's address is another host.
-    #[error("the host at the ticket's address has another key: get the sink's ticket again")]
-    OtherKey,
-    /// The sink runs another version.
-    #[error("the sink runs an incompatible version of byway")]
-    OtherVersion,
-    /// The sink has records that this source never gave.
-    #[error(
-        "the sink has {sink} records of this name, and this source gave {here}: another source writes under the name"
-    )]
-    OtherRecords {
-        /// Numbers that the sink knows.
-        sink: u64,
-        /// Numbers that this source gave.
-        here: u64,
-    },
-    /// It was stopped, and not all was written.
-    #[error("stopped, with {0} records that the sink has not written")]
-    Stopped(u64),
-}
-
-/// What a source tells.
-#[derive(Debug)]
-pub enum SourceNews {
-    /// The sink takes records; it has so many.
-    Connected(u64),
-    /// The session is over, and is begun again: why.
-    Away(String),
-    /// How it stands, about once a second.
-    Report(Standing),
-}
-
-/// How a source stands.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
-    /// Whether the sink takes records.
-    pub connected: bool,
-    /// Bytes of records per second that the sink got in the last second or so.
-    pub rate: f64,
-    /// Bytes per second that it asks for.
-    pub demand: u64,
-    /// Records that came and that the sink has not written.
-    pub lag: u64,
-    /// For how long the oldest of them waits, in seconds.
-    pub lag_seconds: f64,
-    /// Records that were given up.
-    pub given_up: u64,
-    /// Numbers written by the sink.
-    pub written: u64,
-    /// Its paths, by name.
-    pub paths: Vec<(String, PathView)>,
-    /// Why it is slower than it asks for, if it is.
-    pub why: Option<String>,
-}
 
 /// A source that runs.
 pub type Source = Running<Sender, SourceNews>;
@@ -181,7 +78,7 @@ impl Source {
             peer: PublicKey(plan.ticket.key.0),
             addresses: plan.ticket.addresses,
             application: application.to_bytes(),
-            shared: Shared::new((demand as f64 * ADDED * HEADROOM) as u64),
+            shared: Shared::new((demand as f64 * Added::default().factor()) as u64),
             added: Added::default(),
             ways,
             dials,
@@ -219,36 +116,6 @@ impl Source {
         let owner = self.join()?;
         let stopped = || Err(SourceError::Stopped(owner.kept.count()));
         Ok((owner.written, owner.ending.map_or_else(stopped, |ending| ending.outcome)))
-    }
-}
-
-/// What packets add to records, as measured.
-#[derive(Debug, Default)]
-struct Added {
-    /// Bytes of packets that arrived, by path, and of records, when it was last looked.
-    packets: BTreeMap<PathId, u64>,
-    records: u64,
-    factor: Option<f64>,
-}
-
-impl Added {
-    /// Takes in what arrived so far.
-    fn look(&mut self, packets: BTreeMap<PathId, u64>, records: u64) {
-        let more = |(path, bytes): (&PathId, &u64)| {
-            bytes.saturating_sub(self.packets.get(path).copied().unwrap_or_default())
-        };
-        let moved: u64 = packets.iter().map(more).sum();
-        let new = records.saturating_sub(self.records);
-        if new > 8 << 10 {
-            let factor = (moved as f64 / new as f64).clamp(1.0, 1.5);
-            self.factor = Some(self.factor.map_or(factor, |before| before + (factor - before) / 4.0));
-            self.records = records;
-            self.packets = packets;
-        }
-    }
-
-    fn factor(&self) -> f64 {
-        self.factor.unwrap_or(ADDED) * HEADROOM
     }
 }
 
@@ -446,7 +313,7 @@ impl Sender {
     fn away(&mut self, now: Instant, why: &str) {
         self.stage = Stage::Away;
         self.begin_at = now + PAUSE;
-        self.added = Added { factor: self.added.factor, ..Added::default() };
+        self.added = self.added.anew();
         self.report = (0, now);
         self.tell(SourceNews::Away(why.to_owned()));
     }
@@ -714,62 +581,4 @@ impl Sender {
 
 fn millis(now: Instant) -> u64 {
     u64::try_from(now.since(Instant::ZERO).as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Why a source is slower than it asks for, in a sentence. `None`: it is not.
-fn slow_because(standing: &Standing) -> Option<String> {
-    if !standing.connected {
-        return Some(String::from("no connection leads to the sink"));
-    }
-    if standing.lag_seconds < 2.0 {
-        return None;
-    }
-    if standing.rate >= 0.95 * standing.demand as f64 {
-        return Some(String::from("the input gives more than --demand lets pass"));
-    }
-    let stuck = standing.paths.iter().filter(|(_, view)| view.failures > 0);
-    let names: Vec<String> = stuck
-        .map(|(name, view)| {
-            format!("{name} does not grow beyond {:.0} KB/s", view.received.unwrap_or(view.rate) / 1e3)
-        })
-        .collect();
-    Some(match (names.is_empty(), standing.paths.is_empty()) {
-        (_, true) => String::from("no path to the sink is in use"),
-        (true, _) => String::from("its paths are still growing, or the sink does not write"),
-        (false, _) => names.join(", "),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slow_source_names_the_path_that_does_not_grow() {
-        let view = |failures| PathView { path: PathId(1), rate: 9e3, received: Some(7e3), failures };
-        let mut standing = Standing {
-            connected: true,
-            rate: 20e3,
-            demand: 37_500,
-            lag_seconds: 5.0,
-            paths: vec![("relay a".into(), view(0)), ("relay b".into(), view(3))],
-            ..Standing::default()
-        };
-        assert_eq!(slow_because(&standing).unwrap(), "relay b does not grow beyond 7 KB/s");
-        standing.rate = 37_500.0;
-        assert!(slow_because(&standing).unwrap().contains("--demand"));
-        standing.lag_seconds = 0.1;
-        assert_eq!(slow_because(&standing), None);
-        standing.connected = false;
-        assert!(slow_because(&standing).is_some());
-    }
-
-    #[test]
-    fn what_packets_add_is_measured_over_all_paths() {
-        let mut added = Added::default();
-        added.look(BTreeMap::from([(PathId(0), 11_000), (PathId(1), 11_000)]), 20_000);
-        assert!((added.factor() - 1.1 * HEADROOM).abs() < 1e-9);
-        added.look(BTreeMap::from([(PathId(1), 33_000)]), 40_000);
-        assert!((added.factor() - 1.1 * HEADROOM).abs() < 1e-9, "a path that is gone counts no more");
-    }
 }

@@ -190,9 +190,9 @@ impl To {
                 output.say(&format!("connected to {}, which has {written} records", self.key));
             }
             Some(SourceNews::Away(why)) => {
-                if !std::mem::replace(&mut self.away, true) {
-                    output.say(&format!("no connection to {}: {why}; trying on", self.key));
-                }
+                // Once, until there is a connection again.
+                let told = std::mem::replace(&mut self.away, true);
+                (!told).then(|| output.say(&format!("no connection to {}: {why}; trying on", self.key)));
             }
             Some(SourceNews::Report(standing)) => {
                 output.emit(&Event::told("source", &self.told(&standing)));

@@ -85,12 +85,16 @@ impl Net {
 fn records_arrive_once_and_in_order() {
     let net = Net::new(4_000);
     let (mut sink, ticket) = net.sink(&["--fsync"]);
-    let ended = net.source(&ticket, &["--demand", "10M"]).end();
+    let (source, mut input) = net.fed(&ticket, &["--demand", "10M"]);
+    input.write_all(&net.records).unwrap();
+    net.wait_for(net.records.len());
+    let report = sink.event("source");
+    assert_eq!((&report["name"], &report["lost_records"]), (&"radar7".into(), &0.into()));
+    drop(input);
+    let ended = source.end();
     ended.succeeded();
     assert_eq!(ended.result()["written_records"][0], 4_000);
     net.arrived();
-    let report = sink.event("source");
-    assert_eq!((&report["name"], &report["lost_records"]), (&"radar7".into(), &0.into()));
     // Another run of the source goes on behind.
     net.source(&ticket, &["--demand", "10M"]).end().succeeded();
     assert_eq!(fs::read(net.out("radar7")).unwrap(), net.records.repeat(2));

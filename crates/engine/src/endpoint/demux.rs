@@ -343,13 +343,12 @@ impl Endpoint {
         self.greetings.connections().next().is_some()
     }
 
-    /// Routes by TCP connections that lead to one of these addresses.
-    pub(super) fn routes_over_tcp<'a>(
-        &'a self,
-        addresses: &'a [SocketAddr],
-    ) -> impl Iterator<Item = Route> + 'a {
+    /// Routes to these addresses by TCP connections and local sockets that there are.
+    pub(super) fn routes_now(&self, addresses: &[SocketAddr]) -> Vec<Route> {
         let leads = |(_, peer): &(Local, SocketAddr)| addresses.contains(peer);
-        self.greetings.connections().filter(leads).map(|(local, peer)| Route::direct(local, peer))
+        let over_tcp =
+            self.greetings.connections().filter(leads).map(|(local, peer)| Route::direct(local, peer));
+        over_tcp.chain(self.direct_routes(addresses)).collect()
     }
 
     /// Whether a TCP connection leads to this address.

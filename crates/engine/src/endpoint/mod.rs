@@ -247,8 +247,7 @@ impl Endpoint {
         let seed = self.random.fork();
         let initiator = Initiator::new(&self.identity, connect.peer, &said, self.suites, seed)
             .map_err(|_| ConnectError::Impossible)?;
-        let routes =
-            self.routes_over_tcp(&connect.addresses).chain(self.direct_routes(&connect.addresses)).collect();
+        let routes = self.routes_now(&connect.addresses);
         let handle = self.new_handle();
         self.attempts.insert(initiator.reply_id(), handle);
         let attempt = Attempt::new(now, initiator, routes, connect.controller);

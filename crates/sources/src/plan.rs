@@ -1,0 +1,85 @@
+//! What a source is told, and what it tells.
+
+use crate::input::{Feed, InputError};
+use crate::name::Name;
+use crate::standing::Standing;
+use byway_transfer::{Identity, Ticket};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// What is done with records that cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The input is held back.
+    Back,
+    /// The oldest are given up.
+    GivenUp,
+}
+
+/// How to send records.
+pub struct SourcePlan {
+    /// Under which name they are kept.
+    pub name: Name,
+    /// This host.
+    pub identity: Identity,
+    /// The sink.
+    pub ticket: Ticket,
+    /// Relays to draw from, beside those that the ticket names.
+    pub relays: Vec<byway_wire::relay::Word>,
+    /// How many relays to draw; `None`: two.
+    pub paths: Option<usize>,
+    /// Bytes of records per second; may change at any time.
+    pub demand: Arc<AtomicU64>,
+    /// What is done with records that cannot be sent.
+    pub held: Held,
+    /// Bytes of records that are kept at most until the sink has written them.
+    pub keep: usize,
+    /// Whether the input begins with the first record that the sink ever got: those that it has are passed over.
+    pub replay: bool,
+    /// The records.
+    pub feed: Feed,
+}
+
+/// Why a source ends before its input does.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The input gives no records.
+    #[error(transparent)]
+    Input(Arc<InputError>),
+    /// The sink does not let it in.
+    #[error("the sink refuses: {0}")]
+    Refused(String),
+    /// Another source has the name.
+    #[error("{0}")]
+    NameTaken(String),
+    /// At the ticket's address is another host.
+    #[error("the host at the ticket's address has another key: get the sink's ticket again")]
+    OtherKey,
+    /// The sink runs another version.
+    #[error("the sink runs an incompatible version of byway")]
+    OtherVersion,
+    /// The sink has records that this source never gave.
+    #[error(
+        "the sink has {sink} records of this name, and this source gave {here}: another source writes under the name"
+    )]
+    OtherRecords {
+        /// Numbers that the sink knows.
+        sink: u64,
+        /// Numbers that this source gave.
+        here: u64,
+    },
+    /// It was stopped, and not all was written.
+    #[error("stopped, with {0} records that the sink has not written")]
+    Stopped(u64),
+}
+
+/// What a source tells.
+#[derive(Debug)]
+pub enum SourceNews {
+    /// The sink takes records; it has so many.
+    Connected(u64),
+    /// The session is over, and is begun again: why.
+    Away(String),
+    /// How it stands, about once a second.
+    Report(Standing),
+}
