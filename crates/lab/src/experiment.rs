@@ -1,4 +1,4 @@
-//! Experiments: a folder each, with what is claimed, where, and how to see whether it holds.
+//! Experiments. Each is a folder with what is claimed, where, and how to see whether it holds.
 
 use include_dir::{Dir, include_dir};
 use std::path::Path;

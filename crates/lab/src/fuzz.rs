@@ -1,7 +1,8 @@
 //! Random worlds with random faults, each a function of its seed: whatever happens, the laws hold and what can arrive does.
 //!
-//! The world asserts its own laws at every event. Judged here: a transfer of a given size whose paths come back ends, with every
-//! byte and not one more; a wake before its time changes nothing; the same seed does the same twice.
+//! The world asserts its own laws at every event. It judges three laws. A transfer of a given size
+//! whose paths come back ends, with every byte and not one more. A wake before its time changes
+//! nothing. The same seed does the same twice.
 
 use crate::record::Record;
 use crate::setup::{
@@ -20,12 +21,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const TROUBLED: u64 = 30;
 /// A transfer has until this second.
 const PATIENCE: u64 = 1_200;
-/// Algorithms that measure queues from the least delay of a path's whole life, as published: once the way is longer they yield for
-/// ever to nobody. They need not end, but must go on.
+/// Algorithms that measure queues from the least delay of a path's whole life, as published. Once
+/// the way is longer, they yield for ever to nobody. They need not end, but must go on.
 const YIELDING: [&str; 7] =
     ["harp-adaptive", "harp-independent", "harp-joint", "hir", "hir-literal", "nice", "tcp-lp"];
-/// Going on means that something arrived within so many seconds: where packets are lost in bursts, and a timeout waits a minute,
-/// a burst takes that long.
+/// Seconds within which something must arrive for a transfer to go on. Where packets are lost in
+/// bursts, and a timeout waits a minute, a burst takes that long.
 const STANDSTILL: usize = 400;
 
 /// What a seed did that it should not.

@@ -1,8 +1,8 @@
-//! The lab: a plan (data) becomes a simulated world, then tables, figures and verdicts.
+//! The lab. A plan, which is data, becomes a simulated world, then tables, figures and verdicts.
 //!
-//! `plan` reads a plan and expands it into variants, each a [`Setup`] with nothing left to choose but the seed;
-//! `world` builds and runs one and yields a [`Record`]; `expect` holds claims against records; `figure` and
-//! `report` show them. What a plan may say stands in `docs/lab.md`.
+//! `plan` reads a plan and expands it into variants. Each is a [`Setup`] with nothing left to
+//! choose but the seed. `world` builds and runs one and yields a [`Record`]. `expect` checks claims
+//! with records. `figure` and `report` show them. What a plan may say stands in `docs/lab.md`.
 
 pub mod expect;
 pub mod experiment;

@@ -118,8 +118,8 @@ pub struct CrossRecord {
 pub struct GatewayRecord {
     /// The plan's name for them.
     pub name: String,
-    /// How many packets waited at the exit to be put in order for at most so many milliseconds: bound and count, each packet under
-    /// the least bound that holds.
+    /// How many packets waited at the exit to be put in order for at most so many milliseconds.
+    /// Each entry is bound and count. Each packet is under the least bound that holds.
     pub waits: Vec<(u64, u64)>,
     /// Packets that left the exit, and those of them whose timer expired.
     pub released: u64,
@@ -131,8 +131,8 @@ pub struct GatewayRecord {
     pub dropped: u64,
     /// Packets that went by the plain route.
     pub plain: u64,
-    /// For each packet that the entry held for lost, how long after it was sent, in milliseconds; of the newest, and only if not sessions
-    /// but the gateways themselves find losses.
+    /// Milliseconds from sending to loss, for each packet that the entry held for lost. They are of
+    /// the newest. They are there only if not sessions but the gateways themselves find losses.
     #[serde(default)]
     pub found: Vec<f32>,
 }

@@ -1,4 +1,5 @@
-//! One HTML page: every experiment with its claims, the paper's numbers, ours, the verdicts, the figures, and how to run it again.
+//! One HTML page with every experiment. It shows its claims, the paper's numbers, ours, the
+//! verdicts and the figures. It says how to run the experiment again.
 
 use crate::expect::{ClaimResult, Outcome, Verdict, table};
 use crate::experiment::Experiment;

@@ -180,7 +180,7 @@ pub enum Changed {
         /// Down or up.
         up: Option<bool>,
     },
-    /// The relay at a node crashes (false) or starts again with nothing in memory (true).
+    /// The relay at a node crashes, or starts again with nothing in memory.
     Relay {
         /// The node.
         node: String,
@@ -260,8 +260,8 @@ pub struct SessionOptions {
     pub ack_direct: bool,
     /// SNACK after so many RTTs of the direct path.
     pub tau: Option<f64>,
-    /// Datagrams of up to so many bytes are looked for; `None`: all are of one size, as in the papers, so that none found later
-    /// seems to wait.
+    /// Datagrams of up to so many bytes are looked for. `None` means that all are of one size, as
+    /// in the papers, so that none found later seems to wait.
     pub datagram: Option<usize>,
     /// Sealed with AES-256-GCM and with real bytes instead of the null cipher and lengths only.
     pub real_bytes: bool,
@@ -270,7 +270,8 @@ pub struct SessionOptions {
 /// How reference TCP hosts behave.
 #[derive(Clone, Debug)]
 pub struct TcpOptions {
-    /// As Linux does (RACK-TLP, HyStart, ACKs at once in the beginning) instead of as simulators that papers used.
+    /// Whether hosts behave as Linux does instead of as simulators that papers used. That is
+    /// RACK-TLP, HyStart, and ACKs at once in the beginning.
     pub linux: bool,
     /// ACK every second packet or after 40 ms instead of each.
     pub delayed_ack: bool,
@@ -371,7 +372,7 @@ pub enum Arrivals {
 /// How large answers are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sizes {
-    /// As pages of the web: mean 7.8 KB, at most 1.7 MB (Harp, IV-A).
+    /// As pages of the web with a mean of 7.8 KB and at most 1.7 MB (Harp, IV-A).
     Web,
     /// All the same, in bytes.
     Fixed(u64),

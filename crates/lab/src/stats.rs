@@ -34,7 +34,8 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     Some(sorted.iter().sum::<f64>() / sorted.len() as f64).filter(|mean| mean.is_finite())
 }
 
-/// The value at `part` (0 to 1) of the sorted values, linear between two of them (type 7 of Hyndman and Fan, 1996).
+/// The value at `part` (0 to 1) of the sorted values, linear between two of them. It is type 7 of
+/// Hyndman and Fan, 1996.
 #[must_use]
 pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
     let sorted = sorted(values)?;
@@ -56,11 +57,12 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// An interval for the median: the narrowest pair of the k-th smallest and k-th largest value that holds it with a
-/// probability of at least 95 %. Fewer than six values cannot be that sure: then it is the extremes.
+/// An interval for the median. It is the narrowest pair of the k-th smallest and k-th largest value
+/// that holds it with a probability of at least 95 %. Fewer than six values cannot be that sure.
+/// Then it is the extremes.
 ///
-/// The median lies below the k-th smallest of n values exactly if fewer than k of them fall below it, and how many do is
-/// binomial with one half (David and Nagaraja, Order Statistics, 7.1).
+/// The median lies below the k-th smallest of n values exactly if fewer than k of them fall below
+/// it. How many do is binomial with one half (David and Nagaraja, Order Statistics, 7.1).
 #[must_use]
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let sorted = sorted(values)?;
@@ -85,8 +87,8 @@ fn half_binomial(count: usize, hits: usize) -> f64 {
     )
 }
 
-/// Jain's index of fairness: 1 if all have the same, 1/n if one has everything (Jain, Chiu and Hawe, DEC-TR-301).
-/// `None` if all are zero or one is negative.
+/// Jain's index of fairness. It is 1 if all have the same, and 1/n if one has everything. Source:
+/// Jain, Chiu and Hawe, DEC-TR-301. `None` if all are zero or one is negative.
 #[must_use]
 pub fn jain(values: &[f64]) -> Option<f64> {
     let most = *sorted(values)?.last()?;
@@ -155,7 +157,8 @@ mod tests {
 
     #[test]
     fn the_interval_takes_the_ranks_of_the_table() {
-        // n, rank from either end, coverage: 1 - 2 sum of C(n, i) / 2^n for i below the rank.
+        // Columns are n, the rank from either end, and the coverage. It is
+        // `1 - 2 sum of C(n, i) / 2^n` for i below the rank.
         for (count, rank, coverage) in [
             (1, 1, 0.0),
             (2, 1, 0.5),
@@ -190,10 +193,10 @@ mod tests {
     fn spearman_by_hand() {
         assert_eq!(spearman(&[1.0, 2.0, 3.0], &[10.0, 100.0, 1000.0]), Some(1.0));
         assert_eq!(spearman(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), Some(-1.0));
-        // Ranks 1 2 3 4 5 against 2 1 4 3 5: 1 - 6 x 4 / (5 x 24).
+        // Ranks 1 2 3 4 5 against 2 1 4 3 5 give `1 - 6 x 4 / (5 x 24)`.
         let some = spearman(&[1.0, 2.0, 3.0, 4.0, 5.0], &[20.0, 10.0, 40.0, 30.0, 50.0]).expect("orders");
         assert!((some - 0.8).abs() < 1e-12);
-        // Ties: ranks 1 2.5 2.5 4 against 1 2 3 4: 4.5 / sqrt(4.5 x 5).
+        // With ties, ranks 1 2.5 2.5 4 against 1 2 3 4 give `4.5 / sqrt(4.5 x 5)`.
         let ties = spearman(&[1.0, 5.0, 5.0, 9.0], &[1.0, 2.0, 3.0, 4.0]).expect("orders");
         assert!((ties - 4.5 / libm::sqrt(22.5)).abs() < 1e-12);
         assert_eq!(spearman(&[1.0, 1.0], &[1.0, 2.0]), None, "nothing to order");
@@ -204,7 +207,7 @@ mod tests {
     fn jain_and_deviation_by_hand() {
         assert_eq!(jain(&[5.0, 5.0, 5.0]), Some(1.0));
         assert_eq!(jain(&[8.0, 0.0, 0.0, 0.0]), Some(0.25));
-        // (1 + 3)^2 / (2 x 10).
+        // `(1 + 3)^2 / (2 x 10)`.
         assert!((jain(&[1.0, 3.0]).expect("some") - 0.8).abs() < 1e-12);
         assert_eq!(jain(&[0.0, 0.0]), None);
         assert_eq!(jain(&[2.0, -1.0]), None);

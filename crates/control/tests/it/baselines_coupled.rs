@@ -43,9 +43,11 @@ fn on_one_path_lia_grows_as_tcp() {
 fn lia_grows_by_equation_1_of_rfc_6356() {
     // Equal RTTs, 10 and 30 packets: alpha = 40 * 30 / 40^2 = 3/4, alpha/total = 3/160.
     close(growth(&mut bring(Lia, &[(10.0, 100), (30.0, 100)]), 100), 3.0 / 160.0);
-    // 10 packets at 10 ms, 30 at 100 ms: max 10/.01^2 = 1e5, sum 1000 + 300: 1e5/1300^2 = .0592 per packet; TCP: .1.
+    // With 10 packets at 10 ms and 30 at 100 ms, max is `10/.01^2 = 1e5` and sum `1000 + 300`. So
+    // LIA grows by `1e5/1300^2 = .0592` per packet, and TCP by .1.
     close(growth(&mut bring(Lia, &[(10.0, 10), (30.0, 100)]), 10), 1e5 / (1300.0 * 1300.0));
-    // 50 packets at 100 ms beside 2 at 10 ms: max 2e4, sum 700: .0408 per packet, but TCP's .02 is the limit.
+    // With 50 packets at 100 ms beside 2 at 10 ms, max is 2e4 and sum 700. That is .0408 per
+    // packet, but TCP's .02 is the limit.
     close(growth(&mut bring(Lia, &[(50.0, 100), (2.0, 10)]), 100), 0.02);
 }
 

@@ -27,7 +27,7 @@ fn standing(world: &mut World, link: usize, from: u64, until: u64) -> f64 {
 
 #[test]
 fn each_alone_fills_a_link_and_keeps_the_queue_it_stands_for() {
-    // Measured, 10 Mbit/s, 20 ms, 50 packets of queue (60 ms), from 10 s to 60 s.
+    // Measured from 10 s to 60 s at 10 Mbit/s and 20 ms, with 50 packets of queue (60 ms).
     let expected = [
         ("cubic", 9.9, 40.0..60.0),
         // 200 ms of ten seconds are for the smallest RTT.
@@ -69,7 +69,8 @@ fn each_fills_slow_long_and_fast_links() {
 
 #[test]
 fn o19_ledbat_alone_keeps_the_target_in_the_queue() {
-    // It comes near like a charge to a capacitor: 50 Mbit/s are 417 packets of queue, a part of it for each RTT of 140 ms.
+    // It comes near like a charge to a capacitor. 50 Mbit/s are 417 packets of queue, a part of it
+    // for each RTT of 140 ms.
     for (capacity, rtt, queue, from) in
         [(10.0, 20, 200, 30_000), (10.0, 100, 200, 100_000), (50.0, 40, 1_000, 300_000)]
     {

@@ -23,8 +23,8 @@ fn window(single: &dyn Single) -> f64 {
     single.allowance().window as f64 / f64::from(PACKET)
 }
 
-/// An ACK of `packets` (a part of one counts), the latest sent an RTT of `rtt` ms before `now`, each after a one-way delay of
-/// `delay` ms.
+/// An ACK of `packets`, of which a part of one counts. The latest was sent an RTT of `rtt` ms
+/// before `now`. Each had a one-way delay of `delay` ms.
 fn acked(single: &mut dyn Single, packets: f64, now: Instant, rtt: u64, delay: i64, app_limited: bool) {
     let rtt = Duration::from_millis(rtt);
     let sent_at = now - rtt;
@@ -73,7 +73,7 @@ fn cubic_after_loss(options: cubic::Options) -> Cubic {
 
 #[test]
 fn cubic_is_concave_to_its_plateau_and_convex_beyond() {
-    // K = cbrt (300 / 0.4) = 9.086 s; W(t) = 0.4 (t - K)^3 + 1000.
+    // `K = cbrt (300 / 0.4) = 9.086 s`, and `W(t) = 0.4 (t - K)^3 + 1000`.
     let mut cubic = cubic_after_loss(cubic::Options::BYWAY);
     near(cubic.packets(), 700.0, 1e-9, "beta");
     let start = 10_110;
@@ -130,7 +130,8 @@ fn cubic_lowers_its_plateau_for_flows_that_begin() {
 
 #[test]
 fn cubic_is_reno_with_a_smaller_step_where_windows_are_small() {
-    // 3 (1 - 0.7) / (1 + 0.7) = 0.529 packets an RTT, and 1 from cwnd_prior on. RTT 100 ms and 10 packets: K = 1.96 s.
+    // Growth is `3 (1 - 0.7) / (1 + 0.7) = 0.529` packets an RTT, and 1 from cwnd_prior on. RTT 100
+    // ms and 10 packets: K = 1.96 s.
     let mut cubic = Cubic::with_options(&opened(), cubic::Options { c: 1e-6, ..cubic::Options::BYWAY });
     congested(&mut cubic, Trigger::Loss, at(900), at(1_000));
     near(cubic.packets(), 7.0, 1e-9, "beta");
@@ -157,7 +158,8 @@ fn cubic_after_a_timeout_starts_a_curve_without_concave_part() {
     }
     let before = cubic.packets();
     near(before, 70.0, 2.0, "ssthresh by beta");
-    // K = 0: after 2 s at 0.4 t^3 = 3.2, less than the 20 * 0.529 that Reno would have; after 10 s at 400.
+    // K is 0. After 2 s the curve is at `0.4 t^3 = 3.2`, less than the `20 * 0.529` that Reno would
+    // have. After 10 s it is at 400.
     for step in 0..100 {
         round(&mut cubic, now + RTT * step, 10);
     }
@@ -314,7 +316,7 @@ fn ledbat_forgets_a_base_after_ten_minutes() {
 
 #[test]
 fn ledbat_pp_has_a_gain_by_the_length_of_its_path() {
-    // GAIN = 1 / min (16, CEIL (2 * 60 ms / base)).
+    // `GAIN = 1 / min (16, CEIL (2 * 60 ms / base))`.
     for (rtt, gain) in [(200, 1.0), (120, 1.0), (100, 0.5), (20, 1.0 / 6.0), (7, 1.0 / 16.0)] {
         let mut single = LedbatPp::new(&opened());
         acked(&mut single, 2.0, at(1_000), rtt, 10, false);
@@ -366,7 +368,7 @@ fn ledbat_pp_leaves_slow_start_at_45_ms_slows_down_after_two_rtt_and_then_after_
 
 #[test]
 fn ledbat_pp_falls_by_a_part_of_its_window_and_by_half_at_most() {
-    // W += max (GAIN - W (delay / TARGET - 1), -W / 2) in an RTT, GAIN 1/2 at 100 ms.
+    // `W += max (GAIN - W (delay / TARGET - 1), -W / 2)` in an RTT. GAIN is 1/2 at 100 ms.
     for (queue, change) in [(30, 0.5), (60, 0.5), (66, 0.5 - 10.0), (90, -50.0), (300, -50.0)] {
         let mut single = LedbatPp::new(&opened());
         while single.packets() < 100.0 {
@@ -423,8 +425,8 @@ fn nice_halves_when_more_than_half_of_an_rtt_is_late() {
 
 #[test]
 fn nice_is_vegas_while_nobody_is_late() {
-    // Diff = W (RTT - base) / RTT: one packet more below 1, one less above 3. At 20 packets and a base of 100 ms:
-    // 4 ms are 0.77 packets, 10 ms 1.8, 20 ms 3.3.
+    // `Diff = W (RTT - base) / RTT` gives one packet more below 1, and one less above 3. At 20
+    // packets and a base of 100 ms, 4 ms are 0.77 packets. 10 ms are 1.8, and 20 ms 3.3.
     let range = nice::Options { least_range: Duration::from_millis(500), ..nice::Options::LITERAL };
     for (queue, change) in [(4, 1.0), (10, 0.0), (20, -1.0)] {
         let mut nice = Nice::with_options(&opened(), nice::Options { initial: 40.0, ..range });
@@ -539,7 +541,8 @@ fn mean_window(single: &mut dyn Single, rtt: Duration, p: f64, rounds: u64, chan
 
 #[test]
 fn o18_cubic_has_the_response_function_of_the_rfc() {
-    // RFC 9438, 5.1: 1.054 (RTT/p)^0.75, with one loss in exactly 1/p packets and one flow (so without fast convergence).
+    // RFC 9438, 5.1: `1.054 (RTT/p)^0.75`. It holds for one loss in exactly 1/p packets and one
+    // flow, so without fast convergence.
     let options = cubic::Options { fast_convergence: false, ..cubic::Options::BYWAY };
     for (millis, p, expected) in
         [(100, 1e-4, 187.0), (100, 1e-5, 1_054.0), (100, 1e-6, 5_926.0), (10, 1e-7, 5_926.0)]

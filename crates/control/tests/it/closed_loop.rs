@@ -113,8 +113,8 @@ fn a_queue_kept_full_by_others_does_not_become_the_base() {
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn its_own_queue_does_not_become_the_base_either() {
-    // 5 ms of queue on 5 ms of RTT: the sawtooth is never lower than 7/8 of twice the pipe, so without drains the base
-    // would creep up without end.
+    // 5 ms of queue on 5 ms of RTT. The sawtooth is never lower than 7/8 of twice the pipe. So
+    // without drains the base would creep up without end.
     let mut world = World::new(5);
     let link = world.link(100.0, 5_000, 0.0);
     let flow = world.flow(background(), &[(link, 5)], FOREVER);
@@ -288,15 +288,16 @@ fn normal_over_three_paths_through_one_link_is_no_three_tcps() {
         (world.delivered(flow) - b) as f64 / (world.delivered(tcp) - a) as f64
     };
     let (coupled, uncoupled) = (ratio("mpath"), ratio("newreno"));
-    // One more packet per RTT in all but a half of one window at a loss: the square root of three at most, as for any
-    // flow of a third of the decrease (O8).
+    // It grows by one more packet per RTT in all, but loses a half of one window. So it has the
+    // square root of three at most, as any flow of a third of the decrease (O8).
     assert!(coupled < 2.0, "{coupled}");
     assert!(uncoupled > 2.4, "{uncoupled}");
 }
 
 #[test]
 fn newreno_alone_has_the_utilisation_of_its_sawtooth() {
-    // O1: with b = queue/BDP and w = (1+b)/2, the mean of min(1, window/BDP) over a tooth.
+    // O1: with `b = queue/BDP` and `w = (1+b)/2`, it is the mean of `min(1, window/BDP)` over a
+    // tooth.
     for (queue, expected) in [(20, 0.889), (83, 1.0)] {
         let mut world = World::new(13);
         let link = world.link(10.0, queue, 0.0);

@@ -1,4 +1,4 @@
-//! Harp by mean delays, as HIR proposes it (HIR, 7.1), beside Harp by the delay of each packet.
+//! Harp by mean delays, as HIR proposes it (7.1), beside Harp by the delay of each packet.
 
 use crate::model::World;
 use byway_control::papers::harp::{Coupling, DelayRule, Harp, Options};
@@ -142,8 +142,9 @@ fn jitter_makes_fewer_false_signals_where_the_mean_of_50_packets_counts() {
             "{fifty:?} {capped:?} {packet:?} {half:?}"
         );
         assert!(fifty.2 > 10.0 * packet.2.max(half.2), "{fifty:?} {packet:?} {half:?}");
-        // The cap gives most of it away: at a window of a few packets the mean is that of four, which trembles half as much as
-        // a single delay does, so that the window never leaves its floor again.
+        // The cap gives most of it away. At a window of a few packets the mean is that of four,
+        // which has half as much jitter as a single delay. So the window never leaves its floor
+        // again.
         assert!(capped.1 < half.1, "{capped:?} {half:?}");
         assert!(fifty.2 > 10.0 * capped.2, "{fifty:?} {capped:?}");
     }
@@ -205,8 +206,8 @@ fn a_small_window_hears_of_the_end_of_a_queue_soon_only_if_the_mean_is_capped() 
 
 #[test]
 fn a_mean_is_compared_with_means() {
-    // 49 delays are no mean of 50, however far apart they are; and from the 50th on only the means' own range counts, which
-    // must be a millisecond.
+    // 49 delays are no mean of 50, however far apart they are. From the 50th on only the means' own
+    // range counts, which must be a millisecond.
     let options = Options::averaged(false);
     assert_eq!(signals(options, 49, |at| at as i64 % 2 * 100, 0), 0);
     assert_eq!(signals(options, 1_000, |at| at as i64 % 2 * 100, 0), 0);

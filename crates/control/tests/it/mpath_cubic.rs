@@ -56,7 +56,8 @@ fn one_path_is_a_cubic_flow() {
 
 #[test]
 fn paths_that_lose_by_themselves_have_no_more_than_by_the_paper_s_law() {
-    // Semicoupled (mPath, eq. 2): the square root of n times a flow on one; and with less loss, where the curve rules, no more.
+    // Semicoupled windows (mPath, eq. 2) are the square root of n times that of a flow on one. With
+    // less loss, where the curve rules, they are no more.
     for rate in [1e-2, 1e-3, 1e-4] {
         let one = total(&mut normal(), &[rate], 1);
         for n in [2_u32, 3, 5] {

@@ -1,4 +1,5 @@
-//! Coupled controllers held against closed forms. Where a closed form is not met, the test says so and holds what was measured.
+//! Coupled controllers checked against closed forms. Where a closed form is not met, the test says
+//! so and holds what was measured.
 
 use crate::hand::{PACKET, RTT, ack, congested, opened};
 use crate::model::World;
@@ -109,9 +110,10 @@ fn o4_joint_over_equal_paths_takes_less_the_more_they_are() {
 
 #[test]
 fn o4_marks_that_come_together_are_answered_one_after_the_other() {
-    // The closed form for synchronous marks lets each of n equal paths lose beta W of the same W, so that nC (1 - n beta) is left:
-    // half for n = 4. Not met: marks arrive in some order, each finds the W that the one before has left, and nC (1 - beta)^n is:
-    // .586. From there the fluid mean is .828 of an independent path's, not .771.
+    // In the closed form for synchronous marks each of n equal paths loses beta W of the same W. So
+    // `nC (1 - n beta)` is left, which is half for n = 4. It is not met. Marks arrive in some
+    // order, and each finds the W that the one before has left. `nC (1 - beta)^n` is .586. From
+    // there the fluid mean is .828 of an independent path's, not .771.
     let mut harp = literal(Coupling::Joint);
     for path in 0..4 {
         harp.open(PathId(path), &opened(false));
@@ -161,7 +163,8 @@ fn o5_joint_is_at_worst_equation_20_behind_independent() {
     }
 }
 
-/// Bytes that `tcps` NewReno flows get through a link of 10 Mbit/s in 100 s beside so many flows of Harp's, or of the class `background`.
+/// Bytes that `tcps` NewReno flows get through a link of 10 Mbit/s in 100 s. Beside them are
+/// `flows` flows of Harp's, or of the class `background`.
 fn delivered(tcps: u64, queue: usize, rtt: u64, flows: u64, class: bool) -> f64 {
     let mut world = World::new(1);
     let link = world.link(10.0, queue, 0.0);
@@ -187,7 +190,7 @@ fn delivered(tcps: u64, queue: usize, rtt: u64, flows: u64, class: bool) -> f64 
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o6_interference_stays_below_equation_11() {
-    // TCP flows, queue, RTT in ms, the packets that fit on the line, the bound.
+    // Columns: `TCP flows, queue, RTT in ms, the packets that fit on the line, the bound`.
     let rows = [
         (1, 50, 20, 17.0, 0.0012),
         (2, 50, 20, 17.0, 0.034),
@@ -202,7 +205,8 @@ fn o6_interference_stays_below_equation_11() {
             let floor = 2.0 * flows as f64 / (line + queue as f64);
             let literal = interference(flows, false);
             assert!(literal <= bound + floor + 0.03, "{tcps} {queue} {flows}: {literal}");
-            // A miss: of 32 flows that begin in a queue none ever sees it empty, and a TCP beside them has a twentieth of the line.
+            // This is a miss. Of 32 flows that begin in a queue none ever sees it empty. A TCP
+            // beside them has a twentieth of the line.
             if flows > 8 {
                 continue;
             }
@@ -248,14 +252,16 @@ fn o10_lia_shares_by_loss_and_takes_as_much_as_one_tcp_on_the_best() {
         near(lia[0] / lia[1], 2.0, 0.1, "w_i ~ 1/p_i");
         near(lia[0] + lia[1], tcp, 0.1, "the sum is a TCP's on the best path");
     }
-    // sqrt(2/p) = 44.7 is of a fluid that loses without pause; a sawtooth has sqrt(1.5/p) = 38.7.
+    // `sqrt(2/p) = 44.7` is of a fluid that loses without pause. A sawtooth has
+    // `sqrt(1.5/p) = 38.7`.
     let tcp = means(&mut Coupled::new("", Lia), &[1e-3], Loss::Regular)[0];
     near(tcp, 38.7, 0.03, "a sawtooth");
 }
 
 #[test]
 fn o11_mpath_beside_a_tcp_under_the_same_loss() {
-    // w_i = 2 (1 - p_i)/(p_i W) is of a fluid, like sqrt(2/p) for a TCP; what a TCP has of that under loss by chance, mPath has too.
+    // `w_i = 2 (1 - p_i)/(p_i W)` is of a fluid, like `sqrt(2/p)` for a TCP. What a TCP has of that
+    // under loss by chance, mPath has too.
     let options = mpath::Options { evidence: u32::MAX, growth: Growth::Shares, ..mpath::Options::LITERAL };
     for seed in 1..4 {
         let tcp = means(&mut Coupled::new("", Lia), &[1e-3], Loss::Chance(seed))[0];
@@ -335,8 +341,9 @@ fn bmc_moves_weight_after_two_epochs_of_the_slowest() {
 
 #[test]
 fn o13_three_sources_have_a_third_each_of_two_links() {
-    // The links of figure 2 with queues of about half of what they hold. Drop-tail, so losses of two flows on a link often
-    // coincide and shares lean to the squares of weights; with queues twice as long the third source has 12.1.
+    // The links of figure 2 with queues of about half of what they hold. They are drop-tail, so
+    // losses of two flows on a link often coincide, and shares lean to the squares of weights. With
+    // queues twice as long the third source has 12.1.
     for name in ["bmc", "bmc-literal"] {
         let mut world = World::new(1);
         let links = [12.0, 18.0].map(|megabits| world.link(megabits, 50, 0.0));

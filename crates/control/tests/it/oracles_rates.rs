@@ -1,4 +1,5 @@
-//! Sources that set their own rates over relays that they share, held against the largest sum of rates there is.
+//! Sources that set their own rates over relays that they share. They are checked against the
+//! largest sum of rates there is.
 
 use crate::model::World;
 use byway_control::by_name;
@@ -13,8 +14,9 @@ struct Overlay {
 }
 
 impl Overlay {
-    /// Section IV: `count` sources of demand 1 and as many relays, relay j with a capacity proportional to `1/j^skew` and all
-    /// together with `plenty` times all demands; each source has `paths` relays drawn by lot.
+    /// Section IV: `count` sources of demand 1 and as many relays. Relay j has a capacity
+    /// proportional to `1/j^skew`. All together they have `plenty` times all demands. Each source
+    /// has `paths` relays drawn by lot.
     fn draw(count: usize, paths: usize, skew: f64, plenty: f64, random: &mut Random) -> Self {
         let weights: Vec<f64> = (1..=count).map(|j| libm::pow(j as f64, -skew)).collect();
         let sum: f64 = weights.iter().sum();
@@ -54,9 +56,10 @@ impl Overlay {
         self.loads(sources).iter().zip(&self.capacities).map(|(load, capacity)| load.min(*capacity)).sum()
     }
 
-    /// A fluid that detects congestion perfectly, as theorem 1 supposes: a source is told that a raise was received if the relay
-    /// can carry all that it is asked to, and that it was not otherwise. Sources take turns by lot. What was carried, as a part of
-    /// the optimum, after each interval: as many turns as there are sources.
+    /// A fluid that detects congestion perfectly, as theorem 1 supposes. A source is told that a
+    /// raise was received if the relay can carry all that it is asked to. Otherwise it is told that
+    /// it was not. Sources take turns by lot. What was carried, as a part of the optimum, after
+    /// each interval: as many turns as there are sources.
     fn run(&self, options: Options, intervals: usize, seed: u64) -> Vec<f64> {
         let mut random = Random::new(seed);
         let mut sources: Vec<RateController> = (0..)
@@ -103,7 +106,8 @@ fn hundred() -> impl Iterator<Item = (u64, Overlay)> {
 
 #[test]
 fn the_optimum_is_that_of_other_solvers() {
-    // Means over 20 draws of 100 sources by scipy's maximum flow: b, f, and k = 2, 3, 4.
+    // Columns are `b, f, k = 2, k = 3, k = 4`. They hold means over 20 draws of 100 sources by
+    // scipy's maximum flow.
     let table = [
         (0.0, 0.6, [0.516, 0.569, 0.591]),
         (0.0, 1.0, [0.842, 0.943, 0.983]),
@@ -137,8 +141,9 @@ fn o14_additive_raises_come_to_the_largest_sum() {
 
 #[test]
 fn multiplicative_raises_come_close_to_it() {
-    // Not proven in the paper, and indeed not always so: .999 in the mean, but of a hundred graphs four stay below .99 (the worst
-    // at .984), and three by figure 2 word by word (.942).
+    // It is not proven in the paper, and indeed not always so. The mean is .999. But of a hundred
+    // graphs four stay below .99, the worst at .984. By figure 2 word by word three do, the worst
+    // at .942.
     for options in [FLUID, FLUID_LITERAL] {
         let options = Options { beta: 0.1, ..options };
         let steady: Vec<f64> =
@@ -159,8 +164,8 @@ fn multiplicative_raises_are_several_times_as_fast_and_a_fixed_term_never_comes_
     let reached = |carried: &[f64]| carried.iter().position(|part| *part >= 0.95).unwrap();
     let ratio = reached(&slow) as f64 / reached(&fast) as f64;
     assert!(ratio >= 4.0, "{} and {}", reached(&slow), reached(&fast));
-    // beta = 1 for ever. The paper has it clearly below the optimum; where detection is perfect it stays within half a percent
-    // (.995), but never comes to rest.
+    // beta = 1 for ever. The paper has it clearly below the optimum. Where detection is perfect it
+    // stays within half a percent (.995), but never comes to rest.
     let fixed = run(1.0, Options { alpha: 1.0, gamma: 1.0, ..FLUID });
     let (adaptive, fixed) = (&fast[5_000..], &fixed[5_000..]);
     let spread = |values: &[f64]| {

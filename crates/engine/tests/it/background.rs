@@ -1,5 +1,5 @@
-//! Background transfers over lines whose delays tremble, slow ones and those that lose packets, and beside somebody's TCP;
-//! normal ones after a blackout.
+//! Background transfers over lines with jitter, slow ones and those that lose packets, and beside
+//! another flow's TCP. Normal ones run after a blackout.
 
 use crate::common::harm::{asked, fetches, percentile, requested};
 use crate::common::{MS, Plan, both, line, parallel};

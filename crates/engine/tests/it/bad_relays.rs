@@ -1,5 +1,5 @@
-//! Relays that answer greetings and then do what they should not, by the dozen and over several seeds: all bytes arrive right, the good
-//! relays are used, and nothing is sent without end.
+//! Relays that answer greetings and then do what they should not, by the dozen and over several
+//! seeds. All bytes arrive right, the good relays are used, and nothing is sent without end.
 
 use crate::common::detours::{receiver_address, relay_index, sender_address, through};
 use crate::search::{CLASSES, Kind, SEEDS, Search, build, bystander, misled};
@@ -83,8 +83,8 @@ fn bounded(tally: Tally, took: f64, relays: usize) {
     assert_eq!(tally.from_bystander, 0);
 }
 
-/// Every sixth of 48 relays is good, the others are of one bad kind: the transfer takes no more than a quarter longer than with the good
-/// ones alone.
+/// Every sixth of 48 relays is good, the others are of one bad kind. The transfer takes no more
+/// than a quarter longer than with the good ones alone.
 #[test]
 fn of_each_kind_forty() {
     let kinds = |bad: Kind| -> Vec<Kind> {

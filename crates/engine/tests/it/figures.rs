@@ -1,5 +1,6 @@
-//! The figures that transfers must reach on idle lines: three disjoint 10 Mbit/s paths, 20 ms RTT, 50-packet queues, MTU
-//! 1500, rates counted with IP and UDP headers. Simulated, so anybody gets the same.
+//! The figures that transfers must reach on idle lines. There are three disjoint 10 Mbit/s paths
+//! with 20 ms RTT, 50-packet queues and an MTU of 1500. Rates count IP and UDP headers. They are
+//! simulated, so anybody gets the same.
 
 use crate::common::{MS, Parallel, Plan, both, line, parallel};
 use byway_wire::Duration;
@@ -53,7 +54,8 @@ fn a_file_as_a_whole() {
     }
 }
 
-/// An idle line of 100 Mbit/s and 100 ms that loses one packet in a thousand by chance: one path of `normal` is a CUBIC flow.
+/// An idle line of 100 Mbit/s and 100 ms that loses one packet in a thousand by chance. One path of
+/// `normal` is a CUBIC flow there.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
@@ -69,8 +71,9 @@ fn normal_gets_what_cubic_gets_where_packets_are_lost_by_chance() {
     assert!(normal >= 0.9 * cubic, "{normal:.2} Mbit/s, and CUBIC {cubic:.2}");
 }
 
-/// It is packets that get lost by chance, however large: on the same line, who has larger ones gets more by as much. A controller that
-/// went on in packets of the size that the path began with would get the square root of that.
+/// It is packets that get lost by chance, however large. So on the same line a sender of larger
+/// ones gets more by as much. A controller that went on in packets of the size that the path began
+/// with would get the square root of that.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn normal_counts_in_packets_of_the_size_that_passes() {

@@ -166,7 +166,8 @@ fn a_network_calls(per_second: u32, seconds: u32, said: &[u8], honest: &[&str]) 
     assert!(taken <= 64, "{taken} places");
 }
 
-/// One network with addresses of its own, and no permission, leaves room for others and for who is welcome in it.
+/// One network with addresses of its own, and no permission, leaves room for others. It leaves room
+/// for welcome hosts in it, too.
 #[test]
 fn a_network_that_calls_without_end_leaves_room_for_others() {
     a_network_calls(150, 12, b"no", &["198.51.100.1:5000", "203.0.113.250:5000"]);
@@ -240,7 +241,8 @@ fn copies_and_forgeries_of_one_packet_from_everywhere() {
     assert_eq!(flood.dropped() - before, MANY);
 }
 
-/// The first message can be replayed by who saw it, in anybody's name: one place, one computation, and never more bytes back.
+/// Whoever saw the first message can replay it in anybody's name. It takes one place and one
+/// computation, and never brings more bytes back.
 #[test]
 fn one_first_message_from_everywhere() {
     let mut flood = Flood::new();
@@ -288,8 +290,8 @@ fn forged_first_messages_cost_few_computations() {
     assert!(heap.held() < 4_096 && heap.most() < 64 << 10, "{} held, {} at most", heap.held(), heap.most());
 }
 
-/// First messages that fit, each another one, from hosts that do not receive at their addresses: 64 places, and those are given
-/// back.
+/// First messages that fit, each another one, from hosts that do not receive at their addresses.
+/// They take 64 places, and those are given back.
 #[test]
 fn first_messages_that_fit_take_few_places_and_for_seconds() {
     let mut flood = Flood::new();

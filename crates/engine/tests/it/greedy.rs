@@ -145,8 +145,9 @@ fn acks_again_and_again_change_nothing() {
     assert!(heap.held() < 64 * KIB as isize, "{} bytes", heap.held());
 }
 
-/// Every other number is left out, so that no two packets touch and each is acknowledged by itself, and those ACKs are never
-/// acknowledged: neither books fill up, however many packets come before a timeout.
+/// Every other number is left out. So no two packets touch, each is acknowledged by itself, and
+/// those ACKs are never acknowledged. Neither side's books fill up, however many packets come
+/// before a timeout.
 #[test]
 fn holes_in_packet_numbers_without_end() {
     let mut bench = Bench::new(small());

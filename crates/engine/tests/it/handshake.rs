@@ -59,7 +59,8 @@ fn nobody_gets_more_than_came_in_his_name() {
     let books: Rc<RefCell<BTreeMap<SocketAddr, (usize, usize)>>> = Rc::default();
     let seen = Rc::clone(&books);
     let mut sent = BTreeMap::new();
-    // Whole ones, repeated ones, short ones, and of an unknown version: 500 in the name of 5 hosts.
+    // HELLOs are whole, repeated, short, or of an unknown version. There are 500 in the name of 5
+    // hosts.
     for number in 0..500_u32 {
         let from = spoofed(&mut world.world, (number % 5) as u8);
         let mut forged = hello(number / 2);

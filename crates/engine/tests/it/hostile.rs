@@ -1,4 +1,5 @@
-//! Peers and strangers that mean harm: garbage, replays, damaged packets; and a peer with valid keys that lies.
+//! Peers and strangers that mean harm. They send garbage, replays and damaged packets. A peer with
+//! valid keys lies.
 
 use crate::common::liar::{Bench, drain, liar, put};
 use crate::common::{MS, Plan, address, both, line, parallel};
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// A datagram that went by: when, from where, to where, what.
+/// A datagram that went by. It is when, from where, to where, and what.
 type Recorded = (Instant, SocketAddr, SocketAddr, Vec<u8>);
 
 const MIB: u64 = 1 << 20;
@@ -182,7 +183,8 @@ fn a_transfer_under_fire() {
     assert!(fired < calm * 11 / 10, "{calm:?} {fired:?}");
 }
 
-/// He is faster than the network, so that his copies are the first to come, from another address (RFC 9000 section 9.3.3).
+/// The attacker is faster than the network. So his copies are the first to come, from another
+/// address (RFC 9000 section 9.3.3).
 #[test]
 fn a_transfer_whose_copies_come_first() {
     let (calm, _) = under_fire(false, 0, 0);
@@ -194,8 +196,8 @@ fn a_transfer_whose_copies_come_first() {
     }
 }
 
-/// A path whose address is proven goes on to lead there when packets come from elsewhere, until it is shown that the peer receives
-/// there; and it leads there then.
+/// A path whose address is proven stays with it when packets come from elsewhere. Once it is shown
+/// that the peer receives at the new address, the path leads to that.
 #[test]
 fn a_path_moves_to_where_the_peer_receives_and_nowhere_else() {
     let mut bench = Bench::new(Config::default());
@@ -267,7 +269,7 @@ fn an_answer_whose_copy_comes_first() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
-/// A transfer, and a recorder that plays copies `age` ms old, from `since` (ms) on.
+/// A transfer and a recorder that plays copies `age` ms old. It plays from `since` ms on.
 fn under_fire(fire: bool, age: u64, since: u64) -> (Duration, byway_engine::endpoint::Dropped) {
     {
         let mut world = parallel(

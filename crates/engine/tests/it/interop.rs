@@ -1,5 +1,6 @@
-//! The cases of the QUIC interop runner (quic-interop-runner, `testcases_quic.py`), transposed: same names, same networks as
-//! far as it names them (its default is 10 Mbit/s, 15 ms each way, a queue of 25 packets), and what each must show.
+//! The cases of the QUIC interop runner (quic-interop-runner, `testcases_quic.py`), transposed.
+//! Names and networks are the same, as far as it names them. Its default is 10 Mbit/s, 15 ms each
+//! way, and a queue of 25 packets. What each must show is the same too.
 
 use crate::common::shared::Shared;
 use crate::common::strangers::{crowd, receiver_address};

@@ -1,5 +1,6 @@
-//! Laws that hold in every world: spurious wakes change nothing, the same seed gives the same bytes, and whatever happens
-//! to the network, either every byte arrives or the connection says why not.
+//! Laws that hold in every world. Spurious wakes change nothing, and the same seed gives the same
+//! bytes. Whatever happens to the network, either every byte arrives or the connection says why
+//! not.
 
 use crate::common::{MS, Parallel, Plan, address, both, line, parallel};
 use byway_engine::ConnectError;

@@ -1,4 +1,5 @@
-//! Many senders and one memory: who sends what nobody reads gets no more of it than others, and who is read goes on.
+//! Many senders and one memory. A sender of what nobody reads gets no more of it than others, and
+//! one that is read goes on.
 
 use crate::common::{MS, Plan, Receiver, Sender, address, both, identity, line};
 use byway_engine::connection::close;

@@ -271,8 +271,8 @@ fn a_thousand_candidate_relays() {
     }
 }
 
-/// The route gets 30 ms longer each way under a background transfer: that is no queue, and known as such within a second, whatever the window
-/// does at the time.
+/// The route gets 30 ms longer each way under a background transfer. That is no queue. It is known
+/// as such within a second, whatever the window does at the time.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn a_longer_route_is_no_queue() {
@@ -340,7 +340,8 @@ fn sent_by(world: &Parallel) -> Vec<u64> {
     (0..3).map(|local| by(local).map(|path| path.totals.bytes).sum()).collect()
 }
 
-/// One socket of three is full for five seconds: nothing is written for it, the others carry what they did, and it carries again at once.
+/// One socket of three is full for five seconds. Nothing is written for it, and the others carry
+/// what they did. It carries again at once.
 #[test]
 fn a_full_socket_blocks_its_own_path_alone() {
     for congestion in CLASSES {
@@ -364,7 +365,8 @@ fn a_full_socket_blocks_its_own_path_alone() {
     }
 }
 
-/// Every socket is full, at either end: nothing leaves, nobody spins, and all goes on as soon as one has room.
+/// Every socket is full, at either end. Nothing leaves, nothing spins, and all goes on as soon as
+/// one has room.
 #[test]
 fn where_all_sockets_are_full_the_session_waits_for_the_first() {
     let pipes = [10, 20, 30].map(|delay| line(10, delay * MS));

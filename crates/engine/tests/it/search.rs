@@ -249,8 +249,9 @@ fn thirds(count: usize) -> Vec<Kind> {
     (0..count).map(|index| [Kind::Good, Kind::Swallows, Kind::Slow][index % 3]).collect()
 }
 
-/// How much longer 60 s worth of data takes with 64 relays of which a third swallow, a third are slow, and a third are good, than with the
-/// good ones alone. Meanwhile some of the good ones die and come back.
+/// How much longer 60 s worth of data takes with 64 relays than with the good ones alone. A third
+/// of them swallow, a third are slow, and a third are good. Meanwhile some of the good ones die and
+/// come back.
 fn loss_by_bad_relays(seed: u64, congestion: &'static str) -> f64 {
     let size = 60 * 19_000_000 / 8;
     let took = |kinds: &[Kind]| {
@@ -378,7 +379,8 @@ fn the_uplink_is_lost_with_three_hundred_candidates() {
     });
 }
 
-/// Ten thousand candidates, of which every five hundredth lives: what there is no room for is said, and the direct path is as fast as alone.
+/// Ten thousand candidates, of which every five hundredth lives. What there is no room for is said,
+/// and the direct path is as fast as alone.
 #[test]
 fn ten_thousand_candidates() {
     for (seed, congestion) in (1..).zip(CLASSES) {
@@ -401,7 +403,8 @@ fn ten_thousand_candidates() {
 /// Relays that answer late are used if there is no better one, and only then.
 #[test]
 fn late_relays_are_a_reserve() {
-    // The direct RTT is 80 ms, and ACKs take the direct way: a probe by a relay that is 100 ms further away comes back after 180 ms.
+    // The direct RTT is 80 ms, and ACKs take the direct way. So a probe by a relay that is 100 ms
+    // further away comes back after 180 ms.
     let further = |world: &mut Search, relays: core::ops::Range<usize>| {
         for index in relays {
             let name = format!("further {index}");

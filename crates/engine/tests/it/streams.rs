@@ -1,4 +1,5 @@
-//! Many streams in one session: windows that grow, streams that nobody reads, thousands that idle, and peers that open too many.
+//! Many streams in one session. Windows grow, nobody reads some streams, thousands idle, and peers
+//! open too many.
 
 use crate::common::liar::Bench;
 use crate::common::talk::{About, Act};

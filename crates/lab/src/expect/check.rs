@@ -1,5 +1,5 @@
-//! Whether a plan can answer what is asked, before it is run: a slip in the name of a transfer or a value must not look like a
-//! variant that this mode leaves out.
+//! Whether a plan can answer what is asked, before it is run. A slip in the name of a transfer or a
+//! value must not look like a variant that this mode leaves out.
 
 use super::{Claim, ExpectError, Expectation};
 use crate::measure::{Measure, Records, Selection, Undefined, Why};

@@ -1,5 +1,5 @@
-//! Claims and whether they hold: `expect.toml` read with the place of every mistake, held against records, and what came out
-//! as data (`result.json`), as a table and as rows for other programs.
+//! Claims and whether they hold. `expect.toml` is read with the place of every mistake, and checked
+//! with records. What came out is data (`result.json`), a table, and rows for other programs.
 
 mod check;
 mod judge;
@@ -24,11 +24,12 @@ use thiserror::Error;
 pub struct Expectation {
     /// What it is about, in a line.
     pub title: Option<String>,
-    /// Where it was claimed: "Harp, figure 6(a)".
+    /// Where it was claimed, such as "Harp, figure 6(a)".
     pub paper: Option<String>,
     /// Words to choose experiments by.
     pub tags: Vec<String>,
-    /// Why the experiment is not run, if it is not: a few words, a colon, and more. Then its claims stand for what would be asked.
+    /// Why the experiment is not run, if it is not. It has a few words, a colon, and more. Then its
+    /// claims stand for what would be asked.
     pub not_run: Option<String>,
     /// The claims, in the order of the file.
     pub claims: Vec<Claim>,

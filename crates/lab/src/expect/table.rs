@@ -48,7 +48,8 @@ pub fn variants(shows: &[Shown]) -> Grid {
     Grid { headings: heads.chain(named).collect(), keys: axes.len(), rows: rows.collect() }
 }
 
-/// Every claim: its verdict, what was measured, its bounds, what the paper says; below it what there is to say.
+/// Every claim with its verdict, what was measured, its bounds, and what the paper says. Below it
+/// stands what there is to say.
 #[must_use]
 pub fn claims(claims: &[ClaimResult]) -> Grid {
     let headings = ["verdict", "claim", "measured", "bound", "paper"].map(str::to_owned).to_vec();

@@ -4,8 +4,8 @@ use super::{Measured, Shown};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Writes `shows` as CSV (RFC 4180, lines end in LF): the axes, seed, measure, unit, value. A seed without a value has an empty
-/// one.
+/// Writes `shows` as CSV (RFC 4180) with lines that end in LF. The columns are
+/// `the axes, seed, measure, unit, value`. A seed without a value has an empty one.
 ///
 /// # Errors
 /// Those of `out`.

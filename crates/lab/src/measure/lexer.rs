@@ -131,7 +131,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// How many bytes a number takes: digits, a point, digits, and perhaps an exponent.
+/// How many bytes a number takes. It is digits, perhaps with a point and digits, and perhaps with
+/// an exponent.
 fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digits = |from: usize| from + bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();

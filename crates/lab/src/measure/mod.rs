@@ -91,8 +91,9 @@ impl Measure {
     /// Reads a measure.
     ///
     /// # Errors
-    /// Anything that is not in the language, a function that does not exist, arguments that do not fit it, and measures
-    /// that are longer or deeper than a person would write.
+    /// It refuses anything that is not in the language, and a function that does not exist. It
+    /// refuses arguments that do not fit a function, and measures that are longer or deeper than a
+    /// person would write.
     pub fn parse(text: &str) -> Result<Self, MeasureError> {
         Ok(Self { text: text.to_owned(), root: parser::parse(text)? })
     }

@@ -1,4 +1,5 @@
-//! A measure becomes a tree: operators by precedence (Pratt), arguments by what the function takes.
+//! A measure becomes a tree. Operators are read by precedence (Pratt), and arguments by what the
+//! function takes.
 
 use super::functions::{self, Function, Parameter, SIGNATURES, Signature};
 use super::lexer::{Lexer, Token};

@@ -26,7 +26,8 @@ pub enum Mode {
     All,
     /// As large as in the paper: what `[mode.full]` says.
     Full,
-    /// By real programs, in real time: what `[mode.emulate]` says; if it says nothing, the plan as it stands.
+    /// By real programs, in real time. `[mode.emulate]` says what differs; if it says nothing, the
+    /// plan runs as it stands.
     Emulate,
     /// By real programs in a minute or so: what `[mode.emulate-quick]` says, else `[mode.emulate]`, else `[mode.quick]`.
     EmulateQuick,
@@ -83,7 +84,7 @@ pub struct Axis {
 pub struct Plan {
     /// What it asks, in a line.
     pub title: String,
-    /// How many seeds; they are 1, 2, 3, …
+    /// How many seeds. They are `1, 2, 3, …`
     pub seeds: u32,
     /// The axes of the sweep.
     pub axes: Vec<Axis>,

@@ -54,7 +54,8 @@ const UNITS: &[(Kind, &str, f64)] = &[
     (Kind::Share, "%", 0.01),
 ];
 
-/// The value of `text` in base units (bit/s, s, bytes, packets, 1) and its kind.
+/// The value of `text` in base units, and its kind. The base units are
+/// `bit/s, s, bytes, packets, 1`.
 pub fn parse(text: &str) -> Option<(Kind, f64)> {
     let mut product = 1.0;
     let mut kind = None;

@@ -19,7 +19,7 @@ pub enum Among {
 /// Milliseconds.
 pub(super) const LATE: u32 = 20_000;
 
-/// Its name: `alike`, `late`, `rtt4`, `single`.
+/// The name of the case: `alike`, `late`, `rtt4` or `single`.
 impl fmt::Display for Among {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,5 @@
-//! The grid: lines, foregrounds, numbers of transfers, and the laws that meet there. A line or a law is one row of a table.
+//! The grid of lines, foregrounds, numbers of transfers, and the laws that meet there. A line or a
+//! law is one row of a table.
 
 use super::cases::{Among, CASES};
 use core::fmt;
@@ -23,7 +24,8 @@ pub enum Course {
     Steady,
     /// Every 100 ms another, evenly between half of the rate and all of it: stations come and go, and so do modulations.
     Wifi,
-    /// Every 500 ms up or down by as much as a third, between a fifth of the rate and all of it: a radio cell with fading.
+    /// Every 500 ms up or down by as much as a third, between a fifth of the rate and all of it. It
+    /// is like a radio cell with fading.
     Lte,
 }
 
@@ -40,8 +42,9 @@ pub enum Paths {
     ThreeOverOne,
     /// The same, but each has a line of its own.
     ThreeOverThree,
-    /// The network of mPath's figure 7. The line is what the sender is attached by. Behind it are a direct way of 10 Mbit/s that
-    /// the first relay's shares, a way of 15 Mbit/s over the second relay, and one of 5 over the third. The queue is theirs.
+    /// The network of mPath's figure 7. The line is what the sender is attached by. Behind it are
+    /// three ways. The direct one has 10 Mbit/s, and the first relay's shares it. The second
+    /// relay's has 15 Mbit/s, and the third's 5. The queue is theirs.
     Mpath7,
 }
 
@@ -146,7 +149,8 @@ impl Line {
         Self { quick: true, ..self }
     }
 
-    /// Whether nothing but its rate, its delay and its queue matters: a drop-tail queue, no faults, one path.
+    /// Whether nothing but its rate, its delay and its queue matters. Then it has a drop-tail
+    /// queue, no faults, and one path.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.queueing == Queueing::DropTail

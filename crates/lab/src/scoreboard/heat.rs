@@ -5,7 +5,8 @@ use super::judge::{Board, Figure};
 use super::measure::Figures;
 use std::fmt::Write as _;
 
-/// Pixels: a square's width and height, the names of lines, the heads of columns, what is around it all.
+/// Sizes in pixels. They are a square's width and height, the names of lines, the heads of columns,
+/// and what is around it all.
 const WIDE: usize = 46;
 const HIGH: usize = 17;
 const NAMES: usize = 220;
@@ -40,7 +41,7 @@ const fn shades(foreground: Foreground) -> [&'static Shade; 2] {
     }
 }
 
-/// From best to worst, for all who see colours: blue, pale, orange, dark red.
+/// From best to worst, for all who see colours. It goes `blue, pale, orange, dark red`.
 const RAMP: [(f64, [f64; 3]); 4] = [
     (0.0, [96.0, 160.0, 206.0]),
     (0.35, [242.0, 242.0, 236.0]),

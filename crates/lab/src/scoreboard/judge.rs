@@ -1,4 +1,5 @@
-//! What is promised of the product's class for the background, held against rows of its law, or of another.
+//! What is promised of the product's class for the background. It is checked with rows of its law,
+//! or of another.
 
 use super::cell::Row;
 use super::grid::{Foreground, Scene};
@@ -157,7 +158,7 @@ pub struct Judged {
     pub id: &'static str,
     /// In words.
     pub says: &'static str,
-    /// Figures that it was held against.
+    /// The number of figures that were compared with the bound.
     pub figures: usize,
     /// Those that missed it.
     pub missed: Vec<Miss>,

@@ -1,9 +1,12 @@
-//! The scoreboard: laws for the background against each other, on the same lines, beside the same others, with the same seeds.
+//! The scoreboard compares laws for the background. They run on the same lines, beside the same
+//! others, with the same seeds.
 //!
-//! * `grid`: lines, foregrounds, numbers of transfers, laws; a line or a law is one row of a table.
+//! * `grid`: lines, foregrounds, numbers of transfers and laws. A line or a law is one row of a
+//!   table.
 //! * `cases`: scenes that are no cells of the grid, one a row.
 //! * `times` and `world`: a scene of them as a plan. `cell`: runs it, and makes a row of it. `measure`: what it says.
-//! * `bounds`: what is promised of the product; `known` and `known_full`: what is known to be missed; `judge`: holds the one against the other.
+//! * `bounds`: what is promised of the product. `known` and `known_full` have what is known to be
+//!   missed. `judge` compares the one with the other.
 //! * `selection`: which cells are wanted. `heat`: a picture of harm and use.
 
 pub mod bounds;

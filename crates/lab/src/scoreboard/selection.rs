@@ -1,4 +1,5 @@
-//! Which cells of the grid: a form, laws, seeds, and what somebody wants to look at alone.
+//! Which cells of the grid run. A form, laws and seeds choose them, and what somebody wants to look
+//! at alone.
 
 use super::cell::Cell;
 use super::grid::{Form, Half, Law, Scene, scenes};

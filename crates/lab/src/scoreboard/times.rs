@@ -1,4 +1,5 @@
-//! How long a scene takes: as short as its figures allow, since a fast line costs a processor a hundred times what a slow one does.
+//! How long a scene takes. It is as short as its figures allow, since a fast line costs a processor
+//! a hundred times what a slow one does.
 
 use super::cases::{Among, LATE};
 use super::grid::{Foreground, Paths, Scene};

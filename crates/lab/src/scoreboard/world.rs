@@ -19,7 +19,8 @@ const REQUEST: &str = "20 KB";
 /// Of a page: connections at a time, and objects of each, one after the other.
 const CONNECTIONS: u32 = 6;
 const OBJECTS: u32 = 5;
-/// Bytes of a call's packet on the wire: 20 ms of G.711, RTP, UDP and IP (RFC 3551).
+/// Bytes of a call's packet on the wire. It holds 20 ms of G.711 and the headers of RTP, UDP and IP
+/// (RFC 3551).
 pub(super) const CALL_BYTES: u32 = 200;
 /// A video has at most so many Mbit/s, and at most so much of the line.
 const VIDEO_MBIT: f64 = 8.0;
@@ -30,8 +31,8 @@ const CHUNK: f64 = 2.0;
 /// Where a line is: its ends, in the direction of the data.
 pub(super) const DIRECT: [(&str, &str); 4] =
     [("near", "far"), ("relay", "far"), ("relay2", "far"), ("near", "access")];
-/// What is behind the line of mPath's figure 7: both ends, Mbit/s, one-way delay in microseconds, and whether it has the line's
-/// queue. As in `experiments/mpath-8`.
+/// What is behind the line of mPath's figure 7. Each has both ends, Mbit/s, and one-way delay in
+/// microseconds. Then comes whether it has the line's queue. As in `experiments/mpath-8`.
 const MPATH_7: [(&str, &str, u32, u32, bool); 7] = [
     ("access", "core", 10, 48_000, true),
     ("core", "far", 100, 1_000, false),

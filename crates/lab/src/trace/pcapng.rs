@@ -1,6 +1,6 @@
-//! Datagrams of a simulated world as a pcapng file that Wireshark opens (draft-ietf-opsawg-pcapng): raw IP packets with UDP
-//! headers of our making and time stamps in nanoseconds. What is only a length is not written: such packets are
-//! captured in part and say how long they were.
+//! Datagrams of a simulated world as a pcapng file that Wireshark opens (draft-ietf-opsawg-pcapng).
+//! It has raw IP packets with UDP headers of our making and time stamps in nanoseconds. What is
+//! only a length is not written. Such packets are captured in part and say how long they were.
 
 use byway_wire::checksum::{fold, sum};
 use byway_wire::{Ecn, Instant};
@@ -41,7 +41,7 @@ impl<W: Write> Pcapng<W> {
         interface.extend_from_slice(&[0; 2]);
         // No limit of length.
         interface.extend_from_slice(&0_u32.to_le_bytes());
-        // Option if_tsresol (9), one byte: 10^-9 s. Then the end of options.
+        // Option if_tsresol (9) is one byte for 10^-9 s. Then the end of options.
         interface.extend_from_slice(&[9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
         file.block(INTERFACE, &interface)?;
         Ok(file)

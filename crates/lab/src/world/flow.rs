@@ -7,8 +7,9 @@ use byway_control::wang::optimum::largest_sum;
 use byway_sim::topology::Graph;
 use std::collections::BTreeMap;
 
-/// Bits of payload per second; `None` unless every transfer is a source of some rate that goes to one destination through
-/// relays only, over a line to each relay that carries all it has. Each relay's line to the destination counts by itself.
+/// The optimum in bits of payload per second. It is `None` unless every transfer is a source of
+/// some rate that goes to one destination through relays only. Its line to each relay must carry
+/// all it has. Each relay's line to the destination counts by itself.
 pub(super) fn optimum(setup: &Setup, graph: &Graph, actors: &Actors) -> Result<Option<f64>, RunError> {
     let (mut demands, mut capacities, mut choices) = (Vec::new(), Vec::new(), Vec::new());
     let mut relays: BTreeMap<&str, usize> = BTreeMap::new();
@@ -42,7 +43,8 @@ pub(super) fn optimum(setup: &Setup, graph: &Graph, actors: &Actors) -> Result<O
 fn payload(rate: u64, carrier: &Carrier) -> f64 {
     let (payload, wire) = match carrier {
         Carrier::Tcp(tcp) | Carrier::TcpRelays(tcp) | Carrier::Gateways(tcp, _) => (tcp.mss, tcp.mss + 52),
-        // A session's packets over a relay: 1 500 bytes less the headers of IP, UDP, relay, session and data.
+        // A session's packets over a relay. They are 1 500 bytes less the headers of IP, UDP,
+        // relay, session and data.
         Carrier::Session(_) => (1_380, 1_500),
     };
     rate as f64 * f64::from(payload) / f64::from(wire)

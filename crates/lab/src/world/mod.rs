@@ -1,12 +1,16 @@
 //! One variant of a plan with one seed: the world is built, runs, and is recorded.
 //!
-//! * `network`: the graph of the variant; `layout`: who sits where, and the ways between them.
-//! * `session`, `supply`, `relays`, `stand`: byway's engine, its relays, and where these stand.
+//! * `network`: the graph of the variant. `layout`: where each host sits, and the ways between
+//!   them.
+//! * `session`, `supply`, `relays`, `stand`: the engine of byway, its relays, and where these
+//!   stand.
 //! * `registry`: where senders ask for relays.
 //! * `tcp`: reference hosts; `wang`: those whose rates to relays are set.
 //! * `gateways`: byway's gateways between such hosts.
-//! * `actors`: the plan's transfers, requests and cross traffic as nodes; `watch`: what is noted of them.
-//! * `memory`: what a world may need, before it runs; `flow`: what could be pushed through relays at best.
+//! * `actors`: the plan's transfers, requests and cross traffic as nodes. `watch`: what is noted of
+//!   them.
+//! * `memory`: what a world may need, before it runs. `flow`: what could be pushed through relays
+//!   at best.
 
 mod actors;
 mod carriers;
@@ -204,7 +208,7 @@ fn run_in(mut world: World, setup: &Setup, seed: u64, cancel: &AtomicBool) -> Re
     Ok(watch.finish(setup, seed, &world, &actors, optimum))
 }
 
-/// When relays crash (false) and start again (true), in order of time.
+/// When relays crash (`false`) and start again (`true`), in order of time.
 fn crashes<'a>(setup: &'a Setup, actors: &Actors) -> Result<Vec<(Instant, &'a str, bool)>, RunError> {
     let mut crashes = Vec::new();
     for change in &setup.changes {

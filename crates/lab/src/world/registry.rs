@@ -1,7 +1,8 @@
 //! A registry in the world: the machine that runs, with a store in memory. Its relays beat, and senders ask it over the network.
 //!
-//! Relays are enrolled when the world begins, and were heard of a moment before. What a sender is told it hands over within one host, as
-//! a [`Ticket`](super::session::Ticket) is handed over: the session carries headers only, and the question real bytes.
+//! Relays are enrolled when the world begins, and were heard of a moment before. What a sender is
+//! told it hands over within one host, as a [`Ticket`](super::session::Ticket) is handed over. The
+//! session carries headers only, and the question real bytes.
 
 use super::relays::UNIX;
 use byway_engine::handshake::Identity;

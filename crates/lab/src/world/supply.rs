@@ -170,7 +170,8 @@ mod tests {
             turns += 1;
         }
         let Supply::Source(source) = supply else { unreachable!("a rate is a source") };
-        // Nothing is acknowledged, so at a backlog of a second (100 KB, then 200 KB) it ends.
+        // Nothing is acknowledged. So it ends at a backlog of a second, which is 100 KB and then
+        // 200 KB.
         assert!((98_600..=100_000).contains(&written_at_three), "{written_at_three}");
         assert!((198_000..=200_000).contains(&source.written), "{}", source.written);
         assert!(turns < 140, "{turns}");

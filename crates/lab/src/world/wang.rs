@@ -1,7 +1,7 @@
 //! Transfers over TCP to relays and on from there, whose rates their sources set (Wang et al.).
 //!
-//! The receiver tells a source what came of it without delay and without loss: what the paper leaves open is not held
-//! against it.
+//! The receiver tells a source what came of it without delay and without loss. So what the paper
+//! leaves open does not count against it.
 
 use super::RunError;
 use crate::setup::{Demand, TcpOptions, Transfer};
@@ -125,8 +125,9 @@ impl Wanted {
         self.interval
     }
 
-    /// As much as may be written and not acknowledged at the first hop: what it carries in two of its round trips, and four
-    /// packets at least. With more, a source would see late that it writes too much.
+    /// As much as may be written and not acknowledged at the first hop. It is what the hop carries
+    /// in two of its round trips, and four packets at least. With more, a source would see late
+    /// that it writes too much.
     pub(super) fn backlog(&self, tcp: &TcpOptions, rtt: Duration) -> u64 {
         let carried = self.options.demand / 8.0 * rtt.as_secs_f64() * 2.0;
         (carried as u64).max(4 * u64::from(tcp.mss))

@@ -272,8 +272,9 @@ fn a_dumbbell_needs_two_events_for_four_links() {
     assert!((4 * (300 * 4 + 300)..4 * (300 * 4 + 300) + 400).contains(&few), "{few}");
 }
 
-/// A link that was looked at early, and is then empty though it is still waited for, is not waited for twice: as long as
-/// packets come without a pause, each look would leave one event more.
+/// A link that was looked at early, and is then empty though it is still waited for, is not waited
+/// for twice. Otherwise each look would leave one event more, as long as packets come without a
+/// pause.
 #[test]
 fn looking_often_costs_no_events() {
     let access = PipeConfig::new(100_000_000, Duration::from_millis(1));

@@ -101,8 +101,9 @@ fn red(config: RedConfig, load: f64, limit: usize) -> (f64, f64, usize, u64) {
 
 #[test]
 fn red_drops_what_is_too_much_and_holds_the_average_where_its_rule_says() {
-    // 10 % too much. Uniform gaps of 1 to 1/p - 1 have a mean of 1 / 2p, so the share dropped is 2p, and what must go is
-    // 1 - 1/1.1 = 9.1 %: p = 0.045, an average of 20 + 40 * 0.045 / 0.1 = 38 packets.
+    // 10 % too much. Uniform gaps of 1 to 1/p - 1 have a mean of 1 / 2p, so the share dropped is
+    // 2p. What must go is `1 - 1/1.1 = 9.1 %`. So p is 0.045, and the average is
+    // `20 + 40 * 0.045 / 0.1 = 38` packets.
     let (dropped, average, longest, full) = red(RedConfig::new(20.0, 60.0), 1.1, 300);
     assert!((dropped - 0.0909).abs() < 0.003, "{dropped}");
     assert!((average - 38.2).abs() < 6.0, "{average}");

@@ -60,7 +60,8 @@ fn an_observer_sees_what_the_books_say_and_changes_nothing() {
         assert!(count(&|fact| matches!(fact.event, LinkEvent::Accepted { .. })) > 5_000);
         assert!(facts.is_sorted_by_key(|fact| fact.at));
         assert!(books.dropped() > 100 && books.duplicated > 10, "{books:?}");
-        // By flow: the slow one sends 500, and each packet is delivered or dropped (copies come besides).
+        // By flow, the slow one sends 500. Each packet is delivered or dropped, and copies come
+        // besides.
         let slow =
             |fact: &LinkFact| fact.from == address(1, 1) && fact.to == address(3, 3) && fact.size == 972;
         let (gone, came) = (

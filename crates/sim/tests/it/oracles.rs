@@ -1,5 +1,6 @@
-//! The world against laws that need no knowledge of its insides (readings, section 4): conservation and order counted
-//! from outside (O16), queueing theory (O17), determinism (O20), and that only ratios of times matter (O21).
+//! The world against laws that need no knowledge of its insides (readings, section 4). They are
+//! conservation and order counted from outside (O16), queueing theory (O17), and determinism (O20).
+//! O21 says that only ratios of times matter.
 
 use crate::common::{Ping, address};
 use crate::tcp_common::{MS, at};
@@ -57,7 +58,7 @@ impl Machine for Timed {
 
 // O16.
 
-/// What a packet capture saw: when, at which node, whether it left or came, who sent it, its size.
+/// What a packet capture saw. It is `when, node, left or came, sender, size`.
 type Sight = (Instant, u32, Way, SocketAddr, usize);
 
 /// A source: where among the middle links its way begins and ends, and when it sends how many at once.
@@ -405,8 +406,9 @@ fn o16_nobody_waits_for_a_packet_that_does_not_fit() {
 
 // O17.
 
-/// The mean wait in units of a mean service time, seen from both ends of a line with a queue without bound: what is
-/// left of a packet's time after its service and the propagation. And how many packets there were.
+/// The mean wait in units of a mean service time, seen from both ends of a line with a queue
+/// without bound. It is what is left of a packet's time after its service and the propagation. Also
+/// how many packets there were.
 fn mean_wait(mut world: World, line: PipeConfig, [from, to]: [SocketAddr; 2], service: f64) -> (f64, u64) {
     let (rate, delay, overhead) = (line.rate.unwrap_or(1), line.delay, u64::from(line.overhead));
     let link = world.link("line", line);
@@ -436,7 +438,7 @@ fn mean_wait(mut world: World, line: PipeConfig, [from, to]: [SocketAddr; 2], se
     (mean / service, count)
 }
 
-/// M/D/1: mean wait rho / (2 mu (1 - rho)).
+/// M/D/1 has a mean wait of `rho / (2 mu (1 - rho))`.
 #[test]
 fn o17_a_line_fed_by_chance_makes_packets_wait_as_pollaczek_and_khinchine_say() {
     for (rho, seed) in [(0.5, 1), (0.8, 1)] {
@@ -461,7 +463,7 @@ fn o17_a_line_fed_by_chance_makes_packets_wait_as_pollaczek_and_khinchine_say() 
     }
 }
 
-/// M/M/1: mean wait rho / (mu - lambda).
+/// M/M/1 has a mean wait of `rho / (mu - lambda)`.
 #[test]
 fn o17_sizes_by_chance_double_the_wait() {
     for (rho, seed) in [(0.5, 1), (0.8, 1)] {
@@ -513,7 +515,7 @@ fn faulty_pair(seed: u64) -> (World, u64) {
     (world, answered)
 }
 
-/// Two TCP hosts over a line that trembles and loses, under this controller.
+/// Two TCP hosts over a line that has jitter and loses packets, under this controller.
 fn tcp_pair(name: &str) -> World {
     let there = PipeConfig::new(10_000_000, 9 * MS).queue(40).loss(0.001).jitter(2 * MS);
     let mut pair = crate::tcp_common::Pair::new(20, there, PipeConfig::delay_only(11 * MS), Serve::default());
@@ -554,7 +556,8 @@ fn o20_threads_do_not_meet() {
 
 // O21.
 
-/// What can be seen of a run whose times are all shorter by a factor, told in the times of the run where it is 1.
+/// What can be seen of a run whose times are all shorter by a factor. It is told in the times of
+/// the run where the factor is 1.
 #[derive(Debug, PartialEq)]
 struct Scaled {
     /// Windows of all paths, bytes delivered, losses and timeouts, every millisecond.
@@ -687,8 +690,8 @@ fn o21_a_line_ten_times_as_fast_and_short_gives_the_same_windows() {
     assert_eq!(compare_scaled("mpath-literal", true, &|_| named("mpath-literal")), 0);
 }
 
-/// Their windows follow from ratios of round-trip times, and a smoothed one is rounded to nanoseconds: what is told in
-/// whole bytes may be one off, and no datagram may.
+/// Their windows follow from ratios of round-trip times, and a smoothed one is rounded to
+/// nanoseconds. So what is told in whole bytes may be one off, and no datagram may.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn o21_coupled_windows_are_the_same_but_for_the_rounding_of_times() {

@@ -47,7 +47,7 @@ fn clients_are_served_each_by_a_socket_of_its_own() {
     backs.dedup();
     assert_eq!(backs, [address(50, 100), address(50, 101)]);
     let counters = world[shaper].counters();
-    // Of the third, what it asked at 0, 100, ..., 2000 ms.
+    // Of the third, it is what it asked at `0, 100, ..., 2000` ms.
     assert_eq!((counters.clients, counters.refused), (2, 21));
     assert_eq!((counters.up.sent, counters.up.delivered, counters.down.delivered), (20, 20, 20));
     assert_eq!(

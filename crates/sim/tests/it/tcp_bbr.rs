@@ -97,8 +97,8 @@ fn beside_cubic(rate: u64, rtt: u32, queue: usize) -> f64 {
     rates[0] / (rates[0] + rates[1])
 }
 
-/// Known of BBR version 1: with a queue of a bandwidth-delay product it takes most of the line, with one of many it takes less than
-/// its share (Hock, Bless, Zitterbart, ICNP 2017).
+/// What is known of BBR version 1. With a queue of a bandwidth-delay product it takes most of the
+/// line. With one of many it takes less than its share (Hock, Bless, Zitterbart, ICNP 2017).
 #[test]
 fn beside_cubic_the_queue_decides_who_has_the_line() {
     let (short, long) = (beside_cubic(10, 40, 30), beside_cubic(10, 40, 400));

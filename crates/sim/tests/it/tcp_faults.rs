@@ -102,7 +102,8 @@ fn drop_first(
 
 #[test]
 fn a_lost_handshake_is_repeated_after_a_second() {
-    // (flags, how many are lost, what it costs in seconds): SYN; SYN-ACK; the ACK, in whose place the data stands.
+    // Flags, how many are lost, and what it costs in seconds. The cases are the SYN, the SYN-ACK,
+    // and the ACK, in whose place the data stands.
     for (flags, count, cost) in [(1, 1, 1.0), (1, 3, 7.0), (3, 1, 1.0), (3, 2, 3.0)] {
         let mut pair = both_ways(1, clean());
         let dropped = drop_first(&mut pair, count, move |bytes, _| bytes[2] == flags);

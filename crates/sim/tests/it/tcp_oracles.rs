@@ -18,7 +18,8 @@ fn two_newreno_share_a_busy_line() {
     assert!(jain(&rates) >= 0.98, "{rates:?}");
 }
 
-/// D100: ns-3 gives 963 Mbit/s (8.66 to 15.6 each), Jain .980. Here, over three seeds, 964 and .95 to .97.
+/// In D100 ns-3 gives 963 Mbit/s (8.66 to 15.6 each) and a Jain index of .980. Here, over three
+/// seeds, 964 and .95 to .97.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn a_hundred_newreno_share_a_gigabit() {
@@ -64,8 +65,8 @@ fn window_by_the_law(p: f64, seconds: u64) -> f64 {
     ratio
 }
 
-/// O2: W = sqrt(1.5 / p) packets per round trip; htsim measured 1.03 of it at 1e-3 and .99 at 3e-3, ns-3 1.03 and .98. Here
-/// .987 and .997.
+/// O2: `W = sqrt(1.5 / p)` packets per round trip. htsim measured 1.03 of it at 1e-3 and .99 at
+/// 3e-3. ns-3 measured 1.03 and .98. Here .987 and .997.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn the_window_follows_the_loss() {
@@ -85,8 +86,9 @@ fn the_window_follows_rare_losses() {
     }
 }
 
-/// O2 where losses are frequent, against the formula of Padhye, Firoiu, Towsley and Kurose (1998, equation 30): packets per
-/// round trip with an ACK per packet, and timeouts, which are of `timeout` seconds.
+/// O2 where losses are frequent, against the formula of Padhye, Firoiu, Towsley and Kurose (1998,
+/// equation 30). It is packets per round trip with an ACK per packet, and timeouts of `timeout`
+/// seconds.
 #[test]
 fn the_window_follows_frequent_losses() {
     let p = 1e-2;
@@ -98,8 +100,8 @@ fn the_window_follows_frequent_losses() {
     assert!((window / expected - 1.0).abs() < 0.1, "{window}, not {expected}");
 }
 
-/// O9: where losses fall by chance, the rates are nearly as the round trips the other way round: twice as long, queue
-/// left out, 1.7 to 2.4 times less.
+/// O9: where losses fall by chance, the rates are nearly as the round trips the other way round.
+/// Twice as long, with the queue left out, gets 1.7 to 2.4 times less.
 #[test]
 #[ignore = "slow: measures rates over minutes of simulated time"]
 fn the_shorter_round_trip_takes_more() {

@@ -1,4 +1,4 @@
-//! How hosts like Linux find what was lost: RACK and TLP, rule by rule (RFC 8985).
+//! How hosts like Linux find what was lost. It is RACK and TLP (RFC 8985), rule by rule.
 
 use crate::tcp_common::*;
 use byway_sim::tcp::{Demand, Flow, Options, Recovery, Serve, SubflowReport};
@@ -16,8 +16,9 @@ fn line() -> PipeConfig {
     PipeConfig::new(100_000_000, 20 * MS).queue(1_000)
 }
 
-/// Sends so many segments of which some are lost the first few times that they are sent: by their place from the end, and how
-/// often. How much longer it takes than without a loss, and what the sender tells.
+/// Sends `segments` segments of which some are lost the first few times that they are sent. `lost`
+/// has their place from the end, and how often. Returns how much longer it takes than without a
+/// loss, and what the sender tells.
 fn costs(recovery: Recovery, segments: u64, lost: &[(u64, u32)]) -> (f64, SubflowReport) {
     let run = |lost: BTreeMap<u64, u32>| {
         let options = Options { recovery, ..Options::linux() };
@@ -79,8 +80,8 @@ fn a_probe_tells_of_the_other_losses_of_the_tail() {
     assert_eq!((report.timeouts, report.losses), (0, 3));
 }
 
-/// 7.2: of a single segment the ACK may be delayed, so the probe waits for that: no earlier than the timeout, in whose place it
-/// is sent, so that the window is not lost.
+/// 7.2: the ACK of a single segment may be delayed, so the probe waits for that. It comes no
+/// earlier than the timeout, in whose place it is sent. So the window is not lost.
 #[test]
 fn a_single_lost_segment_costs_as_much_as_a_timeout_but_is_none() {
     // The timeout counts from the ACK before, if there is one.

@@ -100,7 +100,8 @@ fn among_equal_ways_the_shorter_and_then_the_first_by_name_is_taken() {
 
 #[test]
 fn the_first_difference_decides_not_the_last() {
-    // s-a-z-t and s-b-c-t: by the last node before t, c comes before z; by the first, a before b.
+    // The ways are s-a-z-t and s-b-c-t. By the last node before t, c comes before z. By the first
+    // node, a comes before b.
     let mut graph = Graph::new();
     for (a, b) in [("s", "b"), ("b", "c"), ("c", "t"), ("s", "a"), ("a", "z"), ("z", "t")] {
         graph.join(a, b, &PipeConfig::delay_only(MS)).unwrap();
@@ -140,7 +141,7 @@ proptest! {
     #[test]
     fn ways_are_those_of_brute_force(
         size in 2_usize..7,
-        // Few different delays, zero among them, so that there are many ties; none: no edge.
+        // Few different delays, zero among them, so that there are many ties. `None` means no edge.
         delays in proptest::collection::vec(proptest::option::weighted(0.7, (0_u64..4, 0_u64..4)), 21),
         order: u64,
     ) {

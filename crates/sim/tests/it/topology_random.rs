@@ -223,7 +223,8 @@ fn quantile(values: &mut [f64], part: f64) -> f64 {
     values[((values.len() - 1) as f64 * part) as usize]
 }
 
-/// The tier of a router: 0 backbone, 1 regional, 2 edge, 3 relay or host.
+/// The tier of a router. It is `0` for backbone, `1` for regional, `2` for edge, and `3` for a
+/// relay or host.
 fn tier(name: &str) -> u8 {
     match name.as_bytes()[0] {
         b'a' => 0,
@@ -240,8 +241,9 @@ fn the_synthetic_internet_has_the_statistics_that_it_aims_at() {
         assert_eq!(graph.nodes().count(), 3_000 + 450 + 200);
         assert!(hangs_together(&graph));
 
-        // Degrees of routers, without relays and hosts: many small, few very large, and in between a straight line in
-        // double-logarithmic scale: the share with at least d neighbours falls like d to this power.
+        // Degrees of routers, without relays and hosts. Many are small, few are very large, and
+        // between them is a straight line in double-logarithmic scale. The share with at least d
+        // neighbours falls like d to this power.
         let routers = |name: &&str| tier(name) < 3;
         let mut degrees: Vec<f64> = graph
             .nodes()

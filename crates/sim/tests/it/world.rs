@@ -235,7 +235,8 @@ fn each_machine_lives_by_its_own_clock() {
     let hour = Duration::from_secs(3_600);
     let clock = Clock::new().with_offset(hour).with_drift_ppm(1_000.0).with_step(at(70), hour);
     world.set_clock(client, clock.clone());
-    // It begins overdue (its deadline is zero), asks, and is answered after 40, 80 and 120 ms of the world's time.
+    // It begins overdue, because its deadline is zero. It asks, and is answered after 40, 80 and
+    // 120 ms of the world's time.
     world.run_until(at(1_000));
     assert_eq!(world[client].times, [40, 80, 120].map(|millis| clock.local(at(millis))));
     assert_eq!(world[client].times[2], Instant::ZERO + hour + hour + Duration::from_micros(120_120));

@@ -112,7 +112,7 @@ impl World {
         self.links.len() - 1
     }
 
-    /// A flow over `paths` of (link, RTT in ms), active between two times in ms.
+    /// A flow over `paths`, each a link and an RTT in ms. It is active between two times in ms.
     pub fn flow(
         &mut self,
         controller: Box<dyn Controller>,

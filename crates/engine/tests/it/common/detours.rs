@@ -1,4 +1,4 @@
-//! Worlds with relays: a sender, a receiver, a direct line, and detours.
+//! Worlds with relays. They have a sender, a receiver, a direct line, and detours.
 
 use super::{Plan, Receiver, Sender, address, identity, line};
 use byway_relay::{Config as RelayConfig, Policy, Relay};

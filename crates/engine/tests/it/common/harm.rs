@@ -63,7 +63,8 @@ pub fn percentile(ascending: &[f64], percent: usize) -> f64 {
     ascending[ascending.len() * percent / 100]
 }
 
-/// Fetches of 500 kB over TCP, one each two seconds, beside so many background transfers: the seconds they take, ascending.
+/// The seconds, ascending, of fetches of 500 kB over TCP, one each two seconds. `others` background
+/// transfers run beside them.
 pub fn fetches(line: &PipeConfig, others: u8) -> Vec<f64> {
     let mut world = beside(line, "background", others);
     let (client, flows) = client(&mut world, |to| {
@@ -88,8 +89,9 @@ pub struct Harm {
     pub back: f64,
 }
 
-/// [`pages`] beside so many transfers of the class `background`, means over so many seeds. The median and the 90th percentile of their
-/// times, as multiples of those alone; the share of the rest; and the seconds until the line is full again.
+/// [`pages`] beside so many transfers of the class `background`, means over so many seeds. It gives
+/// the median and the 90th percentile of their times, as multiples of those alone. Then come the
+/// share of the rest, and the seconds until the line is full again.
 pub fn asked(seeds: u64, jitter: Duration, others: u8) -> [f64; 4] {
     let of = |seed| {
         let alone = pages(seed, jitter, "background", 0);
@@ -116,8 +118,9 @@ fn mean(seeds: u64, of: impl Fn(u64) -> [f64; 4]) -> [f64; 4] {
     sum.expect("a seed").map(|sum| sum / seeds as f64)
 }
 
-/// Requests of 20 kB over TCP, one each 200 ms on average, beside so many background transfers, on 10 Mbit/s with an RTT of 20 ms
-/// and a queue of so many packets. A request begins with a window of ten segments (RFC 6928).
+/// Requests of 20 kB over TCP, one each 200 ms on average, beside `others` background transfers.
+/// The line has 10 Mbit/s, an RTT of 20 ms, and `queue` packets of queue. A request begins with a
+/// window of ten segments (RFC 6928).
 pub fn requests(seed: u64, queue: usize, others: u8) -> Harm {
     let mut world = beside(&line(MBIT as u64, 10 * MS).queue(queue), "background", others);
     let mut chance = Random::component(seed, "requests");
@@ -152,9 +155,10 @@ pub fn requests(seed: u64, queue: usize, others: u8) -> Harm {
     }
 }
 
-/// The same by requests as programs make them: a SYN, 300 bytes there, and 20 kB back by CUBIC with an initial window of ten segments,
-/// the way that the transfers go; at times that chance sets as in a Poisson process, so some overlap. Delays of the line tremble by
-/// `jitter`. Times are in the order of the requests.
+/// Requests as programs make them, beside `others` transfers under `congestion`. Each is a SYN, 300
+/// bytes there, and 20 kB back by CUBIC with an initial window of ten segments, the way that the
+/// transfers go. They begin by chance as in a Poisson process, so some overlap. Delays of the line
+/// have a jitter of `jitter`. Times are in the order of the requests.
 pub fn pages(seed: u64, jitter: Duration, congestion: &'static str, others: u8) -> Harm {
     let mut world = beside(&line(MBIT as u64, 10 * MS).queue(50).jitter(jitter), congestion, others);
     let begins = Duration::from_secs(20);

@@ -283,7 +283,7 @@ pub struct Receiver {
     pub streams_finished: u32,
     reading: BTreeMap<StreamId, u64>,
     pub closed: Vec<(u64, String)>,
-    /// (time, bytes received so far), a mark each 100 ms.
+    /// Time and bytes received so far, a mark each 100 ms.
     pub marks: Vec<(Instant, u64)>,
     /// What objects are made of.
     pub payload: Payload,

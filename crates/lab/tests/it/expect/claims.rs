@@ -1,4 +1,5 @@
-//! Claims held against records made by hand: what decides, what is said, what is kept.
+//! Claims checked with records made by hand. The tests show what decides, what is said, and what is
+//! kept.
 
 use super::builder::{constant, path, requests};
 use byway_lab::Record;

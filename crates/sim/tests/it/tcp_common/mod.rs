@@ -112,8 +112,9 @@ pub fn d100() -> Dumbbell {
     dumbbell(100, 1_000_000_000, 1_667, at(5), 5 * MS, 1)
 }
 
-/// The same with up to 0.1 ms of jitter on the access lines. Without it, an access line as fast as the bottleneck hands
-/// packets over exactly as places fall free, and whoever has a large window never meets a full queue.
+/// The same with up to 0.1 ms of jitter on the access lines. Without it, an access line as fast as
+/// the bottleneck hands packets over exactly as places fall free. Then a flow with a large window
+/// never meets a full queue.
 pub fn jittered_d100(seed: u64) -> Dumbbell {
     let access = line(1_000_000_000, MS, 10_000).jitter(MS / 10);
     dumbbell_with(access, 100, 1_000_000_000, 1_667, at(5), 5 * MS, seed)
