@@ -274,9 +274,8 @@ impl Path {
         }
     }
 
-    /// The bundle grows as one flow: `dL/dt = GROW sqrt(L)` for the sum of all levels. Each path
-    /// grows by its part of that, faster by the square of the time without a queue. A level that
-    /// was had before a queue of others is had again at once.
+    /// Grows the bundle as one flow: `dL/dt = GROW sqrt(L)`, each path by its part. It is faster by
+    /// the square of the time without a queue. A level from before others' queue returns at once.
     fn grow(&mut self, now: Instant, time: f64, share: f64) {
         let quiet = now.since(self.met).as_secs_f64() / HASTE.as_secs_f64();
         let one = if share > 0.0 { GROW / libm::sqrt(self.level / share) } else { 0.0 };

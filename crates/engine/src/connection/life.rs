@@ -1,6 +1,5 @@
-//! The life of paths. Candidates are probed, what works becomes available, and what the controller
-//! wants becomes active. What it chokes is probed until it breathes, and what is of no use is
-//! dropped.
+//! The life of paths. Candidates are probed, and what works is available. What the controller wants
+//! is active. What it chokes is probed until it breathes. What is of no use is dropped.
 
 use super::agenda::Agenda;
 use super::arrivals::{MOST_PATHS, PATH_LOOKAHEAD};
@@ -220,9 +219,8 @@ impl Connection {
         }
     }
 
-    /// How long packets of every path wait in queues now. Where the line in front of all of them is
-    /// full, a probe waits in its queue too, and that says nothing of the relay. One path alone
-    /// does not tell where its queue is.
+    /// How long packets of every path wait in queues now. In a full line before all paths a probe
+    /// waits too, whatever its relay. One path alone does not tell where its queue is.
     fn common_wait(&self) -> Duration {
         let rtts = self.paths.iter().filter(|path| path.state == State::Active).map(|path| &path.send.rtt);
         let mut waits = rtts.map(|rtt| rtt.smoothed().saturating_sub(rtt.minimum()));
@@ -349,9 +347,8 @@ impl Connection {
         self.paths.iter().any(|path| path.is_governed() && path.send.timeouts() < SILENT)
     }
 
-    /// The available path to open next. Of those never used, it is any that is near the direct
-    /// path's RTT, or else the nearest. When all were used, it is the one that carried most. If
-    /// none answers in time, it is the nearest of the others.
+    /// The available path to open next: an unused one near the direct path's RTT, else the nearest.
+    /// Of used ones it is the one that carried most. If none answers in time, it is the nearest.
     fn best_available(&mut self, now: Instant) -> Option<PathId> {
         let direct =
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
