@@ -71,7 +71,7 @@ pub trait Controller: Debug + Send {
 /// What a controller knows of a path when it opens.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
-    /// When.
+    /// When the path was opened.
     pub now: Instant,
     /// Whether it goes over a relay. mPath treats the direct path apart.
     pub proxied: bool,
@@ -84,7 +84,7 @@ pub struct Opened {
 /// A packet was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// When.
+    /// When the packet was sent.
     pub now: Instant,
     /// Bytes of the packet (UDP payload).
     pub bytes: u32,

@@ -33,7 +33,7 @@ impl Default for Limits {
 /// What was done, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets kept.
+    /// The number of packets kept.
     pub kept: u64,
     /// Packets that did not fit.
     pub unkept: u64,
@@ -46,11 +46,12 @@ pub struct Counters {
 /// What becomes of an ACK on its way to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes on.
+    /// The ACK goes on to the sender.
     Pass,
-    /// It is dropped: what it complains of is being mended.
+    /// The ACK is dropped, because what it complains of is being mended.
     Suppress,
-    /// It is dropped, and the packet with this [number](Sent::number) is to be [sent again](Cache::resend).
+    /// The ACK is dropped. The packet with this [number](Sent::number) is to be [sent
+    /// again](Cache::resend).
     Mend(u32),
 }
 
@@ -63,9 +64,9 @@ pub struct Sent<P> {
     pub sequence: u32,
     /// One past its last.
     pub end: u32,
-    /// Its size.
+    /// The size of the packet in bytes.
     pub bytes: usize,
-    /// The packet.
+    /// The packet itself.
     pub packet: P,
 }
 
@@ -101,7 +102,8 @@ struct Flow<P> {
     bytes: usize,
 }
 
-/// The cache. Flows are small numbers ([`FlowId::slot`](crate::flow::FlowId::slot)), one direction of each.
+/// The cache of an entry gateway. Flows are small numbers
+/// ([`FlowId::slot`](crate::flow::FlowId::slot)), one direction of each.
 #[derive(Debug)]
 pub struct Cache<P> {
     limits: Limits,
@@ -118,7 +120,7 @@ impl<P> Cache<P> {
         Self { limits, flows: BTreeMap::new(), bytes: 0, counters }
     }
 
-    /// Bytes kept.
+    /// The number of bytes kept.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes

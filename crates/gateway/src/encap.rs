@@ -57,7 +57,7 @@ impl Label {
         Self(number & 0x00ff_ffff)
     }
 
-    /// Its number.
+    /// The number of the label.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
@@ -75,32 +75,33 @@ impl Label {
 pub enum Message<'a> {
     /// An IP packet to be put in order among those of its label.
     Ordered {
-        /// Its flow and direction.
+        /// The label of the packet's flow and direction.
         label: Label,
-        /// Its place among the packets of the label.
+        /// The place of the packet among those of the label.
         sequence: u32,
-        /// The packet.
+        /// The IP packet.
         packet: &'a [u8],
     },
     /// An IP packet whose order does not matter.
     Unordered {
-        /// The packet.
+        /// The IP packet.
         packet: &'a [u8],
     },
     /// A part of an announcement of served hosts.
     Serves {
-        /// See [`serves::Part::read`](crate::serves::Part::read).
+        /// The part as bytes, for [`serves::Part::read`](crate::serves::Part::read).
         part: &'a [u8],
     },
-    /// As [`Ordered`](Self::Ordered), and which packets of the label took the same path before it (HIR, 7.3).
+    /// A packet as in [`Ordered`](Self::Ordered). It also tells which packets of the label took the
+    /// same path before it (HIR, 7.3).
     Batched {
-        /// Its flow and direction.
+        /// The label of the packet's flow and direction.
         label: Label,
-        /// Its place among the packets of the label.
+        /// The place of the packet among those of the label.
         sequence: u32,
         /// Bit `n`: packet `sequence - 1 - n` took the path that this one took.
         map: u32,
-        /// The packet.
+        /// The IP packet.
         packet: &'a [u8],
     },
     /// Packets that the exit holds for lost. It is a loss indication (Harp, III.D).
@@ -114,12 +115,12 @@ pub enum Message<'a> {
     },
     /// The relay that runs beside the gateway, and the peer's word for it.
     Relay {
-        /// See [`Word::from_bytes`](byway_wire::relay::Word::from_bytes).
+        /// The word as bytes, for [`Word::from_bytes`](byway_wire::relay::Word::from_bytes).
         word: &'a [u8],
     },
     /// What another gateway announced, passed on.
     Table {
-        /// See [`Table::read`](crate::table::Table::read).
+        /// The table as bytes, for [`Table::read`](crate::table::Table::read).
         table: &'a [u8],
     },
 }

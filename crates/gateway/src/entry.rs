@@ -61,7 +61,8 @@ struct Waiting {
 
 const EMPTY: Waiting = Waiting { first: NONE, last: NONE, bytes: 0, credit: 0 };
 
-/// The queue. Flows are small numbers ([`FlowId::slot`](crate::flow::FlowId::slot)).
+/// The queue of an entry gateway. Flows are small numbers
+/// ([`FlowId::slot`](crate::flow::FlowId::slot)).
 #[derive(Debug)]
 pub struct EntryQueue<T> {
     limits: Limits,
@@ -71,7 +72,8 @@ pub struct EntryQueue<T> {
     flows: Vec<Waiting>,
     /// Flows with packets, in turn.
     turns: Lists<1>,
-    /// The same flows by the magnitude of what they have waiting, to find the longest within a factor of two.
+    /// The flows that wait, by the magnitude of what they have waiting. So the longest is found
+    /// within a factor of two.
     sizes: Lists<32>,
     bytes: usize,
     counters: Counters,

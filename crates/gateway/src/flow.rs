@@ -25,7 +25,7 @@ use byway_wire::{Duration, Instant};
 pub struct Limits {
     /// Flows at most.
     pub flows: usize,
-    /// Of these, flows that are not open yet at most.
+    /// The most flows of the table that are not open yet.
     pub opening: usize,
     /// A flow that does not open is forgotten after this long.
     pub opening_for: Duration,
@@ -80,7 +80,7 @@ pub enum Phase {
 /// A flow that is carried.
 #[derive(Clone, Debug)]
 pub struct Flow<T> {
-    /// Its name: the direction in which it was opened.
+    /// The name of the flow, which is the direction in which it was opened.
     pub key: FlowKey,
     /// Where in its life it is.
     pub phase: Phase,
@@ -126,7 +126,7 @@ impl<T> Flow<T> {
 /// Why a segment is none of a flow that is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Its flow was under way when it was first seen, or is none at all.
+    /// The flow was under way when it was first seen, or there is none at all.
     MidLife,
     /// The owner did not want it.
     Unwanted,
@@ -137,16 +137,16 @@ pub enum Why {
 /// What the table makes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// It is of this flow.
+    /// The segment is of a flow that is carried.
     Carried {
-        /// The flow.
+        /// The flow of the segment.
         flow: FlowId,
-        /// Who sent the segment.
+        /// The end that sent the segment.
         from: End,
         /// Whether the flow is new.
         new: bool,
     },
-    /// It goes by the plain route.
+    /// The segment goes by the plain route.
     PassThrough(Why),
 }
 
@@ -165,7 +165,7 @@ pub struct Counters {
     pub expired: u64,
 }
 
-/// The table.
+/// The table of flows.
 #[derive(Debug)]
 pub struct FlowTable<T> {
     limits: Limits,
@@ -221,7 +221,7 @@ impl<T> FlowTable<T> {
         self.slots.get(id.index as usize)?.as_ref().filter(|flow| flow.generation == id.generation)
     }
 
-    /// Likewise, to change what the owner keeps with it.
+    /// The flow with this name, if it is still there, to change what the owner keeps with it.
     pub fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow<T>> {
         self.slots.get_mut(id.index as usize)?.as_mut().filter(|flow| flow.generation == id.generation)
     }

@@ -27,9 +27,9 @@ const SOURCE_ROUTES: [u8; 2] = [131, 137];
 /// Where things are in an IP packet, and what its header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
-    /// Who sent it.
+    /// The address that sent the packet.
     pub source: IpAddr,
-    /// To whom.
+    /// The address that the packet is for.
     pub destination: IpAddr,
     /// Differentiated services code point (RFC 2474), 0 to 63.
     pub dscp: u8,

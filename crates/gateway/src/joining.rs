@@ -70,9 +70,9 @@ pub fn asked(said: &[u8]) -> Result<Served, DecodeError> {
 /// What a host is made with that wants to be served.
 #[derive(Clone, Debug)]
 pub struct JoiningConfig {
-    /// Its key.
+    /// The host's key.
     pub identity: Identity,
-    /// Ciphers.
+    /// The ciphers that the host offers.
     pub suites: Suites,
     /// Fresh entropy, or a simulation's seed.
     pub seed: [u8; 32],
@@ -111,7 +111,7 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// It asks as soon as it is driven.
+    /// A host that asks as soon as it is driven.
     ///
     /// # Errors
     /// Never with the controllers that there are.

@@ -28,20 +28,20 @@ use alloc::boxed::Box;
 /// The rules by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
-    /// [`AllPassed`].
+    /// The rule [`AllPassed`].
     AllPassed,
-    /// [`Batched`].
+    /// The rule [`Batched`].
     Batched,
-    /// [`PathNumbers`].
+    /// The rule [`PathNumbers`].
     #[default]
     PathNumbers,
 }
 
 impl Rule {
-    /// All.
+    /// Every rule.
     pub const ALL: [Self; 3] = [Self::AllPassed, Self::Batched, Self::PathNumbers];
 
-    /// Its name.
+    /// The name of the rule.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

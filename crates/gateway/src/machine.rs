@@ -86,7 +86,7 @@ use links::{Links, watches};
 use losses::Losses;
 use places::TunnelIdx;
 
-/// A gateway.
+/// A gateway of a site.
 pub struct Gateway {
     settings: Settings,
     links: Links,

@@ -32,7 +32,7 @@ pub enum Kind {
     Flag,
     /// A whole number.
     Count,
-    /// Bytes.
+    /// A number of bytes.
     Bytes,
     /// A duration.
     Time,
@@ -41,13 +41,13 @@ pub enum Kind {
 /// What is written for an option.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// A name.
+    /// One of some names.
     Name(&'a str),
     /// `true` or `false`.
     Flag(bool),
     /// A whole number.
     Count(u64),
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
     /// A duration.
     Time(Duration),
@@ -68,7 +68,7 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// An option.
+/// An option of a gateway.
 pub struct GatewayOption {
     /// What it is called.
     pub name: &'static str,
@@ -93,7 +93,8 @@ impl GatewayOption {
         OPTIONS.iter().find(|option| option.name == name && option.limit == limit)
     }
 
-    /// Sets it. Options that depend on others come behind these in [`OPTIONS`].
+    /// Sets the option in `settings`. Options that depend on others come behind these in
+    /// [`OPTIONS`].
     ///
     /// # Errors
     /// What was expected.
@@ -140,7 +141,7 @@ impl GatewayOption {
     }
 }
 
-/// All options.
+/// Every option of a gateway.
 pub const OPTIONS: &[GatewayOption] = &[
     flag(
         "observe",

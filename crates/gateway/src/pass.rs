@@ -6,7 +6,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Pass {
-    /// Neither IPv4 nor IPv6 by its first four bits, or empty.
+    /// The packet is neither IPv4 nor IPv6 by its first four bits, or is empty.
     NotIp,
     /// The packet ends before its IP header does, or before the length that its header names.
     Truncated,
@@ -25,7 +25,7 @@ pub enum Pass {
     /// AH or ESP (RFC 4302, RFC 4303). A change would break the signature, and what is inside is
     /// not to be seen.
     Secured,
-    /// Not TCP.
+    /// The packet is not TCP.
     NotTcp,
     /// The packet ends before its TCP header does.
     TcpTruncated,

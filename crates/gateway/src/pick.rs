@@ -11,7 +11,7 @@ use core::cmp::Ordering;
 /// What there is to know about a path for the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathView {
-    /// Its name.
+    /// The id of the path.
     pub id: PathId,
     /// Bytes sent and neither acknowledged nor lost.
     pub in_flight: u64,
@@ -45,9 +45,9 @@ pub enum Want {
 /// relays that differ in RTTs from the direct path by at most a factor of 1.5" (Harp, III.G).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relays {
-    /// Those within the factor come first; the others serve as long as no path within it is open.
+    /// Relays within the factor come first. The others serve as long as no path within it is open.
     Prefer(f64),
-    /// Those beyond the factor are never used, as in Harp.
+    /// Relays beyond the factor are never used, as in Harp.
     Exclude(f64),
     /// All are alike.
     Any,
@@ -60,7 +60,7 @@ impl Relays {
     /// All, with the factor of the paper.
     pub const ALL: [Self; 3] = [Self::Prefer(NEAR), Self::Exclude(NEAR), Self::Any];
 
-    /// Its name, whatever the factor.
+    /// The name of the rule, whatever the factor.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Without slack.
+    /// The policy without slack.
     const STRICT: Policy = Policy { over_window: false, relays: Relays::Prefer(1.5), slack: Duration::ZERO };
 
     #[test]

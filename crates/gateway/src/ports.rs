@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Why a range of ports was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadPorts {
-    /// Not a port or a range of ports.
+    /// The text is not a port or a range of ports.
     #[error("not a port or a range of ports: write 873 or 8000-8010")]
     Ports,
     /// The first port is larger than the last.
@@ -26,7 +26,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// All ports.
+    /// The range of all ports.
     pub const ALL: Self = Self { first: 0, last: u16::MAX };
 
     /// The ports from `first` to `last`. `None` if there are none.

@@ -18,7 +18,7 @@ use byway_engine::route::Via;
 use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
-/// A gateway. Sizes in bytes, times in seconds.
+/// What a gateway reports. Sizes are in bytes, and times in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GatewayReport {
     /// Seconds since it started.
@@ -28,7 +28,7 @@ pub struct GatewayReport {
     /// What it was told, the defaults too, and what that is for. What is off is not there.
     #[serde(default)]
     pub options: Vec<OptionReport>,
-    /// Other gateways.
+    /// The reports of the other gateways.
     pub peers: Vec<PeerReport>,
     /// Hosts that asked to be served, and are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,9 +46,9 @@ pub struct GatewayReport {
     pub counters: BTreeMap<String, u64>,
     /// Why packets were left alone, by reason.
     pub passed: BTreeMap<String, u64>,
-    /// Share of packets that waited less than 20 ms to be put in order, and share for which something before them never came.
+    /// Share of packets that waited less than 20 ms to be put in order.
     pub waited_under_20ms: f64,
-    /// See above.
+    /// Share of packets for which something before them never came.
     pub waited_in_vain: f64,
     /// The rule that finds losses.
     #[serde(default)]
@@ -68,11 +68,11 @@ pub struct GatewayReport {
 /// A host that asked to be served.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestReport {
-    /// Its name.
+    /// The name of the guest.
     pub name: String,
-    /// Its address.
+    /// The address of the guest.
     pub host: String,
-    /// Its ports; none: all.
+    /// The ports of the guest. An empty list means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<String>,
     /// Whether there is a session with it. Without one it is served for a minute more.
@@ -92,12 +92,12 @@ pub struct RelayReport {
     pub month_bytes: u64,
 }
 
-/// An option.
+/// What is set for an option.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionReport {
     /// What it is called.
     pub name: String,
-    /// Its value, as the file says it.
+    /// The value of the option, as the file says it.
     pub value: String,
     /// Whether that is the default.
     pub usual: bool,
@@ -108,10 +108,10 @@ pub struct OptionReport {
 /// A rule: its flows so far, and their bytes in both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleReport {
-    /// Its number, from 1.
+    /// The number of the rule, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<usize>,
-    /// Its name.
+    /// The name of the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `background` or `pass`.
@@ -153,10 +153,10 @@ pub struct CacheReport {
     pub suppressed: u64,
 }
 
-/// Another gateway.
+/// What a gateway reports of another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeerReport {
-    /// Its name.
+    /// The name of the peer.
     pub name: String,
     /// Whether there is a session with it.
     pub up: bool,
@@ -196,7 +196,7 @@ pub struct BundleReport {
     pub from: String,
     /// Address and port that it was opened to.
     pub to: String,
-    /// Its paths; none yet while there is no session.
+    /// The paths of the bundle. There are none yet while there is no session.
     pub paths: Vec<PathReport>,
 }
 
@@ -215,7 +215,7 @@ pub struct PathReport {
     /// Bytes of the largest datagram (UDP payload) that it is known to carry.
     #[serde(default)]
     pub datagram: u64,
-    /// Congestion window.
+    /// The congestion window in bytes.
     pub window: u64,
     /// Bytes in flight.
     pub in_flight: u64,
@@ -224,14 +224,14 @@ pub struct PathReport {
     /// What waits in queues on the way, if delay was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queueing: Option<f64>,
-    /// Bytes sent.
+    /// The number of bytes sent.
     pub sent_bytes: u64,
-    /// Packets lost.
+    /// The number of packets lost.
     pub lost: u64,
 }
 
 impl GatewayReport {
-    /// Of what the gateway says, `uptime` seconds after it started.
+    /// The report of what the gateway says, `uptime` seconds after it started.
     #[must_use]
     pub fn of(status: &Status, uptime: f64) -> Self {
         let table = [
@@ -329,7 +329,7 @@ fn largest(status: &Status) -> Vec<FlowReport> {
     status.largest.iter().map(flow).collect()
 }
 
-/// Who opened a flow, and to whom.
+/// The host that opened a flow, and the one to which it was opened.
 fn ends(key: &FlowKey) -> [String; 2] {
     [(key.source, key.source_port), (key.destination, key.destination_port)]
         .map(|(address, port)| SocketAddr::new(address, port).to_string())

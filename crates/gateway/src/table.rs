@@ -31,12 +31,12 @@ pub struct Table<'a> {
     pub origin: PublicKey,
     /// Where the origin is.
     pub addresses: Vec<SocketAddr>,
-    /// See [`serves::Part::read`](crate::serves::Part::read).
+    /// The part as bytes, for [`serves::Part::read`](crate::serves::Part::read).
     pub part: &'a [u8],
 }
 
 impl<'a> Table<'a> {
-    /// Reads one.
+    /// Reads a table.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -62,7 +62,7 @@ impl<'a> Table<'a> {
         Ok(Self { hops, origin, addresses, part: reader.take_rest() })
     }
 
-    /// Its bytes. Of more addresses than may be told the first are.
+    /// The table as bytes. If there are more addresses than may be told, the first of them are.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = alloc::vec![0; HEADER + self.part.len()];

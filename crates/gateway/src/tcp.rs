@@ -83,11 +83,11 @@ pub struct Tcp {
     pub sequence: u32,
     /// The byte expected next from the other side, if [`Flags::ACK`] is set.
     pub acknowledgment: u32,
-    /// Flags.
+    /// The flags of the header.
     pub flags: Flags,
     /// The window as it stands in the header: not scaled.
     pub window: u16,
-    /// Urgent pointer.
+    /// The urgent pointer of the header.
     pub urgent: u16,
     /// What the options say.
     pub options: Options,
@@ -99,7 +99,7 @@ pub struct Tcp {
 
 /// Where a field is, from the start of the TCP header.
 pub(crate) const WINDOW: usize = 14;
-/// Likewise.
+/// Where the checksum is, from the start of the TCP header.
 pub(crate) const CHECKSUM: usize = 16;
 
 impl Tcp {
@@ -151,11 +151,11 @@ const TIMESTAMPS: u8 = 8;
 /// One option of a TCP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOption<'a> {
-    /// Its kind, as IANA numbers them.
+    /// The kind of the option, as IANA numbers them.
     pub kind: u8,
     /// Where its data begins in the packet.
     pub at: usize,
-    /// Its data, without kind and length.
+    /// The data of the option, without kind and length.
     pub data: &'a [u8],
 }
 

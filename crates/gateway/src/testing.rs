@@ -27,7 +27,7 @@ pub fn tcp_v4(payload: &[u8]) -> Vec<u8> {
     build(&acknowledging(), payload)
 }
 
-/// The same over IPv6.
+/// A segment of an IPv6 flow that acknowledges.
 pub fn tcp_v6(payload: &[u8]) -> Vec<u8> {
     let mut packet = Vec::new();
     let (mut from, mut to) = ([0x20; 16], [0x20; 16]);

@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         core::mem::take(&mut self.rest)
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn u8(&mut self) -> Result<u8, DecodeError> {
         Ok(self.array::<1>()?[0])
     }
@@ -153,7 +153,7 @@ impl<'a> Writer<'a> {
         self.buffer.len() - self.length
     }
 
-    /// Bytes written.
+    /// The number of bytes written.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.length
@@ -189,7 +189,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Raw bytes.
+    /// Writes the bytes as they are.
     pub fn bytes(&mut self, bytes: &[u8]) {
         match self.claim(bytes.len()) {
             Some(room) => room.copy_from_slice(bytes),
@@ -218,13 +218,13 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Bytes [skipped](Self::skip).
+    /// The number of bytes that were [skipped](Self::skip).
     #[must_use]
     pub const fn phantom(&self) -> usize {
         self.phantom
     }
 
-    /// One byte.
+    /// Writes one byte.
     pub fn u8(&mut self, value: u8) {
         self.bytes(&[value]);
     }

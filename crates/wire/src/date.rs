@@ -3,7 +3,7 @@
 /// Seconds of a day.
 pub const DAY: u64 = 86_400;
 
-/// Beyond this nobody counts: some ten thousand years.
+/// The most days since 1970 that are counted, which are some ten thousand years.
 const MOST_DAYS: u64 = 1 << 22;
 
 /// Year, month and day of a day since 1970-01-01, by counting off years and months. Days after the year 13000 are the last.

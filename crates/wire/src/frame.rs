@@ -88,14 +88,14 @@ pub enum Frame<'a> {
     },
     /// Holes in a stream that are older than the path RTTs explain.
     SnackStream {
-        /// The stream.
+        /// The stream that has holes.
         id: StreamId,
         /// Missing bytes, ascending.
         missing: Ranges<'a>,
     },
     /// Holes in an object that are older than the path RTTs explain.
     SnackObject {
-        /// The object.
+        /// The object that has holes.
         id: ObjectId,
         /// Missing bytes, ascending.
         missing: Ranges<'a>,
@@ -135,7 +135,7 @@ pub enum Frame<'a> {
     Close {
         /// Zero: all is well.
         code: u64,
-        /// For people.
+        /// The reason, for people.
         reason: &'a str,
     },
     /// Send this token back, over the way that it came from the other side.
@@ -157,11 +157,11 @@ pub enum Frame<'a> {
 /// Bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream<'a> {
-    /// The stream.
+    /// The stream that the bytes are of.
     pub id: StreamId,
     /// Where the bytes stand in it.
     pub offset: u64,
-    /// The bytes.
+    /// The bytes of the stream.
     pub data: &'a [u8],
     /// Whether they end it.
     pub fin: bool,
@@ -170,11 +170,11 @@ pub struct Stream<'a> {
 /// Bytes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object<'a> {
-    /// The object.
+    /// The object that the bytes are of.
     pub id: ObjectId,
     /// Where the bytes stand in it.
     pub offset: u64,
-    /// The bytes.
+    /// The bytes of the object.
     pub data: &'a [u8],
     /// Whether they end it.
     pub fin: bool,
@@ -183,7 +183,7 @@ pub struct Object<'a> {
 /// What the sender of a path tells its receiver about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathHint {
-    /// The path.
+    /// The path that the hint is about.
     pub path: PathId,
     /// Smoothed RTT in µs: a quarter of it is how long a hole may stay before it is a loss.
     pub srtt_micros: u64,

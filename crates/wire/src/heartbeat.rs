@@ -50,7 +50,7 @@ impl fmt::Debug for RelayId {
 /// What a relay tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Who.
+    /// The relay that reports.
     pub relay: RelayId,
     /// The range of grants that it gave this registry: 0 to 127.
     pub range: u8,
@@ -114,7 +114,7 @@ impl Report {
 /// What a registry answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orders {
-    /// That of the beat.
+    /// The counter of the beat that this answers.
     pub counter: u64,
     /// After how many ms the next beat shall come.
     pub next_millis: u32,

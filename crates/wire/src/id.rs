@@ -59,7 +59,7 @@ impl Local {
         self.0 >= Self::CONNECTIONS
     }
 
-    /// Which TCP connection it is, counted from 0.
+    /// The number of the TCP connection, counted from 0.
     #[must_use]
     pub const fn connection_index(self) -> Option<usize> {
         if self.is_connection() { Some((self.0 - Self::CONNECTIONS) as usize) } else { None }

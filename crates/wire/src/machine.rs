@@ -87,13 +87,13 @@ pub enum Input<'a> {
 pub struct Datagram<'a> {
     /// The socket it came in by.
     pub local: Local,
-    /// Who seems to have sent it (UDP source addresses can be forged).
+    /// The address that seems to have sent it. UDP source addresses can be forged.
     pub remote: SocketAddr,
     /// The ECN mark it arrived with.
     pub ecn: Ecn,
     /// When the kernel received it, on the machine's clock: not later than `now`, and the better delay sample.
     pub arrival: Instant,
-    /// The bytes.
+    /// The bytes of the datagram.
     pub payload: &'a mut [u8],
     /// Bytes that follow the payload and are only a length ([`Transmit::phantom`]). 0 on sockets.
     pub phantom: usize,
@@ -126,7 +126,7 @@ pub enum SendErrorKind {
 /// A local socket came, changed its address, or went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkChange {
-    /// The socket.
+    /// The socket that came, changed or went.
     pub local: Local,
     /// The address it is bound to (may be the unspecified address: the system then picks the source).
     pub address: SocketAddr,
@@ -158,7 +158,7 @@ pub struct ConnectionChange {
 /// network drops what it cannot carry. A machine that has other ways goes on with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomChange {
-    /// The socket.
+    /// The socket that became full, or has room again.
     pub local: Local,
     /// Whether it takes datagrams from now on.
     pub room: bool,
@@ -174,7 +174,7 @@ pub enum Ecn {
     Ect1,
     /// ECN-capable, codepoint 10.
     Ect0,
-    /// Congestion experienced.
+    /// CE: a queue on the way experienced congestion.
     Ce,
 }
 

@@ -127,7 +127,7 @@ pub enum Handshake<'a> {
     Refuse {
         /// From the HELLO.
         reply: ConnectionId,
-        /// Why.
+        /// Why the HELLO is refused.
         reason: RefuseReason,
     },
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Why a text is no prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PrefixError {
-    /// Not an address.
+    /// The text is not an address.
     #[error("not an IP address: write it as 192.0.2.0/24, 2001:db8::/32, or a single address")]
     Address,
     /// The length behind the slash is no number, or too large for the address.

@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 pub struct Secret<T: Zeroize>(T);
 
 impl<T: Zeroize> Secret<T> {
-    /// Keeps `value`.
+    /// Keeps `value` as a secret.
     pub const fn new(value: T) -> Self {
         Self(value)
     }

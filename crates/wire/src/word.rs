@@ -39,7 +39,7 @@ pub enum WordError {
     /// A character that no word contains, and where it stands. The place is counted from 1, in the
     /// whole text.
     Character {
-        /// The character.
+        /// The character that was found.
         found: char,
         /// The place of the character, counted from 1.
         at: usize,

@@ -60,7 +60,7 @@ struct Before {
     start_until: f64,
 }
 
-/// One path.
+/// One path of the bundle under the law.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     /// Bytes of a full packet.
@@ -92,7 +92,7 @@ pub(super) struct Path {
     delivered_at: Instant,
     losses: Losses,
     pub choked: bool,
-    /// Since when.
+    /// When the path was choked last.
     pub choked_at: Instant,
     pub proxied: bool,
     pub opened_at: Instant,

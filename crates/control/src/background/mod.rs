@@ -30,7 +30,7 @@ use law::Path;
 const BETA_PATHS: f64 = 0.25;
 /// A path shows in this time whether it is of use.
 const SHOWS: Duration = Duration::from_secs(21);
-/// Beyond those that are opened at once, a path that is choked for so long is dropped.
+/// The time after which a choked path is dropped, if it is beyond those that are opened at once.
 const CHOKED: Duration = Duration::from_secs(60);
 
 /// The class `background` over a bundle of paths.

@@ -219,7 +219,7 @@ impl Sense {
     }
 }
 
-/// In nanoseconds.
+/// The nanoseconds of `duration`, at most `i64::MAX`.
 pub(super) fn as_i64(duration: Duration) -> i64 {
     i64::try_from(nanos(duration)).unwrap_or(i64::MAX)
 }

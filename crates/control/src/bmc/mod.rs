@@ -33,7 +33,7 @@ pub struct Bmc {
 /// What BMC keeps of a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
-    /// D.
+    /// The weight D of the path, worth so many TCPs.
     pub weight: f64,
     /// Bytes acknowledged since the measurement began.
     delivered: f64,
@@ -46,7 +46,7 @@ pub struct Share {
 type Members = Paths<Member<Share>>;
 
 impl Bmc {
-    /// Both managers at work.
+    /// A law with both managers at work.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self { fixed: Vec::new(), options, period: None }

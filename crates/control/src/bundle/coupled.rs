@@ -42,7 +42,7 @@ pub trait Law: Debug + Send {
         None
     }
 
-    /// As [`Controller::tick`].
+    /// Does what is due at `now`, as [`Controller::tick`] does.
     fn tick(&mut self, paths: &mut Paths<Member<Self::Memory>>, now: Instant) -> Option<Instant> {
         let _ = (paths, now);
         None

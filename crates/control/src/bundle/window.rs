@@ -14,7 +14,7 @@ const LARGEST: f64 = 1e8;
 pub enum Phase {
     /// Nothing: the window recovers from a loss, or was not used up.
     Held,
-    /// Exponential growth.
+    /// The window grows exponentially.
     SlowStart,
     /// The algorithm's own growth.
     Avoidance,

@@ -30,7 +30,7 @@ pub enum ChoiceError {
     /// The controller has no such option.
     #[error("{name} has no option {option}; it has {known}")]
     UnknownOption {
-        /// The controller.
+        /// The name of the controller.
         name: String,
         /// The option that was given.
         option: String,
@@ -40,9 +40,9 @@ pub enum ChoiceError {
     /// A value that the option cannot have.
     #[error("{name}: {option} = {value}, but it must be {expected}")]
     BadValue {
-        /// The controller.
+        /// The name of the controller.
         name: String,
-        /// The option.
+        /// The name of the option.
         option: String,
         /// The value that was given.
         value: f64,
@@ -52,7 +52,7 @@ pub enum ChoiceError {
     /// What follows the name is no option with a number.
     #[error("{name}: expected OPTION=NUMBER after the colon, found `{found}`")]
     NoOption {
-        /// The controller.
+        /// The name of the controller.
         name: String,
         /// What was found.
         found: String,

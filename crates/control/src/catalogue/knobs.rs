@@ -32,7 +32,7 @@ impl<'a> Knobs<'a> {
         }
     }
 
-    /// Packets.
+    /// Sets `value` to the option `name`, which is in packets.
     pub fn packets(&mut self, name: &str, value: &mut f64) {
         self.number(name, value, [0.0, 1e8]);
     }
@@ -42,7 +42,7 @@ impl<'a> Knobs<'a> {
         self.number(name, value, [0.0, 1.0]);
     }
 
-    /// Milliseconds.
+    /// Sets `value` to the option `name`, which is in milliseconds.
     pub fn time(&mut self, name: &str, value: &mut Duration) {
         let mut millis = value.as_secs_f64() * 1e3;
         self.number(name, &mut millis, [0.0, 1e6]);

@@ -41,7 +41,7 @@ impl Base {
     pub const MEMORY: Duration = Duration::from_secs(600);
     /// The least number of rounds that a floor must last.
     const ROUNDS: u32 = 8;
-    /// Shortest round.
+    /// The shortest round, in which the smallest delay is taken.
     const ROUND: Duration = Duration::from_millis(10);
 
     /// A base not known yet. Delays up to `tolerance` above it count as equal to it.

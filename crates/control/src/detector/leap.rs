@@ -55,7 +55,7 @@ impl Leap {
     /// What follows is looked at for so many rounds, and for this long.
     const ROUNDS: u32 = 8;
     const LOOK: Duration = Duration::from_millis(500);
-    /// Shortest round.
+    /// The shortest round, in which the smallest delay is taken.
     const ROUND: Duration = Duration::from_millis(10);
 
     /// A packet sent at `sent_at` met `delay`; it is known at `now`, and the RTT is `rtt`. The new floor, if there is one.

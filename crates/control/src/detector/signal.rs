@@ -50,7 +50,7 @@ impl Run {
         delayed && f64::from(self.0) >= libm::ceil(window / 4.0).clamp(2.0, Self::LONGEST)
     }
 
-    /// Starts anew.
+    /// Ends the row.
     pub const fn reset(&mut self) {
         self.0 = 0;
     }
@@ -66,7 +66,7 @@ impl Smoothed {
         self.0 += value.saturating_sub(self.0) / 8;
     }
 
-    /// The average.
+    /// The value of the average.
     #[must_use]
     pub const fn value(self) -> i64 {
         self.0

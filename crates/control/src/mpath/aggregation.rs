@@ -43,7 +43,8 @@ pub(super) struct Trials {
     now: Option<Trial>,
     /// Whether the direct path carried what was lent to it the last time.
     trust: bool,
-    /// Not before then; and how much later the next is after one that fails.
+    /// The time before which no trial begins, and how much later the next one is after one that
+    /// fails.
     not_before: Instant,
     apart: Duration,
     /// Paths are wished for from then on; and how much later after some that added nothing.

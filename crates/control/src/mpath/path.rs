@@ -27,7 +27,7 @@ pub(super) struct Before {
 /// Load that is lent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lent {
-    /// Packets.
+    /// The packets of window that were moved to the direct path.
     packets: f64,
     /// Whether it is all, so that the path does not send.
     all: bool,
@@ -64,7 +64,7 @@ pub(super) struct Path {
     /// Whether its delays are known to differ from the direct path's.
     pub differs: bool,
     pub opened_at: Instant,
-    /// Bytes acknowledged.
+    /// The rate of bytes acknowledged.
     pub contributed: Rate,
     /// Packets sent before belong to a loss that has been answered.
     recover: Instant,

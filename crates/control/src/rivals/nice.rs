@@ -44,7 +44,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As published.
+    /// The options as the paper has them.
     pub const LITERAL: Self = Self {
         threshold: 0.1,
         fraction: 0.5,
@@ -76,7 +76,7 @@ pub struct Nice {
     round: Instant,
     /// The round began with a halved window: it counts from the first packet sent since.
     halved: bool,
-    /// Of this round: packets, those of them that were late, and the smallest delay.
+    /// The packets of this round, those of them that were late, and the smallest delay.
     packets: u32,
     late: u32,
     least: i64,

@@ -157,7 +157,7 @@ impl Single for TcpLp {
         }
     }
 
-    /// As NewReno.
+    /// Answers a loss as NewReno does.
     fn on_congested(&mut self, congested: &Congested) {
         self.window.on_congested(congested, Decrease::HALF);
     }

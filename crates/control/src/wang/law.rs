@@ -95,7 +95,7 @@ impl Law for Wang {
         if paths.get(path).is_some_and(|member| member.memory.used) { packets } else { 0.0 }
     }
 
-    /// TCP's.
+    /// The increase per ACK in packets is that of a TCP.
     fn increase(&self, paths: &Members, path: PathId, packets: f64) -> f64 {
         let used = paths.get(path).filter(|member| member.memory.used);
         used.map_or(0.0, |member| packets / member.window.packets())

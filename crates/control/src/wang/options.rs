@@ -23,7 +23,8 @@ pub struct Options {
     pub cap: f64,
     /// No path's probability falls below this (or half of its equal share). The proof of theorem 1 wants it positive.
     pub floor: f64,
-    /// This much less than the rate is no failure either: a packet per interval, since packets do not come in parts.
+    /// By how much less than the rate may arrive without being a failure. It is a packet per
+    /// interval, since packets do not come in parts.
     pub slack: f64,
 }
 

@@ -114,7 +114,7 @@ impl RateController {
         }
     }
 
-    /// Step 1. Whether the raise has succeeded.
+    /// Step 1 of the algorithm. Returns whether the raise has succeeded.
     fn judge(&mut self, path: usize, before: f64, received: f64) -> bool {
         let Options { alpha, gamma, delta, cap, slack, .. } = self.options;
         // x/y >= 1 - delta; a rate of zero was received.
@@ -158,7 +158,7 @@ impl RateController {
         drawn.or_else(|| candidates().next_back()).or(except)
     }
 
-    /// Step 2.
+    /// Step 2 of the algorithm raises the rate of a path.
     fn raise(&mut self, path: usize) {
         let Options { demand, epsilon, rewrite, .. } = self.options;
         let before = self.rates[path];

@@ -85,7 +85,7 @@ impl Acks {
         !self.queue.is_empty() || self.snacks.is_due()
     }
 
-    /// Data came.
+    /// Notes that data came.
     #[inline]
     pub const fn on_data(&mut self) {
         self.data_came = true;

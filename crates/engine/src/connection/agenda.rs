@@ -20,7 +20,8 @@ pub(super) struct Agenda {
     ready: VecDeque<PathId>,
     /// Paths with something pending.
     urgent: VecDeque<PathId>,
-    /// Of both, those whose socket is full. They stand in their queue again when that changes.
+    /// Paths of both queues whose socket is full. They stand in their queue again when that
+    /// changes.
     held: [Vec<PathId>; 2],
     /// What is left of a run of which datagrams leave one by one.
     rest: Option<Rest>,

@@ -15,7 +15,7 @@ use byway_wire::{Duration, Instant, Local};
 
 /// Relays that are being tried, or kept for the next wish, beside those in use.
 const MOST_SPARE: usize = 16;
-/// Of these, those that have answered and are kept.
+/// Spare relays that have answered and are kept, at most.
 const MOST_KEPT: usize = 6;
 /// When what failed is tried again, if it is tried again; doubles with every failure, up to `REST_AT_MOST`.
 const REST: Duration = Duration::from_secs(10);

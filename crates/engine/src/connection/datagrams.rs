@@ -34,7 +34,7 @@ pub struct PathView {
     pub window: u64,
     /// Bytes that [`send_datagram`](Connection::send_datagram) takes now, more or less; 0: it refuses.
     pub room: u64,
-    /// Smoothed RTT.
+    /// The smoothed RTT of the path.
     pub srtt: Duration,
     /// The smallest RTT of late.
     pub min_rtt: Duration,

@@ -16,7 +16,7 @@ pub(crate) struct Inbound<'a> {
     pub at: Instant,
     /// UDP payload bytes, envelope and phantom ones included.
     pub bytes: usize,
-    /// The packet.
+    /// The packet, still sealed.
     pub packet: &'a mut [u8],
     /// Bytes of objects that it has beyond that.
     pub phantom: usize,
@@ -25,11 +25,11 @@ pub(crate) struct Inbound<'a> {
 /// Why a packet was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// Not a packet.
+    /// The bytes are no packet.
     Malformed,
-    /// Seen before.
+    /// The packet was seen before.
     Replayed,
-    /// Not made with the peer's keys.
+    /// The packet was not made with the peer's keys.
     Forged,
     /// For a path that the peer dropped, or too many paths.
     Unexpected,

@@ -109,7 +109,7 @@ pub(crate) struct Beginning {
     pub random: Random,
 }
 
-/// Who talks.
+/// The other host: its key, what its application said, and the role of this side.
 #[derive(Debug)]
 struct Peer {
     /// What this side is.

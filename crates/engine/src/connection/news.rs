@@ -23,7 +23,7 @@ pub enum Event {
     PathUp(PathId),
     /// A path works, and carries no data for now.
     PathResting {
-        /// Which.
+        /// The path that works and rests.
         path: PathId,
         /// Why, for people.
         reason: &'static str,
@@ -37,7 +37,7 @@ pub enum Event {
     },
     /// A relay says why it does not forward what is sent on a path.
     Notice {
-        /// The path.
+        /// The path on which the relay was used.
         path: PathId,
         /// What the relay says.
         reason: Reason,
@@ -51,7 +51,7 @@ pub enum Event {
     Closed {
         /// Zero: all is well.
         code: u64,
-        /// For people.
+        /// The reason, for people.
         reason: String,
         /// Whether the peer closed it.
         by_peer: bool,
@@ -93,7 +93,7 @@ impl Answer {
     }
 }
 
-/// All of it, in order.
+/// All events and relay news, in order.
 #[derive(Debug, Default)]
 pub(super) struct News {
     events: VecDeque<Event>,

@@ -30,7 +30,7 @@ pub struct Received {
     /// The sender's clock when its packet left: microseconds, modulo 2^32, from an unknown origin. With `at`, one-way delays of
     /// paths can be compared.
     pub stamp: u32,
-    /// The message. [Give the buffer back](crate::Connection::recycle) when done.
+    /// The bytes of the message. [Give the buffer back](crate::Connection::recycle) when done.
     pub data: Vec<u8>,
 }
 
@@ -73,7 +73,7 @@ impl Datagrams {
         }
     }
 
-    /// One arrived. When the owner is slow, the oldest goes.
+    /// Takes a datagram that arrived. When the owner is slow, the oldest is dropped.
     pub fn on_received(&mut self, path: PathId, at: Instant, stamp: u32, data: &[u8]) {
         if self.most == 0 {
             return;

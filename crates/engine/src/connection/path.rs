@@ -56,7 +56,7 @@ pub enum Mark {
 /// What a path should send beside data, soon.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
-    /// A PING.
+    /// Whether a PING is to be sent.
     pub ping: bool,
     /// A padded PING of this size.
     pub mtu: Option<usize>,
@@ -64,7 +64,7 @@ pub struct Pending {
     pub challenge: bool,
     /// A PATH_CHALLENGE to where the path may have [moved](Moving).
     pub ask: bool,
-    /// PATH_RESPONSEs.
+    /// The PATH_RESPONSEs to send.
     pub responses: SmallVec<[[u8; 8]; 2]>,
 }
 
@@ -124,7 +124,7 @@ pub struct Path {
     pub told_size: usize,
     /// What the controller allows it.
     pub allowance: Allowance,
-    /// Facts.
+    /// What is known of the path: numbers, RTT, packets in flight.
     pub send: SendPath,
     /// The last hint given, and when the next may be.
     pub hint: (Option<PathHint>, Instant),

@@ -4,7 +4,7 @@ use byway_wire::{Duration, Instant};
 
 /// UDP answers for so long before TCP rests: one answer may be chance.
 const STEADY: Duration = Duration::from_secs(2);
-/// One that rested for so long ends, and with it the connection.
+/// A path over TCP that rested for so long ends, and with it the connection.
 const REST: Duration = Duration::from_secs(30);
 
 /// How long UDP has answered, and a path over TCP has rested.
@@ -20,9 +20,9 @@ pub(super) struct Resting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,
-    /// It rests from now on.
+    /// The path over TCP rests from now on.
     Rest,
-    /// It is given up.
+    /// The path over TCP is given up.
     End,
 }
 

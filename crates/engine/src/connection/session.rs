@@ -26,7 +26,7 @@ enum Phase {
 /// What is due because nothing was heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
-    /// Nothing.
+    /// The peer was heard, so nothing is to be done.
     Heard,
     /// The peer is to be asked whether it lives.
     Ask,

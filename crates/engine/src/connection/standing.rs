@@ -6,7 +6,7 @@ use byway_wire::relay::Reason;
 /// How far a relay has come, and what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// The relay.
+    /// The relay that was tried.
     pub relay: RelayId,
     /// How far it has come.
     pub standing: Standing,
@@ -70,7 +70,7 @@ pub enum End {
 }
 
 impl End {
-    /// For people.
+    /// The reason in words, for people.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

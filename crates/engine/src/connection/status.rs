@@ -18,7 +18,7 @@ pub struct PathStatus {
     pub route: Route,
     /// Where it is in its life.
     pub state: State,
-    /// Smoothed RTT.
+    /// The smoothed RTT of the path.
     pub srtt: Duration,
     /// Smallest recent RTT.
     pub min_rtt: Duration,
@@ -34,7 +34,7 @@ pub struct PathStatus {
     pub datagram: usize,
     /// Timeouts in a row.
     pub silent: u32,
-    /// Totals.
+    /// Packets and bytes sent, acknowledged and lost since the path began.
     pub totals: Totals,
 }
 
@@ -51,7 +51,7 @@ pub struct ArrivalStatus {
     pub bytes: u64,
 }
 
-/// A connection.
+/// What a connection is doing.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// The paths that this side sends on.

@@ -140,7 +140,7 @@ impl<T> Table<T> {
 /// those in the row.
 #[derive(Debug)]
 struct Elders<T> {
-    /// By id.
+    /// The things in the order of their ids.
     all: Vec<(PathId, Box<T>)>,
     /// Where the one with an id that ends in these bits may stand.
     hints: [u16; HINTS],

@@ -34,7 +34,7 @@ impl Default for Armed {
     }
 }
 
-/// The heap.
+/// The heap of deadlines.
 #[derive(Clone, Debug)]
 pub struct Timers<K: Ord> {
     heap: BinaryHeap<Reverse<(Instant, K)>>,

@@ -26,7 +26,7 @@ impl End {
 /// What is known of an end of a flow from what it sent. Sequence numbers as they stand in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Side {
-    /// Its initial sequence number, once its SYN was seen.
+    /// The initial sequence number of the side, once its SYN was seen.
     pub isn: Option<u32>,
     /// The window scale that its SYN offered.
     pub scale: Option<u8>,

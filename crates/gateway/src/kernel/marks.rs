@@ -9,7 +9,7 @@ use core::net::IpAddr;
 /// The TUN device of a gateway unless told otherwise.
 pub const TUN: &str = "byway0";
 
-/// Who installed a route or a rule of routing ("b"; see `rtnetlink(7)`).
+/// The number that marks our routes and rules of routing ("b"; see `rtnetlink(7)`).
 pub const PROTOCOL: u8 = 98;
 /// The bits of the mark that are ours; the others are left to whoever else marks packets.
 pub const MARK_MASK: u32 = 0xffff;
@@ -17,9 +17,9 @@ pub const MARK_MASK: u32 = 0xffff;
 /// A version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
-    /// IPv4.
+    /// IP version 4.
     V4,
-    /// IPv6.
+    /// IP version 6.
     V6,
 }
 

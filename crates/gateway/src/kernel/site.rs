@@ -14,7 +14,7 @@ pub struct Site<'a> {
     pub here: &'a [Prefix],
     /// Hosts behind other gateways.
     pub there: &'a [Prefix],
-    /// Which flows are background.
+    /// The rules that say which flows are background.
     pub rules: &'a Rules,
     /// Whether they wait where there is no way to carry them.
     pub fail_closed: bool,

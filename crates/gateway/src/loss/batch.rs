@@ -101,7 +101,8 @@ impl BatchHoles {
     }
 }
 
-/// Both sides as a rule, to be compared with the others. Packets are counted: each has one place.
+/// Both sides of HIR's maps as a rule, to be compared with the others. Packets are counted: each
+/// has one place.
 #[derive(Debug)]
 pub struct Batched {
     maps: BatchMap,

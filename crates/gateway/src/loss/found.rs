@@ -13,7 +13,7 @@ impl Found {
     /// Losses that are remembered.
     pub const REMEMBERED: usize = 1_000;
 
-    /// None yet.
+    /// A list without losses yet.
     #[must_use]
     pub const fn new() -> Self {
         Self { after: VecDeque::new() }

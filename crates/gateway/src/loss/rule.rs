@@ -9,7 +9,7 @@ use core::fmt;
 pub struct Packet {
     /// The path it took.
     pub path: PathId,
-    /// Its number on that path.
+    /// The number of the packet on that path.
     pub number: u64,
     /// The first of its bytes, or its place if packets are counted.
     pub start: u64,

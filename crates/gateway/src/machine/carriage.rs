@@ -23,7 +23,7 @@ pub(super) struct Carriage {
     /// Bytes of its packets from the host here, and to it.
     pub sent: u64,
     pub received: u64,
-    /// Its name on the way to the peer.
+    /// The name of the flow's direction on the way to the peer.
     pub label: Label,
     /// The place of its next packet.
     pub sequence: u32,

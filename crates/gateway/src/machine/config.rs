@@ -22,7 +22,7 @@ use core::net::SocketAddr;
 /// What a gateway is made with.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its key.
+    /// The key of this gateway.
     pub identity: Identity,
     /// Ciphers, as offered and as taken.
     pub suites: Suites,
@@ -33,9 +33,9 @@ pub struct Config {
     pub connection: byway_engine::Config,
     /// The controller of each session.
     pub congestion: Choice,
-    /// Other gateways.
+    /// The other gateways.
     pub peers: Vec<Peer>,
-    /// Which flows are background.
+    /// The rules that say which flows are background.
     pub rules: Rules,
     /// Hosts behind this gateway.
     pub serves: Vec<Served>,
@@ -52,7 +52,7 @@ pub struct Config {
 pub struct Guest {
     /// What people call it.
     pub name: String,
-    /// Its key.
+    /// The public key of the guest.
     pub key: PublicKey,
     /// Addresses at which it may be served; none: any.
     pub hosts: Vec<Prefix>,
@@ -60,12 +60,12 @@ pub struct Guest {
     pub ports: Vec<Ports>,
 }
 
-/// Another gateway.
+/// Another gateway, as the file names it.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// What people call it.
     pub name: String,
-    /// Its key.
+    /// The public key of the peer.
     pub key: PublicKey,
     /// Where it may be reached; none: it connects to us.
     pub addresses: Vec<SocketAddr>,
@@ -86,10 +86,10 @@ pub enum Bundle {
 }
 
 impl Bundle {
-    /// Both.
+    /// Both kinds of bundles.
     pub const ALL: [Self; 2] = [Self::Site, Self::Flow];
 
-    /// Its name.
+    /// The name of the kind.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -130,7 +130,8 @@ pub struct Settings {
     /// too little where one flow has a session for itself. What its host sends comes in bunches,
     /// and follows the windows a round trip later.
     pub headroom_percent: u32,
-    /// Which rule finds what paths lose, and so tells the controller. By packet numbers of the paths the session does it.
+    /// The rule that finds what paths lose, and so tells the controller. With packet numbers of the
+    /// paths, the session does it.
     pub loss: crate::loss::Rule,
     /// Packets are kept until they are acknowledged, and lost ones sent again from here; `None`: that is left to the hosts.
     pub cache: Option<cache::Limits>,

@@ -43,7 +43,7 @@ pub(super) struct Detours {
 }
 
 impl Detours {
-    /// None yet.
+    /// A list without detours yet.
     pub const fn new(used: bool) -> Self {
         Self {
             used,

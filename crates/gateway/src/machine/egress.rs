@@ -79,7 +79,7 @@ impl Egress {
         self.counters.malformed += 1;
     }
 
-    /// These hosts asked to be served, and are.
+    /// Sets the hosts that asked to be served, and are.
     pub fn set_guests(&mut self, guests: BTreeSet<IpAddr>) {
         self.guests = guests;
     }

@@ -21,13 +21,13 @@ const NAMED: usize = 20;
 /// What becomes of a segment of a host here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entered {
-    /// Its flow is carried, or takes the plain route.
+    /// The flow of the packet is carried, or takes the plain route.
     Seen(Seen),
-    /// Its flow would be carried, and waits for the session.
+    /// The flow of the packet would be carried, and waits for the session.
     Held,
 }
 
-/// The flows.
+/// The flows of a gateway.
 #[derive(Debug)]
 pub(super) struct Flows {
     pub table: Table,
@@ -39,7 +39,7 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// None yet.
+    /// A table without flows yet.
     pub fn new(rules: Rules, limits: Limits) -> Self {
         Self {
             table: FlowTable::new(limits),

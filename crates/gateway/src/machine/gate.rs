@@ -16,7 +16,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// opens the next is ahead of the one that hears of it.
 const TAKEN: usize = 2;
 
-/// Which flows of a peer's get tunnels of their own.
+/// Which flows of a peer get tunnels of their own.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     opened: usize,

@@ -57,7 +57,7 @@ pub(super) struct Guests {
 }
 
 impl Guests {
-    /// None yet. What is served by the file was announced with `serial`.
+    /// A list without guests yet. What is served by the file was announced with `serial`.
     pub fn new(
         known: Vec<config::Guest>,
         serves: Vec<Served>,

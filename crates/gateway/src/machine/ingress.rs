@@ -29,9 +29,10 @@ use byway_wire::Instant;
 pub enum Taken {
     /// The session carries it.
     Carried,
-    /// It goes by the plain route.
+    /// The packet goes by the plain route.
     Plain,
-    /// It was dropped: its flow waits for the session ([`Settings::fail_closed`](super::Settings::fail_closed)).
+    /// The packet was dropped, because its flow waits for the session
+    /// ([`Settings::fail_closed`](super::Settings::fail_closed)).
     Dropped,
 }
 
@@ -40,7 +41,7 @@ pub enum Taken {
 pub(super) struct Ingress {
     settings: Settings,
     counters: Counters,
-    /// Scratch space.
+    /// Scratch space, kept so that no packet allocates.
     views: Vec<pick::PathView>,
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Links {
     congestion: Choice,
     /// What peers are told to be served here.
     announcement: Vec<Vec<u8>>,
-    /// Which tunnel a session is of.
+    /// The tunnel that a session is of.
     sessions: BTreeMap<Handle, TunnelIdx>,
     /// Tunnels for whose paths something waits.
     waiting: Vec<TunnelIdx>,

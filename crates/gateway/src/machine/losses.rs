@@ -26,7 +26,7 @@ pub(super) struct Losses {
     cache: Option<Cache<Vec<u8>>>,
     found: Found,
     counters: Counters,
-    /// Scratch space.
+    /// Scratch space, kept so that no packet allocates.
     lost: Vec<Lost>,
 }
 

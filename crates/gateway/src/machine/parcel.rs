@@ -43,7 +43,7 @@ impl Parcel {
         }
     }
 
-    /// The packet.
+    /// The IP packet.
     #[must_use]
     pub fn packet(&self) -> &[u8] {
         self.0.get(HEADROOM..).unwrap_or_default()

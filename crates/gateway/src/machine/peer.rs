@@ -37,7 +37,7 @@ pub(super) struct Announcing {
     told: u32,
 }
 
-/// Another gateway.
+/// Another gateway, and the way to it.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub config: config::Peer,
@@ -56,7 +56,7 @@ pub(super) struct Peer {
     pub carried_bytes: u64,
     /// Prefixes of what it announced last that it may not speak for.
     pub refused: usize,
-    /// Which of its flows get tunnels of their own.
+    /// The gate that says which of its flows get tunnels of their own.
     pub gate: Gate,
 }
 
@@ -109,7 +109,8 @@ impl Peer {
         self.config.addresses.iter().chain(learned).copied().collect()
     }
 
-    /// Others say where it is. It is dialled there, unless it is `busy`: there is a session, or an attempt at one.
+    /// Learns from others where the peer is. The peer is dialled there, unless it is `busy`: there
+    /// is a session, or an attempt at one.
     pub fn learn(&mut self, now: Instant, addresses: &[SocketAddr], busy: bool) {
         let news = self.learned != addresses;
         self.learned = addresses.to_vec();
@@ -199,7 +200,8 @@ pub(super) fn behind(
     directory.find(host, port).or_else(|| speaker(peers, host, silent))
 }
 
-/// Which of some peers may speak for a host: the one with the longest prefix, and of several the first.
+/// The one of some peers that may speak for a host. It is the one with the longest prefix, and of
+/// several the first.
 pub(super) fn speaker(
     peers: &Places<PeerIdx, Peer>,
     host: IpAddr,

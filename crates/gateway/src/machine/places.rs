@@ -6,18 +6,18 @@ use core::ops::{Index, IndexMut};
 
 /// A number that stands for an item of [`Places`].
 pub(super) trait Place: Copy {
-    /// That of the item at `index`.
+    /// The number of the item at `index`.
     fn at(index: usize) -> Self;
 
     /// Where its item stands.
     fn index(self) -> usize;
 }
 
-/// A peer.
+/// The number of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PeerIdx(usize);
 
-/// A tunnel.
+/// The number of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TunnelIdx(usize);
 

@@ -20,13 +20,14 @@ use byway_wire::Duration;
 counters! {
     /// Flows that the rules call background and a peer serves.
     flows,
-    /// Those of them that were left alone: there was no session, or the gateway only observes.
+    /// Background flows that were left alone, because there was no session, or the gateway only
+    /// observes.
     flows_left,
     /// TCP packets that went by the plain route.
     passed,
-    /// Those of them whose flow was under way when it was first seen.
+    /// TCP packets by the plain route whose flow was under way when it was first seen.
     mid_life,
-    /// Those of them for which the flow table had no room.
+    /// TCP packets by the plain route for which the flow table had no room.
     full,
     /// Packets of carried flows that went by the plain route, since there was no session.
     failed_open,
@@ -40,7 +41,7 @@ counters! {
     rewritten,
     /// Packets of peers handed to hosts.
     delivered,
-    /// Their bytes.
+    /// Bytes of the packets of peers that were handed to hosts.
     delivered_bytes,
     /// Packets of peers from or to hosts that they may not speak for, dropped.
     forbidden,
@@ -52,12 +53,13 @@ counters! {
     lost_sessions,
     /// Sessions of single flows that began, opened here or by peers.
     bundles,
-    /// Those that were opened here, and could not be made, or were lost while their flow needed them.
+    /// Sessions of single flows that were opened here, and could not be made, or were lost while
+    /// their flow needed them.
     lost_bundles,
     /// Packets that were held for lost between the gateways, as far as that is watched here. It is
     /// watched by another rule than the session's, or with a cache.
     lost,
-    /// Those of them that arrived after all.
+    /// Packets held for lost that arrived after all.
     spurious,
     /// Losses of which the controller was told from here: one per path and epoch.
     penalties,
@@ -65,7 +67,7 @@ counters! {
     guests,
     /// Hosts that asked to be served and were refused, for whatever reason.
     refused_guests,
-    /// Those of them that asked for an address that is not their own.
+    /// Hosts refused because they asked for an address that is not their own.
     foreign_guests,
     /// Hosts that are not served any more, since nothing was heard of them, or they came from another address.
     expired_guests,
@@ -78,7 +80,7 @@ counters! {
 /// A path to a peer.
 pub type PathStatus = SessionPath;
 
-/// A peer.
+/// What a gateway knows of a peer.
 #[derive(Clone, Debug)]
 pub struct PeerStatus {
     /// What people call it.
@@ -101,9 +103,9 @@ pub struct PeerStatus {
     pub entry: entry::Counters,
     /// How long its packets would wait to be put in order now.
     pub reorder_wait: Duration,
-    /// Packets that were to be carried to it, and their bytes.
+    /// Packets that were to be carried to it.
     pub carried: u64,
-    /// Their bytes.
+    /// Bytes of the packets that were to be carried to it.
     pub carried_bytes: u64,
     /// The hosts that it serves.
     pub serves: Vec<Served>,
@@ -118,7 +120,7 @@ pub struct PeerStatus {
 pub struct GuestStatus {
     /// What people call it.
     pub name: String,
-    /// Its address and ports.
+    /// The address and ports of the guest.
     pub served: Served,
     /// Whether there is a session with it. Without one it is served for a while.
     pub up: bool,
@@ -129,11 +131,11 @@ pub struct GuestStatus {
 pub struct BundleStatus {
     /// The flow, in the direction in which it was opened.
     pub key: FlowKey,
-    /// Its paths; none yet while it is dialled.
+    /// The paths of the bundle. There are none yet while it is dialled.
     pub paths: Vec<PathStatus>,
 }
 
-/// A rule.
+/// What a rule did so far.
 #[derive(Clone, Debug)]
 pub struct RuleStatus {
     /// What people call it.
@@ -144,7 +146,7 @@ pub struct RuleStatus {
     pub tally: Tally,
 }
 
-/// A gateway.
+/// What a gateway is doing.
 #[derive(Clone, Debug)]
 pub struct Status {
     /// How it behaves.
@@ -157,7 +159,7 @@ pub struct Status {
     pub flows: usize,
     /// What became of flows.
     pub table: flow::Counters,
-    /// What happened.
+    /// What happened so far.
     pub counters: Counters,
     /// What the rules decided, in their order.
     pub rules: Vec<RuleStatus>,

@@ -50,12 +50,12 @@ impl Tables {
         self.heard.contains_key(&origin)
     }
 
-    /// Others say whom an origin serves.
+    /// Notes that others say whom an origin serves.
     pub fn on_heard(&mut self, now: Instant, origin: PeerIdx) {
         self.heard.insert(origin, now + HOLDS);
     }
 
-    /// Others say something of a gateway that the file does not name.
+    /// Notes that others say something of a gateway that the file does not name.
     pub const fn on_unknown(&mut self) {
         self.counters.unknown_origins += 1;
     }

@@ -24,9 +24,9 @@ pub struct FlowStatus {
     pub rule: Option<usize>,
     /// The gateway of its other end, by its place.
     pub peer: usize,
-    /// Bytes from the host here, and to it.
+    /// Bytes from the host here.
     pub sent: u64,
-    /// See above.
+    /// Bytes to the host here.
     pub received: u64,
 }
 

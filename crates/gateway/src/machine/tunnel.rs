@@ -193,7 +193,7 @@ impl Tunnel {
         released
     }
 
-    /// It is over, and its place is for another.
+    /// Marks the tunnel as over, so that its place is for another.
     pub fn vacate(&mut self) {
         let (limits, judge) = (Limits::default(), None);
         let fresh = Self { waits: self.waits, ..Self::new(self.peer, limits, judge) };

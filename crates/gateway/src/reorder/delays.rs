@@ -16,7 +16,7 @@ const TOLERANCE: Duration = Duration::from_millis(1);
 pub struct PathDelay {
     /// The smallest ever: `dmin_i` of Harp.
     pub least: i64,
-    /// That of the route as it is now.
+    /// The least delay of the route as it is now.
     pub base: i64,
     /// The average of the latest.
     pub average: i64,

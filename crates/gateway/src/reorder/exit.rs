@@ -10,7 +10,7 @@ use byway_wire::{Duration, Instant};
 /// How much an exit gateway holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitLimits {
-    /// Of one flow.
+    /// The limits of one flow.
     pub flow: FlowLimits,
     /// Bytes of all flows.
     pub bytes: usize,
@@ -40,7 +40,8 @@ struct Slot<K, T> {
     last: Instant,
 }
 
-/// The queues. `K` names a direction of a flow: the peer that sends it, and its [`Label`](crate::encap::Label).
+/// The reorder queues of an exit gateway. `K` names a direction of a flow: the peer that sends it,
+/// and its [`Label`](crate::encap::Label).
 #[derive(Debug)]
 pub struct Exit<K, T> {
     limits: ExitLimits,

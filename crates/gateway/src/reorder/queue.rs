@@ -7,9 +7,9 @@ use byway_wire::{Duration, Instant};
 /// How much one flow may hold. Beyond it packets leave out of order; none is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLimits {
-    /// Bytes.
+    /// The most bytes that wait.
     pub bytes: usize,
-    /// Packets.
+    /// The most packets that wait.
     pub packets: usize,
 }
 
@@ -181,12 +181,12 @@ impl<T> Reorder<T> {
 /// A packet that arrived at the exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived<T> {
-    /// Its place among the packets of its flow and direction.
+    /// The place of the packet among those of its flow and direction.
     pub sequence: u32,
-    /// Its size.
+    /// The size of the packet in bytes.
     pub bytes: usize,
     /// How long it may wait, by the reorder timer.
     pub wait: Duration,
-    /// The packet.
+    /// The packet itself.
     pub packet: T,
 }

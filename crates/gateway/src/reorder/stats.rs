@@ -10,9 +10,9 @@ pub const BOUNDS_MS: [u64; 10] = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500];
 pub enum Release {
     /// Everything before it has come.
     InOrder,
-    /// It came after others had been let go.
+    /// The packet came after others had been let go.
     Late,
-    /// Its timer expired.
+    /// The timer of the packet expired.
     TimedOut,
     /// A packet behind it had waited long enough.
     Swept,

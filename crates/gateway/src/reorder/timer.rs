@@ -14,7 +14,7 @@ pub enum Timer {
     },
     /// Harp's with differences, which need no clocks that agree: `rho * (max dmin - min dmin) + 2 * jitter`.
     HarpRelative {
-        /// The factor.
+        /// The factor, Harp's rho.
         rho: f64,
     },
     /// HIR: "maximum average delay of all paths [...] a maximum threshold value can be set". Clocks must agree.
@@ -26,13 +26,13 @@ pub enum Timer {
     /// sees queues as they are on average, and is too early for the packets that wait longest.
     /// These are one in forty of three equal paths under the background class.
     HirRelative {
-        /// The threshold.
+        /// The longest wait.
         cap: Duration,
     },
     /// The largest delay of late on any path, beyond the least of all: `max peak - min dmin`, at
     /// most the threshold. It is no less than packets were [late](Lateness) of late. The default.
     Peak {
-        /// The threshold.
+        /// The longest wait.
         cap: Duration,
     },
 }
@@ -63,7 +63,7 @@ impl Timer {
         Self::ALL.into_iter().find(|timer| timer.name() == name)
     }
 
-    /// Its name, whatever the factor or the threshold.
+    /// The name of the timer, whatever the factor or the threshold.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -19,19 +19,20 @@ const MOST_INTERVALS: usize = 200_000;
 pub enum Finding {
     /// No flow can match the rule.
     Impossible {
-        /// The rule.
+        /// The place of the rule.
         rule: usize,
     },
     /// Every flow that the rule matches is decided by earlier ones.
     Unreachable {
-        /// The rule.
+        /// The place of the rule.
         rule: usize,
         /// The earlier rules that overlap with it.
         by: Vec<usize>,
     },
-    /// Some flows match both rules, which say different things, and neither is an exception to the other.
+    /// Some flows match both rules. The rules say different things, and neither is an exception to
+    /// the other.
     Overlap {
-        /// The rule.
+        /// The place of the rule.
         rule: usize,
         /// The earlier one, which decides.
         earlier: usize,

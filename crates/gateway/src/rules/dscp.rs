@@ -25,7 +25,7 @@ impl Dscp {
         if number < 64 { Some(Self(number)) } else { None }
     }
 
-    /// Its number.
+    /// The number of the code point.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0

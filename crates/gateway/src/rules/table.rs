@@ -17,7 +17,7 @@ pub struct Rules {
     pub rules: Vec<Rule>,
 }
 
-/// One rule. An empty list means any.
+/// One rule of the file. An empty list means any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
@@ -26,9 +26,9 @@ pub struct Rule {
     pub name: Option<String>,
     /// What becomes of flows that match.
     pub action: Action,
-    /// Who opened the flow.
+    /// The side that opened the flow.
     pub direction: Direction,
-    /// Protocol.
+    /// The protocol of the flow.
     pub protocol: Protocol,
     /// Address of the host that opened the flow.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,14 +51,14 @@ pub struct Rule {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// It is carried by the session, behind everything else.
+    /// The session carries the flow, behind everything else.
     #[default]
     Background,
-    /// It goes by the plain route, untouched.
+    /// The flow goes by the plain route, untouched.
     Pass,
 }
 
-/// Who opened a flow.
+/// The side that opened a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -66,7 +66,7 @@ pub enum Direction {
     Outbound,
     /// A host behind another gateway.
     Inbound,
-    /// Either.
+    /// Either side opened it.
     #[default]
     Both,
 }

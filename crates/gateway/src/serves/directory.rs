@@ -11,9 +11,9 @@ use core::net::IpAddr;
 pub enum Given {
     /// More parts are to come.
     Waiting,
-    /// It was known.
+    /// The part was known.
     Known,
-    /// Its announcement is whole and counts from now on.
+    /// The announcement is whole and counts from now on.
     Complete {
         /// Entries that its sender may not announce, which were left out.
         refused: usize,
@@ -26,7 +26,8 @@ struct Pending {
     parts: BTreeMap<u8, Vec<Served>>,
 }
 
-/// Who serves whom. `P` names a gateway; of two that serve a host alike, the smaller one is chosen.
+/// Which gateway serves which hosts. `P` names a gateway; of two that serve a host alike, the
+/// smaller one is chosen.
 #[derive(Clone, Debug)]
 pub struct Directory<P> {
     by_prefix: BTreeMap<Prefix, BTreeMap<P, Vec<Served>>>,

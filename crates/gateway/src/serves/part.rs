@@ -20,7 +20,7 @@ const HEADER: usize = 7;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Served {
-    /// Their addresses.
+    /// The addresses of the hosts.
     pub hosts: Prefix,
     /// Their ports; none: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -71,7 +71,7 @@ impl Served {
 pub struct Part {
     /// Grows with every change, also over restarts: the seconds of Unix time when it was made do.
     pub serial: u32,
-    /// Which part this is, from 0.
+    /// The number of this part, from 0.
     pub part: u8,
     /// How many there are.
     pub parts: u8,

@@ -71,7 +71,7 @@ impl<'a> AckEntries<'a> {
         writer.bytes(self.bytes);
     }
 
-    /// The entries.
+    /// The entries of the frame, in order.
     pub fn iter(&self) -> impl Iterator<Item = AckEntry<'a>> + 'a {
         let mut reader = Reader::new(self.others);
         let others = core::iter::from_fn(move || AckEntry::read(&mut reader).ok());

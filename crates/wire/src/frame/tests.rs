@@ -24,7 +24,7 @@ fn hex(bytes: &[u8]) -> alloc::string::String {
     bytes.iter().map(|b| alloc::format!("{b:02x}")).collect()
 }
 
-/// One that named nothing would be refused as malformed, and end the connection.
+/// A frame that named nothing would be refused as malformed, and end the connection.
 #[test]
 fn what_is_missing_is_named_whole_or_not_at_all() {
     let missing = [(1 << 60, (1 << 60) + (1 << 31)), (1 << 61, (1 << 61) + 1)];

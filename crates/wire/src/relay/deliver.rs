@@ -82,7 +82,7 @@ impl Delivered {
 pub struct Return {
     /// The sender's address, from [`Delivered`].
     pub to: SocketAddr,
-    /// The ticket.
+    /// The ticket back to the sender's address.
     pub tag: ReturnTag,
     /// Where the inner packet begins.
     pub inner: usize,

@@ -143,7 +143,7 @@ impl Scope {
     pub const V6: Self = Self(2);
     /// Receivers may answer through the relay.
     pub const BACK: Self = Self(4);
-    /// All of these.
+    /// All scopes: both families, and answers.
     pub const ALL: Self = Self(7);
 
     /// Whether everything that `other` allows is allowed.
@@ -168,7 +168,7 @@ pub struct Terms {
     pub rate: RateClass,
     /// The limit per day.
     pub quota: QuotaClass,
-    /// What for.
+    /// What the grant may be used for.
     pub scope: Scope,
 }
 
@@ -202,7 +202,7 @@ impl Terms {
 /// and quota, whatever else they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
-    /// The account.
+    /// The id of the account.
     pub id: u32,
     /// What it allows.
     pub terms: Terms,

@@ -54,7 +54,7 @@ impl Consent {
     }
 }
 
-/// A greeting.
+/// A greeting, by which a host asks a relay for consent and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greet {
     /// Chosen anew for each greeting; the answer repeats it, so only who sees the way to the relay can answer.
@@ -91,7 +91,7 @@ pub struct Greeted {
     pub nonce: [u8; 8],
     /// The greeter's address as the relay saw it: what a sender must name as the destination.
     pub address: SocketAddr,
-    /// That address's consent for the grant of the greeting.
+    /// The consent of that address for the grant of the greeting.
     pub consent: Consent,
     /// For [`Hop::set_cookie`](super::Hop::set_cookie), if the greeter sends under this grant.
     pub cookie: u64,

@@ -31,12 +31,12 @@ const MINTED: u32 = 1 << 31;
 const RANGE_SHIFT: u32 = 24;
 const PARITY: u32 = SERIALS;
 
-/// Who gave a grant, as its id tells.
+/// Which party gave a grant, as its id tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GrantId {
     /// The operator: 31 bits.
     Own(u32),
-    /// A registry.
+    /// A registry gave it.
     Minted(Minted),
 }
 
@@ -60,11 +60,11 @@ impl GrantId {
 /// The parts of a minted grant's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Minted {
-    /// Which range of the relay's: 0 to 127.
+    /// The range of the relay's grants, 0 to 127.
     pub range: u8,
     /// Whether the epoch is odd.
     pub odd: bool,
-    /// Which grant of the range and epoch: less than [`SERIALS`].
+    /// The number of the grant in its range and epoch, less than [`SERIALS`].
     pub serial: u32,
 }
 
@@ -95,7 +95,8 @@ impl Minted {
         MINTED | (self.range as u32 & 0x7f) << RANGE_SHIFT | parity | (self.serial & (SERIALS - 1))
     }
 
-    /// Which epoch it names while the current one is `epoch`: that one or the one before. `None`: before the first.
+    /// The epoch that the grant names while the current one is `epoch`. It is that one or the one
+    /// before. It is `None` before the first.
     #[must_use]
     pub const fn epoch(self, epoch: u32) -> Option<u32> {
         if self.odd == (epoch % 2 == 1) { Some(epoch) } else { epoch.checked_sub(1) }

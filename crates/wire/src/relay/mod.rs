@@ -86,7 +86,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Which relay packet begins with this byte; `None` if none does.
+    /// The kind of relay packet that begins with this byte; `None` if none does.
     #[must_use]
     pub const fn of(first: u8) -> Option<Self> {
         Some(match first {

@@ -57,7 +57,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 16] = [
         Self::UnknownWord,
         Self::Expired,
@@ -108,7 +108,7 @@ impl fmt::Display for Reason {
 /// A relay's refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Why.
+    /// Why the relay did not forward.
     pub reason: Reason,
     /// The grant of the refused packet.
     pub grant: u32,

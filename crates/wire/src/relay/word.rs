@@ -38,7 +38,7 @@ pub enum WordError {
     /// A character that no word contains.
     #[error("this relay word was mistyped: character {at} is {found:?}, which no relay word contains")]
     Character {
-        /// The character.
+        /// The character that was found.
         found: char,
         /// The place of the character, counted from 1.
         at: usize,

@@ -17,9 +17,9 @@ const UNCHOKED: f64 = 2.0;
 pub(super) struct Path {
     /// Bytes of a full packet.
     pub packet: f64,
-    /// w_i.
+    /// The window in packets, w_i in the paper.
     pub window: f64,
-    /// M_i.
+    /// The largest window in packets, M_i in the paper.
     pub largest: f64,
     pub delays: Delays,
     pub choked: bool,
@@ -98,7 +98,7 @@ impl Harp {
         path.choked |= to <= floor && choke && others;
     }
 
-    /// Of choked paths alone, the one with the largest M_i carries data again.
+    /// Opens the choked path with the largest M_i, if all paths are choked.
     pub(super) fn unchoke_one(&mut self) {
         if self.paths.iter().any(|(_, path)| !path.choked) {
             return;

@@ -20,7 +20,8 @@ pub(super) struct Mean {
 }
 
 impl Mean {
-    /// Of `packets` delays; `capped`: of no more than are in a window.
+    /// A mean of `packets` delays. If `capped`, it has no more of them than packets are in a
+    /// window.
     pub fn new(packets: u32, capped: bool) -> Self {
         Self { latest: Average::new(packets), packets: packets as usize, capped }
     }

@@ -47,7 +47,7 @@ pub enum DelayRule {
 /// All that Harp's page leaves open, or that its followers want otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// xi.
+    /// What sets the paper's xi.
     pub coupling: Coupling,
     /// MI: packets added per packet acknowledged, so `(1 + alpha)` per RTT as in eq. 15 of the appendix. Algorithm 1 adds .03
     /// bytes per ACK, which doubles a window in 35 000 RTTs.

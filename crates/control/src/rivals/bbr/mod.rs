@@ -23,9 +23,9 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const WINDOW_GAIN: f64 = 2.0;
 /// 4.1.1.2 (BtlBwFilterLen): CYCLE and two rounds.
 const RATE_ROUNDS: u64 = 10;
-/// 4.1.2 (RTpropFilterLen).
+/// The age after which the smallest RTT is measured anew: RTpropFilterLen (4.1.2).
 const MIN_RTT_AGE: Duration = Duration::from_secs(10);
-/// 4.3.5 (ProbeRTTDuration).
+/// The time at the least window to measure the smallest RTT: ProbeRTTDuration (4.3.5).
 const PROBE_RTT: Duration = Duration::from_millis(200);
 /// 4.2.3.1 (BBRMinPipeCwnd), in packets.
 const LEAST_WINDOW: f64 = 4.0;
@@ -186,7 +186,7 @@ impl Bbr {
         begins
     }
 
-    /// `bbr_update_ack_aggregation`.
+    /// Takes the extra packets of bunched ACKs into account (`bbr_update_ack_aggregation`).
     fn update_extra(&mut self, now: Instant, packets: f64) {
         let mut expected = self.rate.get() * now.since(self.extra_at).as_secs_f64();
         if self.extra_acked <= expected {
@@ -227,7 +227,7 @@ impl Bbr {
         }
     }
 
-    /// 4.3.3.
+    /// Begins and ends draining (4.3.3).
     fn update_drain(&mut self, acked: &Acked<'_>, in_flight: f64) {
         if self.mode == Mode::Startup && self.is_full() {
             self.mode = Mode::Drain;
@@ -283,7 +283,7 @@ impl Bbr {
         self.before = if low { self.before.max(self.window) } else { self.window };
     }
 
-    /// 4.2.1.
+    /// Sets the pace (4.2.1).
     fn update_pace(&mut self) {
         let pace = self.pacing_gain() * self.rate.get() * PACING_PART;
         if pace > 0.0 && (self.is_full() || pace > self.pace) {
@@ -291,7 +291,7 @@ impl Bbr {
         }
     }
 
-    /// 4.2.3.
+    /// Sets the window (4.2.3).
     fn update_window(&mut self, acked: &Acked<'_>, packets: f64, in_flight: f64) {
         let lost = core::mem::take(&mut self.lost);
         self.window = (self.window - lost).max(1.0);
