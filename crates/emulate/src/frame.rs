@@ -10,7 +10,7 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Of the flags and the offset of a fragment: what says that it is not all of a packet.
+/// The bits of a fragment's flags and offset that say that it is one.
 const MORE_OR_LATER: u16 = 0x3fff;
 
 /// Bytes that a frame has on the line.

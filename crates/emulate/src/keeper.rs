@@ -34,10 +34,10 @@ pub enum KeeperError {
         "this system does not let us make network namespaces ({0}): run as root, or allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone)"
     )]
     Forbidden(io::Error),
-    /// No `ip`.
+    /// The program `ip` cannot be run.
     #[error("the program `ip` cannot be run ({0}): install iproute2")]
     NoIp(io::Error),
-    /// `ip` refused.
+    /// The program `ip` refused.
     #[error("`ip {command}`: {said}")]
     Ip {
         /// What it was to do.
@@ -53,9 +53,9 @@ pub enum KeeperError {
     /// A setting of the kernel that nothing works without.
     #[error("{path} cannot be written: {source}")]
     Setting {
-        /// Which.
+        /// The setting that failed.
         path: String,
-        /// Why.
+        /// Why the setting failed.
         source: io::Error,
     },
     /// A device that does not come up.

@@ -15,7 +15,7 @@ pub const MOST_LATE: f64 = 0.01;
 pub struct Lateness {
     /// Frames that left.
     pub frames: u64,
-    /// Of these, those that left later than [`LATE`] after their time.
+    /// The frames that left later than [`LATE`] after their time.
     pub late: u64,
     /// The latest, in microseconds.
     pub worst_us: u64,

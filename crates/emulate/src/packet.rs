@@ -38,7 +38,7 @@ impl Control {
 
 /// A frame that was fetched.
 pub(crate) struct Fetched {
-    /// Bytes.
+    /// The length of the frame in bytes.
     pub(crate) length: usize,
     /// When the kernel saw it, as it says.
     pub(crate) stamp: Option<Stamp>,

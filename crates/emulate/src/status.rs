@@ -26,11 +26,11 @@ pub struct LinkStatus {
     pub link: String,
     /// Packets that came to it.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of the packets that came to it.
     pub bytes: u64,
     /// Packets that arrived at its far end, copies included.
     pub delivered: u64,
-    /// Their bytes.
+    /// Bytes of the packets that arrived at its far end, copies included.
     pub delivered_bytes: u64,
     /// Packets that found the queue full.
     pub dropped_queue: u64,

@@ -117,7 +117,7 @@ pub(crate) struct Hashing {
 }
 
 impl Hashing {
-    /// Of nothing yet.
+    /// The hash of a chunk of which nothing was read yet.
     pub fn new(layout: &Layout, index: u32) -> Self {
         let (start, end) = layout.range(index);
         let mut hasher: Box<blake3::Hasher> = Box::default();
@@ -172,7 +172,7 @@ pub(crate) struct Hashes {
 }
 
 impl Hashes {
-    /// Of a file of several chunks, some of which may be holes; or of one chunk.
+    /// The hashes of a file of several chunks, some of which may be holes, or of one chunk.
     pub const fn new(layout: Layout, holes: RangeSet) -> Self {
         Self {
             layout,
@@ -305,7 +305,8 @@ impl Hashes {
     }
 }
 
-/// Of several chunks, how many are in the left subtree: the largest power of two below their number.
+/// The number of chunks in the left subtree, of several: the largest power of two below their
+/// number.
 const fn left_count(count: u32) -> u32 {
     count.next_power_of_two() / 2
 }

@@ -36,7 +36,7 @@ pub enum SinkError {
     /// Something other than a directory stands where it should be.
     #[error("{} is not a directory: name another place to receive into", .0.display())]
     NotADirectory(PathBuf),
-    /// No permission.
+    /// There is no permission to write.
     #[error("{} cannot be written to: change its permissions or name another directory", .0.display())]
     NotWritable(PathBuf),
     /// The file system is mounted read-only.

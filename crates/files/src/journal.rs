@@ -48,7 +48,7 @@ impl<'a> Journal<'a> {
         Ok((journal, is_one))
     }
 
-    /// One that was opened before.
+    /// A journal that was opened before.
     pub const fn known(file: &'a File, layout: Layout) -> Self {
         Self { file, layout }
     }

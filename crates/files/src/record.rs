@@ -66,7 +66,7 @@ pub struct Timestamp {
 pub struct Metadata {
     /// Permission bits, at most `0o7777`.
     pub mode: u16,
-    /// Last modification.
+    /// The time of the last modification.
     pub mtime: Timestamp,
 }
 
@@ -104,7 +104,7 @@ pub enum Record<'a> {
     Directory {
         /// Mode and time, to be set when everything below is in place.
         metadata: Metadata,
-        /// Where.
+        /// The path of the directory.
         path: &'a [u8],
     },
     /// A regular file, whose contents travel as an object.
@@ -115,14 +115,14 @@ pub enum Record<'a> {
         size: u64,
         /// Mode and time.
         metadata: Metadata,
-        /// Where.
+        /// The path of the file.
         path: &'a [u8],
     },
     /// A symbolic link.
     Symlink {
         /// Last modification of the link itself.
         mtime: Timestamp,
-        /// Where.
+        /// The path of the link.
         path: &'a [u8],
         /// What it says, never followed.
         target: &'a [u8],
@@ -138,7 +138,7 @@ pub enum Record<'a> {
     Withdrawn {
         /// The object.
         object: ObjectId,
-        /// Why.
+        /// Why it is taken back.
         why: Withdrawal,
     },
     /// The stream ends; every object was settled.

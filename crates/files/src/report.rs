@@ -100,7 +100,7 @@ pub enum Report {
     Failed {
         /// The object.
         object: ObjectId,
-        /// Why.
+        /// Why the file failed.
         reason: Reason,
         /// More, for a person; may be empty. Safe to print.
         detail: String,
@@ -109,7 +109,7 @@ pub enum Report {
     Refused {
         /// The path of the entry in the manifest.
         path: Vec<u8>,
-        /// Why.
+        /// Why the entry is not in place.
         reason: Reason,
         /// More, for a person; may be empty. Safe to print.
         detail: String,
@@ -118,7 +118,7 @@ pub enum Report {
     Done {
         /// Files in place.
         files: u64,
-        /// Their bytes.
+        /// Bytes of the files in place.
         bytes: u64,
         /// Entries that failed or were refused.
         failed: u64,

@@ -90,7 +90,7 @@ pub enum Written {
 pub enum Finish {
     /// In place under its final name.
     Verified,
-    /// Not in place, and will not be.
+    /// The file is not in place, and will not be.
     Failed(Reason),
     /// Waits for its hash.
     Waiting,
@@ -105,7 +105,7 @@ pub enum Finish {
 pub struct Problem {
     /// The path of the entry in the manifest.
     pub path: PathBuf,
-    /// Why.
+    /// Why it did not arrive.
     pub reason: Reason,
     /// More, for a person; may be empty.
     pub detail: String,
@@ -118,7 +118,7 @@ pub struct Summary {
     pub announced: Counts,
     /// Files in place.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of the files in place.
     pub bytes: u64,
     /// Entries that failed.
     pub failed: u64,
@@ -176,9 +176,9 @@ pub struct Sink {
 enum Stage {
     /// Nothing was received.
     Begun,
-    /// START was.
+    /// The START record came.
     Receiving,
-    /// END was.
+    /// The END record came.
     Ended,
     /// DONE was reported.
     Complete,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What happened. All series have one value per sample, the first at time zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Which variant: the label of each axis.
+    /// The label of each axis for this variant.
     pub axes: Vec<(String, String)>,
     /// The seed.
     pub seed: u64,
@@ -38,7 +38,7 @@ pub struct Record {
 /// A transfer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransferRecord {
-    /// Its name.
+    /// The name of the transfer.
     pub name: String,
     /// The plan's name for it and its like.
     pub group: String,
@@ -63,7 +63,8 @@ pub struct TransferRecord {
     /// Whether its ends are on different continents, where the network knows of such.
     #[serde(default)]
     pub abroad: Option<bool>,
-    /// Its paths: "direct", or the node they go through. A path that was dropped and opened again is one here.
+    /// The transfer's paths: "direct", or the node they go through. A path that was dropped and
+    /// opened again is one here.
     pub paths: Vec<PathRecord>,
 }
 
@@ -121,13 +122,13 @@ pub struct GatewayRecord {
     /// How many packets waited at the exit to be put in order for at most so many milliseconds.
     /// Each entry is bound and count. Each packet is under the least bound that holds.
     pub waits: Vec<(u64, u64)>,
-    /// Packets that left the exit, and those of them whose timer expired.
+    /// Packets that left the exit.
     pub released: u64,
-    /// See above.
+    /// Packets that left the exit because their timer expired.
     pub timed_out: u64,
-    /// Packets that were to be carried, and those that the entry dropped since too much waited.
+    /// Packets that were to be carried.
     pub carried: u64,
-    /// See above.
+    /// Packets that the entry dropped since too much waited.
     pub dropped: u64,
     /// Packets that went by the plain route.
     pub plain: u64,

@@ -16,7 +16,7 @@ pub struct Entry {
     pub outcome: Option<Outcome>,
     /// Why it is not run, if it cannot be.
     pub not_run: Option<String>,
-    /// Its figures, as SVG.
+    /// The figures of the experiment, as SVG.
     pub figures: Vec<String>,
 }
 

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 /// A world and what happens in it.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Which variant: the label of each axis of the sweep, in the order of the plan.
+    /// The label of each axis of the sweep for this variant, in the order of the plan.
     pub axes: Vec<(String, String)>,
-    /// Simulated time.
+    /// The simulated time of a run.
     pub duration: Duration,
     /// Where measures begin unless they say otherwise.
     pub cut: Duration,
@@ -55,7 +55,7 @@ pub struct Registry {
 pub enum Lent {
     /// The most that the line has shown.
     Climb,
-    /// So many bits per second.
+    /// A rate in bits per second.
     Rate(u64),
 }
 
@@ -109,9 +109,9 @@ pub struct LineSpec {
 /// What may wait before a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Queue {
-    /// So many packets, the one being sent not counted.
+    /// A number of packets, the one being sent not counted.
     Packets(usize),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
     /// As many bytes as the line sends in this time.
     Time(Duration),
@@ -156,13 +156,13 @@ pub enum Discipline {
 /// Something changes at a time.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// When.
+    /// When the change comes.
     pub at: Duration,
     /// What.
     pub what: Changed,
 }
 
-/// What changes.
+/// What changes in the network.
 #[derive(Clone, Debug)]
 pub enum Changed {
     /// A link (both directions of it are two changes).
@@ -204,13 +204,13 @@ pub struct Transfer {
     pub paths: Vec<Way>,
     /// What carries it.
     pub carrier: Carrier,
-    /// Its congestion controller.
+    /// The congestion controller of the transfer.
     pub congestion: Choice,
     /// What there is to send.
     pub demand: Demand,
     /// When it begins.
     pub start: Duration,
-    /// It begins later by a random part of this.
+    /// The greatest random time by which it begins later.
     pub start_jitter: Duration,
     /// When it ends if it has not yet.
     pub stop: Option<Duration>,
@@ -317,7 +317,7 @@ impl Default for TcpOptions {
 pub enum Demand {
     /// As much as it can.
     Unlimited,
-    /// So many bytes.
+    /// A number of bytes.
     Size(u64),
     /// From each time on, at most so many bits per second of payload.
     Rate(Vec<(Duration, u64)>),
@@ -326,7 +326,7 @@ pub enum Demand {
 /// Fetches by clients that wait for them. The list of requests depends on the seed and on nothing else of the plan.
 #[derive(Clone, Debug)]
 pub struct Requests {
-    /// Its name.
+    /// The name of the requests.
     pub name: String,
     /// Where the clients sit.
     pub client: String,
@@ -381,7 +381,7 @@ pub enum Sizes {
 /// A constant bit rate.
 #[derive(Clone, Debug)]
 pub struct Cross {
-    /// Its name.
+    /// The name of the traffic.
     pub name: String,
     /// From this node.
     pub from: String,
@@ -446,7 +446,7 @@ impl LineSpec {
 }
 
 impl Discipline {
-    /// The same as a pipe is told.
+    /// The discipline as a pipe is told.
     fn of_pipe(self) -> queue::Discipline {
         match self {
             Self::Red { min, max, max_p, weight, gentle } => {

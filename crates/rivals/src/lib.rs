@@ -44,7 +44,7 @@ pub type Finish = Box<dyn FnOnce() -> Result<String, Error>>;
 pub enum Rival {
     /// byway over UDP, under the controller of this name.
     Byway(&'static str),
-    /// The same over one TCP connection.
+    /// byway over one TCP connection, under the controller of this name.
     BywayOverTcp(&'static str),
     /// quinn, with this library's AES-256-GCM.
     Quinn(quic::Provider),

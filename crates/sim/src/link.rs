@@ -44,7 +44,8 @@ pub struct Offer {
     pub size: usize,
     /// The ECN mark of the packet.
     pub ecn: Ecn,
-    /// Which flow it belongs to: [`flow`]. It matters where flows have queues of their own.
+    /// The flow that the packet belongs to ([`flow`]). It matters where flows have queues of their
+    /// own.
     pub flow: u64,
 }
 
@@ -65,7 +66,7 @@ pub fn flow(from: SocketAddr, to: SocketAddr) -> u64 {
 /// What becomes of a packet that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Which: how many packets came before it that are [`Fate::Queued`] still.
+    /// The place of the packet: how many came before it that are [`Fate::Queued`] still.
     pub place: usize,
     /// What became of the packet.
     pub fate: Fate,

@@ -32,7 +32,7 @@ struct Waiting {
 struct Plain {
     /// 0: no limit.
     rate: u64,
-    /// In nanoseconds.
+    /// The propagation delay in nanoseconds.
     delay: u64,
     overhead: u64,
     largest: u64,

@@ -108,7 +108,7 @@ pub struct Shaper {
     config: ShaperConfig,
     /// Back `i` is `Local(i + 1)`.
     backs: Vec<Back>,
-    /// Which back a client has.
+    /// The back socket that a client has.
     by_remote: BTreeMap<SocketAddr, usize>,
     /// Lane 2i is the way up of back i, lane 2i + 1 its way down; when shared there are only the first two.
     lanes: Vec<Lane>,

@@ -185,7 +185,7 @@ pub struct TriedWay {
     /// What came back: `nothing`, `port_unreachable`, `host_unreachable`, `network_unreachable`,
     /// `forbidden`, `too_narrow`, `relay_silent`, `relay_refuses`, …
     pub heard: &'static str,
-    /// The same, for a person.
+    /// What came back, in words for a person.
     pub reason: String,
 }
 
@@ -194,11 +194,11 @@ pub struct TriedWay {
 pub struct RelayCounters {
     /// Datagrams from senders to receivers.
     pub forwarded_packets: u64,
-    /// Their bytes.
+    /// Bytes of the datagrams from senders to receivers.
     pub forwarded_bytes: u64,
     /// Datagrams from receivers back to senders.
     pub returned_packets: u64,
-    /// Their bytes.
+    /// Bytes of the datagrams from receivers back to senders.
     pub returned_bytes: u64,
     /// Greetings answered.
     pub greeted: u64,
@@ -250,7 +250,7 @@ pub struct DemoPath {
     pub name: String,
     /// Bytes it carried.
     pub bytes: u64,
-    /// Its mean rate.
+    /// The mean rate of the path in bits per second.
     pub rate_bps: f64,
 }
 
@@ -302,7 +302,7 @@ impl Event {
         self.line_after(0)
     }
 
-    /// The same, with how many events were left out before it.
+    /// The event as a line, with how many events were left out before it.
     pub(super) fn line_after(&self, dropped_events: u64) -> String {
         #[derive(Serialize)]
         struct Versioned<'a> {

@@ -6,10 +6,10 @@ use crate::units::Rate;
 use serde::Serialize;
 use std::fmt;
 
-/// Which of its transfers a receiver speaks of.
+/// The transfer of a receiver that an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Origin {
-    /// Its number, counted from 1 since the receiver began.
+    /// The number of the transfer, counted from 1 since the receiver began.
     pub transfer: u32,
     /// The public key of its sender.
     pub from: String,
@@ -86,7 +86,7 @@ impl fmt::Display for Lends {
 /// How one path does.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PathProgress {
-    /// Its number in the connection.
+    /// The number of the path in the connection.
     pub path: u32,
     /// What to call it: `direct`, or which relay.
     pub name: String,
@@ -160,11 +160,11 @@ impl fmt::Display for Pause {
 /// A path changed its state.
 #[derive(Clone, Debug, Serialize)]
 pub struct PathChange {
-    /// Its number in the connection.
+    /// The number of the path in the connection.
     pub path: u32,
     /// What to call it.
     pub name: String,
-    /// Its state from now on.
+    /// The state of the path from now on.
     pub state: String,
     /// Why, for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,7 +210,8 @@ pub struct Transferred {
     /// Entries that are not in place although the transfer came to its end.
     #[serde(rename = "failed_entries", skip_serializing_if = "is_zero")]
     pub failed: u64,
-    /// Of a transfer that broke off: payload bytes that the receiver has and keeps, so that they need not travel again.
+    /// Payload bytes of a transfer that broke off which the receiver has and keeps, so that they
+    /// need not travel again.
     #[serde(rename = "arrived_bytes", skip_serializing_if = "Option::is_none")]
     pub arrived: Option<u64>,
     /// Payload bytes in all, if a transfer that broke off told them.

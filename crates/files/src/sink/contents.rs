@@ -25,23 +25,23 @@ pub(super) struct Incoming {
     pub stage: Contents,
     /// How far its partial file is from what it shall be.
     pub dress: Dress,
-    /// Which stretches of it travel.
+    /// The stretches of the file that travel.
     pub travels: Stretches,
     /// What is in the partial file, by offsets in the file. What came is never written again, so that what was hashed stays
     /// what it was.
     pub received: RangeSet,
     /// Bytes of it that an earlier try had brought.
     pub kept: u64,
-    /// Which of its chunks are holes, which do not travel, and what is known of the others.
+    /// The chunks that are holes, which do not travel, and what is known of the others.
     pub hashes: Hashes,
 }
 
 /// What a partial file has of its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dress {
-    /// Nothing.
+    /// The partial file has none of its metadata.
     Bare,
-    /// The mode.
+    /// The partial file has its mode.
     Mode,
     /// All: it only needs to be moved.
     Full,

@@ -157,7 +157,7 @@ impl Sink {
         Ok(length as u64)
     }
 
-    /// This chunk is there.
+    /// Notes that this chunk is there.
     fn found(&mut self, recall: &mut Recall, index: u32, hash: Hash) {
         (recall.hashing, recall.next) = (None, index + 1);
         if let Some(incoming) = self.objects.get_mut(&recall.object) {

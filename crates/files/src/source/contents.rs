@@ -25,7 +25,7 @@ pub(super) struct Outgoing {
     pub base: usize,
     pub path: Vec<u8>,
     pub status: Status,
-    /// Which stretches of it travel; `None` while the receiver is asked what it has.
+    /// The stretches of the file that travel; `None` while the receiver is asked what it has.
     pub travels: Option<Stretches>,
     /// What the receiver told of it meanwhile.
     comparison: Comparison,

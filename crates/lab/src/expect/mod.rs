@@ -46,23 +46,23 @@ pub struct Expectation {
 pub struct Claim {
     /// Unique within the file.
     pub id: String,
-    /// In words.
+    /// The claim in words.
     pub says: String,
     /// The paper's number, in its words.
     pub paper: Option<String>,
     /// What is measured.
     pub measure: Measure,
-    /// It holds if the measure is no less.
+    /// The claim holds if the measure is no less.
     pub at_least: Option<f64>,
-    /// It holds if the measure is no more.
+    /// The claim holds if the measure is no more.
     pub at_most: Option<f64>,
-    /// Of the measure.
+    /// The unit of the measure.
     pub unit: String,
-    /// Which reading of the paper it concerns.
+    /// The reading of the paper that the claim concerns.
     pub reading: Option<Reading>,
-    /// It must hold for every value of these axes.
+    /// The axes for each value of which the claim must hold.
     pub each: Vec<String>,
-    /// Of some of those axes, only these values.
+    /// The values of some axes for which alone the claim is made.
     pub only: BTreeMap<String, Vec<String>>,
     /// Why it is missed, where that is known.
     pub known: Option<String>,
@@ -97,7 +97,7 @@ pub struct Show {
     pub name: String,
     /// What is measured.
     pub measure: Measure,
-    /// Of the measure.
+    /// The unit of the measure.
     pub unit: String,
     span: Range<usize>,
 }
@@ -125,7 +125,7 @@ impl fmt::Display for Reading {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {what}")]
 pub struct ExpectError {
-    /// The file.
+    /// The file that is wrong.
     pub file: String,
     /// The line, from 1.
     pub line: usize,

@@ -13,13 +13,13 @@ use std::fmt;
 pub enum Verdict {
     /// The variants that it speaks of were not run.
     NotRun,
-    /// It has no bound.
+    /// The claim has no bound.
     Report,
-    /// It holds.
+    /// The claim holds.
     Pass,
-    /// It fails, and it is known why.
+    /// The claim fails, and it is known why.
     KnownMiss,
-    /// It fails.
+    /// The claim fails.
     Fail,
 }
 
@@ -73,7 +73,7 @@ pub struct Measured {
 /// What became of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResult {
-    /// Of the claim.
+    /// The id of the claim.
     pub id: String,
     /// The claim in words.
     pub says: String,
@@ -81,13 +81,13 @@ pub struct ClaimResult {
     pub paper: Option<String>,
     /// The measure as it stands in the file.
     pub measure: String,
-    /// Of the measure.
+    /// The unit of the measure.
     pub unit: String,
-    /// Which reading of the paper.
+    /// The reading of the paper.
     pub reading: Option<Reading>,
-    /// Lower bound.
+    /// The lower bound of the claim.
     pub at_least: Option<f64>,
-    /// Upper bound.
+    /// The upper bound of the claim.
     pub at_most: Option<f64>,
     /// Why it is missed, where that is known.
     pub known: Option<String>,
@@ -97,7 +97,7 @@ pub struct ClaimResult {
     pub note: Option<String>,
     /// For each combination of `each` that was run.
     pub at: Vec<Measured>,
-    /// Which of them decides: the one nearest to its bound or furthest beyond it.
+    /// The place of the value that decides: the one nearest to its bound or furthest beyond it.
     pub worst: Option<usize>,
 }
 
@@ -112,9 +112,9 @@ impl ClaimResult {
 /// A column of the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
-    /// Above it.
+    /// The text above the column.
     pub name: String,
-    /// Of the measure.
+    /// The unit of the measure.
     pub unit: String,
     /// For every variant, in the order of the records.
     pub at: Vec<Measured>,
@@ -174,7 +174,7 @@ impl Outcome {
         }
     }
 
-    /// As `result.json`.
+    /// Writes the outcome as `result.json`.
     ///
     /// # Errors
     /// None that a value of this type can cause; those of the serializer.
@@ -182,7 +182,7 @@ impl Outcome {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
 
-    /// From `result.json`.
+    /// Reads the outcome from `result.json`.
     ///
     /// # Errors
     /// If it is none.

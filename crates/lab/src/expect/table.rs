@@ -8,7 +8,7 @@ use crate::stats::Interval;
 pub struct Grid {
     /// Above the columns.
     pub headings: Vec<String>,
-    /// So many columns at the left tell which row this is.
+    /// The number of columns at the left that tell which row this is.
     pub keys: usize,
     /// The rows, from above.
     pub rows: Vec<Row>,

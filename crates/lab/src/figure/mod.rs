@@ -20,7 +20,8 @@ pub struct FigureSpec {
     /// Transfers, groups, requests, or links as "A>B". All if empty.
     #[serde(default)]
     pub of: Vec<String>,
-    /// Which variants: labels of axes; those not named may have any value, each variant is a series then.
+    /// The variants to show, by labels of axes. Axes not named may have any value, and each variant
+    /// is a series then.
     #[serde(default, rename = "where")]
     pub at: BTreeMap<String, String>,
     /// For `measure`: the measure.
@@ -56,7 +57,7 @@ pub enum Kind {
     Cdf,
     /// A measure over an axis, lines; the other axes make the series.
     Measure,
-    /// The same as bars.
+    /// The columns as bars.
     Bars,
     /// Distribution of a measure over the values of an axis or the members of a group; the other axes make the series.
     Distribution,
@@ -70,7 +71,7 @@ const MOST_SERIES: usize = 12;
 const MOST_POINTS: usize = 600;
 /// Seconds over which rates are taken: less shows packets.
 const BIN: f64 = 0.5;
-/// The same in a trace, where it is the reaction to a queue that is to be seen.
+/// Seconds over which rates are taken in a trace, where the reaction to a queue is to be seen.
 const TRACE_BIN: f64 = 0.1;
 /// Bytes on the wire of the packets that a queue in milliseconds is taken to hold.
 const FULL_PACKET: f64 = 1500.0;

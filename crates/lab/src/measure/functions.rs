@@ -75,7 +75,7 @@ macro_rules! signatures {
             $($function),*
         }
 
-        /// Every function.
+        /// Every function of the language.
         pub(super) const SIGNATURES: &[Signature] = &[$(Signature {
             name: $name,
             function: Function::$function,

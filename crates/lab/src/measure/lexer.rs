@@ -9,7 +9,7 @@ pub(super) enum Token<'a> {
     Word(&'a str),
     /// One of `+ - * / ( ) [ ] , =`.
     Sign(char),
-    /// Something else.
+    /// Any other character.
     Stray(char),
     End,
 }

@@ -14,9 +14,9 @@ pub type Selection = BTreeMap<String, String>;
 /// An axis and its labels, in the order in which they first came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisLabels {
-    /// Its name.
+    /// The name of the axis.
     pub name: String,
-    /// Its labels.
+    /// The labels of the axis.
     pub labels: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ pub enum RecordsError {
     Times(String, u64),
 }
 
-/// Which label each axis has; `None`: not said.
+/// The label that each axis has; `None` if it is not said.
 pub(super) type Chosen = Vec<Option<usize>>;
 
 impl<'a> Records<'a> {

@@ -247,7 +247,7 @@ impl<'r> Transfers<'r> {
         self.members.iter().map(lost).sum()
     }
 
-    /// In KB.
+    /// The most bytes held out of order, in KB.
     pub(super) fn reorder(&self) -> f64 {
         self.members.iter().map(|transfer| transfer.reorder as f64 / 1e3).fold(0.0, f64::max)
     }

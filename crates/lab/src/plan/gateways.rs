@@ -15,7 +15,7 @@ pub(super) fn all(reader: &Reader<'_>) -> Result<Vec<Gateways>, Wrong> {
     Ok(all.into_iter().flatten().collect())
 }
 
-/// Those that carry a transfer: named, or the only ones there are.
+/// The gateways that carry a transfer: those named, or the only ones there are.
 pub(super) fn of(reader: &Reader<'_>, known: &[Gateways]) -> Result<String, Wrong> {
     let named = reader.text("gateways")?;
     match (&named, known) {

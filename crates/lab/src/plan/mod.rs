@@ -73,9 +73,9 @@ pub struct Overrides {
 /// An axis of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Its name.
+    /// The name of the axis.
     pub name: String,
-    /// Its labels in the order of the plan.
+    /// The labels of the axis in the order of the plan.
     pub labels: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}:{line}: {what}")]
 pub struct PlanError {
-    /// The file.
+    /// The file that is wrong.
     pub file: String,
     /// The line, from 1.
     pub line: usize,

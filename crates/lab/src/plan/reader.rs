@@ -26,7 +26,7 @@ impl<'a> Reader<'a> {
         Self { table, axes, span, used: RefCell::new(Vec::new()) }
     }
 
-    /// These keys are read by somebody else.
+    /// Notes that these keys are read by another part.
     pub(super) fn knows(&self, keys: &[&str]) {
         self.used.borrow_mut().extend(keys.iter().map(|key| (*key).to_owned()));
     }

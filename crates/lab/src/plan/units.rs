@@ -7,11 +7,11 @@ use byway_wire::{Duration, units};
 pub enum Kind {
     /// Bits per second.
     Rate,
-    /// Seconds.
+    /// A time in seconds.
     Time,
-    /// Bytes.
+    /// A size in bytes.
     Size,
-    /// Packets.
+    /// A number of packets.
     Packets,
     /// A share of one.
     Share,

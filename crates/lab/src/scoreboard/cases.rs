@@ -6,7 +6,7 @@ use core::fmt;
 /// How the transfers of a scene differ among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Not at all, but that they begin within a second.
+    /// Transfers do not differ, but that they begin within a second.
     Alike,
     /// The last begins `LATE` after the others.
     Late,
@@ -16,7 +16,7 @@ pub enum Among {
     Single,
 }
 
-/// Milliseconds.
+/// By how many milliseconds the late ones begin later.
 pub(super) const LATE: u32 = 20_000;
 
 /// The name of the case: `alike`, `late`, `rtt4` or `single`.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Cell {
     /// Where, beside whom, how many.
     pub scene: Scene,
-    /// Who.
+    /// The law that governs the transfers.
     pub law: Law,
     /// With this seed.
     pub seed: u64,
@@ -26,17 +26,17 @@ pub struct Cell {
 /// Why a cell has no row.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CellError {
-    /// Its plan is none: the board is wrong.
+    /// The plan of the scene is none, so the board is wrong.
     #[error("{0}")]
     Plan(String),
-    /// Its world is none, or somebody wanted it to end.
+    /// The world of the scene is none, or somebody wanted it to end.
     #[error("{scene}, {law}: {error}")]
     Run {
-        /// Which.
+        /// The scene that failed.
         scene: String,
-        /// Whose.
+        /// The law that was run in it.
         law: String,
-        /// Why.
+        /// Why it failed.
         error: Box<RunError>,
     },
 }
@@ -52,19 +52,19 @@ pub struct Row {
     pub cell: String,
     /// The line's name.
     pub line: String,
-    /// Which half of the grid.
+    /// The half of the grid that the scene is in.
     pub half: Half,
-    /// Who else was there.
+    /// The foreground traffic.
     pub foreground: String,
     /// How many transfers.
     pub transfers: u32,
     /// How they differ among themselves.
     pub among: String,
-    /// Whose.
+    /// The law of the background transfers.
     pub law: String,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// Its figures.
+    /// The figures of the run.
     #[serde(flatten)]
     pub figures: Figures,
     /// Hash of all that happened.

@@ -20,7 +20,7 @@ pub enum Queueing {
 /// How the rate of a line changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
-    /// It stays.
+    /// The rate stays as it is.
     Steady,
     /// Every 100 ms another, evenly between half of the rate and all of it: stations come and go, and so do modulations.
     Wifi,
@@ -36,11 +36,12 @@ pub enum Paths {
     One,
     /// The direct one, and one through a relay. Both share the line.
     TwoOverOne,
-    /// The same, but the second has a line of its own, which is like the first.
+    /// The direct one, and one through a relay. The second has a line of its own, which is like the
+    /// first.
     TwoOverTwo,
     /// The direct one, and one through each of two relays. All share the line.
     ThreeOverOne,
-    /// The same, but each has a line of its own.
+    /// The direct one, and one through each of two relays. Each has a line of its own.
     ThreeOverThree,
     /// The network of mPath's figure 7. The line is what the sender is attached by. Behind it are
     /// three ways. The direct one has 10 Mbit/s, and the first relay's shares it. The second
@@ -271,7 +272,7 @@ pub enum Foreground {
     Cubic,
     /// One BBR that does.
     Bbr,
-    /// Nothing.
+    /// There is no foreground traffic.
     Nobody,
 }
 
@@ -280,7 +281,7 @@ impl Foreground {
     pub const ALL: [Self; 7] =
         [Self::Requests, Self::Page, Self::Call, Self::Video, Self::Cubic, Self::Bbr, Self::Nobody];
 
-    /// Its name.
+    /// The name of the foreground.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -327,14 +328,14 @@ pub enum Carrier {
     Session,
     /// TCP hosts that do as Linux does.
     Tcp,
-    /// The same, but they acknowledge each packet, as the papers simulated it.
+    /// TCP hosts that do as Linux does, but acknowledge each packet, as the papers simulated it.
     Literal,
 }
 
-/// Who transfers in the background.
+/// The law that background transfers follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Law {
-    /// Its name on the board.
+    /// The name of the law on the board.
     pub name: String,
     /// What it governs.
     pub carrier: Carrier,
@@ -403,11 +404,11 @@ fn said(error: byway_control::ChoiceError) -> String {
 /// What every law meets alike: a line, who else is there, and the transfers of the law.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scene {
-    /// Where.
+    /// The line of the scene.
     pub line: Line,
-    /// Who else.
+    /// The foreground traffic of the scene.
     pub foreground: Foreground,
-    /// How many.
+    /// The number of background transfers.
     pub transfers: u32,
     /// How they differ among themselves.
     pub among: Among,

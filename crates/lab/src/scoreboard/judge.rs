@@ -52,7 +52,7 @@ impl Figure {
         Self::Regain,
     ];
 
-    /// Its name.
+    /// The name of the figure.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,7 +70,8 @@ impl Figure {
         }
     }
 
-    /// Its value in a scene with this foreground: infinite where something never was, `None` where it makes no sense.
+    /// The value of the figure in a scene with this foreground. It is infinite where something
+    /// never was, and `None` where it makes no sense.
     #[must_use]
     pub fn of(self, figures: &Figures, foreground: Foreground) -> Option<f64> {
         let never = |value: Option<f64>, possible: bool| possible.then(|| value.unwrap_or(f64::INFINITY));
@@ -93,9 +94,9 @@ impl Figure {
 /// Where a figure has to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// Not above.
+    /// The figure may not be above this.
     AtMost(f64),
-    /// Not below.
+    /// The figure may not be below this.
     AtLeast(f64),
 }
 
@@ -115,13 +116,13 @@ impl Limit {
 /// Something that is promised.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// Its name.
+    /// The name of the bound.
     pub id: &'static str,
-    /// In words.
+    /// The bound in words.
     pub says: &'static str,
-    /// Where.
+    /// Whether the bound holds in a scene.
     pub of: fn(&Scene) -> bool,
-    /// What.
+    /// The figures that are bounded, and their limits.
     pub limits: &'static [(Figure, Limit)],
 }
 
@@ -132,7 +133,7 @@ pub struct Known {
     pub bound: &'static str,
     /// How the names of the scenes begin.
     pub scene: &'static str,
-    /// Why.
+    /// Why the bound is missed.
     pub reason: &'static str,
 }
 
@@ -156,11 +157,11 @@ pub struct Miss {
 pub struct Judged {
     /// The bound.
     pub id: &'static str,
-    /// In words.
+    /// The bound in words.
     pub says: &'static str,
     /// The number of figures that were compared with the bound.
     pub figures: usize,
-    /// Those that missed it.
+    /// The scenes that missed the bound.
     pub missed: Vec<Miss>,
 }
 
@@ -290,7 +291,7 @@ fn one(board: &Board, law: &str, bound: &Bound) -> Judged {
     judged
 }
 
-/// It harms no more than CUBIC in the same scene.
+/// The law harms no more than CUBIC in the same scene.
 fn less_than_cubic(board: &Board, law: &str) -> Judged {
     let mut judged = Judged {
         id: "cubic",

@@ -20,7 +20,7 @@ const BEGINS: f64 = 5.0;
 pub struct Figures {
     /// What is waited for: each time over the same time alone, median. A foreground that waits and has `None`: infinite.
     pub median: Option<f64>,
-    /// The same, 90th percentile.
+    /// What is waited for: each time over the same time alone, 90th percentile.
     pub p90: Option<f64>,
     /// The part of a call's packets that are lost, or later than alone by more than 40 ms.
     #[serde(default)]

@@ -78,7 +78,7 @@ impl Only {
 pub struct Selection {
     /// How much of the grid.
     pub form: Form,
-    /// Who.
+    /// The laws to run.
     pub laws: Vec<Law>,
     /// Seeds from 1 to this.
     pub seeds: u64,

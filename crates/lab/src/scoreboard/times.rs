@@ -31,7 +31,7 @@ const PATHS: u32 = 50_000;
 const CHUNKS: u32 = 30;
 
 impl Scene {
-    /// Its times.
+    /// The times of the scene.
     #[must_use]
     pub fn times(&self) -> Times {
         let rtt = self.line.rtt_ms;

@@ -16,7 +16,7 @@ pub const LAST: &str = "last";
 pub const FOREGROUND: &str = "foreground";
 /// Bytes of a request's answer.
 const REQUEST: &str = "20 KB";
-/// Of a page: connections at a time, and objects of each, one after the other.
+/// Connections of a page at a time, and objects of each, one after another.
 const CONNECTIONS: u32 = 6;
 const OBJECTS: u32 = 5;
 /// Bytes of a call's packet on the wire. It holds 20 ms of G.711 and the headers of RTP, UDP and IP

@@ -39,7 +39,7 @@ pub(super) struct Actors {
     pub(super) requests: Vec<Asking>,
     pub(super) cross: Vec<Crossing>,
     pub(super) relays: Relays,
-    /// Of the transfers over TCP to relays.
+    /// The sources of the transfers over TCP to relays.
     pub(super) sources: Vec<Source>,
     pub(super) gateways: Vec<Pair>,
 }
@@ -70,7 +70,7 @@ pub(super) struct Asking {
 pub(super) struct Crossing {
     pub(super) source: Handle<Cbr>,
     pub(super) sink: Handle<Cbr>,
-    /// Its links.
+    /// The links that the traffic takes.
     pub(super) way: Vec<Direction>,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Seen {
 /// What a path sends with.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Glance {
-    /// Packets.
+    /// The window in packets.
     pub(super) window: f64,
     pub(super) rtt: Duration,
     pub(super) choked: bool,
@@ -86,9 +86,10 @@ impl Ends {
 pub(super) struct Session {
     pub(super) sender: Handle<Sender>,
     pub(super) receiver: Handle<Receiver>,
-    /// Which way it is by where its packets go first.
+    /// The way by where its packets go first.
     firsts: BTreeMap<SocketAddr, usize>,
-    /// The same for the registry's relays, if it asks there. Their ways come after all others.
+    /// The way of the registry's relays by where its packets go first, if it asks there. Their ways
+    /// come after all others. Their ways come after all others.
     listed: Option<Rc<BTreeMap<SocketAddr, usize>>>,
 }
 
@@ -255,6 +256,6 @@ impl Carrier for Hops {
         Look { received, paths: seen.collect(), together: None }
     }
 
-    /// It has a rate, and no end.
+    /// Notes nothing, because the traffic has a rate, and no end.
     fn finish(&self, _world: &World, _record: &mut TransferRecord) {}
 }

@@ -163,7 +163,7 @@ pub(super) struct Pair {
     pub(super) name: String,
     pub(super) entry: Handle<Gate>,
     pub(super) exit: Handle<Gate>,
-    /// Which way a path is by where its packets go first.
+    /// The way of a path by where its packets go first.
     pub(super) firsts: BTreeMap<SocketAddr, usize>,
 }
 

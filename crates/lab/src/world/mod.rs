@@ -117,7 +117,7 @@ pub enum RunError {
         /// What cannot be done.
         why: &'static str,
     },
-    /// It could need more memory than the plan allows.
+    /// The world could need more memory than the plan allows.
     #[error("this may need {needed} MB of memory, and the plan allows {allowed} MB (`memory`)")]
     Memory {
         /// Megabytes, rounded up.
@@ -141,7 +141,7 @@ pub fn run(setup: &Setup, seed: u64, cancel: &AtomicBool) -> Result<Record, RunE
     run_in(World::new(seed), setup, seed, cancel)
 }
 
-/// The same, and every datagram that leaves a host is written to `packets` as pcapng.
+/// Runs `setup`, and writes every datagram that leaves a host to `packets` as pcapng.
 ///
 /// # Errors
 /// [`RunError`], also if `packets` cannot be written.

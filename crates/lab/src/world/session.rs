@@ -75,7 +75,7 @@ pub(super) struct Task {
     pub(super) offers: Option<(Offers, Vec<SocketAddr>)>,
     /// What there is to send.
     pub(super) supply: Supply,
-    /// Governs it.
+    /// The controller that governs the session.
     pub(super) controller: Box<dyn Controller>,
     /// When it begins.
     pub(super) start: Instant,

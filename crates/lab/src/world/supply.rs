@@ -18,7 +18,7 @@ const BITS: u128 = 8 * 1_000_000_000;
 /// What there is to send.
 #[derive(Debug)]
 pub(super) enum Supply {
-    /// So many bytes, in one object.
+    /// A number of bytes, in one object.
     Bulk { size: u64, given: bool },
     /// A rate that follows the clock.
     Source(Source),

@@ -39,7 +39,7 @@ pub(super) fn demand(demand: &Demand) -> (tcp::Demand, Option<u64>) {
     }
 }
 
-/// Who serves requests.
+/// The host that serves requests.
 pub(super) fn serve(requests: &Requests) -> Result<Serve, RunError> {
     let Choice { name, options: asked } = &requests.congestion;
     let controller: fn(u64, &Options) -> Box<dyn Controller> = match name.as_str() {

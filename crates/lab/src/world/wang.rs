@@ -44,7 +44,7 @@ impl Hops {
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     options: Options,
-    /// T.
+    /// The control interval, T in the paper.
     interval: Duration,
     /// y(0) of the first path and of each other, in bits per second.
     initial: [f64; 2],
@@ -120,7 +120,7 @@ impl Wanted {
         if way == 0 { first } else { others }
     }
 
-    /// T.
+    /// The control interval, T in the paper.
     pub(super) const fn interval(&self) -> Duration {
         self.interval
     }

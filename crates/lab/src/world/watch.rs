@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Links that are noted whatever they are; of more, only the slowest of each way.
 const LINKS: usize = 64;
 
-/// Which links are noted.
+/// The links that are noted.
 pub(super) fn watched(graph: &Graph, actors: &Actors, layout: &Layout<'_>) -> BTreeSet<Direction> {
     let ways = actors.transfers.iter().flat_map(|moving| &moving.ways);
     let ways: Vec<_> = ways.chain(actors.requests.iter().map(|asking| &asking.way)).collect();

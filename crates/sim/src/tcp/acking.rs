@@ -21,7 +21,7 @@ pub(super) const LINGER: Duration = Duration::from_secs(4);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Lives,
-    /// Both sides have ended.
+    /// Both sides of the connection have ended.
     Over,
     /// Given up, or the peer said that there is none.
     Dead,

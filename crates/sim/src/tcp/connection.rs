@@ -19,7 +19,7 @@ pub(super) enum State {
     /// The other side has, and was answered.
     SynReceived,
     Open,
-    /// Both sides have ended; what the other repeats is answered for a while.
+    /// Both sides have ended. What the other repeats is answered for some time.
     Lingering,
     /// Over: the slot is free.
     Closed,
@@ -32,10 +32,10 @@ pub(super) struct Connection {
     pub local: Local,
     pub remote: SocketAddr,
     pub state: State,
-    /// Who governs what this side sends.
+    /// The bundle that governs what this side sends.
     pub bundle: u32,
     pub path: PathId,
-    /// Which candidate of the bundle it is.
+    /// The place among the candidates of the bundle.
     pub place: usize,
     /// Where the host counts what this side receives.
     pub inbound: u32,

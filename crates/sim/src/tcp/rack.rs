@@ -16,7 +16,7 @@ const PERSIST: u32 = 16;
 /// What RACK keeps of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Rack {
-    /// Of all that arrived, the transmission that was sent last.
+    /// The transmission that was sent last, of all that arrived.
     pub latest: u64,
     /// When that was sent.
     pub sent_at: Instant,

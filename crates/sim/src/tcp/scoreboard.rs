@@ -66,7 +66,7 @@ pub(super) struct Piece {
 pub(super) struct Progress {
     /// Segments with data that arrived.
     pub packets: u32,
-    /// Their bytes.
+    /// Bytes of the segments with data that arrived.
     pub bytes: u64,
     /// Bytes that the cumulative acknowledgement moved over.
     pub in_order: u64,

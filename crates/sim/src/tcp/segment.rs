@@ -112,7 +112,7 @@ impl Segment {
         Some(size)
     }
 
-    /// Reads one. `None`: it is not one, or was corrupted.
+    /// Reads a segment. It is `None` if the bytes are none, or were corrupted.
     #[inline]
     pub(super) fn decode(bytes: &[u8], data: usize) -> Option<Self> {
         let (head, rest) = bytes.split_first_chunk::<HEADER>()?;

@@ -16,9 +16,9 @@ pub const REQUEST: u64 = 300;
 /// and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Who asks. Clients are numbered from 0.
+    /// The client that asks. Clients are numbered from 0.
     pub client: u32,
-    /// When.
+    /// When the client asks.
     pub when: When,
     /// Bytes of the response, at least 1.
     pub size: u64,

@@ -238,7 +238,7 @@ impl Net<'_> {
     }
 }
 
-/// Which nodes hang together: a forest in which each points towards the one that speaks for all.
+/// A forest that tells which nodes hang together. Each node points towards the root of its tree.
 pub(super) struct Parts(Vec<usize>);
 
 impl Parts {

@@ -18,7 +18,7 @@ use byway_wire::Instant;
 /// What leads to a link, over all chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Feeder {
-    /// Nothing.
+    /// No link alone leads here.
     Nobody,
     /// This link, always.
     Link(u32),

@@ -109,7 +109,7 @@ struct Socket {
     largest: usize,
     /// Routes looked up before, in order of address.
     routes: Vec<Route>,
-    /// Which of them was used last.
+    /// The route that was used last.
     last_route: usize,
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Parcel {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
     pub(super) payload: Vec<u8>,
-    /// Who had the destination address when it was sent.
+    /// The owner of the destination address when it was sent.
     pub(super) owner: Option<Owner>,
 }
 

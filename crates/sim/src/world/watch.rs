@@ -8,11 +8,11 @@ use core::net::SocketAddr;
 /// Something that happened to a packet on a link ([`World::observe`](crate::World::observe)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkFact {
-    /// When.
+    /// When it happened.
     pub at: Instant,
-    /// Where.
+    /// The link where it happened.
     pub link: LinkId,
-    /// Who sent the packet, as its header says.
+    /// The sender of the packet, as its header says.
     pub from: SocketAddr,
     /// Where it goes.
     pub to: SocketAddr,

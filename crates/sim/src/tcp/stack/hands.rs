@@ -33,7 +33,7 @@ pub(in crate::tcp) struct Pair {
     pub bundle: u32,
     /// Bytes that came in order.
     pub came: u64,
-    /// Of these, those that the next end has acknowledged.
+    /// Bytes that came in order and that the next end has acknowledged.
     pub gone: u64,
     ended: bool,
 }
