@@ -38,6 +38,7 @@ pub const NOT_RUN: &[(&str, &str)] = &[
     ("RUSTC_BOOTSTRAP=1 cargo fuzz ", "it builds for minutes"),
     ("sudo crates/byway/benches/gateway.sh ", "it measures, with a release build"),
     ("EACH=4 ONE=1 SEED=1 crates/byway/benches/chance.sh ", "it measures, with a release build"),
+    ("crates/rivals/benches/tcp.sh ", "it measures, with a release build"),
     ("byway sink ", "a session has no sink; tests/it/live.rs runs it"),
     ("radar | byway source ", "there is no radar; tests/it/live.rs runs sources"),
     ("sudo apt-get ", "it changes the host"),
