@@ -21,6 +21,7 @@ mod role;
 pub mod route;
 pub mod seal;
 mod sure;
+pub mod trials;
 
 pub use config::{AckWay, Config, Payload, Pnack, Tau};
 pub use connection::{Connection, Standing};

@@ -80,9 +80,20 @@ impl Route {
     /// Whether this goes over UDP where the other, over TCP, goes: straight to the peer, or to the same relay.
     #[must_use]
     pub fn is_udp_of(&self, tcp: &Self) -> bool {
-        let same =
-            self.is_direct_as(tcp) || self.is_proxied() && tcp.is_proxied() && self.remote == tcp.remote;
-        same && !self.local.is_connection()
+        self.leads_as(tcp) && !self.local.is_connection()
+    }
+
+    /// Whether both go straight to the peer, or to the same relay.
+    #[must_use]
+    pub fn leads_as(&self, other: &Self) -> bool {
+        self.is_direct_as(other) || self.is_proxied() && other.is_proxied() && self.remote == other.remote
+    }
+
+    /// Whether this is of the kind that carries data while it answers, where `direct` is that kind of direct routes. To a relay it is UDP.
+    #[must_use]
+    pub fn is_preferred(&self, direct: Carriage) -> bool {
+        let kind = if self.is_proxied() { Carriage::Datagrams } else { direct };
+        self.local.is_connection() == (kind == Carriage::Connection)
     }
 
     /// Whether both go straight to the peer.

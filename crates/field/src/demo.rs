@@ -107,6 +107,7 @@ pub fn transfer(
         sockets: vec![Socket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))?],
         follow: None,
         tcp: false,
+        tcp_congestion: byway_net::TcpCongestion::Cubic,
         config: Config::default(),
     })?;
     let mut goes_on = true;

@@ -136,6 +136,8 @@ impl Lent {
             policy: policy(config, relay),
             sockets,
             listeners: Vec::new(),
+            tcp_congestion: byway_net::TcpCongestion::Cubic,
+            tcp_buffer: None,
             addresses,
             expires: HOLDS,
             rate: relay.rate,

@@ -1,4 +1,25 @@
-//! How much of what TCP connections carry may wait in this program and in the kernel.
+//! How much of what TCP connections carry may wait in this program and in the kernel, and how the kernel controls their congestion.
+
+/// What the kernel controls congestion with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TcpCongestion {
+    /// CUBIC (RFC 9438).
+    #[default]
+    Cubic,
+    /// NewReno (RFC 5681, RFC 6582).
+    Reno,
+}
+
+impl TcpCongestion {
+    /// Its name in Linux.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cubic => "cubic",
+            Self::Reno => "reno",
+        }
+    }
+}
 
 /// How deep a driver's TCP connections are. The defaults suit a host at the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +36,20 @@ pub struct Depth {
     /// Size of the kernel's buffers for either direction; `None`: as large as the kernel finds useful. Small ones limit the rate to a
     /// buffer per round trip.
     pub kernel: Option<usize>,
+    /// What the kernel controls congestion with.
+    pub congestion: TcpCongestion,
 }
 
 impl Default for Depth {
     fn default() -> Self {
         // Two of the longest segments that the kernel hands to a device at once.
-        Self { read: 256 << 10, longest: 65_535, parked: 256 << 10, unsent: 128 << 10, kernel: None }
+        Self {
+            read: 256 << 10,
+            longest: 65_535,
+            parked: 256 << 10,
+            unsent: 128 << 10,
+            kernel: None,
+            congestion: TcpCongestion::Cubic,
+        }
     }
 }

@@ -70,7 +70,7 @@ pub use capabilities::{allow_descriptors, has_net_admin, keep_net_admin};
 pub use carrier::Carrier;
 pub use clock::{Clock, unix_seconds};
 pub use control::{Control, Handle, Panicked, spawn, spawn_with};
-pub use depth::Depth;
+pub use depth::{Depth, TcpCongestion};
 pub use device::DeviceSource;
 pub use driver::{DriverError, Finished, Flow, Owner, run};
 pub use entropy::{EntropyError, seed};

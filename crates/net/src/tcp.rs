@@ -3,7 +3,7 @@
 //! The kernel controls congestion and repeats what is lost. It takes little more than it can send: what waits in it cannot go by another
 //! path, and delays what comes after.
 
-use crate::depth::Depth;
+use crate::depth::{Depth, TcpCongestion};
 use crate::listener::Seat;
 use crate::send::{Mark, Obstacle, Progress, Run, Sent};
 use crate::statistics::Counters;
@@ -51,7 +51,7 @@ impl TcpCarrier {
         options.set_tcp_notsent_lowat(Depth::default().unsent)?;
         options.set_tcp_user_timeout(Some(SILENT))?;
         // The system's own choice may be one that does not yield to others. A system without it keeps its own.
-        let _ = options.set_tcp_congestion(b"cubic");
+        let _ = options.set_tcp_congestion(TcpCongestion::Cubic.name().as_bytes());
         let (address, peer) = (io.local_addr()?, io.peer_addr()?);
         Ok(Self {
             io,
@@ -86,8 +86,9 @@ impl TcpCarrier {
     pub(crate) fn set_depth(&mut self, depth: &Depth) {
         self.frames.set_longest(depth.longest);
         let options = socket2::SockRef::from(&self.io);
-        // A system that refuses keeps more.
+        // A system that refuses keeps more, or keeps to what it has.
         let _ = options.set_tcp_notsent_lowat(depth.unsent);
+        let _ = options.set_tcp_congestion(depth.congestion.name().as_bytes());
         if let Some(bytes) = depth.kernel {
             let _ = options.set_recv_buffer_size(bytes);
             let _ = options.set_send_buffer_size(bytes);

@@ -1,5 +1,7 @@
-//! TCP in place of UDP, where networks drop UDP: when the receiver's addresses are dialled, and what comes of it.
+//! TCP in place of UDP, where networks drop UDP or most of it: when the receiver's addresses are dialled, and what comes of it.
 
+use byway_engine::Connection;
+use byway_engine::trials::{self, Sight, Trials};
 use byway_net::{Carrier, Dialing, Ready, TcpCarrier, Token, Watch};
 use byway_wire::{Duration, Instant};
 use std::net::SocketAddr;
@@ -29,7 +31,7 @@ pub(crate) struct Answers {
     pub over_tcp: bool,
 }
 
-/// Dials the receiver over TCP while UDP brings no answer.
+/// Dials the receiver over TCP while UDP brings no answer, or far less than TCP.
 pub(crate) struct Dialer {
     watch: Watch,
     addresses: Vec<SocketAddr>,
@@ -39,6 +41,8 @@ pub(crate) struct Dialer {
     next_at: Instant,
     failures: u32,
     opened: Vec<TcpCarrier>,
+    trials: Trials,
+    compared_at: Instant,
 }
 
 impl Dialer {
@@ -53,7 +57,19 @@ impl Dialer {
             next_at: Instant::ZERO,
             failures: 0,
             opened: Vec::new(),
+            trials: Trials::default(),
+            compared_at: Instant::ZERO,
         }
+    }
+
+    /// Looks at how a session does, and has it prefer the carrier that carries more.
+    pub fn compare(&mut self, now: Instant, connection: &mut Connection) {
+        if now < self.compared_at || self.addresses.is_empty() {
+            return;
+        }
+        self.compared_at = now + trials::EVERY;
+        let carriage = self.trials.look(now, Sight::of(&connection.status()));
+        connection.prefer(now, carriage);
     }
 
     /// Dials if it is time to.
@@ -64,15 +80,17 @@ impl Dialer {
             self.next_at = self.next_at.min(now + RENEW);
             return self.hang_up();
         }
-        let is_silent =
-            if answers.connected { answers.silence >= SILENCE } else { now.since(begun) >= PATIENCE };
+        let is_wanted = match answers.connected {
+            true => answers.silence >= SILENCE || self.trials.wants_tcp(),
+            false => now.since(begun) >= PATIENCE,
+        };
         if !self.under_way.is_empty() {
-            if is_silent && now < self.give_up_at {
+            if is_wanted && now < self.give_up_at {
                 return;
             }
             self.hang_up();
         }
-        if is_silent && now >= self.next_at {
+        if is_wanted && now >= self.next_at {
             self.dial(now);
         }
     }

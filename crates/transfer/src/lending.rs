@@ -129,6 +129,8 @@ impl Lending {
             policy: sockets::own_addresses().into_iter().fold(policy, Policy::own),
             sockets,
             listeners: Vec::new(),
+            tcp_congestion: byway_net::TcpCongestion::Cubic,
+            tcp_buffer: None,
             addresses: addresses.clone(),
             expires: WORD,
             rate: None,

@@ -9,7 +9,9 @@ pub use kept::{Kept, KeptRange, NotKept};
 use crate::entrance::Entrance;
 use crate::error::Error;
 use crate::secret::Secret;
-use byway_net::{Carrier, Clock, Control, Depth, Flow, Listener, Owner, Ready, Socket, Waker, unix_seconds};
+use byway_net::{
+    Carrier, Clock, Control, Depth, Flow, Listener, Owner, Ready, Socket, TcpCongestion, Waker, unix_seconds,
+};
 use byway_relay::{
     Config, Counters, Event, LATE, LOOK, Lend, LendingState, Load, Policy, Relay, Trouble, Used,
 };
@@ -30,8 +32,16 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How much of what a TCP connection carries waits here. What one round reads finds room before the next hop, if that is full.
-const DEPTH: Depth =
-    Depth { read: 8 << 10, longest: 9 << 10, parked: 16 << 10, unsent: 16 << 10, kernel: None };
+const DEPTH: Depth = Depth {
+    read: 8 << 10,
+    longest: 9 << 10,
+    parked: 16 << 10,
+    unsent: 16 << 10,
+    kernel: None,
+    congestion: TcpCongestion::Cubic,
+};
+/// Bytes of a packet, where buffers are told in packets.
+const PACKET: usize = 1_500;
 /// TCP connections that are taken at once. Those that the relay opens itself are as many at most.
 const CONNECTIONS: usize = 4_096;
 
@@ -56,6 +66,11 @@ pub struct RelayingPlan {
     pub sockets: Vec<Socket>,
     /// To listen on for TCP connections that carry the same datagrams: [`listeners`].
     pub listeners: Vec<Listener>,
+    /// What the kernel controls the congestion of TCP connections with.
+    pub tcp_congestion: TcpCongestion,
+    /// Packets of 1,500 bytes that wait for each TCP connection at most, and as many in each of the kernel's buffers. `None`: 16 KiB, and
+    /// as much as the kernel finds useful. Few packets limit the rate to so many per round trip.
+    pub tcp_buffer: Option<usize>,
     /// Where senders find it: one to four addresses.
     pub addresses: Vec<SocketAddr>,
     /// How long the word is good for.
@@ -233,6 +248,7 @@ impl Relaying {
         let control = Control::new().map_err(Error::Descriptor)?;
         let owner = Operator {
             entrance: Entrance::new(control.watch(), plan.listeners).map_err(Error::Descriptor)?,
+            depth: depth(plan.tcp_congestion, plan.tcp_buffer),
             waker: control.waker().clone(),
             news,
             orders: ordered,
@@ -378,10 +394,26 @@ fn enrolments(
     registries.iter().map(enrol).collect()
 }
 
+/// How deep a relay's TCP connections are, with a buffer of so many packets.
+fn depth(congestion: TcpCongestion, packets: Option<usize>) -> Depth {
+    let Some(bytes) = packets.map(|packets| packets.saturating_mul(PACKET)) else {
+        return Depth { congestion, ..DEPTH };
+    };
+    Depth {
+        read: bytes.min(DEPTH.read),
+        parked: bytes.max(1),
+        unsent: u32::try_from(bytes).unwrap_or(u32::MAX),
+        kernel: Some(bytes),
+        congestion,
+        ..DEPTH
+    }
+}
+
 /// The owner of a relay.
 struct Operator {
     /// Where TCP connections come in.
     entrance: Entrance,
+    depth: Depth,
     waker: Waker,
     news: SyncSender<RelayNews>,
     orders: Receiver<Order>,
@@ -427,7 +459,7 @@ impl Owner for Operator {
     }
 
     fn depth(&self) -> Depth {
-        DEPTH
+        self.depth
     }
 
     fn before(&mut self, relay: &mut Relay, now: Instant) {

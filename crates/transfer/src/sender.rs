@@ -29,7 +29,7 @@ use byway_control::{Class, Controller};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
 use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Reach};
-use byway_net::{Carrier, Clock, Control, Flow, Owner, Ready, Socket};
+use byway_net::{Carrier, Clock, Control, Depth, Flow, Owner, Ready, Socket, TcpCongestion};
 use byway_wire::relay::{Reason, Word};
 use byway_wire::{Duration, Input, Instant, Machine as _};
 use std::net::{IpAddr, SocketAddr};
@@ -65,6 +65,8 @@ pub struct SendingPlan {
     pub follow: Option<Vec<IpAddr>>,
     /// Whether TCP takes the place of UDP where that brings no answer.
     pub tcp: bool,
+    /// What the kernel controls the congestion of TCP connections with.
+    pub tcp_congestion: TcpCongestion,
     /// How the session behaves.
     pub config: Config,
 }
@@ -87,6 +89,7 @@ impl SendingPlan {
             sockets: sockets::sending(&[], &destinations)?,
             follow: Some(destinations),
             tcp: true,
+            tcp_congestion: TcpCongestion::Cubic,
             config: Config { dscp: default_dscp(controller.name()), ..Config::default() },
             controller,
             ticket,
@@ -195,6 +198,7 @@ impl Sending {
             uplinks,
             dialer,
             relay_dialer,
+            tcp_congestion: plan.tcp_congestion,
             ending: None,
             restart: RestartCheck::new(question),
             ways,
@@ -284,6 +288,7 @@ pub struct Sender {
     uplinks: Option<Uplinks>,
     dialer: Dialer,
     relay_dialer: RelayDialer,
+    tcp_congestion: TcpCongestion,
     ending: Option<Ending>,
     restart: RestartCheck,
     /// While the receiver has not answered yet.
@@ -358,6 +363,10 @@ impl Owner for Sender {
         if gone || now >= leave_at { Flow::Stop } else { Flow::Continue }
     }
 
+    fn depth(&self) -> Depth {
+        Depth { congestion: self.tcp_congestion, ..Depth::default() }
+    }
+
     fn opened(&mut self) -> Vec<Carrier> {
         let opened = self.uplinks.as_mut().map(Uplinks::opened).unwrap_or_default();
         self.locals.extend(opened.iter().map(Socket::address));
@@ -384,7 +393,7 @@ impl Sender {
     }
 
     /// Dials the receiver and relays over TCP while UDP brings no answer.
-    fn dial(&mut self, endpoint: &Endpoint, now: Instant) {
+    fn dial(&mut self, endpoint: &mut Endpoint, now: Instant) {
         let silence = self.counter.silence(now);
         let over_tcp = self.dialer.addresses().iter().any(|address| endpoint.leads_to(*address));
         self.dialer.look(now, Answers { connected: self.connected, silence, over_tcp });
@@ -393,6 +402,10 @@ impl Sender {
             false => self.dialer.is_patient_no_more(now),
         };
         self.relay_dialer.look(now, wanted, |relay| endpoint.leads_to(relay));
+        let session = self.handle.filter(|_| self.connected);
+        if let Some(connection) = session.and_then(|handle| endpoint.connection_mut(handle)) {
+            self.dialer.compare(now, connection);
+        }
     }
 
     /// Finds out whether a receiver that fell silent was started anew.

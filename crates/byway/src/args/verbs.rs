@@ -101,6 +101,25 @@ pub enum Priority {
     Normal,
 }
 
+/// What the kernel controls the congestion of TCP connections with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TcpCongestion {
+    /// CUBIC, as most hosts have it
+    #[default]
+    Cubic,
+    /// NewReno
+    Reno,
+}
+
+impl From<TcpCongestion> for byway_net::TcpCongestion {
+    fn from(chosen: TcpCongestion) -> Self {
+        match chosen {
+            TcpCongestion::Cubic => Self::Cubic,
+            TcpCongestion::Reno => Self::Reno,
+        }
+    }
+}
+
 /// `byway send`
 #[derive(Clone, Debug, Args)]
 #[command(before_help = "\
@@ -129,9 +148,12 @@ pub struct Send {
     /// Use the direct path only, whatever the ticket and the environment name [default: off]
     #[arg(long)]
     pub no_relay: bool,
-    /// Never use TCP [default: where UDP brings no answer, TCP takes its place]
+    /// Never use TCP [default: where UDP brings no answer, or far less than TCP, TCP takes its place]
     #[arg(long)]
     pub no_tcp: bool,
+    /// What the kernel controls the congestion of TCP connections with
+    #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_TCP_CONGESTION", default_value = "cubic")]
+    pub tcp_congestion: TcpCongestion,
     /// How much to ask of lines that others use too
     #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
     pub priority: Priority,
@@ -262,6 +284,13 @@ pub struct Relay {
     /// Do not relay over TCP too, for hosts whose networks drop UDP [default: listen, at the same ports]
     #[arg(long)]
     pub no_tcp: bool,
+    /// What the kernel controls the congestion of TCP connections with
+    #[arg(long, value_enum, value_name = "NAME", env = "BYWAY_TCP_CONGESTION", default_value = "cubic")]
+    pub tcp_congestion: TcpCongestion,
+    /// Packets that wait for each TCP connection at most, and in each of its buffers in the kernel; limits each to so many per round
+    /// trip [default: 16 KiB, and as much as the kernel finds useful]
+    #[arg(long, value_name = "PACKETS", env = "BYWAY_TCP_BUFFER", value_parser = clap::value_parser!(u16).range(4..=10_000))]
+    pub tcp_buffer: Option<u16>,
     /// Address that senders find it at, for the word; repeatable, at most 4 [default: those listened on]
     #[arg(long, value_name = "ADDR", env = "BYWAY_ADVERTISE", value_delimiter = ',')]
     pub advertise: Vec<Endpoint>,

@@ -73,6 +73,8 @@ pub(super) fn run(global: &Global, arguments: &Relay, output: &mut Output) -> Re
         policy: policy(arguments),
         sockets,
         listeners,
+        tcp_congestion: arguments.tcp_congestion.into(),
+        tcp_buffer: arguments.tcp_buffer.map(usize::from),
         addresses,
         expires: arguments.expires,
         rate: arguments.rate,

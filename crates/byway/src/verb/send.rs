@@ -75,6 +75,7 @@ pub(super) fn run(global: &Global, arguments: &Send, output: &mut Output) -> Res
             sockets: sockets::sending(&bind, &destinations)?,
             follow: arguments.bind.is_empty().then_some(destinations),
             tcp: !arguments.no_tcp,
+            tcp_congestion: arguments.tcp_congestion.into(),
             ticket: ticket.clone(),
             relays: relays.clone(),
             registry: registry.clone(),

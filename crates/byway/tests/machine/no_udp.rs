@@ -7,7 +7,7 @@
 //! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
 
 use crate::common::Running;
-use crate::common::machine::{missing, test};
+use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::parcel::Parcel;
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
@@ -22,6 +22,7 @@ pub fn tests() -> Vec<Trial> {
     vec![
         test("no_udp::from_the_start_tcp_carries_a_transfer", lacks, from_the_start),
         test("no_udp::tcp_takes_over_where_udp_is_cut_in_mid_transfer", lacks, in_mid_transfer),
+        test("no_udp::tcp_carries_where_most_of_udp_is_dropped", lacks, throttled),
         test("no_udp::who_is_told_not_to_uses_no_tcp", lacks, not_wanted),
     ]
 }
@@ -42,16 +43,43 @@ impl Net {
             spaces.says(host, &["ip", "route", "add", "default", "via", by]);
             spaces.wait(host, "eth0");
         }
-        spaces.says(
-            "router",
-            &["nft", "add table ip n; add chain ip n pass { type filter hook forward priority 0; }"],
-        );
+        let table = "add table ip n; add chain ip n pass { type filter hook forward priority 0; }; \
+                     add chain ip n count { type filter hook forward priority 1; }; \
+                     add rule ip n count ip saddr 10.80.1.1 meta l4proto udp counter; \
+                     add rule ip n count ip saddr 10.80.1.1 meta l4proto tcp counter";
+        spaces.says("router", &["nft", table]);
         Self { spaces, parcel: Parcel::new(SIZE) }
     }
 
     /// The router drops UDP from now on.
     fn cut(&self) {
         self.spaces.says("router", &["nft", "add rule ip n pass meta l4proto udp drop"]);
+    }
+
+    /// The router drops UDP beyond 60 KB a second from now on, and queues none.
+    fn throttle(&self) {
+        let rule =
+            "add rule ip n pass meta l4proto udp limit rate over 60 kbytes/second burst 10 kbytes drop";
+        self.spaces.says("router", &["nft", rule]);
+    }
+
+    /// Bytes that the router passed on from the sender, over UDP and over TCP.
+    fn counted(&self) -> (u64, u64) {
+        let said = self.spaces.says("router", &["nft", "list chain ip n count"]);
+        let words: Vec<&str> = said.split_whitespace().collect();
+        let bytes = |carrier: &str| {
+            let at = words.iter().position(|word| *word == carrier).unwrap();
+            let at = at + words[at..].iter().position(|word| *word == "bytes").unwrap();
+            words[at + 1].parse::<u64>().unwrap()
+        };
+        (bytes("udp"), bytes("tcp"))
+    }
+
+    /// Waits until the router has counted so much.
+    #[track_caller]
+    fn wait(&self, what: &str, enough: impl Fn((u64, u64)) -> bool) -> (u64, u64) {
+        let reached = wait_for(PATIENCE, || Some(self.counted()).filter(|counted| enough(*counted)));
+        reached.unwrap_or_else(|| panic!("{what}: {:?}", self.counted()))
     }
 
     fn start(&self, host: &str, arguments: &[&str]) -> Running {
@@ -102,6 +130,29 @@ fn in_mid_transfer() -> Result<(), Failed> {
         "{result}"
     );
     net.parcel.arrived();
+    Ok(())
+}
+
+/// UDP gets through, and a twentieth of what TCP would carry. TCP takes its place, and the transfer says so.
+fn throttled() -> Result<(), Failed> {
+    let net = Net { parcel: Parcel::new(128 << 20), ..Net::new("t") };
+    net.throttle();
+    let (_receiver, ticket) = net.receiver(&[]);
+    let mut sender = net.sender(&ticket, &["--bwlimit", "1200K", "--priority", "normal"]);
+    let path = |sender: &mut Running, name: &str, state: &str| loop {
+        let event = sender.event("path");
+        if event["name"].as_str().unwrap().starts_with(name) && event["state"] == state {
+            return event;
+        }
+    };
+    path(&mut sender, "direct over TCP", "active");
+    let rests = path(&mut sender, "direct", "available");
+    assert!(rests["reason"].as_str().unwrap().contains("far less than TCP"), "{rests}");
+    let before = net.counted();
+    let after = net.wait("TCP goes on", |(_, tcp)| tcp > before.1 + 20_000_000);
+    assert!(after.0 - before.0 < 1_000_000, "UDP goes on: {before:?} {after:?}");
+    sender.interrupt();
+    sender.end();
     Ok(())
 }
 

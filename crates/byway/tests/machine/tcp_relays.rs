@@ -3,7 +3,7 @@
 //! Needs root and `ip`, `nft`; says *ignored* by name where they are missing.
 
 use crate::common::Running;
-use crate::common::machine::{missing, test};
+use crate::common::machine::{PATIENCE, missing, test, wait_for};
 use crate::common::parcel::Parcel;
 use crate::common::spaces::Spaces;
 use libtest_mimic::{Failed, Trial};
@@ -23,6 +23,7 @@ pub fn tests() -> Vec<Trial> {
             a_receiver_without_udp_dials_its_relay_beforehand,
         ),
         test("tcp_relays::udp_is_cut_in_mid_transfer", lacks, in_mid_transfer),
+        test("tcp_relays::buffers_of_ten_packets_and_reno_are_what_the_kernel_has", lacks, small_buffers),
     ]
 }
 
@@ -56,9 +57,9 @@ impl Net {
         self.spaces.byway(host, &self.parcel.state(host), arguments)
     }
 
-    fn relay(&self) -> (Running, String) {
-        let mut relay =
-            self.start("relay", &["relay", "--listen", RELAY, "--allow-destination", "10.81.0.0/16"]);
+    fn relay(&self, more: &[&str]) -> (Running, String) {
+        let arguments = ["relay", "--listen", RELAY, "--allow-destination", "10.81.0.0/16"];
+        let mut relay = self.start("relay", &[&arguments, more].concat());
         let word = relay.event("ready")["word"].as_str().unwrap().to_owned();
         (relay, word)
     }
@@ -88,7 +89,7 @@ fn carried(result: &Value, carrier: &str) -> u64 {
 fn sender_without() -> Result<(), Failed> {
     let net = Net::new("s");
     net.rule(&["ip saddr 10.81.1.1 meta l4proto udp drop"]);
-    let (_relay, word) = net.relay();
+    let (_relay, word) = net.relay(&[]);
     let (_receiver, ticket) = net.receiver(&word);
     let result = net.sender(&ticket, &[]).event("result");
     assert!(result["exit"] == 0 && carried(&result, "udp") == 0, "{result}");
@@ -100,7 +101,7 @@ fn sender_without() -> Result<(), Failed> {
 fn a_receiver_without_udp_dials_its_relay_beforehand() -> Result<(), Failed> {
     let net = Net::new("r");
     net.rule(&["meta l4proto udp drop"]);
-    let (_relay, word) = net.relay();
+    let (_relay, word) = net.relay(&[]);
     let (_receiver, ticket) = net.receiver(&word);
     let result = net.sender(&ticket, &[]).event("result");
     assert!(result["exit"] == 0 && carried(&result, "tcp") >= SIZE as u64, "{result}");
@@ -110,7 +111,7 @@ fn a_receiver_without_udp_dials_its_relay_beforehand() -> Result<(), Failed> {
 
 fn in_mid_transfer() -> Result<(), Failed> {
     let net = Net::new("m");
-    let (_relay, word) = net.relay();
+    let (_relay, word) = net.relay(&[]);
     let (_receiver, ticket) = net.receiver(&word);
     let mut sender = net.sender(&ticket, &["--bwlimit", "600K", "--progress"]);
     while sender.event("progress")["bytes"].as_u64().unwrap() < (SIZE / 8) as u64 {}
@@ -118,6 +119,36 @@ fn in_mid_transfer() -> Result<(), Failed> {
     let result = sender.event("result");
     assert!(result["exit"] == 0 && carried(&result, "udp") > (SIZE / 8) as u64, "{result}");
     assert!(carried(&result, "tcp") > (SIZE / 4) as u64, "{result}");
+    net.parcel.arrived();
+    Ok(())
+}
+
+/// Bytes that the kernel gives to a connection's buffers, as `ss -m` tells them.
+fn buffers(line: &str) -> Vec<u64> {
+    let fields = line.split("skmem:(").nth(1).unwrap().split([',', ')']);
+    let sizes = fields.filter_map(|field| field.strip_prefix("rb").or_else(|| field.strip_prefix("tb")));
+    sizes.map(|size| size.parse().unwrap()).collect()
+}
+
+fn small_buffers() -> Result<(), Failed> {
+    let net = Net::new("b");
+    net.rule(&["meta l4proto udp drop"]);
+    let (_relay, word) = net.relay(&["--tcp-buffer", "10", "--tcp-congestion", "reno"]);
+    let (_receiver, ticket) = net.receiver(&word);
+    let mut sender = net.sender(&ticket, &["--tcp-congestion", "reno", "--bwlimit", "600K"]);
+    // Two connections at the relay: the receiver's, and the sender's.
+    let at = |host: &str| net.spaces.says(host, &["ss", "-HOtinm", "state", "established"]);
+    let hops = wait_for(PATIENCE, || Some(at("relay")).filter(|said| said.lines().count() == 2));
+    let hops = hops.ok_or_else(|| format!("no two connections: {}", at("relay")))?;
+    for hop in hops.lines() {
+        assert!(hop.contains(" reno "), "{hop}");
+        // The kernel counts twice what it is asked for: the other half is for its own records.
+        let sizes = buffers(hop);
+        assert!(sizes.len() == 2 && sizes.iter().all(|size| *size == 30_000), "{hop}");
+    }
+    assert!(at("from").contains(" reno "), "{}", at("from"));
+    let result = sender.event("result");
+    assert!(result["exit"] == 0 && carried(&result, "tcp") >= SIZE as u64, "{result}");
     net.parcel.arrived();
     Ok(())
 }

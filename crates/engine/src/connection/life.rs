@@ -8,10 +8,10 @@ use super::exchange::Exchange;
 use super::losses::{Evidence, Outcome, judge};
 use super::news::RelayNews;
 use super::path::{Address, Mark, Origin, Path, State};
-use super::paths::Paths;
-use super::resting::Step;
+use super::resting::{Step, is_served, may_stand_in};
 use super::standing::{End, RelayId};
 use super::{Connection, Event};
+use crate::path::carriage::Carriage;
 use crate::path::send::SendPath;
 use crate::random::Random;
 use crate::role::Role;
@@ -23,7 +23,7 @@ use byway_wire::{Duration, Instant, Local, PathId};
 /// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive attempts).
 const PROBES: u32 = 2;
 /// Timeouts in a row after which a path counts as one that does not answer.
-const SILENT: u32 = 2;
+pub(super) const SILENT: u32 = 2;
 /// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G), in percent.
 const PREFERRED_PERCENT: u32 = 150;
 
@@ -250,7 +250,17 @@ impl Connection {
         self.news.raise(Event::PathUp(id));
     }
 
-    /// Has TCP rest where UDP answers, and ends it after a while.
+    /// Direct paths over datagrams carry data from now on, or those over TCP connections. Without this, those over datagrams do. The others
+    /// stand in while none of these answers.
+    pub fn prefer(&mut self, now: Instant, carriage: Carriage) {
+        if core::mem::replace(&mut self.preferred, carriage) != carriage {
+            self.candidates.set_may_open();
+            self.agenda.consult();
+            self.settle(now);
+        }
+    }
+
+    /// Has paths rest where one that is preferred answers. Ends those over TCP after a while.
     fn see_to_resting(&mut self, now: Instant) {
         if !self.paths.has_connections() {
             return;
@@ -258,10 +268,9 @@ impl Connection {
         let mut last = None;
         while let Some(id) = self.paths.next_after(last) {
             last = Some(id);
-            let Some(path) = self.paths.get(id).filter(|path| path.route.local.is_connection()) else {
-                continue;
-            };
-            let answers = self.is_served_by_udp(path);
+            let Some(path) = self.paths.get(id) else { continue };
+            let answers =
+                !path.route.is_preferred(self.preferred) && is_served(&self.paths, self.preferred, path);
             let Some(path) = self.paths.quietly(id) else { continue };
             match path.rest_step(now, answers) {
                 Step::Rest => self.rest(id),
@@ -279,28 +288,19 @@ impl Connection {
         self.exchange.recall(&mut path.outbox);
         self.controller.close(id);
         self.candidates.on_resting(path.origin);
-        self.news.raise(Event::PathResting { path: id, reason: End::Rested.text() });
+        let is_tcp = path.route.local.is_connection();
+        let reason = if is_tcp { End::Rested.text() } else { "UDP carries far less than TCP" };
+        self.news.raise(Event::PathResting { path: id, reason });
     }
 
-    /// Whether a path over UDP leads the way of this one over TCP, is in use and answers.
-    fn is_served_by_udp(&self, tcp: &Path) -> bool {
-        self.paths.iter().any(|path| {
-            path.is_governed()
-                && path.route.is_udp_of(&tcp.route)
-                && path.send.is_proven()
-                && path.send.timeouts() == 0
-        })
-    }
-
-    /// Whether TCP leads where no UDP does: straight to the peer, or to it at all.
+    /// Whether a path that is not preferred leads where no other does: straight to the peer, or to it at all.
     fn stands_in(&self) -> bool {
         let direct =
             |path: &Path| path.is_governed() && !path.route.is_proxied() && path.send.timeouts() == 0;
         let is_reached = self.paths.iter().any(direct);
         self.paths.iter().any(|path| {
-            path.route.local.is_connection()
-                && !self.is_served_by_udp(path)
-                && !(is_reached && path.route.is_proxied())
+            let led = path.route.is_preferred(self.preferred) || is_served(&self.paths, self.preferred, path);
+            !(led || is_reached && path.route.is_proxied())
         })
     }
 
@@ -309,8 +309,8 @@ impl Connection {
         self.see_to_resting(now);
         while self.session.is_open() {
             let wants = self.controller.wants();
-            // A session needs a path in use that answers. Where TCP stands in for UDP, it needs one
-            // over UDP. This holds whatever its controller wished for when it had some.
+            // A session needs a path in use that answers. Where a path that is not preferred stands in, it needs one
+            // that is. This holds whatever its controller wished for when it had some.
             let stands_in = self.paths.has_connections() && self.stands_in();
             let open = wants.open.max(usize::from(stands_in || !self.has_answering()));
             let open = if self.needs_paths() { open } else { 0 };
@@ -354,10 +354,11 @@ impl Connection {
             self.paths.iter().find(|path| !path.route.is_proxied()).map(|path| path.send.rtt.smoothed());
         let limit = direct.map(|rtt| rtt * PREFERRED_PERCENT / 100);
         let near = |path: &Path| limit.is_none_or(|limit| path.send.rtt.smoothed() <= limit);
+        let preferred = self.preferred;
         let available = |path: &&Path| {
             path.state == State::Available
                 && path.address == Address::Valid
-                && (!path.route.local.is_connection() || may_stand_in(&self.paths, path))
+                && (path.route.is_preferred(preferred) || may_stand_in(&self.paths, path))
         };
         let rank = |path: &Path| self.candidates.rank(now, path.origin);
         let best = self.paths.iter().filter(available).map(rank).max()?;
@@ -590,10 +591,4 @@ fn refresh(
         agenda.make_ready(path);
     }
     agenda.place(path);
-}
-
-/// Whether a path over TCP may be used: while none in use leads its way and answers.
-fn may_stand_in(paths: &Paths, tcp: &Path) -> bool {
-    let leads = |path: &Path| path.route.is_udp_of(&tcp.route) || path.route.is_direct_as(&tcp.route);
-    !paths.iter().any(|path| path.is_governed() && leads(path) && path.send.timeouts() < SILENT)
 }

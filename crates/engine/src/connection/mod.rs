@@ -46,6 +46,7 @@ mod ways;
 use crate::config::{Config, Params};
 use crate::data::{Incoming, Outgoing};
 use crate::handshake::{Established, PublicKey};
+use crate::path::carriage::Carriage;
 use crate::path::send::ACK_DELAY;
 use crate::random::Random;
 pub use crate::role::Role;
@@ -131,6 +132,8 @@ pub struct Connection {
     controller: Governor,
     candidates: Candidates,
     paths: Paths,
+    /// Which direct paths carry data while they answer.
+    preferred: Carriage,
     arrivals: Arrivals,
     exchange: Exchange,
     acks: Acks,
@@ -156,6 +159,7 @@ impl Connection {
             random,
             controller: Governor::new(controller),
             candidates: Candidates::new(now, config.probe_interval, config.tau),
+            preferred: Carriage::Datagrams,
             paths: Paths::new(established.send_ids),
             arrivals: Arrivals::new(established.receive_ids),
             exchange: Exchange::new(config, &params, role),

@@ -156,10 +156,13 @@ pub struct Path {
 }
 
 impl Path {
-    /// What is to be done about a path over TCP: [`Resting::step`].
+    /// What is to be done about a path that is not preferred: [`Resting::step`]. One over UDP never ends for that.
     pub(super) fn rest_step(&mut self, now: Instant, answers: bool) -> Step {
         let in_use = self.is_governed();
-        self.resting.step(now, answers, in_use)
+        match self.resting.step(now, answers, in_use) {
+            Step::End if !self.route.local.is_connection() => Step::Nothing,
+            step => step,
+        }
     }
 
     /// A path in `state`.

@@ -1,16 +1,20 @@
-//! A path over TCP rests while one over UDP leads the same way and answers.
+//! A path rests while one that is preferred leads the same way and answers: one over UDP, unless the owner prefers TCP.
 
+use super::life::SILENT;
+use super::path::Path;
+use super::paths::Paths;
+use crate::path::carriage::Carriage;
 use byway_wire::{Duration, Instant};
 
-/// UDP answers for so long before TCP rests: one answer may be chance.
+/// What is preferred answers for so long before others rest: one answer may be chance.
 const STEADY: Duration = Duration::from_secs(2);
 /// A path over TCP that rested for so long ends, and with it the connection.
 const REST: Duration = Duration::from_secs(30);
 
-/// How long UDP has answered, and a path over TCP has rested.
+/// How long what is preferred has answered, and a path has rested.
 #[derive(Debug, Default)]
 pub(super) struct Resting {
-    /// Since when UDP answers.
+    /// Since when what is preferred answers.
     steady: Option<Instant>,
     /// Since when it rests.
     resting: Option<Instant>,
@@ -20,14 +24,14 @@ pub(super) struct Resting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,
-    /// The path over TCP rests from now on.
+    /// It rests from now on.
     Rest,
-    /// The path over TCP is given up.
+    /// It is given up, if it goes over TCP.
     End,
 }
 
 impl Resting {
-    /// `answers`: whether a path over UDP leads the same way, is in use and answers. `in_use`: whether this one is in use.
+    /// `answers`: whether a path that is preferred leads the same way, is in use and answers. `in_use`: whether this one is in use.
     pub fn step(&mut self, now: Instant, answers: bool, in_use: bool) -> Step {
         if !answers {
             (self.steady, self.resting) = (None, None);
@@ -47,6 +51,23 @@ impl Resting {
         }
         Step::Nothing
     }
+}
+
+/// Whether a path that is preferred leads the way of this one, is in use and answers. `direct`: which direct ones are preferred.
+pub(super) fn is_served(paths: &Paths, direct: Carriage, other: &Path) -> bool {
+    paths.iter().any(|path| {
+        path.is_governed()
+            && path.route.is_preferred(direct)
+            && path.route.leads_as(&other.route)
+            && path.send.is_proven()
+            && path.send.timeouts() == 0
+    })
+}
+
+/// Whether a path that is not preferred may be used: while none in use leads its way and answers.
+pub(super) fn may_stand_in(paths: &Paths, other: &Path) -> bool {
+    let leads = |path: &Path| path.route.is_udp_of(&other.route) || path.route.is_direct_as(&other.route);
+    !paths.iter().any(|path| path.is_governed() && leads(path) && path.send.timeouts() < SILENT)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::common::detours::{receiver_address, relay, relay_address, seconds, sender_address, word};
 use crate::common::{MS, Plan, Receiver, Sender, address, identity, line};
 use byway_engine::seal::Suites;
+use byway_engine::trials::{self, Sight, Trials};
 use byway_engine::{Config, Reach};
 use byway_relay::Relay;
 use byway_sim::tcp::{Bytes, Carried, Options, Serve, tcp_address};
@@ -336,5 +337,84 @@ fn udp_to_a_relay_that_is_back_carries_and_tcp_rests() {
         let (udp, tcp) = world.carried();
         assert!(udp > back + 4 * MIB, "{congestion}: {back} {udp}");
         assert!(tcp < rests + 10 * KIB, "{congestion}: TCP goes on, {rests} {tcp}");
+    }
+}
+
+/// Whether a network that lets through so many bytes a second of UDP, and bursts of this many, passes one more of this size now.
+fn police(rate: f64, burst: f64) -> impl FnMut(Instant, usize) -> bool {
+    let (mut tokens, mut last) = (burst, Instant::ZERO);
+    move |now, size| {
+        tokens = (tokens + now.since(last).as_secs_f64() * rate).min(burst);
+        last = now;
+        let passes = tokens >= size as f64;
+        tokens -= if passes { size as f64 } else { 0.0 };
+        passes
+    }
+}
+
+/// Looks at the session as an owner does, and dials where TCP is wanted. Returns for how many seconds TCP was.
+fn with_trials(net: &mut Net, trials: &mut Trials, time: Duration) -> f64 {
+    let until = net.world.now() + time;
+    let (mut over_tcp, mut dial_at) = (0.0, Instant::ZERO);
+    while net.world.now() < until && !net.is_finished() {
+        net.run(trials::EVERY);
+        let has_tcp = net.world.act(net.sender, |host, now| {
+            let host = host.node_mut();
+            let session = host.handle.and_then(|handle| host.endpoint.connection_mut(handle));
+            session.is_none_or(|connection| {
+                let status = connection.status();
+                connection.prefer(now, trials.look(now, Sight::of(&status)));
+                status.paths.iter().any(|path| path.route.local.is_connection())
+            })
+        });
+        if trials.wants_tcp() {
+            over_tcp += trials::EVERY.as_secs_f64();
+            if !has_tcp && net.world.now() >= dial_at {
+                net.dial();
+                dial_at = net.world.now() + seconds(1);
+            }
+        }
+    }
+    over_tcp
+}
+
+#[test]
+fn tcp_carries_where_a_network_throttles_udp_and_udp_again_once_it_does_not() {
+    for congestion in CONTROLLERS {
+        let mut net = net(7, congestion, 400 * MIB, 0, &line(4, 10 * MS));
+        let throttles = Rc::new(Cell::new(true));
+        let (on, mut passes) = (Rc::clone(&throttles), police(60_000.0, 10_000.0));
+        let to = net.to;
+        net.world.tap(move |seen| {
+            let drops = on.get() && *seen.to == to && !passes(seen.now, seen.payload.len());
+            if drops { Verdict::Drop } else { Verdict::Pass }
+        });
+        let mut trials = Trials::default();
+        with_trials(&mut net, &mut trials, seconds(20));
+        assert!(trials.wants_tcp(), "{congestion}");
+        let before = net.world[net.receiver].node().received;
+        let over_tcp = with_trials(&mut net, &mut trials, seconds(100));
+        let rate = (net.world[net.receiver].node().received - before) as f64 * 8.0 / 100e6;
+        println!("{congestion}: {rate:.2} Mbit/s, for {over_tcp} of 100 s over TCP");
+        assert!(rate > 2.8 && over_tcp > 85.0, "{congestion}: {rate} Mbit/s, {over_tcp} s");
+        throttles.set(false);
+        with_trials(&mut net, &mut trials, seconds(80));
+        assert!(!trials.wants_tcp(), "{congestion}");
+        let over_tcp = with_trials(&mut net, &mut trials, seconds(50));
+        assert_eq!(over_tcp, 0.0, "{congestion}");
+    }
+}
+
+/// A line that loses by chance, and one with a queue of its own: UDP carries as much as TCP, and more.
+#[test]
+fn udp_stays_where_it_does_no_worse_than_tcp() {
+    for congestion in CONTROLLERS {
+        for (name, pipe) in [("2 % lost", line(4, 10 * MS).loss(0.02)), ("a full queue", line(4, 10 * MS))] {
+            let mut net = net(8, congestion, 200 * MIB, 0, &pipe);
+            let mut trials = Trials::default();
+            let over_tcp = with_trials(&mut net, &mut trials, seconds(120));
+            println!("{congestion}, {name}: {over_tcp} of 120 s over TCP");
+            assert!(over_tcp < 30.0, "{congestion}, {name}: {over_tcp} s");
+        }
     }
 }

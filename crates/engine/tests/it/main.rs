@@ -5,6 +5,7 @@ mod background;
 mod bad_relays;
 mod cap;
 mod carried;
+mod carried_yielding;
 mod common;
 mod crowd;
 mod datagrams;

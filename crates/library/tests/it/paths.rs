@@ -19,6 +19,8 @@ fn relay() -> (Relaying, Word) {
         addresses: vec![socket.address()],
         sockets: vec![socket],
         listeners: Vec::new(),
+        tcp_congestion: byway_net::TcpCongestion::Cubic,
+        tcp_buffer: None,
         expires: Duration::from_secs(3_600),
         rate: None,
         quota: None,

@@ -16,6 +16,8 @@ fn start(keep: &Path, key: u8, registries: &[[u8; 32]]) -> (Relaying, SocketAddr
         policy: Policy::public().allow(loopback),
         sockets: vec![socket],
         listeners: Vec::new(),
+        tcp_congestion: byway_net::TcpCongestion::Cubic,
+        tcp_buffer: None,
         addresses: vec![address],
         expires: Duration::from_secs(3_600),
         rate: None,
