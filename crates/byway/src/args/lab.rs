@@ -205,7 +205,8 @@ pub struct LabHarm {
     /// passes
     #[arg(long)]
     pub simulated: bool,
-    /// Also write what happened on every path and link, by sample, and of each request, as JSON lines, to this directory
+    /// Also write what happened on every path and link, by sample, and of each request, to this
+    /// directory. It is JSON lines
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,
 }

@@ -13,8 +13,8 @@ pub struct Lending {
     /// 500M/day, 20G/month (UTC). Needs a --registry word for joining [default: off]
     #[arg(long, value_name = "QUOTA", env = "BYWAY_ALSO_RELAY", requires = "registry")]
     pub also_relay: Option<Quota>,
-    /// Bytes per second to lend at most, either way and less what this host needs itself, K/M/G binary [default: what the line has
-    /// shown]
+    /// Most bytes per second to lend either way, less what this host needs itself. K/M/G binary
+    /// [default: what the line has shown]
     #[arg(long, value_name = "RATE", env = "BYWAY_LEND", value_parser = parse_size, requires = "also_relay")]
     pub lend: Option<u64>,
     /// Network that may be relayed to besides the public Internet; repeatable [default: public unicast only]

@@ -60,7 +60,7 @@ Examples:
   radar | byway source --name radar7 --demand 150K --to TICKET --give-up-oldest --keep 1M
                                            rather lose old records than hold the radar back")]
 pub struct Source {
-    /// Name of the source: letters, digits, `.`, `_`, `-`; the sink's file has it
+    /// Name of the source, of letters, digits, `.`, `_` and `-`. The sink's file has it
     #[arg(long, value_name = "NAME")]
     pub name: Name,
     /// Ticket of a sink, or @FILE; repeatable, every record goes to each

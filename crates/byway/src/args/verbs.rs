@@ -76,11 +76,12 @@ pub struct Recv {
     /// Relay to be reachable through, as a word or @FILE (a word a line); repeatable [default: none]
     #[arg(long, value_name = "WORD", env = "BYWAY_RELAY", hide_env_values = true, value_delimiter = ',')]
     pub relay: Vec<Word<relay::Word>>,
-    /// Bytes per second to take at most of all senders together, K/M/G binary, `off`, or UP:DOWN of which a receiver heeds DOWN
+    /// Bytes per second to take at most of all senders together, K/M/G binary or `off`. Of UP:DOWN
+    /// a receiver heeds DOWN
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
-    /// Bytes of memory for what arrives and is not yet written, of all senders together, K/M/G binary [default: half of what the machine
-    /// has, or its cgroup]
+    /// Bytes of memory for what arrives and is not yet written, of all senders together. K/M/G
+    /// binary [default: half of what the machine has, or its cgroup]
     #[arg(long, value_name = "SIZE", env = "BYWAY_MEMORY", value_parser = parse_size)]
     pub memory: Option<u64>,
     /// Registry that lists this host with --also-relay, as a word for joining or @FILE [default: none]
@@ -157,8 +158,9 @@ pub struct Send {
     /// How much to ask of lines that others use too
     #[arg(long, value_enum, value_name = "CLASS", env = "BYWAY_PRIORITY", default_value = "background")]
     pub priority: Priority,
-    /// Congestion controller by name, with options if they are to differ: hir:packets=20:delta=0.2 (`byway lab controllers` lists
-    /// both) [default: the one of the priority]
+    /// Congestion controller by name, with options if they are to differ, as in
+    /// hir:packets=20:delta=0.2. `byway lab controllers` lists both [default: the one of the
+    /// priority]
     #[arg(long, value_name = "NAME", env = "BYWAY_CONGESTION")]
     pub congestion: Option<String>,
     /// Differentiated services code point of what is sent [default: le in the class background, else none]
@@ -167,7 +169,8 @@ pub struct Send {
     /// Local address to send from; repeatable, each adds paths [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
-    /// Bytes per second to send at most over all paths together, K/M/G binary, `off`, or UP:DOWN of which a sender heeds UP
+    /// Bytes per second to send at most over all paths together, K/M/G binary or `off`. Of UP:DOWN
+    /// a sender heeds UP
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
     /// Send setuid and setgid bits too; they are set if the receiver is told to keep modes [default: off]
@@ -228,8 +231,8 @@ Examples:
                                                  500 KiB/s to the receiver at most, and 2 MiB/s from it
   byway recv ~/in --allow-forward localhost:873  on the receiver: what may be reached, and nothing else")]
 pub struct Forward {
-    /// Local port, with or without the address to listen on, and where its connections lead; repeatable; port 0: a free one
-    /// [default: none]
+    /// Local port, with or without the address to listen on, and where its connections lead. Port 0
+    /// is a free one. Repeatable [default: none]
     #[arg(value_name = "[ADDR:]PORT:HOST:PORT", required_unless_present = "socks")]
     pub ports: Vec<local_port::Forward>,
     /// Local port, with or without the address to listen on, where programs say by SOCKS5 where their connections lead; repeatable
@@ -258,7 +261,8 @@ pub struct Forward {
     /// Local address to send from; repeatable, each adds paths [default: every address with a route]
     #[arg(long, value_name = "ADDR", env = "BYWAY_BIND", value_delimiter = ',')]
     pub bind: Vec<Endpoint>,
-    /// Bytes per second at most over all paths and connections together, K/M/G binary, `off`, or UP:DOWN: to the receiver, and from it
+    /// Bytes per second at most over all paths and connections together, K/M/G binary or `off`.
+    /// UP:DOWN is to the receiver, and from it
     #[arg(long, value_name = "RATE", env = "BYWAY_BWLIMIT", default_value = "off")]
     pub bwlimit: BandwidthLimit,
     /// Connections at once at most; further ones wait
@@ -312,8 +316,8 @@ pub struct Relay {
     /// Bytes that the relay carries per month (UTC) in all, K/M/G/T binary [default: no limit]
     #[arg(long, value_name = "BYTES", env = "BYWAY_PER_MONTH", value_parser = parse_size)]
     pub per_month: Option<u64>,
-    /// Words whose use of the day is remembered at most, K/M binary; each takes some 300 bytes once it is used, and up to 16384 from the
-    /// start
+    /// Words whose use of the day is remembered at most, K/M binary. Each takes some 300 bytes once
+    /// it is used, and up to 16384 from the start
     #[arg(long, value_name = "COUNT", env = "BYWAY_ACCOUNTS", default_value = "16K", value_parser = parse_size)]
     pub accounts: u64,
     /// After SIGTERM: how long to go on at most while words are in use
