@@ -9,7 +9,7 @@ use byway_relay::Relay;
 use byway_sim::tcp::{Bytes, Carried, Options, Serve, tcp_address};
 use byway_sim::{Handle, LinkId, PipeConfig, Random, Verdict, World};
 use byway_wire::relay::QuotaClass;
-use byway_wire::{Duration, Instant, Local};
+use byway_wire::{Duration, Instant, Local, Machine as _};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -337,6 +337,11 @@ fn udp_to_a_relay_that_is_back_carries_and_tcp_rests() {
         let (udp, tcp) = world.carried();
         assert!(udp > back + 4 * MIB, "{congestion}: {back} {udp}");
         assert!(tcp < rests + 10 * KIB, "{congestion}: TCP goes on, {rests} {tcp}");
+        // Half a minute later nobody needs the connection any more.
+        world.world.run_until(Instant::ZERO + seconds(130));
+        let host = &world.world[world.sender];
+        let all: Vec<Local> = host.connections().map(|(local, _)| local).collect();
+        assert!(!all.is_empty() && all.iter().all(|local| !host.node().endpoint.serves(*local)), "{all:?}");
     }
 }
 
