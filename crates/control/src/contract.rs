@@ -16,7 +16,8 @@ pub trait Controller: Debug + Send {
         false
     }
 
-    /// Whether it governs paths over TCP too, above the kernel's own congestion control.
+    /// Whether it governs paths over TCP too, above the kernel's own congestion control. Unless it yields, paths over TCP to a relay are then
+    /// taken for connections all the way: what a relay drops is found out by the receiver alone.
     fn governs_connections(&self) -> bool {
         self.yields()
     }

@@ -82,6 +82,8 @@ pub enum Tau {
     Adaptive,
     /// After so many percent of the RTT of the direct path (mPath, section 2.2: 200), whatever the other paths explain.
     Direct(u32),
+    /// As [`Adaptive`](Self::Adaptive), but not before so long: where nothing gets lost that does not end its path, a hole is a slow path.
+    AtLeast(Duration),
 }
 
 /// What a session has at least of a memory that all share: from so little, on a small host, to as much as a first round trip needs.

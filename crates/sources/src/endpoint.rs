@@ -1,15 +1,19 @@
 //! The endpoint of a source or of a sink.
 
 use byway_engine::seal::Suites;
-use byway_engine::{Admission, Config, Endpoint, EndpointConfig, handshake};
+use byway_engine::{Admission, Config, Endpoint, EndpointConfig, Tau, handshake};
 use byway_net::EntropyError;
 use byway_transfer::Identity;
-use byway_wire::StreamId;
+use byway_wire::{Duration, StreamId};
 
 /// What a source says.
 pub const FORTH: StreamId = StreamId(0);
 /// What a sink says.
 pub const BACK: StreamId = StreamId(1);
+
+/// Relays are paths however long they take to answer, and a hole is a path whose queue is long: queues are what the rates are about. What a
+/// relay drops comes again after so long.
+pub const PATIENT: Tau = Tau::AtLeast(Duration::from_secs(4));
 
 /// The sink closes: another source of the name is there.
 pub const NAME_TAKEN: u64 = 20;

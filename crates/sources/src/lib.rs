@@ -48,7 +48,7 @@ pub use rate::PathView;
 pub use running::Running;
 pub use sink::{Sink, SinkNews, SinkPlan, SourceReport};
 pub use source::Source;
-pub use standing::Standing;
+pub use standing::{PathStanding, Standing};
 
 /// The name of what source and sink speak.
 pub const PROTOCOL: &str = "byway-source/1";

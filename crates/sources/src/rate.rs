@@ -10,23 +10,26 @@ use byway_wire::{Duration, Instant, PathId};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// T: so long, or what twenty packets take at the demand.
+/// T: so long, or what ten packets take at the demand.
 const INTERVAL: Duration = Duration::from_millis(400);
 const INTERVAL_AT_MOST: Duration = Duration::from_secs(2);
-const PACKETS: f64 = 20.0;
+const PACKETS: f64 = 10.0;
+/// y(0) is this part of the demand at most. A path may carry less, and then holds up what goes by the others until that is known.
+const FIRST: f64 = 0.4;
 /// A packet of an unknown size.
 const PACKET: f64 = 1_200.0;
 /// delta and beta(0), as in section V: rates rise by steps of a constant size.
 const DELTA: f64 = 0.1;
 const BETA: f64 = 0.0;
-/// epsilon is this part of the demand, and a packet per interval at least.
-const STEP: f64 = 0.05;
+/// epsilon is this part of the demand, and a packet per interval at least. It is near delta, so that a raise that is lost is seen.
+const STEP: f64 = 0.08;
 /// How often it is looked whether an interval can be judged.
 const LOOK: Duration = Duration::from_millis(50);
 /// Bytes in flight on a path are what its rate sends in so long, and a few packets at least. With more, a source would see late that it
-/// sends too much.
+/// sends too much. With a long way it is as much as two round trips take, up to the second figure.
 const IN_FLIGHT: f64 = 0.5;
-const LEAST_PACKETS: f64 = 6.0;
+const IN_FLIGHT_AT_MOST: f64 = 1.0;
+const LEAST_PACKETS: f64 = 4.0;
 
 /// What a source and the controller of its session tell each other.
 #[derive(Debug)]
@@ -110,7 +113,7 @@ impl Governed {
             acked: 0,
             from: None,
             until: None,
-            min_rtt: opened.rtt.unwrap_or_default(),
+            min_rtt: opened.rtt.unwrap_or(Duration::from_secs(1)),
             received: None,
             failures: 0,
         }
@@ -175,7 +178,8 @@ impl SourceRates {
     /// Takes a path in, at its share of the demand.
     fn take(&mut self, governed: Governed) {
         let sum: f64 = self.rates.rates().iter().sum();
-        let share = self.demand / self.wanted as f64;
+        let share =
+            if self.wanted > 1 { self.demand * FIRST.min(1.0 / self.wanted as f64) } else { self.demand };
         // A path that takes the place of another gets no more than that had left.
         self.rates.add(share.min((self.demand - sum).max(governed.packet / self.interval().as_secs_f64())));
         self.paths.push(governed);
@@ -221,7 +225,7 @@ impl SourceRates {
         let path = raised.and_then(|at| self.paths.get(at));
         let measured = path.and_then(Governed::measured);
         // What is under way for so long will not come in time.
-        let patience = interval + path.map_or(Duration::ZERO, |path| path.min_rtt * 2);
+        let patience = interval * 2 + path.map_or(Duration::ZERO, |path| path.min_rtt * 2);
         if path.is_some() && measured.is_none() && now < ended + patience {
             return now + LOOK;
         }
@@ -304,7 +308,7 @@ impl Controller for SourceRates {
         let span = self.began.map(|began| (began, began + self.interval()));
         let Some(governed) = self.find(path) else { return };
         governed.acked += acked.bytes;
-        governed.min_rtt = acked.min_rtt;
+        governed.min_rtt = governed.min_rtt.min(acked.min_rtt);
         let Some((_, until)) = span.filter(|(from, _)| acked.sent_at >= *from) else { return };
         let nanos = |at: Instant| i64::try_from(at.since(Instant::ZERO).as_nanos()).unwrap_or(i64::MAX);
         let stamped = acked.delays.last().map(|delay| nanos(delay.sent_at).saturating_add(delay.one_way));
@@ -345,7 +349,8 @@ impl Controller for SourceRates {
         // From nothing nothing is learnt: a path keeps a packet per interval.
         let rate = rate.max(governed.packet / self.interval().as_secs_f64());
         let round_trip = governed.min_rtt.as_secs_f64() * 2.0;
-        let window = (rate * round_trip.max(IN_FLIGHT)).max(LEAST_PACKETS * governed.packet);
+        let window = rate * round_trip.clamp(IN_FLIGHT, IN_FLIGHT_AT_MOST);
+        let window = window.max(LEAST_PACKETS * governed.packet);
         Allowance {
             window: window as u64,
             rate: Some((rate as u64).max(1)),
@@ -468,7 +473,7 @@ mod tests {
         assert!(!choked(&rates, 0));
         rates.open(PathId(1), &opened(true));
         assert!(choked(&rates, 0) && !choked(&rates, 1));
-        assert_eq!(rates.allowance(PathId(1)).rate, Some(5_000), "half of the demand on each of two");
+        assert_eq!(rates.allowance(PathId(1)).rate, Some(4_000), "a part of the demand at first");
         rates.close(PathId(1));
         assert!(!choked(&rates, 0));
         rates.close(PathId(0));

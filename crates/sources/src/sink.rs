@@ -1,6 +1,6 @@
 //! The sink: takes the records of any number of sources, and has each written once and in order.
 
-use crate::endpoint::{BACK, FAULT, FORTH, NAME_TAKEN, endpoint};
+use crate::endpoint::{BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
 use crate::files::{Answer, Ask, Block, Files};
 use crate::gate::Gate;
 use crate::message::{Beat, FromSink, FromSource, Message as _, Messages};
@@ -127,7 +127,8 @@ impl Sink {
             protocol: crate::PROTOCOL.parse().unwrap_or_default(),
             seed: u64::from_be_bytes(byway_net::seed()?),
         };
-        let endpoint = endpoint(&plan.identity, plan.config, Some(Box::new(gate)))?;
+        let config = Config { tau: PATIENT, ..plan.config };
+        let endpoint = endpoint(&plan.identity, config, Some(Box::new(gate)))?;
         let requests = Arc::new(Requests::default());
         let files = Files::new(plan.directory, plan.sync, answers, control.waker().clone());
         Builder::new().name("byway write".into()).spawn(move || files.run(&asked)).map_err(Error::Thread)?;

@@ -2,7 +2,7 @@
 
 use crate::bucket::Bucket;
 use crate::dials::Dials;
-use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, endpoint};
+use crate::endpoint::{AGAIN, BACK, FAULT, FORTH, NAME_TAKEN, PATIENT, endpoint};
 use crate::input::Feed;
 use crate::kept::{Kept, Next};
 use crate::message::{Beat, FromSink, FromSource, Message as _, Messages, record_head};
@@ -10,11 +10,11 @@ use crate::name::Name;
 use crate::plan::{Held, SourceError, SourceNews, SourcePlan};
 use crate::rate::{Shared, SourceRates};
 use crate::running::{Requests, Running};
-use crate::standing::{Added, Standing, slow_because};
+use crate::standing::{Added, PathStanding, Standing, slow_because};
 use crate::ways::{Way, draw};
 use byway_engine::connection::{Event, close};
 use byway_engine::handshake::PublicKey;
-use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle, Tau};
+use byway_engine::{Config, Connect, ConnectError, Endpoint, EndpointEvent, Handle};
 use byway_net::{Carrier, Clock, Control, Depth, Flow, Owner, Ready};
 use byway_transfer::application::Application;
 use byway_transfer::close::CloseCode;
@@ -43,8 +43,6 @@ const TAKEN: Duration = Duration::from_secs(12);
 const FLUSH: Duration = Duration::from_secs(3);
 /// How long to stay after the end, so that a CLOSE that is lost can be said again.
 const LINGER: Duration = Duration::from_millis(200);
-/// Relays are paths however long they take to answer: their queues are what the rates are about.
-const ANY_RTT: Tau = Tau::Direct(10_000_000);
 
 /// A source that runs.
 pub type Source = Running<Sender, SourceNews>;
@@ -57,7 +55,7 @@ impl Source {
     pub fn start(plan: SourcePlan) -> Result<Self, Error> {
         let control = Control::new().map_err(Error::Descriptor)?;
         let (news, inbox) = sync_channel(NEWS);
-        let mut config = Config { tau: ANY_RTT, ..Config::default() };
+        let mut config = Config { tau: PATIENT, ..Config::default() };
         config.idle_timeout = Duration::from_secs(20);
         config.outgoing.memory = 8 << 20;
         config.incoming.memory = 64 << 10;
@@ -562,7 +560,9 @@ impl Sender {
         let connection = self.stage.handle().filter(|_| talking).and_then(|it| endpoint.connection_mut(it));
         if let Some(connection) = connection {
             let status = connection.status();
-            let acked = connection.outgoing().progress().acked;
+            let progress = connection.outgoing().progress();
+            let acked = progress.acked;
+            standing.repeated = progress.repeated;
             self.added
                 .look(status.paths.iter().map(|path| (path.id, path.totals.acked_bytes)).collect(), acked);
             let (before, at) = std::mem::replace(&mut self.report, (acked, now));
@@ -570,7 +570,12 @@ impl Sender {
             let views = self.shared.paths();
             let named = status.paths.iter().filter_map(|path| {
                 let view = views.iter().find(|view| view.path == path.id)?;
-                Some((route_name(&path.route, &[]), *view))
+                Some(PathStanding {
+                    name: route_name(&path.route, &[]),
+                    view: *view,
+                    rtt: path.srtt.as_secs_f64(),
+                    timeouts: path.silent,
+                })
             });
             standing.paths = named.collect();
         }

@@ -26,10 +26,25 @@ pub struct Standing {
     pub given_up: u64,
     /// Numbers written by the sink.
     pub written: u64,
-    /// Its paths, by name.
-    pub paths: Vec<(String, PathView)>,
+    /// Bytes that were sent again.
+    pub repeated: u64,
+    /// Its paths.
+    pub paths: Vec<PathStanding>,
     /// Why it is slower than it asks for, if it is.
     pub why: Option<String>,
+}
+
+/// How one of its paths stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathStanding {
+    /// Its name.
+    pub name: String,
+    /// Its rate.
+    pub view: PathView,
+    /// Its RTT, queues included, in seconds.
+    pub rtt: f64,
+    /// Timeouts in a row: it does not answer.
+    pub timeouts: u32,
 }
 
 /// What packets add to records, as measured.
@@ -79,10 +94,14 @@ pub fn slow_because(standing: &Standing) -> Option<String> {
     if standing.rate >= 0.95 * standing.demand as f64 {
         return Some(String::from("the input gives more than --demand lets pass"));
     }
-    let stuck = standing.paths.iter().filter(|(_, view)| view.failures > 0);
+    let stuck = standing.paths.iter().filter(|path| path.view.failures > 0 || path.timeouts > 1);
     let names: Vec<String> = stuck
-        .map(|(name, view)| {
-            format!("{name} does not grow beyond {:.0} KB/s", view.received.unwrap_or(view.rate) / 1e3)
+        .map(|PathStanding { name, view, timeouts, .. }| match timeouts {
+            0 | 1 => {
+                let grows_to = view.received.unwrap_or(view.rate) / 1e3;
+                format!("{name} does not grow beyond {grows_to:.0} KB/s")
+            }
+            _ => format!("{name} does not answer"),
         })
         .collect();
     Some(match (names.is_empty(), standing.paths.is_empty()) {
@@ -99,12 +118,13 @@ mod tests {
     #[test]
     fn a_slow_source_names_the_path_that_does_not_grow() {
         let view = |failures| PathView { path: PathId(1), rate: 9e3, received: Some(7e3), failures };
+        let path = |name: &str, view| PathStanding { name: name.into(), view, rtt: 0.1, timeouts: 0 };
         let mut standing = Standing {
             connected: true,
             rate: 20e3,
             demand: 37_500,
             lag_seconds: 5.0,
-            paths: vec![("relay a".into(), view(0)), ("relay b".into(), view(3))],
+            paths: vec![path("relay a", view(0)), path("relay b", view(3))],
             ..Standing::default()
         };
         assert_eq!(slow_because(&standing).unwrap(), "relay b does not grow beyond 7 KB/s");

@@ -9,7 +9,9 @@ use crate::units::Rate;
 use anyhow::{Context as _, Result};
 use byway_net::Clock;
 use byway_sources::cut::Framing;
-use byway_sources::{Held, Input, LONGEST, Source, SourceError, SourceNews, SourcePlan, Standing, read};
+use byway_sources::{
+    Held, Input, LONGEST, PathStanding, Source, SourceError, SourceNews, SourcePlan, Standing, read,
+};
 use byway_transfer::{Ticket, words};
 use byway_wire::relay::Word;
 use byway_wire::{Duration, Instant};
@@ -37,6 +39,7 @@ struct Told<'a> {
     lag_seconds: f64,
     given_up_records: u64,
     written_records: u64,
+    repeated_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     slow_because: Option<&'a str>,
     paths: Vec<ToldPath<'a>>,
@@ -49,6 +52,8 @@ struct ToldPath<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     received_bps: Option<f64>,
     failed_raises: u32,
+    rtt_ms: f64,
+    timeouts: u32,
 }
 
 /// One of the sinks.
@@ -207,11 +212,13 @@ impl To {
     }
 
     fn told<'a>(&'a self, standing: &'a Standing) -> Told<'a> {
-        let path = |(name, view): &'a (String, byway_sources::PathView)| ToldPath {
-            name,
-            offered_bps: view.rate * 8.0,
-            received_bps: view.received.map(|rate| rate * 8.0),
-            failed_raises: view.failures,
+        let path = |path: &'a PathStanding| ToldPath {
+            name: &path.name,
+            offered_bps: path.view.rate * 8.0,
+            received_bps: path.view.received.map(|rate| rate * 8.0),
+            failed_raises: path.view.failures,
+            rtt_ms: path.rtt * 1e3,
+            timeouts: path.timeouts,
         };
         Told {
             sink: &self.key,
@@ -222,6 +229,7 @@ impl To {
             lag_seconds: standing.lag_seconds,
             given_up_records: standing.given_up,
             written_records: standing.written,
+            repeated_bytes: standing.repeated,
             slow_because: standing.why.as_deref(),
             paths: standing.paths.iter().map(path).collect(),
         }

@@ -186,3 +186,40 @@ fn what_makes_no_sense_is_refused_in_a_sentence() {
     let ended = net.place.run("source", &["send", "/etc/hostname", &ticket, "--no-relay"]);
     assert!(ended.code != Some(0) && ended.stderr.contains("byway sink"), "{}", ended.stderr);
 }
+
+#[test]
+fn every_record_goes_to_both_sinks() {
+    let net = Net::new(2_000);
+    let other = Place::new();
+    let (_sink, first) = net.sink(&[]);
+    let out = other.path("out").display().to_string();
+    let second = ["sink", &out, "--listen", "127.0.0.1:0", "--json"];
+    let mut second = Running::start(other.command("sink", &second));
+    let ticket = second.event("ready")["ticket"].as_str().unwrap().to_owned();
+    let demand = net.place.path("demand.txt");
+    fs::write(&demand, "2M\n").unwrap();
+    let input = net.place.path("records");
+    fs::write(&input, &net.records).unwrap();
+    let demand = demand.display().to_string();
+    let fixed = ["source", "--name", "radar7", "--to", &first, "--to", &ticket, "--json", "--demand-file"];
+    let mut command = net.place.command("source", &[&fixed[..], &[&demand]].concat());
+    command.stdin(File::open(input).unwrap());
+    Running::start(command).end().succeeded();
+    net.arrived();
+    assert_eq!(fs::read(other.path("out").join("radar7")).unwrap(), net.records);
+}
+
+#[test]
+fn what_cannot_be_sent_is_given_up_and_counted() {
+    let net = Net::new(3_000);
+    let (_sink, ticket) = net.sink(&[]);
+    let ended = net.source(&ticket, &["--demand", "100K", "--give-up-oldest", "--keep", "64K"]).end();
+    ended.succeeded();
+    assert_eq!(ended.result()["written_records"][0], 3_000, "numbers go on over what was given up");
+    let lines: Vec<Vec<u8>> = net.records.split_inclusive(|it| *it == b'\n').map(<[u8]>::to_vec).collect();
+    let got = fs::read(net.out("radar7")).unwrap();
+    let mut sent = lines.iter();
+    let got: Vec<&[u8]> = got.split_inclusive(|it| *it == b'\n').collect();
+    assert!(got.iter().all(|got| sent.any(|sent| sent == got)), "in order, and each once");
+    assert!(got.len() < lines.len() && *got.last().unwrap() == lines.last().unwrap(), "{}", got.len());
+}

@@ -22,6 +22,7 @@ mod hands;
 mod hosts;
 mod joining;
 mod lending;
+mod live;
 mod marks;
 mod namespaces;
 mod nat;
@@ -72,6 +73,7 @@ fn main() {
         refusals::tests(),
         plumbing::tests(),
         sources::tests(),
+        live::tests(),
         marks::tests(),
         lending::tests(),
         crowd::tests(),

@@ -14,6 +14,7 @@ pub(super) fn limit(rule: Tau, rtt: Duration) -> Duration {
     match rule {
         Tau::Direct(percent) => rtt * percent / 100,
         Tau::Adaptive => (rtt * 2).max(rtt + ALWAYS),
+        Tau::AtLeast(least) => (rtt * 2).max(least),
     }
 }
 
@@ -57,6 +58,7 @@ mod tests {
         assert_eq!(limit(Tau::Adaptive, ms(100)), ms(200));
         assert_eq!(limit(Tau::Adaptive, ms(5)), ms(25));
         assert_eq!(limit(Tau::Direct(200), ms(5)), ms(10), "literal");
+        assert_eq!(limit(Tau::AtLeast(ms(4_000)), ms(5)), ms(4_000));
     }
 
     #[test]

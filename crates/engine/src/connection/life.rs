@@ -193,6 +193,9 @@ impl Connection {
         // A class that yields finds losses itself, above the kernel: its timeouts are what asks for ACKs soon.
         if !self.controller.yields() {
             send.set_carriage(route.carriage());
+            if self.controller.governs_connections() && route.local.is_connection() {
+                send.set_carried_whole();
+            }
         }
         let mut path = Path::new(now, send, route, state, origin, self.paths.connection_id(id));
         if origin == Origin::Return {

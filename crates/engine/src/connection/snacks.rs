@@ -100,7 +100,8 @@ impl Snacks {
         if let Tau::Direct(percent) = self.rule {
             return direct.unwrap_or(UNTOLD) * percent / 100;
         }
-        (direct.unwrap_or_default() * 2).max(slowest.unwrap_or_default() * 3 / 2).max(LEAST)
+        let least = if let Tau::AtLeast(least) = self.rule { least } else { LEAST };
+        (direct.unwrap_or_default() * 2).max(slowest.unwrap_or_default() * 3 / 2).max(least)
     }
 }
 
@@ -138,6 +139,8 @@ mod tests {
         assert_eq!(tau(Tau::Adaptive, Instant::from_millis(1)), millis(135));
         assert_eq!(tau(Tau::Adaptive, Instant::from_millis(2_000)), millis(60), "nothing came for long");
         assert_eq!(tau(Tau::Direct(200), Instant::from_millis(1)), millis(20));
+        assert_eq!(tau(Tau::AtLeast(millis(4_000)), Instant::from_millis(1)), millis(4_000));
+        assert_eq!(tau(Tau::AtLeast(millis(100)), Instant::from_millis(1)), millis(135));
         assert_eq!(Snacks::new(Tau::Direct(200)).tau(Instant::ZERO, &Arrivals::new([0; 32])), millis(500));
     }
 }

@@ -18,6 +18,9 @@ const BLACK_HOLE_LOSSES: u8 = 3;
 const FRAME_TIME: Duration = Duration::from_millis(1);
 /// Bytes of a frame at most. A driver takes four of these at once.
 const LONGEST_FRAME: usize = 65_535 / 4;
+/// The same by way of a relay, which takes 9 KiB with its envelope.
+const HOPS_TIME: Duration = Duration::from_millis(40);
+const LONGEST_BY_HOPS: usize = 8 << 10;
 /// Sizes worth a first try, as UDP payloads: Ethernet over IPv4, over IPv6, over common tunnels, and jumbo frames.
 const LADDER: [usize; 6] = [1352, 1420, 1452, 1472, 8952, 8972];
 
@@ -34,6 +37,8 @@ pub struct Mtu {
     /// Losses of large packets since one came through, and when the last was noticed.
     suspicions: u8,
     suspected_at: Instant,
+    /// Of frames: how long the path takes for one.
+    span: Duration,
 }
 
 impl Mtu {
@@ -50,6 +55,7 @@ impl Mtu {
             next_at: Instant::ZERO,
             suspicions: 0,
             suspected_at: Instant::ZERO,
+            span: FRAME_TIME,
         }
     }
 
@@ -65,13 +71,21 @@ impl Mtu {
             next_at: Instant::FAR_FUTURE,
             suspicions: 0,
             suspected_at: Instant::ZERO,
+            span: FRAME_TIME,
         }
+    }
+
+    /// Frames of TCP connections to a relay and on from there, on which a rate is set: a seal costs little of them, and they are a small part of
+    /// what is sent between two settings of the rate.
+    #[must_use]
+    pub const fn of_hops() -> Self {
+        Self { limit: LONGEST_BY_HOPS, ceiling: LONGEST_BY_HOPS + 1, span: HOPS_TIME, ..Self::of_frames() }
     }
 
     /// Frames of a path that delivers so many bytes per second. They become twice or half as large at once, when they are too small or
     /// large by as much.
     pub fn fit(&mut self, rate: u64) {
-        let bytes = u128::from(rate) * FRAME_TIME.as_nanos() / 1_000_000_000;
+        let bytes = u128::from(rate) * self.span.as_nanos() / 1_000_000_000;
         let fitting = usize::try_from(bytes).unwrap_or(usize::MAX);
         if fitting >= self.current * 2 {
             self.current = (self.current * 2).min(self.limit);

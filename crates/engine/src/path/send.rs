@@ -170,6 +170,11 @@ impl SendPath {
         }
     }
 
+    /// A TCP connection carries its packets, or one to a relay and one on from there; their owner sets its rate.
+    pub fn set_carried_whole(&mut self) {
+        (self.carriage, self.mtu) = (Carriage::Connection, Mtu::of_hops());
+    }
+
     /// What carries its packets.
     #[must_use]
     pub const fn carriage(&self) -> Carriage {

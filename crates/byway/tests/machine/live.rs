@@ -1,0 +1,149 @@
+//! Live sources over TCP relays between network namespaces: the testbed of Wang et al., section V, with real processes.
+//!
+//! ```text
+//!   s1 ─┬─ hub ─┬─ r1 ── 256 kbit/s ─┐
+//!   s2 ─┘       ├─ r2 ── 256 kbit/s ─┼─ sink
+//!               └─ r3 ──  56 kbit/s ─┘
+//! ```
+//!
+//! No way leads from sources to the sink but by relays. Needs root and `ip`, `tc`, `nft`; says *ignored* by name where they are missing.
+
+use crate::common::machine::{Measured, PATIENCE, measures, missing, test, wait_for};
+use crate::common::spaces::Spaces;
+use crate::common::{Place, Running};
+use libtest_mimic::{Failed, Trial};
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// The relays, their addresses, and what each carries to the sink.
+const RELAYS: [(&str, &str, &str); 3] =
+    [("r1", "10.82.11.1", "256kbit"), ("r2", "10.82.12.1", "256kbit"), ("r3", "10.82.13.1", "56kbit")];
+/// The sources, their relays, and their demands in bytes per second: 250 and 300 kbit/s with the paper's headers.
+const SOURCES: [(&str, [usize; 2], u64); 2] = [("s1", [0, 1], 29_640), ("s2", [1, 2], 35_560)];
+/// Bytes of a record.
+const RECORD: usize = 100;
+
+pub fn tests() -> Vec<Trial> {
+    let possible = Spaces::possible(&["nft -v", "tc -V"]);
+    let lacks = missing(possible, "it needs root and the programs ip, tc and nft");
+    vec![
+        test("live::a_relay_is_killed_and_no_record_is_missing_or_twice", lacks, a_relay_is_killed),
+        measures("live::two_sources_share_three_relays", lacks, two_sources_share_three_relays),
+    ]
+}
+
+struct Net {
+    spaces: Spaces,
+    place: Place,
+    relays: Vec<(Running, String)>,
+    _sink: Running,
+    ticket: String,
+}
+
+impl Net {
+    fn new(tag: &str) -> Self {
+        let hosts = [("s1", "10.82.1.1"), ("s2", "10.82.2.1"), ("sink", "10.82.9.1")];
+        let relays = RELAYS.map(|(name, address, _)| (name, address));
+        let spaces = Spaces::star(tag, &[&hosts[..], &relays].concat());
+        for ((name, address, rate), number) in RELAYS.iter().zip(1..) {
+            let (here, there) = (format!("10.83.{number}.1"), format!("10.83.{number}.2"));
+            let device = format!("from-{name}");
+            spaces.line([(name, "onward", &here), ("sink", &device, &there)]);
+            spaces.wait("sink", &device);
+            spaces.says("sink", &["ip", "route", "add", address, "via", &here]);
+            let shape = ["tc", "qdisc", "add", "dev", "onward", "root", "tbf", "rate", rate];
+            spaces.says(name, &[&shape[..], &["burst", "1600", "limit", "12000"]].concat());
+        }
+        let drop = "add table ip n; add chain ip n pass { type filter hook forward priority 0; }; \
+                    add rule ip n pass ip daddr 10.82.9.1 drop";
+        spaces.says("hub", &["nft", drop]);
+        let place = Place::new();
+        let start = |host: &str, arguments: &[&str]| spaces.byway(host, &place.path(host), arguments);
+        let relay = |(name, address, _): &(&str, &str, &str)| {
+            let mut relay =
+                start(name, &["relay", "--listen", address, "--allow-destination", "10.83.0.0/16"]);
+            let word = relay.event("ready")["word"].as_str().unwrap().to_owned();
+            (relay, word)
+        };
+        let relays: Vec<(Running, String)> = RELAYS.iter().map(relay).collect();
+        let out = place.path("out").display().to_string();
+        let words = relays.iter().flat_map(|(_, word)| ["--relay", word.as_str()]);
+        let arguments = ["sink", &out, "--listen", "0.0.0.0:4760"].into_iter().chain(words);
+        let mut sink = start("sink", &arguments.collect::<Vec<_>>());
+        let ready = sink.event("ready");
+        let ticket = ready["ticket"].as_str().unwrap().to_owned();
+        Self { spaces, place, relays, _sink: sink, ticket }
+    }
+
+    /// A source that gives records as fast as they are taken; so many of them, if that is said.
+    fn source(&self, number: usize, most: Option<usize>) -> Running {
+        let (name, relays, demand) = SOURCES[number];
+        let demand = demand.to_string();
+        let words = relays.iter().flat_map(|relay| ["--relay", self.relays[*relay].1.as_str()]);
+        let fixed = ["source", "--name", name, "--to", &self.ticket, "--demand", &demand, "--keep", "64K"];
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut command = self.spaces.on(name);
+        command.arg(env!("CARGO_BIN_EXE_byway")).args(fixed).args(words).arg("--json");
+        command.env("BYWAY_STATE_DIR", self.place.path(name));
+        command.stdin(reader).stdout(Stdio::piped()).stderr(Stdio::piped());
+        std::thread::spawn(move || {
+            (0..most.unwrap_or(usize::MAX)).all(|number| writer.write_all(record(number).as_bytes()).is_ok())
+        });
+        Running::start(command)
+    }
+
+    fn file(&self, source: usize) -> PathBuf {
+        self.place.path("out").join(SOURCES[source].0)
+    }
+
+    fn bytes(&self, source: usize) -> u64 {
+        fs::metadata(self.file(source)).map_or(0, |file| file.len())
+    }
+
+    /// Waits until so many bytes of a source are written.
+    #[track_caller]
+    fn wait_for(&self, source: usize, bytes: u64) {
+        let come = wait_for(PATIENCE, || (self.bytes(source) >= bytes).then_some(()));
+        assert!(come.is_some(), "{} of {bytes} bytes came", self.bytes(source));
+    }
+}
+
+fn record(number: usize) -> String {
+    format!("{number:09} {}\n", "x".repeat(RECORD - 11))
+}
+
+fn a_relay_is_killed() -> Result<(), Failed> {
+    let net = Net::new("k");
+    let records = 2_500;
+    let mut source = net.source(0, Some(records));
+    net.wait_for(0, 20_000);
+    net.relays[0].0.signal("KILL");
+    let result = source.event("result");
+    assert_eq!((&result["exit"], &result["written_records"][0]), (&0.into(), &records.into()));
+    let expected: String = (0..records).map(record).collect();
+    assert!(fs::read_to_string(net.file(0)).unwrap() == expected, "the records differ");
+    Ok(())
+}
+
+/// From second 20 of the second source on each has at least 0.93 of its demand.
+fn two_sources_share_three_relays() -> Measured {
+    let net = Net::new("w");
+    let _first = net.source(0, None);
+    net.wait_for(0, 10 * SOURCES[0].2);
+    let _second = net.source(1, None);
+    net.wait_for(1, 1);
+    std::thread::sleep(Duration::from_secs(20));
+    let (before, at) = ([net.bytes(0), net.bytes(1)], Instant::now());
+    std::thread::sleep(Duration::from_secs(40));
+    for (number, before) in before.into_iter().enumerate() {
+        let (name, _, demand) = SOURCES[number];
+        let rate = (net.bytes(number) - before) as f64 / at.elapsed().as_secs_f64();
+        let part = rate / demand as f64;
+        eprintln!("{name}: {part:.3} of its demand");
+        assert!(part >= 0.93, "{name} has {part:.3} of its demand");
+    }
+    Ok(Some(()))
+}
