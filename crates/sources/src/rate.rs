@@ -22,7 +22,7 @@ const PACKET: f64 = 1_200.0;
 const DELTA: f64 = 0.1;
 const BETA: f64 = 0.0;
 /// epsilon is this part of the demand, and a packet per interval at least. It is near delta, so that a raise that is lost is seen.
-const STEP: f64 = 0.08;
+const STEP: f64 = 0.06;
 /// How often it is looked whether an interval can be judged.
 const LOOK: Duration = Duration::from_millis(50);
 /// Bytes in flight on a path are what its rate sends in so long, and a few packets at least. With more, a source would see late that it

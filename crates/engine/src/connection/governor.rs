@@ -5,6 +5,8 @@
 //! above the kernel, and sends what both allow.
 
 use crate::path::carriage::Carriage;
+use crate::path::send::SendPath;
+use crate::route::Route;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use byway_control::{Acked, Allowance, Congested, Controller, Opened, ProbeResult, Sent, Undo, Wants};
@@ -25,6 +27,18 @@ pub(super) struct Governor {
 impl Governor {
     pub const fn new(controller: Box<dyn Controller>) -> Self {
         Self { controller, kernels: Vec::new() }
+    }
+
+    /// Says what carries the packets of a new path. A class that yields finds losses itself, above the kernel: its timeouts are what asks for
+    /// ACKs soon.
+    pub fn entrust(&self, send: &mut SendPath, route: &Route) {
+        if self.controller.yields() {
+            return;
+        }
+        send.set_carriage(route.carriage());
+        if self.controller.governs_connections() && route.local.is_connection() {
+            send.set_carried_whole();
+        }
     }
 
     /// A path that goes by `carriage` may now carry data.

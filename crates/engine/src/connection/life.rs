@@ -190,13 +190,7 @@ impl Connection {
     ) -> Path {
         let id = self.paths.next_id();
         let mut send = SendPath::new(id, now, rtt, self.config.max_datagram);
-        // A class that yields finds losses itself, above the kernel: its timeouts are what asks for ACKs soon.
-        if !self.controller.yields() {
-            send.set_carriage(route.carriage());
-            if self.controller.governs_connections() && route.local.is_connection() {
-                send.set_carried_whole();
-            }
-        }
+        self.controller.entrust(&mut send, &route);
         let mut path = Path::new(now, send, route, state, origin, self.paths.connection_id(id));
         if origin == Origin::Return {
             path.address = Address::Unproven { token: self.random.token(), credit: 0 };
