@@ -262,7 +262,8 @@ mod tests {
         source.set_demand(80.0);
         source.set_epsilon(30.0);
         let before = source.rates().iter().sum::<f64>();
-        source.interval(&source.rates().to_vec());
+        let received = source.rates().to_vec();
+        source.interval(&received);
         let after = source.rates().iter().sum::<f64>();
         assert!(after > before && after <= 80.0 + 1e-9, "{before} {after}");
     }
