@@ -8,7 +8,8 @@ use super::exchange::Exchange;
 use super::losses::{Evidence, Outcome, judge};
 use super::news::RelayNews;
 use super::path::{Address, Mark, Origin, Path, State};
-use super::resting::{Step, is_served, may_stand_in};
+use super::resting::Step;
+use super::serving::{SILENT, is_served, may_stand_in};
 use super::standing::{End, RelayId};
 use super::{Connection, Event};
 use crate::path::carriage::Carriage;
@@ -22,8 +23,6 @@ use byway_wire::{Duration, Instant, Local, PathId};
 
 /// Lost probes after which a candidate is unusable for now (mPath section 2.1: two consecutive attempts).
 const PROBES: u32 = 2;
-/// Timeouts in a row after which a path counts as one that does not answer.
-pub(super) const SILENT: u32 = 2;
 /// Relays are preferred whose RTT is within this factor of the direct path's (Harp section III-G), in percent.
 const PREFERRED_PERCENT: u32 = 150;
 

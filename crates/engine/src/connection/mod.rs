@@ -35,6 +35,7 @@ pub mod path;
 mod paths;
 mod purpose;
 mod resting;
+mod serving;
 mod session;
 mod snacks;
 mod standing;

@@ -1,9 +1,5 @@
 //! A path rests while one that is preferred leads the same way and answers: one over UDP, unless the owner prefers TCP.
 
-use super::life::SILENT;
-use super::path::Path;
-use super::paths::Paths;
-use crate::path::carriage::Carriage;
 use byway_wire::{Duration, Instant};
 
 /// What is preferred answers for so long before others rest: one answer may be chance.
@@ -51,23 +47,6 @@ impl Resting {
         }
         Step::Nothing
     }
-}
-
-/// Whether a path that is preferred leads the way of this one, is in use and answers. `direct`: which direct ones are preferred.
-pub(super) fn is_served(paths: &Paths, direct: Carriage, other: &Path) -> bool {
-    paths.iter().any(|path| {
-        path.is_governed()
-            && path.route.is_preferred(direct)
-            && path.route.leads_as(&other.route)
-            && path.send.is_proven()
-            && path.send.timeouts() == 0
-    })
-}
-
-/// Whether a path that is not preferred may be used: while none in use leads its way and answers.
-pub(super) fn may_stand_in(paths: &Paths, other: &Path) -> bool {
-    let leads = |path: &Path| path.route.is_udp_of(&other.route) || path.route.is_direct_as(&other.route);
-    !paths.iter().any(|path| path.is_governed() && leads(path) && path.send.timeouts() < SILENT)
 }
 
 #[cfg(test)]

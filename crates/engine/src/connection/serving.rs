@@ -1,0 +1,25 @@
+//! Which paths serve where several lead the same way: over UDP, over TCP, straight or by a relay.
+
+use super::path::Path;
+use super::paths::Paths;
+use crate::path::carriage::Carriage;
+
+/// Timeouts in a row after which a path counts as one that does not answer.
+pub(super) const SILENT: u32 = 2;
+
+/// Whether a path that is preferred leads the way of this one, is in use and answers. `direct`: which direct ones are preferred.
+pub(super) fn is_served(paths: &Paths, direct: Carriage, other: &Path) -> bool {
+    paths.iter().any(|path| {
+        path.is_governed()
+            && path.route.is_preferred(direct)
+            && path.route.leads_as(&other.route)
+            && path.send.is_proven()
+            && path.send.timeouts() == 0
+    })
+}
+
+/// Whether a path that is not preferred may be used: while none in use leads its way and answers.
+pub(super) fn may_stand_in(paths: &Paths, other: &Path) -> bool {
+    let leads = |path: &Path| path.route.is_udp_of(&other.route) || path.route.is_direct_as(&other.route);
+    !paths.iter().any(|path| path.is_governed() && leads(path) && path.send.timeouts() < SILENT)
+}
