@@ -80,6 +80,8 @@ pub enum SourceNews {
     Connected(u64),
     /// The session is over, and is begun again: why.
     Away(String),
+    /// Something that a person should know.
+    Warning(String),
     /// How it stands, about once a second.
     Report(Standing),
 }

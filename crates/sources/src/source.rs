@@ -20,6 +20,7 @@ use byway_transfer::application::Application;
 use byway_transfer::close::CloseCode;
 use byway_transfer::{Error, route_name};
 use byway_wire::{Duration, Instant};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,6 +80,7 @@ impl Source {
             shared: Shared::new((demand as f64 * Added::default().factor()) as u64),
             added: Added::default(),
             ways,
+            troubled: BTreeSet::new(),
             dials,
             seed,
             demand: plan.demand,
@@ -159,6 +161,8 @@ pub struct Sender {
     shared: Arc<Shared>,
     added: Added,
     ways: Vec<Way>,
+    /// Relays of which it was said that they do not serve.
+    troubled: BTreeSet<SocketAddr>,
     dials: Dials,
     seed: u64,
     demand: Arc<AtomicU64>,
@@ -284,9 +288,14 @@ impl Sender {
                     self.on_closed(why, now);
                 }
             }
+            // Once for each relay: it is tried again and again.
+            EndpointEvent::RelayTrouble(_, relay, trouble) => {
+                if self.troubled.insert(relay) {
+                    self.tell(SourceNews::Warning(format!("relay {relay}: {trouble}")));
+                }
+            }
             EndpointEvent::Accepted(_)
             | EndpointEvent::Reachable { .. }
-            | EndpointEvent::RelayTrouble(..)
             | EndpointEvent::StandingTrouble(..) => {}
         }
     }

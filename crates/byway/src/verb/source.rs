@@ -199,6 +199,7 @@ impl To {
                 let told = std::mem::replace(&mut self.away, true);
                 (!told).then(|| output.say(&format!("no connection to {}: {why}; trying on", self.key)));
             }
+            Some(SourceNews::Warning(message)) => output.emit(&Event::Warning { message }),
             Some(SourceNews::Report(standing)) => {
                 output.emit(&Event::told("source", &self.told(&standing)));
                 if clock.now().since(self.shown) >= SHOWN && !output.is_json() {

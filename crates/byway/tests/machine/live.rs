@@ -63,8 +63,7 @@ impl Net {
         let place = Place::new();
         let start = |host: &str, arguments: &[&str]| spaces.byway(host, &place.path(host), arguments);
         let relay = |(name, address, _): &(&str, &str, &str)| {
-            let mut relay =
-                start(name, &["relay", "--listen", address, "--allow-destination", "10.83.0.0/16"]);
+            let mut relay = start(name, &["relay", "--listen", address, "--allow-destination", "10.0.0.0/8"]);
             let word = relay.event("ready")["word"].as_str().unwrap().to_owned();
             (relay, word)
         };
