@@ -89,8 +89,8 @@ fn three_ways() -> Measured {
         for (_, _, soon) in found {
             assert!(soon > 0.9, "{soon} of packets wait less than 20 ms to be put in order");
         }
-        // Two ways carry 19 at most. The first seconds are left out: where the kernel's slow start ends is a matter of luck.
-        short = found.iter().find(|(_, carried, _)| *carried < 20.5).copied();
+        // Two ways carry 19.1 at most. The first seconds are left out: where the kernel's slow start ends is a matter of luck.
+        short = found.iter().find(|(_, carried, _)| *carried < 19.5).copied();
         if short.is_none() {
             return Ok(Some(()));
         }
