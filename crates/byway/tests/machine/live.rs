@@ -127,8 +127,8 @@ fn a_relay_is_killed() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Part of its demand that each source has from second 20 of the second one on. The paper's is .93. Of the lines' 568 kbit/s, .97 would have
-/// to be used for that, since packets add 13 % to records. The second source reaches .72 to .78.
+/// Part of its demand that each source has from second 20 of the second one on. The paper's bound is .93, which the second source
+/// misses: it reaches .72 to .78.
 const PART: f64 = 0.6;
 
 fn two_sources_share_three_relays() -> Measured {
